@@ -1,0 +1,115 @@
+//! Who sent a zio: a peer identity (uid and pid, or an address), not a connection.
+//!
+//! At most [`CLIENTS_TOLD_APART`] are told apart per disk at a time; the rest share one identity.
+//! The caller chooses the ids; the engine keeps the names, because rules match them by glob.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// How many clients of one disk are told apart.
+pub const CLIENTS_TOLD_APART: u8 = 64;
+
+/// Names a client of one disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientId(pub u8);
+
+impl ClientId {
+    /// All clients beyond [`CLIENTS_TOLD_APART`].
+    pub const OTHER: ClientId = ClientId(CLIENTS_TOLD_APART);
+}
+
+/// The names of a disk's clients.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    names: Vec<(ClientId, String)>,
+}
+
+impl Clients {
+    /// Gives `id` a name, in place of the one it had.
+    pub(crate) fn join(&mut self, id: ClientId, name: &str) {
+        self.names.retain(|(other, _)| *other != id);
+        self.names.push((id, name.into()));
+    }
+
+    /// Those whose names match `glob`. The clients that are not told apart are named `other`.
+    pub(crate) fn matching(&self, glob: &str) -> ClientSet {
+        let mut set = ClientSet::default();
+        for (id, name) in &self.names {
+            if glob_matches(glob.as_bytes(), name.as_bytes()) {
+                set.insert(*id);
+            }
+        }
+        if glob_matches(glob.as_bytes(), b"other") {
+            set.insert(ClientId::OTHER);
+        }
+        set
+    }
+}
+
+/// A set of clients of one disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ClientSet(u128);
+
+impl ClientSet {
+    fn insert(&mut self, id: ClientId) {
+        self.0 |= 1 << id.0;
+    }
+
+    pub(crate) fn contains(self, id: ClientId) -> bool {
+        self.0 & (1 << id.0) != 0
+    }
+}
+
+/// Whether `text` matches `glob`, in which `*` stands for any run and `?` for any one byte.
+fn glob_matches(glob: &[u8], text: &[u8]) -> bool {
+    let (mut g, mut t) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while t < text.len() {
+        if g < glob.len() && glob[g] == b'*' {
+            star = Some((g, t));
+            g += 1;
+        } else if g < glob.len() && (glob[g] == b'?' || glob[g] == text[t]) {
+            g += 1;
+            t += 1;
+        } else if let Some((star_at, from)) = star {
+            star = Some((star_at, from + 1));
+            g = star_at + 1;
+            t = from + 1;
+        } else {
+            return false;
+        }
+    }
+    glob[g..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ClientId, Clients, glob_matches};
+
+    #[test]
+    fn globs() {
+        for (glob, text, matches) in [
+            ("*", "", true),
+            ("uid=0 *", "uid=0 pid=7", true),
+            ("*pid=7", "uid=0 pid=77", false),
+            ("10.?.0.*", "10.1.0.9", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxbyy", false),
+            ("", "a", false),
+        ] {
+            let got = glob_matches(glob.as_bytes(), text.as_bytes());
+            assert_eq!(got, matches, "{glob} on {text}");
+        }
+    }
+
+    #[test]
+    fn an_id_that_is_used_again_has_its_new_name_only() {
+        let mut clients = Clients::default();
+        clients.join(ClientId(3), "old");
+        clients.join(ClientId(3), "new");
+        assert!(!clients.matching("old").contains(ClientId(3)));
+        assert!(clients.matching("n*").contains(ClientId(3)));
+        assert!(!clients.matching("n*").contains(ClientId::OTHER));
+        assert!(clients.matching("*").contains(ClientId::OTHER));
+    }
+}

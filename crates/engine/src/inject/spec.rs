@@ -1,0 +1,174 @@
+//! What a user asks of a rule (zinject: `zinject_record_t`), before it is armed.
+
+use alloc::string::String;
+use core::fmt;
+
+use super::service::Service;
+use crate::random::Ratio;
+use crate::time::Duration;
+use crate::zio::{Errno, OpSet};
+
+/// The most lanes that one rule can have: zinject's limit.
+pub const LANES_MAX: u32 = 65_534;
+
+/// The most rules that one disk can have.
+pub const RULES_MAX: usize = 1_024;
+
+/// Names a rule for the life of a daemon. Ids grow, and are never used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RuleId(pub u32);
+
+/// Names a group of rules: within a group lanes are one pool, across groups faults stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u32);
+
+/// What a rule does to the zios that it matches, and which those are.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RuleSpec {
+    /// What it does.
+    pub effect: Effect,
+    /// Bytes per second of the disk's one serial server, which zios pass after their lanes.
+    pub bandwidth: Option<u64>,
+    /// The operations that it matches.
+    pub ops: OpSet,
+    /// The share of matching zios that it injects into; all, if there is none.
+    pub chance: Option<Ratio>,
+    /// Which of the matching zios, by their number.
+    pub limit: Limit,
+    /// The bytes `start..end` of the disk, one of which the zio must touch.
+    pub range: Option<(u64, u64)>,
+    /// A glob that the client's name must match.
+    pub client: Option<String>,
+    /// How long after it was armed it begins.
+    pub after: Duration,
+    /// How long it lasts then; for ever, if it does not say.
+    pub lasts: Option<Duration>,
+    /// Whether the store works first or last.
+    pub mode: Mode,
+}
+
+/// What a rule does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Effect {
+    /// Holds a zio.
+    Delay {
+        /// For how long.
+        service: Service,
+        /// How many zios are served at a time; any number, if it does not say.
+        lanes: Option<u32>,
+    },
+    /// Fails a zio.
+    Fail {
+        /// With what.
+        errno: Errno,
+        /// Whether the store does the work all the same (zinject's `io`), or is not asked.
+        work: bool,
+    },
+    /// Never completes a zio, unless it is released.
+    Hang,
+    /// Only the rule's bandwidth counts.
+    Pass,
+}
+
+/// Which of the matching zios a rule injects into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// All.
+    Always,
+    /// The first so many.
+    First(u64),
+    /// Every so manyth: the nth, the 2nth, and so on.
+    Every(u64),
+}
+
+/// Whether the store works before the hold or after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The store works first, completion is held until the target (zinject).
+    Floor,
+    /// Held first, then done (dm-delay): what is held is not yet on the disk.
+    Add,
+}
+
+/// Why a rule cannot be armed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpecError {
+    /// The number of lanes is not within 1 to [`LANES_MAX`].
+    Lanes(u32),
+    /// No bytes per second.
+    Bandwidth,
+    /// The range has no byte in it.
+    Range,
+    /// First or every 0 zios.
+    Limit,
+    /// It matches no operation.
+    Ops,
+    /// It has no effect: no delay, no error, no bandwidth.
+    Nothing,
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SpecError::Lanes(n) => write!(f, "{n} lanes: a delay has 1 to {LANES_MAX} lanes"),
+            SpecError::Bandwidth => f.write_str("a bandwidth of 0 would never end"),
+            SpecError::Range => f.write_str("the range is empty: its start must be before its end"),
+            SpecError::Limit => f.write_str("first and every count from 1"),
+            SpecError::Ops => f.write_str("the rule names no operation"),
+            SpecError::Nothing => f.write_str("the rule has no effect: give it a delay"),
+        }
+    }
+}
+
+impl RuleSpec {
+    /// A rule with this effect on reads, writes and zeroes, always and everywhere.
+    pub fn new(effect: Effect) -> RuleSpec {
+        RuleSpec {
+            effect,
+            bandwidth: None,
+            ops: OpSet::DATA,
+            chance: None,
+            limit: Limit::Always,
+            range: None,
+            client: None,
+            after: Duration::ZERO,
+            lasts: None,
+            mode: Mode::Floor,
+        }
+    }
+
+    /// A constant delay.
+    pub fn delay(service: Duration, lanes: Option<u32>) -> RuleSpec {
+        RuleSpec::new(Effect::Delay {
+            service: Service::Constant(service),
+            lanes,
+        })
+    }
+
+    /// Refuses what no engine could carry out.
+    pub fn check(&self) -> Result<(), SpecError> {
+        if let Effect::Delay {
+            lanes: Some(lanes), ..
+        } = self.effect
+            && (lanes == 0 || lanes > LANES_MAX)
+        {
+            return Err(SpecError::Lanes(lanes));
+        }
+        if self.bandwidth == Some(0) {
+            return Err(SpecError::Bandwidth);
+        }
+        if self.range.is_some_and(|(start, end)| start >= end) {
+            return Err(SpecError::Range);
+        }
+        if matches!(self.limit, Limit::First(0) | Limit::Every(0)) {
+            return Err(SpecError::Limit);
+        }
+        if self.ops == OpSet::EMPTY {
+            return Err(SpecError::Ops);
+        }
+        if self.effect == Effect::Pass && self.bandwidth.is_none() {
+            return Err(SpecError::Nothing);
+        }
+        Ok(())
+    }
+}

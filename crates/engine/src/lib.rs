@@ -1,0 +1,33 @@
+//! The model of a slow disk: rules, lanes, suspension, counters and histograms.
+//!
+//! The engine is a pure state machine. It has no clock, no threads, no bytes, no floats and no
+//! randomness but its seed; `#![no_std]` and `forbid(unsafe_code)` make the compiler say so.
+//! Everything that changes it passes through [`Engine::step`], which is complete when it returns:
+//! there is nothing to drain. [`Engine::next_deadline`] says when to step again with
+//! [`Input::Tick`]. Real time and simulated time differ only in who waits for that moment.
+//!
+//! Equal seeds and equal inputs give equal actions, on any machine.
+
+#![no_std]
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+extern crate alloc;
+
+mod client;
+mod command;
+mod engine;
+pub mod histogram;
+pub mod inject;
+mod random;
+mod stats;
+mod time;
+mod zio;
+
+pub use client::{CLIENTS_TOLD_APART, ClientId};
+pub use command::{Action, Answer, Command, CommandError, CommandId, Input, Target};
+pub use engine::{DiskConfig, Engine};
+pub use random::{Random, Ratio};
+pub use stats::{DiskStats, InFlight, LatencyKind, OpStats, RuleStats, RuleView, Wait};
+pub use time::{Duration, Instant};
+pub use zio::{DiskId, Errno, Op, OpSet, Outcome, Zio, ZioId};

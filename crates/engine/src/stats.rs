@@ -1,0 +1,169 @@
+//! What is always counted, on the data path, and the views that reports are made from.
+
+use alloc::boxed::Box;
+
+use crate::client::ClientId;
+use crate::histogram::Histogram;
+use crate::inject::{GroupId, RuleId, RuleSpec};
+use crate::time::{Duration, Instant};
+use crate::zio::{Op, ZioId};
+
+/// Which latency a histogram is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatencyKind {
+    /// From the arrival of the request's header until the transport accepted the reply.
+    Total,
+    /// From issue until the transport was offered the reply: store, lane wait and hold, and
+    /// dashpot's own lateness. Reports are of this one unless they say otherwise.
+    Disk,
+    /// From the target of an injected zio until the transport was offered its reply.
+    Lateness,
+}
+
+/// Counters and histograms of one operation on one disk.
+#[derive(Clone, Debug, Default)]
+pub struct OpStats {
+    /// Zios replied to, failed ones included.
+    pub completed: u64,
+    /// Of these, the ones that failed.
+    pub failed: u64,
+    /// Bytes of those that did not fail.
+    pub bytes: u64,
+    latencies: [Option<Box<Histogram>>; 3],
+}
+
+impl OpStats {
+    /// The histogram of one latency, or `None` if nothing was recorded yet.
+    pub fn latency(&self, kind: LatencyKind) -> Option<&Histogram> {
+        self.latencies[kind as usize].as_deref()
+    }
+
+    /// Records one latency; the histogram is allocated when it is first needed.
+    pub(crate) fn record(&mut self, kind: LatencyKind, latency: Duration) {
+        self.latencies[kind as usize]
+            .get_or_insert_default()
+            .record(latency.as_nanos());
+    }
+}
+
+/// What a disk has counted since it was made.
+#[derive(Clone, Debug, Default)]
+pub struct DiskStats {
+    ops: [OpStats; Op::ALL.len()],
+    /// Zios whose connection was gone before their reply had left. They are in no histogram.
+    pub aborted: u64,
+    /// Nanoseconds during which at least one zio was in flight.
+    pub busy: Duration,
+    /// The integral of the number of zios in flight, in zio-nanoseconds.
+    pub depth_time: u128,
+}
+
+impl DiskStats {
+    /// The counters of one operation.
+    pub fn op(&self, op: Op) -> &OpStats {
+        &self.ops[op as usize]
+    }
+
+    pub(crate) fn op_mut(&mut self, op: Op) -> &mut OpStats {
+        &mut self.ops[op as usize]
+    }
+}
+
+/// What a rule has counted since it was armed.
+#[derive(Clone, Debug, Default)]
+pub struct RuleStats {
+    /// Zios that met the rule's operations, range and client while it was active.
+    pub matched: u64,
+    /// Of these, zios that it took: a lane was given or an error decided (zinject: INJECT).
+    pub chosen: u64,
+    /// A hold was added.
+    pub held: u64,
+    /// The store finished after the target, and nothing was added (zinject: a miss).
+    pub overrun: u64,
+    /// An error was given.
+    pub failed: u64,
+    /// Held, and more than 1 ms or 5 % of the delay late.
+    pub late: u64,
+    /// Not drawn by the rule's probability.
+    pub not_drawn: u64,
+    /// Outside of first-N or every-N.
+    pub not_counted: u64,
+    /// Another rule's lane or target was chosen.
+    pub beaten: u64,
+    /// The rule that beat it last.
+    pub beaten_by: Option<RuleId>,
+    /// Taken, but its connection was gone before it ended.
+    pub aborted: u64,
+    /// Taken, and not yet ended.
+    pub now: u64,
+    /// The service times asked for, without lane wait.
+    pub requested: Option<Box<Histogram>>,
+    /// What was achieved after lane wait, of the zios held.
+    pub achieved: Option<Box<Histogram>>,
+    /// How late those were.
+    pub lateness: Option<Box<Histogram>>,
+}
+
+impl RuleStats {
+    /// Zios that the rule had an effect on: held, overrun and failed ones.
+    pub fn injected(&self) -> u64 {
+        self.held + self.overrun + self.failed
+    }
+}
+
+/// A rule as it stands.
+#[derive(Clone, Debug)]
+pub struct RuleView<'a> {
+    /// Its id.
+    pub id: RuleId,
+    /// Its group.
+    pub group: GroupId,
+    /// What it says.
+    pub spec: &'a RuleSpec,
+    /// When it was armed or last updated.
+    pub armed: Instant,
+    /// What it has counted.
+    pub stats: &'a RuleStats,
+    /// How far ahead its soonest lane is booked.
+    pub backlog: Duration,
+}
+
+/// Where a zio waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Its disk is suspended.
+    Suspended,
+    /// Held by a rule before the store is asked (`add`).
+    HeldBefore,
+    /// The store is at work.
+    Store,
+    /// Held by a rule after the store has worked (`floor`).
+    Held,
+    /// Held for ever by a rule (`--hang`).
+    Hung,
+    /// Its reply is on the way to the client.
+    Reply,
+}
+
+/// A zio that has not been replied to.
+#[derive(Clone, Copy, Debug)]
+pub struct InFlight {
+    /// The caller's name for it.
+    pub zio: ZioId,
+    /// What it does.
+    pub op: Op,
+    /// Who sent it.
+    pub client: ClientId,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u32,
+    /// When it arrived.
+    pub arrived: Instant,
+    /// Where it waits.
+    pub wait: Wait,
+    /// The rule that holds it.
+    pub rule: Option<RuleId>,
+    /// The earliest moment at which it may complete.
+    pub target: Option<Instant>,
+}

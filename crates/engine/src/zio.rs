@@ -1,0 +1,179 @@
+//! One I/O inside the engine: what is asked, of which disk, by whom. It carries no bytes.
+//!
+//! The word is ZFS's (`zio_t`); the operations are those that NBD can ask of a block device.
+
+use crate::client::ClientId;
+use crate::time::Instant;
+
+/// Names a zio from its submission until the engine has let go of it. Chosen by the caller: small
+/// and dense, because the engine indexes by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ZioId(pub u32);
+
+/// Names a disk of one engine: the order of [`crate::Engine::add_disk`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DiskId(pub u32);
+
+/// What a zio does to its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Op {
+    /// Reads bytes.
+    Read,
+    /// Writes bytes.
+    Write,
+    /// Makes durable what was acknowledged before.
+    Flush,
+    /// Gives a range back.
+    Trim,
+    /// Writes zeroes without carrying them.
+    Zero,
+    /// Asks for a range to be read ahead.
+    Cache,
+}
+
+impl Op {
+    /// Every operation, in display order.
+    pub const ALL: [Op; 6] = [
+        Op::Read,
+        Op::Write,
+        Op::Flush,
+        Op::Trim,
+        Op::Zero,
+        Op::Cache,
+    ];
+
+    /// The operation's word in rules, reports and the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Flush => "flush",
+            Op::Trim => "trim",
+            Op::Zero => "zero",
+            Op::Cache => "cache",
+        }
+    }
+}
+
+/// A set of operations, with one member that is no operation of its own: a write that asks for
+/// durability (`fua`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct OpSet(u8);
+
+impl OpSet {
+    /// No operation.
+    pub const EMPTY: OpSet = OpSet(0);
+    /// Writes that ask for durability.
+    pub const FUA: OpSet = OpSet(1 << 6);
+    /// Every operation.
+    pub const ALL: OpSet = OpSet(0x7f);
+    /// What a rule matches unless it names its operations: read, write, zero.
+    pub const DATA: OpSet = OpSet::of(Op::Read)
+        .union(OpSet::of(Op::Write))
+        .union(OpSet::of(Op::Zero));
+
+    /// The set of one operation.
+    pub const fn of(op: Op) -> OpSet {
+        OpSet(1 << op as u8)
+    }
+
+    /// The members of both sets.
+    pub const fn union(self, other: OpSet) -> OpSet {
+        OpSet(self.0 | other.0)
+    }
+
+    /// Whether the sets share a member.
+    pub const fn meets(self, other: OpSet) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether `self` has every member of `other`.
+    pub const fn contains(self, other: OpSet) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+/// One I/O, complete (header and payload) and ready to be issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zio {
+    /// The caller's name for it.
+    pub id: ZioId,
+    /// The disk it is for.
+    pub disk: DiskId,
+    /// Who sent it.
+    pub client: ClientId,
+    /// What it does.
+    pub op: Op,
+    /// Whether it asks to be durable before it is acknowledged.
+    pub fua: bool,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u32,
+    /// When its header had been received; its payload may have come later.
+    pub arrived: Instant,
+}
+
+impl Zio {
+    /// The members of an [`OpSet`] that this zio is matched by.
+    pub(crate) fn ops(&self) -> OpSet {
+        let op = OpSet::of(self.op);
+        if self.fua && self.op == Op::Write {
+            op.union(OpSet::FUA)
+        } else {
+            op
+        }
+    }
+}
+
+/// An error that a client can be told, as NBD can carry it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Errno {
+    /// Not permitted: a write to a read-only disk.
+    Perm,
+    /// Input or output error.
+    Io,
+    /// Out of memory.
+    NoMem,
+    /// Invalid argument.
+    Inval,
+    /// No space left.
+    NoSpc,
+    /// Value too large.
+    Overflow,
+    /// Not supported.
+    NotSup,
+    /// The server is shutting down.
+    Shutdown,
+}
+
+impl Errno {
+    /// Every error, in the order of their numbers on Linux.
+    pub const ALL: [Errno; 8] = [
+        Errno::Perm,
+        Errno::Io,
+        Errno::NoMem,
+        Errno::Inval,
+        Errno::NoSpc,
+        Errno::Overflow,
+        Errno::NotSup,
+        Errno::Shutdown,
+    ];
+
+    /// The error's name in C.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Errno::Perm => "EPERM",
+            Errno::Io => "EIO",
+            Errno::NoMem => "ENOMEM",
+            Errno::Inval => "EINVAL",
+            Errno::NoSpc => "ENOSPC",
+            Errno::Overflow => "EOVERFLOW",
+            Errno::NotSup => "ENOTSUP",
+            Errno::Shutdown => "ESHUTDOWN",
+        }
+    }
+}
+
+/// How a zio ended.
+pub type Outcome = Result<(), Errno>;

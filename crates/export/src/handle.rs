@@ -1,0 +1,123 @@
+//! How the rest of the program talks to the shards: messages to their mailboxes.
+//!
+//! Every call returns at once; its answer comes on the shard's thread, after the change took
+//! effect. The caller hands over a closure that must do no more than pass the answer on.
+
+use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
+use dashpot_engine::{
+    Answer, Command, CommandError, DiskId, DiskStats, Duration, InFlight, Instant, RuleStats,
+};
+
+/// One served disk, as it was started.
+#[derive(Clone, Debug)]
+pub struct DiskInfo {
+    /// Its name, which is also its export name.
+    pub name: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// The smallest read or write, in bytes.
+    pub block: u32,
+    /// Whether writes are refused.
+    pub read_only: bool,
+    /// What its store is, in the words of the lab file: `ram`, `file:/path`.
+    pub store: String,
+    /// The shard that owns it.
+    pub shard: usize,
+}
+
+/// The shard is gone: it panicked, and its exports fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the shard of this disk has failed; see the daemon's log, and restart it")]
+pub struct ShardGone;
+
+/// What a disk looks like at one moment. Everything in it is of that moment.
+#[derive(Clone, Debug)]
+pub struct DiskSnapshot {
+    /// The moment.
+    pub at: Instant,
+    /// Counters and histograms since the start.
+    pub stats: DiskStats,
+    /// The rules, in the order of their ids.
+    pub rules: Vec<RuleSnapshot>,
+    /// Zios not replied to, the oldest first.
+    pub in_flight: Vec<InFlight>,
+    /// Since when the disk is suspended, and how long it will be, if it is.
+    pub suspended: Option<(Instant, Option<Duration>)>,
+    /// Who is connected.
+    pub clients: Vec<ClientView>,
+    /// Connections that the shard's memory bound keeps from being read, now.
+    pub stalled: u32,
+    /// Times that a connection was kept from being read, since the start.
+    pub stalls: u64,
+    /// Why the store can no longer be trusted, if it cannot.
+    pub faulted: Option<String>,
+}
+
+/// A rule at one moment.
+#[derive(Clone, Debug)]
+pub struct RuleSnapshot {
+    /// Its id.
+    pub id: RuleId,
+    /// Its group.
+    pub group: GroupId,
+    /// What it says.
+    pub spec: RuleSpec,
+    /// When it was armed or last updated.
+    pub armed: Instant,
+    /// What it has counted.
+    pub stats: RuleStats,
+    /// How far ahead its soonest lane is booked.
+    pub backlog: Duration,
+}
+
+/// A client of a disk.
+#[derive(Clone, Debug)]
+pub struct ClientView {
+    /// The engine's id for it, as in [`InFlight::client`].
+    pub id: dashpot_engine::ClientId,
+    /// `uid=0 pid=7`, an address, or `other`.
+    pub name: String,
+    /// Its connections to this disk.
+    pub connections: u32,
+}
+
+/// A shard at one moment.
+#[derive(Clone, Debug)]
+pub struct ShardView {
+    /// Its number.
+    pub shard: usize,
+    /// Zios in flight and the most there may be.
+    pub in_flight: (u32, u32),
+    /// Payload bytes held and the most there may be.
+    pub payload: (u64, u64),
+}
+
+/// A way to reach the shards of a running server. Cheap to clone.
+#[derive(Clone)]
+pub struct Handle {}
+
+impl Handle {
+    /// The served disks, in the order of the configuration. Calls name a disk by its index here.
+    pub fn disks(&self) -> &[DiskInfo] {
+        &[]
+    }
+
+    /// Sends a command to the shard of a disk. `build` gets the disk's id in its shard.
+    pub fn command(
+        &self,
+        _disk: usize,
+        _build: impl FnOnce(DiskId) -> Command,
+        _answer: impl FnOnce(Result<Answer, CommandError>) + Send + 'static,
+    ) -> Result<(), ShardGone> {
+        Err(ShardGone)
+    }
+
+    /// Takes a snapshot of a disk.
+    pub fn snapshot(
+        &self,
+        _disk: usize,
+        _answer: impl FnOnce(DiskSnapshot) + Send + 'static,
+    ) -> Result<(), ShardGone> {
+        Err(ShardGone)
+    }
+}

@@ -1,0 +1,1 @@
+//! The NBD frontend: NetworkBlockDevice/nbd, doc/proto.md.
