@@ -30,7 +30,7 @@ use crate::nbd::ExportInfo;
 use crate::nbd::check::Operation;
 use crate::nbd::setup::Negotiated;
 use crate::slots::{Slot, Slots};
-use crate::store::{self, Attempt, Finished, Job, Pool, Store};
+use crate::store::{self, Attempt, Finished, Job, Lost, Pool, Store};
 
 /// What other threads tell a shard.
 pub(crate) enum Message {
@@ -43,7 +43,7 @@ pub(crate) enum Message {
     /// A thread of the pool has done what the store could not do at once.
     Done(ZioId, Finished),
     /// A test wants a `lossy` disk to lose what was not synced.
-    Lose(DiskId, u64, Box<dyn FnOnce(Option<u64>) + Send>),
+    Lose(DiskId, u64, Box<dyn FnOnce(Option<Lost>) + Send>),
     /// Stop; what is held has so long to end by itself.
     Shutdown(Duration),
 }
@@ -187,13 +187,13 @@ impl Shard {
         let Some(conn) = self.conns.get(at).and_then(Option::as_ref) else {
             return;
         };
-        let gone = epoll::EventFlags::HUP | epoll::EventFlags::ERR;
-        if event.flags.contains(epoll::EventFlags::IN) && conn.wants_input() {
+        let flags = event.flags;
+        if flags.contains(epoll::EventFlags::IN) && conn.wants_input() {
             self.receive(at);
-        } else if event.flags.intersects(gone) {
+        } else if flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
             self.hang_up(at);
         }
-        if event.flags.contains(epoll::EventFlags::OUT) {
+        if flags.contains(epoll::EventFlags::OUT) {
             self.unblock(at);
         }
     }
@@ -229,7 +229,9 @@ impl Shard {
                     }
                 }
                 Action::Complete(id, outcome) => self.reply(*id, *outcome),
-                Action::Drop(id) => self.forget(*id),
+                Action::Drop(id) => {
+                    self.forget(*id);
+                }
                 Action::Answer(id, answer) => {
                     let answer = std::mem::replace(answer, Ok(Answer::Done));
                     if let Some(to) = self.answers.remove(id) {
@@ -246,6 +248,7 @@ impl Shard {
     fn work(&mut self, id: ZioId, incoming: Option<(ZioId, &[u8])>) -> Option<Outcome> {
         let incoming = incoming.filter(|(zio, _)| *zio == id).map(|(_, bytes)| bytes);
         let slot = self.slots.get_mut(id)?;
+        slot.started = true;
         let disk = self.disks.get_mut(slot.disk.0 as usize)?;
         let (offset, length) = (slot.offset, u64::from(slot.length));
         let attempt = match slot.operation {
@@ -461,9 +464,8 @@ impl Shard {
         self.step(Input::Command(id, command), None);
     }
 
-    fn lose(&mut self, disk: DiskId, seed: u64) -> Option<u64> {
-        let lost = self.disks.get_mut(disk.0 as usize)?.store.lose(seed)?.ok()?;
-        Some(lost.sectors())
+    fn lose(&mut self, disk: DiskId, seed: u64) -> Option<Lost> {
+        self.disks.get_mut(disk.0 as usize)?.store.lose(seed)?.ok()
     }
 
     fn snapshot(&self, id: DiskId) -> Option<DiskSnapshot> {

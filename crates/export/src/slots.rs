@@ -17,6 +17,8 @@ pub(crate) struct Slot {
     /// What is to be written, or what was read; empty for most of its life.
     pub(crate) payload: Vec<u8>,
     pub(crate) outcome: Outcome,
+    /// Whether the store has been asked.
+    pub(crate) started: bool,
     /// When its reply was first offered to the transport, or could have been.
     pub(crate) offered: Option<Instant>,
     /// Its neighbours among the zios of its connection.
@@ -35,6 +37,7 @@ impl Slot {
             length: 0,
             payload: Vec::new(),
             outcome: Ok(()),
+            started: false,
             offered: None,
             previous: None,
             next: None,

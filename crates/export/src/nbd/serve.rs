@@ -18,10 +18,12 @@ impl Shard {
         let Some(conn) = self.conn(at) else {
             return;
         };
-        match conn.intake {
-            Intake::Payload { .. } => self.receive_payload(at),
-            Intake::Request | Intake::Drain { .. } if self.is_full() => self.stall(at),
-            Intake::Request | Intake::Drain { .. } => self.receive_requests(at),
+        if matches!(conn.intake, Intake::Payload { .. }) {
+            self.receive_payload(at);
+        } else if self.is_full() {
+            self.stall(at);
+        } else {
+            self.receive_requests(at);
         }
     }
 
@@ -97,16 +99,15 @@ impl Shard {
     /// Keeps the rest for the next pass: the whole buffer if there are requests in it, otherwise
     /// a copy of the few bytes that begin one.
     fn put_back(&mut self, at: usize, received: Received) {
-        let (more, rest) = (received.rest().len() >= REQUEST_LEN, received.rest().to_vec());
         let Some(conn) = self.conn(at) else {
             return;
         };
-        if more && !conn.closing {
+        if received.rest().len() >= REQUEST_LEN && !conn.closing {
             conn.received = received;
             self.queue_read(at);
             return;
         }
-        conn.received = Received { bytes: rest, start: 0 };
+        conn.received = Received { bytes: received.rest().to_vec(), start: 0 };
         self.keep_receive_buffer(received.bytes);
     }
 
@@ -213,8 +214,9 @@ impl Shard {
             Err(_) => return self.hang_up(at),
         }
         let length = request.length as usize;
+        let complete = bytes.len() >= length;
         self.now = clock::now();
-        if bytes.len() >= length {
+        if complete {
             self.submit_collected(at, length);
         }
     }
@@ -375,6 +377,9 @@ impl Shard {
         let mut chunk = std::mem::take(&mut conn.unsent);
         if chunk.bytes.is_empty() {
             self.fill_chunk(at, &mut chunk.bytes, &mut chunk.zios);
+        }
+        if chunk.bytes.is_empty() {
+            return self.recycle_chunk(at, chunk);
         }
         let Some(conn) = self.conn(at) else {
             return;

@@ -37,11 +37,11 @@ pub(crate) struct Lossy {
 
 /// What became of the cache, in sectors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub struct Lost {
     /// Reached the medium just in time.
-    pub(crate) kept: u64,
+    pub kept: u64,
     /// Never reached it.
-    pub(crate) dropped: u64,
+    pub dropped: u64,
 }
 
 impl Lossy {

@@ -29,7 +29,8 @@ pub use memory::available_memory;
 
 pub(crate) use extent::Extent;
 pub(crate) use file::FileStore;
-pub(crate) use lossy::{Lossy, Lost};
+pub use lossy::Lost;
+pub(crate) use lossy::Lossy;
 pub(crate) use open::{Opened, open_all};
 pub(crate) use pool::{Finished, Job, Operation, Pool};
 pub(crate) use ram::Ram;
