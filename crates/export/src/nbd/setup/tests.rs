@@ -176,6 +176,17 @@ fn export_name_pads_with_zeroes_unless_told_not_to() {
 }
 
 #[test]
+fn export_name_tells_the_flags_of_structured_replies() {
+    let (progress, output) = run([
+        &FLAGS[..],
+        &structured(),
+        &option(option::EXPORT_NAME, b"a"),
+    ]);
+    assert!(ready(progress).features.structured);
+    assert!(output.ends_with(b"\x00\x00\x00\x00\x04\x00\x00\x00\x05\xed"));
+}
+
+#[test]
 fn export_name_cannot_say_no_and_closes() {
     for name in [&b"c"[..], &[b'a'; STRING_MAX], &[b'a'; STRING_MAX + 1]] {
         let (progress, answers) = haggle(&[option(option::EXPORT_NAME, name)]);
@@ -329,9 +340,11 @@ fn lengths_that_do_not_add_up_are_invalid() {
             let options = [structured(), option(number, &data[..cut])];
             assert_eq!(answered(&options), [ACK, reply::ERR_INVALID], "{cut}");
         }
-        let longer = [&data[..], b"x"].concat();
-        let options = [structured(), option(number, &longer)];
-        assert_eq!(answered(&options), [ACK, reply::ERR_INVALID]);
+        for extra in [&b"x"[..], b"xx", b"xxxx"] {
+            let longer = [&data[..], extra].concat();
+            let options = [structured(), option(number, &longer)];
+            assert_eq!(answered(&options), [ACK, reply::ERR_INVALID]);
+        }
     }
     let long = info_data(&[b'a'; STRING_MAX + 1], &[]);
     assert_eq!(answered(&[option(option::GO, &long)]), [reply::ERR_INVALID]);
