@@ -21,7 +21,11 @@ struct Client {
 impl ClientTable {
     /// Counts a connection, and says whose it is and whether that client is new.
     pub(crate) fn connect(&mut self, name: &str) -> (ClientId, bool) {
-        if let Some(at) = self.clients.iter().position(|c| c.connections > 0 && c.name == name) {
+        if let Some(at) = self
+            .clients
+            .iter()
+            .position(|c| c.connections > 0 && c.name == name)
+        {
             self.clients[at].connections += 1;
             return (ClientId(at as u8), false);
         }
@@ -29,7 +33,11 @@ impl ClientTable {
             name: name.to_owned(),
             connections: 1,
         };
-        if let Some(at) = self.clients.iter().position(|client| client.connections == 0) {
+        if let Some(at) = self
+            .clients
+            .iter()
+            .position(|client| client.connections == 0)
+        {
             self.clients[at] = client;
             return (ClientId(at as u8), true);
         }
@@ -49,11 +57,15 @@ impl ClientTable {
     }
 
     pub(crate) fn views(&self) -> Vec<ClientView> {
-        let told_apart = self.clients.iter().enumerate().map(|(at, client)| ClientView {
-            id: ClientId(at as u8),
-            name: client.name.clone(),
-            connections: client.connections,
-        });
+        let told_apart = self
+            .clients
+            .iter()
+            .enumerate()
+            .map(|(at, client)| ClientView {
+                id: ClientId(at as u8),
+                name: client.name.clone(),
+                connections: client.connections,
+            });
         let others = ClientView {
             id: ClientId::OTHER,
             name: "other".to_owned(),

@@ -109,6 +109,9 @@ impl Conn {
 
     /// Whether everything that it asked for has been replied to and sent.
     pub(crate) fn is_finished(&self) -> bool {
-        self.closing && self.zios.is_empty() && self.ready.is_empty() && self.unsent.bytes.is_empty()
+        self.closing
+            && self.zios.is_empty()
+            && self.ready.is_empty()
+            && self.unsent.bytes.is_empty()
     }
 }

@@ -178,7 +178,12 @@ impl Door {
         let _ = epoll::delete(&self.epoll, &fd);
         if let Some(route) = self.routes.get(negotiated.export) {
             let disk = route.disk;
-            let handover = Handover { fd, disk, peer, negotiated };
+            let handover = Handover {
+                fd,
+                disk,
+                peer,
+                negotiated,
+            };
             let _ = route.mailbox.send(Message::Connect(handover));
         }
     }
@@ -265,7 +270,11 @@ fn peer_name(fd: BorrowedFd<'_>) -> String {
         return address.ip().to_string();
     }
     match sockopt::socket_peercred(fd) {
-        Ok(peer) => format!("uid={} pid={}", peer.uid.as_raw(), peer.pid.as_raw_nonzero()),
+        Ok(peer) => format!(
+            "uid={} pid={}",
+            peer.uid.as_raw(),
+            peer.pid.as_raw_nonzero()
+        ),
         Err(_) => "unknown".to_owned(),
     }
 }

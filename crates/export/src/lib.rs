@@ -12,6 +12,7 @@ mod conn;
 mod door;
 mod handle;
 mod listen;
+pub mod load;
 mod mailbox;
 pub mod nbd;
 mod routes;

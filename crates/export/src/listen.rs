@@ -128,11 +128,16 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let address = Address::Unix(directory.path().join("nbd.sock"));
         let first = Listener::bind(&address).unwrap();
-        assert!(matches!(Listener::bind(&address), Err(ListenError::InUse(_))));
+        assert!(matches!(
+            Listener::bind(&address),
+            Err(ListenError::InUse(_))
+        ));
         drop(first);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 
-        let Address::Unix(path) = &address else { return };
+        let Address::Unix(path) = &address else {
+            return;
+        };
         drop(UnixListener::bind(path).unwrap());
         assert!(path.exists(), "a listener of std leaves its path behind");
         Listener::bind(&address).unwrap();
@@ -152,7 +157,9 @@ mod tests {
     fn port_0_picks_one() {
         let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
         let listener = Listener::bind(&any).unwrap();
-        let Address::Tcp(picked) = &listener.address else { panic!("{:?}", listener.address) };
+        let Address::Tcp(picked) = &listener.address else {
+            panic!("{:?}", listener.address)
+        };
         assert_ne!(picked.port(), 0);
     }
 }

@@ -52,19 +52,35 @@ impl Server {
     /// Opens the stores, binds the addresses and starts the threads: all of it or nothing.
     pub fn start(config: &ServerConfig) -> Result<Server, StartError> {
         let listeners = bind_all(&config.listen)?;
-        let addresses = listeners.iter().map(|listener| listener.address.clone()).collect();
+        let addresses = listeners
+            .iter()
+            .map(|listener| listener.address.clone())
+            .collect();
         let opened = store::open_all(&config.disks, config.overcommit)?;
         let disks = describe(config, &opened);
         let exports = disks.iter().map(export_info).collect::<Arc<[ExportInfo]>>();
         let pool = Arc::new(Pool::new(STORE_THREADS)?);
         let (shards, routes) = start_shards(config, opened, &exports, &pool)?;
         let door_mailbox = Arc::new(Mailbox::new()?);
-        let mut door = Door::new(listeners, exports, routes.clone(), Arc::clone(&door_mailbox))?;
-        let door = Builder::new().name("dashpot-door".to_owned()).spawn(move || {
-            report("the door", catch_unwind(AssertUnwindSafe(|| door.run())));
-        })?;
+        let mut door = Door::new(
+            listeners,
+            exports,
+            routes.clone(),
+            Arc::clone(&door_mailbox),
+        )?;
+        let door = Builder::new()
+            .name("dashpot-door".to_owned())
+            .spawn(move || {
+                report("the door", catch_unwind(AssertUnwindSafe(|| door.run())));
+            })?;
         let handle = Handle::new(disks, routes);
-        Ok(Server { handle, addresses, shards, door, door_mailbox })
+        Ok(Server {
+            handle,
+            addresses,
+            shards,
+            door,
+            door_mailbox,
+        })
     }
 
     /// A way to reach the shards.
@@ -109,7 +125,13 @@ fn describe(config: &ServerConfig, opened: &[Opened]) -> Vec<DiskInfo> {
         store: disk.store.to_string(),
         shard: shard_of(at, config),
     };
-    config.disks.iter().zip(opened).enumerate().map(info).collect()
+    config
+        .disks
+        .iter()
+        .zip(opened)
+        .enumerate()
+        .map(info)
+        .collect()
 }
 
 fn export_info(disk: &DiskInfo) -> ExportInfo {
@@ -139,7 +161,10 @@ fn start_shards(
         let (engine, disks) = &mut engines[shard];
         let seed = config.seed ^ (at as u64) << 32;
         let disk = engine.add_disk(EngineDisk { seed });
-        routes.push(Route { mailbox: Arc::clone(&mailboxes[shard]), disk });
+        routes.push(Route {
+            mailbox: Arc::clone(&mailboxes[shard]),
+            disk,
+        });
         disks.push(Disk {
             export: export.clone(),
             store: opened.store,
@@ -162,13 +187,15 @@ fn start_shard(
     mailbox: Arc<Mailbox<Message>>,
 ) -> io::Result<ShardThread> {
     let inbox = Arc::clone(&mailbox);
-    let thread = Builder::new().name(format!("dashpot-shard-{at}")).spawn(move || {
-        // Timers are rounded up by 50 µs otherwise; where it is refused, they stay late.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let result = catch_unwind(AssertUnwindSafe(|| shard.run()));
-        inbox.close();
-        report(&format!("shard {at}"), result);
-    })?;
+    let thread = Builder::new()
+        .name(format!("dashpot-shard-{at}"))
+        .spawn(move || {
+            // Timers are rounded up by 50 µs otherwise; where it is refused, they stay late.
+            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+            let result = catch_unwind(AssertUnwindSafe(|| shard.run()));
+            inbox.close();
+            report(&format!("shard {at}"), result);
+        })?;
     Ok(ShardThread { mailbox, thread })
 }
 

@@ -167,7 +167,9 @@ impl Shard {
         if !self.to_read.is_empty() || !self.to_send.is_empty() {
             return Some(Duration::ZERO);
         }
-        let shutdown = self.shutdown.map(|(Shutdown::Grace(at) | Shutdown::Last(at))| at);
+        let shutdown = self
+            .shutdown
+            .map(|(Shutdown::Grace(at) | Shutdown::Last(at))| at);
         let deadline = match (self.engine.next_deadline(), shutdown) {
             (Some(zio), Some(shutdown)) => zio.min(shutdown),
             (zio, shutdown) => zio.or(shutdown)?,
@@ -225,7 +227,8 @@ impl Shard {
                 Action::Start(id) => {
                     let id = *id;
                     if let Some(outcome) = self.work(id, incoming) {
-                        self.engine.step(self.now, Input::Done(id, outcome), &mut actions);
+                        self.engine
+                            .step(self.now, Input::Done(id, outcome), &mut actions);
                     }
                 }
                 Action::Complete(id, outcome) => self.reply(*id, *outcome),
@@ -246,7 +249,9 @@ impl Shard {
 
     /// Has the store do what a zio asks, now or on a thread of the pool.
     fn work(&mut self, id: ZioId, incoming: Option<(ZioId, &[u8])>) -> Option<Outcome> {
-        let incoming = incoming.filter(|(zio, _)| *zio == id).map(|(_, bytes)| bytes);
+        let incoming = incoming
+            .filter(|(zio, _)| *zio == id)
+            .map(|(_, bytes)| bytes);
         let slot = self.slots.get_mut(id)?;
         slot.started = true;
         let disk = self.disks.get_mut(slot.disk.0 as usize)?;
@@ -259,7 +264,8 @@ impl Shard {
                 disk.store.read(offset, &mut slot.payload)
             }
             Operation::Write { fua } => {
-                disk.store.write(offset, incoming.unwrap_or(&slot.payload), fua)
+                disk.store
+                    .write(offset, incoming.unwrap_or(&slot.payload), fua)
             }
             Operation::Flush => disk.store.flush(),
             Operation::Trim { fua } => disk.store.trim(offset, length, fua),
@@ -305,11 +311,22 @@ impl Shard {
         let buffer = std::mem::take(&mut slot.payload);
         let operation = match slot.operation {
             Operation::Read { .. } => store::Operation::Read { offset, buffer },
-            Operation::Write { fua } => store::Operation::Write { offset, buffer, fua },
-            Operation::Trim { fua } => store::Operation::Trim { offset, length, fua },
-            Operation::WriteZeroes { fua, no_hole } => {
-                store::Operation::Zero { offset, length, no_hole, fua }
-            }
+            Operation::Write { fua } => store::Operation::Write {
+                offset,
+                buffer,
+                fua,
+            },
+            Operation::Trim { fua } => store::Operation::Trim {
+                offset,
+                length,
+                fua,
+            },
+            Operation::WriteZeroes { fua, no_hole } => store::Operation::Zero {
+                offset,
+                length,
+                no_hole,
+                fua,
+            },
             _ => store::Operation::Sync,
         };
         let mailbox = Arc::clone(&self.mailbox);
@@ -375,10 +392,18 @@ impl Shard {
         };
         let (client, is_new) = disk.clients.connect(&handover.peer);
         if is_new {
-            let join = Input::Join { disk: handover.disk, client, name: &handover.peer };
+            let join = Input::Join {
+                disk: handover.disk,
+                client,
+                name: &handover.peer,
+            };
             self.step(join, None);
         }
-        let Negotiated { features, left_over, .. } = handover.negotiated;
+        let Negotiated {
+            features,
+            left_over,
+            ..
+        } = handover.negotiated;
         let mut conn = Conn::new(handover.fd, handover.disk, client, features);
         conn.received.bytes = left_over;
         let at = self.free_conns.pop().unwrap_or_else(|| {
@@ -409,7 +434,9 @@ impl Shard {
             self.buffers.give(bytes);
         }
         self.step(Input::Abort(&zios), None);
-        self.disks[conn.disk.0 as usize].clients.disconnect(conn.client);
+        self.disks[conn.disk.0 as usize]
+            .clients
+            .disconnect(conn.client);
     }
 
     /// Has epoll watch for what a connection can go on with.
@@ -443,8 +470,8 @@ impl Shard {
 
     /// Reads on where it was stopped, once an eighth of what there may be is free.
     fn end_stalls(&mut self) {
-        let room = self.slots.in_use() < ZIOS_MAX / 8 * 7
-            && self.buffers.held < PAYLOAD_MAX / 8 * 7;
+        let room =
+            self.slots.in_use() < ZIOS_MAX / 8 * 7 && self.buffers.held < PAYLOAD_MAX / 8 * 7;
         if self.stalled.is_empty() || !room {
             return;
         }

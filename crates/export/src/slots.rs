@@ -130,12 +130,17 @@ mod tests {
     #[test]
     fn a_list_loses_its_first_its_last_and_its_middle() {
         let (mut slots, mut list) = (Slots::default(), ZioList::default());
-        let mut add = |slots: &mut Slots, list: &mut ZioList| {
+        let add = |slots: &mut Slots, list: &mut ZioList| {
             slots.insert(Slot::new(0, DiskId(0), 0, Operation::Flush), list)
         };
         let ids: Vec<ZioId> = (0..4).map(|_| add(&mut slots, &mut list)).collect();
         assert_eq!(slots.list(list), [ids[3], ids[2], ids[1], ids[0]]);
-        for (gone, left) in [(3, vec![2, 1, 0]), (1, vec![2, 0]), (0, vec![2]), (2, vec![])] {
+        for (gone, left) in [
+            (3, vec![2, 1, 0]),
+            (1, vec![2, 0]),
+            (0, vec![2]),
+            (2, vec![]),
+        ] {
             slots.unlink(ids[gone], &mut list);
             slots.remove(ids[gone]);
             let left: Vec<ZioId> = left.into_iter().map(|at| ids[at]).collect();

@@ -5,6 +5,7 @@
 //! `serve`, is the shard's: it moves bytes between sockets, zios and stores.
 
 pub mod check;
+pub mod client;
 mod export;
 mod serve;
 pub mod setup;

@@ -107,7 +107,10 @@ impl Shard {
             self.queue_read(at);
             return;
         }
-        conn.received = Received { bytes: received.rest().to_vec(), start: 0 };
+        conn.received = Received {
+            bytes: received.rest().to_vec(),
+            start: 0,
+        };
         self.keep_receive_buffer(received.bytes);
     }
 
@@ -185,7 +188,13 @@ impl Shard {
             let start = received.start;
             received.start += length;
             let payload = &received.bytes[start..received.start];
-            self.submit(at, &request, Operation::Write { fua }, self.now, Some(payload));
+            self.submit(
+                at,
+                &request,
+                Operation::Write { fua },
+                self.now,
+                Some(payload),
+            );
             return true;
         }
         let mut bytes = self.buffers.take(request.length);
@@ -193,7 +202,12 @@ impl Shard {
         received.start = received.bytes.len();
         let arrived = self.now;
         if let Some(conn) = self.conn(at) {
-            conn.intake = Intake::Payload { request, fua, arrived, bytes };
+            conn.intake = Intake::Payload {
+                request,
+                fua,
+                arrived,
+                bytes,
+            };
         }
         false
     }
@@ -226,7 +240,13 @@ impl Shard {
             return;
         };
         let intake = std::mem::replace(&mut conn.intake, Intake::Request);
-        let Intake::Payload { request, fua, arrived, mut bytes } = intake else {
+        let Intake::Payload {
+            request,
+            fua,
+            arrived,
+            mut bytes,
+        } = intake
+        else {
             return;
         };
         // The buffer may have room for more than the payload; what came in there is the next
@@ -275,11 +295,24 @@ impl Shard {
             return;
         };
         let (disk, client) = (conn.disk, conn.client);
-        let Some((op, fua)) = self.slots.get(id).and_then(|slot| engine_op(slot.operation)) else {
+        let Some((op, fua)) = self
+            .slots
+            .get(id)
+            .and_then(|slot| engine_op(slot.operation))
+        else {
             return;
         };
         let (offset, length) = (request.offset, request.length);
-        let zio = Zio { id, disk, client, op, fua, offset, length, arrived };
+        let zio = Zio {
+            id,
+            disk,
+            client,
+            op,
+            fua,
+            offset,
+            length,
+            arrived,
+        };
         self.step(Input::Submit(zio), incoming.map(|bytes| (id, bytes)));
         if let Some(bytes) = incoming
             && self.slots.get(id).is_some_and(|slot| !slot.started)
@@ -289,7 +322,12 @@ impl Shard {
     }
 
     fn refuse(&mut self, at: usize, request: &Request, refused: Refused) -> bool {
-        let Refused::Reply { errno, reason, payload } = refused else {
+        let Refused::Reply {
+            errno,
+            reason,
+            payload,
+        } = refused
+        else {
             self.hang_up(at);
             return false;
         };
@@ -326,9 +364,22 @@ impl Shard {
         let limit = if req_one { 1 } else { wire::EXTENTS_MAX };
         let mut extents: Vec<Extent> = Vec::new();
         let store = &self.disks[conn.disk.0 as usize].store;
-        store.extents(request.offset, u64::from(request.length), limit, &mut extents);
-        let state = |hole: bool| if hole { wire::STATE_HOLE | wire::STATE_ZERO } else { 0 };
-        let pairs = extents.iter().map(|extent| (extent.length as u32, state(extent.hole)));
+        store.extents(
+            request.offset,
+            u64::from(request.length),
+            limit,
+            &mut extents,
+        );
+        let state = |hole: bool| {
+            if hole {
+                wire::STATE_HOLE | wire::STATE_ZERO
+            } else {
+                0
+            }
+        };
+        let pairs = extents
+            .iter()
+            .map(|extent| (extent.length as u32, state(extent.hole)));
         let mut reply = Vec::new();
         wire::put_status_chunk(&mut reply, request.cookie, pairs);
         conn.ready.push_back(Reply::Bytes(reply));
@@ -463,7 +514,13 @@ impl Shard {
                 }
                 let room = CHUNK_LENGTH.saturating_sub(bytes.len()).max(1) as u32;
                 let part = room.min(slot.length - sent);
-                put_data(&self.disks[slot.disk.0 as usize].store, slot, sent, part, bytes);
+                put_data(
+                    &self.disks[slot.disk.0 as usize].store,
+                    slot,
+                    sent,
+                    part,
+                    bytes,
+                );
                 (sent + part < slot.length).then_some(sent + part)
             }
             (Err(errno), _) if structured => {

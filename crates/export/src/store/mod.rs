@@ -29,8 +29,8 @@ pub use memory::available_memory;
 
 pub(crate) use extent::Extent;
 pub(crate) use file::FileStore;
-pub use lossy::Lost;
 pub(crate) use lossy::Lossy;
+pub use lossy::Lost;
 pub(crate) use open::{Opened, open_all};
 pub(crate) use pool::{Finished, Job, Operation, Pool};
 pub(crate) use ram::Ram;
