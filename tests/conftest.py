@@ -98,7 +98,8 @@ class Daemon:
     def start(self, *arguments):
         """Starts a command against this daemon; its output is read by the caller."""
         return subprocess.Popen(
-            [BINARY, *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            [BINARY, *map(str, arguments)], text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env={**os.environ, "DASHPOT_API": f"unix:{self.api}"},
         )
 

@@ -53,6 +53,11 @@ def test_go_marks_a_read_only_export(daemon):
     assert size == 2 << 20 and flags & 2
 
 
+def test_the_first_export_is_the_default_one(daemon):
+    size, _flags = Wire(daemon.connect()).go("")
+    assert size == 1 << 20
+
+
 def test_info_then_go_say_the_same(client):
     info = client.option(wire.OPT_INFO, wire.export("one", [wire.INFO_BLOCK_SIZE]))
     again = client.option(wire.OPT_GO, wire.export("one", [wire.INFO_BLOCK_SIZE]))
