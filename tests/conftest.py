@@ -108,8 +108,12 @@ class Daemon:
 
     def rules(self, disk=None):
         """The armed rules by id."""
-        answer = self.json("list", *([disk] if disk else []))
-        return {rule["id"]: rule for rule in answer["rules"]}
+        return {rule["id"]: rule for rule in self.json("list", *([disk] if disk else []))}
+
+    def disk(self, name="d"):
+        """What the daemon says of a disk, with all its zios in flight."""
+        (disk,) = [disk for disk in self.json("status", "--inflight")["disks"] if disk["name"] == name]
+        return disk
 
     def stop(self):
         """Ends the daemon as its user would, and checks that it leaves in order."""

@@ -33,8 +33,8 @@ def tcp(serve):
     return daemon
 
 
-def test_healthz_says_nothing(ask):
-    assert ask("/healthz") == (200, "")
+def test_healthz_says_nothing_more(ask):
+    assert ask("/healthz") == (200, "ok\n")
 
 
 def test_an_unknown_path(ask):
@@ -98,7 +98,7 @@ def test_tcp_wants_the_token(tcp):
 
 
 def test_tcp_health_wants_nothing_and_says_nothing(tcp):
-    assert curl(f"http://{tcp.address}/healthz") == (200, "")
+    assert curl(f"http://{tcp.address}/healthz") == (200, "ok\n")
 
 
 @pytest.mark.parametrize("header", [

@@ -110,7 +110,7 @@ def test_a_flush_that_fails_faults_the_disk(daemon):
     trace.stop()
     assert client.wait(client.flush()).error == errno.EIO
     assert client.wait(client.write(flags=1)).error == errno.EIO
-    assert daemon.json("status")["disks"][0]["faulted"]
+    assert daemon.disk()["faulted"]
     fresh = Client(daemon)
     assert fresh.wait(fresh.flush()).error == errno.EIO
     daemon.process.send_signal(signal.SIGTERM)

@@ -172,8 +172,8 @@ def test_a_hang_takes_one_zio_from_a_baseline(daemon, client):
     others = client.many(100, 4)
     assert all(request.latency >= 2 * MS for request in others)
     assert hung.answered is None
-    assert rule(daemon, 2)["injected"] == 1
-    assert daemon.json("status", "--inflight")["disks"][0]["in_flight"]
+    assert rule(daemon, 2)["taken"] == 1
+    assert daemon.disk()["in_flight"]
     daemon.cli("clear", "2", "--release")
     client.wait(hung)
 
@@ -219,7 +219,7 @@ def test_list_says_why_a_rule_injected_nothing(daemon, client):
     client.many(10, 1)
     assert rule(daemon, 2)["matched"] == 10 and rule(daemon, 2)["injected"] == 0
     assert "beaten by rule 1" in daemon.cli("list").stdout
-    assert "beaten by rule 1" in rule(daemon, 2)["why_not"]
+    assert "beaten by rule 1" in rule(daemon, 2)["why_nothing"]
 
 
 def test_list_says_when_the_store_was_slower(daemon, client):
@@ -318,7 +318,7 @@ def test_a_rule_for_the_life_of_a_command(daemon, client):
 def test_suspend_holds_new_zios_until_resume(daemon, client):
     daemon.cli("suspend", "d", "--now")
     requests = [client.read(), client.write(4096), client.flush()]
-    eventually(lambda: len(daemon.json("status", "--inflight")["disks"][0]["in_flight"]) == 3)
+    eventually(lambda: daemon.disk()["in_flight"] == 3)
     client.handle.poll(0)
     assert all(request.answered is None for request in requests)
     daemon.cli("resume", "d")
@@ -355,7 +355,7 @@ def test_lanes_are_charged_at_resume(daemon, client):
     daemon.cli("inject", "d", "-D", "50ms:1")
     daemon.cli("suspend", "d", "--now")
     requests = [client.read() for _ in range(3)]
-    eventually(lambda: len(daemon.json("status", "--inflight")["disks"][0]["in_flight"]) == 3)
+    eventually(lambda: daemon.disk()["in_flight"] == 3)
     before = time.monotonic()
     daemon.cli("resume", "d")
     client.wait(*requests)
@@ -382,7 +382,7 @@ def test_shutdown_fails_what_it_cannot_finish(daemon, client, state):
     else:
         daemon.cli("inject", "d", *(["-D", "1h"] if state == "held" else ["--hang"]))
     request = client.read()
-    eventually(lambda: daemon.json("status", "--inflight")["disks"][0]["in_flight"])
+    eventually(lambda: daemon.disk()["in_flight"])
     daemon.stop()
     try:
         client.wait(request)

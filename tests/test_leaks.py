@@ -46,7 +46,7 @@ def test_ten_thousand_connections_leave_nothing_behind(daemon):
     eventually(lambda: descriptors(daemon) == descriptors_before, "no descriptor left")
     assert threads(daemon) == threads_before
     assert resident(daemon) - resident_before < 9000 * 1024, "1 KiB and more for each connection"
-    eventually(lambda: not daemon.json("status")["clients"], "no client left")
+    eventually(lambda: not daemon.disk()["clients"], "no client left")
 
 
 def test_held_requests_of_clients_that_left_are_given_back(daemon):
@@ -58,7 +58,7 @@ def test_held_requests_of_clients_that_left_are_given_back(daemon):
         client.send(b"".join(wire.request(wire.CMD_READ, 0, 4096, cookie=i) for i in range(50)))
         client.close()
     eventually(lambda: descriptors(daemon) == descriptors_before, "no descriptor left")
-    eventually(lambda: not daemon.json("status", "--inflight")["disks"][0]["in_flight"], "nothing in flight")
+    eventually(lambda: not daemon.disk()["in_flight"], "nothing in flight")
 
 
 @pytest.mark.slow

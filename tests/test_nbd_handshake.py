@@ -187,7 +187,7 @@ def test_a_client_may_vanish_in_each_phase(daemon, cut):
         client.send((HELLO + GO)[:cut])
         client.close()
     assert serves(daemon)
-    eventually(lambda: not daemon.json("status")["clients"], "no client")
+    eventually(lambda: not daemon.disk("one")["clients"], "no client")
 
 
 def test_a_handshake_may_come_in_pieces(daemon):

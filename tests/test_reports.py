@@ -72,7 +72,7 @@ def test_iolatency_misses_nothing_that_is_slow(daemon, client):
 def test_iolatency_names_what_is_still_in_flight(daemon, client):
     daemon.cli("inject", "d", "--hang")
     client.read()
-    eventually(lambda: daemon.rules()[1]["injected"] == 1)
+    eventually(lambda: daemon.rules()[1]["taken"] == 1)
     text = daemon.cli("iolatency", "1", "2").stdout
     assert re.search(r"^In flight: 1, the oldest for \d+\.\d+ s\.$", text, re.MULTILINE)
 
@@ -80,7 +80,7 @@ def test_iolatency_names_what_is_still_in_flight(daemon, client):
 def test_iolatency_options(daemon, client):
     assert re.search(r"^\d\d:\d\d:\d\d:$", daemon.cli("iolatency", "-T", "1", "1").stdout, re.MULTILINE)
     assert daemon.cli("iolatency", "-Q", "1", "1").stdout.count(IOLATENCY_HEADER) == 1
-    text = watch(daemon, "iolatency", "-d", "d", "-i", "write", "1", "1", until=lambda: client.many(5, 1))
+    text = watch(daemon, "iolatency", "-d", "d", "-i", "*W*", "1", "1", until=lambda: client.many(5, 1))
     assert sum(int(count) for _, _, count, _ in rows(text, IOLATENCY_ROW)) == 0
     assert "e" in daemon.cli("iolatency", "-d", "e", "1", "1", code=1).stderr
 
@@ -170,7 +170,7 @@ def test_list_as_a_table_and_as_json(daemon, client):
     table = daemon.cli("list").stdout
     for title in ("matched", "held", "overrun", "late", "achieved", "backlog"):
         assert title in table.lower()
-    (rule,) = daemon.json("list")["rules"]
+    (rule,) = daemon.json("list")
     assert (rule["id"], rule["name"], rule["disk"], rule["matched"]) == (1, "base", "d", 20)
     assert rule["held"] + rule["overrun"] == rule["injected"] == 20
 
@@ -178,10 +178,10 @@ def test_list_as_a_table_and_as_json(daemon, client):
 def test_status_says_what_is_served_and_who_is_there(daemon, client):
     text = daemon.cli("status").stdout
     assert "d" in text and str(daemon.nbd) in text and "uid=" in text
-    status = daemon.json("status")
-    (disk,) = status["disks"]
-    assert (disk["name"], disk["size"], disk["store"]) == ("d", 64 << 20, "ram")
-    assert disk["uri"] == daemon.uri("d")
+    (disk,) = daemon.json("status")["disks"]
+    assert (disk["name"], disk["size_bytes"], disk["store"]) == ("d", 64 << 20, "ram")
+    assert disk["uris"] == [daemon.uri("d")]
+    assert sum(client["connections"] for client in disk["clients"]) == 1
 
 
 def test_status_shows_where_the_oldest_zios_wait(daemon, client):
@@ -189,9 +189,11 @@ def test_status_shows_where_the_oldest_zios_wait(daemon, client):
     for _ in range(3):
         client.read()
     eventually(lambda: daemon.rules()[1]["matched"] == 3)
-    assert "lane" in daemon.cli("status", "--inflight").stdout
-    (disk,) = daemon.json("status", "--inflight")["disks"]
-    assert len(disk["in_flight"]) == 3
+    assert "held" in daemon.cli("status", "--inflight").stdout
+    oldest = daemon.disk()["oldest"]
+    assert [zio["wait"] for zio in oldest] == ["held"] * 3
+    assert [zio["rule"] for zio in oldest] == [1] * 3
+    assert oldest[0]["age_ns"] >= oldest[2]["age_ns"]
 
 
 def test_status_waits_until_the_daemon_is_there(directory, serve):
