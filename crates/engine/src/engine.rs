@@ -1,10 +1,16 @@
-//! The root: routes each input to the disk it is for.
+//! The root: routes each input to the disk it is for, and meets deadlines.
 
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use crate::command::{Action, Input};
-use crate::time::Instant;
-use crate::zio::DiskId;
+use crate::command::{Action, Answer, Command, CommandError, CommandId, Input, Target};
+use crate::disk::{Context, Disk};
+use crate::flight::{Flight, Flights, State};
+use crate::heap::IndexedHeap;
+use crate::inject::{GroupId, RULES_MAX, Rule, RuleId, RuleSpec};
+use crate::stats::{DiskStats, InFlight, RuleView};
+use crate::time::{Duration, Instant};
+use crate::zio::{DiskId, Errno, ZioId};
 
 /// What a disk is, to the engine.
 #[derive(Clone, Debug)]
@@ -15,19 +21,313 @@ pub struct DiskConfig {
 
 /// The disks of one shard or of one simulation.
 #[derive(Debug, Default)]
-pub struct Engine {}
+pub struct Engine {
+    disks: Vec<Disk>,
+    flights: Flights,
+    /// When suspended disks resume by themselves.
+    resumes: IndexedHeap<Instant>,
+    now: Instant,
+}
 
 impl Engine {
-    /// Adds a disk.
-    pub fn add_disk(&mut self, _config: DiskConfig) -> DiskId {
-        DiskId(0)
+    /// An engine without disks.
+    pub fn new() -> Engine {
+        Engine::default()
     }
 
-    /// Takes one input, and appends to `actions` all that follows from it.
-    pub fn step(&mut self, _now: Instant, _input: Input<'_>, _actions: &mut Vec<Action>) {}
+    /// Adds a disk. Ids count from 0.
+    pub fn add_disk(&mut self, config: DiskConfig) -> DiskId {
+        self.disks.push(Disk::new(config.seed));
+        DiskId(self.disks.len() as u32 - 1)
+    }
 
-    /// When to step again with [`Input::Tick`].
+    /// Takes one input, and appends to `actions` all that follows from it and from the time. The
+    /// time must not go back.
+    pub fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>) {
+        debug_assert!(now >= self.now, "time went back");
+        self.now = now;
+        self.meet_deadlines(actions);
+        self.route(input, actions);
+        self.meet_deadlines(actions);
+    }
+
+    /// When to step again with [`Input::Tick`], if nothing else happens before.
     pub fn next_deadline(&self) -> Option<Instant> {
-        None
+        let resume = self.resumes.peek().map(|(at, _)| at);
+        match (self.flights.next_deadline(), resume) {
+            (Some(zio), Some(resume)) => Some(zio.min(resume)),
+            (zio, resume) => zio.or(resume),
+        }
     }
+
+    /// What a disk has counted up to `now`.
+    pub fn disk_stats(&self, disk: DiskId, now: Instant) -> Option<DiskStats> {
+        Some(self.disk(disk)?.stats_at(now))
+    }
+
+    /// The rules of a disk, in the order of their ids.
+    pub fn rules(&self, disk: DiskId, now: Instant) -> impl Iterator<Item = RuleView<'_>> {
+        let rules = self
+            .disk(disk)
+            .map_or(&[][..], |disk| disk.injector.rules());
+        rules.iter().map(move |rule| rule.view(now))
+    }
+
+    /// The zios of a disk that have not been replied to, in no particular order.
+    pub fn in_flight(&self, disk: DiskId) -> impl Iterator<Item = InFlight> {
+        let of_disk = move |flight: &&Flight| flight.zio.disk == disk;
+        let disk = self.disk(disk);
+        let flights = self.flights.iter().filter(of_disk);
+        flights.filter_map(move |flight| Some(disk?.view(flight)))
+    }
+
+    /// Since when a disk is suspended, and for how long it will have been, if it resumes by itself.
+    pub fn suspended(&self, disk: DiskId) -> Option<(Instant, Option<Duration>)> {
+        self.disk(disk)?.suspended()
+    }
+
+    fn disk(&self, disk: DiskId) -> Option<&Disk> {
+        self.disks.get(disk.0 as usize)
+    }
+
+    fn route(&mut self, input: Input<'_>, actions: &mut Vec<Action>) {
+        match input {
+            Input::Submit(zio) => {
+                self.with_disk(zio.disk, actions, |disk, ctx| disk.submit(zio, ctx));
+            }
+            Input::Done(zio, outcome) => {
+                self.with_disk_of(zio, actions, |disk, ctx| disk.done(zio, outcome, ctx));
+            }
+            Input::Replied { zio, offered } => {
+                self.with_disk_of(zio, actions, |disk, ctx| disk.replied(zio, offered, ctx));
+            }
+            Input::Abort(zios) => self.abort(zios, actions),
+            Input::Join { disk, client, name } => {
+                self.with_disk(disk, actions, |disk, _| {
+                    disk.clients.join(client, name);
+                    disk.injector.find_clients(&disk.clients);
+                });
+            }
+            Input::Command(id, command) => self.command(id, command, actions),
+            Input::Tick => {}
+        }
+    }
+
+    fn with_disk<T>(
+        &mut self,
+        disk: DiskId,
+        actions: &mut Vec<Action>,
+        act: impl FnOnce(&mut Disk, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let mut ctx = Context {
+            now: self.now,
+            flights: &mut self.flights,
+            actions,
+        };
+        Some(act(self.disks.get_mut(disk.0 as usize)?, &mut ctx))
+    }
+
+    fn with_disk_of(
+        &mut self,
+        zio: ZioId,
+        actions: &mut Vec<Action>,
+        act: impl FnOnce(&mut Disk, &mut Context<'_>),
+    ) {
+        if let Some(disk) = self.flights.get(zio).map(|flight| flight.zio.disk) {
+            self.with_disk(disk, actions, act);
+        }
+    }
+
+    fn meet_deadlines(&mut self, actions: &mut Vec<Action>) {
+        while let Some((at, disk)) = self.resumes.peek() {
+            if at > self.now {
+                break;
+            }
+            self.resume(DiskId(disk), actions);
+        }
+        while let Some(zio) = self.flights.pop_due(self.now) {
+            self.with_disk_of(zio, actions, |disk, ctx| disk.due(zio, ctx));
+        }
+    }
+
+    /// Zios of one connection are of one disk, but nothing here depends on it.
+    fn abort(&mut self, zios: &[ZioId], actions: &mut Vec<Action>) {
+        let disk_of = |flights: &Flights, zio: &ZioId| Some(flights.get(*zio)?.zio.disk);
+        let mut rest = zios.to_vec();
+        rest.retain(|zio| self.flights.get(*zio).is_some());
+        while let Some(disk) = rest.first().and_then(|zio| disk_of(&self.flights, zio)) {
+            let of_disk = |zio: &ZioId| disk_of(&self.flights, zio) == Some(disk);
+            let (ids, others) = rest.into_iter().partition::<Vec<_>, _>(of_disk);
+            self.with_disk(disk, actions, |disk, ctx| disk.abort(&ids, ctx));
+            rest = others;
+        }
+    }
+
+    fn command(&mut self, id: CommandId, command: Command, actions: &mut Vec<Action>) {
+        let answer = match command {
+            Command::Inject { disk, group, rules } => self.inject(disk, group, rules),
+            Command::Update(rule, spec) => self.update(rule, spec),
+            Command::Clear { target, release } => self.clear(target, release, actions),
+            Command::Suspend { disk, lasts, now } => {
+                match self.suspend(id, disk, lasts, now, actions) {
+                    Ok(()) => return,
+                    Err(error) => Err(error),
+                }
+            }
+            Command::Resume(disk) => match self.resume(disk, actions) {
+                Some(waiting) => Ok(Answer::Resumed { waiting }),
+                None => Err(CommandError::UnknownDisk(disk)),
+            },
+            Command::FailHeld(errno) => {
+                self.fail_held(errno, actions);
+                Ok(Answer::Done)
+            }
+        };
+        actions.push(Action::Answer(id, answer));
+    }
+
+    fn inject(
+        &mut self,
+        disk: DiskId,
+        group: GroupId,
+        rules: Vec<(RuleId, RuleSpec)>,
+    ) -> Result<Answer, CommandError> {
+        let now = self.now;
+        let target = self.disks.get_mut(disk.0 as usize);
+        let target = target.ok_or(CommandError::UnknownDisk(disk))?;
+        let armed = target.injector.rules();
+        if armed.len() + rules.len() > RULES_MAX {
+            return Err(CommandError::TooManyRules { limit: RULES_MAX });
+        }
+        let mut last = armed.last().map_or(0, |rule| rule.id.0);
+        for (id, spec) in &rules {
+            check(spec)?;
+            if id.0 <= last {
+                let why = "the ids of rules must grow".to_string();
+                return Err(CommandError::InvalidRule(why));
+            }
+            last = id.0;
+        }
+        for (id, spec) in rules {
+            let rule = Rule::new(id, group, spec, target.seed, now, &target.clients);
+            target.injector.add(rule);
+        }
+        Ok(Answer::Done)
+    }
+
+    fn update(&mut self, rule: RuleId, spec: RuleSpec) -> Result<Answer, CommandError> {
+        check(&spec)?;
+        let disk = self.disk_of_rule(rule)?;
+        let disk = &mut self.disks[disk.0 as usize];
+        disk.injector.update(rule, spec, self.now, &disk.clients);
+        Ok(Answer::Done)
+    }
+
+    fn clear(
+        &mut self,
+        target: Target,
+        release: bool,
+        actions: &mut Vec<Action>,
+    ) -> Result<Answer, CommandError> {
+        let mut cleared = self.rules_of(target)?;
+        for (disk, rule) in &cleared {
+            if release {
+                self.release(*disk, *rule, actions);
+            }
+            self.disks[disk.0 as usize].injector.remove(*rule);
+        }
+        cleared.sort_unstable_by_key(|(_, rule)| *rule);
+        Ok(Answer::Cleared(
+            cleared.into_iter().map(|(_, rule)| rule).collect(),
+        ))
+    }
+
+    /// The rules that a command is for, each with its disk.
+    fn rules_of(&self, target: Target) -> Result<Vec<(DiskId, RuleId)>, CommandError> {
+        let of_disk = |disk: DiskId| {
+            let rules = self.disks[disk.0 as usize].injector.rules();
+            rules.iter().map(move |rule| (disk, rule.id))
+        };
+        match target {
+            Target::Rule(rule) => Ok(alloc::vec![(self.disk_of_rule(rule)?, rule)]),
+            Target::Disk(disk) if self.disk(disk).is_none() => Err(CommandError::UnknownDisk(disk)),
+            Target::Disk(disk) => Ok(of_disk(disk).collect()),
+            Target::All => Ok((0..self.disks.len() as u32)
+                .map(DiskId)
+                .flat_map(of_disk)
+                .collect()),
+        }
+    }
+
+    fn disk_of_rule(&self, rule: RuleId) -> Result<DiskId, CommandError> {
+        let disk = self
+            .disks
+            .iter()
+            .position(|disk| disk.injector.find(rule).is_some());
+        disk.map(|disk| DiskId(disk as u32))
+            .ok_or(CommandError::UnknownRule(rule))
+    }
+
+    /// Takes a rule's hold off the zios of a disk.
+    fn release(&mut self, disk: DiskId, rule: RuleId, actions: &mut Vec<Action>) {
+        let zios = self.zios_of(disk, |state| {
+            matches!(state, State::HeldBefore | State::Held | State::Store)
+        });
+        let now = self.now;
+        self.with_disk(disk, actions, |disk, ctx| {
+            for zio in zios {
+                let Some(flight) = ctx.flights.get_mut(zio) else {
+                    continue;
+                };
+                if disk.injector.release(now, rule, flight) {
+                    disk.wake_as_scheduled(zio, ctx);
+                }
+            }
+        });
+    }
+
+    fn zios_of(&self, disk: DiskId, wanted: impl Fn(State) -> bool) -> Vec<ZioId> {
+        let of_disk = |flight: &&Flight| flight.zio.disk == disk && wanted(flight.state);
+        let mut flights: Vec<&Flight> = self.flights.iter().filter(of_disk).collect();
+        flights.sort_unstable_by_key(|flight| flight.order);
+        flights.into_iter().map(|flight| flight.zio.id).collect()
+    }
+
+    fn suspend(
+        &mut self,
+        id: CommandId,
+        disk: DiskId,
+        lasts: Option<Duration>,
+        at_once: bool,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), CommandError> {
+        let resumes_at = self.with_disk(disk, actions, |disk, ctx| {
+            disk.suspend(id, lasts, at_once, ctx);
+            disk.resumes_at()
+        });
+        match resumes_at.ok_or(CommandError::UnknownDisk(disk))? {
+            Some(at) => self.resumes.set(disk.0, at),
+            None => self.resumes.remove(disk.0),
+        }
+        Ok(())
+    }
+
+    fn resume(&mut self, disk: DiskId, actions: &mut Vec<Action>) -> Option<u32> {
+        self.resumes.remove(disk.0);
+        self.with_disk(disk, actions, |disk, ctx| disk.resume(ctx))
+    }
+
+    fn fail_held(&mut self, errno: Errno, actions: &mut Vec<Action>) {
+        for disk in (0..self.disks.len() as u32).map(DiskId) {
+            let held = self.zios_of(disk, |state| {
+                matches!(state, State::Suspended | State::HeldBefore | State::Held)
+            });
+            self.with_disk(disk, actions, |disk, ctx| disk.close(errno, &held, ctx));
+        }
+    }
+}
+
+fn check(spec: &RuleSpec) -> Result<(), CommandError> {
+    spec.check()
+        .map_err(|error| CommandError::InvalidRule(error.to_string()))
 }

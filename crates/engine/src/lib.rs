@@ -16,7 +16,10 @@ extern crate alloc;
 
 mod client;
 mod command;
+mod disk;
 mod engine;
+mod flight;
+mod heap;
 pub mod histogram;
 pub mod inject;
 mod random;

@@ -1,9 +1,15 @@
 //! Injection: which rules a zio meets, what they ask of it, and when their lanes are free.
 
+mod bandwidth;
+mod booking;
+mod injector;
+mod lane;
+mod rule;
 mod service;
 mod spec;
 
+pub(crate) use booking::BookingId;
+pub(crate) use injector::Injector;
+pub(crate) use rule::Rule;
 pub use service::{QuantileError, QuantileTable, Service};
-pub use spec::{
-    Effect, GroupId, LANES_MAX, Limit, Mode, RULES_MAX, RuleId, RuleSpec, SpecError,
-};
+pub use spec::{Effect, GroupId, LANES_MAX, Limit, Mode, RULES_MAX, RuleId, RuleSpec, SpecError};

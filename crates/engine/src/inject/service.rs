@@ -107,7 +107,14 @@ mod tests {
     fn lines_between_knots_and_constants_outside() {
         let ms = Duration::from_millis;
         let table = QuantileTable::new(vec![(100, ms(10)), (200, ms(20)), (201, ms(90))]).unwrap();
-        for (q, latency) in [(0, 10), (100, 10), (150, 15), (200, 20), (201, 90), (9_999, 90)] {
+        for (q, latency) in [
+            (0, 10),
+            (100, 10),
+            (150, 15),
+            (200, 20),
+            (201, 90),
+            (9_999, 90),
+        ] {
             assert_eq!(table.at(q), ms(latency), "q {q}");
         }
     }

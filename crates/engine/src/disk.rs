@@ -1,0 +1,424 @@
+//! One disk (ZFS: leaf vdev): its rules, its suspension, and a zio's way through them.
+//!
+//! ```text
+//! submit ─ suspended? ─ charge ─ hold (add) ─ store ─ hold (floor) ─ reply
+//! ```
+//!
+//! After OpenZFS's `zio_inject.c` and `zio.c: zio_delay_interrupt`. It differs in that the target
+//! is exact (no scheduler ticks), in that a hold may come before the store (dm-delay), and in that
+//! zios of a connection that is gone are dropped.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use crate::client::Clients;
+use crate::command::{Action, Answer, CommandId};
+use crate::flight::{Flight, Flights, State};
+use crate::inject::Injector;
+use crate::stats::{DiskStats, InFlight, LatencyKind, Wait};
+use crate::time::{Duration, Instant};
+use crate::zio::{Errno, Op, OpSet, Outcome, Zio, ZioId};
+
+/// What a disk needs of the engine around it, for the length of one step.
+pub(crate) struct Context<'a> {
+    pub(crate) now: Instant,
+    pub(crate) flights: &'a mut Flights,
+    pub(crate) actions: &'a mut Vec<Action>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Disk {
+    pub(crate) seed: u64,
+    pub(crate) injector: Injector,
+    pub(crate) clients: Clients,
+    pub(crate) stats: DiskStats,
+    suspension: Option<Suspension>,
+    /// Those that wait for the disk to resume, in the order of arrival.
+    suspended: VecDeque<ZioId>,
+    /// Issued, and neither completed nor dropped.
+    active: u32,
+    /// Submitted, and neither replied to nor dropped.
+    outstanding: u32,
+    /// Until when `stats.busy` and `stats.depth_time` are counted.
+    counted_until: Instant,
+    /// Set when the daemon goes away: nothing is held any more, and nothing new is taken.
+    closing: Option<Errno>,
+}
+
+#[derive(Debug)]
+struct Suspension {
+    since: Instant,
+    lasts: Option<Duration>,
+    /// Who waits for the last zio in flight.
+    waiters: Vec<CommandId>,
+}
+
+impl Disk {
+    pub(crate) fn new(seed: u64) -> Disk {
+        Disk {
+            seed,
+            injector: Injector::default(),
+            clients: Clients::default(),
+            stats: DiskStats::default(),
+            suspension: None,
+            suspended: VecDeque::new(),
+            active: 0,
+            outstanding: 0,
+            counted_until: Instant::ZERO,
+            closing: None,
+        }
+    }
+
+    pub(crate) fn submit(&mut self, zio: Zio, ctx: &mut Context<'_>) {
+        self.count_time(ctx.now);
+        self.outstanding += 1;
+        let mut flight = Flight::new(zio, State::Suspended);
+        flight.issued = ctx.now;
+        ctx.flights.insert(flight);
+        if let Some(errno) = self.closing {
+            self.active += 1;
+            self.complete(zio.id, Err(errno), ctx);
+        } else if self.suspension.is_some() {
+            self.suspended.push_back(zio.id);
+        } else {
+            self.issue(zio.id, ctx);
+        }
+    }
+
+    /// Asks the rules, and begins the hold or the work.
+    fn issue(&mut self, id: ZioId, ctx: &mut Context<'_>) {
+        self.active += 1;
+        let order = ctx.flights.next_order();
+        let Some(flight) = ctx.flights.get_mut(id) else {
+            return;
+        };
+        (flight.order, flight.issued, flight.charged) = (order, ctx.now, ctx.now);
+        let ops = flight.zio.ops();
+        if self.injector.charge(ctx.now, flight, ops).is_some() {
+            let outcome = flight.outcome;
+            flight.target = ctx.now;
+            flight.store_done = ctx.now;
+            self.complete(id, outcome, ctx);
+        } else if let Some(until) = flight.hold_before {
+            flight.state = State::HeldBefore;
+            ctx.flights.set_deadline(id, order, until);
+        } else {
+            self.start(id, ctx);
+        }
+    }
+
+    /// Asks the store. A zio that has a transfer to book is woken for it at its target, whether
+    /// the store is done by then or not, so that transfers are booked in the order of the targets.
+    fn start(&mut self, id: ZioId, ctx: &mut Context<'_>) {
+        let Some(flight) = ctx.flights.get_mut(id) else {
+            return;
+        };
+        if let Some(until) = flight.hold_before {
+            flight.late_before = ctx.now.since(until);
+        }
+        flight.state = State::Store;
+        let (order, target, transfer) = (flight.order, flight.target, flight.transfer);
+        if transfer.is_some() {
+            ctx.flights.set_deadline(id, order, target);
+        }
+        ctx.actions.push(Action::Start(id));
+    }
+
+    /// The store has worked.
+    pub(crate) fn done(&mut self, id: ZioId, outcome: Outcome, ctx: &mut Context<'_>) {
+        let Some(flight) = ctx.flights.get_mut(id) else {
+            return;
+        };
+        if flight.state == State::Abandoned {
+            self.drop_zio(id, ctx);
+            self.leave(ctx);
+            return;
+        }
+        flight.state = State::Held;
+        flight.store_done = ctx.now;
+        // An error that a rule decided stands; it was the store's turn to work all the same.
+        flight.outcome = flight.outcome.and(outcome);
+        self.hold(id, ctx);
+    }
+
+    /// Holds a zio on which the store has worked until its target, or completes it.
+    fn hold(&mut self, id: ZioId, ctx: &mut Context<'_>) {
+        let Some(flight) = ctx.flights.get_mut(id) else {
+            return;
+        };
+        let (order, target, outcome) = (flight.order, flight.target, flight.outcome);
+        if let Some(errno) = self.closing.filter(|_| target > ctx.now) {
+            self.complete(id, Err(errno), ctx);
+        } else if target > ctx.now || flight.transfer.is_some() {
+            ctx.flights.set_deadline(id, order, target);
+        } else if flight.zio.fua && flight.zio.op == Op::Write && !flight.flushing {
+            self.flush_after_write(id, ctx);
+        } else {
+            self.complete(id, outcome, ctx);
+        }
+    }
+
+    /// The second half of a FUA write: the flush after it, charged when the write has ended. The
+    /// store has made the write durable already, so this is a hold only.
+    fn flush_after_write(&mut self, id: ZioId, ctx: &mut Context<'_>) {
+        let Some(flight) = ctx.flights.get_mut(id) else {
+            return;
+        };
+        flight.flushing = true;
+        let flush = OpSet::of(Op::Flush);
+        if flight.outcome.is_ok() && self.injector.has_rule_for(flush) {
+            self.injector.settle(ctx.now, flight, ctx.now);
+            flight.charged = flight.target.max(flight.store_done);
+            flight.store_done = flight.charged;
+            flight.late_before = Duration::ZERO;
+            // Whether the flush asks the store or not, its outcome is what the rule decided.
+            self.injector.charge(ctx.now, flight, flush);
+            // It carries no bytes, and there is nothing left to do after a hold.
+            (flight.transfer, flight.transferred) = (None, None);
+            flight.hold_before = None;
+        }
+        self.hold(id, ctx);
+    }
+
+    /// A zio's deadline has come.
+    pub(crate) fn due(&mut self, id: ZioId, ctx: &mut Context<'_>) {
+        let Some(flight) = ctx.flights.get_mut(id) else {
+            return;
+        };
+        if flight.transfer.is_some() && flight.target <= ctx.now {
+            self.injector.transfer(flight);
+        }
+        match flight.state {
+            State::HeldBefore => match flight.hold_before.filter(|until| *until > ctx.now) {
+                Some(until) => {
+                    let order = flight.order;
+                    ctx.flights.set_deadline(id, order, until);
+                }
+                None => self.start(id, ctx),
+            },
+            State::Held => self.hold(id, ctx),
+            State::Suspended | State::Store | State::Abandoned | State::Reply => {}
+        }
+    }
+
+    fn complete(&mut self, id: ZioId, outcome: Outcome, ctx: &mut Context<'_>) {
+        ctx.flights.clear_deadline(id);
+        if let Some(flight) = ctx.flights.get_mut(id) {
+            flight.state = State::Reply;
+            flight.outcome = outcome;
+        }
+        ctx.actions.push(Action::Complete(id, outcome));
+        self.leave(ctx);
+    }
+
+    /// The reply has left: what is known only now is counted.
+    pub(crate) fn replied(&mut self, id: ZioId, offered: Instant, ctx: &mut Context<'_>) {
+        let Some(mut flight) = ctx.flights.remove(id) else {
+            return;
+        };
+        self.count_time(ctx.now);
+        self.outstanding -= 1;
+        self.injector.settle(ctx.now, &mut flight, offered);
+        let stats = self.stats.op_mut(flight.zio.op);
+        stats.completed += 1;
+        match flight.outcome {
+            Ok(()) => stats.bytes += u64::from(flight.zio.length),
+            Err(_) => stats.failed += 1,
+        }
+        stats.record(LatencyKind::Total, ctx.now.since(flight.zio.arrived));
+        stats.record(LatencyKind::Disk, offered.since(flight.issued));
+        if flight.target > flight.store_done {
+            stats.record(LatencyKind::Lateness, offered.since(flight.target));
+        } else if flight.hold_before.is_some() {
+            stats.record(LatencyKind::Lateness, flight.late_before);
+        }
+    }
+
+    /// The connection of these zios of this disk is gone.
+    pub(crate) fn abort(&mut self, ids: &[ZioId], ctx: &mut Context<'_>) {
+        let mut gone: Vec<Flight> = Vec::with_capacity(ids.len());
+        for id in ids {
+            if let Some(flight) = ctx.flights.get_mut(*id) {
+                gone.push(flight.clone());
+                flight.bookings = None;
+                flight.state = State::Abandoned;
+            }
+        }
+        self.forget_suspended(ctx);
+        let mut moved = Vec::new();
+        self.injector.abort(ctx.now, &mut gone, &mut moved);
+        for flight in &gone {
+            match flight.state {
+                State::Store | State::Abandoned => {}
+                State::Suspended | State::Reply => self.drop_zio(flight.zio.id, ctx),
+                State::HeldBefore | State::Held => {
+                    self.drop_zio(flight.zio.id, ctx);
+                    self.leave(ctx);
+                }
+            }
+        }
+        self.reschedule(&moved, ctx);
+    }
+
+    /// Takes those that do not wait any more out of the queue of the suspended.
+    fn forget_suspended(&mut self, ctx: &Context<'_>) {
+        let waits = |id: &ZioId| {
+            ctx.flights
+                .get(*id)
+                .is_some_and(|f| f.state == State::Suspended)
+        };
+        self.suspended.retain(waits);
+    }
+
+    fn drop_zio(&mut self, id: ZioId, ctx: &mut Context<'_>) {
+        self.count_time(ctx.now);
+        self.outstanding -= 1;
+        self.stats.aborted += 1;
+        ctx.flights.remove(id);
+        ctx.actions.push(Action::Drop(id));
+    }
+
+    /// Gives zios whose bookings have changed the deadlines that follow from them.
+    pub(crate) fn reschedule(&mut self, ids: &[ZioId], ctx: &mut Context<'_>) {
+        for id in ids {
+            let Some(flight) = ctx.flights.get_mut(*id) else {
+                continue;
+            };
+            self.injector.schedule(flight);
+            self.wake_as_scheduled(*id, ctx);
+        }
+    }
+
+    /// Sets the deadline that a zio's state and schedule call for; one that has passed is met in
+    /// the same step.
+    pub(crate) fn wake_as_scheduled(&mut self, id: ZioId, ctx: &mut Context<'_>) {
+        let Some(flight) = ctx.flights.get(id) else {
+            return;
+        };
+        let at = match flight.state {
+            State::HeldBefore => flight.hold_before.unwrap_or(ctx.now),
+            State::Held => flight.target,
+            State::Store if flight.transfer.is_some() => flight.target,
+            _ => return,
+        };
+        let order = flight.order;
+        ctx.flights.set_deadline(id, order, at);
+    }
+
+    /// One zio fewer is in flight; the last one answers those who wait for quiet.
+    fn leave(&mut self, ctx: &mut Context<'_>) {
+        self.active -= 1;
+        if self.active == 0 {
+            self.answer_waiters(ctx);
+        }
+    }
+
+    fn answer_waiters(&mut self, ctx: &mut Context<'_>) {
+        let in_flight = self.active;
+        let waiters = self.suspension.iter_mut().flat_map(|s| s.waiters.drain(..));
+        ctx.actions.extend(
+            waiters.map(|waiter| Action::Answer(waiter, Ok(Answer::Suspended { in_flight }))),
+        );
+    }
+
+    /// Stops new zios, and says when to resume by itself.
+    pub(crate) fn suspend(
+        &mut self,
+        command: CommandId,
+        lasts: Option<Duration>,
+        at_once: bool,
+        ctx: &mut Context<'_>,
+    ) {
+        let suspension = self.suspension.get_or_insert_with(|| Suspension {
+            since: ctx.now,
+            lasts: None,
+            waiters: Vec::new(),
+        });
+        suspension.lasts = lasts.map(|lasts| ctx.now.since(suspension.since) + lasts);
+        if self.active > 0 && !at_once {
+            suspension.waiters.push(command);
+            return;
+        }
+        let in_flight = self.active;
+        ctx.actions
+            .push(Action::Answer(command, Ok(Answer::Suspended { in_flight })));
+    }
+
+    /// Issues what was suspended, and says how many that were.
+    pub(crate) fn resume(&mut self, ctx: &mut Context<'_>) -> u32 {
+        self.answer_waiters(ctx);
+        self.suspension = None;
+        let waiting = self.suspended.len() as u32;
+        while let Some(id) = self.suspended.pop_front() {
+            self.issue(id, ctx);
+        }
+        waiting
+    }
+
+    /// When the disk resumes by itself.
+    pub(crate) fn resumes_at(&self) -> Option<Instant> {
+        let suspension = self.suspension.as_ref()?;
+        Some(suspension.since + suspension.lasts?)
+    }
+
+    pub(crate) fn suspended(&self) -> Option<(Instant, Option<Duration>)> {
+        let suspension = self.suspension.as_ref()?;
+        Some((suspension.since, suspension.lasts))
+    }
+
+    /// Fails what is suspended or held, and everything that would be from now on.
+    pub(crate) fn close(&mut self, errno: Errno, held: &[ZioId], ctx: &mut Context<'_>) {
+        self.closing = Some(errno);
+        self.active += self.suspended.len() as u32;
+        self.suspended.clear();
+        for id in held {
+            if let Some(flight) = ctx.flights.get_mut(*id) {
+                flight.cut_short = true;
+                self.complete(*id, Err(errno), ctx);
+            }
+        }
+    }
+
+    /// Counts the time since it was last counted: called before the number in flight changes.
+    fn count_time(&mut self, now: Instant) {
+        let span = now.since(self.counted_until);
+        self.counted_until = now;
+        if self.outstanding > 0 {
+            self.stats.busy += span;
+            self.stats.depth_time += u128::from(span.as_nanos()) * u128::from(self.outstanding);
+        }
+    }
+
+    /// The counters as of `now`.
+    pub(crate) fn stats_at(&self, now: Instant) -> DiskStats {
+        let mut stats = self.stats.clone();
+        let span = now.since(self.counted_until);
+        if self.outstanding > 0 {
+            stats.busy += span;
+            stats.depth_time += u128::from(span.as_nanos()) * u128::from(self.outstanding);
+        }
+        stats
+    }
+
+    pub(crate) fn view(&self, flight: &Flight) -> InFlight {
+        let holding = matches!(flight.state, State::HeldBefore | State::Held);
+        InFlight {
+            zio: flight.zio.id,
+            op: flight.zio.op,
+            client: flight.zio.client,
+            offset: flight.zio.offset,
+            length: flight.zio.length,
+            arrived: flight.zio.arrived,
+            wait: match flight.state {
+                State::Suspended => Wait::Suspended,
+                State::HeldBefore | State::Held if flight.target == Instant::NEVER => Wait::Hung,
+                State::HeldBefore => Wait::HeldBefore,
+                State::Held => Wait::Held,
+                State::Store | State::Abandoned => Wait::Store,
+                State::Reply => Wait::Reply,
+            },
+            rule: holding.then(|| self.injector.holder(flight)).flatten(),
+            target: (flight.state != State::Suspended).then_some(flight.target),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A zio on its way through the engine, and what all disks of an engine share.
+
+use alloc::vec::Vec;
+
+use crate::heap::IndexedHeap;
+use crate::inject::{BookingId, Mode, RuleId};
+use crate::time::{Duration, Instant};
+use crate::zio::{Outcome, Zio, ZioId};
+
+/// Where a zio is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Its disk is suspended.
+    Suspended,
+    /// Held before the store is asked.
+    HeldBefore,
+    /// The store is at work.
+    Store,
+    /// The store is at work, and nobody waits for it any more.
+    Abandoned,
+    /// The store has worked; held until the target.
+    Held,
+    /// Its reply is on the way.
+    Reply,
+}
+
+/// The part of a disk's bandwidth that a zio needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transfer {
+    pub(crate) rate: u64,
+    pub(crate) rule: RuleId,
+    pub(crate) mode: Mode,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Flight {
+    pub(crate) zio: Zio,
+    pub(crate) state: State,
+    /// The order of issue; equal deadlines are met in it.
+    pub(crate) order: u64,
+    /// When the zio was issued to its disk; reports count from here.
+    pub(crate) issued: Instant,
+    /// When its rules were asked: the issue, or for the flush of a FUA write the end of the write.
+    pub(crate) charged: Instant,
+    pub(crate) bookings: Option<BookingId>,
+    /// The transfer that it has yet to book, and the one that it has booked.
+    pub(crate) transfer: Option<Transfer>,
+    pub(crate) transferred: Option<Transfer>,
+    /// The latest of its `floor` rules.
+    pub(crate) decider: Option<RuleId>,
+    /// Until when it is held before the store is asked.
+    pub(crate) hold_before: Option<Instant>,
+    /// Whether that is the whole of its hold.
+    pub(crate) before_only: bool,
+    /// The earliest moment at which it may complete.
+    pub(crate) target: Instant,
+    /// How late the hold before the store ended.
+    pub(crate) late_before: Duration,
+    pub(crate) store_done: Instant,
+    pub(crate) outcome: Outcome,
+    /// Whether the write of a FUA write is over, and its flush has begun.
+    pub(crate) flushing: bool,
+    /// Whether a rule's hold was cut short by a command.
+    pub(crate) cut_short: bool,
+}
+
+impl Flight {
+    pub(crate) fn new(zio: Zio, state: State) -> Flight {
+        Flight {
+            zio,
+            state,
+            order: 0,
+            issued: Instant::ZERO,
+            charged: Instant::ZERO,
+            bookings: None,
+            transfer: None,
+            transferred: None,
+            decider: None,
+            hold_before: None,
+            before_only: false,
+            target: Instant::ZERO,
+            late_before: Duration::ZERO,
+            store_done: Instant::ZERO,
+            outcome: Ok(()),
+            flushing: false,
+            cut_short: false,
+        }
+    }
+}
+
+/// What the disks of an engine share: the zios by id, and their deadlines.
+#[derive(Debug, Default)]
+pub(crate) struct Flights {
+    slots: Vec<Option<Flight>>,
+    deadlines: IndexedHeap<(Instant, u64)>,
+    issued: u64,
+}
+
+impl Flights {
+    pub(crate) fn insert(&mut self, flight: Flight) {
+        let index = flight.zio.id.0 as usize;
+        if self.slots.len() <= index {
+            self.slots.resize_with(index + 1, || None);
+        }
+        debug_assert!(self.slots[index].is_none(), "zio {index} is in use");
+        self.slots[index] = Some(flight);
+    }
+
+    pub(crate) fn get(&self, id: ZioId) -> Option<&Flight> {
+        self.slots.get(id.0 as usize)?.as_ref()
+    }
+
+    pub(crate) fn get_mut(&mut self, id: ZioId) -> Option<&mut Flight> {
+        self.slots.get_mut(id.0 as usize)?.as_mut()
+    }
+
+    pub(crate) fn remove(&mut self, id: ZioId) -> Option<Flight> {
+        self.deadlines.remove(id.0);
+        self.slots.get_mut(id.0 as usize)?.take()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Flight> {
+        self.slots.iter().flatten()
+    }
+
+    /// The next number in the order of issue.
+    pub(crate) fn next_order(&mut self) -> u64 {
+        self.issued += 1;
+        self.issued
+    }
+
+    /// Wakes the zio at `at`; one that never wakes has no deadline.
+    pub(crate) fn set_deadline(&mut self, id: ZioId, order: u64, at: Instant) {
+        if at == Instant::NEVER {
+            self.deadlines.remove(id.0);
+        } else {
+            self.deadlines.set(id.0, (at, order));
+        }
+    }
+
+    pub(crate) fn clear_deadline(&mut self, id: ZioId) {
+        self.deadlines.remove(id.0);
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.deadlines.peek().map(|((at, _), _)| at)
+    }
+
+    /// A zio whose deadline has come; it has none from then on.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<ZioId> {
+        let ((at, _), id) = self.deadlines.peek()?;
+        if at > now {
+            return None;
+        }
+        self.deadlines.remove(id);
+        Some(ZioId(id))
+    }
+}

@@ -1,0 +1,102 @@
+//! What one rule has promised to one zio: a place in a lane, or an effect without one.
+//!
+//! The bookings of a disk are in one slab. Each is in the list of its zio, and, if it has a lane,
+//! in the queue of that lane.
+
+use alloc::vec::Vec;
+
+use super::spec::{Mode, RuleId};
+use crate::time::{Duration, Instant};
+use crate::zio::ZioId;
+
+/// Names a booking in its disk's slab.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BookingId(u32);
+
+/// What a rule does to the zio of a booking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Holds it; a lane serves it if there is one.
+    Delay { lane: Option<u32> },
+    /// Holds it for ever.
+    Hang,
+    /// Fails it.
+    Fail,
+    /// Sends it through the disk's bandwidth only.
+    Pass,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Booking {
+    pub(crate) rule: RuleId,
+    pub(crate) zio: ZioId,
+    pub(crate) kind: Kind,
+    pub(crate) mode: Mode,
+    /// When the zio was issued: no place in a lane begins before.
+    pub(crate) issued: Instant,
+    pub(crate) start: Instant,
+    pub(crate) service: Duration,
+    /// The next booking of the same zio.
+    pub(crate) next_of_zio: Option<BookingId>,
+    /// The neighbours in the lane's queue.
+    pub(crate) ahead: Option<BookingId>,
+    pub(crate) behind: Option<BookingId>,
+}
+
+impl Booking {
+    /// When the rule has had its due.
+    pub(crate) fn end(&self) -> Instant {
+        self.start + self.service
+    }
+
+    /// Its lane is gone; its times stay.
+    pub(crate) fn leave_lane(&mut self) {
+        if let Kind::Delay { lane } = &mut self.kind {
+            *lane = None;
+        }
+        self.ahead = None;
+        self.behind = None;
+    }
+}
+
+/// The bookings of one disk.
+#[derive(Debug, Default)]
+pub(crate) struct Bookings {
+    slots: Vec<Booking>,
+    free: Vec<BookingId>,
+}
+
+impl Bookings {
+    pub(crate) fn insert(&mut self, booking: Booking) -> BookingId {
+        if let Some(id) = self.free.pop() {
+            self.slots[id.0 as usize] = booking;
+            return id;
+        }
+        self.slots.push(booking);
+        BookingId(self.slots.len() as u32 - 1)
+    }
+
+    /// Frees a booking that is in no lane's queue any more.
+    pub(crate) fn remove(&mut self, id: BookingId) -> Booking {
+        self.free.push(id);
+        self.slots[id.0 as usize]
+    }
+
+    pub(crate) fn get(&self, id: BookingId) -> &Booking {
+        &self.slots[id.0 as usize]
+    }
+
+    pub(crate) fn get_mut(&mut self, id: BookingId) -> &mut Booking {
+        &mut self.slots[id.0 as usize]
+    }
+
+    /// The bookings of one zio, from the head of its list.
+    pub(crate) fn of_zio(&self, head: Option<BookingId>) -> impl Iterator<Item = &Booking> {
+        let mut next = head;
+        core::iter::from_fn(move || {
+            let booking = self.get(next?);
+            next = booking.next_of_zio;
+            Some(booking)
+        })
+    }
+}

@@ -1,0 +1,177 @@
+//! An armed rule (zinject: `inject_handler_t`): what it says, its lanes, its draws, its counters.
+
+use alloc::boxed::Box;
+
+use super::lane::Lanes;
+use super::spec::{Effect, GroupId, Limit, RuleId, RuleSpec};
+use crate::client::{ClientSet, Clients};
+use crate::histogram::Histogram;
+use crate::random::Random;
+use crate::stats::{RuleStats, RuleView};
+use crate::time::{Duration, Instant};
+use crate::zio::{OpSet, Zio};
+
+#[derive(Debug)]
+pub(crate) struct Rule {
+    pub(crate) id: RuleId,
+    pub(crate) group: GroupId,
+    pub(crate) spec: RuleSpec,
+    /// `None` if any number of zios are served at a time.
+    pub(crate) lanes: Option<Lanes>,
+    pub(crate) stats: RuleStats,
+    pub(crate) random: Random,
+    /// What lane choice goes by.
+    pub(crate) nominal: Duration,
+    armed: Instant,
+    begins: Instant,
+    ends: Instant,
+    /// Those whose names match the rule's glob; `None` if it has none.
+    clients: Option<ClientSet>,
+}
+
+impl Rule {
+    pub(crate) fn new(
+        id: RuleId,
+        group: GroupId,
+        spec: RuleSpec,
+        seed: u64,
+        now: Instant,
+        clients: &Clients,
+    ) -> Rule {
+        let mut rule = Rule {
+            id,
+            group,
+            lanes: lane_count(&spec).map(Lanes::new),
+            stats: RuleStats::default(),
+            random: Random::new(seed ^ u64::from(id.0).wrapping_mul(SEED_STRIDE)),
+            nominal: Duration::ZERO,
+            armed: now,
+            begins: now,
+            ends: Instant::NEVER,
+            clients: None,
+            spec,
+        };
+        rule.arm(now, clients);
+        rule
+    }
+
+    /// Works out what follows from the specification, as of `now`.
+    pub(crate) fn arm(&mut self, now: Instant, clients: &Clients) {
+        self.armed = now;
+        self.begins = now + self.spec.after;
+        self.ends = self
+            .spec
+            .lasts
+            .map_or(Instant::NEVER, |lasts| self.begins + lasts);
+        self.nominal = match &self.spec.effect {
+            Effect::Delay { service, .. } => service.nominal(),
+            _ => Duration::ZERO,
+        };
+        self.find_clients(clients);
+    }
+
+    /// Matches the rule's glob with the names of the clients.
+    pub(crate) fn find_clients(&mut self, clients: &Clients) {
+        self.clients = self
+            .spec
+            .client
+            .as_deref()
+            .map(|glob| clients.matching(glob));
+    }
+
+    /// Whether the rule decides an error or a hang, which comes before all delays.
+    pub(crate) fn is_fault(&self) -> bool {
+        matches!(self.spec.effect, Effect::Fail { .. } | Effect::Hang)
+    }
+
+    /// Whether the rule takes part in the fate of `zio`, seen as `ops`; counts that it was asked.
+    pub(crate) fn triggers(&mut self, now: Instant, zio: &Zio, ops: OpSet) -> bool {
+        if !self.matches(now, zio, ops) {
+            return false;
+        }
+        self.stats.matched += 1;
+        if !self.limit_allows() {
+            self.stats.not_counted += 1;
+            return false;
+        }
+        let drawn = self
+            .spec
+            .chance
+            .is_none_or(|chance| self.random.draw(chance));
+        self.stats.not_drawn += u64::from(!drawn);
+        drawn
+    }
+
+    fn matches(&self, now: Instant, zio: &Zio, ops: OpSet) -> bool {
+        self.spec.ops.meets(ops)
+            && self.begins <= now
+            && now < self.ends
+            && self.spec.range.is_none_or(|range| touches(range, zio, ops))
+            && self.clients.is_none_or(|set| set.contains(zio.client))
+    }
+
+    /// The zio that was just counted as matched has that number.
+    fn limit_allows(&self) -> bool {
+        match self.spec.limit {
+            Limit::Always => true,
+            Limit::First(n) => self.stats.matched <= n,
+            Limit::Every(n) => self.stats.matched.is_multiple_of(n),
+        }
+    }
+
+    /// When a zio that chooses this rule now would nominally be done.
+    pub(crate) fn finish(&self, now: Instant) -> Instant {
+        match &self.lanes {
+            Some(lanes) => lanes.finish(now, self.nominal),
+            None => now + self.nominal,
+        }
+    }
+
+    /// Counts the end of a hold of `service` that was `late` by so much.
+    pub(crate) fn count_hold(&mut self, service: Duration, late: Duration) {
+        let stats = &mut self.stats;
+        let tolerance = LATE.as_nanos().min(service.as_nanos() / LATE_SHARE);
+        stats.late += u64::from(late.as_nanos() > tolerance);
+        record(&mut stats.requested, service);
+        record(&mut stats.achieved, service + late);
+        record(&mut stats.lateness, late);
+    }
+
+    pub(crate) fn view(&self, now: Instant) -> RuleView<'_> {
+        RuleView {
+            id: self.id,
+            group: self.group,
+            spec: &self.spec,
+            armed: self.armed,
+            stats: &self.stats,
+            backlog: self
+                .lanes
+                .as_ref()
+                .map_or(Duration::ZERO, |lanes| lanes.free_at().since(now)),
+        }
+    }
+}
+
+/// The number of lanes that a specification asks for.
+pub(crate) fn lane_count(spec: &RuleSpec) -> Option<u32> {
+    match spec.effect {
+        Effect::Delay { lanes, .. } => lanes,
+        _ => None,
+    }
+}
+
+/// Whether the zio touches a byte of the range; a flush touches none.
+fn touches((start, end): (u64, u64), zio: &Zio, ops: OpSet) -> bool {
+    let last = zio.offset.saturating_add(u64::from(zio.length));
+    !ops.meets(OpSet::of(crate::zio::Op::Flush)) && zio.offset < end && start < last
+}
+
+fn record(histogram: &mut Option<Box<Histogram>>, span: Duration) {
+    histogram.get_or_insert_default().record(span.as_nanos());
+}
+
+/// Held zios are counted as late beyond this, or beyond one part in [`LATE_SHARE`] of the delay.
+const LATE: Duration = Duration::from_millis(1);
+const LATE_SHARE: u64 = 20;
+/// Sets the draws of neighbouring rules apart.
+const SEED_STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
