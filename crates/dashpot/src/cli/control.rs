@@ -103,13 +103,13 @@ dashpot zinject [--compat 2.3|2.4] [--json]
        dashpot zinject -d DEVICE -e ERROR [-T TYPE] [-f PCT] [-qF] POOL
        dashpot zinject -c ID|all")]
 #[command(after_help = "\
+zinject's own, after the long options:
   -d DEVICE    a disk, by name or GUID   -T TYPE   read, write, flush, trim, all
   -D MS:LANES  delay, whole milliseconds -f PCT    a share, 0.0001 to 100
   -e ERROR     io (the store works first) or io-prefail
   -c ID|all    remove a handler, or all  -q        print only the new id
   -h           this help                 -F        accepted: nothing is retried
 POOL may be any word: pools are not served yet. Without flags: list handlers.
-Long options come before zinject's own.
 
 Example:
   dashpot zinject -d c1t1d0 -D 10:1 tank")]
