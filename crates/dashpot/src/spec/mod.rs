@@ -22,7 +22,9 @@ use std::fmt;
 
 pub(crate) use address::{Listen, parse_listen};
 pub(crate) use decimal::Decimal;
-pub(crate) use disk::{DEFAULT_SIZE, block_size, needs_size, parse_disk, parse_store};
+pub(crate) use disk::{
+    DEFAULT_BLOCK, DEFAULT_SIZE, block_size, disk_size, needs_size, parse_disk, parse_store,
+};
 pub(crate) use duration::{parse_duration, parse_interval};
 pub(crate) use name::{nearest, parse_name};
 pub(crate) use ops::parse_ops;
