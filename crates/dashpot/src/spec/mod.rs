@@ -32,7 +32,7 @@ pub(crate) use probability::parse_probability;
 pub(crate) use rule::{
     DiskInjection, Injection, RuleArgs, TypedRule, parse_disk_injection, parse_injection,
 };
-pub(crate) use size::{format_size, parse_range, parse_size};
+pub(crate) use size::format_size;
 
 /// Why words are not a value: one sentence that quotes the words and names the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
