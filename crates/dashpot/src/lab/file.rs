@@ -1,7 +1,8 @@
 //! Lab files: TOML, `[disk.NAME]` and `[serve]`.
 
+use std::ops::Range;
+
 use dashpot_export::DiskConfig;
-use dashpot_export::store::StoreConfig;
 use toml::de::DeTable;
 
 use super::section::{Section, line_of};
@@ -25,43 +26,18 @@ pub(super) fn parse(text: &str) -> Result<Lab, ParseError> {
         let line = line_of(text, error.span().map_or(0, |span| span.start));
         ParseError::new(format!("{line}: {}", error.message()))
     })?;
-    let file = Section {
-        text,
-        name: "",
-        table: table.get_ref(),
-    };
+    let file = Section::new(text, "", table.get_ref());
     refuse_later(&file)?;
     file.refuse_unknown(&FILE_KEYS)?;
     let mut lab = Lab::default();
-    for (name, span, table) in file.tables("disk")? {
-        let place = format!("[disk.{name}]");
-        let name =
-            parse_name(name).map_err(|e| file.error(span.clone(), &place, &e.to_string()))?;
-        let section = Section {
-            text,
-            name: &place,
-            table,
-        };
-        // A missing store is most often a typo of it.
-        section.refuse_unknown(&DISK_KEYS)?;
-        let store = section.value("store", parse_store)?.ok_or_else(|| {
-            file.error(
-                span,
-                &place,
-                "no store; add store = \"ram\", \"null\" or \"file:PATH\"",
-            )
-        })?;
-        lab.disks.push(read_disk(&section, name, store)?);
+    for (key, table) in file.tables("disk")? {
+        let place = format!("[disk.{}]", key.get_ref());
+        let section = Section::new(text, &place, table);
+        let disk = read_disk(&section, key.get_ref(), key.span())?;
+        lab.disks.push(disk);
     }
     if let Some(table) = file.table("serve")? {
-        read_serve(
-            &Section {
-                text,
-                name: "[serve]",
-                table,
-            },
-            &mut lab,
-        )?;
+        read_serve(&Section::new(text, "[serve]", table), &mut lab)?;
     }
     Ok(lab)
 }
@@ -77,11 +53,13 @@ fn refuse_later(file: &Section<'_>) -> Result<(), ParseError> {
     Ok(())
 }
 
-fn read_disk(
-    section: &Section<'_>,
-    name: String,
-    store: StoreConfig,
-) -> Result<LabDisk, ParseError> {
+fn read_disk(section: &Section<'_>, name: &str, span: Range<usize>) -> Result<LabDisk, ParseError> {
+    let misplaced = |why: &str| section.error(span.clone(), "", why);
+    let name = parse_name(name).map_err(|error| misplaced(&error.to_string()))?;
+    // Before the store is missed, because that is most often a typo of its key.
+    section.refuse_unknown(&DISK_KEYS)?;
+    let store = section.value("store", parse_store)?;
+    let store = store.ok_or_else(|| misplaced("no store; add store = \"ram\""))?;
     let default_size = needs_size(&store).then_some(DEFAULT_SIZE);
     let config = DiskConfig {
         name,

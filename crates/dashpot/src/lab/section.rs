@@ -3,21 +3,26 @@
 use std::ops::Range;
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 use crate::spec::{ParseError, nearest};
 
 /// A table and where it is.
-#[derive(Clone, Copy)]
 pub(super) struct Section<'a> {
-    /// The whole file.
-    pub(super) text: &'a str,
-    /// The table's name, in brackets as in the file; empty for the file itself.
-    pub(super) name: &'a str,
-    pub(super) table: &'a DeTable<'a>,
+    text: &'a str,
+    name: &'a str,
+    table: &'a DeTable<'a>,
 }
 
+/// A table and its name in the table around it.
+type NamedTable<'a> = (&'a Spanned<DeString<'a>>, &'a DeTable<'a>);
+
 impl<'a> Section<'a> {
+    /// A table of the file with this whole text, and its name in brackets, as the file has it.
+    pub(super) fn new(text: &'a str, name: &'a str, table: &'a DeTable<'a>) -> Section<'a> {
+        Section { text, name, table }
+    }
+
     /// Refuses every key that is not known.
     pub(super) fn refuse_unknown(&self, known: &[&str]) -> Result<(), ParseError> {
         for key in self.table.keys() {
@@ -73,23 +78,16 @@ impl<'a> Section<'a> {
     }
 
     /// The tables under a key with their names, in the order of the file.
-    pub(super) fn tables(
-        &self,
-        key: &str,
-    ) -> Result<Vec<(&'a str, Range<usize>, &'a DeTable<'a>)>, ParseError> {
-        let Some(value) = self.table.get(key) else {
+    pub(super) fn tables(&self, key: &str) -> Result<Vec<NamedTable<'a>>, ParseError> {
+        let Some(table) = self.table(key)? else {
             return Ok(Vec::new());
         };
-        let table = self.as_table(key, value)?;
-        let mut found = Vec::new();
-        for (name, value) in table {
-            found.push((
-                name.get_ref().as_ref(),
-                name.span(),
-                self.as_table(key, value)?,
-            ));
-        }
-        found.sort_by_key(|(_, span, _)| span.start);
+        let named = |(name, value)| Ok((name, self.as_table(key, value)?));
+        let mut found = table
+            .iter()
+            .map(named)
+            .collect::<Result<Vec<_>, ParseError>>()?;
+        found.sort_by_key(|(name, _)| name.span().start);
         Ok(found)
     }
 

@@ -92,7 +92,7 @@ fn mistakes_name_their_line_place_and_remedy() {
         ),
         (
             "[disk.a]\nsize = \"1G\"",
-            "1: [disk.a]: no store; add store = \"ram\", \"null\" or \"file:PATH\"",
+            "1: [disk.a]: no store; add store = \"ram\"",
         ),
         (
             "[disk.a]\nstore = \"ram\"\nsize = \"1GB\"",
