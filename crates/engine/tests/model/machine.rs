@@ -13,10 +13,10 @@ pub(crate) trait Machine {
     fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>);
     fn next_deadline(&self) -> Option<Instant>;
     /// The rules in the order of their ids.
-    fn rules(&self, now: Instant) -> Vec<RuleState>;
+    fn rule_states(&self, now: Instant) -> Vec<RuleState>;
     /// The zios not yet let go of, in the order of their ids.
-    fn waiting(&self) -> Vec<Waiting>;
-    fn suspended(&self) -> bool;
+    fn waits(&self) -> Vec<Waiting>;
+    fn is_suspended(&self) -> bool;
 }
 
 /// A rule's counters, as far as the machines are compared on them.
@@ -79,7 +79,7 @@ impl Machine for Engine {
         Engine::next_deadline(self)
     }
 
-    fn rules(&self, now: Instant) -> Vec<RuleState> {
+    fn rule_states(&self, now: Instant) -> Vec<RuleState> {
         let view = |rule: RuleView<'_>| RuleState {
             id: rule.id,
             matched: rule.stats.matched,
@@ -97,7 +97,7 @@ impl Machine for Engine {
         Engine::rules(self, DISK, now).map(view).collect()
     }
 
-    fn waiting(&self) -> Vec<Waiting> {
+    fn waits(&self) -> Vec<Waiting> {
         let view = |flight: InFlight| Waiting {
             zio: flight.zio,
             wait: flight.wait,
@@ -109,7 +109,7 @@ impl Machine for Engine {
         waiting
     }
 
-    fn suspended(&self) -> bool {
+    fn is_suspended(&self) -> bool {
         Engine::suspended(self, DISK).is_some()
     }
 }

@@ -2,6 +2,8 @@
 //! and random histories on which the engine and the model must agree.
 
 mod driver;
+mod history;
 mod machine;
 mod naive;
+mod properties;
 mod vectors;

@@ -26,6 +26,8 @@ pub(crate) struct Naive {
     /// Suspensions that wait for the zios in flight.
     unanswered: Vec<CommandId>,
     names: Vec<(ClientId, String)>,
+    /// The daemon goes away: nothing is held any more.
+    closing: Option<Errno>,
 }
 
 struct Rule {
@@ -65,6 +67,8 @@ struct Charge {
     rates: Vec<(RuleId, u64, Mode)>,
     /// When the server of the bandwidth is done with it, once it got there.
     served: Option<Instant>,
+    /// When a rule was last made to let go of it: it was nowhere else before.
+    released: Instant,
     /// Rules that count it as theirs.
     takers: Vec<RuleId>,
     /// Whether this is the flush after a FUA write.
@@ -102,6 +106,7 @@ impl Machine for Naive {
             suspension: None,
             unanswered: Vec::new(),
             names: Vec::new(),
+            closing: None,
         }
     }
 
@@ -134,7 +139,7 @@ impl Machine for Naive {
             .min()
     }
 
-    fn rules(&self, now: Instant) -> Vec<RuleState> {
+    fn rule_states(&self, now: Instant) -> Vec<RuleState> {
         let view = |rule: &Rule| RuleState {
             now: self.held_by(rule.state.id),
             backlog: self.backlog(rule, now),
@@ -143,13 +148,13 @@ impl Machine for Naive {
         self.rules.iter().map(view).collect()
     }
 
-    fn waiting(&self) -> Vec<Waiting> {
+    fn waits(&self) -> Vec<Waiting> {
         let mut waiting: Vec<Waiting> = self.tickets.iter().map(|t| self.view(t)).collect();
         waiting.sort_by_key(|waiting| waiting.zio);
         waiting
     }
 
-    fn suspended(&self) -> bool {
+    fn is_suspended(&self) -> bool {
         self.suspension.is_some()
     }
 }
@@ -162,7 +167,7 @@ impl Naive {
             let before = actions.len();
             let until = self.suspension.as_ref().and_then(|s| s.until);
             if until.is_some_and(|until| until <= self.now) {
-                self.resume();
+                self.resume(actions);
             }
             self.enter_server();
             self.start_stores(actions);
@@ -171,7 +176,9 @@ impl Naive {
                 break;
             }
         }
-        self.answer_suspensions(actions);
+        if self.in_flight() == 0 {
+            self.answer_suspensions(actions);
+        }
     }
 
     /// Zios that reach the server of the bandwidth queue up there, for good.
@@ -189,7 +196,7 @@ impl Naive {
             let length = if charge.flush { 0 } else { ticket.zio.length };
             let rate = charge.rates.iter().map(|(_, rate, _)| *rate).min().unwrap();
             let service = (u128::from(length) * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
-            let start = due.max(self.now).max(self.server_free);
+            let start = due.max(self.server_free);
             self.server_free = start + Duration::from_nanos(service);
             charge.served = Some(self.server_free);
         }
@@ -233,15 +240,13 @@ impl Naive {
 
     fn answer_suspensions(&mut self, actions: &mut Vec<Action>) {
         let in_flight = self.in_flight();
-        if in_flight > 0 && self.suspension.is_some() {
-            return;
-        }
         for id in self.unanswered.drain(..) {
             actions.push(Action::Answer(id, Ok(Answer::Suspended { in_flight })));
         }
     }
 
-    fn resume(&mut self) -> u32 {
+    fn resume(&mut self, actions: &mut Vec<Action>) -> u32 {
+        self.answer_suspensions(actions);
         self.suspension = None;
         let mut waiting = 0;
         for at in 0..self.tickets.len() {
@@ -285,7 +290,7 @@ impl Naive {
         if charge.rates.is_empty() || charge.served.is_some() || !ticket.is_waiting() {
             return None;
         }
-        Some(self.lane_target(charge))
+        Some(self.lane_target(charge).max(charge.released))
     }
 
     /// The earliest moment at which it may complete; None while the server may still delay it.
@@ -303,11 +308,11 @@ impl Naive {
         if self.winners(charge, Mode::Floor).next().is_some() {
             return false;
         }
-        if self.winners(charge, Mode::Add).next().is_some() {
-            return charge.rates.iter().all(|(_, _, mode)| *mode == Mode::Add);
-        }
         let slowest = charge.rates.iter().min_by_key(|(_, rate, _)| *rate);
-        slowest.is_some_and(|(_, _, mode)| *mode == Mode::Add)
+        match slowest {
+            Some((_, _, mode)) => *mode == Mode::Add,
+            None => self.winners(charge, Mode::Add).next().is_some(),
+        }
     }
 
     fn start_due(&self, ticket: &Ticket) -> Option<Instant> {
@@ -358,6 +363,7 @@ impl Naive {
             fault: None,
             rates: Vec::new(),
             served: None,
+            released: self.now,
             takers: Vec::new(),
             flush,
         };
@@ -521,8 +527,12 @@ impl Naive {
         if self.tickets[at].aborted {
             self.tickets.remove(at);
             actions.push(Action::Drop(zio));
-        } else {
-            self.tickets[at].store = Store::Done(self.now, outcome);
+            return;
+        }
+        self.tickets[at].store = Store::Done(self.now, outcome);
+        self.advance(actions);
+        if let Some(errno) = self.closing {
+            self.fail_held(errno, actions);
         }
     }
 
@@ -591,7 +601,7 @@ impl Naive {
             self.bookings.retain(|booking| !gone(booking.rule));
             for ticket in &mut self.tickets {
                 if let Some(charge) = &mut ticket.charge {
-                    charge.forget(&gone);
+                    charge.forget(&gone, self.now);
                 }
             }
         }
@@ -662,11 +672,12 @@ impl Naive {
                 Ok(Answer::Suspended { in_flight })
             }
             Command::Resume(_) => {
-                let waiting = self.resume();
+                let waiting = self.resume(actions);
                 Ok(Answer::Resumed { waiting })
             }
             Command::Update(rule, spec) => self.update(rule, spec),
             Command::FailHeld(errno) => {
+                self.closing = Some(errno);
                 self.fail_held(errno, actions);
                 Ok(Answer::Done)
             }
@@ -812,7 +823,8 @@ impl Booking {
 
 impl Charge {
     /// Rules that are cleared with release hold nothing any more.
-    fn forget(&mut self, gone: &impl Fn(RuleId) -> bool) {
+    fn forget(&mut self, gone: &impl Fn(RuleId) -> bool, now: Instant) {
+        self.released = now;
         let hangs = |fault: &(RuleId, Fault)| matches!(fault.1, Fault::Hang(_));
         if self.fault.as_ref().is_some_and(|f| hangs(f) && gone(f.0)) {
             self.fault = None;

@@ -129,7 +129,7 @@ fn clear<M: Machine>(driver: &mut Driver<M>, id: u32, release: bool) {
 }
 
 fn rule<M: Machine>(driver: &Driver<M>, id: u32) -> RuleState {
-    let rules = driver.machine.rules(driver.now);
+    let rules = driver.machine.rule_states(driver.now);
     rules
         .into_iter()
         .find(|r| r.id == RuleId(id))
@@ -178,7 +178,7 @@ fn ten_reads<M: Machine>(rules: &[RuleSpec]) -> Vec<(u64, u32)> {
     for _ in 0..10 {
         let serial = driver.submit(read());
         let id = driver.id_of(serial).expect("a zio that is held");
-        let waiting = driver.machine.waiting();
+        let waiting = driver.machine.waits();
         let held = waiting.iter().find(|w| w.zio == id).expect("a view of it");
         holders.push(held.rule.expect("a rule that holds it").0);
     }
@@ -570,7 +570,7 @@ fn suspension_is_answered_when_nothing_is_in_flight<M: Machine>() {
     let command = driver.command(suspend(None, false));
     let new = driver.submit(read());
     driver.run_until(at(100));
-    assert!(driver.machine.suspended());
+    assert!(driver.machine.is_suspended());
     assert_eq!(driver.end_of(old).map(|(when, _)| when), Some(at(10)));
     assert_eq!(driver.end_of(new), None);
     let suspended = Ok(Answer::Suspended { in_flight: 0 });
@@ -585,7 +585,7 @@ fn suspension_ends_by_itself<M: Machine>() {
     driver.submit(read());
     assert_eq!(completions(&mut driver), [10, 20]);
     assert_eq!(driver.log().starts, [(at(0), 0), (at(7), 1)]);
-    assert!(!driver.machine.suspended());
+    assert!(!driver.machine.is_suspended());
 }
 
 fn a_distribution_is_sampled_once<M: Machine>() {
