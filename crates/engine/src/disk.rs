@@ -241,6 +241,7 @@ impl Disk {
             if let Some(flight) = ctx.flights.get_mut(*id) {
                 gone.push(flight.clone());
                 flight.bookings = None;
+                flight.transfer = None;
                 flight.state = State::Abandoned;
             }
         }
@@ -302,7 +303,7 @@ impl Disk {
             _ => return,
         };
         let order = flight.order;
-        ctx.flights.set_deadline(id, order, at);
+        ctx.flights.set_deadline(id, order, at.max(ctx.now));
     }
 
     /// One zio fewer is in flight; the last one answers those who wait for quiet.

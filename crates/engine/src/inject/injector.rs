@@ -334,6 +334,7 @@ impl Injector {
         if released {
             flight.cut_short = true;
             self.schedule(flight);
+            flight.target = flight.target.max(now);
         }
         if in_transfer {
             (flight.target, flight.hold_before) = (target, hold_before);
