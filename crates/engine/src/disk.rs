@@ -185,8 +185,13 @@ impl Disk {
         let Some(flight) = ctx.flights.get_mut(id) else {
             return;
         };
-        if flight.transfer.is_some() && flight.target <= ctx.now {
+        // One that is woken late, for the end of its `add` hold, is woken again for its target:
+        // another zio's may have come before.
+        let holds_on = flight.state == State::HeldBefore && !flight.before_only;
+        if flight.transfer.is_some() && flight.target <= ctx.now && !holds_on {
             self.injector.transfer(flight);
+            self.wake_as_scheduled(id, ctx);
+            return;
         }
         match flight.state {
             State::HeldBefore => match flight.hold_before.filter(|until| *until > ctx.now) {
@@ -303,7 +308,7 @@ impl Disk {
             _ => return,
         };
         let order = flight.order;
-        ctx.flights.set_deadline(id, order, at.max(ctx.now));
+        ctx.flights.set_deadline(id, order, at);
     }
 
     /// One zio fewer is in flight; the last one answers those who wait for quiet.
