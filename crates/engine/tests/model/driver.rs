@@ -1,5 +1,8 @@
 //! A virtual clock: carries a machine from event to event, and plays the store and the transport.
 //!
+//! A driver may be late, as a real one always is: it then looks at the clock at the multiples of
+//! its grain only, and learns at these what the store has done and what is due.
+//!
 //! The store takes as long for a zio as the test says; the transport takes no time. Zios are told
 //! apart by their serial, the order of submission, because ids are used again.
 
@@ -70,6 +73,7 @@ impl Log {
 pub(crate) struct Driver<M> {
     pub(crate) machine: M,
     pub(crate) now: Instant,
+    grain: Duration,
     /// What was submitted, by serial.
     pub(crate) asks: Vec<(Instant, Ask)>,
     /// The serial that each id stands for now.
@@ -88,9 +92,15 @@ enum Followup {
 
 impl<M: Machine> Driver<M> {
     pub(crate) fn new(seed: u64) -> Driver<M> {
+        Driver::late(seed, Duration::from_nanos(1))
+    }
+
+    /// A driver that sleeps until the next multiple of `grain`.
+    pub(crate) fn late(seed: u64, grain: Duration) -> Driver<M> {
         Driver {
             machine: M::new(seed),
             now: Instant::ZERO,
+            grain,
             asks: Vec::new(),
             ids: Vec::new(),
             store: Vec::new(),
@@ -200,10 +210,10 @@ impl<M: Machine> Driver<M> {
 
     fn next_event(&self) -> Option<Instant> {
         let done = self.store.iter().map(|(at, _, _)| *at).min();
-        [done, self.machine.next_deadline()]
-            .into_iter()
-            .flatten()
-            .min()
+        let due = [done, self.machine.next_deadline()];
+        let due = due.into_iter().flatten().min()?.as_nanos();
+        let grain = self.grain.as_nanos();
+        Some(Instant::from_nanos(due.next_multiple_of(grain)))
     }
 
     /// What is due now: first the machine's own deadline, then what the store has done.
@@ -232,6 +242,8 @@ impl<M: Machine> Driver<M> {
             }
             let input = match followups.pop_front() {
                 None => break,
+                // Its deadline and the loss of its connection were learnt in one step.
+                Some(Followup::Replied(zio)) if self.ids[zio.0 as usize].is_none() => continue,
                 Some(Followup::Done(zio, outcome)) => Input::Done(zio, outcome),
                 Some(Followup::Replied(zio)) => {
                     self.ids[zio.0 as usize] = None;
@@ -259,6 +271,8 @@ impl<M: Machine> Driver<M> {
                 Some(Followup::Replied(zio))
             }
             Action::Drop(zio) => {
+                let serial = self.serial(zio);
+                self.log.ends.retain(|(_, other, _)| *other != serial);
                 self.end(zio, End::Dropped);
                 self.ids[zio.0 as usize] = None;
                 None

@@ -23,6 +23,8 @@ const BLOCK: u64 = 512;
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) seed: u64,
+    /// How late the driver is.
+    pub(crate) grain: Duration,
     /// Rules armed at the start, each with its group.
     pub(crate) rules: Vec<(u32, RuleSpec)>,
     /// What happens, and how many ms after what happened before.
@@ -67,6 +69,8 @@ pub(crate) struct Scope {
     pub(crate) fua: bool,
     pub(crate) update: bool,
     pub(crate) release: bool,
+    /// Whether the driver is late.
+    pub(crate) late: bool,
 }
 
 impl Scope {
@@ -76,6 +80,7 @@ impl Scope {
         fua: true,
         update: true,
         release: true,
+        late: false,
     };
     /// Lanes, groups, modes, matching, suspension, aborts.
     pub(crate) const LANES: Scope = Scope {
@@ -84,20 +89,24 @@ impl Scope {
         fua: false,
         update: false,
         release: false,
+        late: false,
     };
 }
 
 pub(crate) fn histories(scope: Scope) -> impl Strategy<Value = History> {
     let rules = vec((0..GROUPS, specs(scope)), 0..5);
     let events = vec((gaps(), events(scope)), 1..60);
-    (any::<u64>(), rules, events, endings(scope)).prop_map(|(seed, rules, events, ending)| {
-        History {
+    let grain = if scope.late { 1..12_000_000_u64 } else { 1..2 };
+    let grain = grain.prop_map(Duration::from_nanos);
+    (any::<u64>(), grain, rules, events, endings(scope)).prop_map(
+        |(seed, grain, rules, events, ending)| History {
             seed,
+            grain,
             rules,
             events,
             ending,
-        }
-    })
+        },
+    )
 }
 
 fn endings(scope: Scope) -> impl Strategy<Value = Ending> {
@@ -119,7 +128,10 @@ fn events(scope: Scope) -> impl Strategy<Value = Event> {
         .prop_map(move |(nth, release)| Event::Clear(nth, release && scope.release));
     let suspend =
         (option::of(spans()), any::<bool>()).prop_map(|(lasts, now)| Event::Suspend { lasts, now });
-    let join = (clients(), select(CLIENT_NAMES.to_vec()))
+    let join = (
+        (0..CLIENTS).prop_map(ClientId),
+        select(CLIENT_NAMES.to_vec()),
+    )
         .prop_map(|(client, name)| Event::Join(client, name));
     let update = if scope.update { 1 } else { 0 };
     prop_oneof![
@@ -258,7 +270,7 @@ pub(crate) struct Play<M> {
 impl<M: Machine> Play<M> {
     pub(crate) fn new(history: &History) -> Play<M> {
         let mut play = Play {
-            driver: Driver::new(history.seed),
+            driver: Driver::late(history.seed, history.grain),
             armed: Vec::new(),
             injected: 0,
         };

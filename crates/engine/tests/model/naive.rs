@@ -63,11 +63,11 @@ struct Charge {
     number: u64,
     at: Instant,
     fault: Option<(RuleId, Fault)>,
-    /// The bandwidths that it must pass, the oldest rule first.
-    rates: Vec<(RuleId, u64, Mode)>,
+    /// The lowest of the bandwidths that it must pass; of equal ones the older rule's.
+    rate: Option<(u64, RuleId, Mode)>,
     /// When the server of the bandwidth is done with it, once it got there.
     served: Option<Instant>,
-    /// When a rule was last made to let go of it: it was nowhere else before.
+    /// When a rule was last made to let go of it; it can have gone no further before.
     released: Instant,
     /// Rules that count it as theirs.
     takers: Vec<RuleId>,
@@ -86,7 +86,8 @@ enum Store {
     NotAsked,
     Working,
     Done(Instant, Outcome),
-    Replying,
+    /// The reply is on the way; when the store was done, if it was asked.
+    Replying(Option<Instant>),
 }
 
 struct Suspension {
@@ -183,18 +184,11 @@ impl Naive {
 
     /// Zios that reach the server of the bandwidth queue up there, for good.
     fn enter_server(&mut self) {
-        let mut queue: Vec<(Instant, u64, usize)> = Vec::new();
-        for (at, ticket) in self.tickets.iter().enumerate() {
-            if let Some(due) = self.server_due(ticket).filter(|due| *due <= self.now) {
-                queue.push((due, ticket.charge.as_ref().unwrap().number, at));
-            }
-        }
-        queue.sort();
-        for (due, _, at) in queue {
+        for (due, _, at) in self.due(|ticket| self.server_due(ticket)) {
             let ticket = &mut self.tickets[at];
             let charge = ticket.charge.as_mut().unwrap();
-            let length = if charge.flush { 0 } else { ticket.zio.length };
-            let rate = charge.rates.iter().map(|(_, rate, _)| *rate).min().unwrap();
+            let length = ticket.zio.length;
+            let (rate, _, _) = charge.rate.unwrap();
             let service = (u128::from(length) * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
             let start = due.max(self.server_free);
             self.server_free = start + Duration::from_nanos(service);
@@ -203,38 +197,47 @@ impl Naive {
     }
 
     fn start_stores(&mut self, actions: &mut Vec<Action>) {
-        for at in 0..self.tickets.len() {
-            let due = self.start_due(&self.tickets[at]);
-            if due.is_some_and(|due| due <= self.now) {
-                self.tickets[at].store = Store::Working;
-                actions.push(Action::Start(self.tickets[at].zio.id));
-            }
+        for (_, _, at) in self.due(|ticket| self.start_due(ticket)) {
+            self.tickets[at].store = Store::Working;
+            actions.push(Action::Start(self.tickets[at].zio.id));
         }
     }
 
     /// Completes what may complete; a FUA write may have its flush before it. Answers how many.
     fn complete(&mut self, actions: &mut Vec<Action>) -> usize {
+        let queue = self.due(|ticket| Some(self.completion_due(ticket)?.0));
         let mut flushes = 0;
-        for at in 0..self.tickets.len() {
-            match self.completion_due(&self.tickets[at]) {
-                Some((due, outcome)) if due <= self.now => {
-                    if self.owes_flush(&self.tickets[at], outcome) {
-                        flushes += 1;
-                        self.account(at);
-                        self.charge(at, true);
-                    } else {
-                        self.reply(at, outcome, actions);
-                    }
-                }
-                _ => {}
+        for (due, _, at) in queue {
+            let Some((_, outcome)) = self.completion_due(&self.tickets[at]) else {
+                continue;
+            };
+            if self.owes_flush(&self.tickets[at], outcome) {
+                flushes += 1;
+                self.account(at);
+                self.charge(at, due, true);
+            } else {
+                self.reply(at, outcome, actions);
             }
         }
         flushes
     }
 
+    /// What is due by now: when, the number of the zio, and its place. The oldest first.
+    fn due(&self, when: impl Fn(&Ticket) -> Option<Instant>) -> Vec<(Instant, u64, usize)> {
+        let mut due: Vec<(Instant, u64, usize)> = Vec::new();
+        for (at, ticket) in self.tickets.iter().enumerate() {
+            if let (Some(when), Some(charge)) = (when(ticket), &ticket.charge) {
+                due.push((when, charge.number, at));
+            }
+        }
+        due.retain(|(when, ..)| *when <= self.now);
+        due.sort();
+        due
+    }
+
     fn reply(&mut self, at: usize, outcome: Outcome, actions: &mut Vec<Action>) {
-        self.account(at);
-        self.tickets[at].store = Store::Replying;
+        let ticket = &mut self.tickets[at];
+        ticket.store = Store::Replying(ticket.store.done_at());
         actions.push(Action::Complete(self.tickets[at].zio.id, outcome));
     }
 
@@ -250,8 +253,8 @@ impl Naive {
         self.suspension = None;
         let mut waiting = 0;
         for at in 0..self.tickets.len() {
-            if self.tickets[at].charge.is_none() {
-                self.charge(at, false);
+            if self.tickets[at].charge.is_none() && !self.tickets[at].aborted {
+                self.charge(at, self.now, false);
                 waiting += 1;
             }
         }
@@ -265,7 +268,8 @@ impl Naive {
     fn lane_target(&self, charge: &Charge) -> Instant {
         let floors = self.winners(charge, Mode::Floor);
         let base = floors.map(Booking::end).max();
-        base.unwrap_or(charge.at).max(charge.at) + self.held_before(charge)
+        let target = base.unwrap_or(charge.at).max(charge.at) + self.held_before(charge);
+        target.max(charge.released)
     }
 
     /// What the `add` lanes sum up to.
@@ -287,10 +291,10 @@ impl Naive {
     /// When it gets to the server of the bandwidth, if it must pass there and has not yet.
     fn server_due(&self, ticket: &Ticket) -> Option<Instant> {
         let charge = ticket.charge.as_ref()?;
-        if charge.rates.is_empty() || charge.served.is_some() || !ticket.is_waiting() {
+        if charge.rate.is_none() || charge.served.is_some() || !ticket.is_waiting() {
             return None;
         }
-        Some(self.lane_target(charge).max(charge.released))
+        Some(self.lane_target(charge))
     }
 
     /// The earliest moment at which it may complete; None while the server may still delay it.
@@ -298,7 +302,7 @@ impl Naive {
         match charge.fault {
             Some((_, Fault::Hang(_))) => Some(Instant::NEVER),
             Some((_, Fault::Fail(..))) => Some(charge.at),
-            None if charge.rates.is_empty() => Some(self.lane_target(charge)),
+            None if charge.rate.is_none() => Some(self.lane_target(charge)),
             None => charge.served,
         }
     }
@@ -308,9 +312,8 @@ impl Naive {
         if self.winners(charge, Mode::Floor).next().is_some() {
             return false;
         }
-        let slowest = charge.rates.iter().min_by_key(|(_, rate, _)| *rate);
-        match slowest {
-            Some((_, _, mode)) => *mode == Mode::Add,
+        match charge.rate {
+            Some((_, _, mode)) => mode == Mode::Add,
             None => self.winners(charge, Mode::Add).next().is_some(),
         }
     }
@@ -350,20 +353,21 @@ impl Naive {
             store: Store::NotAsked,
         });
         if self.suspension.is_none() {
-            self.charge(self.tickets.len() - 1, false);
+            self.charge(self.tickets.len() - 1, self.now, false);
         }
     }
 
-    fn charge(&mut self, at: usize, flush: bool) {
+    /// Asks the rules that are in force now about a zio that is issued at `issue`.
+    fn charge(&mut self, at: usize, issue: Instant, flush: bool) {
         let zio = self.tickets[at].zio;
         self.issued += 1;
         let mut charge = Charge {
             number: self.issued,
-            at: self.now,
+            at: issue,
             fault: None,
-            rates: Vec::new(),
+            rate: None,
             served: None,
-            released: self.now,
+            released: issue,
             takers: Vec::new(),
             flush,
         };
@@ -391,9 +395,11 @@ impl Naive {
                 continue;
             }
             let Rule { spec, state, .. } = &mut self.rules[rule];
-            charge
-                .rates
-                .extend(spec.bandwidth.map(|rate| (state.id, rate, spec.mode)));
+            // The flush after a FUA write carries no bytes.
+            let rate = spec.bandwidth.filter(|_| !charge.flush);
+            let rate = rate.map(|rate| (rate, state.id, spec.mode));
+            let rates = charge.rate.into_iter().chain(rate);
+            charge.rate = rates.min_by_key(|(rate, _, _)| *rate);
             if spec.effect == Effect::Pass {
                 state.chosen += 1;
                 charge.takers.push(state.id);
@@ -415,8 +421,8 @@ impl Naive {
     fn choose(&mut self, candidates: &[usize], charge: &mut Charge) {
         let finish = |rule: &usize| {
             let rule = &self.rules[*rule];
-            let free = self.soonest_lane(rule).map_or(self.now, |(free, _)| free);
-            free.max(self.now) + rule.delay().0
+            let free = self.soonest_lane(rule).map_or(charge.at, |(free, _)| free);
+            free.max(charge.at) + rule.delay().0
         };
         let winner = *candidates
             .iter()
@@ -434,9 +440,9 @@ impl Naive {
             rule: rule.state.id,
             lane: soonest.map(|(_, lane)| lane),
             mode: rule.spec.mode,
-            issue: self.now,
+            issue: charge.at,
             service: rule.sample(),
-            start: soonest.map_or(self.now, |(free, _)| free.max(self.now)),
+            start: soonest.map_or(charge.at, |(free, _)| free.max(charge.at)),
         });
     }
 
@@ -510,13 +516,11 @@ impl Naive {
             return false;
         };
         let durable = ticket.zio.fua && ticket.zio.op == Op::Write;
+        let flush = OpSet::of(Op::Flush);
         durable
             && !charge.flush
             && outcome.is_ok()
-            && self
-                .rules
-                .iter()
-                .any(|r| self.matches(r, &ticket.zio, true))
+            && self.rules.iter().any(|rule| rule.spec.ops.meets(flush))
     }
 }
 
@@ -538,6 +542,7 @@ impl Naive {
 
     fn replied(&mut self, zio: ZioId) {
         let at = self.position(zio);
+        self.account(at);
         self.tickets.remove(at);
     }
 
@@ -546,7 +551,7 @@ impl Naive {
             let at = self.position(*zio);
             self.tickets[at].aborted = true;
             if let Some(charge) = self.tickets[at].charge.take() {
-                self.count_aborted(&charge, self.tickets[at].store);
+                self.count_aborted(&charge);
                 self.give_back(charge.number);
             }
             if self.tickets[at].store != Store::Working {
@@ -556,10 +561,7 @@ impl Naive {
         }
     }
 
-    fn count_aborted(&mut self, charge: &Charge, store: Store) {
-        if store == Store::Replying {
-            return;
-        }
+    fn count_aborted(&mut self, charge: &Charge) {
         for taker in &charge.takers {
             if let Some(rule) = self.rules.iter_mut().find(|r| r.state.id == *taker) {
                 rule.state.aborted += 1;
@@ -615,11 +617,10 @@ impl Naive {
 
     /// Counts a zio that ends well, for each of the rules that took it.
     fn account(&mut self, at: usize) {
-        let charge = self.tickets[at].charge.as_ref().unwrap();
-        let store_done = match self.tickets[at].store {
-            Store::Done(at, _) => at,
-            _ => charge.at,
+        let Some(charge) = &self.tickets[at].charge else {
+            return;
         };
+        let store_done = self.tickets[at].store.done_at().unwrap_or(charge.at);
         let late = self
             .target(charge)
             .is_some_and(|target| target <= store_done);
@@ -719,10 +720,9 @@ impl Naive {
 
     fn fail_held(&mut self, errno: Errno, actions: &mut Vec<Action>) {
         for at in 0..self.tickets.len() {
-            let ticket = &mut self.tickets[at];
-            if !matches!(ticket.store, Store::Working | Store::Replying) {
-                ticket.store = Store::Replying;
-                actions.push(Action::Complete(ticket.zio.id, Err(errno)));
+            let store = self.tickets[at].store;
+            if !matches!(store, Store::Working | Store::Replying(_)) {
+                self.reply(at, Err(errno), actions);
             }
         }
     }
@@ -735,8 +735,7 @@ impl Naive {
     /// Issued, and neither completed nor dropped.
     fn in_flight(&self) -> u32 {
         let issued = self.tickets.iter().filter(|ticket| {
-            ticket.store == Store::Working
-                || (ticket.charge.is_some() && ticket.store != Store::Replying)
+            ticket.store == Store::Working || (ticket.charge.is_some() && !ticket.is_replied())
         });
         issued.count() as u32
     }
@@ -749,7 +748,7 @@ impl Naive {
     fn held_by(&self, rule: RuleId) -> u64 {
         let taken = self.tickets.iter().filter(|ticket| {
             let takers = ticket.charge.iter().flat_map(|charge| &charge.takers);
-            ticket.is_waiting() && takers.into_iter().any(|taker| *taker == rule)
+            takers.into_iter().any(|taker| *taker == rule)
         });
         taken.count() as u64
     }
@@ -764,7 +763,7 @@ impl Naive {
         let hung = charge.is_some_and(|c| matches!(c.fault, Some((_, Fault::Hang(_)))));
         let wait = match ticket.store {
             Store::Working => Wait::Store,
-            Store::Replying => Wait::Reply,
+            Store::Replying(_) => Wait::Reply,
             _ if charge.is_none() => Wait::Suspended,
             _ if hung => Wait::Hung,
             Store::NotAsked => Wait::HeldBefore,
@@ -815,6 +814,16 @@ impl Rule {
     }
 }
 
+impl Store {
+    fn done_at(self) -> Option<Instant> {
+        match self {
+            Store::Done(at, _) => Some(at),
+            Store::Replying(at) => at,
+            Store::NotAsked | Store::Working => None,
+        }
+    }
+}
+
 impl Booking {
     fn end(&self) -> Instant {
         self.start + self.service
@@ -829,14 +838,18 @@ impl Charge {
         if self.fault.as_ref().is_some_and(|f| hangs(f) && gone(f.0)) {
             self.fault = None;
         }
-        self.rates.retain(|(rule, _, _)| !gone(*rule));
+        self.rate = self.rate.filter(|(_, rule, _)| !gone(*rule));
         self.takers.retain(|rule| !gone(*rule));
     }
 }
 
 impl Ticket {
     fn is_waiting(&self) -> bool {
-        !self.aborted && self.store != Store::Replying
+        !self.aborted && !self.is_replied()
+    }
+
+    fn is_replied(&self) -> bool {
+        matches!(self.store, Store::Replying(_))
     }
 }
 
