@@ -11,4 +11,6 @@ pub enum StoreConfig {
     Null,
     /// A file.
     File(PathBuf),
+    /// A store that can lose what was not synced, for tests of durability.
+    Lossy(Box<StoreConfig>),
 }
