@@ -39,7 +39,7 @@ impl Server {
                 size: disk.size.unwrap_or(0),
                 block: disk.block,
                 read_only: disk.read_only,
-                store: disk.store.to_string(),
+                store: format!("{:?}", disk.store),
                 shard: 0,
             });
         }

@@ -1,10 +1,9 @@
 //! Why a rule has injected nothing: the question that users of such tools ask most.
 
-use dashpot_engine::inject::{Limit, RuleSpec};
 use dashpot_engine::RuleStats;
+use dashpot_engine::inject::{Limit, RuleSpec};
 
-use super::types::RuleState;
-use crate::spec::format_ops;
+use super::types::{RuleState, op_words};
 
 /// The reason, or `None` if the rule has injected something, or has something in its lanes.
 pub(crate) fn why_nothing(spec: &RuleSpec, stats: &RuleStats, state: RuleState) -> Option<String> {
@@ -12,7 +11,10 @@ pub(crate) fn why_nothing(spec: &RuleSpec, stats: &RuleStats, state: RuleState) 
         return None;
     }
     if state == RuleState::Waiting {
-        return Some(format!("not begun: it begins {} after it was armed", spec.after));
+        return Some(format!(
+            "not begun: it begins {} after it was armed",
+            spec.after
+        ));
     }
     if stats.matched == 0 {
         return Some(nothing_matched(spec, state));
@@ -22,9 +24,11 @@ pub(crate) fn why_nothing(spec: &RuleSpec, stats: &RuleStats, state: RuleState) 
 
 fn nothing_matched(spec: &RuleSpec, state: RuleState) -> String {
     let limits = [
-        Some(format!("-T {}", format_ops(spec.ops))),
+        Some(format!("-T {}", op_words(spec.ops).join(","))),
         spec.range.map(|_| "--range".to_owned()),
-        spec.client.as_ref().map(|glob| format!("--client '{glob}'")),
+        spec.client
+            .as_ref()
+            .map(|glob| format!("--client '{glob}'")),
     ];
     let limits: Vec<String> = limits.into_iter().flatten().collect();
     let when = match state {

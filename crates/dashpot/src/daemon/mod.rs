@@ -61,6 +61,11 @@ impl Daemon {
         self.handle.disks().iter().enumerate()
     }
 
+    /// The facts about a disk that [`Daemon::disks`] or [`Daemon::disk`] gave the index of.
+    pub(crate) fn info(&self, disk: usize) -> &DiskInfo {
+        &self.handle.disks()[disk]
+    }
+
     pub(crate) fn uris(&self, disk: usize) -> &[String] {
         self.uris.get(disk).map_or(&[], Vec::as_slice)
     }
@@ -77,7 +82,8 @@ impl Daemon {
     pub(crate) async fn snapshot(&self, disk: usize) -> Result<DiskSnapshot, Refusal> {
         let (answer, answered) = oneshot::channel();
         // The receiver is gone when the caller has hung up, and then nobody wants the answer.
-        self.handle.snapshot(disk, |snapshot| drop(answer.send(snapshot)))?;
+        self.handle
+            .snapshot(disk, |snapshot| drop(answer.send(snapshot)))?;
         Ok(answered.await.map_err(|_| ShardGone)?)
     }
 
@@ -261,10 +267,10 @@ impl Daemon {
     /// `clear` takes rules and disks by name, so that none may be called like the other.
     fn check_name(&self, name: Option<&str>) -> Result<(), Refusal> {
         match name {
-            Some(name) if self.disk(name).is_ok() => Err(Refusal::conflict(format!(
-                "'{name}' is the name of a disk"
-            ))
-            .remedy("choose another name for the rule")),
+            Some(name) if self.disk(name).is_ok() => {
+                Err(Refusal::conflict(format!("'{name}' is the name of a disk"))
+                    .remedy("choose another name for the rule"))
+            }
             _ => Ok(()),
         }
     }
@@ -277,7 +283,8 @@ impl Daemon {
     ) -> Result<Answer, Refusal> {
         let (answer, answered) = oneshot::channel();
         // The receiver is gone when the caller has hung up, and then nobody wants the answer.
-        self.handle.command(disk, build, |result| drop(answer.send(result)))?;
+        self.handle
+            .command(disk, build, |result| drop(answer.send(result)))?;
         Ok(answered.await.map_err(|_| ShardGone)??)
     }
 }

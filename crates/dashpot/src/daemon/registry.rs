@@ -105,7 +105,8 @@ impl Registry {
     /// The rule of an id, or the rules of a name: at least one.
     pub(crate) fn find(&self, key: &str) -> Result<Vec<Record>, Refusal> {
         let id = key.parse().ok().map(RuleId);
-        let matches = |record: &&Record| Some(record.id) == id || record.name.as_deref() == Some(key);
+        let matches =
+            |record: &&Record| Some(record.id) == id || record.name.as_deref() == Some(key);
         let found: Vec<Record> = self.records().filter(matches).cloned().collect();
         if found.is_empty() {
             let names = self.records().filter_map(|record| record.name.as_deref());
@@ -209,7 +210,8 @@ mod tests {
     fn shared_rules_of_a_disk_are_one_group_apart_from_the_others() {
         let mut registry = Registry::default();
         arm(&mut registry, 0, "-D 2ms", false);
-        let shared = |registry: &mut _, disk| ids_and_groups(&arm(registry, disk, "-D 1ms:1", true));
+        let shared =
+            |registry: &mut _, disk| ids_and_groups(&arm(registry, disk, "-D 1ms:1", true));
         assert_eq!(shared(&mut registry, 0), [(2, 2)]);
         assert_eq!(shared(&mut registry, 1), [(3, 3)]);
         assert_eq!(shared(&mut registry, 0), [(4, 2)]);

@@ -79,7 +79,7 @@ pub(crate) struct Client {
 }
 
 /// Counters of one operation.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct OpCount {
     #[schema(example = "read")]
     pub(crate) op: String,
@@ -118,7 +118,11 @@ pub(crate) struct View<'a> {
 impl View<'_> {
     /// The disk, with at most `oldest` of its zios in flight.
     pub(crate) fn disk(&self, oldest: usize) -> Disk {
-        let View { info, uris, snapshot } = self;
+        let View {
+            info,
+            uris,
+            snapshot,
+        } = self;
         Disk {
             name: info.name.clone(),
             uris: uris.to_vec(),

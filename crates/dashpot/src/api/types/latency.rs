@@ -28,7 +28,7 @@ pub(crate) struct DiskLatency {
 }
 
 /// The latencies of one operation.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct OpLatency {
     #[schema(example = "read")]
     pub(crate) op: String,
@@ -72,7 +72,9 @@ impl View<'_> {
             depth_time_ns: Wide(snapshot.stats.depth_time),
             in_flight: snapshot.in_flight.len(),
             oldest: self.oldest(1).pop(),
-            ops: Op::ALL.map(|op| OpLatency::of(op, snapshot.stats.op(op))).to_vec(),
+            ops: Op::ALL
+                .map(|op| OpLatency::of(op, snapshot.stats.op(op)))
+                .to_vec(),
         }
     }
 }

@@ -2,14 +2,13 @@
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec, Service};
-use dashpot_engine::{Duration, Instant, Ratio};
+use dashpot_engine::{Duration, Instant, Op, OpSet, Ratio};
 use dashpot_export::RuleSnapshot;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::why::why_nothing;
 use crate::daemon::Record;
-use crate::spec::op_words;
 
 /// A rule.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -198,7 +197,9 @@ impl RuleFields {
             Limit::Every(count) => (None, Some(count)),
         };
         let (delay_ns, lanes) = match &spec.effect {
-            Effect::Delay { service, lanes } => (Some(Service::nominal(service).as_nanos()), *lanes),
+            Effect::Delay { service, lanes } => {
+                (Some(Service::nominal(service).as_nanos()), *lanes)
+            }
             _ => (None, None),
         };
         RuleFields {
@@ -207,7 +208,7 @@ impl RuleFields {
             lanes,
             errno: errno_name(&spec.effect),
             bandwidth_bytes: spec.bandwidth,
-            ops: op_words(spec.ops).map(str::to_owned).collect(),
+            ops: op_words(spec.ops),
             chance: spec.chance.map(Chance::of),
             first,
             every,
@@ -219,6 +220,14 @@ impl RuleFields {
             for_ns: spec.lasts.map(Duration::as_nanos),
         }
     }
+}
+
+/// The words of a set of operations, with `fua` for writes that ask for durability.
+pub(crate) fn op_words(ops: OpSet) -> Vec<String> {
+    let named = Op::ALL.map(|op| (op.name(), OpSet::of(op)));
+    let all = named.into_iter().chain([("fua", OpSet::FUA)]);
+    let members = all.filter(|(_, one)| ops.contains(*one));
+    members.map(|(word, _)| word.to_owned()).collect()
 }
 
 fn errno_name(effect: &Effect) -> Option<String> {
