@@ -25,6 +25,8 @@ pub(crate) use decimal::Decimal;
 pub(crate) use disk::{DEFAULT_SIZE, block_size, needs_size, parse_disk, parse_store};
 pub(crate) use duration::{parse_duration, parse_interval};
 pub(crate) use name::{nearest, parse_name};
+pub(crate) use ops::parse_ops;
+pub(crate) use probability::parse_probability;
 pub(crate) use rule::{
     DiskInjection, Injection, RuleArgs, TypedRule, parse_disk_injection, parse_injection,
 };
