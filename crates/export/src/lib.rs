@@ -7,9 +7,7 @@
 mod config;
 mod handle;
 pub mod nbd;
-mod server;
 pub mod store;
 
 pub use config::{Address, DiskConfig, ServerConfig};
-pub use server::{Server, StartError};
 pub use handle::{ClientView, DiskInfo, DiskSnapshot, Handle, RuleSnapshot, ShardGone, ShardView};

@@ -11,6 +11,4 @@ pub enum StoreConfig {
     Null,
     /// A file.
     File(PathBuf),
-    /// A store that can lose what was not synced, for tests of durability.
-    Lossy(Box<StoreConfig>),
 }
