@@ -17,6 +17,8 @@ pub struct ServerConfig {
     pub disks: Vec<DiskConfig>,
     /// Where NBD clients connect.
     pub listen: Vec<Address>,
+    /// Whether RAM disks may be larger than the memory there is.
+    pub overcommit: bool,
 }
 
 /// One disk.

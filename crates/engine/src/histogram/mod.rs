@@ -17,7 +17,7 @@ use core::fmt;
 
 pub use layout::{BUCKETS, LAYOUT, lower_bound, upper_bound};
 pub use moments::Moments;
-pub use sparse::{Sparse, UnknownBucket};
+pub use sparse::{BadBucket, Sparse};
 
 /// A distribution of latencies: 10 KiB, however much is recorded.
 #[derive(Clone, PartialEq, Eq)]
@@ -151,7 +151,7 @@ impl Histogram {
             seen >= rank
         })?;
         let middle = lower_bound(bucket).midpoint(upper_bound(bucket));
-        Some(middle.clamp(self.min, self.max))
+        Some(middle.max(self.min).min(self.max))
     }
 
     /// The occupied buckets with their counts, lowest first.

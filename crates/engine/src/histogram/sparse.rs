@@ -20,9 +20,9 @@ pub struct Sparse {
     pub micros: Moments,
 }
 
-/// A bucket index that the layout does not have.
+/// A bucket that the layout does not have, or whose count takes the total beyond 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnknownBucket(pub usize);
+pub struct BadBucket(pub usize);
 
 impl Histogram {
     /// The content to send.
@@ -37,15 +37,13 @@ impl Histogram {
     }
 
     /// The histogram that [`Histogram::to_sparse`] was called on.
-    pub fn from_sparse(sparse: &Sparse) -> Result<Histogram, UnknownBucket> {
+    pub fn from_sparse(sparse: &Sparse) -> Result<Histogram, BadBucket> {
         let mut histogram = Histogram::default();
         for &(index, count) in &sparse.buckets {
-            let bucket = histogram
-                .counts
-                .get_mut(index)
-                .ok_or(UnknownBucket(index))?;
-            *bucket = bucket.saturating_add(count);
-            histogram.count = histogram.count.saturating_add(count);
+            let bad = BadBucket(index);
+            let total = histogram.count.checked_add(count).ok_or(bad)?;
+            *histogram.counts.get_mut(index).ok_or(bad)? += count;
+            histogram.count = total;
         }
         if histogram.count > 0 {
             histogram.min = sparse.min;
@@ -57,10 +55,14 @@ impl Histogram {
     }
 }
 
-impl fmt::Display for UnknownBucket {
+impl fmt::Display for BadBucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "histogram bucket {} is not one of {BUCKETS}", self.0)
+        let index = self.0;
+        write!(
+            f,
+            "histogram bucket {index} is not one of {BUCKETS}, or its count is too large"
+        )
     }
 }
 
-impl core::error::Error for UnknownBucket {}
+impl core::error::Error for BadBucket {}

@@ -136,6 +136,9 @@ proptest! {
         if alone.max() > earlier.max() {
             prop_assert_eq!(interval.max(), alone.max());
         }
+        if earlier.min().is_none_or(|earlier| alone.min() < Some(earlier)) {
+            prop_assert_eq!(interval.min(), alone.min());
+        }
     }
 
     #[test]
@@ -204,10 +207,13 @@ fn bounds_that_no_bucket_has_are_refused() {
 }
 
 #[test]
-fn a_bucket_that_the_layout_does_not_have_is_refused() {
-    let sparse = Sparse {
-        buckets: vec![(BUCKETS, 1)],
+fn buckets_that_cannot_be_are_refused() {
+    let sparse = |buckets| Sparse {
+        buckets,
         ..Sparse::default()
     };
-    assert_eq!(Histogram::from_sparse(&sparse), Err(UnknownBucket(BUCKETS)));
+    let beyond = sparse(vec![(BUCKETS, 1)]);
+    let overflow = sparse(vec![(5, u64::MAX), (6, 1)]);
+    assert_eq!(Histogram::from_sparse(&beyond), Err(BadBucket(BUCKETS)));
+    assert_eq!(Histogram::from_sparse(&overflow), Err(BadBucket(6)));
 }
