@@ -107,11 +107,11 @@ impl Daemon {
         &self,
         disk: &str,
         injection: Injection,
-        shared: bool,
+        pool: Option<&str>,
     ) -> Result<Vec<Record>, Refusal> {
         let disk = self.disk(disk)?;
         let mut registry = self.registry.lock().await;
-        self.inject_in(&mut registry, disk, injection, shared).await
+        self.inject_in(&mut registry, disk, injection, pool).await
     }
 
     /// Replaces what a rule says; its counters are kept.
@@ -181,10 +181,10 @@ impl Daemon {
         registry: &mut MutexGuard<'_, Registry>,
         disk: usize,
         injection: Injection,
-        shared: bool,
+        pool: Option<&str>,
     ) -> Result<Vec<Record>, Refusal> {
         self.check_name(injection.name.as_deref())?;
-        let plan = registry.plan(disk, injection, shared)?;
+        let plan = registry.plan(disk, injection, pool)?;
         let Some(group) = plan.group() else {
             return Ok(Vec::new());
         };
@@ -202,7 +202,7 @@ impl Daemon {
     ) -> Result<Vec<RuleId>, Refusal> {
         let mut armed = Vec::new();
         for (disk, injection) in self.lab_rules.clone() {
-            let records = self.inject_in(registry, disk, injection, false).await?;
+            let records = self.inject_in(registry, disk, injection, None).await?;
             armed.extend(records.iter().map(|record| record.id));
         }
         Ok(armed)
