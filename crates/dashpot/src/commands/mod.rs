@@ -28,7 +28,7 @@ use crate::cli::{self, Cli, Command};
 use crate::client::Client;
 use crate::doctor;
 
-pub(crate) use output::{is_broken_pipe, print_json, table};
+pub(crate) use output::{Column, is_broken_pipe, print, print_json, table};
 
 /// Does what the command line says, and returns the program's exit code.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {

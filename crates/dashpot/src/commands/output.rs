@@ -17,7 +17,7 @@ pub(crate) enum Column {
 /// An aligned table without borders. Nothing is printed of no rows but the head.
 pub(crate) fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING);
+    table.load_style(presets::NOTHING);
     table.set_header(columns.iter().map(|column| match column {
         Column::Text(title) | Column::Figure(title) => *title,
     }));
@@ -107,7 +107,11 @@ mod tests {
 
     #[test]
     fn figures_are_flush_right() {
-        let columns = [Column::Text("disk"), Column::Figure("n"), Column::Text("why")];
+        let columns = [
+            Column::Text("disk"),
+            Column::Figure("n"),
+            Column::Text("why"),
+        ];
         let rows = [["c1t1d0", "7", ""], ["d", "1234", "x"]];
         let text = table(&columns, rows.map(|row| row.map(str::to_owned).to_vec()));
         expect![[r#"
@@ -121,7 +125,9 @@ mod tests {
     #[test]
     fn a_broken_pipe_is_found_under_its_context() {
         let error = std::io::Error::from(std::io::ErrorKind::BrokenPipe);
-        assert!(is_broken_pipe(&anyhow::Error::from(error).context("printing")));
+        assert!(is_broken_pipe(
+            &anyhow::Error::from(error).context("printing")
+        ));
         assert!(!is_broken_pipe(&anyhow::anyhow!("else")));
     }
 }

@@ -62,7 +62,10 @@ fn variable(disk: &str) -> String {
             '_'
         }
     };
-    format!("DASHPOT_URI_{}", disk.chars().map(letter).collect::<String>())
+    format!(
+        "DASHPOT_URI_{}",
+        disk.chars().map(letter).collect::<String>()
+    )
 }
 
 #[cfg(test)]

@@ -40,7 +40,11 @@ async fn serve_lab(args: &ServeArgs, lab: &Lab, api: Option<&Listen>) -> anyhow:
     let mut places = Places::default();
     // Before the disks: if a daemon is there already, its stores must not be touched.
     let api = ApiListener::bind(&places.api(api)?).await?;
-    let nbd = if args.nbd.is_empty() { &lab.nbd } else { &args.nbd };
+    let nbd = if args.nbd.is_empty() {
+        &lab.nbd
+    } else {
+        &args.nbd
+    };
     let instance = Instance::start(lab, places.nbd(nbd)?, args.lab.overcommit).await?;
     let door = Door::new(&api, args.allow_host.clone())?;
     let router = router(Arc::clone(&instance.daemon), door.access.clone());
