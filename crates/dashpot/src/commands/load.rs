@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::output::{Column, print, print_json, table, time_or_dash};
 use crate::cli::LoadArgs;
-use crate::report::Percentiles;
+use crate::report::percentiles::Percentiles;
 
 /// Runs the load until its time is over or Ctrl-C.
 pub(super) fn load(args: &LoadArgs) -> anyhow::Result<()> {

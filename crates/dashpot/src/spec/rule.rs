@@ -160,16 +160,7 @@ impl RuleArgs {
 
     /// The one rule that takes the place of another.
     pub(crate) fn replacement(&self) -> Result<TypedRule, ParseError> {
-        if self.name.is_some() || self.with.is_some() {
-            return Err(ParseError::new(
-                "an update keeps the rule's name and group: leave --name and --with out",
-            ));
-        }
-        let mut rules = self.injection()?.rules;
-        match (rules.pop(), rules.is_empty()) {
-            (Some(rule), true) => Ok(rule),
-            _ => Err(ParseError::new("an update replaces one rule: give one -D")),
-        }
+        self.injection()?.replacement()
     }
 
     /// Each effect, with the words of its service time.
@@ -233,6 +224,21 @@ impl RuleArgs {
                 Some(ModeWord::Floor) | None => plain.mode,
             },
             ..plain
+        }
+    }
+}
+
+impl Injection {
+    /// The one rule that takes the place of another.
+    pub(crate) fn replacement(mut self) -> Result<TypedRule, ParseError> {
+        if self.name.is_some() || self.with.is_some() {
+            return Err(ParseError::new(
+                "an update keeps the rule's name and group: leave --name and --with out",
+            ));
+        }
+        match (self.rules.pop(), self.rules.is_empty()) {
+            (Some(rule), true) => Ok(rule),
+            _ => Err(ParseError::new("an update replaces one rule: give one -D")),
         }
     }
 }
