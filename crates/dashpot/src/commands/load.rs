@@ -1,8 +1,8 @@
 //! `load`: loads a disk over NBD, and says what came of it.
 
 use std::io::{IsTerminal, stderr};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
 use dashpot_engine::{Op, Ratio};
@@ -71,9 +71,8 @@ fn config(args: &LoadArgs) -> anyhow::Result<LoadConfig> {
 }
 
 fn ppm(share: Option<Ratio>) -> u32 {
-    let ppm = |share: Ratio| {
-        u128::from(share.numerator()) * 1_000_000 / u128::from(share.denominator())
-    };
+    let ppm =
+        |share: Ratio| u128::from(share.numerator()) * 1_000_000 / u128::from(share.denominator());
     share.map_or(0, |share| ppm(share) as u32)
 }
 
@@ -104,7 +103,11 @@ fn progress_line(report: &LoadReport) -> String {
     let n: u64 = report.ops.iter().map(|op| op.latency.count()).sum();
     let busiest = report.ops.iter().max_by_key(|op| op.latency.count());
     let p50 = busiest.and_then(|op| Percentiles::of(&op.latency).p50_ns);
-    format!("{n} requests, {:.0}/s, p50 {}", per_second(n, report), time_or_dash(p50))
+    format!(
+        "{n} requests, {:.0}/s, p50 {}",
+        per_second(n, report),
+        time_or_dash(p50)
+    )
 }
 
 fn per_second(n: u64, report: &LoadReport) -> f64 {
@@ -141,7 +144,12 @@ fn text(report: &LoadReport) -> String {
             format!("{:.1}", per_second(of.bytes, report) / f64::from(1 << 20)),
             of.errors.to_string(),
         ];
-        let of_n = [latency.p50_ns, latency.p90_ns, latency.p99_ns, latency.p99_9_ns];
+        let of_n = [
+            latency.p50_ns,
+            latency.p90_ns,
+            latency.p99_ns,
+            latency.p99_9_ns,
+        ];
         row.push(time_or_dash(of.latency.min()));
         row.extend(of_n.map(time_or_dash));
         row.push(time_or_dash(latency.max_ns));
