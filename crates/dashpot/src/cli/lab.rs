@@ -27,7 +27,13 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "N", value_parser = parse_shards)]
     pub(crate) shards: Option<usize>,
     /// Meet deadlines by spinning, auto or never; never under a CPU quota
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t, hide_possible_values = true)]
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true
+    )]
     pub(crate) spin: SpinWhen,
     /// Seed of all probabilities and distributions [a random one]
     #[arg(long, value_name = "N")]
