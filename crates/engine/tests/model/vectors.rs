@@ -46,6 +46,8 @@ on_both_machines! {
     flushes_only_when_named
     a_durable_write_is_charged_as_a_flush_too
     bandwidth_is_one_server_of_the_disk
+    an_aborted_zio_leaves_the_bandwidth_alone
+    a_released_zio_reaches_the_bandwidth_at_its_release
     limits_count_what_matched
     a_rule_begins_and_ends
     ranges_touch
@@ -408,6 +410,36 @@ fn bandwidth_is_one_server_of_the_disk<M: Machine>() {
     driver.submit(Ask { length, ..read() });
     submit(&mut driver, 100, Ask { length, ..read() });
     assert_eq!(completions(&mut driver), [10, 30, 40, 110]);
+}
+
+/// `-D 10ms`, and a millisecond for 4,096 bytes.
+fn delay_and_bandwidth() -> [RuleSpec; 2] {
+    let pass = RuleSpec {
+        bandwidth: Some(4_096_000),
+        ..RuleSpec::new(Effect::Pass)
+    };
+    [RuleSpec::delay(ms(10), None), pass]
+}
+
+fn an_aborted_zio_leaves_the_bandwidth_alone<M: Machine>() {
+    let mut driver = stack::<M>(&delay_and_bandwidth());
+    // The store works on the first one beyond its target.
+    let store = ms(50);
+    let gone = driver.submit(Ask { store, ..read() });
+    let kept = driver.submit(read());
+    driver.abort(&[gone]);
+    driver.run();
+    assert_eq!(driver.end_of(gone), Some((at(50), End::Dropped)));
+    assert_eq!(driver.end_of(kept).map(|(when, _)| when), Some(at(11)));
+}
+
+fn a_released_zio_reaches_the_bandwidth_at_its_release<M: Machine>() {
+    let mut driver = stack::<M>(&delay_and_bandwidth());
+    driver.submit(read());
+    driver.submit(read());
+    driver.run_until(at(5));
+    clear(&mut driver, 1, true);
+    assert_eq!(completions(&mut driver), [6, 7]);
 }
 
 fn limits_count_what_matched<M: Machine>() {
