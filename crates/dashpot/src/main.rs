@@ -11,4 +11,17 @@ mod report;
 mod spec;
 mod zinject;
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    match commands::run(cli::Cli::parse()) {
+        Ok(code) => code,
+        Err(error) if commands::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("dashpot: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

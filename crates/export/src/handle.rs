@@ -3,10 +3,16 @@
 //! Every call returns at once; its answer comes on the shard's thread, after the change took
 //! effect. The caller hands over a closure that must do no more than pass the answer on.
 
+use std::sync::Arc;
+
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{
     Answer, Command, CommandError, DiskId, DiskStats, Duration, InFlight, Instant, RuleStats,
 };
+
+use crate::routes::Route;
+use crate::shard::Message;
+use crate::store::Lost;
 
 /// One served disk, as it was started.
 #[derive(Clone, Debug)]
@@ -81,43 +87,65 @@ pub struct ClientView {
     pub connections: u32,
 }
 
-/// A shard at one moment.
-#[derive(Clone, Debug)]
-pub struct ShardView {
-    /// Its number.
-    pub shard: usize,
-    /// Zios in flight and the most there may be.
-    pub in_flight: (u32, u32),
-    /// Payload bytes held and the most there may be.
-    pub payload: (u64, u64),
-}
-
 /// A way to reach the shards of a running server. Cheap to clone.
 #[derive(Clone)]
-pub struct Handle {}
+pub struct Handle {
+    disks: Arc<[DiskInfo]>,
+    routes: Arc<[Route]>,
+}
 
 impl Handle {
+    pub(crate) fn new(disks: Vec<DiskInfo>, routes: Vec<Route>) -> Handle {
+        Handle {
+            disks: disks.into(),
+            routes: routes.into(),
+        }
+    }
+
     /// The served disks, in the order of the configuration. Calls name a disk by its index here.
     pub fn disks(&self) -> &[DiskInfo] {
-        &[]
+        &self.disks
     }
 
     /// Sends a command to the shard of a disk. `build` gets the disk's id in its shard.
     pub fn command(
         &self,
-        _disk: usize,
-        _build: impl FnOnce(DiskId) -> Command,
-        _answer: impl FnOnce(Result<Answer, CommandError>) + Send + 'static,
+        disk: usize,
+        build: impl FnOnce(DiskId) -> Command,
+        answer: impl FnOnce(Result<Answer, CommandError>) + Send + 'static,
     ) -> Result<(), ShardGone> {
-        Err(ShardGone)
+        let route = self.route(disk)?;
+        let command = build(route.disk);
+        send(route, Message::Command(command, Box::new(answer)))
     }
 
     /// Takes a snapshot of a disk.
     pub fn snapshot(
         &self,
-        _disk: usize,
-        _answer: impl FnOnce(DiskSnapshot) + Send + 'static,
+        disk: usize,
+        answer: impl FnOnce(DiskSnapshot) + Send + 'static,
     ) -> Result<(), ShardGone> {
-        Err(ShardGone)
+        let route = self.route(disk)?;
+        send(route, Message::Snapshot(route.disk, Box::new(answer)))
     }
+
+    /// Has a `lossy` disk lose a random part of what was not synced, as a power cut does. The
+    /// answer is `None` if the disk's store never loses anything, or is faulted.
+    pub fn lose(
+        &self,
+        disk: usize,
+        seed: u64,
+        answer: impl FnOnce(Option<Lost>) + Send + 'static,
+    ) -> Result<(), ShardGone> {
+        let route = self.route(disk)?;
+        send(route, Message::Lose(route.disk, seed, Box::new(answer)))
+    }
+
+    fn route(&self, disk: usize) -> Result<&Route, ShardGone> {
+        self.routes.get(disk).ok_or(ShardGone)
+    }
+}
+
+fn send(route: &Route, message: Message) -> Result<(), ShardGone> {
+    route.mailbox.send(message).map_err(|_| ShardGone)
 }

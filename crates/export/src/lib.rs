@@ -4,10 +4,28 @@
 //! rest of the program talks to it through a [`Handle`]; what it asks is answered from the shard,
 //! after it took effect.
 
+mod buffers;
+mod clients;
+mod clock;
 mod config;
+mod conn;
+mod door;
 mod handle;
+mod listen;
+pub mod load;
+mod mailbox;
 pub mod nbd;
+mod pace;
+mod quota;
+mod routes;
+mod server;
+mod shard;
+mod slots;
 pub mod store;
 
 pub use config::{Address, DiskConfig, ServerConfig};
-pub use handle::{ClientView, DiskInfo, DiskSnapshot, Handle, RuleSnapshot, ShardGone, ShardView};
+pub use handle::{ClientView, DiskInfo, DiskSnapshot, Handle, RuleSnapshot, ShardGone};
+pub use listen::ListenError;
+pub use pace::Spin;
+pub use quota::{CpuQuota, cpu_quota};
+pub use server::{Server, StartError};

@@ -1,0 +1,133 @@
+//! `iolatency`: a histogram of latencies in milliseconds, once per interval.
+//!
+//! Source: perf-tools' iolatency by B. Gregg, its man page and example file. Differences: an I/O
+//! is never forgotten because an interval ended before it did; a line at the end names I/O that
+//! has been in flight for the whole interval; and a row holds what its label says, `>=` and `<`,
+//! where the original puts a power of two into the row below ([`Boundary::AsOriginal`]).
+
+use std::fmt;
+use std::time::Duration;
+
+use dashpot_engine::histogram::{Histogram, Unit};
+use serde::Serialize;
+
+use super::in_flight::InFlight;
+use super::percentiles::Percentiles;
+
+/// Columns of the bar.
+const BAR_WIDTH: usize = 38;
+
+/// The last lines of the output.
+pub(crate) const ENDING: &str = "\nEnding tracing...\n";
+
+/// The first line of the output. `endless` if no number of intervals was asked for.
+pub(crate) fn opening(interval_s: impl fmt::Display, endless: bool) -> String {
+    let how_to_end = if endless { " Ctrl-C to end." } else { "" };
+    format!("Tracing block I/O. Output every {interval_s} seconds.{how_to_end}\n")
+}
+
+/// In which row a latency of exactly 2^k ms is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Boundary {
+    /// In the row that begins with it, as the labels say.
+    AsLabelled,
+    /// In the row that ends with it, as the original compares (`--compat=iolatency`).
+    AsOriginal,
+}
+
+/// One interval's histogram. JSON:
+/// `{"time": "12:00:01" or null, "elapsed_ns": 1000000000,
+/// "rows": [{"from_ms": 0, "to_ms": 1, "count": 5}, …], "latency": percentiles,
+/// "in_flight": in flight}`.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Interval {
+    /// The time of day at the interval's end, `HH:MM:SS`, if asked for (`-T`).
+    pub(crate) time: Option<String>,
+    /// The interval's length.
+    #[serde(rename = "elapsed_ns", serialize_with = "super::as_nanos")]
+    pub(crate) elapsed: Duration,
+    /// From 0 ms to the highest row that counted anything; at least one.
+    pub(crate) rows: Vec<Row>,
+    /// The same latencies as percentiles.
+    pub(crate) latency: Percentiles,
+    /// What was in flight at the interval's end.
+    pub(crate) in_flight: InFlight,
+}
+
+/// Latencies between two powers of two.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) from_ms: u64,
+    pub(crate) to_ms: u64,
+    pub(crate) count: u64,
+}
+
+impl Interval {
+    /// The report of the latencies of one interval.
+    pub(crate) fn new(latencies: &Histogram, boundary: Boundary, elapsed: Duration) -> Self {
+        let counts = match boundary {
+            Boundary::AsLabelled => latencies.log2_rows(Unit::Millis),
+            Boundary::AsOriginal => latencies.iolatency_rows(),
+        };
+        Interval {
+            time: None,
+            elapsed,
+            rows: labelled(&counts),
+            latency: Percentiles::of(latencies),
+            in_flight: InFlight::default(),
+        }
+    }
+}
+
+/// Puts labels on the rows of a power-of-two view. Without any I/O there is one row.
+fn labelled(counts: &[u64]) -> Vec<Row> {
+    let counts = if counts.is_empty() { &[0] } else { counts };
+    let rows = counts.iter().zip(0..).map(|(&count, row)| Row {
+        from_ms: (1 << row) >> 1,
+        to_ms: 1 << row,
+        count,
+    });
+    rows.collect()
+}
+
+impl fmt::Display for Interval {
+    /// An empty line, the time if there is one, the table.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f)?;
+        if let Some(time) = &self.time {
+            writeln!(f, "{time}:")?;
+        }
+        write_table(f, &self.rows)?;
+        match self.in_flight.warning(self.elapsed) {
+            Some(line) => writeln!(f, "{line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn write_table(f: &mut impl fmt::Write, rows: &[Row]) -> fmt::Result {
+    let most = rows.iter().map(|row| row.count).max().unwrap_or_default();
+    write_line(f, [&">=(ms)", &"..", &"<(ms)", &"I/O"], "Distribution")?;
+    for row in rows {
+        let cells: [&dyn fmt::Display; 4] = [&row.from_ms, &"->", &row.to_ms, &row.count];
+        write_line(f, cells, &"#".repeat(bar_length(row.count, most)))?;
+    }
+    Ok(())
+}
+
+fn write_line(f: &mut impl fmt::Write, cells: [&dyn fmt::Display; 4], bar: &str) -> fmt::Result {
+    let [from, arrow, to, count] = cells.map(ToString::to_string);
+    writeln!(
+        f,
+        "{from:>8} {arrow} {to:<8}: {count:<8} |{bar:<BAR_WIDTH$}|"
+    )
+}
+
+/// The share of the fullest row, rounded up: whatever counted anything has a mark.
+fn bar_length(count: u64, most: u64) -> usize {
+    let length = (u128::from(count) * BAR_WIDTH as u128).div_ceil(u128::from(most.max(1)));
+    usize::try_from(length).unwrap_or(BAR_WIDTH)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The histograms of perf-tools' example file, and what the example does not show.
+
+use super::*;
+
+/// Every histogram of the example file of perf-tools' iolatency, as printed there.
+const EXAMPLES: &str = include_str!("../fixtures/iolatency.txt");
+
+/// The counts of a printed histogram.
+fn counts(table: &str) -> Vec<u64> {
+    let cells = table
+        .lines()
+        .skip(1)
+        .map(|row| row.split([':', '|']).nth(1));
+    cells
+        .map(|cell| cell.unwrap().trim().parse().unwrap())
+        .collect()
+}
+
+/// A histogram with `counts[i]` latencies inside row `i`.
+fn latencies(counts: &[u64]) -> Histogram {
+    let mut histogram = Histogram::default();
+    for (row, &count) in counts.iter().enumerate() {
+        let ns = (1_000_000 << row) * 3 / 4;
+        (0..count).for_each(|_| histogram.record(ns));
+    }
+    histogram
+}
+
+fn interval(latencies: &Histogram) -> Interval {
+    Interval::new(latencies, Boundary::AsLabelled, Duration::from_secs(1))
+}
+
+#[test]
+fn the_examples_come_out_byte_for_byte() {
+    let mut rows = 0;
+    for example in EXAMPLES.trim_end().split("\n\n") {
+        let counts = counts(example);
+        rows += counts.len();
+        let report = interval(&latencies(&counts)).to_string();
+        assert_eq!(report, format!("\n{example}\n"));
+    }
+    assert_eq!(rows, 152);
+}
+
+#[test]
+fn the_opening_says_how_to_end_only_what_would_not_end() {
+    assert_eq!(
+        opening(1, true),
+        "Tracing block I/O. Output every 1 seconds. Ctrl-C to end.\n"
+    );
+    assert_eq!(
+        opening(5, false),
+        "Tracing block I/O. Output every 5 seconds.\n"
+    );
+}
+
+#[test]
+fn an_idle_interval_has_one_empty_row_below_its_time() {
+    let report = Interval {
+        time: Some("21:05:09".into()),
+        ..interval(&Histogram::default())
+    };
+    let expected = "\n21:05:09:\n".to_owned()
+        + "  >=(ms) .. <(ms)   : I/O      |Distribution                          |\n"
+        + "       0 -> 1       : 0        |                                      |\n";
+    assert_eq!(report.to_string(), expected);
+}
+
+#[test]
+fn a_power_of_two_is_where_the_boundary_puts_it() {
+    let mut histogram = Histogram::default();
+    histogram.record(2_000_000);
+    let rows = |boundary| Interval::new(&histogram, boundary, Duration::ZERO).rows;
+    let labelled = rows(Boundary::AsLabelled);
+    let original = rows(Boundary::AsOriginal);
+    assert_eq!(
+        labelled.last().map(|row| (row.from_ms, row.count)),
+        Some((2, 1))
+    );
+    assert_eq!(
+        original.last().map(|row| (row.from_ms, row.count)),
+        Some((1, 1))
+    );
+}
+
+#[test]
+fn wide_numbers_push_the_columns() {
+    let rows = [Row {
+        from_ms: 0,
+        to_ms: 1,
+        count: 1_234_567_890,
+    }];
+    let mut table = String::new();
+    write_table(&mut table, &rows).unwrap();
+    let bar = "#".repeat(38);
+    assert!(table.ends_with(&format!("       0 -> 1       : 1234567890 |{bar}|\n")));
+}
+
+#[test]
+fn what_the_interval_did_not_see_end_is_named() {
+    let report = Interval {
+        in_flight: InFlight {
+            zios: 1,
+            oldest_ns: Some(2_500_000_000),
+        },
+        ..interval(&Histogram::default())
+    };
+    let last = report.to_string().lines().last().map(str::to_owned);
+    assert_eq!(
+        last.as_deref(),
+        Some("In flight: 1, the oldest for 2.500 s.")
+    );
+}
+
+#[test]
+fn json_has_rows_percentiles_and_what_is_in_flight() {
+    let json = serde_json::to_value(interval(&latencies(&[0, 3]))).unwrap();
+    let expected = serde_json::json!({
+        "time": null,
+        "elapsed_ns": 1_000_000_000,
+        "rows": [
+            {"from_ms": 0, "to_ms": 1, "count": 0},
+            {"from_ms": 1, "to_ms": 2, "count": 3},
+        ],
+        "latency": {
+            "n": 3, "p50_ns": 1_500_000, "p90_ns": null, "p99_ns": null, "p99_9_ns": null,
+            "max_ns": 1_500_000,
+        },
+        "in_flight": {"zios": 0, "oldest_ns": null},
+    });
+    assert_eq!(json, expected);
+}

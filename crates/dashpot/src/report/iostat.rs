@@ -1,0 +1,258 @@
+//! `iostat`: averages per disk over an interval.
+//!
+//! Source: sysstat 12's iostat, its columns, widths and units. Differences: nothing is ever
+//! merged here, so the merge columns are zero; times are exact, where the kernel counts whole
+//! milliseconds; and a line at the end names I/O that has been in flight for the whole interval.
+//! As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::in_flight::InFlight;
+
+/// What a disk did in an interval.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interval {
+    /// The disk's name.
+    pub(crate) disk: String,
+    /// The interval's length.
+    pub(crate) elapsed: Duration,
+    /// Reads that completed.
+    pub(crate) reads: Completed,
+    /// Writes, those of zeroes included.
+    pub(crate) writes: Completed,
+    /// Trims.
+    pub(crate) discards: Completed,
+    /// Flushes; they have no bytes.
+    pub(crate) flushes: Completed,
+    /// The integral of the number of zios in flight, in zio-nanoseconds.
+    pub(crate) depth_time: u128,
+    /// The time during which at least one zio was in flight.
+    pub(crate) busy: Duration,
+    /// What was in flight at the end.
+    pub(crate) in_flight: InFlight,
+}
+
+/// Zios of one kind that completed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Completed {
+    /// How many.
+    pub(crate) zios: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// The sum of their latencies in nanoseconds.
+    pub(crate) time_ns: u128,
+}
+
+/// Which columns are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Columns {
+    /// Transfers and volume.
+    Basic,
+    /// Rates, latencies and sizes by operation, queue and utilisation (`-x`).
+    Extended,
+}
+
+/// The report of an interval. JSON: a list with an object per disk: `{"disk": "c1t1d0",
+/// "elapsed_ns": 1000000000, "n": {"r": 103, "w": 0, "d": 14, "f": 0}, "r/s": 103.0, …,
+/// "util": 1.6, "in_flight": in flight}`. The figures are those of the columns, under sysstat's
+/// names without `%`; they are not rounded, and an average of no zio is null, where the text has
+/// 0.00 as sysstat's has.
+#[derive(Clone, Debug)]
+pub(crate) struct Iostat {
+    /// Which figures.
+    pub(crate) columns: Columns,
+    /// Of which disks, in display order.
+    pub(crate) disks: Vec<Interval>,
+}
+
+impl Completed {
+    fn kilobytes(&self) -> f64 {
+        self.bytes as f64 / 1_024.0
+    }
+
+    /// The mean latency in milliseconds.
+    fn await_ms(&self) -> Option<f64> {
+        (self.zios > 0).then(|| self.time_ns as f64 / self.zios as f64 / 1e6)
+    }
+
+    /// The mean size in kilobytes.
+    fn size(&self) -> Option<f64> {
+        (self.zios > 0).then(|| self.kilobytes() / self.zios as f64)
+    }
+}
+
+impl Interval {
+    /// `amount` per second; nothing if no time has passed.
+    fn rate(&self, amount: f64) -> Option<f64> {
+        (!self.elapsed.is_zero()).then(|| amount / self.elapsed.as_secs_f64())
+    }
+
+    fn zio_rate(&self, completed: &Completed) -> Option<f64> {
+        self.rate(completed.zios as f64)
+    }
+
+    fn kilobyte_rate(&self, completed: &Completed) -> Option<f64> {
+        self.rate(completed.kilobytes())
+    }
+}
+
+struct Column {
+    title: &'static str,
+    width: usize,
+    decimals: usize,
+    /// The figure, or `None` if it is an average of nothing.
+    figure: fn(&Interval) -> Option<f64>,
+}
+
+/// A column of figures with two decimals.
+const fn column(title: &'static str, width: usize, figure: fn(&Interval) -> Option<f64>) -> Column {
+    Column {
+        title,
+        width,
+        decimals: 2,
+        figure,
+    }
+}
+
+/// A column of whole kilobytes.
+const fn total(title: &'static str, figure: fn(&Interval) -> Option<f64>) -> Column {
+    Column {
+        title,
+        width: 10,
+        decimals: 0,
+        figure,
+    }
+}
+
+/// Nothing is merged.
+const MERGED: fn(&Interval) -> Option<f64> = |_| Some(0.0);
+
+const BASIC: [Column; 7] = [
+    // sysstat counts no flushes as transfers.
+    column("tps", 8, |i| {
+        i.rate((i.reads.zios + i.writes.zios + i.discards.zios) as f64)
+    }),
+    column("kB_read/s", 12, |i| i.kilobyte_rate(&i.reads)),
+    column("kB_wrtn/s", 12, |i| i.kilobyte_rate(&i.writes)),
+    column("kB_dscd/s", 12, |i| i.kilobyte_rate(&i.discards)),
+    total("kB_read", |i| Some(i.reads.kilobytes().floor())),
+    total("kB_wrtn", |i| Some(i.writes.kilobytes().floor())),
+    total("kB_dscd", |i| Some(i.discards.kilobytes().floor())),
+];
+
+const EXTENDED: [Column; 22] = [
+    column("r/s", 7, |i| i.zio_rate(&i.reads)),
+    column("rkB/s", 9, |i| i.kilobyte_rate(&i.reads)),
+    column("rrqm/s", 8, MERGED),
+    column("%rrqm", 6, MERGED),
+    column("r_await", 7, |i| i.reads.await_ms()),
+    column("rareq-sz", 8, |i| i.reads.size()),
+    column("w/s", 7, |i| i.zio_rate(&i.writes)),
+    column("wkB/s", 9, |i| i.kilobyte_rate(&i.writes)),
+    column("wrqm/s", 8, MERGED),
+    column("%wrqm", 6, MERGED),
+    column("w_await", 7, |i| i.writes.await_ms()),
+    column("wareq-sz", 8, |i| i.writes.size()),
+    column("d/s", 7, |i| i.zio_rate(&i.discards)),
+    column("dkB/s", 9, |i| i.kilobyte_rate(&i.discards)),
+    column("drqm/s", 8, MERGED),
+    column("%drqm", 6, MERGED),
+    column("d_await", 7, |i| i.discards.await_ms()),
+    column("dareq-sz", 8, |i| i.discards.size()),
+    column("f/s", 7, |i| i.zio_rate(&i.flushes)),
+    column("f_await", 7, |i| i.flushes.await_ms()),
+    column("aqu-sz", 7, |i| i.rate(i.depth_time as f64 / 1e9)),
+    column("%util", 6, |i| i.rate(i.busy.as_secs_f64() * 100.0)),
+];
+
+impl Columns {
+    fn all(self) -> &'static [Column] {
+        match self {
+            Columns::Basic => &BASIC,
+            Columns::Extended => &EXTENDED,
+        }
+    }
+}
+
+impl fmt::Display for Iostat {
+    /// The titles, a line per disk, an empty line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:<13}", "Device")?;
+        for Column { title, width, .. } in self.columns.all() {
+            write!(f, " {title:>width$}")?;
+        }
+        writeln!(f)?;
+        for disk in &self.disks {
+            write_disk(f, disk, self.columns)?;
+        }
+        for disk in &self.disks {
+            if let Some(line) = disk.in_flight.warning(disk.elapsed) {
+                writeln!(f, "{}: {line}", disk.disk)?;
+            }
+        }
+        writeln!(f)
+    }
+}
+
+fn write_disk(f: &mut impl fmt::Write, disk: &Interval, columns: Columns) -> fmt::Result {
+    write!(f, "{:<13}", disk.disk)?;
+    for column in columns.all() {
+        let Column {
+            width, decimals, ..
+        } = *column;
+        let figure = (column.figure)(disk).unwrap_or(0.0);
+        write!(f, " {figure:>width$.decimals$}")?;
+    }
+    writeln!(f)
+}
+
+impl Serialize for Iostat {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.disks.iter().map(|disk| DiskObject {
+            disk,
+            columns: self.columns,
+        }))
+    }
+}
+
+struct DiskObject<'a> {
+    disk: &'a Interval,
+    columns: Columns,
+}
+
+#[derive(Serialize)]
+struct Counts {
+    r: u64,
+    w: u64,
+    d: u64,
+    f: u64,
+}
+
+impl Serialize for DiskObject<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let disk = self.disk;
+        let mut object = serializer.serialize_map(None)?;
+        object.serialize_entry("disk", &disk.disk)?;
+        object.serialize_entry("elapsed_ns", &disk.elapsed.as_nanos())?;
+        let counts = Counts {
+            r: disk.reads.zios,
+            w: disk.writes.zios,
+            d: disk.discards.zios,
+            f: disk.flushes.zios,
+        };
+        object.serialize_entry("n", &counts)?;
+        for column in self.columns.all() {
+            let name = column.title.trim_start_matches('%');
+            object.serialize_entry(name, &(column.figure)(disk))?;
+        }
+        object.serialize_entry("in_flight", &disk.in_flight)?;
+        object.end()
+    }
+}
+
+#[cfg(test)]
+mod tests;

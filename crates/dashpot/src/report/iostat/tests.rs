@@ -1,0 +1,109 @@
+//! The tables beside those of sysstat.
+
+use super::*;
+
+/// What a disk did in the second of which sysstat 12.6's iostat printed the tables below.
+fn second() -> Interval {
+    let completed = |zios, kilobytes: u64, ms: u128| Completed {
+        zios,
+        bytes: kilobytes * 1_024,
+        time_ns: ms * 1_000_000,
+    };
+    Interval {
+        disk: "vda".into(),
+        elapsed: Duration::from_secs(1),
+        reads: completed(103, 2_848, 12),
+        discards: completed(14, 56, 1),
+        depth_time: 13_000_000,
+        busy: Duration::from_millis(16),
+        ..Interval::default()
+    }
+}
+
+fn report(columns: Columns) -> Iostat {
+    let disks = vec![second()];
+    Iostat { columns, disks }
+}
+
+#[test]
+fn extended_columns_are_those_of_sysstat() {
+    let expected = [
+        "Device            r/s     rkB/s   rrqm/s  %rrqm r_await rareq-sz     w/s     wkB/s   \
+             wrqm/s  %wrqm w_await wareq-sz     d/s     dkB/s   drqm/s  %drqm d_await dareq-sz     \
+             f/s f_await  aqu-sz  %util",
+        "vda            103.00   2848.00     0.00   0.00    0.12    27.65    0.00      0.00     \
+             0.00   0.00    0.00     0.00   14.00     56.00     0.00   0.00    0.07     4.00    \
+             0.00    0.00    0.01   1.60",
+        "\n",
+    ];
+    assert_eq!(report(Columns::Extended).to_string(), expected.join("\n"));
+}
+
+#[test]
+fn basic_columns_are_those_of_sysstat() {
+    let expected = "\
+Device             tps    kB_read/s    kB_wrtn/s    kB_dscd/s    kB_read    kB_wrtn    kB_dscd
+vda             117.00      2848.00         0.00        56.00       2848          0         56
+
+";
+    assert_eq!(report(Columns::Basic).to_string(), expected);
+}
+
+#[test]
+fn figures_are_per_second_and_per_zio() {
+    let disk = Interval {
+        elapsed: Duration::from_secs(4),
+        flushes: Completed {
+            zios: 2,
+            bytes: 0,
+            time_ns: 5_000_000,
+        },
+        ..second()
+    };
+    let figures = EXTENDED.map(|column| (column.figure)(&disk));
+    let of = |title| EXTENDED.iter().position(|column| column.title == title);
+    let figure = |title| of(title).and_then(|index| figures[index]);
+    assert_eq!(figure("r/s"), Some(25.75));
+    assert_eq!(figure("f/s"), Some(0.5));
+    assert_eq!(figure("f_await"), Some(2.5));
+    assert_eq!(figure("w_await"), None);
+}
+
+#[test]
+fn no_time_gives_no_rates_and_no_nonsense() {
+    let disk = Interval {
+        elapsed: Duration::ZERO,
+        ..second()
+    };
+    let mut line = String::new();
+    write_disk(&mut line, &disk, Columns::Extended).unwrap();
+    assert!(!line.contains("NaN") && !line.contains("inf"), "{line}");
+}
+
+#[test]
+fn io_that_did_not_end_is_named_after_the_table() {
+    let mut report = report(Columns::Basic);
+    report.disks[0].in_flight = InFlight {
+        zios: 1,
+        oldest_ns: Some(3_000_000_000),
+    };
+    let text = report.to_string();
+    assert!(
+        text.ends_with("vda: In flight: 1, the oldest for 3.000 s.\n\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn json_has_the_columns_without_rounding_and_the_counts_behind_them() {
+    let json = serde_json::to_value(report(Columns::Extended)).unwrap();
+    let disk = &json[0];
+    assert_eq!(disk["disk"], "vda");
+    assert_eq!(
+        disk["n"],
+        serde_json::json!({"r": 103, "w": 0, "d": 14, "f": 0})
+    );
+    assert_eq!(disk["rareq-sz"], 2_848.0 / 103.0);
+    assert_eq!(disk["util"], 1.6);
+    assert!(disk["w_await"].is_null());
+}

@@ -1,0 +1,205 @@
+//! `quantize`: latencies in powers of two of a microsecond, with average, standard deviation,
+//! rate and throughput, for all disks together or for each.
+//!
+//! Source: the two DTrace scripts of D. P. Surya's article on zinject (2015), and the layout and
+//! integer arithmetic of DTrace's `quantize()`, `avg()`, `stddev()`, `normalize()` and `printa()`.
+//! Differences: a disk is named instead of a vdev's GUID; a disk without I/O has an empty block
+//! where DTrace prints nothing; and a line at the end names I/O that has been in flight for the
+//! whole time.
+
+use std::fmt;
+use std::time::Duration;
+
+use dashpot_engine::histogram::{Histogram, Unit};
+use serde::Serialize;
+
+use super::in_flight::InFlight;
+use super::percentiles::Percentiles;
+
+/// Columns of the bar.
+const BAR_WIDTH: usize = 40;
+
+/// The report. JSON: `{"elapsed_ns": 60000000000, "total": aggregation or "disks":
+/// [aggregation, …], "in_flight": in flight}`.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Quantize {
+    /// The time that the report is of.
+    #[serde(rename = "elapsed_ns", serialize_with = "super::as_nanos")]
+    pub(crate) elapsed: Duration,
+    /// The numbers.
+    #[serde(flatten)]
+    pub(crate) scope: Scope,
+    /// What was in flight at the end.
+    pub(crate) in_flight: InFlight,
+}
+
+/// What was aggregated.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Scope {
+    /// All I/O together.
+    Total(Aggregation),
+    /// Each disk by itself, under its name.
+    Disks(Vec<Disk>),
+}
+
+/// A disk's numbers. JSON: those of [`Aggregation`] and `"disk": "c1t1d0"`.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Disk {
+    pub(crate) disk: String,
+    #[serde(flatten)]
+    pub(crate) aggregation: Aggregation,
+}
+
+/// The numbers of one key. JSON: `{"rows": [{"value_us": 128, "count": 0}, …], "avg_us": 2025,
+/// "stddev_us": 1609, "iops": 811, "throughput_kib_s": 99623, "latency": percentiles}`, with
+/// average and deviation null if there was no I/O.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Aggregation {
+    /// The rows as printed: those that counted anything, what is between them, and one empty row
+    /// on either side.
+    pub(crate) rows: Vec<Row>,
+    /// The average of latencies truncated to microseconds.
+    pub(crate) avg_us: Option<u64>,
+    /// The standard deviation of the same.
+    pub(crate) stddev_us: Option<u64>,
+    /// I/O per whole second elapsed.
+    pub(crate) iops: u64,
+    /// Units of 1,024 bytes per whole second elapsed.
+    pub(crate) throughput_kib_s: u64,
+    /// The same latencies as percentiles.
+    pub(crate) latency: Percentiles,
+}
+
+/// Latencies from `value_us` to less than its double; of 0, those below 1 µs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Row {
+    pub(crate) value_us: i64,
+    pub(crate) count: u64,
+}
+
+impl Aggregation {
+    /// Aggregates what was done in `elapsed`. Rates are per whole second, as the scripts
+    /// normalise; less than a second counts as one.
+    pub(crate) fn new(latencies: &Histogram, bytes: u64, elapsed: Duration) -> Self {
+        let seconds = elapsed.as_secs().max(1);
+        Aggregation {
+            rows: printed_rows(&latencies.log2_rows(Unit::Micros)),
+            avg_us: latencies.mean_micros(),
+            stddev_us: latencies.stddev_micros(),
+            iops: latencies.count() / seconds,
+            throughput_kib_s: bytes / (seconds * 1_024),
+            latency: Percentiles::of(latencies),
+        }
+    }
+
+    /// What DTrace sorts distributions by: the sum of the rows' values, then the count of row 0.
+    fn weight(&self) -> (i128, u64) {
+        let values = self.rows.iter();
+        let sum = values.map(|row| i128::from(row.value_us) * i128::from(row.count));
+        let zeroes = self.rows.iter().find(|row| row.value_us == 0);
+        (sum.sum(), zeroes.map_or(0, |row| row.count))
+    }
+}
+
+/// Picks the rows to print from a power-of-two view, and labels them.
+fn printed_rows(counts: &[u64]) -> Vec<Row> {
+    let first = counts.iter().position(|&count| count > 0).unwrap_or(0);
+    let last = counts.len().max(1);
+    let rows = (first..=last).map(|row| Row {
+        value_us: (1 << row) >> 1,
+        count: counts.get(row).copied().unwrap_or(0),
+    });
+    let before = Row {
+        value_us: if first == 0 { -1 } else { (1 << first) >> 2 },
+        count: 0,
+    };
+    std::iter::once(before).chain(rows).collect()
+}
+
+impl fmt::Display for Quantize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.scope {
+            Scope::Total(aggregation) => write_total(f, aggregation)?,
+            Scope::Disks(disks) => write_disks(f, disks)?,
+        }
+        match self.in_flight.warning(self.elapsed) {
+            Some(line) => writeln!(f, "{line}"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn write_total(f: &mut impl fmt::Write, aggregation: &Aggregation) -> fmt::Result {
+    writeln!(f, "\nhistogram of latencies (us):\n")?;
+    write_distribution(f, &aggregation.rows)?;
+    writeln!(f)?;
+    write_summary(f, SUMMARY_TITLES.map(String::from))?;
+    write_summary(f, summary(aggregation))
+}
+
+fn write_disks(f: &mut impl fmt::Write, disks: &[Disk]) -> fmt::Result {
+    writeln!(f, "\nhistogram of latencies (us):\n")?;
+    for disk in sorted_by_key(disks, |disk| disk.aggregation.weight()) {
+        // DTrace ends the key with a blank, which the format of the script has before the value.
+        writeln!(f, "{} ", disk.disk)?;
+        write_distribution(f, &disk.aggregation.rows)?;
+        writeln!(f)?;
+    }
+    write!(f, "{:<16}   ", "DISK")?;
+    write_summary(f, SUMMARY_TITLES.map(String::from))?;
+    for disk in sorted_by_key(disks, |disk| disk.aggregation.avg_us) {
+        write!(f, "{:<16}   ", disk.disk)?;
+        write_summary(f, summary(&disk.aggregation))?;
+    }
+    Ok(())
+}
+
+/// Ascending by what the aggregation sorts by, equal ones by name.
+fn sorted_by_key<K: Ord>(disks: &[Disk], key: impl Fn(&Disk) -> K) -> Vec<&Disk> {
+    let mut sorted: Vec<&Disk> = disks.iter().collect();
+    sorted.sort_by(|a, b| (key(a), &a.disk).cmp(&(key(b), &b.disk)));
+    sorted
+}
+
+fn write_distribution(f: &mut impl fmt::Write, rows: &[Row]) -> fmt::Result {
+    let title = "------------- Distribution -------------";
+    let total: u128 = rows.iter().map(|row| u128::from(row.count)).sum();
+    writeln!(f, "{:>16} {title:>41} {:<9}", "value", "count")?;
+    for Row { value_us, count } in rows {
+        let bar = "@".repeat(bar_length(*count, total));
+        writeln!(f, "{value_us:>16} |{bar:<BAR_WIDTH$} {count:<9}")?;
+    }
+    Ok(())
+}
+
+/// The share of the total, rounded to the nearest column.
+fn bar_length(count: u64, total: u128) -> usize {
+    let halves = 2 * BAR_WIDTH as u128 * u128::from(count) + total;
+    let length = halves.checked_div(2 * total).unwrap_or(0);
+    usize::try_from(length).unwrap_or(BAR_WIDTH)
+}
+
+const SUMMARY_TITLES: [&str; 4] = [
+    "avg latency (us)",
+    "stddev (us)",
+    "iops",
+    "throughput (KB/s)",
+];
+
+fn summary(aggregation: &Aggregation) -> [String; 4] {
+    let or_dash = |value: Option<u64>| value.map_or("-".into(), |value| value.to_string());
+    [
+        or_dash(aggregation.avg_us),
+        or_dash(aggregation.stddev_us),
+        aggregation.iops.to_string(),
+        aggregation.throughput_kib_s.to_string(),
+    ]
+}
+
+fn write_summary(f: &mut impl fmt::Write, [avg, stddev, iops, kib]: [String; 4]) -> fmt::Result {
+    writeln!(f, "{avg:<16}   {stddev:<11}   {iops:<4}   {kib:<17}")
+}
+
+#[cfg(test)]
+mod tests;

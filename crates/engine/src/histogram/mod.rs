@@ -1,0 +1,245 @@
+//! Latency histograms in one layout, exact in every view that the field's tools draw.
+//!
+//! A histogram counts integer nanoseconds in the buckets of [`layout`]; because the edges of all
+//! views are edges of buckets, a view is a sum of whole buckets and loses nothing to rounding.
+//! Beside the buckets it keeps the count, the smallest and largest value, and exact moments, so
+//! that averages do not depend on the buckets at all.
+//!
+//! Histograms merge by addition, in any order, and the difference of two cumulative ones is the
+//! histogram of the time between.
+
+mod layout;
+mod moments;
+mod sparse;
+
+use alloc::vec::Vec;
+use core::fmt;
+
+pub use layout::{BUCKETS, LAYOUT, lower_bound, upper_bound};
+pub use moments::Moments;
+pub use sparse::{BadBucket, Sparse};
+
+/// A distribution of latencies: 10 KiB, however much is recorded.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Histogram {
+    counts: [u64; BUCKETS],
+    count: u64,
+    /// `u64::MAX` while nothing is recorded.
+    min: u64,
+    max: u64,
+    nanos: Moments,
+    /// Moments of the values divided by 1,000 and truncated one by one, as DTrace scripts do
+    /// before they aggregate. They cannot be had from sums of nanoseconds: the truncated parts
+    /// add up, and the average's last digit differs.
+    micros: Moments,
+}
+
+/// The unit of a power-of-two view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// 1 ns (`zpool iostat -w`).
+    Nanos,
+    /// 1 µs (DTrace scripts, biolatency).
+    Micros,
+    /// 1 ms (iolatency).
+    Millis,
+}
+
+impl Unit {
+    /// The unit in nanoseconds.
+    pub const fn as_nanos(self) -> u64 {
+        match self {
+            Unit::Nanos => 1,
+            Unit::Micros => 1_000,
+            Unit::Millis => 1_000_000,
+        }
+    }
+}
+
+impl Histogram {
+    /// Records one value.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.counts[layout::bucket_of(ns)] += 1;
+        self.count += 1;
+        self.min = self.min.min(ns);
+        self.max = self.max.max(ns);
+        self.nanos.add(ns);
+        self.micros.add(ns / 1_000);
+    }
+
+    /// Adds everything that `other` has recorded.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        self.count += other.count;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.nanos.merge(&other.nanos);
+        self.micros.merge(&other.micros);
+    }
+
+    /// What was recorded after `earlier`, an older state of this histogram.
+    ///
+    /// Counts and moments are exact. The interval's own extremes are not known: `min` and `max`
+    /// are the outer edges of its occupied buckets, drawn in to those of the whole time. A new
+    /// record of the interval is therefore exact, anything else at most a bucket's width off.
+    pub fn since(&self, earlier: &Histogram) -> Histogram {
+        let mut interval = self.clone();
+        for (mine, theirs) in interval.counts.iter_mut().zip(&earlier.counts) {
+            *mine = mine.saturating_sub(*theirs);
+        }
+        interval.count = self.count.saturating_sub(earlier.count);
+        interval.nanos = self.nanos.since(&earlier.nanos);
+        interval.micros = self.micros.since(&earlier.micros);
+        (interval.min, interval.max) = interval.occupied_range();
+        interval
+    }
+
+    /// Number of values.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The smallest value in nanoseconds, or `None` if there is none.
+    pub fn min(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.min)
+    }
+
+    /// The largest value in nanoseconds, or `None` if there is none.
+    pub fn max(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.max)
+    }
+
+    /// The sum of the values in nanoseconds.
+    pub fn sum(&self) -> u128 {
+        self.nanos.sum
+    }
+
+    /// The sum of the squares of the values in nanoseconds.
+    pub fn sum_of_squares(&self) -> u128 {
+        self.nanos.sum_of_squares
+    }
+
+    /// The average in nanoseconds, truncated.
+    pub fn mean(&self) -> Option<u64> {
+        self.nanos.mean(self.count)
+    }
+
+    /// The average in microseconds of values truncated to microseconds, as DTrace's `avg()`.
+    pub fn mean_micros(&self) -> Option<u64> {
+        self.micros.mean(self.count)
+    }
+
+    /// The standard deviation in microseconds of values truncated to microseconds, as DTrace's
+    /// `stddev()`.
+    pub fn stddev_micros(&self) -> Option<u64> {
+        self.micros.stddev(self.count)
+    }
+
+    /// The value in nanoseconds that `ppm` millionths of the values do not exceed (nearest rank),
+    /// or `None` if there is none: 500,000 is the median.
+    ///
+    /// It is the middle of the bucket where that value is, and never outside of the extremes:
+    /// above 1 µs and below 2^11 s it is at most 1.2 % off.
+    pub fn quantile(&self, ppm: u32) -> Option<u64> {
+        let rank = (u128::from(self.count) * u128::from(ppm)).div_ceil(1_000_000);
+        let mut seen = 0;
+        let (bucket, _) = self.buckets().find(|&(_, count)| {
+            seen += u128::from(count);
+            seen >= rank
+        })?;
+        let middle = lower_bound(bucket).midpoint(upper_bound(bucket));
+        Some(middle.max(self.min).min(self.max))
+    }
+
+    /// The occupied buckets with their counts, lowest first.
+    pub fn buckets(&self) -> impl DoubleEndedIterator<Item = (usize, u64)> {
+        let counts = self.counts.iter().copied().enumerate();
+        counts.filter(|&(_, count)| count > 0)
+    }
+
+    /// The powers-of-two view: row 0 counts the values below one unit, row `i` those in
+    /// `[2^(i−1), 2^i)` units. Rows end with the last occupied one; from 2^42 ns (73 minutes)
+    /// everything is in one row.
+    pub fn log2_rows(&self, unit: Unit) -> Vec<u64> {
+        self.rows(|ns| bit_length(ns / unit.as_nanos()))
+    }
+
+    /// The view that perf-tools' iolatency draws, whatever its labels say: row 0 counts the values
+    /// up to and including 1 ms, row `i` those in `(2^(i−1), 2^i]` ms.
+    pub fn iolatency_rows(&self) -> Vec<u64> {
+        self.rows(|ns| bit_length(ns.saturating_sub(1) / Unit::Millis.as_nanos()))
+    }
+
+    /// Counts between upper-inclusive bounds in nanoseconds, sorted, as Prometheus has them: one
+    /// row per bound and one for what is above the last. `None` if a bound is not a bucket's.
+    pub fn rows_between(&self, bounds: &[u64]) -> Option<Vec<u64>> {
+        bounds
+            .iter()
+            .try_for_each(|&bound| layout::bucket_ending_at(bound).map(drop))?;
+        let mut rows = self.rows(|ns| bounds.partition_point(|&bound| bound < ns));
+        rows.resize(bounds.len() + 1, 0);
+        Some(rows)
+    }
+
+    /// Sums the buckets by the row that `row_of` gives to their lowest value. Exact if no row
+    /// begins inside a bucket.
+    fn rows(&self, row_of: impl Fn(u64) -> usize) -> Vec<u64> {
+        let mut rows = Vec::new();
+        for (bucket, count) in self.buckets() {
+            let row = row_of(lower_bound(bucket));
+            if rows.len() <= row {
+                rows.resize(row + 1, 0);
+            }
+            rows[row] += count;
+        }
+        rows
+    }
+
+    /// The outer edges of the occupied buckets, within the present extremes.
+    fn occupied_range(&self) -> (u64, u64) {
+        let first = self.buckets().next();
+        let last = self.buckets().next_back();
+        match (first, last) {
+            (Some((first, _)), Some((last, _))) => (
+                lower_bound(first).max(self.min),
+                upper_bound(last).min(self.max),
+            ),
+            _ => (u64::MAX, 0),
+        }
+    }
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram {
+            counts: [0; BUCKETS],
+            count: 0,
+            min: u64::MAX,
+            max: 0,
+            nanos: Moments::default(),
+            micros: Moments::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Histogram {
+    /// The occupied buckets only: `{10239999..=10240000 ns: 3}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ranges = self.buckets().map(|(bucket, count)| {
+            let range = lower_bound(bucket)..=upper_bound(bucket);
+            (range, count)
+        });
+        f.debug_map().entries(ranges).finish()
+    }
+}
+
+/// Number of bits that a value needs; none for zero.
+fn bit_length(value: u64) -> usize {
+    (u64::BITS - value.leading_zeros()) as usize
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,117 @@
+//! One client connection in its transmission phase: what is being received, what is to be sent.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+
+use dashpot_engine::{ClientId, DiskId, Instant, ZioId};
+
+use crate::nbd::setup::Features;
+use crate::nbd::wire::Request;
+use crate::slots::ZioList;
+
+#[derive(Debug)]
+pub(crate) struct Conn {
+    pub(crate) fd: OwnedFd,
+    pub(crate) disk: DiskId,
+    pub(crate) client: ClientId,
+    pub(crate) features: Features,
+    pub(crate) intake: Intake,
+    /// Received bytes that have not been looked at.
+    pub(crate) received: Received,
+    /// Replies that are ready, in the order in which they became so.
+    pub(crate) ready: VecDeque<Reply>,
+    /// What the transport has not accepted yet of the last chunk.
+    pub(crate) unsent: Unsent,
+    /// Its zios that have not been replied to.
+    pub(crate) zios: ZioList,
+    /// It has asked for the end: nothing more is read, and it closes after its last reply.
+    pub(crate) closing: bool,
+    /// The transport takes no more for now.
+    pub(crate) blocked: bool,
+    /// The shard's memory bound keeps it from being read.
+    pub(crate) stalled: bool,
+    /// Whether it waits for its turn to be read on, and to be sent to.
+    pub(crate) read_queued: bool,
+    pub(crate) send_queued: bool,
+}
+
+/// What comes next from the client.
+#[derive(Debug)]
+pub(crate) enum Intake {
+    /// A request.
+    Request,
+    /// The rest of a write's payload.
+    Payload {
+        request: Request,
+        fua: bool,
+        arrived: Instant,
+        bytes: Vec<u8>,
+    },
+    /// The payload of a request that was refused.
+    Drain { left: u32 },
+}
+
+/// A buffer with received bytes, of which those before `start` have been looked at.
+#[derive(Debug, Default)]
+pub(crate) struct Received {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) start: usize,
+}
+
+impl Received {
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+}
+
+/// A reply on its way.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// To a zio; `sent` bytes of a read's data have been offered to the transport already.
+    Zio { id: ZioId, sent: u32 },
+    /// To a request that became no zio.
+    Bytes(Vec<u8>),
+}
+
+/// The part of a chunk that the transport did not accept.
+#[derive(Debug, Default)]
+pub(crate) struct Unsent {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) start: usize,
+    /// The zios whose last byte is in it.
+    pub(crate) zios: Vec<ZioId>,
+}
+
+impl Conn {
+    pub(crate) fn new(fd: OwnedFd, disk: DiskId, client: ClientId, features: Features) -> Conn {
+        Conn {
+            fd,
+            disk,
+            client,
+            features,
+            intake: Intake::Request,
+            received: Received::default(),
+            ready: VecDeque::new(),
+            unsent: Unsent::default(),
+            zios: ZioList::default(),
+            closing: false,
+            blocked: false,
+            stalled: false,
+            read_queued: false,
+            send_queued: false,
+        }
+    }
+
+    /// Whether it may be read: not while it does not take its replies.
+    pub(crate) fn wants_input(&self) -> bool {
+        !self.closing && !self.blocked && !self.stalled
+    }
+
+    /// Whether everything that it asked for has been replied to and sent.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.closing
+            && self.zios.is_empty()
+            && self.ready.is_empty()
+            && self.unsent.bytes.is_empty()
+    }
+}

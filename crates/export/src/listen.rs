@@ -1,0 +1,165 @@
+//! Listening sockets. A unix socket's path goes away with it.
+
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use crate::config::Address;
+
+/// Why nobody can connect at an address.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Somebody listens there.
+    #[error("{0}: another program listens there; choose another address, or stop it")]
+    InUse(Address),
+    /// The path is something else than a socket.
+    #[error("{0}: there is a file of this name that is no socket; choose another path")]
+    NotASocket(Address),
+    /// The system says no.
+    #[error("{address}: cannot listen there: {source}")]
+    Refused {
+        /// The address.
+        address: Address,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A bound socket.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    fd: OwnedFd,
+    /// With the port that was picked, if any was asked for.
+    pub(crate) address: Address,
+    /// Removed with the listener.
+    _path: Option<Unlink>,
+}
+
+impl Listener {
+    pub(crate) fn bind(address: &Address) -> Result<Listener, ListenError> {
+        let listener = match address {
+            Address::Unix(path) => bind_unix(path, address)?,
+            Address::Tcp(socket) => bind_tcp(*socket, address)?,
+        };
+        let refused = |source: rustix::io::Errno| ListenError::Refused {
+            address: address.clone(),
+            source: source.into(),
+        };
+        rustix::io::ioctl_fionbio(&listener.fd, true).map_err(refused)?;
+        Ok(listener)
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn bind_tcp(socket: SocketAddr, address: &Address) -> Result<Listener, ListenError> {
+    let refused = |source| refusal(address, source);
+    let listener = TcpListener::bind(socket).map_err(refused)?;
+    let bound = listener.local_addr().map_err(refused)?;
+    Ok(Listener {
+        fd: listener.into(),
+        address: Address::Tcp(bound),
+        _path: None,
+    })
+}
+
+fn bind_unix(path: &Path, address: &Address) -> Result<Listener, ListenError> {
+    remove_dead_socket(path, address)?;
+    let listener = UnixListener::bind(path).map_err(|source| refusal(address, source))?;
+    Ok(Listener {
+        fd: listener.into(),
+        address: address.clone(),
+        _path: Some(Unlink(path.to_owned())),
+    })
+}
+
+/// Makes way where a daemon that was killed has left its socket, and only there.
+fn remove_dead_socket(path: &Path, address: &Address) -> Result<(), ListenError> {
+    let Ok(metadata) = fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    if !metadata.file_type().is_socket() {
+        return Err(ListenError::NotASocket(address.clone()));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).map_err(|source| refusal(address, source))
+        }
+        _ => Err(ListenError::InUse(address.clone())),
+    }
+}
+
+fn refusal(address: &Address, source: io::Error) -> ListenError {
+    let address = address.clone();
+    match source.kind() {
+        io::ErrorKind::AddrInUse => ListenError::InUse(address),
+        _ => ListenError::Refused { address, source },
+    }
+}
+
+/// Removes a path when it is dropped.
+#[derive(Debug)]
+struct Unlink(PathBuf);
+
+impl Drop for Unlink {
+    fn drop(&mut self) {
+        // It may be gone already, with the directory it was in.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ListenError, Listener};
+    use crate::config::Address;
+    use std::fs;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_live_socket_is_left_alone_and_a_dead_one_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let address = Address::Unix(directory.path().join("nbd.sock"));
+        let first = Listener::bind(&address).unwrap();
+        assert!(matches!(
+            Listener::bind(&address),
+            Err(ListenError::InUse(_))
+        ));
+        drop(first);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+
+        let Address::Unix(path) = &address else {
+            return;
+        };
+        drop(UnixListener::bind(path).unwrap());
+        assert!(path.exists(), "a listener of std leaves its path behind");
+        Listener::bind(&address).unwrap();
+    }
+
+    #[test]
+    fn a_file_is_not_taken_for_a_socket() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("precious");
+        fs::write(&path, "data").unwrap();
+        let error = Listener::bind(&Address::Unix(path.clone())).unwrap_err();
+        assert!(matches!(error, ListenError::NotASocket(_)));
+        assert_eq!(fs::read(&path).unwrap(), b"data");
+    }
+
+    #[test]
+    fn port_0_picks_one() {
+        let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
+        let listener = Listener::bind(&any).unwrap();
+        let Address::Tcp(picked) = &listener.address else {
+            panic!("{:?}", listener.address)
+        };
+        assert_ne!(picked.port(), 0);
+    }
+}

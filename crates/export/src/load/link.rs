@@ -1,0 +1,185 @@
+//! One connection of a load: requests out, replies in, many at a time.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use dashpot_engine::{Instant, Op};
+use rustix::buffer::spare_capacity;
+use rustix::net::{RecvFlags, SendFlags};
+
+use super::{LoadConfig, LoadError, LoadReport};
+use crate::clock;
+use crate::nbd::client::{encode, parse_reply};
+use crate::nbd::wire::{Request, SIMPLE_REPLY_LEN, command};
+
+pub(super) struct Link {
+    socket: OwnedFd,
+    block: u32,
+    verify: bool,
+    /// By cookie.
+    asked: Vec<Asked>,
+    free: Vec<u32>,
+    unsent: Vec<u8>,
+    sent: usize,
+    received: Vec<u8>,
+}
+
+#[derive(Clone, Copy)]
+struct Asked {
+    op: Op,
+    offset: u64,
+    start: Instant,
+}
+
+impl Link {
+    pub(super) fn new(socket: OwnedFd, config: &LoadConfig) -> Result<Link, LoadError> {
+        rustix::io::ioctl_fionbio(&socket, true).map_err(io::Error::from)?;
+        Ok(Link {
+            socket,
+            block: config.block,
+            verify: config.verify,
+            asked: Vec::new(),
+            free: Vec::new(),
+            unsent: Vec::new(),
+            sent: 0,
+            received: Vec::new(),
+        })
+    }
+
+    pub(super) fn in_flight(&self) -> u32 {
+        (self.asked.len() - self.free.len()) as u32
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        self.sent < self.unsent.len()
+    }
+
+    /// Puts a request into the send buffer.
+    pub(super) fn begin(&mut self, op: Op, offset: u64, start: Instant) {
+        let asked = Asked { op, offset, start };
+        let cookie = self.free.pop().unwrap_or(self.asked.len() as u32);
+        match self.asked.get_mut(cookie as usize) {
+            Some(place) => *place = asked,
+            None => self.asked.push(asked),
+        }
+        let (command, offset, length) = match op {
+            Op::Write => (command::WRITE, offset, self.block),
+            Op::Flush => (command::FLUSH, 0, 0),
+            _ => (command::READ, offset, self.block),
+        };
+        let cookie = u64::from(cookie);
+        let request = Request {
+            flags: 0,
+            command,
+            cookie,
+            offset,
+            length,
+        };
+        self.unsent.extend_from_slice(&encode(&request));
+        if op == Op::Write {
+            let from = self.unsent.len();
+            self.unsent.resize(from + length as usize, 0);
+            put_pattern(offset, &mut self.unsent[from..]);
+        }
+    }
+
+    /// Offers the socket what there is to send.
+    pub(super) fn send(&mut self) -> Result<(), LoadError> {
+        while self.has_unsent() {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match rustix::net::send(&self.socket, &self.unsent[self.sent..], flags) {
+                Ok(sent) => self.sent += sent,
+                Err(rustix::io::Errno::AGAIN) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(LoadError::Broken(error.into())),
+            }
+        }
+        self.unsent.clear();
+        self.sent = 0;
+        Ok(())
+    }
+
+    /// Takes the replies that have come.
+    pub(super) fn receive(&mut self, report: &mut LoadReport) -> Result<(), LoadError> {
+        self.received.reserve(RECEIVE_LENGTH);
+        let spare = spare_capacity(&mut self.received);
+        match rustix::net::recv(&self.socket, spare, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => {
+                let gone = io::Error::from(io::ErrorKind::UnexpectedEof);
+                return Err(LoadError::Broken(gone));
+            }
+            Ok(_) => {}
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(()),
+            Err(error) => return Err(LoadError::Broken(error.into())),
+        }
+        let now = clock::now();
+        let mut taken = 0;
+        while let Some(length) = self.take_reply(taken, now, report)? {
+            taken += length;
+        }
+        self.received.drain(..taken);
+        Ok(())
+    }
+
+    /// The length of the reply that begins at `at`, or `None` if it is not all there.
+    fn take_reply(
+        &mut self,
+        at: usize,
+        now: Instant,
+        report: &mut LoadReport,
+    ) -> Result<Option<usize>, LoadError> {
+        let rest = &self.received[at..];
+        let Some((header, data)) = rest.split_first_chunk::<SIMPLE_REPLY_LEN>() else {
+            return Ok(None);
+        };
+        let (cookie, error) = parse_reply(header).ok_or(LoadError::OutOfStep)?;
+        let asked = self
+            .asked
+            .get(cookie as usize)
+            .ok_or(LoadError::OutOfStep)?;
+        let length = match (asked.op, error) {
+            (Op::Read, 0) => self.block as usize,
+            _ => 0,
+        };
+        let Some(data) = data.get(..length) else {
+            return Ok(None);
+        };
+        let op = report
+            .ops
+            .get_mut(asked.op as usize)
+            .ok_or(LoadError::OutOfStep)?;
+        op.latency.record(now.since(asked.start).as_nanos());
+        match (asked.op, error) {
+            (Op::Flush, 0) => {}
+            (_, 0) => op.bytes += u64::from(self.block),
+            _ => op.errors += 1,
+        }
+        op.wrong += u64::from(self.verify && !is_as_written(asked.offset, data));
+        self.free.push(cookie as u32);
+        Ok(Some(SIMPLE_REPLY_LEN + length))
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// What a load writes at an offset: the number of each eight bytes.
+fn put_pattern(offset: u64, block: &mut [u8]) {
+    for (at, word) in block.chunks_mut(8).enumerate() {
+        let bytes = (offset + 8 * at as u64).to_le_bytes();
+        word.copy_from_slice(&bytes[..word.len()]);
+    }
+}
+
+/// Whether a block that was read is what a load writes there, or has never been written.
+fn is_as_written(offset: u64, block: &[u8]) -> bool {
+    let word_is =
+        |(at, word): (usize, &[u8])| word == &(offset + 8 * at as u64).to_le_bytes()[..word.len()];
+    block.iter().all(|byte| *byte == 0) || block.chunks(8).enumerate().all(word_is)
+}
+
+/// Bytes received at a time.
+const RECEIVE_LENGTH: usize = 256 << 10;

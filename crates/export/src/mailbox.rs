@@ -1,0 +1,65 @@
+//! How other threads reach one that waits in a single place: a queue, and a descriptor that
+//! becomes readable when something is in it. For control and for hand-over, not for I/O.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+#[derive(Debug)]
+pub(crate) struct Mailbox<M> {
+    queue: Mutex<Vec<M>>,
+    bell: OwnedFd,
+    closed: AtomicBool,
+}
+
+impl<M> Mailbox<M> {
+    pub(crate) fn new() -> io::Result<Mailbox<M>> {
+        Ok(Mailbox {
+            queue: Mutex::new(Vec::new()),
+            bell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            closed: AtomicBool::new(false),
+        })
+    }
+
+    /// Leaves a message, or gives it back if nobody will read it.
+    pub(crate) fn send(&self, message: M) -> Result<(), M> {
+        let mut queue = self.queue();
+        if self.closed.load(Ordering::Acquire) {
+            return Err(message);
+        }
+        queue.push(message);
+        drop(queue);
+        // A bell that is full has been rung already.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+        Ok(())
+    }
+
+    /// Everything that has been left since the last call.
+    pub(crate) fn take(&self) -> Vec<M> {
+        let mut rings = [0; 8];
+        // Nothing to read means that nothing was left; the queue is looked at all the same.
+        let _ = rustix::io::read(&self.bell, &mut rings);
+        std::mem::take(&mut *self.queue())
+    }
+
+    /// The reader is gone. What is in the queue is dropped, and with it whoever waits for it.
+    pub(crate) fn close(&self) {
+        let mut queue = self.queue();
+        self.closed.store(true, Ordering::Release);
+        queue.clear();
+    }
+
+    /// The queue is sound whatever happened: no code that can panic holds its lock.
+    fn queue(&self) -> MutexGuard<'_, Vec<M>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<M> AsFd for Mailbox<M> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}

@@ -1,0 +1,610 @@
+//! The transmission phase: requests out of a connection's bytes, and replies into them.
+
+use dashpot_engine::{Errno, Input, Instant, Op, Zio, ZioId};
+use rustix::buffer::spare_capacity;
+use rustix::net::{RecvFlags, SendFlags};
+
+use super::check::{Operation, Refused, check};
+use super::wire::{self, REQUEST_LEN, Request};
+use crate::clock;
+use crate::conn::{Intake, Received, Reply};
+use crate::shard::Shard;
+use crate::slots::Slot;
+use crate::store::{Attempt, Extent, Store};
+
+impl Shard {
+    /// Reads what a connection has sent, and looks at as many requests as one pass may.
+    pub(crate) fn receive(&mut self, at: usize) {
+        let Some(conn) = self.conn(at) else {
+            return;
+        };
+        if matches!(conn.intake, Intake::Payload { .. }) {
+            self.receive_payload(at);
+        } else if self.is_full() {
+            self.stall(at);
+        } else {
+            self.receive_requests(at);
+        }
+    }
+
+    /// Goes on with the connections that have more requests received than one pass takes.
+    pub(crate) fn read_on(&mut self) {
+        for _ in 0..self.to_read.len() {
+            let Some(at) = self.to_read.pop_front() else {
+                return;
+            };
+            if let Some(conn) = self.conn(at) {
+                conn.read_queued = false;
+                if conn.wants_input() && conn.received.rest().len() >= REQUEST_LEN {
+                    self.receive(at);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn queue_read(&mut self, at: usize) {
+        if let Some(conn) = self.conn(at)
+            && !conn.read_queued
+        {
+            conn.read_queued = true;
+            self.to_read.push_back(at);
+        }
+    }
+
+    fn receive_requests(&mut self, at: usize) {
+        let Some(conn) = self.conn(at) else {
+            return;
+        };
+        let mut received = std::mem::take(&mut conn.received);
+        if received.rest().len() < REQUEST_LEN && !self.fill_received(at, &mut received) {
+            return;
+        }
+        for _ in 0..REQUESTS_PER_PASS {
+            if !self.take_request(at, &mut received) {
+                break;
+            }
+        }
+        self.put_back(at, received);
+    }
+
+    /// Adds what the socket has to a part of a request; false if there was nothing.
+    fn fill_received(&mut self, at: usize, received: &mut Received) -> bool {
+        let mut bytes = self.receive_buffers.pop().unwrap_or_default();
+        bytes.reserve_exact(RECEIVE_LENGTH);
+        bytes.extend_from_slice(received.rest());
+        let Some(conn) = self.conn(at) else {
+            return false;
+        };
+        let result = rustix::net::recv(&conn.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT);
+        match result {
+            Ok((0, _)) => {
+                self.hang_up(at);
+                return false;
+            }
+            Ok(_) => {}
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
+                self.put_back(at, Received { bytes, start: 0 });
+                return false;
+            }
+            Err(_) => {
+                self.hang_up(at);
+                return false;
+            }
+        }
+        self.now = clock::now();
+        *received = Received { bytes, start: 0 };
+        true
+    }
+
+    /// Keeps the rest for the next pass: the whole buffer if there are requests in it, otherwise
+    /// a copy of the few bytes that begin one.
+    fn put_back(&mut self, at: usize, received: Received) {
+        let Some(conn) = self.conn(at) else {
+            return;
+        };
+        if received.rest().len() >= REQUEST_LEN && !conn.closing {
+            conn.received = received;
+            self.queue_read(at);
+            return;
+        }
+        conn.received = Received {
+            bytes: received.rest().to_vec(),
+            start: 0,
+        };
+        self.keep_receive_buffer(received.bytes);
+    }
+
+    fn keep_receive_buffer(&mut self, mut bytes: Vec<u8>) {
+        if self.receive_buffers.len() < RECEIVE_BUFFERS && bytes.capacity() >= RECEIVE_LENGTH {
+            bytes.clear();
+            self.receive_buffers.push(bytes);
+        }
+    }
+
+    /// Looks at one request; false if there is none to look at, or none that may be.
+    fn take_request(&mut self, at: usize, received: &mut Received) -> bool {
+        let Some(conn) = self.conn(at) else {
+            return false;
+        };
+        if let Intake::Drain { left } = &mut conn.intake {
+            let drained = received.rest().len().min(*left as usize);
+            received.start += drained;
+            *left -= drained as u32;
+            if *left > 0 {
+                return false;
+            }
+            conn.intake = Intake::Request;
+        }
+        let Some(header) = received.rest().first_chunk::<REQUEST_LEN>() else {
+            return false;
+        };
+        let Ok(request) = Request::parse(header) else {
+            self.hang_up(at);
+            return false;
+        };
+        received.start += REQUEST_LEN;
+        let (features, disk) = (conn.features, conn.disk);
+        let verdict = check(&request, &self.disks[disk.0 as usize].export, features);
+        match verdict {
+            Ok(operation) => self.accept(at, request, operation, received),
+            Err(refused) => self.refuse(at, &request, refused),
+        }
+    }
+
+    fn accept(
+        &mut self,
+        at: usize,
+        request: Request,
+        operation: Operation,
+        received: &mut Received,
+    ) -> bool {
+        match operation {
+            Operation::Disconnect => {
+                self.disconnect(at);
+                false
+            }
+            Operation::BlockStatus { req_one } => {
+                self.reply_status(at, &request, req_one);
+                true
+            }
+            Operation::Write { fua } => self.accept_write(at, request, fua, received),
+            _ => {
+                self.submit(at, &request, operation, self.now, None);
+                true
+            }
+        }
+    }
+
+    /// Submits a write whose payload is here; otherwise begins to collect it.
+    fn accept_write(
+        &mut self,
+        at: usize,
+        request: Request,
+        fua: bool,
+        received: &mut Received,
+    ) -> bool {
+        let length = request.length as usize;
+        if received.rest().len() >= length {
+            let start = received.start;
+            received.start += length;
+            let payload = &received.bytes[start..received.start];
+            self.submit(
+                at,
+                &request,
+                Operation::Write { fua },
+                self.now,
+                Some(payload),
+            );
+            return true;
+        }
+        let mut bytes = self.buffers.take(request.length);
+        bytes.extend_from_slice(received.rest());
+        received.start = received.bytes.len();
+        let arrived = self.now;
+        if let Some(conn) = self.conn(at) {
+            conn.intake = Intake::Payload {
+                request,
+                fua,
+                arrived,
+                bytes,
+            };
+        }
+        false
+    }
+
+    /// Receives the payload of a large write straight into its own buffer.
+    fn receive_payload(&mut self, at: usize) {
+        let Some(conn) = self.conn(at) else {
+            return;
+        };
+        let Intake::Payload { request, bytes, .. } = &mut conn.intake else {
+            return;
+        };
+        let result = rustix::net::recv(&conn.fd, spare_capacity(bytes), RecvFlags::DONTWAIT);
+        match result {
+            Ok((0, _)) => return self.hang_up(at),
+            Ok(_) => {}
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return,
+            Err(_) => return self.hang_up(at),
+        }
+        let length = request.length as usize;
+        let complete = bytes.len() >= length;
+        self.now = clock::now();
+        if complete {
+            self.submit_collected(at, length);
+        }
+    }
+
+    fn submit_collected(&mut self, at: usize, length: usize) {
+        let Some(conn) = self.conn(at) else {
+            return;
+        };
+        let intake = std::mem::replace(&mut conn.intake, Intake::Request);
+        let Intake::Payload {
+            request,
+            fua,
+            arrived,
+            mut bytes,
+        } = intake
+        else {
+            return;
+        };
+        // The buffer may have room for more than the payload; what came in there is the next
+        // request.
+        conn.received.bytes = bytes.split_off(length);
+        conn.received.start = 0;
+        let id = self.prepare(at, &request, Operation::Write { fua });
+        if let Some(slot) = id.and_then(|id| self.slots.get_mut(id)) {
+            slot.payload = bytes;
+        }
+        self.issue(at, id, &request, arrived, None);
+        self.queue_read(at);
+    }
+
+    fn submit(
+        &mut self,
+        at: usize,
+        request: &Request,
+        operation: Operation,
+        arrived: Instant,
+        incoming: Option<&[u8]>,
+    ) {
+        let id = self.prepare(at, request, operation);
+        self.issue(at, id, request, arrived, incoming);
+    }
+
+    /// Gives a request a slot.
+    fn prepare(&mut self, at: usize, request: &Request, operation: Operation) -> Option<ZioId> {
+        let conn = self.conns.get_mut(at)?.as_mut()?;
+        let mut slot = Slot::new(at, conn.disk, request.cookie, operation);
+        (slot.offset, slot.length) = (request.offset, request.length);
+        Some(self.slots.insert(slot, &mut conn.zios))
+    }
+
+    /// Hands a request to the engine. A payload that the store has not had by the time the engine
+    /// has answered is kept.
+    fn issue(
+        &mut self,
+        at: usize,
+        id: Option<ZioId>,
+        request: &Request,
+        arrived: Instant,
+        incoming: Option<&[u8]>,
+    ) {
+        let (Some(id), Some(conn)) = (id, self.conn(at)) else {
+            return;
+        };
+        let (disk, client) = (conn.disk, conn.client);
+        let Some((op, fua)) = self
+            .slots
+            .get(id)
+            .and_then(|slot| engine_op(slot.operation))
+        else {
+            return;
+        };
+        let (offset, length) = (request.offset, request.length);
+        let zio = Zio {
+            id,
+            disk,
+            client,
+            op,
+            fua,
+            offset,
+            length,
+            arrived,
+        };
+        self.step(Input::Submit(zio), incoming.map(|bytes| (id, bytes)));
+        if let Some(bytes) = incoming
+            && self.slots.get(id).is_some_and(|slot| !slot.started)
+        {
+            self.keep_payload(id, bytes);
+        }
+    }
+
+    fn refuse(&mut self, at: usize, request: &Request, refused: Refused) -> bool {
+        let Refused::Reply {
+            errno,
+            reason,
+            payload,
+        } = refused
+        else {
+            self.hang_up(at);
+            return false;
+        };
+        let Some(conn) = self.conn(at) else {
+            return false;
+        };
+        if payload > 0 {
+            conn.intake = Intake::Drain { left: payload };
+        }
+        let mut reply = Vec::new();
+        if conn.features.structured {
+            wire::put_error_chunk(&mut reply, request.cookie, errno, reason);
+        } else {
+            reply.extend_from_slice(&wire::simple_reply(request.cookie, Err(errno)));
+        }
+        conn.ready.push_back(Reply::Bytes(reply));
+        self.queue_send(at);
+        true
+    }
+
+    /// Nothing more is read; what is in flight is finished.
+    fn disconnect(&mut self, at: usize) {
+        if let Some(conn) = self.conn(at) {
+            conn.closing = true;
+            self.watch(at);
+            self.close_if_finished(at);
+        }
+    }
+
+    fn reply_status(&mut self, at: usize, request: &Request, req_one: bool) {
+        let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) else {
+            return;
+        };
+        let limit = if req_one { 1 } else { wire::EXTENTS_MAX };
+        let mut extents: Vec<Extent> = Vec::new();
+        let store = &self.disks[conn.disk.0 as usize].store;
+        store.extents(
+            request.offset,
+            u64::from(request.length),
+            limit,
+            &mut extents,
+        );
+        let state = |hole: bool| {
+            if hole {
+                wire::STATE_HOLE | wire::STATE_ZERO
+            } else {
+                0
+            }
+        };
+        let pairs = extents
+            .iter()
+            .map(|extent| (extent.length as u32, state(extent.hole)));
+        let mut reply = Vec::new();
+        wire::put_status_chunk(&mut reply, request.cookie, pairs);
+        conn.ready.push_back(Reply::Bytes(reply));
+        self.queue_send(at);
+    }
+
+    pub(crate) fn queue_send(&mut self, at: usize) {
+        if let Some(conn) = self.conn(at)
+            && !conn.send_queued
+            && !conn.blocked
+        {
+            conn.send_queued = true;
+            self.to_send.push_back(at);
+        }
+    }
+
+    /// Sends one chunk to each connection in turn, until there is none left or the pass is long.
+    pub(crate) fn send_on(&mut self) {
+        for _ in 0..CHUNKS_PER_PASS {
+            let Some(at) = self.to_send.pop_front() else {
+                return;
+            };
+            if let Some(conn) = self.conn(at) {
+                conn.send_queued = false;
+                self.send_chunk(at);
+            }
+        }
+    }
+
+    /// The transport takes more again.
+    pub(crate) fn unblock(&mut self, at: usize) {
+        if let Some(conn) = self.conn(at)
+            && conn.blocked
+        {
+            conn.blocked = false;
+            self.queue_send(at);
+            self.queue_read(at);
+            self.watch(at);
+        }
+    }
+
+    fn send_chunk(&mut self, at: usize) {
+        let Some(conn) = self.conn(at) else {
+            return;
+        };
+        let mut chunk = std::mem::take(&mut conn.unsent);
+        if chunk.bytes.is_empty() {
+            self.fill_chunk(at, &mut chunk.bytes, &mut chunk.zios);
+        }
+        if chunk.bytes.is_empty() {
+            return self.recycle_chunk(at, chunk);
+        }
+        let Some(conn) = self.conn(at) else {
+            return;
+        };
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let result = rustix::net::send(&conn.fd, &chunk.bytes[chunk.start..], flags);
+        self.now = clock::now();
+        self.note_offered(&chunk.zios);
+        match result {
+            Ok(sent) => chunk.start += sent,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+            Err(_) => return self.hang_up(at),
+        }
+        if chunk.start < chunk.bytes.len() {
+            if let Some(conn) = self.conn(at) {
+                conn.unsent = chunk;
+                conn.blocked = true;
+                self.watch(at);
+            }
+            return;
+        }
+        for id in chunk.zios.drain(..) {
+            self.finish(at, id);
+        }
+        self.recycle_chunk(at, chunk);
+        if self.conn(at).is_some_and(|conn| !conn.ready.is_empty()) {
+            self.queue_send(at);
+        }
+        self.close_if_finished(at);
+    }
+
+    /// Keeps the space of a chunk that was sent whole for the next one.
+    fn recycle_chunk(&mut self, at: usize, mut chunk: crate::conn::Unsent) {
+        chunk.bytes.clear();
+        chunk.start = 0;
+        match self.conn(at) {
+            Some(conn) if !conn.ready.is_empty() => conn.unsent = chunk,
+            _ => self.keep_receive_buffer(chunk.bytes),
+        }
+    }
+
+    /// Fills a chunk with as many replies as one may have.
+    fn fill_chunk(&mut self, at: usize, bytes: &mut Vec<u8>, zios: &mut Vec<ZioId>) {
+        if bytes.capacity() == 0 {
+            *bytes = self.receive_buffers.pop().unwrap_or_default();
+        }
+        for _ in 0..REPLIES_PER_CHUNK {
+            let Some(reply) = self.conn(at).and_then(|conn| conn.ready.pop_front()) else {
+                return;
+            };
+            match reply {
+                Reply::Bytes(reply) => bytes.extend_from_slice(&reply),
+                Reply::Zio { id, sent } => match self.put_reply(at, id, sent, bytes) {
+                    None => zios.push(id),
+                    Some(sent) => {
+                        if let Some(conn) = self.conn(at) {
+                            conn.ready.push_front(Reply::Zio { id, sent });
+                        }
+                    }
+                },
+            }
+            if bytes.len() >= CHUNK_LENGTH {
+                return;
+            }
+        }
+    }
+
+    /// Puts a reply, or the next part of one, into a chunk. Says how many bytes of data are in,
+    /// if there are more to come.
+    fn put_reply(&mut self, at: usize, id: ZioId, sent: u32, bytes: &mut Vec<u8>) -> Option<u32> {
+        let structured = self.conn(at)?.features.structured;
+        let slot = self.slots.get(id)?;
+        let (cookie, outcome) = (slot.cookie, slot.outcome);
+        match (outcome, slot.operation) {
+            (Ok(()), Operation::Read { .. }) => {
+                if sent == 0 && structured {
+                    let header = wire::data_chunk(cookie, slot.offset, slot.length);
+                    bytes.extend_from_slice(&header);
+                } else if sent == 0 {
+                    bytes.extend_from_slice(&wire::simple_reply(cookie, Ok(())));
+                }
+                let room = CHUNK_LENGTH.saturating_sub(bytes.len()).max(1) as u32;
+                let part = room.min(slot.length - sent);
+                put_data(
+                    &self.disks[slot.disk.0 as usize].store,
+                    slot,
+                    sent,
+                    part,
+                    bytes,
+                );
+                (sent + part < slot.length).then_some(sent + part)
+            }
+            (Err(errno), _) if structured => {
+                wire::put_error_chunk(bytes, cookie, errno, "");
+                None
+            }
+            (Ok(()), _) if structured => {
+                bytes.extend_from_slice(&wire::none_chunk(cookie));
+                None
+            }
+            (outcome, _) => {
+                bytes.extend_from_slice(&wire::simple_reply(cookie, outcome));
+                None
+            }
+        }
+    }
+
+    /// A reply's last byte has been offered now, unless its client has kept it waiting before.
+    fn note_offered(&mut self, zios: &[ZioId]) {
+        for id in zios {
+            if let Some(slot) = self.slots.get_mut(*id) {
+                slot.offered.get_or_insert(self.now);
+            }
+        }
+    }
+
+    /// A reply's last byte was accepted.
+    fn finish(&mut self, at: usize, zio: ZioId) {
+        let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) else {
+            return;
+        };
+        self.slots.unlink(zio, &mut conn.zios);
+        if let Some(slot) = self.forget(zio) {
+            let offered = slot.offered.unwrap_or(self.now);
+            self.step(Input::Replied { zio, offered }, None);
+        }
+    }
+
+    pub(crate) fn close_if_finished(&mut self, at: usize) {
+        if self.conn(at).is_some_and(|conn| conn.is_finished()) {
+            self.hang_up(at);
+        }
+    }
+
+    fn conn(&mut self, at: usize) -> Option<&mut crate::conn::Conn> {
+        self.conns.get_mut(at)?.as_mut()
+    }
+}
+
+/// The engine's word for an operation, and whether it asks to be durable.
+fn engine_op(operation: Operation) -> Option<(Op, bool)> {
+    match operation {
+        Operation::Read { .. } => Some((Op::Read, false)),
+        Operation::Write { fua } => Some((Op::Write, fua)),
+        Operation::Flush => Some((Op::Flush, false)),
+        Operation::Trim { fua } => Some((Op::Trim, fua)),
+        Operation::WriteZeroes { fua, .. } => Some((Op::Zero, fua)),
+        Operation::Cache => Some((Op::Cache, false)),
+        Operation::BlockStatus { .. } | Operation::Disconnect => None,
+    }
+}
+
+/// Appends `part` bytes of what was read: from the zio's payload, or now from the store.
+fn put_data(store: &Store, slot: &Slot, sent: u32, part: u32, bytes: &mut Vec<u8>) {
+    let (sent, part) = (sent as usize, part as usize);
+    if let Some(data) = slot.payload.get(sent..sent + part) {
+        bytes.extend_from_slice(data);
+        return;
+    }
+    let start = bytes.len();
+    bytes.resize(start + part, 0);
+    // Stores that are read here can neither wait nor fail.
+    let attempt = store.read(slot.offset + sent as u64, &mut bytes[start..]);
+    debug_assert_eq!(attempt, Attempt::Done(Ok::<(), Errno>(())));
+}
+
+/// Requests taken from one connection before the others have their turn.
+const REQUESTS_PER_PASS: usize = 64;
+/// Bytes taken from one connection at a time.
+const RECEIVE_LENGTH: usize = 256 << 10;
+/// Receive buffers kept for the next connection that needs one.
+const RECEIVE_BUFFERS: usize = 16;
+/// Replies in a chunk, and the bytes after which no more are added.
+const REPLIES_PER_CHUNK: usize = 32;
+const CHUNK_LENGTH: usize = 128 << 10;
+/// Chunks sent before the sockets are looked at again.
+const CHUNKS_PER_PASS: usize = 64;

@@ -1,0 +1,215 @@
+//! A running server: its threads, and how they begin and end.
+
+use std::any::Any;
+use std::io;
+use std::num::NonZeroU64;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+use dashpot_engine::{DiskConfig as EngineDisk, Duration, Engine};
+
+use crate::clients::ClientTable;
+use crate::config::{Address, DiskConfig, ServerConfig};
+use crate::door::{Close, Door};
+use crate::handle::{DiskInfo, Handle};
+use crate::listen::{ListenError, Listener};
+use crate::mailbox::Mailbox;
+use crate::nbd::ExportInfo;
+use crate::pace::{Pace, Spin};
+use crate::quota::cpu_quota;
+use crate::routes::Route;
+use crate::shard::{Disk, Message, Shard};
+use crate::store::{self, Opened, Pool, StoreError};
+
+/// Why a server did not start. Nothing of it is left.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A store cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An address cannot be used.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The system has no thread or descriptor left.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// A running server. When it is dropped without [`Server::shutdown`], its threads go on.
+pub struct Server {
+    handle: Handle,
+    addresses: Vec<Address>,
+    shards: Vec<ShardThread>,
+    door: JoinHandle<()>,
+    door_mailbox: Arc<Mailbox<Close>>,
+}
+
+struct ShardThread {
+    mailbox: Arc<Mailbox<Message>>,
+    thread: JoinHandle<()>,
+}
+
+impl Server {
+    /// Opens the stores, binds the addresses and starts the threads: all of it or nothing.
+    pub fn start(config: &ServerConfig) -> Result<Server, StartError> {
+        let listeners = bind_all(&config.listen)?;
+        let addresses = listeners
+            .iter()
+            .map(|listener| listener.address.clone())
+            .collect();
+        let opened = store::open_all(&config.disks, config.overcommit)?;
+        let disks = describe(config, &opened);
+        let exports = disks.iter().map(export_info).collect::<Arc<[ExportInfo]>>();
+        let pool = Arc::new(Pool::new(STORE_THREADS)?);
+        let (shards, routes) = start_shards(config, opened, &exports, &pool)?;
+        let door_mailbox = Arc::new(Mailbox::new()?);
+        let mut door = Door::new(
+            listeners,
+            exports,
+            routes.clone(),
+            Arc::clone(&door_mailbox),
+        )?;
+        let door = Builder::new()
+            .name("dashpot-door".to_owned())
+            .spawn(move || {
+                report("the door", catch_unwind(AssertUnwindSafe(|| door.run())));
+            })?;
+        let handle = Handle::new(disks, routes);
+        Ok(Server {
+            handle,
+            addresses,
+            shards,
+            door,
+            door_mailbox,
+        })
+    }
+
+    /// A way to reach the shards.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// Where clients connect, in the order of the configuration, with the ports that were picked.
+    pub fn addresses(&self) -> &[Address] {
+        &self.addresses
+    }
+
+    /// Stops taking clients and requests, waits until what is in flight has ended, but no longer
+    /// than `grace`; what is held or suspended then fails with ESHUTDOWN. Removes the sockets.
+    pub fn shutdown(self, grace: Duration) {
+        let _ = self.door_mailbox.send(Close);
+        let _ = self.door.join();
+        for shard in &self.shards {
+            let _ = shard.mailbox.send(Message::Shutdown(grace));
+        }
+        for shard in self.shards {
+            let _ = shard.thread.join();
+        }
+    }
+}
+
+fn bind_all(addresses: &[Address]) -> Result<Vec<Listener>, ListenError> {
+    addresses.iter().map(Listener::bind).collect()
+}
+
+/// Disks are dealt to the shards in turn.
+fn shard_of(disk: usize, config: &ServerConfig) -> usize {
+    disk % config.shards.max(1)
+}
+
+fn describe(config: &ServerConfig, opened: &[Opened]) -> Vec<DiskInfo> {
+    let info = |(at, (disk, opened)): (usize, (&DiskConfig, &Opened))| DiskInfo {
+        name: disk.name.clone(),
+        size: opened.size,
+        block: disk.block,
+        read_only: disk.read_only,
+        store: disk.store.to_string(),
+        shard: shard_of(at, config),
+    };
+    config
+        .disks
+        .iter()
+        .zip(opened)
+        .enumerate()
+        .map(info)
+        .collect()
+}
+
+fn export_info(disk: &DiskInfo) -> ExportInfo {
+    ExportInfo {
+        name: disk.name.clone(),
+        description: format!("dashpot disk on {}", disk.store),
+        size: disk.size,
+        block: disk.block,
+        read_only: disk.read_only,
+    }
+}
+
+fn start_shards(
+    config: &ServerConfig,
+    opened: Vec<Opened>,
+    exports: &[ExportInfo],
+    pool: &Arc<Pool>,
+) -> io::Result<(Vec<ShardThread>, Vec<Route>)> {
+    let count = config.shards.max(1);
+    let mut engines: Vec<(Engine, Vec<Disk>)> = Vec::new();
+    engines.resize_with(count, Default::default);
+    let mailboxes = (0..count).map(|_| Ok(Arc::new(Mailbox::new()?)));
+    let mailboxes = mailboxes.collect::<io::Result<Vec<_>>>()?;
+    let mut routes = Vec::new();
+    for (at, (opened, export)) in opened.into_iter().zip(exports).enumerate() {
+        let shard = shard_of(at, config);
+        let (engine, disks) = &mut engines[shard];
+        let seed = config.seed ^ (at as u64) << 32;
+        let disk = engine.add_disk(EngineDisk { seed });
+        routes.push(Route {
+            mailbox: Arc::clone(&mailboxes[shard]),
+            disk,
+        });
+        disks.push(Disk {
+            export: export.clone(),
+            store: opened.store,
+            clients: ClientTable::default(),
+            stalls: 0,
+        });
+    }
+    let mut threads = Vec::new();
+    for (at, ((engine, disks), mailbox)) in engines.into_iter().zip(mailboxes).enumerate() {
+        let pace = Pace::new(config.spin == Spin::Auto && cpu_quota().is_none());
+        let shard = Shard::new(engine, disks, Arc::clone(&mailbox), Arc::clone(pool), pace)?;
+        threads.push(start_shard(at, shard, mailbox)?);
+    }
+    Ok((threads, routes))
+}
+
+/// A shard that panics or fails takes its own connections and commands with it, nobody else's.
+fn start_shard(
+    at: usize,
+    mut shard: Shard,
+    mailbox: Arc<Mailbox<Message>>,
+) -> io::Result<ShardThread> {
+    let inbox = Arc::clone(&mailbox);
+    let thread = Builder::new()
+        .name(format!("dashpot-shard-{at}"))
+        .spawn(move || {
+            // Timers are rounded up by 50 µs otherwise; where it is refused, they stay late.
+            let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+            let result = catch_unwind(AssertUnwindSafe(|| shard.run()));
+            inbox.close();
+            report(&format!("shard {at}"), result);
+        })?;
+    Ok(ShardThread { mailbox, thread })
+}
+
+fn report(who: &str, result: Result<io::Result<()>, Box<dyn Any + Send>>) {
+    match result {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => eprintln!("dashpot: {who} has failed: {error}; its exports are gone"),
+        // The panic has printed itself.
+        Err(_) => eprintln!("dashpot: {who} has panicked; its exports are gone"),
+    }
+}
+
+/// Requests that can wait for a medium at once. A lane count in disguise, so `status` shows it.
+pub(crate) const STORE_THREADS: usize = 4;

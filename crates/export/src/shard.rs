@@ -1,0 +1,566 @@
+//! A shard: the one thread that owns a set of disks, with their engine, stores and connections.
+//!
+//! It waits in one place, an epoll of its sockets and its mailbox, until something arrives or the
+//! engine's next deadline comes. Nothing on the way of an I/O takes a lock, allocates or changes
+//! thread, except what a store cannot do without waiting: that goes to the [`Pool`].
+//!
+//! A pass is bounded: so many requests from each connection, so many replies to each, and then
+//! round again. A large batch is throughput bought with lateness, and the same bound is what keeps
+//! one flooding client from the others.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use dashpot_engine::{
+    Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, Errno, Input,
+    Instant, Outcome, ZioId,
+};
+use rustix::event::epoll;
+
+use crate::buffers::{Buffers, PAYLOAD_MAX};
+use crate::clients::ClientTable;
+use crate::clock;
+use crate::conn::{Conn, Intake, Reply};
+use crate::handle::{DiskSnapshot, RuleSnapshot};
+use crate::mailbox::Mailbox;
+use crate::nbd::ExportInfo;
+use crate::nbd::check::Operation;
+use crate::nbd::setup::Negotiated;
+use crate::pace::Pace;
+use crate::slots::{Slot, Slots};
+use crate::store::{self, Attempt, Finished, Job, Lost, Pool, Store};
+
+/// What other threads tell a shard.
+pub(crate) enum Message {
+    /// A client has shaken hands.
+    Connect(Handover),
+    /// Rules or a disk's state are to change.
+    Command(Command, AnswerTo),
+    /// Somebody wants to know how a disk stands.
+    Snapshot(DiskId, Box<dyn FnOnce(DiskSnapshot) + Send>),
+    /// A thread of the pool has done what the store could not do at once.
+    Done(ZioId, Finished),
+    /// A test wants a `lossy` disk to lose what was not synced.
+    Lose(DiskId, u64, Box<dyn FnOnce(Option<Lost>) + Send>),
+    /// Stop; what is held has so long to end by itself.
+    Shutdown(Duration),
+}
+
+pub(crate) type AnswerTo = Box<dyn FnOnce(Result<Answer, CommandError>) + Send>;
+
+/// A connection on its way from the door to its shard.
+pub(crate) struct Handover {
+    pub(crate) fd: OwnedFd,
+    pub(crate) disk: DiskId,
+    /// Who is at the other end.
+    pub(crate) peer: String,
+    pub(crate) negotiated: Negotiated,
+}
+
+/// One disk of a shard.
+pub(crate) struct Disk {
+    pub(crate) export: ExportInfo,
+    pub(crate) store: Store,
+    pub(crate) clients: ClientTable,
+    /// Times that a connection was kept from being read.
+    pub(crate) stalls: u64,
+}
+
+pub(crate) struct Shard {
+    pub(crate) now: Instant,
+    pub(crate) engine: Engine,
+    pub(crate) disks: Vec<Disk>,
+    pub(crate) slots: Slots,
+    pub(crate) conns: Vec<Option<Conn>>,
+    free_conns: Vec<usize>,
+    pub(crate) buffers: Buffers,
+    pub(crate) receive_buffers: Vec<Vec<u8>>,
+    epoll: OwnedFd,
+    pace: Pace,
+    mailbox: Arc<Mailbox<Message>>,
+    pool: Arc<Pool>,
+    actions: Vec<Action>,
+    answers: HashMap<CommandId, AnswerTo>,
+    commands: u64,
+    /// Connections with received requests that have yet to be looked at.
+    pub(crate) to_read: VecDeque<usize>,
+    /// Connections with replies that have yet to be offered.
+    pub(crate) to_send: VecDeque<usize>,
+    stalled: Vec<usize>,
+    shutdown: Option<Shutdown>,
+}
+
+/// How far a shutdown has come.
+#[derive(Clone, Copy)]
+enum Shutdown {
+    /// What is held may end by itself until then.
+    Grace(Instant),
+    /// What was held has failed; its replies may be sent until then.
+    Last(Instant),
+}
+
+impl Shard {
+    pub(crate) fn new(
+        engine: Engine,
+        disks: Vec<Disk>,
+        mailbox: Arc<Mailbox<Message>>,
+        pool: Arc<Pool>,
+        pace: Pace,
+    ) -> io::Result<Shard> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let data = epoll::EventData::new_u64(MAILBOX);
+        epoll::add(&epoll, &*mailbox, data, epoll::EventFlags::IN)?;
+        Ok(Shard {
+            now: clock::now(),
+            engine,
+            disks,
+            slots: Slots::default(),
+            conns: Vec::new(),
+            free_conns: Vec::new(),
+            buffers: Buffers::default(),
+            receive_buffers: Vec::new(),
+            epoll,
+            pace,
+            mailbox,
+            pool,
+            actions: Vec::new(),
+            answers: HashMap::new(),
+            commands: 0,
+            to_read: VecDeque::new(),
+            to_send: VecDeque::new(),
+            stalled: Vec::new(),
+            shutdown: None,
+        })
+    }
+
+    /// Serves until it is told to stop and has nothing left to say.
+    pub(crate) fn run(&mut self) -> io::Result<()> {
+        let mut events = Vec::with_capacity(EVENTS);
+        while !self.is_over() {
+            let deadline = self.deadline();
+            self.pace.wait(&self.epoll, &mut events, deadline)?;
+            self.now = clock::now();
+            self.step(Input::Tick, None);
+            for event in events.drain(..) {
+                self.meet(event);
+            }
+            self.read_on();
+            self.send_on();
+            self.end_stalls();
+            self.advance_shutdown();
+        }
+        self.sync_stores();
+        Ok(())
+    }
+
+    /// When to stop waiting. `None` if nothing but a descriptor can wake it: an idle shard does
+    /// not wake up.
+    fn deadline(&self) -> Option<Instant> {
+        if !self.to_read.is_empty() || !self.to_send.is_empty() {
+            return Some(self.now);
+        }
+        let shutdown = self
+            .shutdown
+            .map(|(Shutdown::Grace(at) | Shutdown::Last(at))| at);
+        match (self.engine.next_deadline(), shutdown) {
+            (Some(zio), Some(shutdown)) => Some(zio.min(shutdown)),
+            (zio, shutdown) => zio.or(shutdown),
+        }
+    }
+
+    fn meet(&mut self, event: epoll::Event) {
+        if event.data.u64() == MAILBOX {
+            for message in self.mailbox.take() {
+                self.now = clock::now();
+                self.receive_message(message);
+            }
+            return;
+        }
+        let at = event.data.u64() as usize;
+        let Some(conn) = self.conns.get(at).and_then(Option::as_ref) else {
+            return;
+        };
+        let flags = event.flags;
+        if flags.contains(epoll::EventFlags::IN) && conn.wants_input() {
+            self.receive(at);
+        } else if flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
+            self.hang_up(at);
+        }
+        if flags.contains(epoll::EventFlags::OUT) {
+            self.unblock(at);
+        }
+    }
+
+    fn receive_message(&mut self, message: Message) {
+        match message {
+            Message::Connect(handover) => self.connect(handover),
+            Message::Command(command, answer) => self.command(command, answer),
+            Message::Snapshot(disk, answer) => {
+                if let Some(snapshot) = self.snapshot(disk) {
+                    answer(snapshot);
+                }
+            }
+            Message::Done(id, finished) => self.work_done(id, finished),
+            Message::Lose(disk, seed, answer) => answer(self.lose(disk, seed)),
+            Message::Shutdown(grace) => self.begin_shutdown(grace),
+        }
+    }
+
+    /// Tells the engine, and does what it asks for. `incoming` is the payload of a write that is
+    /// being submitted, still in the receive buffer.
+    pub(crate) fn step(&mut self, input: Input<'_>, incoming: Option<(ZioId, &[u8])>) {
+        let mut actions = std::mem::take(&mut self.actions);
+        self.engine.step(self.now, input, &mut actions);
+        let mut at = 0;
+        while let Some(action) = actions.get_mut(at) {
+            at += 1;
+            match action {
+                Action::Start(id) => {
+                    let id = *id;
+                    if let Some(outcome) = self.work(id, incoming) {
+                        self.engine
+                            .step(self.now, Input::Done(id, outcome), &mut actions);
+                    }
+                }
+                Action::Complete(id, outcome) => self.reply(*id, *outcome),
+                Action::Drop(id) => {
+                    self.forget(*id);
+                }
+                Action::Answer(id, answer) => {
+                    let answer = std::mem::replace(answer, Ok(Answer::Done));
+                    if let Some(to) = self.answers.remove(id) {
+                        to(answer);
+                    }
+                }
+            }
+        }
+        actions.clear();
+        self.actions = actions;
+    }
+
+    /// Has the store do what a zio asks, now or on a thread of the pool.
+    fn work(&mut self, id: ZioId, incoming: Option<(ZioId, &[u8])>) -> Option<Outcome> {
+        let incoming = incoming
+            .filter(|(zio, _)| *zio == id)
+            .map(|(_, bytes)| bytes);
+        let slot = self.slots.get_mut(id)?;
+        slot.started = true;
+        let disk = self.disks.get_mut(slot.disk.0 as usize)?;
+        let (offset, length) = (slot.offset, u64::from(slot.length));
+        let attempt = match slot.operation {
+            Operation::Read { .. } if disk.store.reads_at_reply() => return Some(Ok(())),
+            Operation::Read { .. } => {
+                slot.payload = self.buffers.take(slot.length);
+                slot.payload.resize(slot.length as usize, 0);
+                disk.store.read(offset, &mut slot.payload)
+            }
+            Operation::Write { fua } => {
+                disk.store
+                    .write(offset, incoming.unwrap_or(&slot.payload), fua)
+            }
+            Operation::Flush => disk.store.flush(),
+            Operation::Trim { fua } => disk.store.trim(offset, length, fua),
+            Operation::WriteZeroes { fua, no_hole } => {
+                disk.store.zero(offset, length, no_hole, fua)
+            }
+            Operation::Cache | Operation::BlockStatus { .. } | Operation::Disconnect => {
+                return Some(Ok(()));
+            }
+        };
+        match attempt {
+            Attempt::Done(outcome) => {
+                self.end_work(id);
+                Some(outcome)
+            }
+            Attempt::WouldBlock => {
+                self.send_to_pool(id, incoming);
+                None
+            }
+        }
+    }
+
+    /// The store is done: a write's bytes are not needed any more.
+    fn end_work(&mut self, id: ZioId) {
+        if let Some(slot) = self.slots.get_mut(id)
+            && matches!(slot.operation, Operation::Write { .. })
+        {
+            self.buffers.give(std::mem::take(&mut slot.payload));
+        }
+    }
+
+    fn send_to_pool(&mut self, id: ZioId, incoming: Option<&[u8]>) {
+        if let Some(bytes) = incoming {
+            self.keep_payload(id, bytes);
+        }
+        let Some(slot) = self.slots.get_mut(id) else {
+            return;
+        };
+        let Some(file) = self.disks[slot.disk.0 as usize].store.blocking() else {
+            return;
+        };
+        let (offset, length) = (slot.offset, u64::from(slot.length));
+        let buffer = std::mem::take(&mut slot.payload);
+        let operation = match slot.operation {
+            Operation::Read { .. } => store::Operation::Read { offset, buffer },
+            Operation::Write { fua } => store::Operation::Write {
+                offset,
+                buffer,
+                fua,
+            },
+            Operation::Trim { fua } => store::Operation::Trim {
+                offset,
+                length,
+                fua,
+            },
+            Operation::WriteZeroes { fua, no_hole } => store::Operation::Zero {
+                offset,
+                length,
+                no_hole,
+                fua,
+            },
+            _ => store::Operation::Sync,
+        };
+        let mailbox = Arc::clone(&self.mailbox);
+        self.pool.submit(Job {
+            file: Arc::clone(file),
+            operation,
+            finish: Box::new(move |finished| {
+                // A shard that is gone has nobody left to tell.
+                let _ = mailbox.send(Message::Done(id, finished));
+            }),
+        });
+    }
+
+    fn work_done(&mut self, id: ZioId, finished: Finished) {
+        if let Some(slot) = self.slots.get_mut(id) {
+            slot.payload = finished.buffer;
+        }
+        self.end_work(id);
+        self.step(Input::Done(id, finished.outcome), None);
+    }
+
+    /// Copies a payload out of the receive buffer, because the store is not to have it yet.
+    pub(crate) fn keep_payload(&mut self, id: ZioId, bytes: &[u8]) {
+        if let Some(slot) = self.slots.get_mut(id) {
+            slot.payload = self.buffers.take(slot.length);
+            slot.payload.extend_from_slice(bytes);
+        }
+    }
+
+    /// The engine wants a zio to be replied to.
+    fn reply(&mut self, id: ZioId, outcome: Outcome) {
+        let Some(slot) = self.slots.get_mut(id) else {
+            return;
+        };
+        slot.outcome = outcome;
+        let Some(at) = slot.conn else {
+            return;
+        };
+        let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) else {
+            return;
+        };
+        if conn.blocked {
+            // From here on it is the client that keeps the reply waiting.
+            slot.offered = Some(self.now);
+        }
+        conn.ready.push_back(Reply::Zio { id, sent: 0 });
+        self.queue_send(at);
+    }
+
+    /// The engine has let go of a zio.
+    pub(crate) fn forget(&mut self, id: ZioId) -> Option<Slot> {
+        let mut slot = self.slots.remove(id)?;
+        self.buffers.give(std::mem::take(&mut slot.payload));
+        Some(slot)
+    }
+
+    fn connect(&mut self, handover: Handover) {
+        if self.shutdown.is_some() {
+            return;
+        }
+        let Some(disk) = self.disks.get_mut(handover.disk.0 as usize) else {
+            return;
+        };
+        let (client, is_new) = disk.clients.connect(&handover.peer);
+        if is_new {
+            let join = Input::Join {
+                disk: handover.disk,
+                client,
+                name: &handover.peer,
+            };
+            self.step(join, None);
+        }
+        let Negotiated {
+            features,
+            left_over,
+            ..
+        } = handover.negotiated;
+        let mut conn = Conn::new(handover.fd, handover.disk, client, features);
+        conn.received.bytes = left_over;
+        let at = self.free_conns.pop().unwrap_or_else(|| {
+            self.conns.push(None);
+            self.conns.len() - 1
+        });
+        let data = epoll::EventData::new_u64(at as u64);
+        let added = epoll::add(&self.epoll, &conn.fd, data, epoll::EventFlags::IN);
+        self.conns[at] = Some(conn);
+        if added.is_err() {
+            self.hang_up(at);
+        } else {
+            self.queue_read(at);
+        }
+    }
+
+    /// Ends a connection. What it has in flight is aborted.
+    pub(crate) fn hang_up(&mut self, at: usize) {
+        let Some(mut conn) = self.conns.get_mut(at).and_then(Option::take) else {
+            return;
+        };
+        self.free_conns.push(at);
+        let zios = self.slots.list(conn.zios);
+        for zio in &zios {
+            self.slots.unlink(*zio, &mut conn.zios);
+        }
+        if let Intake::Payload { bytes, .. } = conn.intake {
+            self.buffers.give(bytes);
+        }
+        self.step(Input::Abort(&zios), None);
+        self.disks[conn.disk.0 as usize]
+            .clients
+            .disconnect(conn.client);
+    }
+
+    /// Has epoll watch for what a connection can go on with.
+    pub(crate) fn watch(&mut self, at: usize) {
+        let Some(conn) = self.conns.get(at).and_then(Option::as_ref) else {
+            return;
+        };
+        let mut flags = epoll::EventFlags::empty();
+        flags.set(epoll::EventFlags::IN, conn.wants_input());
+        flags.set(epoll::EventFlags::OUT, conn.blocked);
+        let data = epoll::EventData::new_u64(at as u64);
+        if epoll::modify(&self.epoll, &conn.fd, data, flags).is_err() {
+            self.hang_up(at);
+        }
+    }
+
+    /// Whether so much is in flight that nothing more may be read.
+    pub(crate) fn is_full(&self) -> bool {
+        self.slots.in_use() >= ZIOS_MAX || self.buffers.held >= PAYLOAD_MAX
+    }
+
+    /// Stops reading a connection until there is room again.
+    pub(crate) fn stall(&mut self, at: usize) {
+        if let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) {
+            conn.stalled = true;
+            self.disks[conn.disk.0 as usize].stalls += 1;
+            self.stalled.push(at);
+            self.watch(at);
+        }
+    }
+
+    /// Reads on where it was stopped, once an eighth of what there may be is free.
+    fn end_stalls(&mut self) {
+        let room =
+            self.slots.in_use() < ZIOS_MAX / 8 * 7 && self.buffers.held < PAYLOAD_MAX / 8 * 7;
+        if self.stalled.is_empty() || !room {
+            return;
+        }
+        for at in std::mem::take(&mut self.stalled) {
+            if let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) {
+                conn.stalled = false;
+                self.queue_read(at);
+                self.watch(at);
+            }
+        }
+    }
+
+    fn command(&mut self, command: Command, answer: AnswerTo) {
+        self.commands += 1;
+        let id = CommandId(self.commands);
+        self.answers.insert(id, answer);
+        self.step(Input::Command(id, command), None);
+    }
+
+    fn lose(&mut self, disk: DiskId, seed: u64) -> Option<Lost> {
+        self.disks.get_mut(disk.0 as usize)?.store.lose(seed)?.ok()
+    }
+
+    fn snapshot(&self, id: DiskId) -> Option<DiskSnapshot> {
+        let disk = self.disks.get(id.0 as usize)?;
+        let mut in_flight: Vec<_> = self.engine.in_flight(id).collect();
+        in_flight.sort_by_key(|zio| zio.arrived);
+        let rules = self.engine.rules(id, self.now).map(|rule| RuleSnapshot {
+            id: rule.id,
+            group: rule.group,
+            spec: rule.spec.clone(),
+            armed: rule.armed,
+            stats: rule.stats.clone(),
+            backlog: rule.backlog,
+        });
+        let of_disk = |conn: &&Conn| conn.disk == id && conn.stalled;
+        Some(DiskSnapshot {
+            at: self.now,
+            stats: self.engine.disk_stats(id, self.now)?,
+            rules: rules.collect(),
+            in_flight,
+            suspended: self.engine.suspended(id),
+            clients: disk.clients.views(),
+            stalled: self.conns.iter().flatten().filter(of_disk).count() as u32,
+            stalls: disk.stalls,
+            faulted: disk.store.fault().map(str::to_owned),
+        })
+    }
+
+    /// Stops reading; every connection closes after its last reply.
+    fn begin_shutdown(&mut self, grace: Duration) {
+        self.shutdown = Some(Shutdown::Grace(self.now + grace));
+        for at in 0..self.conns.len() {
+            if let Some(conn) = self.conns[at].as_mut() {
+                conn.closing = true;
+                self.watch(at);
+                self.close_if_finished(at);
+            }
+        }
+    }
+
+    fn advance_shutdown(&mut self) {
+        match self.shutdown {
+            Some(Shutdown::Grace(until)) if self.now >= until => {
+                self.shutdown = Some(Shutdown::Last(self.now + LAST_REPLIES));
+                self.command(Command::FailHeld(Errno::Shutdown), Box::new(|_| ()));
+            }
+            Some(Shutdown::Last(until)) if self.now >= until => {
+                for at in 0..self.conns.len() {
+                    self.hang_up(at);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.shutdown.is_some() && self.conns.iter().all(Option::is_none)
+    }
+
+    /// What was written but never flushed is not lost by an orderly end.
+    fn sync_stores(&self) {
+        for disk in &self.disks {
+            if let Some(file) = disk.store.blocking().filter(|_| !disk.export.read_only) {
+                // A failure has marked the disk as faulted; there is nobody left to tell.
+                let _ = file.sync();
+            }
+        }
+    }
+}
+
+/// The token of the mailbox among those of connections.
+const MAILBOX: u64 = u64::MAX;
+/// How many events are taken per wait.
+const EVENTS: usize = 256;
+/// The most zios in flight on one shard.
+pub(crate) const ZIOS_MAX: u32 = 262_144;
+/// How long clients have to take their last replies.
+const LAST_REPLIES: Duration = Duration::from_secs(1);

@@ -1,0 +1,143 @@
+//! Why a store cannot be opened. Every message names the disk, the value and the remedy.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+use super::StoreConfig;
+use super::file::ATTRIBUTE;
+
+/// Why a store cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A store that has no size of its own was given none.
+    #[error("disk `{disk}`: {store} has no size of its own; give it one, such as `size=1G`")]
+    NoSize {
+        /// The disk.
+        disk: String,
+        /// Its store.
+        store: StoreConfig,
+    },
+    /// The disk has a size of zero.
+    #[error(
+        "disk `{disk}`: {store} has a size of 0 bytes; give it some, such as `size=1G` (a file must be as large: `truncate -s 1G`)"
+    )]
+    Empty {
+        /// The disk.
+        disk: String,
+        /// Its store.
+        store: StoreConfig,
+    },
+    /// There is no such file.
+    #[error(
+        "disk `{disk}`: there is no file {path}; make one with `truncate -s {} {path}`",
+        Size(.size.unwrap_or(1 << 30)), path = .path.display()
+    )]
+    Missing {
+        /// The disk.
+        disk: String,
+        /// Its file.
+        path: PathBuf,
+        /// The disk's size in bytes, if it was given.
+        size: Option<u64>,
+    },
+    /// There is something else of that name.
+    #[error("disk `{disk}`: {path} is {kind}; name a regular file", path = .path.display())]
+    NotAFile {
+        /// The disk.
+        disk: String,
+        /// Its file.
+        path: PathBuf,
+        /// What it is.
+        kind: &'static str,
+    },
+    /// The file may only be read.
+    #[error(
+        "disk `{disk}`: {path} cannot be written ({reason}); allow it (`chmod u+w`), or make the disk read-only (`ro`)",
+        path = .path.display()
+    )]
+    NotWritable {
+        /// The disk.
+        disk: String,
+        /// Its file.
+        path: PathBuf,
+        /// The system's reason.
+        reason: io::Error,
+    },
+    /// Another disk, of this daemon or another, has it.
+    #[error(
+        "disk `{disk}`: {path} is in use by another disk or daemon; stop that one, or name another file",
+        path = .path.display()
+    )]
+    InUse {
+        /// The disk.
+        disk: String,
+        /// Its file.
+        path: PathBuf,
+    },
+    /// The file ends before the disk does.
+    #[error(
+        "disk `{disk}`: {path} has {}, less than the disk's size of {}; enlarge it with `truncate -s {} {path}`, or leave the size out",
+        Size(*.length), Size(*.size), Size(*.size), path = .path.display()
+    )]
+    TooSmall {
+        /// The disk.
+        disk: String,
+        /// Its file.
+        path: PathBuf,
+        /// The file's length in bytes.
+        length: u64,
+        /// The disk's size in bytes.
+        size: u64,
+    },
+    /// The file's label names another disk.
+    #[error(
+        "disk `{disk}`: {path} belongs to disk `{owner}`; name that file which belongs to `{disk}`, or call the disk `{owner}`, or serve a copy (`cp` leaves the label behind), or remove the label (`setfattr -x {ATTRIBUTE} {path}`)",
+        path = .path.display()
+    )]
+    OtherDisk {
+        /// The disk.
+        disk: String,
+        /// Its file.
+        path: PathBuf,
+        /// The disk that the label names.
+        owner: String,
+    },
+    /// The system refused something else.
+    #[error("disk `{disk}`: {path} cannot be {what}: {reason}", path = .path.display())]
+    File {
+        /// The disk.
+        disk: String,
+        /// Its file.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// The system's reason.
+        reason: io::Error,
+    },
+    /// RAM disks that could come to take more memory than there is.
+    #[error(
+        "RAM disks of {} in all, but this process may use {}; make them smaller, put them into files (`file:PATH`), or pass `--overcommit`",
+        Size(*.total), Size(*.available)
+    )]
+    Memory {
+        /// The sizes of all RAM disks in bytes.
+        total: u64,
+        /// The memory there is in bytes.
+        available: u64,
+    },
+}
+
+/// A number of bytes as options take it: in the largest unit that divides it.
+struct Size(u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
+        let fits = |shift: u32| self.0 != 0 && self.0.trailing_zeros() >= shift;
+        match units.into_iter().find(|&(shift, _)| fits(shift)) {
+            Some((shift, unit)) => write!(f, "{}{unit}", self.0 >> shift),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Runs of a disk that are alike, for clients that ask which parts hold data.
+
+/// A run of bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// Its length in bytes.
+    pub(crate) length: u64,
+    /// Whether it takes no space. A hole reads as zeroes.
+    pub(crate) hole: bool,
+}
+
+/// Collects extents in the order of their offsets, up to a limit.
+pub(crate) struct Found<'a> {
+    extents: &'a mut Vec<Extent>,
+    limit: usize,
+}
+
+impl<'a> Found<'a> {
+    /// Starts over in `extents`. `limit` is not zero.
+    pub(crate) fn new(extents: &'a mut Vec<Extent>, limit: usize) -> Found<'a> {
+        extents.clear();
+        Found { extents, limit }
+    }
+
+    /// Adds a run, or lengthens the last one if it is alike. False when there is no room for it.
+    pub(crate) fn push(&mut self, length: u64, hole: bool) -> bool {
+        if let Some(last) = self.extents.last_mut()
+            && last.hole == hole
+        {
+            last.length += length;
+        } else if self.extents.len() < self.limit {
+            self.extents.push(Extent { length, hole });
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// All of it is alike.
+    pub(crate) fn only(mut self, length: u64, hole: bool) {
+        self.push(length, hole);
+    }
+}

@@ -1,0 +1,223 @@
+//! A file, or rather its first bytes: a raw image stays a raw image.
+//!
+//! Reads and writes are tried on the shard with `RWF_NOWAIT`; what would block is done in full by
+//! a thread of the pool. `fdatasync`, hole punching and zeroing always may wait for the medium, so
+//! they are never tried.
+//!
+//! **Durability.** A FUA request is the request and then `fdatasync`, not `RWF_DSYNC`: there is one
+//! way in which data becomes durable, for writes, zeroes and trims alike, and so one place where it
+//! can fail. The price is that a FUA write also waits for what others left in the page cache.
+//!
+//! **Faults.** A failed `fdatasync` marks the file as faulted: the kernel may have dropped the dirty
+//! pages and marked them clean, so a retry that succeeds would be a lie. Every later flush and FUA
+//! request fails until the file is opened anew. Reads and plain writes go on: they promise nothing.
+
+mod label;
+mod open;
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut};
+use std::os::unix::fs::FileExt;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use dashpot_engine::{Errno, Outcome};
+use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
+use rustix::io::{ReadWriteFlags, preadv2, pwritev2, retry_on_intr};
+
+pub(super) use label::ATTRIBUTE;
+pub(super) use open::Request;
+
+use super::Attempt;
+use super::extent::Found;
+
+/// How much is written at once where a file system cannot zero by itself.
+const ZEROES: &[u8] = &[0; 64 << 10];
+
+/// A store in a file. Shared by the shard and the threads of the pool.
+#[derive(Debug)]
+pub(crate) struct FileStore {
+    file: File,
+    /// Why `fdatasync` can no longer be believed.
+    fault: OnceLock<String>,
+    /// Set when the file system has refused a write with `RWF_NOWAIT` as such: ext4 and tmpfs do.
+    waits_for_writes: AtomicBool,
+}
+
+/// What the shard calls: it never waits.
+impl FileStore {
+    fn new(file: File) -> FileStore {
+        FileStore {
+            file,
+            fault: OnceLock::new(),
+            waits_for_writes: AtomicBool::new(false),
+        }
+    }
+
+    /// Reads what is in memory. Errors are left to [`FileStore::read`] to find.
+    pub(crate) fn try_read(&self, offset: u64, into: &mut [u8]) -> Attempt {
+        let mut done = 0;
+        while done < into.len() {
+            let part = &mut [IoSliceMut::new(&mut into[done..])];
+            match preadv2(
+                &self.file,
+                part,
+                offset + done as u64,
+                ReadWriteFlags::NOWAIT,
+            ) {
+                Ok(count) if count > 0 => done += count,
+                _ => return Attempt::WouldBlock,
+            }
+        }
+        Attempt::Done(Ok(()))
+    }
+
+    /// Writes to memory. Errors are left to [`FileStore::write`] to find.
+    pub(crate) fn try_write(&self, offset: u64, from: &[u8]) -> Attempt {
+        if self.waits_for_writes.load(Ordering::Relaxed) {
+            return Attempt::WouldBlock;
+        }
+        let mut done = 0;
+        while done < from.len() {
+            let part = &[IoSlice::new(&from[done..])];
+            match pwritev2(
+                &self.file,
+                part,
+                offset + done as u64,
+                ReadWriteFlags::NOWAIT,
+            ) {
+                Ok(count) if count > 0 => done += count,
+                Err(rustix::io::Errno::OPNOTSUPP) => {
+                    self.waits_for_writes.store(true, Ordering::Relaxed);
+                    return Attempt::WouldBlock;
+                }
+                _ => return Attempt::WouldBlock,
+            }
+        }
+        Attempt::Done(Ok(()))
+    }
+
+    /// Asks the file system where there are holes. What it cannot tell is data.
+    pub(crate) fn extents(&self, offset: u64, length: u64, mut found: Found<'_>) {
+        let end = offset + length;
+        let mut at = offset;
+        while at < end {
+            let data = self.next_data(at, end);
+            let hole = self.next_hole(data, end);
+            if data > at && !found.push(data - at, true) {
+                return;
+            }
+            if hole > data && !found.push(hole - data, false) {
+                return;
+            }
+            at = hole;
+        }
+    }
+
+    /// Where the next data starts, up to `end`.
+    fn next_data(&self, at: u64, end: u64) -> u64 {
+        match seek(&self.file, SeekFrom::Data(at)) {
+            Ok(data) => data.min(end),
+            Err(rustix::io::Errno::NXIO) => end,
+            Err(_) => at,
+        }
+    }
+
+    /// Where the next hole after data at `at` starts, up to `end`.
+    fn next_hole(&self, at: u64, end: u64) -> u64 {
+        match seek(&self.file, SeekFrom::Hole(at)) {
+            Ok(hole) if hole > at => hole.min(end),
+            _ => end,
+        }
+    }
+
+    /// Why a flush fails, if it does for ever.
+    pub(crate) fn fault(&self) -> Option<&str> {
+        self.fault.get().map(String::as_str)
+    }
+}
+
+/// What a thread of the pool calls: it waits.
+impl FileStore {
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
+        self.file.read_exact_at(into, offset).map_err(errno)
+    }
+
+    pub(crate) fn write(&self, offset: u64, from: &[u8], fua: bool) -> Outcome {
+        self.file.write_all_at(from, offset).map_err(errno)?;
+        self.sync_if(fua)
+    }
+
+    pub(crate) fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> Outcome {
+        let mode = if no_hole {
+            FallocateFlags::ZERO_RANGE
+        } else {
+            FallocateFlags::PUNCH_HOLE
+        };
+        match self.allocate(mode, offset, length) {
+            Err(rustix::io::Errno::OPNOTSUPP) => self.write_zeroes(offset, length)?,
+            result => result.map_err(|error| errno(error.into()))?,
+        }
+        self.sync_if(fua)
+    }
+
+    /// A trim is advice: a file system that cannot follow it has not failed.
+    pub(crate) fn trim(&self, offset: u64, length: u64, fua: bool) -> Outcome {
+        match self.allocate(FallocateFlags::PUNCH_HOLE, offset, length) {
+            Err(rustix::io::Errno::OPNOTSUPP) => {}
+            result => result.map_err(|error| errno(error.into()))?,
+        }
+        self.sync_if(fua)
+    }
+
+    pub(crate) fn sync(&self) -> Outcome {
+        if self.fault.get().is_some() {
+            return Err(Errno::Io);
+        }
+        self.believe(self.file.sync_data())
+    }
+
+    fn sync_if(&self, fua: bool) -> Outcome {
+        if fua { self.sync() } else { Ok(()) }
+    }
+
+    /// Remembers a failure for ever.
+    fn believe(&self, synced: io::Result<()>) -> Outcome {
+        synced.map_err(|error| {
+            self.fault.get_or_init(|| {
+                format!("fdatasync failed ({error}): restart to open the file anew, and check it")
+            });
+            Errno::Io
+        })
+    }
+
+    fn allocate(&self, mode: FallocateFlags, offset: u64, length: u64) -> rustix::io::Result<()> {
+        let mode = mode | FallocateFlags::KEEP_SIZE;
+        retry_on_intr(|| fallocate(&self.file, mode, offset, length))
+    }
+
+    fn write_zeroes(&self, offset: u64, length: u64) -> Outcome {
+        let end = offset + length;
+        let mut at = offset;
+        while at < end {
+            let count = (end - at).min(ZEROES.len() as u64);
+            let part = &ZEROES[..count as usize];
+            self.file.write_all_at(part, at).map_err(errno)?;
+            at += count;
+        }
+        Ok(())
+    }
+}
+
+/// What a client is told.
+fn errno(error: io::Error) -> Errno {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Errno::NoSpc,
+        io::ErrorKind::FileTooLarge => Errno::NoSpc,
+        io::ErrorKind::OutOfMemory => Errno::NoMem,
+        _ => Errno::Io,
+    }
+}
+
+#[cfg(test)]
+mod tests;

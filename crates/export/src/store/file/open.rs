@@ -1,0 +1,132 @@
+//! Opening a file as the store of a disk: everything that can be wrong with it is found here.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::Path;
+
+use super::{FileStore, label};
+use crate::store::StoreError;
+
+/// What a disk asks of its file.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::store) struct Request<'a> {
+    pub(in crate::store) disk: &'a str,
+    pub(in crate::store) path: &'a Path,
+    /// The disk's size in bytes, or that of the file.
+    pub(in crate::store) size: Option<u64>,
+    pub(in crate::store) read_only: bool,
+}
+
+impl FileStore {
+    /// Opens and locks a file, and gives the disk's size. Changes nothing.
+    pub(in crate::store) fn open(request: Request<'_>) -> Result<(FileStore, u64), StoreError> {
+        let length = request.length()?;
+        let size = request.size_within(length)?;
+        let file = request.open_file()?;
+        request.lock(&file)?;
+        request.check_label(&file)?;
+        Ok((FileStore::new(file), size))
+    }
+
+    /// Labels the file as this disk's, for the next time that it is opened.
+    pub(in crate::store) fn adopt(&self, request: Request<'_>) -> Result<(), StoreError> {
+        if request.read_only {
+            return Ok(());
+        }
+        label::write(&self.file, request.disk).map_err(|error| request.failed("labelled", error))
+    }
+}
+
+impl Request<'_> {
+    /// The length of the file. Asked before it is opened: opening a pipe waits for its other end.
+    fn length(&self) -> Result<u64, StoreError> {
+        let metadata = fs::metadata(self.path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => StoreError::Missing {
+                disk: self.disk.into(),
+                path: self.path.into(),
+                size: self.size,
+            },
+            _ => self.failed("opened", error),
+        })?;
+        if metadata.is_file() {
+            return Ok(metadata.len());
+        }
+        Err(StoreError::NotAFile {
+            disk: self.disk.into(),
+            path: self.path.into(),
+            kind: if metadata.is_dir() {
+                "a directory"
+            } else {
+                "not a regular file"
+            },
+        })
+    }
+
+    fn size_within(&self, length: u64) -> Result<u64, StoreError> {
+        let size = self.size.unwrap_or(length);
+        if size > length {
+            return Err(StoreError::TooSmall {
+                disk: self.disk.into(),
+                path: self.path.into(),
+                length,
+                size,
+            });
+        }
+        Ok(size)
+    }
+
+    fn open_file(&self) -> Result<File, StoreError> {
+        let writable = !self.read_only;
+        let opened = OpenOptions::new()
+            .read(true)
+            .write(writable)
+            .open(self.path);
+        opened.map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem if writable => {
+                StoreError::NotWritable {
+                    disk: self.disk.into(),
+                    path: self.path.into(),
+                    reason: error,
+                }
+            }
+            _ => self.failed("opened", error),
+        })
+    }
+
+    /// Readers share a file; a writer is alone. The lock goes when the file is closed.
+    fn lock(&self, file: &File) -> Result<(), StoreError> {
+        let locked = if self.read_only {
+            file.try_lock_shared()
+        } else {
+            file.try_lock()
+        };
+        locked.map_err(|error| match error {
+            TryLockError::WouldBlock => StoreError::InUse {
+                disk: self.disk.into(),
+                path: self.path.into(),
+            },
+            TryLockError::Error(error) => self.failed("locked", error),
+        })
+    }
+
+    fn check_label(&self, file: &File) -> Result<(), StoreError> {
+        let owner = label::read(file).map_err(|error| self.failed("read", error))?;
+        match owner {
+            Some(owner) if owner != self.disk => Err(StoreError::OtherDisk {
+                disk: self.disk.into(),
+                path: self.path.into(),
+                owner,
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn failed(&self, what: &'static str, reason: io::Error) -> StoreError {
+        StoreError::File {
+            disk: self.disk.into(),
+            path: self.path.into(),
+            what,
+            reason,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! How much memory this process may still use: what the kernel calls available, and what every
+//! control group above the process leaves it, in version 1 or 2.
+
+use std::fs;
+use std::path::Path;
+
+use super::StoreError;
+
+/// Where a version of the control groups keeps its figures.
+struct Files {
+    limit: &'static str,
+    usage: &'static str,
+    /// The line of `memory.stat` with the page cache that is given up first, as part of the usage.
+    cache: &'static str,
+}
+
+const VERSION_1: Files = Files {
+    limit: "memory.limit_in_bytes",
+    usage: "memory.usage_in_bytes",
+    cache: "total_inactive_file",
+};
+
+const VERSION_2: Files = Files {
+    limit: "memory.max",
+    usage: "memory.current",
+    cache: "inactive_file",
+};
+
+/// Bytes of memory that this process may still use, if the system tells.
+pub fn available_memory() -> Option<u64> {
+    available(Path::new("/proc"), Path::new("/sys/fs/cgroup"))
+}
+
+/// Refuses RAM disks of `total` bytes where `available` bytes are left.
+pub(super) fn check_ram(total: u64, available: u64) -> Result<(), StoreError> {
+    if total > available {
+        return Err(StoreError::Memory { total, available });
+    }
+    Ok(())
+}
+
+fn available(proc: &Path, cgroup: &Path) -> Option<u64> {
+    let meminfo = fs::read_to_string(proc.join("meminfo")).unwrap_or_default();
+    let system = field(&meminfo, "MemAvailable:").map(|kib| kib << 10);
+    let groups = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
+    let left = groups
+        .lines()
+        .filter_map(|line| left_by_groups(cgroup, line));
+    left.chain(system).min()
+}
+
+/// What the group of a line `ID:CONTROLLERS:PATH`, and every group above it, leaves.
+fn left_by_groups(cgroup: &Path, line: &str) -> Option<u64> {
+    let mut parts = line.splitn(3, ':').skip(1);
+    let (controllers, path) = (parts.next()?, parts.next()?);
+    let (root, files) = if controllers.is_empty() {
+        (cgroup.to_path_buf(), &VERSION_2)
+    } else if controllers.split(',').any(|name| name == "memory") {
+        (cgroup.join("memory"), &VERSION_1)
+    } else {
+        return None;
+    };
+    let groups = Path::new(path.trim_start_matches('/')).ancestors();
+    groups
+        .filter_map(|group| left_by_group(&root.join(group), files))
+        .min()
+}
+
+/// What one group leaves. A container does not see the groups above its own: those do not count.
+fn left_by_group(group: &Path, files: &Files) -> Option<u64> {
+    let read = |name| fs::read_to_string(group.join(name)).ok();
+    let limit: u64 = read(files.limit)?.trim().parse().ok()?;
+    let usage: u64 = read(files.usage)?.trim().parse().ok()?;
+    let cache = field(&read("memory.stat")?, files.cache).unwrap_or(0);
+    Some(limit.saturating_sub(usage.saturating_sub(cache)))
+}
+
+/// The number after a name at the start of a line.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().map(str::split_ascii_whitespace);
+    let mut line = lines.find(|line| line.clone().next() == Some(name))?;
+    line.nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::{available, available_memory, check_ram};
+
+    fn write(path: &Path, files: &[(&str, &str)]) {
+        for (name, text) in files {
+            let path = path.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+    }
+
+    fn of(files: &[(&str, &str)]) -> Option<u64> {
+        let root = tempfile::tempdir().unwrap();
+        write(root.path(), files);
+        available(&root.path().join("proc"), &root.path().join("cgroup"))
+    }
+
+    const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal: 9 kB\nMemAvailable:   4000 kB\n");
+
+    #[test]
+    fn this_machine_has_memory() {
+        assert!(available_memory().unwrap() > 1 << 20);
+    }
+
+    #[test]
+    fn without_limits_it_is_what_the_system_has() {
+        let unlimited = ("cgroup/a/memory.max", "max\n");
+        assert_eq!(
+            of(&[MEMINFO, ("proc/self/cgroup", "0::/a\n"), unlimited]),
+            Some(4_096_000)
+        );
+        assert_eq!(of(&[]), None);
+    }
+
+    #[test]
+    fn the_tightest_group_above_the_process_counts() {
+        let left = of(&[
+            MEMINFO,
+            ("proc/self/cgroup", "1:cpu:/x\n0::/a/b/c\n"),
+            ("cgroup/a/memory.max", "5000"),
+            ("cgroup/a/memory.current", "3000"),
+            (
+                "cgroup/a/memory.stat",
+                "anon 1\nfile 9\ninactive_file 500\n",
+            ),
+            ("cgroup/a/b/memory.max", "9000"),
+            ("cgroup/a/b/memory.current", "0"),
+            ("cgroup/a/b/memory.stat", ""),
+        ]);
+        assert_eq!(left, Some(2500));
+    }
+
+    #[test]
+    fn version_1_and_a_container_that_sees_only_its_own_group() {
+        let left = of(&[
+            MEMINFO,
+            ("proc/self/cgroup", "4:cpu,memory:/docker/0123\n"),
+            ("cgroup/memory/memory.limit_in_bytes", "7000"),
+            ("cgroup/memory/memory.usage_in_bytes", "6000"),
+            (
+                "cgroup/memory/memory.stat",
+                "inactive_file 1\ntotal_inactive_file 100\n",
+            ),
+        ]);
+        assert_eq!(left, Some(1100));
+    }
+
+    #[test]
+    fn ram_disks_that_do_not_fit_are_refused() {
+        assert!(check_ram(4096, 4096).is_ok());
+        let error = check_ram(3 << 30, 2 << 30).unwrap_err().to_string();
+        assert!(
+            error.contains("3G in all") && error.contains("may use 2G"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,305 @@
+//! Threads for what would make a shard wait.
+//!
+//! Their number is a lane count in disguise: no more than so many requests wait for a medium at
+//! once. How many jobs there are is the caller's to bound.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use dashpot_engine::Outcome;
+
+use super::FileStore;
+
+/// What is to be done to a file. Buffers come back with [`Finished`].
+#[derive(Debug)]
+pub(crate) enum Operation {
+    /// Fills the buffer.
+    Read {
+        offset: u64,
+        buffer: Vec<u8>,
+    },
+    Write {
+        offset: u64,
+        buffer: Vec<u8>,
+        fua: bool,
+    },
+    Zero {
+        offset: u64,
+        length: u64,
+        no_hole: bool,
+        fua: bool,
+    },
+    Trim {
+        offset: u64,
+        length: u64,
+        fua: bool,
+    },
+    Sync,
+}
+
+/// An operation that was done.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) outcome: Outcome,
+    /// The buffer of a read or a write; otherwise empty.
+    pub(crate) buffer: Vec<u8>,
+}
+
+/// Something to do, and whom to tell.
+pub(crate) struct Job {
+    pub(crate) file: Arc<FileStore>,
+    pub(crate) operation: Operation,
+    /// Called on the thread that has done it; must do no more than pass it on.
+    pub(crate) finish: Box<dyn FnOnce(Finished) + Send>,
+}
+
+impl Job {
+    fn run(self) {
+        (self.finish)(self.operation.run(&self.file));
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("operation", &self.operation)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Operation {
+    fn run(self, file: &FileStore) -> Finished {
+        let mut kept = Vec::new();
+        let outcome = match self {
+            Operation::Read { offset, buffer } => {
+                kept = buffer;
+                file.read(offset, &mut kept)
+            }
+            Operation::Write {
+                offset,
+                buffer,
+                fua,
+            } => {
+                kept = buffer;
+                file.write(offset, &kept, fua)
+            }
+            Operation::Zero {
+                offset,
+                length,
+                no_hole,
+                fua,
+            } => file.zero(offset, length, no_hole, fua),
+            Operation::Trim {
+                offset,
+                length,
+                fua,
+            } => file.trim(offset, length, fua),
+            Operation::Sync => file.sync(),
+        };
+        Finished {
+            outcome,
+            buffer: kept,
+        }
+    }
+}
+
+/// The threads. When it is dropped, every job that was submitted is done first.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Pool {
+    /// Starts so many threads.
+    pub(crate) fn new(threads: usize) -> io::Result<Pool> {
+        let mut pool = Pool {
+            shared: Arc::default(),
+            threads: Vec::with_capacity(threads),
+        };
+        for number in 0..threads {
+            let shared = Arc::clone(&pool.shared);
+            let builder = thread::Builder::new().name(format!("dashpot-store-{number}"));
+            pool.threads.push(builder.spawn(move || shared.work())?);
+        }
+        Ok(pool)
+    }
+
+    /// How many requests can wait for a medium at once.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Leaves a job to the threads. Takes the time of a lock and perhaps of a wake-up.
+    pub(crate) fn submit(&self, job: Job) {
+        self.shared.queue().jobs.push_back(job);
+        self.shared.changed.notify_one();
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.queue().closed = true;
+        self.shared.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has said so on its own.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    closed: bool,
+}
+
+impl Shared {
+    fn work(&self) {
+        while let Some(job) = self.next() {
+            job.run();
+        }
+    }
+
+    /// Waits for a job; `None` when there will be none.
+    fn next(&self) -> Option<Job> {
+        let idle = |queue: &mut Queue| queue.jobs.is_empty() && !queue.closed;
+        let waited = self.changed.wait_while(self.queue(), idle);
+        waited
+            .unwrap_or_else(PoisonError::into_inner)
+            .jobs
+            .pop_front()
+    }
+
+    /// The queue is sound whatever happened: no code that can panic holds its lock.
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::{Arc, Barrier, mpsc};
+    use std::thread;
+
+    use super::super::tests::file_of;
+    use super::{Finished, Job, Operation, Pool};
+
+    #[test]
+    fn each_operation_reaches_the_file() {
+        let (_directory, file) = file_of(8192);
+        let pool = Pool::new(1).unwrap();
+        let (sender, receiver) = mpsc::channel::<Finished>();
+        let run = |operation| {
+            let sender = sender.clone();
+            pool.submit(Job {
+                file: Arc::clone(&file),
+                operation,
+                finish: Box::new(move |finished| sender.send(finished).unwrap()),
+            });
+            let finished = receiver.recv().unwrap();
+            assert_eq!(finished.outcome, Ok(()));
+            finished.buffer
+        };
+        let read = || {
+            run(Operation::Read {
+                offset: 10,
+                buffer: vec![9; 3],
+            })
+        };
+        let written = run(Operation::Write {
+            offset: 10,
+            buffer: vec![1, 2, 3],
+            fua: true,
+        });
+        assert_eq!(written, [1, 2, 3]);
+        assert_eq!(read(), [1, 2, 3]);
+        run(Operation::Zero {
+            offset: 10,
+            length: 1,
+            no_hole: true,
+            fua: false,
+        });
+        run(Operation::Trim {
+            offset: 12,
+            length: 1,
+            fua: false,
+        });
+        run(Operation::Sync);
+        assert_eq!(read(), [0, 2, 0]);
+    }
+
+    #[test]
+    fn errors_come_back_with_the_buffer() {
+        let (_directory, file) = file_of(10);
+        let (sender, receiver) = mpsc::channel();
+        let pool = Pool::new(1).unwrap();
+        pool.submit(Job {
+            file,
+            operation: Operation::Read {
+                offset: 8,
+                buffer: vec![0; 3],
+            },
+            finish: Box::new(move |finished| sender.send(finished).unwrap()),
+        });
+        let finished = receiver.recv().unwrap();
+        assert_eq!(finished.outcome, Err(dashpot_engine::Errno::Io));
+        assert_eq!(finished.buffer.len(), 3);
+    }
+
+    /// The barrier lets nobody pass unless three jobs run at once.
+    #[test]
+    fn as_many_jobs_run_at_once_as_there_are_threads() {
+        let (_directory, file) = file_of(10);
+        let barrier = Arc::new(Barrier::new(3));
+        let (sender, receiver) = mpsc::channel();
+        let pool = Pool::new(3).unwrap();
+        for _ in 0..pool.threads() {
+            let (barrier, sender) = (Arc::clone(&barrier), sender.clone());
+            let finish = move |_| {
+                barrier.wait();
+                sender
+                    .send(thread::current().name().unwrap().to_owned())
+                    .unwrap();
+            };
+            pool.submit(Job {
+                file: Arc::clone(&file),
+                operation: Operation::Sync,
+                finish: Box::new(finish),
+            });
+        }
+        let names: BTreeSet<String> = receiver.iter().take(3).collect();
+        let expected = [0, 1, 2].map(|number| format!("dashpot-store-{number}"));
+        assert_eq!(names, BTreeSet::from(expected));
+    }
+
+    #[test]
+    fn a_pool_that_goes_has_done_its_jobs() {
+        let (_directory, file) = file_of(10);
+        let (sender, receiver) = mpsc::channel();
+        let pool = Pool::new(1).unwrap();
+        for number in 0..100 {
+            let sender = sender.clone();
+            pool.submit(Job {
+                file: Arc::clone(&file),
+                operation: Operation::Read {
+                    offset: 0,
+                    buffer: vec![0; 10],
+                },
+                finish: Box::new(move |_| sender.send(number).unwrap()),
+            });
+        }
+        drop((pool, sender));
+        assert!(receiver.iter().eq(0..100));
+    }
+}

@@ -1,0 +1,142 @@
+//! Sparse memory: chunks are allocated when they are first written, and freed when all of them is
+//! zeroed or trimmed.
+//!
+//! Chunks hang on leaves, and leaves on a small tree, so that a disk of many TiB costs nothing
+//! until it is used. 64 MiB to a leaf keep the tree a few entries large for any disk that fits into
+//! memory, and so a look-up at a few nanoseconds.
+
+use std::collections::BTreeMap;
+
+use super::extent::Found;
+use super::pieces::pieces;
+
+/// Bytes that are allocated together.
+pub(super) const CHUNK: u64 = 64 << 10;
+const CHUNKS_PER_LEAF: u64 = 1024;
+
+type Chunk = Option<Box<[u8]>>;
+
+/// A store in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Ram {
+    leaves: BTreeMap<u64, Box<[Chunk]>>,
+}
+
+impl Ram {
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
+        let mut rest = into;
+        for (index, range) in pieces(CHUNK, offset, rest.len() as u64) {
+            let (part, tail) = rest.split_at_mut(range.len());
+            match self.chunk(index) {
+                Some(chunk) => part.copy_from_slice(&chunk[range]),
+                None => part.fill(0),
+            }
+            rest = tail;
+        }
+    }
+
+    pub(crate) fn write(&mut self, offset: u64, from: &[u8]) {
+        let mut rest = from;
+        for (index, range) in pieces(CHUNK, offset, from.len() as u64) {
+            let (part, tail) = rest.split_at(range.len());
+            self.allocated(index)[range].copy_from_slice(part);
+            rest = tail;
+        }
+    }
+
+    pub(crate) fn zero(&mut self, offset: u64, length: u64, no_hole: bool) {
+        for (index, range) in pieces(CHUNK, offset, length) {
+            if no_hole {
+                self.allocated(index)[range].fill(0);
+            } else if let Some(chunk) = self.chunk_mut(index) {
+                match chunk {
+                    Some(bytes) if range.len() < bytes.len() => bytes[range].fill(0),
+                    _ => *chunk = None,
+                }
+            }
+        }
+    }
+
+    pub(crate) fn extents(&self, offset: u64, length: u64, mut found: Found<'_>) {
+        for (index, range) in pieces(CHUNK, offset, length) {
+            if !found.push(range.len() as u64, self.chunk(index).is_none()) {
+                break;
+            }
+        }
+    }
+
+    fn chunk(&self, index: u64) -> Option<&[u8]> {
+        let leaf = self.leaves.get(&(index / CHUNKS_PER_LEAF))?;
+        leaf[(index % CHUNKS_PER_LEAF) as usize].as_deref()
+    }
+
+    fn chunk_mut(&mut self, index: u64) -> Option<&mut Chunk> {
+        let leaf = self.leaves.get_mut(&(index / CHUNKS_PER_LEAF))?;
+        Some(&mut leaf[(index % CHUNKS_PER_LEAF) as usize])
+    }
+
+    fn allocated(&mut self, index: u64) -> &mut [u8] {
+        let leaf = self
+            .leaves
+            .entry(index / CHUNKS_PER_LEAF)
+            .or_insert_with(|| vec![None; CHUNKS_PER_LEAF as usize].into_boxed_slice());
+        leaf[(index % CHUNKS_PER_LEAF) as usize]
+            .get_or_insert_with(|| vec![0; CHUNK as usize].into_boxed_slice())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::extent::{Extent, Found};
+    use super::{CHUNK, Ram};
+
+    const HUGE: u64 = 1 << 60;
+
+    fn extents(ram: &Ram, offset: u64, length: u64, limit: usize) -> Vec<Extent> {
+        let mut out = Vec::new();
+        ram.extents(offset, length, Found::new(&mut out, limit));
+        out
+    }
+
+    #[test]
+    fn only_what_is_written_is_allocated() {
+        let mut ram = Ram::default();
+        ram.read(HUGE, &mut [1; 10]);
+        ram.zero(HUGE, CHUNK, false);
+        assert_eq!(ram.leaves.len(), 0);
+        ram.write(HUGE - 1, &[7, 7]);
+        let map = extents(&ram, HUGE - 2 * CHUNK, 4 * CHUNK, 9);
+        let expected = [(CHUNK, true), (2 * CHUNK, false), (CHUNK, true)];
+        assert_eq!(map, expected.map(|(length, hole)| Extent { length, hole }));
+    }
+
+    #[test]
+    fn whole_chunks_are_freed_and_parts_are_not() {
+        let mut ram = Ram::default();
+        ram.write(0, &[7; 2 * CHUNK as usize]);
+        ram.zero(1, 2 * CHUNK - 1, false);
+        let map = extents(&ram, 0, 2 * CHUNK, 9);
+        assert_eq!(map.iter().filter(|extent| extent.hole).count(), 1);
+        let mut first = [9; 2];
+        ram.read(0, &mut first);
+        assert_eq!(first, [7, 0]);
+    }
+
+    #[test]
+    fn without_a_hole_zeroes_take_space() {
+        let mut ram = Ram::default();
+        ram.zero(0, CHUNK, true);
+        assert!(!extents(&ram, 0, CHUNK, 1)[0].hole);
+    }
+
+    #[test]
+    fn extents_stop_at_the_limit() {
+        let mut ram = Ram::default();
+        ram.write(CHUNK, &[1]);
+        let map = extents(&ram, 0, 3 * CHUNK, 2);
+        assert_eq!(
+            map.iter().map(|extent| extent.length).sum::<u64>(),
+            2 * CHUNK
+        );
+    }
+}

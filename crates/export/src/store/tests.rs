@@ -1,0 +1,49 @@
+//! Every store against the naive one, a vector of bytes; and files that cannot be stores.
+
+mod bad_files;
+mod model;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use tempfile::TempDir;
+
+use super::{FileStore, Opened, Store, StoreConfig, StoreError, open_all};
+use crate::config::DiskConfig;
+
+fn disk(name: &str, store: StoreConfig, size: Option<u64>) -> DiskConfig {
+    DiskConfig {
+        name: name.to_owned(),
+        store,
+        size,
+        block: 1,
+        read_only: false,
+    }
+}
+
+fn file(name: &str, path: &Path) -> DiskConfig {
+    disk(name, StoreConfig::File(path.to_path_buf()), None)
+}
+
+fn open_one(disk: DiskConfig) -> Result<Opened, StoreError> {
+    let mut all = open_all(&[disk], false)?;
+    Ok(all.remove(0))
+}
+
+/// A directory with a file `d0.img` of so many zeroes.
+fn directory_of(length: u64) -> (TempDir, std::path::PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("d0.img");
+    File::create(&path).unwrap().set_len(length).unwrap();
+    (directory, path)
+}
+
+pub(super) fn file_of(length: u64) -> (TempDir, Arc<FileStore>) {
+    let (directory, path) = directory_of(length);
+    let opened = open_one(file("d0", &path)).unwrap();
+    match opened.store {
+        Store::File(file) => (directory, file),
+        other => panic!("{other:?} is not a file"),
+    }
+}

@@ -1,0 +1,198 @@
+//! What cannot be a store is refused by name, and nothing is changed.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, XattrFlags, getxattr, setxattr};
+
+use super::super::file::ATTRIBUTE;
+use super::super::{StoreConfig, StoreError, available_memory, open_all};
+use super::{directory_of, disk, file, open_one};
+use crate::config::DiskConfig;
+
+/// The message of a refusal, which names all of `parts`.
+fn refusal(disk: DiskConfig, parts: &[&str]) -> String {
+    let message = open_one(disk).unwrap_err().to_string();
+    for part in parts {
+        assert!(message.contains(part), "no {part:?} in {message:?}");
+    }
+    message
+}
+
+fn read_only(name: &str, path: &Path) -> DiskConfig {
+    DiskConfig {
+        read_only: true,
+        ..file(name, path)
+    }
+}
+
+fn label(path: &Path) -> Option<String> {
+    let mut name = [0; 100];
+    let length = getxattr(path, ATTRIBUTE, &mut name).ok()?;
+    Some(String::from_utf8_lossy(&name[..length]).into_owned())
+}
+
+/// Whether the file system of a file has labels at all; a test without says so.
+fn has_labels(path: &Path) -> bool {
+    let has = setxattr(path, "user.dashpot.test", b"", XattrFlags::empty()).is_ok();
+    if !has {
+        eprintln!(
+            "skipped: the file system of {} has no attributes",
+            path.display()
+        );
+    }
+    has
+}
+
+#[test]
+fn a_missing_file() {
+    let path = PathBuf::from("/nowhere/d0.img");
+    refusal(
+        file("d0", &path),
+        &["`d0`", "truncate -s 1G /nowhere/d0.img"],
+    );
+    let sized = disk("d0", StoreConfig::File(path), Some(512 << 20));
+    refusal(sized, &["truncate -s 512M /nowhere/d0.img"]);
+}
+
+#[test]
+fn a_directory_and_a_pipe() {
+    let directory = tempfile::tempdir().unwrap();
+    refusal(file("d0", directory.path()), &["`d0`", "is a directory"]);
+    refusal(read_only("d0", directory.path()), &["is a directory"]);
+    let pipe = directory.path().join("pipe");
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        &pipe,
+        rustix::fs::FileType::Fifo,
+        Mode::RUSR,
+        0,
+    )
+    .unwrap();
+    refusal(file("d0", &pipe), &["is not a regular file"]);
+}
+
+/// Not even root may write to this one.
+#[test]
+fn a_file_that_cannot_be_written() {
+    let path = Path::new("/sys/kernel/uevent_seqnum");
+    if !path.exists() {
+        eprintln!("skipped: there is no {}", path.display());
+        return;
+    }
+    refusal(
+        file("d0", path),
+        &["cannot be written", "chmod u+w", "`ro`"],
+    );
+    assert!(open_one(read_only("d0", path)).is_ok());
+}
+
+#[test]
+fn a_file_in_use() {
+    let (_directory, path) = directory_of(4096);
+    let first = open_one(file("d0", &path)).unwrap();
+    refusal(
+        file("d0", &path),
+        &["`d0`", "in use", path.to_str().unwrap()],
+    );
+    refusal(read_only("d0", &path), &["in use"]);
+    drop(first);
+    let reader = open_one(read_only("d0", &path)).unwrap();
+    let second = open_one(read_only("d0", &path)).unwrap();
+    refusal(file("d0", &path), &["in use"]);
+    drop((reader, second));
+    assert!(open_one(file("d0", &path)).is_ok());
+}
+
+#[test]
+fn a_file_smaller_than_its_disk() {
+    let (_directory, path) = directory_of(1 << 20);
+    let large = disk("d0", StoreConfig::File(path.clone()), Some(3 << 20));
+    refusal(large, &["has 1M", "size of 3M", "truncate -s 3M"]);
+    let small = disk("d0", StoreConfig::File(path.clone()), Some(4096));
+    assert_eq!(open_one(small).unwrap().size, 4096);
+    assert_eq!(open_one(file("d0", &path)).unwrap().size, 1 << 20);
+}
+
+#[test]
+fn disks_of_no_size() {
+    let (_directory, path) = directory_of(0);
+    refusal(
+        file("d0", &path),
+        &["`d0`", "d0.img has a size of 0", "truncate"],
+    );
+    refusal(
+        disk("d1", StoreConfig::Ram, None),
+        &["`d1`", "ram has no size", "size=1G"],
+    );
+    refusal(
+        disk("d1", StoreConfig::Null, Some(0)),
+        &["null has a size of 0"],
+    );
+    let lossy = StoreConfig::Lossy(Box::new(StoreConfig::Ram));
+    refusal(disk("d2", lossy, None), &["`d2`", "ram has no size"]);
+}
+
+#[test]
+fn swapped_files() {
+    let (directory, d0) = directory_of(4096);
+    if !has_labels(&d0) {
+        return;
+    }
+    let d1 = directory.path().join("d1.img");
+    File::create(&d1).unwrap().set_len(4096).unwrap();
+    drop(open_all(&[file("d0", &d0), file("d1", &d1)], false).unwrap());
+    drop(open_all(&[file("d0", &d0), file("d1", &d1)], false).unwrap());
+    let swap = directory.path().join("swap");
+    fs::rename(&d0, &swap).unwrap();
+    fs::rename(&d1, &d0).unwrap();
+    fs::rename(&swap, &d1).unwrap();
+    refusal(
+        file("d0", &d0),
+        &["`d0`", "belongs to disk `d1`", "setfattr -x"],
+    );
+    refusal(read_only("d1", &d1), &["belongs to disk `d0`"]);
+    let lossy = StoreConfig::Lossy(Box::new(StoreConfig::File(d0.clone())));
+    refusal(disk("d0", lossy, None), &["belongs to disk `d1`"]);
+    assert!(open_one(file("d1", &d0)).is_ok());
+}
+
+#[test]
+fn a_label_leaves_every_byte_alone() {
+    let (_directory, path) = directory_of(5000);
+    fs::write(&path, vec![7; 5000]).unwrap();
+    drop(open_one(file("d0", &path)).unwrap());
+    assert_eq!(fs::read(&path).unwrap(), vec![7; 5000]);
+    if has_labels(&path) {
+        assert_eq!(label(&path).as_deref(), Some("d0"));
+    }
+}
+
+#[test]
+fn readers_and_failures_do_not_label() {
+    let (_directory, path) = directory_of(4096);
+    drop(open_one(read_only("d0", &path)).unwrap());
+    assert_eq!(label(&path), None);
+    let missing = file("d1", Path::new("/nowhere/d1.img"));
+    assert!(open_all(&[file("d0", &path), missing], false).is_err());
+    assert_eq!(label(&path), None);
+    let twice = [file("d0", &path), file("d1", &path)];
+    assert!(matches!(
+        open_all(&twice, false),
+        Err(StoreError::InUse { .. })
+    ));
+    assert_eq!(label(&path), None);
+}
+
+#[test]
+fn ram_disks_larger_than_memory() {
+    let available = available_memory().unwrap();
+    let ram = |name| disk(name, StoreConfig::Ram, Some(available / 10 * 6));
+    assert!(open_one(ram("d0")).is_ok());
+    let two = [ram("d0"), ram("d1")];
+    let message = open_all(&two, false).unwrap_err().to_string();
+    assert!(message.contains("--overcommit"), "{message}");
+    assert!(open_all(&two, true).is_ok());
+    let null = disk("d1", StoreConfig::Null, Some(1 << 60));
+    assert!(open_all(&[ram("d0"), null], false).is_ok());
+}

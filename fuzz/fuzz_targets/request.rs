@@ -1,0 +1,65 @@
+//! A request: whatever 28 bytes say, what is accepted lies within the export.
+//!
+//! The first byte chooses the export and what was negotiated; the magic is put in, so that every
+//! input gets past it.
+
+#![no_main]
+
+use dashpot_export::nbd::ExportInfo;
+use dashpot_export::nbd::check::{DRAIN_MAX, Operation, Refused, check};
+use dashpot_export::nbd::setup::Features;
+use dashpot_export::nbd::wire::{PAYLOAD_MAX, REQUEST_LEN, Request, command};
+use libfuzzer_sys::fuzz_target;
+
+const SIZE: u64 = 1 << 30;
+const MAGIC: [u8; 4] = [0x25, 0x60, 0x95, 0x13];
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&[choice], Some(&fields))) = data
+        .split_first_chunk()
+        .map(|(choice, rest)| (choice, rest.first_chunk::<{ REQUEST_LEN - 4 }>()))
+    else {
+        return;
+    };
+    let mut bytes = [0; REQUEST_LEN];
+    bytes[..4].copy_from_slice(&MAGIC);
+    bytes[4..].copy_from_slice(&fields);
+    let request = Request::parse(&bytes).expect("the magic is right");
+    serve(&request, choice);
+});
+
+fn serve(request: &Request, choice: u8) {
+    let export = ExportInfo {
+        name: "a".into(),
+        description: String::new(),
+        size: SIZE,
+        block: 1 << (choice & 15),
+        read_only: choice & 16 != 0,
+    };
+    let features = Features {
+        structured: choice & 32 != 0,
+        base_allocation: choice & 64 != 0,
+    };
+    match check(request, &export, features) {
+        Ok(Operation::Flush | Operation::Disconnect) => {}
+        Ok(operation) => accepted(request, &export, operation),
+        Err(Refused::Drop) => assert!(request.length > DRAIN_MAX),
+        Err(Refused::Reply { payload, .. }) => {
+            let is_write = request.command == command::WRITE;
+            assert_eq!(payload, if is_write { request.length } else { 0 });
+        }
+    }
+}
+
+fn accepted(request: &Request, export: &ExportInfo, operation: Operation) {
+    let (offset, length) = (u128::from(request.offset), u128::from(request.length));
+    assert!(length > 0 && offset + length <= u128::from(SIZE));
+    assert_eq!((offset | length) % u128::from(export.block), 0);
+    let carries = matches!(operation, Operation::Read { .. } | Operation::Write { .. });
+    assert!(!carries || request.length <= PAYLOAD_MAX);
+    let reads = matches!(
+        operation,
+        Operation::Read { .. } | Operation::Cache | Operation::BlockStatus { .. }
+    );
+    assert!(reads || !export.read_only);
+}

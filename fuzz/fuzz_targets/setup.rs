@@ -1,0 +1,62 @@
+//! The handshake: bytes in pieces, none of which may panic, cost memory, or matter for the result.
+//!
+//! The first byte is the number of piece lengths that follow it; the rest is what the client sends.
+
+#![no_main]
+
+use std::sync::Arc;
+
+use dashpot_export::nbd::ExportInfo;
+use dashpot_export::nbd::setup::{Progress, Setup, UNSENT_MAX};
+use libfuzzer_sys::fuzz_target;
+
+/// More than what any one option is answered with, given the exports below.
+const ANSWER_MAX: usize = 16 << 10;
+
+fuzz_target!(|data: &[u8]| {
+    let Some((&count, rest)) = data.split_first() else {
+        return;
+    };
+    let (lengths, bytes) = rest.split_at(rest.len().min(count.into()));
+    let whole = run(&[bytes]);
+    assert_eq!(run(&pieces(bytes, lengths)), whole);
+    assert!(whole.1.len() <= UNSENT_MAX + ANSWER_MAX);
+});
+
+fn pieces<'a>(mut bytes: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
+    let mut pieces = Vec::new();
+    for &length in lengths {
+        let (piece, rest) = bytes.split_at(bytes.len().min(length.into()));
+        pieces.push(piece);
+        bytes = rest;
+    }
+    pieces.push(bytes);
+    pieces
+}
+
+fn run(pieces: &[&[u8]]) -> (Progress, Vec<u8>) {
+    let mut setup = Setup::new(exports());
+    let mut output = Vec::new();
+    for (index, piece) in pieces.iter().enumerate() {
+        match setup.input(piece, &mut output) {
+            Progress::More => {}
+            Progress::Close => return (Progress::Close, output),
+            Progress::Ready(mut negotiated) => {
+                negotiated.left_over.extend(pieces[index + 1..].concat());
+                return (Progress::Ready(negotiated), output);
+            }
+        }
+    }
+    (Progress::More, output)
+}
+
+fn exports() -> Arc<[ExportInfo]> {
+    let export = |name: &str, block, read_only| ExportInfo {
+        name: name.into(),
+        description: format!("disk {name}"),
+        size: 1 << 30,
+        block,
+        read_only,
+    };
+    Arc::new([export("a", 512, false), export("b", 1, true)])
+}
