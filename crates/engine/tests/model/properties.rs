@@ -85,7 +85,6 @@ fn compare(engine: &Driver<Engine>, model: &Driver<Naive>) -> Result<(), TestCas
         engine.machine.rule_states(now),
         model.machine.rule_states(now),
     );
-    let (left, right) = (blur(left), blur(right));
     prop_assert_eq!(left, right, "rules, at {:?}", now);
     let (left, right) = (engine.machine.waits(), model.machine.waits());
     let places = |waiting: &[Waiting]| -> Vec<(ZioId, Wait)> {
@@ -102,15 +101,6 @@ fn compare(engine: &Driver<Engine>, model: &Driver<Naive>) -> Result<(), TestCas
         }
     }
     Ok(())
-}
-
-/// Which of the rules that took a zio held it, overran or were beaten is not compared yet.
-fn blur(mut rules: Vec<RuleState>) -> Vec<RuleState> {
-    for rule in &mut rules {
-        rule.beaten += rule.held + rule.overrun;
-        (rule.held, rule.overrun) = (0, 0);
-    }
-    rules
 }
 
 /// What the engine says of a zio's target while nothing that may bring it forward happens.
