@@ -20,8 +20,10 @@ mod quota;
 mod routes;
 mod server;
 mod shard;
+mod shutdown;
 mod slots;
 pub mod store;
+mod work;
 
 pub use config::{Address, DiskConfig, ServerConfig};
 pub use handle::{ClientView, DiskInfo, DiskSnapshot, Handle, RuleSnapshot, ShardGone};
