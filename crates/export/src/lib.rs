@@ -30,4 +30,4 @@ pub use handle::{ClientView, DiskInfo, DiskSnapshot, Handle, RuleSnapshot, Shard
 pub use listen::ListenError;
 pub use pace::Spin;
 pub use quota::{CpuQuota, cpu_quota};
-pub use server::{Server, StartError};
+pub use server::{STORE_THREADS, Server, StartError};

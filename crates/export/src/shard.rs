@@ -152,9 +152,7 @@ impl Shard {
         if !self.to_read.is_empty() || !self.to_send.is_empty() {
             return Some(self.now);
         }
-        let shutdown = self
-            .shutdown
-            .map(|(Shutdown::Grace(at) | Shutdown::Last(at))| at);
+        let shutdown = self.shutdown.map(Shutdown::until);
         match (self.engine.next_deadline(), shutdown) {
             (Some(zio), Some(shutdown)) => Some(zio.min(shutdown)),
             (zio, shutdown) => zio.or(shutdown),

@@ -120,7 +120,7 @@ fn per_second(n: u64, report: &LoadReport) -> f64 {
 fn asked(report: &LoadReport) -> impl Iterator<Item = (Op, &OpReport)> {
     let ops = [Op::Read, Op::Write, Op::Flush].into_iter();
     let of = |op: Op| report.op(op).map(|report| (op, report));
-    ops.filter_map(of).filter(|(_, op)| op.latency.len() > 0)
+    ops.filter_map(of).filter(|(_, op)| !op.latency.is_empty())
 }
 
 fn text(report: &LoadReport) -> String {

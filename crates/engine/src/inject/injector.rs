@@ -221,20 +221,15 @@ impl Injector {
 
     /// Ends the promises to a zio that was replied to at `offered`, or whose write has ended then.
     pub(crate) fn settle(&mut self, now: Instant, flight: &mut Flight, offered: Instant) {
-        let late = flight.late_before
-            + match flight.store_done < flight.target {
-                true => offered.since(flight.target),
-                false => Duration::ZERO,
-            };
         while let Some(id) = flight.bookings {
             let booking = self.close(now, id);
             flight.bookings = booking.next_of_zio;
-            self.account(&booking, flight, late);
+            self.account(&booking, flight, offered);
         }
     }
 
     /// Counts what became of one promise.
-    fn account(&mut self, booking: &Booking, flight: &Flight, late: Duration) {
+    fn account(&mut self, booking: &Booking, flight: &Flight, offered: Instant) {
         let Some(rule) = self.find_mut(booking.rule) else {
             return;
         };
@@ -249,6 +244,7 @@ impl Injector {
             Fate::Held => {
                 rule.stats.held += 1;
                 if !flight.cut_short {
+                    let late = lateness_of(booking, flight, offered);
                     rule.count_hold(service_of(booking, flight), late);
                 }
             }
@@ -476,6 +472,15 @@ fn slow_down(flight: &mut Flight, rate: u64, rule: &Rule) {
             rule: rule.id,
             mode: rule.spec.mode,
         });
+    }
+}
+
+/// How late a hold ended: that before the store when the store was asked, that after it when the
+/// reply was offered.
+fn lateness_of(booking: &Booking, flight: &Flight, offered: Instant) -> Duration {
+    match booking.mode {
+        Mode::Add if flight.hold_before.is_some() => flight.late_before,
+        Mode::Add | Mode::Floor => offered.since(flight.target),
     }
 }
 
