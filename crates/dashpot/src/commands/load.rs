@@ -12,7 +12,7 @@ use hdrhistogram::iterators::IterationValue;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::output::{Column, print, print_json, table, time, time_or_dash};
+use super::output::{Column, print, print_json, table, time_or_dash};
 use crate::cli::LoadArgs;
 use crate::report::percentiles::{Percentiles, is_enough};
 
@@ -152,7 +152,7 @@ fn text(report: &LoadReport) -> String {
             latency.p99_ns,
             latency.p99_9_ns,
         ];
-        row.push(time(of.latency.min()));
+        row.push(time_or_dash(of.least.map(|least| least.as_nanos())));
         row.extend(of_n.map(time_or_dash));
         row.push(time_or_dash(latency.max_ns));
         row
@@ -176,7 +176,7 @@ struct OpSummary {
     bytes_per_second: f64,
     errors: u64,
     wrong: u64,
-    min_ns: u64,
+    min_ns: Option<u64>,
     mean_ns: u64,
     latency: Percentiles,
     histogram: Vec<Bucket>,
@@ -196,7 +196,7 @@ impl Summary {
             bytes_per_second: per_second(of.bytes, report),
             errors: of.errors,
             wrong: of.wrong,
-            min_ns: of.latency.min(),
+            min_ns: of.least.map(|least| least.as_nanos()),
             mean_ns: of.latency.mean() as u64,
             latency: percentiles(&of.latency),
             histogram: of.latency.iter_recorded().map(bucket).collect(),

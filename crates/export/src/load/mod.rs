@@ -97,6 +97,16 @@ pub struct OpReport {
     pub wrong: u64,
     /// Latencies in nanoseconds, errors included.
     pub latency: Histogram<u64>,
+    /// The least of them, exactly: whether a reply was early must not depend on digits.
+    pub least: Option<Duration>,
+}
+
+impl OpReport {
+    fn record(&mut self, latency: Duration) {
+        // Grows as it needs to; nothing that a u64 holds is too large for it.
+        let _ = self.latency.record(latency.as_nanos());
+        self.least = Some(self.least.map_or(latency, |least| least.min(latency)));
+    }
 }
 
 impl LoadReport {
@@ -108,6 +118,7 @@ impl LoadReport {
                 errors: 0,
                 wrong: 0,
                 latency,
+                least: None,
             })
         };
         Ok(LoadReport {
