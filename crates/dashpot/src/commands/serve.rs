@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -134,11 +135,19 @@ impl Door {
         let token = random_word(TOKEN_LETTERS)?;
         let file = TokenFile::write(&token)?;
         Ok(Door {
-            url: format!("http://{socket}/?token={token}"),
+            url: format!("http://{}/?token={token}", reachable(*socket)),
             access: Some(Arc::new(Access::new(token, allowed_hosts))),
             _token: Some(file),
         })
     }
+}
+
+/// Where a socket is reached that listens at every address.
+fn reachable(socket: SocketAddr) -> String {
+    if socket.ip().is_unspecified() {
+        return format!("localhost:{}", socket.port());
+    }
+    socket.to_string()
 }
 
 /// Says that clients can connect; it goes when the daemon does.
