@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 use dashpot_engine::Duration;
-use dashpot_export::{Address, DiskConfig, Server, ServerConfig, StartError};
+use dashpot_export::{Address, DiskConfig, Server, ServerConfig, Spin, StartError};
 use serde::Serialize;
 
+use crate::cli::{LabArgs, SpinWhen};
 use crate::daemon::Daemon;
 use crate::lab::Lab;
 use crate::spec::Injection;
@@ -38,14 +39,19 @@ impl Instance {
     pub(crate) async fn start(
         lab: &Lab,
         listen: Vec<Address>,
-        overcommit: bool,
+        args: &LabArgs,
     ) -> anyhow::Result<Instance> {
         let server = Server::start(&ServerConfig {
             shards: lab.shards.unwrap_or_else(default_shards),
-            seed: seed()?,
+            seed: args.seed.map_or_else(random_seed, Ok)?,
             disks: lab.disks.iter().map(|disk| disk.config.clone()).collect(),
             listen,
-            overcommit,
+            overcommit: args.overcommit,
+            spin: if args.spin == SpinWhen::Auto {
+                Spin::Auto
+            } else {
+                Spin::Never
+            },
         });
         let server = server.map_err(explain)?;
         let export = |disk: &DiskConfig| Export::of(&disk.name, server.addresses());
@@ -126,7 +132,7 @@ fn default_shards() -> usize {
 }
 
 /// Rules draw from a seed that is another one each time: a test should not come to rely on it.
-fn seed() -> anyhow::Result<u64> {
+fn random_seed() -> anyhow::Result<u64> {
     getrandom::u64().map_err(|error| anyhow::anyhow!("no randomness from the kernel: {error}"))
 }
 

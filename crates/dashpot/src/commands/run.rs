@@ -29,7 +29,7 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     runtime.block_on(async {
         let nbd = Address::Unix(sockets.path().join("nbd.sock"));
         let api = Address::Unix(sockets.path().join("api.sock"));
-        let instance = Instance::start(&lab, vec![nbd], args.lab.overcommit).await?;
+        let instance = Instance::start(&lab, vec![nbd], &args.lab).await?;
         let listener = ApiListener::bind(&api).await?;
         let router = router(Arc::clone(&instance.daemon), None);
         let answering = tokio::spawn(listener.serve(router));

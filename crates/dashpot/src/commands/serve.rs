@@ -46,7 +46,7 @@ async fn serve_lab(args: &ServeArgs, lab: &Lab, api: Option<&Listen>) -> anyhow:
     } else {
         &args.nbd
     };
-    let instance = Instance::start(lab, places.nbd(nbd)?, args.lab.overcommit).await?;
+    let instance = Instance::start(lab, places.nbd(nbd)?, &args.lab).await?;
     let door = Door::new(&api, args.allow_host.clone())?;
     let router = router(Arc::clone(&instance.daemon), door.access.clone());
     let answering = tokio::spawn(api.serve(router));

@@ -1,0 +1,29 @@
+# Each target is one script or one cargo command; `make` alone lists them.
+.DEFAULT_GOAL := help
+.PHONY: help deps build run test experiments fmt lint
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\): ## /\1\t/p' Makefile | expand -t 14
+
+deps: ## name the tools that are missing, and install them (NO_DEPS=1: only name them)
+	@scripts/deps
+
+build: ## build the program: target/debug/dashpot
+	cargo build --workspace
+
+run: ## serve the default lab under a small load, with a live report (DEMO_SECONDS=N ends it)
+	@scripts/run
+
+test: ## all tests: the crates', then real NBD clients against the built program
+	@scripts/deps
+	@scripts/test
+
+experiments: ## repeat the experiments of two articles; fails when a claim does not hold
+	@scripts/deps
+	@scripts/experiments
+
+fmt: ## format the source
+	cargo fmt --all
+
+lint: ## check formatting, lints, and the scripts
+	@scripts/lint

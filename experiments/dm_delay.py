@@ -1,0 +1,84 @@
+"""The experiments of the article "Emulate a slow block device with dm-delay" (2023): reads of 50 ms
+and writes of 100 ms at a depth of 128, suspension while a client runs, and a RAM disk.
+
+fio is the client, as in the article, over NBD. The median is dashpot's, whose histograms are not
+bound to fio's percentile buckets; the rate is fio's.
+"""
+
+import json
+import subprocess
+
+from lab import beside, daemon, title
+
+DEPTH = 128
+SECONDS = 8
+
+
+class Fio:
+    """fio on a disk at the article's depth, for a time."""
+
+    def __init__(self, uri, direction, seconds=SECONDS):
+        self.direction = direction
+        self.process = subprocess.Popen(
+            ["fio", "--name=job1", "--ioengine=nbd", f"--uri={uri}", f"--rw={direction}", "--blocksize=4k",
+             f"--iodepth={DEPTH}", "--size=1G", "--time_based", f"--runtime={seconds}", "--output-format=json"],
+            stdout=subprocess.PIPE, text=True,
+        )
+
+    def iops(self):
+        text, _ = self.process.communicate()
+        assert self.process.returncode == 0
+        (job,) = json.loads(text[text.index("{"):])["jobs"]
+        return job[self.direction]["iops"]
+
+
+def run(claims):
+    with daemon("sdc=ram,size=1G") as lab:
+        title("dm-delay: a RAM disk, at a depth of 128")
+        fast = Fio(lab.uri("sdc"), "read").iops()
+        print(f"\n  fio: {fast:.0f} IOPS (the article's NVMe disk: 245,000)")
+        delayed(claims, lab, "read", 50, 2559)
+        delayed(claims, lab, "write", 100, 1259)
+        claims("a RAM disk is fast: ten times the IOPS of the slow one", fast >= 10 * 2560)
+        suspended(claims, lab)
+
+
+def delayed(claims, lab, direction, delay_ms, article):
+    title(f"dm-delay: {direction}s of {delay_ms} ms, at a depth of {DEPTH}")
+    lab.ask("reset")
+    lab.command("inject", "sdc", "-D", f"{delay_ms}ms", "-T", direction)
+    fio = Fio(lab.uri("sdc"), direction)
+    table = lab.ask("iostat", "-x", "1", "4")
+    iops = fio.iops()
+    print("\n" + table)
+    lab.command("list")
+    (rule,) = lab.json("list")
+    beside(f"median {rule['achieved']['p50_ns'] / 1e6:.3f} ms\n{iops:.0f} IOPS (fio)",
+           f"median {delay_ms}.07 ms\n{article} IOPS (fio)")
+    claims.near("the median in ms", rule["achieved"]["p50_ns"] / 1e6, delay_ms, 0.01)
+    claims.near("IOPS", iops, DEPTH * 1000 / delay_ms, 0.03)
+    claims("every I/O was held", rule["held"] == rule["matched"])
+
+
+def completed(lab):
+    (disk,) = lab.json("status")["disks"]
+    return sum(op["completed"] for op in disk["ops"])
+
+
+def suspended(claims, lab):
+    title("dm-delay: suspended and resumed while fio writes")
+    lab.ask("reset")
+    lab.command("inject", "sdc", "-D", "100ms", "-T", "write")
+    fio = Fio(lab.uri("sdc"), "write", seconds=2 * SECONDS)
+    lab.ask("iostat", "1", "2")
+    lab.command("suspend", "sdc")
+    before = completed(lab)
+    quiet = lab.ask("iostat", "-x", "1", "3")
+    after = completed(lab)
+    lab.command("resume", "sdc")
+    busy = lab.ask("iostat", "-x", "1", "4")
+    print("\n  suspended:\n\n" + quiet + "\n  resumed:\n\n" + busy)
+    assert fio.iops() > 0
+    claims("nothing completes while the disk is suspended", before == after)
+    rates = [float(line.split()[7]) for line in busy.splitlines() if line.startswith("sdc")]
+    claims.near("IOPS after it was resumed", max(rates), 1280, 0.05)

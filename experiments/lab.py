@@ -1,0 +1,99 @@
+"""What the experiments share: a daemon, two columns, and claims that hold or do not."""
+
+import contextlib
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+DASHPOT = os.path.abspath(os.environ["DASHPOT"])
+WIDTH = 78
+
+
+class Claims:
+    """What an article says, and whether it is so here."""
+
+    def __init__(self):
+        self.failed = []
+        self.held = 0
+
+    def __call__(self, claim, holds):
+        print(f"  {'holds' if holds else 'FAILS'}: {claim}", flush=True)
+        if holds:
+            self.held += 1
+        else:
+            self.failed.append(claim)
+
+    def near(self, claim, here, there, share):
+        """That a figure is within a share of the article's."""
+        self(f"{claim}: {here:.5g} here, {there:.5g} there, within {share:.0%}", abs(here - there) <= share * there)
+
+    def verdict(self):
+        """The exit code."""
+        print(f"\n{self.held} claims held, {len(self.failed)} did not", *self.failed, sep="\n  ")
+        return 1 if self.failed else 0
+
+
+class Daemon:
+    """`dashpot serve` on private sockets."""
+
+    def __init__(self, directory, disks):
+        self.directory = pathlib.Path(directory)
+        self.environment = {**os.environ, "DASHPOT_API": f"unix:{directory}/api.sock"}
+        words = [word for disk in disks for word in ("-d", disk)]
+        self.process = subprocess.Popen(
+            [DASHPOT, "serve", *words, "--nbd", f"unix:{directory}/nbd.sock", "--api", f"unix:{directory}/api.sock",
+             "--ready-file", f"{directory}/ready"], stdout=subprocess.DEVNULL,
+        )
+        while not (self.directory / "ready").exists():
+            if self.process.poll() is not None:
+                sys.exit("the daemon did not start")
+            time.sleep(0.05)
+
+    def uri(self, disk):
+        return f"nbd+unix:///{disk}?socket={self.directory}/nbd.sock"
+
+    def start(self, *words):
+        return subprocess.Popen([DASHPOT, *words], env=self.environment, stdout=subprocess.PIPE, text=True)
+
+    def command(self, *words):
+        """Runs a command and shows it, as the articles do."""
+        print(f"\n  $ dashpot {' '.join(words)}")
+        text = self.ask(*words)
+        print("".join(f"  {line}\n" for line in text.splitlines()), end="", flush=True)
+
+    def ask(self, *words):
+        return subprocess.run(
+            [DASHPOT, *words], env=self.environment, stdout=subprocess.PIPE, text=True, check=True
+        ).stdout
+
+    def json(self, *words):
+        return json.loads(self.ask(*words, "--json"))
+
+
+@contextlib.contextmanager
+def daemon(*disks):
+    with tempfile.TemporaryDirectory(prefix="dashpot.") as directory:
+        served = Daemon(directory, disks)
+        try:
+            yield served
+        finally:
+            served.process.terminate()
+            served.process.wait()
+
+
+def title(text):
+    print(f"\n{'=' * WIDTH}\n{text}\n{'=' * WIDTH}", flush=True)
+
+
+def beside(here, there):
+    """Prints two texts in two columns."""
+    left, right = (["dashpot", "", *here.splitlines()], ["the article", "", *there.splitlines()])
+    print()
+    for one, other in itertools.zip_longest(left, right, fillvalue=""):
+        print(f"{one.rstrip():<{WIDTH}}{other.rstrip()}".rstrip())
+    print(flush=True)

@@ -1,0 +1,13 @@
+"""Runs all experiments; the exit code says whether every claim held."""
+
+import sys
+
+import dm_delay
+import zinject
+from lab import Claims
+
+if __name__ == "__main__":
+    claims = Claims()
+    zinject.run(claims)
+    dm_delay.run(claims)
+    sys.exit(claims.verdict())

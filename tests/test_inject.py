@@ -1,0 +1,391 @@
+"""Rules, seen from a client: what they delay, fail and hang, and what `list` says of them.
+
+A latency is never asserted to be short: a busy machine makes it long. What is asserted is that
+nothing finishes early, and that everything is counted.
+"""
+
+import errno
+import time
+
+import pytest
+
+from conftest import eventually
+from timed import Client
+
+MS = 1e-3
+
+
+@pytest.fixture
+def client(daemon):
+    return Client(daemon)
+
+
+def rule(daemon, number=1):
+    return daemon.rules()[number]
+
+
+def never_early(requests, targets):
+    """The k-th answer comes no earlier than the k-th target after the first request was sent."""
+    start = min(request.sent for request in requests)
+    answers = sorted(request.answered - start for request in requests)
+    assert all(answer >= target * MS for answer, target in zip(answers, sorted(targets), strict=True)), answers
+
+
+# One rule.
+
+@pytest.mark.parametrize("words", [["-D", "20ms"], ["-D", "20ms:1"], ["-D", "20ms~0ms"], ["-D", "20ms", "--mode", "add"]])
+def test_a_delay_is_never_early(daemon, client, words):
+    daemon.cli("inject", "d", *words)
+    for issue in (client.read, client.write, client.zero):
+        assert client.wait(issue()).latency >= 20 * MS
+    counted = rule(daemon)
+    assert counted["matched"] == counted["injected"] == counted["held"] == 3
+
+
+@pytest.mark.parametrize("service, least", [
+    ("uniform=5ms..9ms", 5), ("20ms~5ms", 15), ("p50=4ms,p99=30ms", 4),
+])
+def test_a_distribution_is_never_below_its_minimum(daemon, client, service, least):
+    daemon.cli("inject", "d", "-D", service)
+    requests = client.many(200, 32)
+    assert min(request.latency for request in requests) >= least * MS
+    assert rule(daemon)["held"] == 200
+
+
+def test_without_lanes_there_is_no_queue(daemon, client):
+    """Every one of 64 is held for its own delay only: all are held at the same time."""
+    daemon.cli("inject", "d", "-D", "1h")
+    requests = [client.read() for _ in range(64)]
+    eventually(lambda: rule(daemon)["matched"] == 64)
+    assert rule(daemon)["backlog_ns"] == 0
+    daemon.cli("clear", "1", "--release")
+    client.wait(*requests)
+
+
+def test_one_lane_serves_one_at_a_time(daemon, client):
+    daemon.cli("inject", "d", "-D", "10ms:1")
+    requests = [client.read() for _ in range(8)]
+    client.wait(*requests)
+    never_early(requests, [10 * (i + 1) for i in range(8)])
+
+
+def test_lanes_belong_to_the_disk_and_not_to_a_connection(daemon):
+    daemon.cli("inject", "d", "-D", "10ms:1")
+    clients = [Client(daemon) for _ in range(8)]
+    requests = [client.read() for client in clients]
+    for client, request in zip(clients, requests):
+        client.wait(request)
+    never_early(requests, [10 * (i + 1) for i in range(8)])
+
+
+def test_bandwidth_is_shared(daemon):
+    daemon.cli("inject", "d", "--bandwidth", "4M")
+    clients = [Client(daemon) for _ in range(4)]
+    requests = [client.read(0, 256 << 10) for client in clients]
+    for client, request in zip(clients, requests):
+        client.wait(request)
+    never_early(requests, [62.5 * (i + 1) for i in range(4)])
+
+
+@pytest.mark.parametrize("name", ["EPERM", "EIO", "ENOMEM", "EINVAL", "ENOSPC"])
+def test_an_error_is_the_one_asked_for(daemon, client, name):
+    daemon.cli("inject", "d", "-e", name, "-T", "write")
+    assert client.wait(client.write()).error == getattr(errno, name)
+    assert client.wait(client.read()).error == 0
+    assert (rule(daemon)["matched"], rule(daemon)["injected"]) == (1, 1)
+
+
+def test_first_and_every_count_what_matches(daemon, client):
+    daemon.cli("inject", "d", "-e", "EIO", "--first", "3")
+    daemon.cli("inject", "d", "-e", "ENOSPC", "-T", "write", "--every", "4")
+    reads = [client.wait(client.read()).error for _ in range(5)]
+    assert reads == [errno.EIO] * 3 + [0] * 2
+    writes = [client.wait(client.write()).error for _ in range(8)]
+    assert writes == [0, 0, 0, errno.ENOSPC] * 2
+
+
+def test_a_range_is_hit_where_it_is_touched(daemon, client):
+    daemon.cli("inject", "d", "-e", "EIO", "--range", "64K..128K")
+    assert client.wait(client.read(60 << 10)).error == 0
+    assert client.wait(client.read(62 << 10)).error == errno.EIO
+    assert client.wait(client.read(124 << 10)).error == errno.EIO
+    assert client.wait(client.read(128 << 10)).error == 0
+
+
+def test_types(daemon, client):
+    daemon.cli("inject", "d", "-e", "EIO", "-T", "flush,trim")
+    assert client.wait(client.read()).error == 0
+    assert client.wait(client.write()).error == 0
+    assert client.wait(client.zero()).error == 0
+    assert client.wait(client.flush()).error == errno.EIO
+    assert client.wait(client.trim()).error == errno.EIO
+
+
+def test_flush_and_trim_are_left_alone_unless_named(daemon, client):
+    daemon.cli("inject", "d", "-e", "EIO")
+    assert client.wait(client.flush()).error == 0
+    assert client.wait(client.trim()).error == 0
+    assert client.wait(client.zero()).error == errno.EIO
+
+
+def test_a_fua_write_is_charged_as_a_write_and_as_the_flush_after_it(daemon, client):
+    daemon.cli("inject", "d", "-D", "20ms", "-T", "flush")
+    client.wait(client.write())
+    assert rule(daemon)["matched"] == 0
+    assert client.wait(client.write(flags=1)).latency >= 20 * MS
+    assert rule(daemon)["held"] == 1
+
+
+def test_a_client_is_chosen_by_its_name(daemon, client):
+    daemon.cli("inject", "d", "-e", "EIO", "--client", "nobody at all")
+    assert client.wait(client.read()).error == 0
+    daemon.cli("inject", "d", "-e", "ENOSPC", "--client", "uid=*")
+    assert client.wait(client.read()).error == errno.ENOSPC
+
+
+def test_probability_injects_into_about_that_share(daemon, client):
+    """2,000 draws at 10 % outside of 100 to 320: less likely than 1 in 10^12."""
+    daemon.cli("inject", "d", "-e", "EIO", "-f", "10%")
+    failed = sum(request.error == errno.EIO for request in client.many(2000, 32))
+    assert 100 < failed < 320
+    assert (rule(daemon)["matched"], rule(daemon)["injected"]) == (2000, failed)
+
+
+# Several rules.
+
+def test_a_tail_stacks_on_a_baseline(daemon, client):
+    """`2ms`, then `500ms -f 1%`: the baseline does not beat the tail."""
+    daemon.cli("inject", "d", "-D", "2ms")
+    daemon.cli("inject", "d", "-D", "500ms", "-f", "1%")
+    requests = client.many(1500, 64)
+    assert min(request.latency for request in requests) >= 2 * MS
+    base, tail = rule(daemon, 1), rule(daemon, 2)
+    assert base["matched"] == base["injected"] == 1500
+    assert tail["matched"] == 1500 and 0 < tail["injected"] < 100
+    assert sum(request.latency >= 500 * MS for request in requests) >= tail["injected"]
+
+
+def test_a_hang_takes_one_zio_from_a_baseline(daemon, client):
+    daemon.cli("inject", "d", "-D", "2ms")
+    daemon.cli("inject", "d", "--hang", "--first", "1")
+    hung = client.read()
+    others = client.many(100, 4)
+    assert all(request.latency >= 2 * MS for request in others)
+    assert hung.answered is None
+    assert rule(daemon, 2)["taken"] == 1
+    assert daemon.disk()["in_flight"]
+    daemon.cli("clear", "2", "--release")
+    client.wait(hung)
+
+
+def test_a_flush_rule_slows_flushes_only(daemon, client):
+    daemon.cli("inject", "d", "-D", "2ms")
+    daemon.cli("inject", "d", "-D", "20ms", "-T", "flush")
+    client.many(20, 4)
+    for _ in range(3):
+        assert client.wait(client.flush()).latency >= 20 * MS
+    assert (rule(daemon, 1)["matched"], rule(daemon, 2)["matched"]) == (20, 3)
+
+
+def test_two_delays_in_one_call_are_three_lanes(daemon, client):
+    daemon.cli("inject", "d", "-D", "10ms:1", "-D", "25ms:2")
+    requests = [client.read() for _ in range(10)]
+    client.wait(*requests)
+    never_early(requests, [10, 20, 25, 25, 30, 40, 50, 50, 50, 60])
+    assert rule(daemon, 1)["injected"] + rule(daemon, 2)["injected"] == 10
+    assert rule(daemon, 1)["injected"] and rule(daemon, 2)["injected"]
+
+
+def test_joining_a_group_adds_lanes(daemon, client):
+    daemon.cli("inject", "d", "-D", "10ms:1")
+    daemon.cli("inject", "d", "-D", "10ms:1", "--with", "1")
+    assert rule(daemon, 1)["group"] == rule(daemon, 2)["group"]
+    requests = [client.read() for _ in range(4)]
+    client.wait(*requests)
+    never_early(requests, [10, 10, 20, 20])
+
+
+def test_added_delays_sum_up(daemon, client):
+    daemon.cli("inject", "d", "-D", "10ms", "--mode", "add")
+    daemon.cli("inject", "d", "-D", "20ms", "--mode", "add")
+    daemon.cli("inject", "d", "-D", "30ms")
+    assert client.wait(client.read()).latency >= 60 * MS
+
+
+# What `list` says.
+
+def test_list_says_why_a_rule_injected_nothing(daemon, client):
+    daemon.cli("inject", "d", "-D", "2ms", "-D", "50ms")
+    client.many(10, 1)
+    assert rule(daemon, 2)["matched"] == 10 and rule(daemon, 2)["injected"] == 0
+    assert "beaten by rule 1" in daemon.cli("list").stdout
+    assert "beaten by rule 1" in rule(daemon, 2)["why_nothing"]
+
+
+def test_list_says_when_the_store_was_slower(daemon, client):
+    daemon.cli("inject", "d", "-D", "1ns")
+    client.many(50, 1)
+    counted = rule(daemon)
+    assert counted["injected"] == 50 == counted["held"] + counted["overrun"]
+    assert counted["overrun"] == 50
+    assert "--mode add" in daemon.cli("list").stdout
+
+
+def test_inject_answers_with_the_rule_as_understood(daemon):
+    answer = daemon.cli("inject", "d", "-D", "0.01s:2", "--name", "slow").stdout
+    assert "-D 10ms:2" in answer and "slow" in answer
+
+
+def test_a_rule_has_a_name(daemon, client):
+    daemon.cli("inject", "d", "-e", "EIO", "--name", "bad")
+    daemon.cli("update", "bad", "-e", "ENOSPC")
+    assert client.wait(client.read()).error == errno.ENOSPC
+    daemon.cli("clear", "bad")
+    assert client.wait(client.read()).error == 0
+
+
+# Changes.
+
+def test_update_keeps_the_counters(daemon, client):
+    daemon.cli("inject", "d", "-D", "1ms:1")
+    client.many(10, 2)
+    daemon.cli("update", "1", "-D", "5ms:2")
+    assert client.wait(client.read()).latency >= 5 * MS
+    assert rule(daemon)["matched"] == 11
+
+
+def test_a_change_is_in_force_when_it_is_acknowledged(daemon, client):
+    for _ in range(20):
+        daemon.cli("inject", "d", "-e", "EIO", "--name", "now")
+        assert client.wait(client.read()).error == errno.EIO
+        daemon.cli("clear", "now")
+        assert client.wait(client.read()).error == 0
+
+
+def test_clear_leaves_alone_what_is_held(daemon, client):
+    daemon.cli("inject", "d", "-D", "400ms")
+    held = client.read()
+    eventually(lambda: rule(daemon)["matched"] == 1)
+    daemon.cli("clear", "1")
+    assert daemon.rules() == {}
+    assert client.wait(held).latency >= 400 * MS
+
+
+@pytest.mark.parametrize("target", ["1", "d", "all"])
+def test_clear_release_completes_what_is_held(daemon, client, target):
+    daemon.cli("inject", "d", "-D", "1h:1")
+    held = [client.read() for _ in range(10)]
+    eventually(lambda: rule(daemon)["matched"] == 10)
+    daemon.cli("clear", target, "--release")
+    assert all(request.error == 0 for request in client.wait(*held))
+
+
+def test_reset_leaves_nothing(daemon, client):
+    daemon.cli("inject", "d", "-D", "1h")
+    daemon.cli("inject", "d", "-e", "EIO")
+    daemon.cli("suspend", "d", "--now")
+    daemon.cli("reset")
+    assert daemon.rules() == {}
+    assert client.wait(client.read()).error == 0
+
+
+def test_for_and_after(daemon, client):
+    before = time.monotonic()
+    daemon.cli("inject", "d", "-e", "EIO", "--after", "300ms")
+    request = client.wait(client.read())
+    if request.error:
+        assert request.answered - before >= 300 * MS
+    eventually(lambda: client.wait(client.read()).error == errno.EIO)
+    daemon.cli("reset")
+    daemon.cli("inject", "d", "-e", "EIO", "--for", "300ms")
+    eventually(lambda: client.wait(client.read()).error == 0)
+    assert time.monotonic() - before >= 600 * MS
+
+
+def test_a_rule_for_the_life_of_a_command(daemon, client):
+    command = daemon.start("inject", "d", "-e", "EIO", "--", "sh", "-c", "exec cat")
+    eventually(lambda: daemon.rules())
+    assert client.wait(client.read()).error == errno.EIO
+    command.stdin.close()
+    assert command.wait() == 0
+    assert client.wait(client.read()).error == 0
+    daemon.cli("inject", "d", "-e", "EIO", "--", "sh", "-c", "exit 7", code=7)
+    assert daemon.rules() == {}
+
+
+# Suspension.
+
+def test_suspend_holds_new_zios_until_resume(daemon, client):
+    daemon.cli("suspend", "d", "--now")
+    requests = [client.read(), client.write(4096), client.flush()]
+    eventually(lambda: daemon.disk()["in_flight"] == 3)
+    client.handle.poll(0)
+    assert all(request.answered is None for request in requests)
+    daemon.cli("resume", "d")
+    client.wait(*requests)
+
+
+def test_suspend_returns_when_nothing_is_in_flight(daemon, client):
+    daemon.cli("inject", "d", "-D", "400ms")
+    held = client.read()
+    eventually(lambda: rule(daemon)["matched"] == 1)
+    daemon.cli("suspend", "d")
+    returned = time.monotonic()
+    assert client.wait(held).error == 0
+    assert returned - held.sent >= 400 * MS
+
+
+def test_suspend_now_does_not_wait(daemon, client):
+    daemon.cli("inject", "d", "-D", "1h")
+    held = client.read()
+    eventually(lambda: rule(daemon)["matched"] == 1)
+    daemon.cli("suspend", "d", "--now")
+    daemon.cli("clear", "all", "--release")
+    client.wait(held)
+
+
+def test_suspend_for_resumes_by_itself(daemon, client):
+    before = time.monotonic()
+    daemon.cli("suspend", "d", "--for", "300ms")
+    request = client.wait(client.read())
+    assert request.answered - before >= 300 * MS
+
+
+def test_lanes_are_charged_at_resume(daemon, client):
+    daemon.cli("inject", "d", "-D", "50ms:1")
+    daemon.cli("suspend", "d", "--now")
+    requests = [client.read() for _ in range(3)]
+    eventually(lambda: daemon.disk()["in_flight"] == 3)
+    before = time.monotonic()
+    daemon.cli("resume", "d")
+    client.wait(*requests)
+    answers = sorted(request.answered - before for request in requests)
+    assert all(answer >= 50 * MS * (i + 1) for i, answer in enumerate(answers))
+
+
+def test_a_client_that_leaves_gives_its_lane_back(daemon):
+    """Its zios are gone from the lane: the next one waits for its own service alone."""
+    daemon.cli("inject", "d", "-D", "1h:1")
+    leaver = Client(daemon)
+    held = [leaver.read() for _ in range(5)]
+    eventually(lambda: rule(daemon)["matched"] == 5)
+    assert rule(daemon)["backlog_ns"] > 4 * 3600 * 10**9
+    del held, leaver
+    eventually(lambda: rule(daemon)["backlog_ns"] <= 3600 * 10**9)
+
+
+@pytest.mark.parametrize("state", ["held", "hung", "suspended"])
+def test_shutdown_fails_what_it_cannot_finish(daemon, client, state):
+    """It never succeeds early, and never blocks the daemon's end."""
+    if state == "suspended":
+        daemon.cli("suspend", "d", "--now")
+    else:
+        daemon.cli("inject", "d", *(["-D", "1h"] if state == "held" else ["--hang"]))
+    request = client.read()
+    eventually(lambda: daemon.disk()["in_flight"])
+    daemon.stop()
+    try:
+        client.wait(request)
+    except Exception:  # libnbd raises what it met: the connection is gone
+        pass
+    assert request.error != 0

@@ -1,0 +1,87 @@
+"""Connections come and go by the thousand and leave nothing behind."""
+
+import os
+import re
+
+import pytest
+
+import wire
+from conftest import eventually
+from wire import Wire
+
+HALF_OPEN = 300
+
+
+def threads(daemon):
+    return len(os.listdir(f"/proc/{daemon.pid}/task"))
+
+
+def descriptors(daemon):
+    return len(os.listdir(f"/proc/{daemon.pid}/fd"))
+
+
+def resident(daemon):
+    with open(f"/proc/{daemon.pid}/status") as status:
+        return int(re.search(r"VmRSS:\s+(\d+) kB", status.read())[1]) << 10
+
+
+def connect_and_drop(daemon, count):
+    """Half of the connections end in the middle of a request, half after one."""
+    for i in range(count):
+        client = Wire(daemon.connect())
+        client.go("d")
+        if i % 2:
+            client.send(wire.request(wire.CMD_WRITE, 0, 1 << 20) + bytes(50_000))
+        else:
+            assert client.in_step()
+        client.close()
+
+
+def test_ten_thousand_connections_leave_nothing_behind(daemon):
+    threads_before, descriptors_before = threads(daemon), descriptors(daemon)
+    connect_and_drop(daemon, 1000)
+    eventually(lambda: descriptors(daemon) == descriptors_before, "no descriptor left")
+    resident_before = resident(daemon)
+    connect_and_drop(daemon, 9000)
+    eventually(lambda: descriptors(daemon) == descriptors_before, "no descriptor left")
+    assert threads(daemon) == threads_before
+    assert resident(daemon) - resident_before < 9000 * 1024, "1 KiB and more for each connection"
+    eventually(lambda: not daemon.disk()["clients"], "no client left")
+
+
+def test_held_requests_of_clients_that_left_are_given_back(daemon):
+    daemon.cli("inject", "d", "-D", "1h")
+    descriptors_before = descriptors(daemon)
+    for _ in range(200):
+        client = Wire(daemon.connect())
+        client.go("d")
+        client.send(b"".join(wire.request(wire.CMD_READ, 0, 4096, cookie=i) for i in range(50)))
+        client.close()
+    eventually(lambda: descriptors(daemon) == descriptors_before, "no descriptor left")
+    eventually(lambda: not daemon.disk()["in_flight"], "nothing in flight")
+
+
+@pytest.mark.slow
+def test_half_open_handshakes_give_way(daemon):
+    """They are closed at the handshake time-out, and the next client gets through."""
+    idle = [Wire(daemon.connect()) for _ in range(HALF_OPEN)]
+    client = Wire(daemon.connect())
+    client.go("d")
+    assert client.in_step()
+    for one in idle:
+        with pytest.raises(wire.Closed):
+            one.take(1 << 20)
+    assert client.in_step(), "a client in transmission has no time-out"
+
+
+def test_a_client_that_does_not_read_does_not_stop_the_others(serve):
+    daemon = serve("-d", "a=ram,size=64M", "-d", "b=ram,size=64M")
+    deaf = Wire(daemon.connect())
+    deaf.go("a")
+    deaf.send(b"".join(wire.request(wire.CMD_READ, 0, 4 << 20, cookie=i) for i in range(200)))
+    for disk in ("a", "b"):
+        other = Wire(daemon.connect())
+        other.go(disk)
+        assert all(other.in_step() for _ in range(100))
+    assert resident(daemon) < 512 << 20
+    deaf.close()

@@ -1,0 +1,207 @@
+"""The reports: their formats are those of the tools that they are named after, nothing is missing
+from them, and each has a JSON form."""
+
+import json
+import re
+
+import pytest
+
+from conftest import BINARY, eventually, run
+from timed import Client
+
+IOLATENCY_HEADER = "  >=(ms) .. <(ms)   : I/O      |Distribution                          |"
+IOLATENCY_ROW = re.compile(r"^ *(\d+) -> (\d+) *: (\d+) *\|(#*) *\|$")
+QUANTIZE_HEADER = "           value  ------------- Distribution ------------- count    "
+QUANTIZE_ROW = re.compile(r"^ *(-?\d+) \|(@*) * (\d+) *$")
+IOSTAT_COLUMNS = (
+    "Device r/s rkB/s rrqm/s %rrqm r_await rareq-sz w/s wkB/s wrqm/s %wrqm w_await wareq-sz "
+    "d/s dkB/s drqm/s %drqm d_await dareq-sz f/s f_await aqu-sz %util"
+)
+
+
+@pytest.fixture
+def client(daemon):
+    return Client(daemon)
+
+
+def watch(daemon, *words, until):
+    """Starts a report, calls `until` when it has begun, and returns its output."""
+    report = daemon.start(*words)
+    first = report.stdout.readline()
+    until()
+    rest, errors = report.communicate()
+    assert report.returncode == 0, errors
+    return first + rest
+
+
+def rows(text, pattern):
+    return [match.groups() for match in map(pattern.match, text.splitlines()) if match]
+
+
+# iolatency.
+
+def test_iolatency_has_the_format_of_the_original(daemon, client):
+    daemon.cli("inject", "d", "-D", "5ms")
+    text = watch(daemon, "iolatency", "1", "2", until=lambda: client.many(60, 4))
+    lines = text.splitlines()
+    assert lines[0] == "Tracing block I/O. Output every 1 seconds."
+    assert lines[1:3] == ["", IOLATENCY_HEADER]
+    assert lines[-2:] == ["", "Ending tracing..."]
+    assert lines.count(IOLATENCY_HEADER) == 2
+    for line in lines[3:-2]:
+        assert line in ("", IOLATENCY_HEADER) or IOLATENCY_ROW.match(line) and len(line) == 70, line
+    found = rows(text, IOLATENCY_ROW)
+    assert {(int(low), int(high)) for low, high, _, _ in found} <= {(0, 1), *((1 << i, 2 << i) for i in range(20))}
+    for low, _high, count, _bar in found:
+        assert int(low) >= 4 or count == "0", "nothing finished early"
+
+
+def test_iolatency_misses_nothing_that_is_slow(daemon, client):
+    """The original forgets what is in flight when an interval ends: with I/Os as long as the
+    interval it would see none."""
+    daemon.cli("inject", "d", "-D", "1100ms")
+    requests = []
+    text = watch(daemon, "iolatency", "1", "4", until=lambda: requests.extend(client.read() for _ in range(20)))
+    client.wait(*requests)
+    counted = {int(low): int(count) for low, _, count, _ in rows(text, IOLATENCY_ROW) if count != "0"}
+    assert all(low >= 1024 for low in counted)
+    slow = [request for request in requests if request.latency < 2]
+    assert sum(counted.values()) >= len(slow)
+
+
+def test_iolatency_names_what_is_still_in_flight(daemon, client):
+    daemon.cli("inject", "d", "--hang")
+    client.read()
+    eventually(lambda: daemon.rules()[1]["taken"] == 1)
+    text = daemon.cli("iolatency", "1", "2").stdout
+    assert re.search(r"^In flight: 1, the oldest for \d+\.\d+ s\.$", text, re.MULTILINE)
+
+
+def test_iolatency_options(daemon, client):
+    assert re.search(r"^\d\d:\d\d:\d\d:$", daemon.cli("iolatency", "-T", "1", "1").stdout, re.MULTILINE)
+    assert daemon.cli("iolatency", "-Q", "1", "1").stdout.count(IOLATENCY_HEADER) == 1
+    text = watch(daemon, "iolatency", "-d", "d", "-i", "*W*", "1", "1", until=lambda: client.many(5, 1))
+    assert sum(int(count) for _, _, count, _ in rows(text, IOLATENCY_ROW)) == 0
+    assert "e" in daemon.cli("iolatency", "-d", "e", "1", "1", code=1).stderr
+
+
+def test_iolatency_as_json(daemon, client):
+    daemon.cli("inject", "d", "-D", "1ms")
+    text = watch(daemon, "iolatency", "1", "3", "--json", until=lambda: None)
+    intervals = [json.loads(line) for line in text.splitlines()]
+    assert len(intervals) == 3
+    assert all(interval["elapsed_ns"] >= 10**9 and interval["rows"] for interval in intervals)
+
+
+# quantize.
+
+def test_quantize_has_the_layout_of_the_article(daemon, client):
+    daemon.cli("inject", "d", "-D", "10ms")
+    text = daemon_quantize(daemon, client, "--for", "2s")
+    assert text.startswith("\nhistogram of latencies (us):\n\n")
+    assert QUANTIZE_HEADER in text.splitlines()
+    found = rows(text, QUANTIZE_ROW)
+    assert found[0][2] == found[-1][2] == "0", "an empty row on either side"
+    counts = {int(value): int(count) for value, _, count in found if count != "0"}
+    assert min(counts) >= 8192, "nothing finished early"
+    total = sum(counts.values())
+    for _value, bar, count in found:
+        assert len(bar) == (2 * 40 * int(count) + total) // (2 * total)
+    titles, figures = text.splitlines()[-2:]
+    assert titles == "avg latency (us)   stddev (us)   iops   throughput (KB/s)"
+    assert int(figures.split()[0]) >= 10_000
+
+
+def daemon_quantize(daemon, client, *words):
+    """Quantize beside a load that lasts as long as it does."""
+    report = daemon.start("quantize", *words)
+    while report.poll() is None:
+        client.many(8, 4)
+    text, errors = report.communicate()
+    assert report.returncode == 0, errors
+    return text
+
+
+def test_quantize_by_disk(serve):
+    daemon = serve("-d", "a=ram,size=1M", "-d", "b=ram,size=1M")
+    text = daemon_quantize(daemon, Client(daemon, "b"), "--by", "disk", "--for", "1s")
+    assert text.splitlines().count(QUANTIZE_HEADER) == 2
+    assert re.search(r"^DISK +avg latency \(us\)", text, re.MULTILINE)
+
+
+def test_quantize_of_one_operation(daemon, client):
+    text = daemon_quantize(daemon, client, "--op", "write", "--for", "1s")
+    assert [count for _, _, count in rows(text, QUANTIZE_ROW)] == ["0", "0", "0"]
+
+
+def test_quantize_as_json(daemon, client):
+    report = json.loads(daemon_quantize(daemon, client, "--for", "1s", "--json"))
+    counted = sum(row["count"] for row in report["total"]["rows"])
+    assert counted > 0 and report["elapsed_ns"] >= 10**9
+
+
+# iostat.
+
+def test_iostat_has_the_columns_of_sysstat(daemon, client):
+    daemon.cli("inject", "d", "-D", "5ms")
+    text = watch(daemon, "iostat", "-x", "1", "2", until=lambda: client.many(100, 4, client.write))
+    tables = [line for line in text.splitlines() if line.startswith("Device")]
+    assert tables and all(" ".join(line.split()) == IOSTAT_COLUMNS for line in tables)
+    columns = IOSTAT_COLUMNS.split()
+    disks = [dict(zip(columns, line.split())) for line in text.splitlines() if line.startswith("d ")]
+    assert len(disks) == len(tables)
+    busy = [disk for disk in disks if float(disk["w/s"]) > 0]
+    assert busy and all(float(disk["w_await"]) >= 5 for disk in busy)
+    assert all(float(disk["r/s"]) == 0 for disk in disks)
+
+
+def test_iostat_as_json(daemon, client):
+    text = watch(daemon, "iostat", "-x", "1", "2", "--json", until=lambda: None)
+    for line in text.splitlines():
+        (disk,) = json.loads(line)
+        assert disk["disk"] == "d" and {"r/s", "w_await", "aqu-sz", "util"} <= disk.keys()
+
+
+# list and status.
+
+def test_list_as_a_table_and_as_json(daemon, client):
+    daemon.cli("inject", "d", "-D", "2ms:4", "--name", "base")
+    client.many(20, 2)
+    table = daemon.cli("list").stdout
+    for title in ("matched", "held", "overrun", "late", "achieved", "backlog"):
+        assert title in table.lower()
+    (rule,) = daemon.json("list")
+    assert (rule["id"], rule["name"], rule["disk"], rule["matched"]) == (1, "base", "d", 20)
+    assert rule["held"] + rule["overrun"] == rule["injected"] == 20
+
+
+def test_status_says_what_is_served_and_who_is_there(daemon, client):
+    text = daemon.cli("status").stdout
+    assert "d" in text and str(daemon.nbd) in text and "uid=" in text
+    (disk,) = daemon.json("status")["disks"]
+    assert (disk["name"], disk["size_bytes"], disk["store"]) == ("d", 64 << 20, "ram")
+    assert disk["uris"] == [daemon.uri("d")]
+    assert sum(client["connections"] for client in disk["clients"]) == 1
+
+
+def test_status_shows_where_the_oldest_zios_wait(daemon, client):
+    daemon.cli("inject", "d", "-D", "1h:1")
+    for _ in range(3):
+        client.read()
+    eventually(lambda: daemon.rules()[1]["matched"] == 3)
+    assert "held" in daemon.cli("status", "--inflight").stdout
+    oldest = daemon.disk()["oldest"]
+    assert [zio["wait"] for zio in oldest] == ["held"] * 3
+    assert [zio["rule"] for zio in oldest] == [1] * 3
+    assert oldest[0]["age_ns"] >= oldest[2]["age_ns"]
+
+
+def test_status_waits_until_the_daemon_is_there(directory, serve):
+    serve("-d", "d=ram,size=1M").cli("status", "--wait", "5s")
+
+
+def test_doctor_answers_without_a_daemon(directory):
+    text = run(BINARY, "doctor").stdout.lower()
+    for word in ("wake", "cpu", "nbd", "attach", "path:"):
+        assert word in text, word
+    json.loads(run(BINARY, "doctor", "--json").stdout)
