@@ -53,6 +53,9 @@ async fn serve_lab(args: &ServeArgs, lab: &Lab, api: Option<&Listen>) -> anyhow:
     let ready = ReadyFile::new(args.ready_file.as_deref(), &door.url, &instance.exports)?;
     print(&announcement(&door.url, &instance.exports))?;
     signals.next().await;
+    // Shards that drain take no commands. The listener, and with it the socket, goes with the task.
+    answering.abort();
+    let _ = answering.await;
     let stopped = tokio::task::spawn_blocking(move || instance.stop());
     tokio::select! {
         _ = stopped => {}
@@ -61,9 +64,6 @@ async fn serve_lab(args: &ServeArgs, lab: &Lab, api: Option<&Listen>) -> anyhow:
             std::process::exit(130);
         }
     }
-    answering.abort();
-    // The listener, and with it the socket, goes with the task.
-    let _ = answering.await;
     Ok(())
 }
 
