@@ -14,7 +14,7 @@ pub(crate) const DEFAULT_SIZE: u64 = 1 << 30;
 
 /// The smallest request that a disk serves unless it says: clients that do not ask about block
 /// sizes (the older ones) may send any, and the protocol lets them.
-const DEFAULT_BLOCK: u32 = 1;
+pub(crate) const DEFAULT_BLOCK: u32 = 1;
 
 const BLOCK_MAX: u32 = 64 << 10;
 

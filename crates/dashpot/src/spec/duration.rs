@@ -38,7 +38,7 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, ParseError> {
     let interval = parse_duration(&format!("{text}{seconds}"))?;
     if interval == Duration::ZERO {
         return Err(ParseError::new(format!(
-            "'{text}' is no interval: at least 1ns"
+            "'{text}' is no interval: give more than 0"
         )));
     }
     Ok(interval)

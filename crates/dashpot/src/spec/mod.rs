@@ -22,7 +22,9 @@ use std::fmt;
 
 pub(crate) use address::{Listen, parse_listen};
 pub(crate) use decimal::Decimal;
-pub(crate) use disk::{DEFAULT_SIZE, block_size, needs_size, parse_disk, parse_store};
+pub(crate) use disk::{
+    DEFAULT_BLOCK, DEFAULT_SIZE, block_size, disk_size, needs_size, parse_disk, parse_store,
+};
 pub(crate) use duration::{parse_duration, parse_interval};
 pub(crate) use name::{nearest, parse_name};
 pub(crate) use ops::parse_ops;
@@ -30,7 +32,7 @@ pub(crate) use probability::parse_probability;
 pub(crate) use rule::{
     DiskInjection, Injection, RuleArgs, TypedRule, parse_disk_injection, parse_injection,
 };
-pub(crate) use size::{format_size, parse_range, parse_size};
+pub(crate) use size::format_size;
 
 /// Why words are not a value: one sentence that quotes the words and names the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -29,17 +29,12 @@ pub(crate) fn parse_name(text: &str) -> Result<String, ParseError> {
     Ok(text.to_owned())
 }
 
-/// The known name that `text` is probably meant to be.
+/// The known name that `text` is probably meant to be: at most a third of it mistyped.
 pub(crate) fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    /// Below it the proposals are worse than none.
-    const LIKENESS_MIN: f64 = 0.7;
-    let scored = known
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(text, name), name));
-    scored
-        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
+    let typos = |name: &&str| strsim::damerau_levenshtein(text, name);
+    let near = known.into_iter().min_by_key(typos)?;
+    let allowed = (text.len().max(near.len()) / 3).max(1);
+    (typos(&near) <= allowed).then_some(near)
 }
 
 #[cfg(test)]
@@ -73,6 +68,7 @@ mod tests {
         let known = ["store", "size", "block", "read_only", "rules"];
         assert_eq!(nearest("sise", known), Some("size"));
         assert_eq!(nearest("readonly", known), Some("read_only"));
+        assert_eq!(nearest("bolck", known), Some("block"));
         assert_eq!(nearest("color", known), None);
     }
 }

@@ -14,7 +14,7 @@ mod table;
 
 use clap::{CommandFactory, ValueEnum};
 
-pub(crate) use guid::{Device, Guid};
+pub(crate) use guid::Guid;
 pub(crate) use request::{Add, Cancel, Refusal, Request, parse};
 pub(crate) use table::{Fault, Handler, added, list, removed};
 
