@@ -1,1 +1,226 @@
-//! (in preparation)
+//! The client of the API that the command line is: one blocking call for each request.
+
+use std::path::PathBuf;
+
+use axum::http::{Method, Request, StatusCode, header};
+use dashpot_export::Address;
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::api::{default_socket, token_file, types};
+use crate::spec::Listen;
+
+/// A way to a daemon. Making one does not connect.
+pub(crate) struct Client {
+    address: Address,
+    /// Over TCP.
+    token: Option<String>,
+    runtime: Runtime,
+}
+
+/// Why a call failed.
+#[derive(Debug)]
+pub(crate) enum ClientError {
+    /// Nobody answers.
+    NoDaemon { address: Address, why: String },
+    /// The daemon refused.
+    Refused {
+        status: StatusCode,
+        error: types::Error,
+    },
+    /// What answers is no daemon of this version.
+    Unexpected(String),
+    /// The user gave up waiting.
+    Interrupted,
+}
+
+impl Client {
+    /// A client of the daemon at `api`, or at the default socket.
+    pub(crate) fn find(api: Option<&Listen>) -> anyhow::Result<Client> {
+        let address = match api {
+            Some(Listen::At(address)) => address.clone(),
+            None => Address::Unix(default_socket()),
+            Some(Listen::Private) => {
+                anyhow::bail!("--api unix:-: a private socket has a path: give that")
+            }
+        };
+        Client::at(address)
+    }
+
+    /// A client of the daemon at `address`.
+    pub(crate) fn at(address: Address) -> anyhow::Result<Client> {
+        let token = match address {
+            Address::Unix(_) => None,
+            Address::Tcp(_) => read_token(token_file()),
+        };
+        Ok(Client {
+            address,
+            token,
+            runtime: Builder::new_current_thread().enable_all().build()?,
+        })
+    }
+
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.send(Method::GET, path, &())
+    }
+
+    pub(crate) fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.send(Method::POST, path, body)
+    }
+
+    /// Sends a request and waits for its answer.
+    pub(crate) fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.runtime.block_on(self.exchange(method, path, body))
+    }
+
+    /// As [`Client::post`], but Ctrl-C ends the waiting, and not the program.
+    pub(crate) fn post_unless_interrupted<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.runtime.block_on(async {
+            tokio::select! {
+                answer = self.exchange(Method::POST, path, body) => answer,
+                _ = tokio::signal::ctrl_c() => Err(ClientError::Interrupted),
+            }
+        })
+    }
+
+    async fn exchange<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let request = self.request(method, path, body)?;
+        let no_daemon = |error: std::io::Error| ClientError::NoDaemon {
+            address: self.address.clone(),
+            why: error.to_string(),
+        };
+        match &self.address {
+            Address::Unix(path) => {
+                let stream = UnixStream::connect(path).await.map_err(no_daemon)?;
+                answer(stream, request).await
+            }
+            Address::Tcp(socket) => {
+                let stream = TcpStream::connect(socket).await.map_err(no_daemon)?;
+                answer(stream, request).await
+            }
+        }
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<Request<Full<Bytes>>, ClientError> {
+        let host = match &self.address {
+            Address::Unix(_) => "localhost".to_owned(),
+            Address::Tcp(socket) => socket.to_string(),
+        };
+        let bytes = match method {
+            Method::GET | Method::DELETE => Bytes::new(),
+            _ => serde_json::to_vec(body).map_err(unexpected)?.into(),
+        };
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, host)
+            .header(header::CONTENT_TYPE, "application/json");
+        if let Some(token) = &self.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        request.body(Full::new(bytes)).map_err(unexpected)
+    }
+}
+
+/// A name as one segment of a path.
+pub(crate) fn segment(name: &str) -> String {
+    let encode = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    };
+    name.bytes().map(encode).collect()
+}
+
+async fn answer<T: DeserializeOwned>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    request: Request<Full<Bytes>>,
+) -> Result<T, ClientError> {
+    let handshake = http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(unexpected)?;
+    // It ends with the sender; its errors are those of the request.
+    tokio::spawn(connection);
+    let response = sender.send_request(request).await.map_err(unexpected)?;
+    let status = response.status();
+    let body = response.into_body().collect().await.map_err(unexpected)?;
+    let body = body.to_bytes();
+    if status.is_success() {
+        return serde_json::from_slice(&body).map_err(unexpected);
+    }
+    let error = serde_json::from_slice(&body).map_err(unexpected)?;
+    Err(ClientError::Refused { status, error })
+}
+
+fn read_token(path: PathBuf) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned())
+}
+
+fn unexpected(error: impl std::fmt::Display) -> ClientError {
+    ClientError::Unexpected(error.to_string())
+}
+
+impl std::fmt::Display for ClientError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ClientError::NoDaemon { address, why } => write!(
+                f,
+                "no daemon at {address} ({why}): start one with 'dashpot serve', or name the one \
+                 that you mean with --api"
+            ),
+            ClientError::Refused { error, .. } => match &error.remedy {
+                Some(remedy) => write!(f, "{}: {remedy}", error.error),
+                None => f.write_str(&error.error),
+            },
+            ClientError::Unexpected(what) => write!(
+                f,
+                "the daemon's answer is not understood ({what}): is it of another version?"
+            ),
+            ClientError::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for ClientError {}
+
+#[cfg(test)]
+mod tests {
+    use super::segment;
+
+    #[test]
+    fn a_name_is_one_segment() {
+        assert_eq!(segment("tank/foo-1_a.b"), "tank%2Ffoo-1_a.b");
+        assert_eq!(segment("a b%"), "a%20b%25");
+    }
+}

@@ -11,4 +11,17 @@ mod report;
 mod spec;
 mod zinject;
 
-fn main() {}
+use clap::Parser;
+
+use cli::{Cli, Command};
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Man(man) => cli::write_man_pages(&man.dir)?,
+        Command::Completions(script) => {
+            cli::write_completions(script.shell, &mut std::io::stdout());
+        }
+        other => anyhow::bail!("not wired yet: {other:?}"),
+    }
+    Ok(())
+}

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::pace::Spin;
 use crate::store::StoreConfig;
 
 /// What a server serves.
@@ -19,6 +20,8 @@ pub struct ServerConfig {
     pub listen: Vec<Address>,
     /// Whether RAM disks may be larger than the memory there is.
     pub overcommit: bool,
+    /// Whether shards spin to meet their deadlines.
+    pub spin: Spin,
 }
 
 /// One disk.

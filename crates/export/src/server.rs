@@ -16,6 +16,8 @@ use crate::handle::{DiskInfo, Handle};
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
 use crate::nbd::ExportInfo;
+use crate::pace::{Pace, Spin};
+use crate::quota::cpu_quota;
 use crate::routes::Route;
 use crate::shard::{Disk, Message, Shard};
 use crate::store::{self, Opened, Pool, StoreError};
@@ -174,7 +176,8 @@ fn start_shards(
     }
     let mut threads = Vec::new();
     for (at, ((engine, disks), mailbox)) in engines.into_iter().zip(mailboxes).enumerate() {
-        let shard = Shard::new(engine, disks, Arc::clone(&mailbox), Arc::clone(pool))?;
+        let pace = Pace::new(config.spin == Spin::Auto && cpu_quota().is_none());
+        let shard = Shard::new(engine, disks, Arc::clone(&mailbox), Arc::clone(pool), pace)?;
         threads.push(start_shard(at, shard, mailbox)?);
     }
     Ok((threads, routes))

@@ -17,8 +17,7 @@ use dashpot_engine::{
     Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, Errno, Input,
     Instant, Outcome, ZioId,
 };
-use rustix::buffer::spare_capacity;
-use rustix::event::{Timespec, epoll};
+use rustix::event::epoll;
 
 use crate::buffers::{Buffers, PAYLOAD_MAX};
 use crate::clients::ClientTable;
@@ -29,6 +28,7 @@ use crate::mailbox::Mailbox;
 use crate::nbd::ExportInfo;
 use crate::nbd::check::Operation;
 use crate::nbd::setup::Negotiated;
+use crate::pace::Pace;
 use crate::slots::{Slot, Slots};
 use crate::store::{self, Attempt, Finished, Job, Lost, Pool, Store};
 
@@ -78,6 +78,7 @@ pub(crate) struct Shard {
     pub(crate) buffers: Buffers,
     pub(crate) receive_buffers: Vec<Vec<u8>>,
     epoll: OwnedFd,
+    pace: Pace,
     mailbox: Arc<Mailbox<Message>>,
     pool: Arc<Pool>,
     actions: Vec<Action>,
@@ -106,6 +107,7 @@ impl Shard {
         disks: Vec<Disk>,
         mailbox: Arc<Mailbox<Message>>,
         pool: Arc<Pool>,
+        pace: Pace,
     ) -> io::Result<Shard> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let data = epoll::EventData::new_u64(MAILBOX);
@@ -120,6 +122,7 @@ impl Shard {
             buffers: Buffers::default(),
             receive_buffers: Vec::new(),
             epoll,
+            pace,
             mailbox,
             pool,
             actions: Vec::new(),
@@ -136,7 +139,8 @@ impl Shard {
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         while !self.is_over() {
-            self.wait(&mut events)?;
+            let deadline = self.deadline();
+            self.pace.wait(&self.epoll, &mut events, deadline)?;
             self.now = clock::now();
             self.step(Input::Tick, None);
             for event in events.drain(..) {
@@ -151,30 +155,19 @@ impl Shard {
         Ok(())
     }
 
-    fn wait(&mut self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
-        let timeout = self.time_to_wait().map(|wait| Timespec {
-            tv_sec: (wait.as_nanos() / 1_000_000_000) as i64,
-            tv_nsec: (wait.as_nanos() % 1_000_000_000) as i64,
-        });
-        match epoll::wait(&self.epoll, spare_capacity(events), timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// `None` if nothing but a descriptor can wake it: an idle shard does not wake up.
-    fn time_to_wait(&self) -> Option<Duration> {
+    /// When to stop waiting. `None` if nothing but a descriptor can wake it: an idle shard does
+    /// not wake up.
+    fn deadline(&self) -> Option<Instant> {
         if !self.to_read.is_empty() || !self.to_send.is_empty() {
-            return Some(Duration::ZERO);
+            return Some(self.now);
         }
         let shutdown = self
             .shutdown
             .map(|(Shutdown::Grace(at) | Shutdown::Last(at))| at);
-        let deadline = match (self.engine.next_deadline(), shutdown) {
-            (Some(zio), Some(shutdown)) => zio.min(shutdown),
-            (zio, shutdown) => zio.or(shutdown)?,
-        };
-        Some(deadline.since(clock::now()))
+        match (self.engine.next_deadline(), shutdown) {
+            (Some(zio), Some(shutdown)) => Some(zio.min(shutdown)),
+            (zio, shutdown) => zio.or(shutdown),
+        }
     }
 
     fn meet(&mut self, event: epoll::Event) {

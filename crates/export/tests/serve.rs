@@ -12,7 +12,7 @@ use dashpot_export::load::{LoadConfig, LoadReport, OpReport, Pace, run};
 use dashpot_export::nbd::client::{connect, encode};
 use dashpot_export::nbd::wire::Request;
 use dashpot_export::store::StoreConfig;
-use dashpot_export::{Address, DiskConfig, DiskSnapshot, Server, ServerConfig};
+use dashpot_export::{Address, DiskConfig, DiskSnapshot, Server, ServerConfig, Spin};
 use tempfile::TempDir;
 
 struct Served {
@@ -35,6 +35,7 @@ fn serve() -> Served {
         disks: vec![disk("a"), disk("b")],
         listen: vec![Address::Unix(directory.path().join("nbd.sock"))],
         overcommit: false,
+        spin: Spin::Auto,
     };
     let server = Server::start(&config).unwrap();
     Served { directory, server }

@@ -1,1 +1,19 @@
-//! (in preparation)
+//! The HTTP API: what the command line and the page use to see and change a running daemon.
+//!
+//! Its resources are shaped as Toxiproxy's: disks for proxies, rules for toxics. A request that
+//! carries a rule sends its words, in the one grammar that there is.
+
+mod access;
+mod error;
+mod listen;
+mod openapi;
+mod routes;
+#[cfg(test)]
+mod tests;
+pub(crate) mod types;
+mod why;
+
+pub(crate) use access::Access;
+pub(crate) use listen::{ApiListener, default_socket, runtime_dir, token_file};
+pub(crate) use openapi::document;
+pub(crate) use routes::router;

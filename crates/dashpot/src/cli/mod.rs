@@ -1,1 +1,80 @@
-//! (in preparation)
+//! The command line: what can be said to dashpot, and its help.
+//!
+//! Definitions only. Values are parsed by [`crate::spec`], so that a wrong one ends here with
+//! usage (exit code 2); `zinject` alone has a grammar that clap cannot hold, and parses itself.
+
+mod control;
+mod generate;
+mod lab;
+mod load;
+mod report;
+
+use clap::{Parser, Subcommand};
+
+use crate::spec::{Listen, parse_listen};
+
+pub(crate) use control::{
+    ClearArgs, DoctorArgs, InjectArgs, ListArgs, StatusArgs, SuspendArgs, UpdateArgs, ZinjectArgs,
+};
+pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man_pages};
+pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, parse_shards};
+pub(crate) use load::LoadArgs;
+pub(crate) use report::{IolatencyArgs, IostatArgs, QuantizeArgs};
+
+/// A slow disk you control, and a microscope for storage latency.
+#[derive(Debug, Parser)]
+#[command(
+    name = "dashpot",
+    version,
+    max_term_width = 80,
+    arg_required_else_help = true
+)]
+#[command(after_help = "\
+Example: a client of a disk that answers in 10 ms, one request at a time
+  dashpot run -r 'c1t1d0 -D 10ms:1' -- sh -c 'nbdinfo $DASHPOT_URI'
+Example: a daemon with two disks, slowed down and watched while it runs
+  dashpot serve &
+  dashpot inject c1t1d0 -D 20ms~5ms -f 10%
+  dashpot iolatency 1")]
+pub(crate) struct Cli {
+    /// Where the daemon's API is
+    #[arg(long, global = true, env = "DASHPOT_API", hide_env_values = true)]
+    #[arg(value_name = "ADDR", value_parser = parse_listen)]
+    pub(crate) api: Option<Listen>,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunArgs),
+    Serve(ServeArgs),
+    Status(StatusArgs),
+    Inject(InjectArgs),
+    Update(UpdateArgs),
+    List(ListArgs),
+    Clear(ClearArgs),
+    /// Clear all rules, resume all disks, zero all counters
+    #[command(after_help = "Example:\n  dashpot reset")]
+    Reset,
+    Suspend(SuspendArgs),
+    /// Let a suspended disk go on
+    #[command(after_help = "Example:\n  dashpot resume c1t1d0")]
+    Resume {
+        /// The disk
+        disk: String,
+    },
+    Iolatency(IolatencyArgs),
+    Iostat(IostatArgs),
+    Quantize(QuantizeArgs),
+    Zinject(ZinjectArgs),
+    Load(LoadArgs),
+    Doctor(DoctorArgs),
+    Man(ManArgs),
+    Completions(CompletionsArgs),
+}
+
+#[cfg(test)]
+#[path = "help_tests.rs"]
+mod tests;

@@ -1,0 +1,162 @@
+//! Who may use the API over TCP: holders of the token, from pages of this host only.
+//!
+//! A browser sends requests for any page that it shows. The checks of `Host` (against names that
+//! are made to point here) and of `Origin` keep other sites' pages out, the token everybody else.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::Response;
+
+use super::error::refuse;
+use super::types::Error;
+
+/// Names under which a host reaches itself.
+const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// What a request over TCP must bring.
+#[derive(Debug)]
+pub(crate) struct Access {
+    token: String,
+    /// Names of hosts that `--allow-host` adds to the local ones.
+    allowed_hosts: Vec<String>,
+}
+
+impl Access {
+    pub(crate) fn new(token: String, allowed_hosts: Vec<String>) -> Access {
+        Access {
+            token,
+            allowed_hosts,
+        }
+    }
+
+    fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, Error)> {
+        self.check_host("Host", header_text(headers, &header::HOST))?;
+        if headers.contains_key(header::ORIGIN) {
+            let origin = header_text(headers, &header::ORIGIN);
+            let host = origin.split_once("://").map_or("", |(_, host)| host);
+            self.check_host("Origin", host)?;
+        }
+        let given = bearer(headers).or_else(|| query_token(uri));
+        if given.is_some_and(|given| same(given, &self.token)) {
+            return Ok(());
+        }
+        Err((
+            StatusCode::UNAUTHORIZED,
+            Error {
+                error: "the API over TCP needs its token".to_owned(),
+                remedy: Some(
+                    "take the address that 'dashpot serve' printed, or send the header \
+                     'Authorization: Bearer TOKEN'"
+                        .to_owned(),
+                ),
+            },
+        ))
+    }
+
+    fn check_host(&self, what: &str, host: &str) -> Result<(), (StatusCode, Error)> {
+        let name = without_port(host);
+        let named = |known: &str| known.eq_ignore_ascii_case(name);
+        if LOCAL_NAMES.into_iter().any(named) || self.allowed_hosts.iter().any(|host| named(host)) {
+            return Ok(());
+        }
+        Err((
+            StatusCode::FORBIDDEN,
+            Error {
+                error: format!("{what} '{host}' is foreign"),
+                remedy: Some(format!("if it is yours: dashpot serve --allow-host {name}")),
+            },
+        ))
+    }
+}
+
+/// Lets pass what the token and the names allow. `/healthz` says nothing, and so answers anyone.
+pub(super) async fn guard(
+    State(access): State<Arc<Access>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    if request.uri().path() != "/healthz"
+        && let Err((status, error)) = access.check(request.uri(), request.headers())
+    {
+        return refuse(status, error);
+    }
+    next.run(request).await
+}
+
+fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> &'a str {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default()
+}
+
+/// `HOST:PORT` or `[V6]:PORT` without the port.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    header_text(headers, &header::AUTHORIZATION).strip_prefix("Bearer ")
+}
+
+fn query_token(uri: &Uri) -> Option<&str> {
+    let mut pairs = uri.query()?.split('&');
+    pairs.find_map(|pair| pair.strip_prefix("token="))
+}
+
+/// Takes as long for any guess of a length: time tells nothing about how far it was right.
+fn same(given: &str, token: &str) -> bool {
+    let bytes = given.bytes().zip(token.bytes());
+    let differ = bytes.fold(0, |differ, (a, b)| differ | (a ^ b));
+    given.len() == token.len() && differ == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Access;
+    use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+
+    fn answer(uri: &str, headers: &[(&str, &str)]) -> Option<StatusCode> {
+        let access = Access::new("secret".to_owned(), vec!["lab".to_owned()]);
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let name: HeaderName = name.parse().unwrap();
+            map.insert(name, HeaderValue::from_str(value).unwrap());
+        }
+        let uri: Uri = uri.parse().unwrap();
+        access.check(&uri, &map).err().map(|(status, _)| status)
+    }
+
+    #[test]
+    fn the_token_is_needed_in_one_of_two_places() {
+        let host = ("host", "127.0.0.1:4242");
+        let auth = |value| [host, ("authorization", value)];
+        assert_eq!(answer("/v1/status", &auth("Bearer secret")), None);
+        assert_eq!(answer("/v1/status?a=b&token=secret", &[host]), None);
+        let refused = Some(StatusCode::UNAUTHORIZED);
+        assert_eq!(answer("/v1/status", &[host]), refused);
+        assert_eq!(answer("/v1/status", &auth("Bearer secre")), refused);
+        assert_eq!(answer("/v1/status", &auth("Basic secret")), refused);
+        assert_eq!(answer("/v1/status?token=", &[host]), refused);
+    }
+
+    #[test]
+    fn foreign_names_are_refused_with_the_token_too() {
+        let with = |headers: &[(&str, &str)]| answer("/v1/status?token=secret", headers);
+        for host in ["localhost:1", "LOCALHOST", "[::1]:80", "[::1]", "lab:4242"] {
+            assert_eq!(with(&[("host", host)]), None, "{host}");
+        }
+        let refused = Some(StatusCode::FORBIDDEN);
+        for host in ["evil.example", "localhost.evil.example:80", ""] {
+            assert_eq!(with(&[("host", host)]), refused, "{host}");
+        }
+        let origin = |origin| with(&[("host", "localhost:1"), ("origin", origin)]);
+        assert_eq!(origin("http://localhost:5173"), None);
+        assert_eq!(origin("https://evil.example"), refused);
+        assert_eq!(origin("null"), refused);
+    }
+}

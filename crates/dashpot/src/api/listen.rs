@@ -1,0 +1,192 @@
+//! Where the API listens: a unix socket that only this user can reach, or TCP with a token.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use axum::Router;
+use dashpot_export::Address;
+use tokio::net::{TcpListener, UnixListener};
+
+/// A socket that listens. Dropped, a unix socket is removed.
+pub(crate) struct ApiListener {
+    address: Address,
+    socket: Socket,
+}
+
+enum Socket {
+    Unix(UnixListener, SocketFile),
+    Tcp(TcpListener),
+}
+
+/// A socket's file, which lives as long as this.
+struct SocketFile(PathBuf);
+
+impl ApiListener {
+    /// Listens, if no other daemon does. A socket that a dead one left is replaced.
+    pub(crate) async fn bind(address: &Address) -> anyhow::Result<ApiListener> {
+        match address {
+            Address::Unix(path) => bind_unix(path),
+            Address::Tcp(wanted) => {
+                let listener = TcpListener::bind(wanted).await;
+                let listener = listener.with_context(|| {
+                    format!("--api tcp:{wanted}: cannot listen there (port 0 picks a free one)")
+                })?;
+                Ok(ApiListener {
+                    address: Address::Tcp(listener.local_addr()?),
+                    socket: Socket::Tcp(listener),
+                })
+            }
+        }
+    }
+
+    /// Where it really listens.
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Answers requests until it is dropped.
+    pub(crate) async fn serve(self, router: Router) -> io::Result<()> {
+        match self.socket {
+            Socket::Unix(listener, _file) => axum::serve(listener, router).await,
+            Socket::Tcp(listener) => axum::serve(listener, router).await,
+        }
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // It may have been removed by hand, which is what is wanted.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// The directory of sockets that this user's programs find each other in.
+pub(crate) fn runtime_dir() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_dir()) {
+        Some(dir) => PathBuf::from(dir).join("dashpot"),
+        None => PathBuf::from(format!("/tmp/dashpot-{}", user_id())),
+    }
+}
+
+/// Where a daemon's API is that nobody has named.
+pub(crate) fn default_socket() -> PathBuf {
+    runtime_dir().join("api.sock")
+}
+
+/// Where the command line finds the token of an API over TCP.
+pub(crate) fn token_file() -> PathBuf {
+    runtime_dir().join("api.token")
+}
+
+/// Makes the directory of sockets, or makes sure that nobody else can reach what is in it.
+pub(crate) fn make_private_dir(dir: &Path) -> anyhow::Result<()> {
+    let made = DirBuilder::new().mode(0o700).create(dir);
+    match made {
+        Ok(()) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error).with_context(|| format!("cannot make {}", dir.display())),
+    }
+    let metadata = fs::symlink_metadata(dir)?;
+    if !metadata.is_dir() || metadata.uid() != user_id() {
+        bail!(
+            "{} is not a directory of this user: remove it, or set XDG_RUNTIME_DIR",
+            dir.display()
+        );
+    }
+    if metadata.mode() & 0o077 != 0 {
+        fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+fn bind_unix(path: &Path) -> anyhow::Result<ApiListener> {
+    if path.parent() == Some(&runtime_dir()) {
+        make_private_dir(&runtime_dir())?;
+    }
+    remove_dead_socket(path)?;
+    let listener = UnixListener::bind(path)
+        .with_context(|| format!("--api unix:{}: cannot listen there", path.display()))?;
+    let file = SocketFile(path.to_owned());
+    fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok(ApiListener {
+        address: Address::Unix(path.to_owned()),
+        socket: Socket::Unix(listener, file),
+    })
+}
+
+fn remove_dead_socket(path: &Path) -> anyhow::Result<()> {
+    let Ok(metadata) = fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    if !metadata.file_type().is_socket() {
+        bail!(
+            "--api unix:{}: that is not a socket; name another path",
+            path.display()
+        );
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => bail!(
+            "a daemon listens at {} already: stop it, or give this one --api unix:PATH",
+            path.display()
+        ),
+    }
+}
+
+fn user_id() -> u32 {
+    rustix::process::getuid().as_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ApiListener, make_private_dir};
+    use dashpot_export::Address;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn mode(path: &std::path::Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[tokio::test]
+    async fn a_live_socket_is_left_alone_and_a_dead_one_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("api.sock");
+        let address = Address::Unix(path.clone());
+        let first = ApiListener::bind(&address).await.unwrap();
+        assert_eq!(mode(&path), 0o600);
+        let second = ApiListener::bind(&address).await.err().unwrap();
+        assert!(second.to_string().contains("listens at"), "{second}");
+        drop(first);
+        assert!(!path.exists());
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        ApiListener::bind(&address).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_file_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes.txt");
+        std::fs::write(&path, "mine").unwrap();
+        let refused = ApiListener::bind(&Address::Unix(path.clone())).await.err();
+        assert!(refused.unwrap().to_string().contains("not a socket"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    }
+
+    #[test]
+    fn the_directory_is_closed_to_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("dashpot");
+        make_private_dir(&path).unwrap();
+        assert_eq!(mode(&path), 0o700);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        make_private_dir(&path).unwrap();
+        assert_eq!(mode(&path), 0o700);
+    }
+}

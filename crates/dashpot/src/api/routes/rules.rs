@@ -1,0 +1,181 @@
+//! Rules: armed, replaced, listed and cleared.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use dashpot_engine::inject::RuleId;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::to_the_end;
+use crate::api::error::{Body, Options};
+use crate::api::types::{Cleared, Error, Inject, Rule, RulesReset, Update};
+use crate::daemon::{Daemon, Record, Refusal, Scope};
+use crate::spec::{Injection, parse_injection, parse_name};
+
+/// Which rules are cleared, and how.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Clearing {
+    /// Only those of this disk.
+    disk: Option<String>,
+    /// Whether the zios that they hold complete now.
+    #[serde(default)]
+    release: bool,
+    /// The token of the API, over TCP.
+    #[serde(default, rename = "token")]
+    _token: Option<String>,
+}
+
+/// Every rule.
+#[utoipa::path(get, path = "/v1/rules", tag = "rules",
+    responses((status = 200, body = Vec<Rule>)))]
+pub(crate) async fn list(State(daemon): State<Arc<Daemon>>) -> Result<Json<Vec<Rule>>, Refusal> {
+    let records = daemon.records().await;
+    views(&daemon, &records).await.map(Json)
+}
+
+/// The rules of a disk.
+#[utoipa::path(get, path = "/v1/disks/{disk}/rules", tag = "rules", params(("disk" = String, Path)),
+    responses((status = 200, body = Vec<Rule>), (status = 404, body = Error)))]
+pub(crate) async fn of_disk(
+    State(daemon): State<Arc<Daemon>>,
+    Path(disk): Path<String>,
+) -> Result<Json<Vec<Rule>>, Refusal> {
+    let index = daemon.disk(&disk)?;
+    let mut records = daemon.records().await;
+    records.retain(|record| record.disk == index);
+    views(&daemon, &records).await.map(Json)
+}
+
+/// The rules of an id or a name.
+#[utoipa::path(get, path = "/v1/rules/{rule}", tag = "rules", params(("rule" = String, Path)),
+    responses((status = 200, body = Vec<Rule>), (status = 404, body = Error)))]
+pub(crate) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    Path(key): Path<String>,
+) -> Result<Json<Vec<Rule>>, Refusal> {
+    let records = daemon.find(&key).await?;
+    views(&daemon, &records).await.map(Json)
+}
+
+/// Arms rules on a disk, all or none; answers with the rules as understood.
+#[utoipa::path(post, path = "/v1/disks/{disk}/rules", tag = "rules", params(("disk" = String, Path)),
+    request_body = Inject,
+    responses((status = 201, body = Vec<Rule>), (status = 400, body = Error),
+        (status = 404, body = Error), (status = 409, body = Error), (status = 422, body = Error)))]
+pub(crate) async fn inject(
+    State(daemon): State<Arc<Daemon>>,
+    Path(disk): Path<String>,
+    Body(request): Body<Inject>,
+) -> Result<(StatusCode, Json<Vec<Rule>>), Refusal> {
+    let shared = request.shared;
+    let injection = injection(request)?;
+    let rules = to_the_end(async move {
+        let records = daemon.inject(&disk, injection, shared).await?;
+        views(&daemon, &records).await
+    });
+    Ok((StatusCode::CREATED, Json(rules.await?)))
+}
+
+/// Replaces what a rule says; its counters are kept.
+#[utoipa::path(patch, path = "/v1/rules/{rule}", tag = "rules", params(("rule" = String, Path)),
+    request_body = Update,
+    responses((status = 200, body = Vec<Rule>), (status = 404, body = Error),
+        (status = 409, body = Error), (status = 422, body = Error)))]
+pub(crate) async fn update(
+    State(daemon): State<Arc<Daemon>>,
+    Path(key): Path<String>,
+    Body(request): Body<Update>,
+) -> Result<Json<Vec<Rule>>, Refusal> {
+    let rule = parse_injection(&request.rule)?.replacement()?;
+    let rules = to_the_end(async move {
+        let record = daemon.update(&key, rule).await?;
+        views(&daemon, &[record]).await
+    });
+    rules.await.map(Json)
+}
+
+/// Removes the rules of an id or a name.
+#[utoipa::path(delete, path = "/v1/rules/{rule}", tag = "rules",
+    params(("rule" = String, Path), Clearing),
+    responses((status = 200, body = Cleared), (status = 404, body = Error)))]
+pub(crate) async fn clear(
+    State(daemon): State<Arc<Daemon>>,
+    Path(key): Path<String>,
+    Options(clearing): Options<Clearing>,
+) -> Result<Json<Cleared>, Refusal> {
+    cleared(daemon, Scope::Rule(key), clearing.release).await
+}
+
+/// Removes all rules, or those of a disk.
+#[utoipa::path(delete, path = "/v1/rules", tag = "rules", params(Clearing),
+    responses((status = 200, body = Cleared), (status = 404, body = Error)))]
+pub(crate) async fn clear_many(
+    State(daemon): State<Arc<Daemon>>,
+    Options(clearing): Options<Clearing>,
+) -> Result<Json<Cleared>, Refusal> {
+    let scope = clearing.disk.map_or(Scope::All, Scope::Disk);
+    cleared(daemon, scope, clearing.release).await
+}
+
+/// Back to the lab: releases and clears every rule, resumes every disk, arms the lab's rules.
+#[utoipa::path(post, path = "/v1/reset", tag = "rules",
+    responses((status = 200, body = RulesReset)))]
+pub(crate) async fn reset(State(daemon): State<Arc<Daemon>>) -> Result<Json<RulesReset>, Refusal> {
+    let reset = to_the_end(async move {
+        let reset = daemon.reset().await?;
+        let mut records = daemon.records().await;
+        records.retain(|record| reset.armed.contains(&record.id));
+        Ok(RulesReset {
+            cleared: numbers(&reset.cleared),
+            armed: views(&daemon, &records).await?,
+        })
+    });
+    reset.await.map(Json)
+}
+
+async fn cleared(
+    daemon: Arc<Daemon>,
+    scope: Scope,
+    release: bool,
+) -> Result<Json<Cleared>, Refusal> {
+    let ids = to_the_end(async move { daemon.clear(&scope, release).await }).await?;
+    Ok(Json(Cleared {
+        cleared: numbers(&ids),
+    }))
+}
+
+fn injection(request: Inject) -> Result<Injection, Refusal> {
+    let mut injection = parse_injection(&request.rule)?;
+    if let Some(name) = request.name {
+        injection.name = Some(parse_name(&name)?);
+    }
+    Ok(injection)
+}
+
+fn numbers(ids: &[RuleId]) -> Vec<u32> {
+    ids.iter().map(|id| id.0).collect()
+}
+
+/// The rules of the records as they stand, in the order of the records. What was cleared in the
+/// meantime is left out.
+async fn views(daemon: &Daemon, records: &[Record]) -> Result<Vec<Rule>, Refusal> {
+    let mut rules = Vec::new();
+    for (index, info) in daemon.disks() {
+        let of_disk = records.iter().filter(|record| record.disk == index);
+        let of_disk: Vec<&Record> = of_disk.collect();
+        if of_disk.is_empty() {
+            continue;
+        }
+        let snapshot = daemon.snapshot(index).await?;
+        for record in of_disk {
+            let found = snapshot.rules.iter().find(|rule| rule.id == record.id);
+            rules.extend(found.map(|rule| Rule::of(record, &info.name, rule, snapshot.at)));
+        }
+    }
+    rules.sort_unstable_by_key(|rule| rule.id);
+    Ok(rules)
+}

@@ -1,0 +1,213 @@
+//! A disk at one moment.
+
+use dashpot_engine::{InFlight, Instant, Op, Wait};
+use dashpot_export::{ClientView, DiskInfo, DiskSnapshot};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{VersionInfo, Wide};
+
+/// What is served.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Status {
+    #[serde(flatten)]
+    pub(crate) version: VersionInfo,
+    /// The daemon's process.
+    pub(crate) pid: u32,
+    /// The disks, in the order of the lab.
+    pub(crate) disks: Vec<Disk>,
+}
+
+/// A disk and what it has counted since the start.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Disk {
+    /// Its name, which is also its export name.
+    pub(crate) name: String,
+    /// Where NBD clients reach it.
+    pub(crate) uris: Vec<String>,
+    /// What its store is.
+    #[schema(example = "ram")]
+    pub(crate) store: String,
+    pub(crate) size_bytes: u64,
+    /// The smallest read or write.
+    pub(crate) block_bytes: u32,
+    pub(crate) read_only: bool,
+    /// The shard that owns it.
+    pub(crate) shard: usize,
+    /// The moment of all that follows.
+    pub(crate) at_ns: u64,
+    /// How many rules are armed.
+    pub(crate) rules: usize,
+    /// Whether it is suspended, and since when.
+    pub(crate) suspended: Option<Suspension>,
+    /// Why its store can no longer be trusted, if it cannot.
+    pub(crate) faulted: Option<String>,
+    pub(crate) clients: Vec<Client>,
+    /// Connections that the bound on memory keeps from being read, now.
+    pub(crate) stalled: u32,
+    /// Times that a connection was kept from being read.
+    pub(crate) stalls: u64,
+    /// Zios not replied to.
+    pub(crate) in_flight: usize,
+    /// The oldest of them, as many as were asked for.
+    pub(crate) oldest: Vec<InFlightZio>,
+    /// What was done, by operation.
+    pub(crate) ops: Vec<OpCount>,
+    /// Zios whose connection was gone before their reply.
+    pub(crate) aborted: u64,
+    /// Time during which at least one zio was in flight.
+    pub(crate) busy_ns: u64,
+    /// The integral of the number of zios in flight.
+    pub(crate) depth_time_ns: Wide,
+}
+
+/// A suspended disk.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Suspension {
+    /// How long it has been.
+    pub(crate) age_ns: u64,
+    /// When it resumes by itself, from now.
+    pub(crate) remaining_ns: Option<u64>,
+}
+
+/// A client of a disk.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Client {
+    #[schema(example = "uid=1000 pid=4711")]
+    pub(crate) name: String,
+    pub(crate) connections: u32,
+}
+
+/// Counters of one operation.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct OpCount {
+    #[schema(example = "read")]
+    pub(crate) op: String,
+    /// Zios replied to, failed ones included.
+    pub(crate) completed: u64,
+    pub(crate) failed: u64,
+    /// Bytes of those that did not fail.
+    pub(crate) bytes: u64,
+}
+
+/// A zio that has not been replied to.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct InFlightZio {
+    #[schema(example = "read")]
+    pub(crate) op: String,
+    pub(crate) client: String,
+    pub(crate) offset_bytes: u64,
+    pub(crate) length_bytes: u32,
+    /// Time since its arrival.
+    pub(crate) age_ns: u64,
+    /// Where it waits: `suspended`, `held-before`, `store`, `held`, `hung`, `reply`.
+    pub(crate) wait: String,
+    /// The rule that holds it.
+    pub(crate) rule: Option<u32>,
+    /// Time until the earliest moment at which it may complete; none if it is not held, or hangs.
+    pub(crate) remaining_ns: Option<u64>,
+}
+
+/// A snapshot, and the static facts around it.
+pub(crate) struct View<'a> {
+    pub(crate) info: &'a DiskInfo,
+    pub(crate) uris: &'a [String],
+    pub(crate) snapshot: &'a DiskSnapshot,
+}
+
+impl View<'_> {
+    /// The disk, with at most `oldest` of its zios in flight.
+    pub(crate) fn disk(&self, oldest: usize) -> Disk {
+        let View {
+            info,
+            uris,
+            snapshot,
+        } = self;
+        Disk {
+            name: info.name.clone(),
+            uris: uris.to_vec(),
+            store: info.store.clone(),
+            size_bytes: info.size,
+            block_bytes: info.block,
+            read_only: info.read_only,
+            shard: info.shard,
+            at_ns: snapshot.at.as_nanos(),
+            rules: snapshot.rules.len(),
+            suspended: self.suspension(),
+            faulted: snapshot.faulted.clone(),
+            clients: snapshot.clients.iter().map(Client::of).collect(),
+            stalled: snapshot.stalled,
+            stalls: snapshot.stalls,
+            in_flight: snapshot.in_flight.len(),
+            oldest: self.oldest(oldest),
+            ops: Op::ALL.map(|op| OpCount::of(snapshot, op)).to_vec(),
+            aborted: snapshot.stats.aborted,
+            busy_ns: snapshot.stats.busy.as_nanos(),
+            depth_time_ns: Wide(snapshot.stats.depth_time),
+        }
+    }
+
+    /// At most `limit` zios in flight, the oldest first.
+    pub(crate) fn oldest(&self, limit: usize) -> Vec<InFlightZio> {
+        let oldest = self.snapshot.in_flight.iter().take(limit);
+        oldest.map(|zio| self.in_flight(zio)).collect()
+    }
+
+    fn in_flight(&self, zio: &InFlight) -> InFlightZio {
+        let at = self.snapshot.at;
+        let held = zio.target.filter(|target| *target != Instant::NEVER);
+        let mut clients = self.snapshot.clients.iter();
+        let client = clients.find(|client| client.id == zio.client);
+        InFlightZio {
+            op: zio.op.name().to_owned(),
+            client: client.map_or_else(|| "other".to_owned(), |client| client.name.clone()),
+            offset_bytes: zio.offset,
+            length_bytes: zio.length,
+            age_ns: at.since(zio.arrived).as_nanos(),
+            wait: wait_word(zio.wait).to_owned(),
+            rule: zio.rule.map(|rule| rule.0),
+            remaining_ns: held.map(|target| target.since(at).as_nanos()),
+        }
+    }
+
+    fn suspension(&self) -> Option<Suspension> {
+        let (since, lasts) = self.snapshot.suspended?;
+        let age = self.snapshot.at.since(since);
+        Some(Suspension {
+            age_ns: age.as_nanos(),
+            remaining_ns: lasts.map(|lasts| (lasts - age).as_nanos()),
+        })
+    }
+}
+
+impl Client {
+    fn of(view: &ClientView) -> Client {
+        Client {
+            name: view.name.clone(),
+            connections: view.connections,
+        }
+    }
+}
+
+impl OpCount {
+    fn of(snapshot: &DiskSnapshot, op: Op) -> OpCount {
+        let stats = snapshot.stats.op(op);
+        OpCount {
+            op: op.name().to_owned(),
+            completed: stats.completed,
+            failed: stats.failed,
+            bytes: stats.bytes,
+        }
+    }
+}
+
+fn wait_word(wait: Wait) -> &'static str {
+    match wait {
+        Wait::Suspended => "suspended",
+        Wait::HeldBefore => "held-before",
+        Wait::Store => "store",
+        Wait::Held => "held",
+        Wait::Hung => "hung",
+        Wait::Reply => "reply",
+    }
+}

@@ -1,0 +1,18 @@
+//! What the API says and is told: one set of types for the server, the client and the document.
+//!
+//! Times are integers of nanoseconds (`_ns`), sizes integers of bytes (`_bytes`). Ages count back
+//! from the moment `at_ns` of the daemon's monotonic clock.
+
+mod change;
+mod disk;
+mod latency;
+mod rule;
+mod wide;
+
+pub(crate) use change::{
+    Cleared, Error, Inject, Resumed, RulesReset, Suspend, Suspended, Update, VersionInfo,
+};
+pub(crate) use disk::{Disk, InFlightZio, Status, View};
+pub(crate) use latency::{DiskLatency, LatencyHistogram, OpLatency};
+pub(crate) use rule::{Rule, RuleEffect, RuleState, op_words};
+pub(crate) use wide::Wide;

@@ -1,0 +1,307 @@
+//! A rule as it was understood, and what it has done.
+
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec, Service};
+use dashpot_engine::{Duration, Instant, Op, OpSet, Ratio};
+use dashpot_export::RuleSnapshot;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::api::why::why_nothing;
+use crate::daemon::Record;
+
+/// A rule.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Rule {
+    pub(crate) id: u32,
+    /// The name of the call that armed it; rules armed together share it.
+    pub(crate) name: Option<String>,
+    pub(crate) disk: String,
+    /// Rules of a group share their lanes.
+    pub(crate) group: u32,
+    /// Whether it is in the disk's shared group, as zinject's handlers are.
+    pub(crate) shared: bool,
+    /// The rule in canonical words, without its name.
+    #[schema(example = "-D 10ms:1 -T read")]
+    pub(crate) rule: String,
+    #[serde(flatten)]
+    pub(crate) fields: RuleFields,
+    /// Where it is in its life.
+    pub(crate) state: RuleState,
+    /// Time since it was armed or last updated.
+    pub(crate) age_ns: u64,
+    #[serde(flatten)]
+    pub(crate) counters: RuleCounters,
+    /// Why it has injected nothing, if it has not.
+    pub(crate) why_nothing: Option<String>,
+}
+
+/// What a rule says, word by word.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct RuleFields {
+    pub(crate) effect: RuleEffect,
+    /// The constant, or the distribution's median.
+    pub(crate) delay_ns: Option<u64>,
+    /// How many zios are served at a time; none: any number.
+    pub(crate) lanes: Option<u32>,
+    /// The error that it gives.
+    #[schema(example = "EIO")]
+    pub(crate) errno: Option<String>,
+    /// Bytes per second of the disk's one serial server.
+    pub(crate) bandwidth_bytes: Option<u64>,
+    /// The operations that it matches.
+    #[schema(example = json!(["read", "write", "zero"]))]
+    pub(crate) ops: Vec<String>,
+    /// The share of matching zios that it injects into.
+    pub(crate) chance: Option<Chance>,
+    /// Only the first so many that match.
+    pub(crate) first: Option<u64>,
+    /// Only every so manyth that matches.
+    pub(crate) every: Option<u64>,
+    /// First byte of its range.
+    pub(crate) range_start_bytes: Option<u64>,
+    /// First byte after its range.
+    pub(crate) range_end_bytes: Option<u64>,
+    /// A glob that the client's name must match.
+    pub(crate) client: Option<String>,
+    pub(crate) mode: RuleMode,
+    /// How long after it was armed it begins.
+    pub(crate) after_ns: u64,
+    /// How long it lasts then.
+    pub(crate) for_ns: Option<u64>,
+}
+
+/// What a rule does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RuleEffect {
+    Delay,
+    Error,
+    Hang,
+    Bandwidth,
+}
+
+/// Whether the store works first (`floor`) or after the hold (`add`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RuleMode {
+    Floor,
+    Add,
+}
+
+/// A probability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Chance {
+    pub(crate) numerator: u64,
+    pub(crate) denominator: u64,
+}
+
+/// Where a rule is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum RuleState {
+    /// `--after` has not passed.
+    Waiting,
+    Active,
+    /// `--for` has passed.
+    Ended,
+}
+
+/// What a rule has counted since it was armed.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct RuleCounters {
+    /// Zios that met its operations, range and client while it was active.
+    pub(crate) matched: u64,
+    /// Of these, zios that it took: given a lane or an error.
+    pub(crate) taken: u64,
+    /// Zios that it had an effect on: held, overrun and failed.
+    pub(crate) injected: u64,
+    /// A hold was added.
+    pub(crate) held: u64,
+    /// The store finished after the target; nothing was added.
+    pub(crate) overrun: u64,
+    /// An error was given.
+    pub(crate) failed: u64,
+    /// Held, and more than 1 ms or 5 % of the delay late.
+    pub(crate) late: u64,
+    /// Not drawn by its probability.
+    pub(crate) not_drawn: u64,
+    /// Outside of first-N or every-N.
+    pub(crate) not_counted: u64,
+    /// Another rule's lane or target was chosen.
+    pub(crate) beaten: u64,
+    /// The rule that beat it last.
+    pub(crate) beaten_by: Option<u32>,
+    /// Taken, but the connection was gone before it ended.
+    pub(crate) aborted: u64,
+    /// Taken, and not yet ended.
+    pub(crate) now: u64,
+    /// How far ahead its soonest lane is booked.
+    pub(crate) backlog_ns: u64,
+    /// The service times that it asked for, without lane wait.
+    pub(crate) requested: Summary,
+    /// What was achieved after lane wait, of the zios held.
+    pub(crate) achieved: Summary,
+    /// How late those were.
+    pub(crate) lateness: Summary,
+}
+
+/// A few numbers of a histogram; without values there are none.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Summary {
+    pub(crate) count: u64,
+    pub(crate) mean_ns: Option<u64>,
+    pub(crate) p50_ns: Option<u64>,
+    pub(crate) p99_ns: Option<u64>,
+    pub(crate) max_ns: Option<u64>,
+}
+
+impl Rule {
+    /// A rule of the disk `disk`, as it was at `at`.
+    pub(crate) fn of(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) -> Rule {
+        let age = at.since(rule.armed);
+        let state = RuleState::at(&rule.spec, age);
+        Rule {
+            id: rule.id.0,
+            name: record.name.clone(),
+            disk: disk.to_owned(),
+            group: rule.group.0,
+            shared: record.shared,
+            rule: record.words.clone(),
+            fields: RuleFields::of(&rule.spec),
+            state,
+            age_ns: age.as_nanos(),
+            counters: RuleCounters::of(rule),
+            why_nothing: why_nothing(&rule.spec, &rule.stats, state),
+        }
+    }
+}
+
+impl RuleState {
+    fn at(spec: &RuleSpec, age: Duration) -> RuleState {
+        if age < spec.after {
+            return RuleState::Waiting;
+        }
+        match spec.lasts {
+            Some(lasts) if age >= spec.after + lasts => RuleState::Ended,
+            _ => RuleState::Active,
+        }
+    }
+}
+
+impl RuleFields {
+    fn of(spec: &RuleSpec) -> RuleFields {
+        let (first, every) = match spec.limit {
+            Limit::Always => (None, None),
+            Limit::First(count) => (Some(count), None),
+            Limit::Every(count) => (None, Some(count)),
+        };
+        let (delay_ns, lanes) = match &spec.effect {
+            Effect::Delay { service, lanes } => {
+                (Some(Service::nominal(service).as_nanos()), *lanes)
+            }
+            _ => (None, None),
+        };
+        RuleFields {
+            effect: RuleEffect::of(&spec.effect),
+            delay_ns,
+            lanes,
+            errno: errno_name(&spec.effect),
+            bandwidth_bytes: spec.bandwidth,
+            ops: op_words(spec.ops),
+            chance: spec.chance.map(Chance::of),
+            first,
+            every,
+            range_start_bytes: spec.range.map(|(start, _)| start),
+            range_end_bytes: spec.range.map(|(_, end)| end),
+            client: spec.client.clone(),
+            mode: RuleMode::of(spec.mode),
+            after_ns: spec.after.as_nanos(),
+            for_ns: spec.lasts.map(Duration::as_nanos),
+        }
+    }
+}
+
+/// The words of a set of operations, with `fua` for writes that ask for durability.
+pub(crate) fn op_words(ops: OpSet) -> Vec<String> {
+    let named = Op::ALL.map(|op| (op.name(), OpSet::of(op)));
+    let all = named.into_iter().chain([("fua", OpSet::FUA)]);
+    let members = all.filter(|(_, one)| ops.contains(*one));
+    members.map(|(word, _)| word.to_owned()).collect()
+}
+
+fn errno_name(effect: &Effect) -> Option<String> {
+    match effect {
+        Effect::Fail { errno, .. } => Some(errno.name().to_owned()),
+        _ => None,
+    }
+}
+
+impl RuleEffect {
+    fn of(effect: &Effect) -> RuleEffect {
+        match effect {
+            Effect::Delay { .. } => RuleEffect::Delay,
+            Effect::Fail { .. } => RuleEffect::Error,
+            Effect::Hang => RuleEffect::Hang,
+            Effect::Pass => RuleEffect::Bandwidth,
+        }
+    }
+}
+
+impl RuleMode {
+    fn of(mode: Mode) -> RuleMode {
+        match mode {
+            Mode::Floor => RuleMode::Floor,
+            Mode::Add => RuleMode::Add,
+        }
+    }
+}
+
+impl Chance {
+    fn of(ratio: Ratio) -> Chance {
+        Chance {
+            numerator: ratio.numerator(),
+            denominator: ratio.denominator(),
+        }
+    }
+}
+
+impl RuleCounters {
+    fn of(rule: &RuleSnapshot) -> RuleCounters {
+        let stats = &rule.stats;
+        RuleCounters {
+            matched: stats.matched,
+            taken: stats.chosen,
+            injected: stats.injected(),
+            held: stats.held,
+            overrun: stats.overrun,
+            failed: stats.failed,
+            late: stats.late,
+            not_drawn: stats.not_drawn,
+            not_counted: stats.not_counted,
+            beaten: stats.beaten,
+            beaten_by: stats.beaten_by.map(|rule| rule.0),
+            aborted: stats.aborted,
+            now: stats.now,
+            backlog_ns: rule.backlog.as_nanos(),
+            requested: Summary::of(stats.requested.as_deref()),
+            achieved: Summary::of(stats.achieved.as_deref()),
+            lateness: Summary::of(stats.lateness.as_deref()),
+        }
+    }
+}
+
+impl Summary {
+    fn of(histogram: Option<&Histogram>) -> Summary {
+        let Some(histogram) = histogram else {
+            return Summary::default();
+        };
+        Summary {
+            count: histogram.count(),
+            mean_ns: histogram.mean(),
+            p50_ns: histogram.quantile(500_000),
+            p99_ns: histogram.quantile(990_000),
+            max_ns: histogram.max(),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Why a rule has injected nothing: the question that users of such tools ask most.
+
+use dashpot_engine::RuleStats;
+use dashpot_engine::inject::{Limit, RuleSpec};
+
+use super::types::{RuleState, op_words};
+
+/// The reason, or `None` if the rule has injected something, or has something in its lanes.
+pub(crate) fn why_nothing(spec: &RuleSpec, stats: &RuleStats, state: RuleState) -> Option<String> {
+    if stats.held + stats.failed + stats.now > 0 {
+        return None;
+    }
+    if state == RuleState::Waiting {
+        return Some(format!(
+            "not begun: it begins {} after it was armed",
+            spec.after
+        ));
+    }
+    if stats.matched == 0 {
+        return Some(nothing_matched(spec, state));
+    }
+    Some(matched_but(spec, stats))
+}
+
+fn nothing_matched(spec: &RuleSpec, state: RuleState) -> String {
+    let limits = [
+        Some(format!("-T {}", op_words(spec.ops).join(","))),
+        spec.range.map(|_| "--range".to_owned()),
+        spec.client
+            .as_ref()
+            .map(|glob| format!("--client '{glob}'")),
+    ];
+    let limits: Vec<String> = limits.into_iter().flatten().collect();
+    let when = match state {
+        RuleState::Ended => "ended, and nothing had matched",
+        RuleState::Waiting | RuleState::Active => "nothing matched yet",
+    };
+    format!("{when}: {}", limits.join(" "))
+}
+
+fn matched_but(spec: &RuleSpec, stats: &RuleStats) -> String {
+    if stats.overrun > 0 {
+        return "the store is slower than the rule: --mode add delays it all the same".to_owned();
+    }
+    if let Some(rule) = stats.beaten_by {
+        return format!("beaten by rule {}", rule.0);
+    }
+    if stats.not_drawn > 0 {
+        return "not drawn yet: the chance of -f is small".to_owned();
+    }
+    match spec.limit {
+        Limit::First(count) if stats.not_counted > 0 => format!("the first {count} are used up"),
+        Limit::Every(count) => format!("fewer than {count} have matched"),
+        Limit::First(_) | Limit::Always if stats.aborted > 0 => {
+            "the clients were gone before it ended".to_owned()
+        }
+        Limit::First(_) | Limit::Always => "another rule decided".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::why_nothing;
+    use crate::api::types::RuleState;
+    use dashpot_engine::inject::{Limit, RuleId, RuleSpec};
+    use dashpot_engine::{Duration, RuleStats};
+
+    fn why(stats: RuleStats) -> String {
+        let spec = RuleSpec::delay(Duration::from_millis(10), Some(1));
+        why_nothing(&spec, &stats, RuleState::Active).unwrap_or_default()
+    }
+
+    fn matched() -> RuleStats {
+        RuleStats {
+            matched: 5,
+            ..RuleStats::default()
+        }
+    }
+
+    #[test]
+    fn every_reason_has_its_words() {
+        assert_eq!(
+            why(RuleStats::default()),
+            "nothing matched yet: -T read,write,zero"
+        );
+        let beaten = RuleStats {
+            beaten: 5,
+            beaten_by: Some(RuleId(1)),
+            ..matched()
+        };
+        assert_eq!(why(beaten), "beaten by rule 1");
+        let overrun = RuleStats {
+            overrun: 5,
+            ..matched()
+        };
+        assert_eq!(
+            why(overrun),
+            "the store is slower than the rule: --mode add delays it all the same"
+        );
+        let not_drawn = RuleStats {
+            not_drawn: 5,
+            ..matched()
+        };
+        assert_eq!(why(not_drawn), "not drawn yet: the chance of -f is small");
+    }
+
+    #[test]
+    fn a_rule_that_injects_needs_no_reason() {
+        for (held, now) in [(1, 0), (0, 1)] {
+            let stats = RuleStats {
+                held,
+                now,
+                beaten: 4,
+                ..matched()
+            };
+            assert_eq!(why(stats), "");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_waits_or_is_used_up_says_so() {
+        let spec = RuleSpec {
+            after: Duration::from_secs(5),
+            limit: Limit::First(2),
+            ..RuleSpec::delay(Duration::from_millis(10), None)
+        };
+        let waiting = why_nothing(&spec, &RuleStats::default(), RuleState::Waiting);
+        assert_eq!(
+            waiting.as_deref(),
+            Some("not begun: it begins 5s after it was armed")
+        );
+        let used_up = RuleStats {
+            not_counted: 3,
+            ..matched()
+        };
+        let reason = why_nothing(&spec, &used_up, RuleState::Active);
+        assert_eq!(reason.as_deref(), Some("the first 2 are used up"));
+    }
+}

@@ -1,0 +1,141 @@
+//! What is said to a running daemon, reports aside.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use dashpot_engine::Duration;
+
+use crate::spec::{RuleArgs, parse_duration};
+use crate::zinject::Compat;
+
+/// Show what is served, who is connected, rules, and the oldest zios
+#[derive(Args, Debug)]
+#[command(after_help = "Example: wait for a daemon that is starting\n  dashpot status --wait 10s")]
+pub(crate) struct StatusArgs {
+    /// Show every zio in flight and where it waits
+    #[arg(long)]
+    pub(crate) inflight: bool,
+    /// Wait this long for a daemon
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub(crate) wait: Option<Duration>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arm a rule on a disk: a delay, an error, or a hang
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples: one lane of 10 ms; 1 % of the reads at 500 ms while a test runs
+  dashpot inject c1t1d0 -D 10ms:1
+  dashpot inject c1t1d0 -D 500ms -T read -f 1% -- ./test.sh")]
+pub(crate) struct InjectArgs {
+    /// The disk
+    pub(crate) disk: String,
+    #[command(flatten)]
+    pub(crate) rule: RuleArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Armed only while this command runs
+    #[arg(last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Replace a rule at once, keeping its counters
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  dashpot update 1 -D 25ms:2")]
+pub(crate) struct UpdateArgs {
+    /// The rule's id or name
+    #[arg(value_name = "ID|NAME")]
+    pub(crate) target: String,
+    #[command(flatten)]
+    pub(crate) rule: RuleArgs,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List rules: what they matched, held and missed, and why
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  dashpot list c1t1d0")]
+pub(crate) struct ListArgs {
+    /// Only this disk
+    pub(crate) disk: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Remove rules; what they hold already stays held
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  dashpot clear all --release")]
+pub(crate) struct ClearArgs {
+    /// A rule's id or name, a disk, or 'all'
+    #[arg(value_name = "ID|NAME|DISK|all")]
+    pub(crate) target: String,
+    /// Complete now what they hold
+    #[arg(long)]
+    pub(crate) release: bool,
+}
+
+/// Stop a disk's new zios, and wait until none is in flight
+#[derive(Args, Debug)]
+#[command(after_help = "Example: an outage of ten seconds\n  dashpot suspend c1t1d0 --for 10s")]
+pub(crate) struct SuspendArgs {
+    /// The disk
+    pub(crate) disk: String,
+    /// Resume by itself after this time
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) lasts: Option<Duration>,
+    /// Do not wait for what is in flight
+    #[arg(long)]
+    pub(crate) now: bool,
+}
+
+/// Speak zinject: its flags, its milliseconds, its tables
+#[derive(Args, Debug)]
+#[command(disable_help_flag = true)]
+#[command(override_usage = "\
+dashpot zinject [--compat 2.3|2.4] [--json]
+       dashpot zinject -d DEVICE -D MS:LANES [-T TYPE] [-f PCT] [-qF] POOL
+       dashpot zinject -d DEVICE -e ERROR [-T TYPE] [-f PCT] [-qF] POOL
+       dashpot zinject -c ID|all")]
+#[command(after_help = "\
+zinject's own, after the long options:
+  -d DEVICE    a disk, by name or GUID   -T TYPE   read, write, flush, trim, all
+  -D MS:LANES  delay, whole milliseconds -f PCT    a share, 0.0001 to 100
+  -e ERROR     io (the store works first) or io-prefail
+  -c ID|all    remove a handler, or all  -q        print only the new id
+  -h           this help                 -F        accepted: nothing is retried
+POOL may be any word: pools are not served yet. Without flags: list handlers.
+
+Example:
+  dashpot zinject -d c1t1d0 -D 10:1 tank")]
+pub(crate) struct ZinjectArgs {
+    /// The release of OpenZFS whose tables are printed
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        hide_possible_values = true,
+        value_name = "2.3|2.4"
+    )]
+    pub(crate) compat: Compat,
+    /// List handlers as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// zinject's own flags, which clap cannot parse as zinject does.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub(crate) words: Vec<String>,
+}
+
+/// Tell what this host can do, and how precisely
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  dashpot doctor")]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,121 @@
+use super::Cli;
+use clap::{CommandFactory, Parser};
+
+const LINES_MAX: usize = 40;
+
+/// The words that lead to every command.
+fn every_level() -> Vec<String> {
+    let root = Cli::command();
+    let below = root
+        .get_subcommands()
+        .map(|command| format!("dashpot {}", command.get_name()));
+    below.chain(["dashpot".to_owned()]).collect()
+}
+
+#[test]
+fn the_definitions_are_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_help_fits_a_screen_and_ends_with_an_example() {
+    for words in every_level() {
+        for flag in ["-h", "--help"] {
+            check_help(&words, &help(&words, flag));
+        }
+    }
+}
+
+/// What a user sees.
+fn help(words: &str, flag: &str) -> String {
+    // zinject's help is not clap's to give: its flags are zinject's own.
+    if words == "dashpot zinject" {
+        return crate::zinject::help();
+    }
+    parse(&format!("{words} {flag}"))
+        .expect_err(words)
+        .to_string()
+}
+
+fn check_help(words: &str, text: &str) {
+    let lines: Vec<_> = text.lines().collect();
+    assert!(
+        lines.len() <= LINES_MAX,
+        "{words}: {} lines\n{text}",
+        lines.len()
+    );
+    let wide = lines.iter().find(|line| line.chars().count() > 80);
+    assert_eq!(wide, None, "{words}");
+    let example = lines.iter().rposition(|line| line.starts_with("Example"));
+    let after = example.map(|at| &lines[at + 1..]).unwrap_or_default();
+    assert!(
+        after.iter().any(|line| line.contains("dashpot")),
+        "{words}:\n{text}"
+    );
+}
+
+/// The words of a shell line, or why they are refused.
+fn parse(line: &str) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(shlex::split(line).expect("words"))
+}
+
+#[test]
+fn the_examples_in_help_are_commands() {
+    for words in every_level() {
+        let text = help(&words, "-h");
+        let start = text.find("\nExample").expect("an example");
+        for line in text[start..]
+            .lines()
+            .filter(|line| line.starts_with("  dashpot"))
+        {
+            let line = line.trim().trim_end_matches('&');
+            assert!(
+                parse(line).is_ok(),
+                "{words}: {line}: {}",
+                parse(line).unwrap_err()
+            );
+        }
+    }
+}
+
+#[test]
+fn usage_errors_exit_with_2_and_name_the_remedy() {
+    for (line, remedy) in [
+        ("dashpot inject d0 -D 10:1", "did you mean 10ms:1?"),
+        ("dashpot inject d0 -D 10", "did you mean 10ms?"),
+        ("dashpot inject d0 -D -5ms", "negative"),
+        ("dashpot inject d0 -D 10ms:0", "1 to 65534"),
+        ("dashpot inject d0 -D 1ms -f 10", "10%"),
+        ("dashpot inject d0 -D 1ms -f 101%", "at most 100%"),
+        ("dashpot inject d0 -D 999999999999s", "at most 584 years"),
+        ("dashpot serve -d d0=rem", "file:PATH"),
+        ("dashpot serve -d d0=ram,size=1GB", "K, M, G and T"),
+        ("dashpot serve --nbd /run/sock", "unix:PATH"),
+        ("dashpot serve --shards 0", "1 to 64"),
+        ("dashpot suspend d0 --for -1s", "negative"),
+        ("dashpot quantize --op writes", "read, write"),
+        ("dashpot run -d d0=ram", "CMD"),
+        ("dashpot --api nowhere list", "unix:PATH"),
+        ("dashpot injct d0", "inject"),
+    ] {
+        let error = parse(line).expect_err(line);
+        assert_eq!(error.exit_code(), 2, "{line}");
+        assert!(error.to_string().contains(remedy), "{line}: {error}");
+    }
+}
+
+#[test]
+fn zinject_keeps_its_flags_for_itself() {
+    let words = |line: &str| match parse(line).expect(line).command {
+        super::Command::Zinject(zinject) => zinject.words.join(" "),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(words("dashpot zinject"), "");
+    assert_eq!(
+        words("dashpot zinject -d c1t1d0 -D 10:1 tank"),
+        "-d c1t1d0 -D 10:1 tank"
+    );
+    assert_eq!(words("dashpot zinject --compat 2.3 -c all"), "-c all");
+    assert_eq!(words("dashpot zinject -h"), "-h");
+    assert_eq!(words("dashpot zinject --help"), "--help");
+}

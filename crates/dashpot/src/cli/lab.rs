@@ -1,0 +1,76 @@
+//! `run` and `serve`: what is served, and where.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use dashpot_export::DiskConfig;
+
+use crate::spec::{DiskInjection, Listen, parse_disk, parse_disk_injection, parse_listen};
+
+/// What is served: a lab file, disks named here, or both.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct LabArgs {
+    /// A lab file; without one and without -d: two RAM disks of 1G, c1t1d0 and c1t2d0
+    pub(crate) lab: Option<PathBuf>,
+    /// Serve a disk: NAME=STORE[,size=SIZE][,block=SIZE][,ro]; a STORE is ram, null or file:PATH
+    #[arg(short = 'd', long = "disk", value_name = "DISK", value_parser = parse_disk)]
+    pub(crate) disks: Vec<DiskConfig>,
+    /// Arm a rule at the start: '[DISK] -D 10ms:1', see 'dashpot inject --help'
+    #[arg(short = 'r', long = "rule", value_name = "RULE", value_parser = parse_disk_injection)]
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) rules: Vec<DiskInjection>,
+    /// Serve RAM disks that are larger than the memory there is
+    #[arg(long)]
+    pub(crate) overcommit: bool,
+    /// Number of threads that serve disks [one per CPU, at most 2]
+    #[arg(long, value_name = "N", value_parser = parse_shards)]
+    pub(crate) shards: Option<usize>,
+}
+
+/// Serve disks for the life of a command
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The command finds its disks in $DASHPOT_URI and the API in $DASHPOT_API. dashpot
+exits with the command's status, or with 125 to 127 for its own failures.
+
+Example:
+  dashpot run -d db=ram,size=4G -r '-D 2ms' -r '-D 500ms -f 1%' -- ./test.sh")]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) lab: LabArgs,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Serve disks until told to stop
+#[derive(Args, Debug)]
+#[command(after_help = "\
+ADDR is unix:PATH, unix:- (a private directory) or tcp:HOST:PORT (0: any port).
+
+Example:
+  dashpot serve -d c1t1d0=file:/var/tmp/d0.img --nbd tcp:127.0.0.1:10809")]
+pub(crate) struct ServeArgs {
+    #[command(flatten)]
+    pub(crate) lab: LabArgs,
+    /// Where NBD clients connect, instead of where the lab file says
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+    pub(crate) nbd: Vec<Listen>,
+    /// Answer HTTP requests to this host name, too
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_host: Vec<String>,
+    /// Write the URIs to this file when clients can connect
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ready_file: Option<PathBuf>,
+}
+
+/// A number of shards that a machine can have.
+pub(crate) fn parse_shards(text: &str) -> Result<usize, crate::spec::ParseError> {
+    text.parse()
+        .ok()
+        .filter(|n| (1..=64).contains(n))
+        .ok_or_else(|| {
+            crate::spec::ParseError::new(format!("'{text}' shards are not possible: give 1 to 64"))
+        })
+}

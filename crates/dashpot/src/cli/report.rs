@@ -1,0 +1,98 @@
+//! The reports. Their options are those of the tools whose output they print.
+
+use clap::{Args, ValueEnum};
+use dashpot_engine::{Duration, OpSet};
+
+use crate::spec::{parse_duration, parse_interval, parse_ops};
+
+/// How often, and how many times.
+#[derive(Args, Debug)]
+pub(crate) struct Pace {
+    /// Seconds between reports, or a time such as 500ms
+    #[arg(value_parser = parse_interval)]
+    pub(crate) interval: Option<Duration>,
+    /// Number of reports [until Ctrl-C]
+    pub(crate) count: Option<u64>,
+}
+
+/// Show disk latency as histograms, as perf-tools' iolatency does
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example: reads only, five times, with the time of day\n  \
+    dashpot iolatency -T -i '*R*' 1 5"
+)]
+pub(crate) struct IolatencyArgs {
+    /// Measure from arrival, time suspended included
+    #[arg(short = 'Q')]
+    pub(crate) queued: bool,
+    /// Print the time of day before each histogram
+    #[arg(short = 'T')]
+    pub(crate) timestamp: bool,
+    /// Only this disk
+    #[arg(short = 'd', value_name = "DEVICE")]
+    pub(crate) device: Option<String>,
+    /// Only these types: a glob over R, W, WF (FUA), F, D, such as '*W*'
+    #[arg(short = 'i', value_name = "TYPE")]
+    pub(crate) iotype: Option<String>,
+    /// Bucket edges as iolatency's code has them, not as its labels say
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "iolatency"
+    )]
+    pub(crate) compat: Option<IolatencyCompat>,
+    #[command(flatten)]
+    pub(crate) pace: Pace,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `iolatency --compat` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IolatencyCompat {
+    Iolatency,
+}
+
+/// Show rates, sizes, waits and queues, as sysstat's iostat does
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  dashpot iostat -x 1")]
+pub(crate) struct IostatArgs {
+    /// Show waits and queues, too
+    #[arg(short = 'x')]
+    pub(crate) extended: bool,
+    #[command(flatten)]
+    pub(crate) pace: Pace,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Show latency as DTrace's quantize does, with averages and IOPS
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example: writes during a minute, a line for each disk\n  \
+    dashpot quantize --by disk --op write --for 60s"
+)]
+pub(crate) struct QuantizeArgs {
+    /// One histogram or line for each disk
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "disk")]
+    pub(crate) by: Option<QuantizeBy>,
+    /// Only these operations: read, write, ...
+    #[arg(long, value_name = "OPS", value_parser = parse_ops)]
+    pub(crate) op: Option<OpSet>,
+    /// How long to look [until Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) lasts: Option<Duration>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `quantize --by` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum QuantizeBy {
+    Disk,
+}

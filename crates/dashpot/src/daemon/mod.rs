@@ -1,0 +1,290 @@
+//! The control plane's state: the served disks, and the rules armed on them.
+//!
+//! Changes of rules are serial: a lock is held until the engine has answered. So the order in
+//! which callers are answered is the order in which their changes took effect.
+
+mod refusal;
+mod registry;
+
+use dashpot_engine::inject::RuleId;
+use dashpot_engine::{Answer, Command, DiskId, Duration, Target};
+use dashpot_export::{DiskInfo, DiskSnapshot, Handle, ShardGone};
+use tokio::sync::{Mutex, MutexGuard, oneshot};
+
+use crate::spec::{Injection, TypedRule};
+pub(crate) use refusal::{Refusal, RefusalKind};
+pub(crate) use registry::{Record, Registry};
+
+/// Everything that a request to the daemon can read or change.
+pub(crate) struct Daemon {
+    handle: Handle,
+    /// Of each disk, where clients reach it.
+    uris: Vec<Vec<String>>,
+    /// What the lab arms at the start and after a reset: disks by their index.
+    lab_rules: Vec<(usize, Injection)>,
+    registry: Mutex<Registry>,
+}
+
+/// Which rules are to be cleared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Those of an id or a name.
+    Rule(String),
+    /// Those of a disk.
+    Disk(String),
+    All,
+}
+
+/// What a reset did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reset {
+    pub(crate) cleared: Vec<RuleId>,
+    pub(crate) armed: Vec<RuleId>,
+}
+
+impl Daemon {
+    /// A daemon over running disks. `uris` has one list for each disk.
+    pub(crate) fn new(
+        handle: Handle,
+        uris: Vec<Vec<String>>,
+        lab_rules: Vec<(usize, Injection)>,
+    ) -> Daemon {
+        Daemon {
+            handle,
+            uris,
+            lab_rules,
+            registry: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn disks(&self) -> impl Iterator<Item = (usize, &DiskInfo)> {
+        self.handle.disks().iter().enumerate()
+    }
+
+    /// The facts about a disk that [`Daemon::disks`] or [`Daemon::disk`] gave the index of.
+    pub(crate) fn info(&self, disk: usize) -> &DiskInfo {
+        &self.handle.disks()[disk]
+    }
+
+    pub(crate) fn uris(&self, disk: usize) -> &[String] {
+        self.uris.get(disk).map_or(&[], Vec::as_slice)
+    }
+
+    /// The index of the disk of a name.
+    pub(crate) fn disk(&self, name: &str) -> Result<usize, Refusal> {
+        let found = self.disks().find(|(_, info)| info.name == name);
+        let known = self.disks().map(|(_, info)| info.name.as_str());
+        found
+            .map(|(index, _)| index)
+            .ok_or_else(|| Refusal::not_found("disk", name, known))
+    }
+
+    pub(crate) async fn snapshot(&self, disk: usize) -> Result<DiskSnapshot, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        // The receiver is gone when the caller has hung up, and then nobody wants the answer.
+        self.handle
+            .snapshot(disk, |snapshot| drop(answer.send(snapshot)))?;
+        Ok(answered.await.map_err(|_| ShardGone)?)
+    }
+
+    /// Every armed rule, in the order of their ids.
+    pub(crate) async fn records(&self) -> Vec<Record> {
+        self.registry.lock().await.records().cloned().collect()
+    }
+
+    /// The rules of an id or a name.
+    pub(crate) async fn find(&self, key: &str) -> Result<Vec<Record>, Refusal> {
+        self.registry.lock().await.find(key)
+    }
+
+    /// Arms what the lab says.
+    pub(crate) async fn arm_lab(&self) -> Result<Vec<RuleId>, Refusal> {
+        self.arm_lab_in(&mut self.registry.lock().await).await
+    }
+
+    /// Arms the rules of one call, all or none.
+    pub(crate) async fn inject(
+        &self,
+        disk: &str,
+        injection: Injection,
+        shared: bool,
+    ) -> Result<Vec<Record>, Refusal> {
+        let disk = self.disk(disk)?;
+        let mut registry = self.registry.lock().await;
+        self.inject_in(&mut registry, disk, injection, shared).await
+    }
+
+    /// Replaces what a rule says; its counters are kept.
+    pub(crate) async fn update(&self, key: &str, rule: TypedRule) -> Result<Record, Refusal> {
+        let mut registry = self.registry.lock().await;
+        let record = registry.find_one(key)?;
+        let update = Command::Update(record.id, rule.spec);
+        self.command(record.disk, |_| update).await?;
+        registry.set_words(record.id, rule.words.clone());
+        Ok(Record {
+            words: rule.words,
+            ..record
+        })
+    }
+
+    /// Removes rules; with `release` the zios that they hold complete now.
+    pub(crate) async fn clear(&self, scope: &Scope, release: bool) -> Result<Vec<RuleId>, Refusal> {
+        let mut registry = self.registry.lock().await;
+        match scope {
+            Scope::Rule(key) => self.clear_rules(&mut registry, key, release).await,
+            Scope::Disk(name) => {
+                let disk = self.disk(name)?;
+                self.clear_disk(&mut registry, disk, release).await
+            }
+            Scope::All => self.clear_all(&mut registry, release).await,
+        }
+    }
+
+    /// Back to the lab: releases and clears every rule, resumes every disk, and arms what the lab
+    /// says. What disks have counted is kept.
+    pub(crate) async fn reset(&self) -> Result<Reset, Refusal> {
+        let mut registry = self.registry.lock().await;
+        let cleared = self.clear_all(&mut registry, true).await?;
+        for (disk, _) in self.disks() {
+            self.command(disk, Command::Resume).await?;
+        }
+        let armed = self.arm_lab_in(&mut registry).await?;
+        Ok(Reset { cleared, armed })
+    }
+
+    /// Stops new zios of a disk, and waits until none is in flight unless `now`. Returns how many
+    /// are.
+    pub(crate) async fn suspend(
+        &self,
+        disk: &str,
+        lasts: Option<Duration>,
+        now: bool,
+    ) -> Result<u32, Refusal> {
+        // Not under the lock: a rule that hangs a zio must be cleared before this is answered.
+        let suspend = |disk| Command::Suspend { disk, lasts, now };
+        match self.command(self.disk(disk)?, suspend).await? {
+            Answer::Suspended { in_flight } => Ok(in_flight),
+            _ => Ok(0),
+        }
+    }
+
+    /// Issues what was suspended. Returns how many zios that were.
+    pub(crate) async fn resume(&self, disk: &str) -> Result<u32, Refusal> {
+        match self.command(self.disk(disk)?, Command::Resume).await? {
+            Answer::Resumed { waiting } => Ok(waiting),
+            _ => Ok(0),
+        }
+    }
+
+    async fn inject_in(
+        &self,
+        registry: &mut MutexGuard<'_, Registry>,
+        disk: usize,
+        injection: Injection,
+        shared: bool,
+    ) -> Result<Vec<Record>, Refusal> {
+        self.check_name(injection.name.as_deref())?;
+        let plan = registry.plan(disk, injection, shared)?;
+        let Some(group) = plan.group() else {
+            return Ok(Vec::new());
+        };
+        let rules = plan.rules();
+        let inject = |disk| Command::Inject { disk, group, rules };
+        self.command(disk, inject).await?;
+        let armed = plan.records.clone();
+        registry.commit(plan);
+        Ok(armed)
+    }
+
+    async fn arm_lab_in(
+        &self,
+        registry: &mut MutexGuard<'_, Registry>,
+    ) -> Result<Vec<RuleId>, Refusal> {
+        let mut armed = Vec::new();
+        for (disk, injection) in self.lab_rules.clone() {
+            let records = self.inject_in(registry, disk, injection, false).await?;
+            armed.extend(records.iter().map(|record| record.id));
+        }
+        Ok(armed)
+    }
+
+    async fn clear_all(
+        &self,
+        registry: &mut MutexGuard<'_, Registry>,
+        release: bool,
+    ) -> Result<Vec<RuleId>, Refusal> {
+        let mut cleared = Vec::new();
+        for (disk, _) in self.disks() {
+            cleared.extend(self.clear_disk(registry, disk, release).await?);
+        }
+        cleared.sort_unstable();
+        Ok(cleared)
+    }
+
+    async fn clear_disk(
+        &self,
+        registry: &mut MutexGuard<'_, Registry>,
+        disk: usize,
+        release: bool,
+    ) -> Result<Vec<RuleId>, Refusal> {
+        let clear = |disk| Command::Clear {
+            target: Target::Disk(disk),
+            release,
+        };
+        self.clear_with(registry, disk, clear).await
+    }
+
+    async fn clear_rules(
+        &self,
+        registry: &mut MutexGuard<'_, Registry>,
+        key: &str,
+        release: bool,
+    ) -> Result<Vec<RuleId>, Refusal> {
+        let mut cleared = Vec::new();
+        for record in registry.find(key)? {
+            let target = Target::Rule(record.id);
+            let clear = |_| Command::Clear { target, release };
+            cleared.extend(self.clear_with(registry, record.disk, clear).await?);
+        }
+        Ok(cleared)
+    }
+
+    async fn clear_with(
+        &self,
+        registry: &mut MutexGuard<'_, Registry>,
+        disk: usize,
+        build: impl FnOnce(DiskId) -> Command,
+    ) -> Result<Vec<RuleId>, Refusal> {
+        match self.command(disk, build).await? {
+            Answer::Cleared(ids) => {
+                registry.remove(&ids);
+                Ok(ids)
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// `clear` takes rules and disks by name, so that none may be called like the other.
+    fn check_name(&self, name: Option<&str>) -> Result<(), Refusal> {
+        match name {
+            Some(name) if self.disk(name).is_ok() => {
+                Err(Refusal::conflict(format!("'{name}' is the name of a disk"))
+                    .remedy("choose another name for the rule"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a command to the shard of a disk, and waits until it took effect.
+    async fn command(
+        &self,
+        disk: usize,
+        build: impl FnOnce(DiskId) -> Command,
+    ) -> Result<Answer, Refusal> {
+        let (answer, answered) = oneshot::channel();
+        // The receiver is gone when the caller has hung up, and then nobody wants the answer.
+        self.handle
+            .command(disk, build, |result| drop(answer.send(result)))?;
+        Ok(answered.await.map_err(|_| ShardGone)??)
+    }
+}

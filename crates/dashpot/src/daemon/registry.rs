@@ -1,0 +1,238 @@
+//! What the daemon knows of rules and the engine does not: their names and words, and the next id.
+//!
+//! Ids start at 1, grow by one across all disks, and are never used again. A group has the id of
+//! the first rule of the call that made it.
+
+use std::collections::BTreeMap;
+
+use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
+
+use super::refusal::Refusal;
+use crate::spec::{Injection, TypedRule};
+
+/// What is known of one rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) id: RuleId,
+    /// The index of its disk.
+    pub(crate) disk: usize,
+    pub(crate) group: GroupId,
+    /// The name of the injection that it came with.
+    pub(crate) name: Option<String>,
+    /// The rule in canonical words.
+    pub(crate) words: String,
+    /// Whether it is in the disk's shared group, as zinject's handlers are.
+    pub(crate) shared: bool,
+}
+
+/// Rules that are about to be armed, together.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) records: Vec<Record>,
+    specs: Vec<RuleSpec>,
+}
+
+impl Plan {
+    pub(crate) fn group(&self) -> Option<GroupId> {
+        self.records.first().map(|record| record.group)
+    }
+
+    /// What the engine is told.
+    pub(crate) fn rules(&self) -> Vec<(RuleId, RuleSpec)> {
+        let ids = self.records.iter().map(|record| record.id);
+        ids.zip(self.specs.iter().cloned()).collect()
+    }
+}
+
+/// Every armed rule, by id.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    rules: BTreeMap<RuleId, Record>,
+    last: u32,
+}
+
+impl Registry {
+    /// Gives ids and a group to the rules of an injection. Nothing is changed.
+    pub(crate) fn plan(
+        &self,
+        disk: usize,
+        injection: Injection,
+        shared: bool,
+    ) -> Result<Plan, Refusal> {
+        if let Some(name) = &injection.name {
+            self.check_free(name)?;
+        }
+        let first = RuleId(self.last + 1);
+        let group = self.group_for(disk, injection.with.as_deref(), shared, first)?;
+        let record = |(rule, id): (&TypedRule, u32)| Record {
+            id: RuleId(id),
+            disk,
+            group,
+            name: injection.name.clone(),
+            words: rule.words.clone(),
+            shared,
+        };
+        Ok(Plan {
+            records: injection.rules.iter().zip(first.0..).map(record).collect(),
+            specs: injection.rules.into_iter().map(|rule| rule.spec).collect(),
+        })
+    }
+
+    /// Takes over what the engine has armed.
+    pub(crate) fn commit(&mut self, plan: Plan) {
+        for record in plan.records {
+            self.last = self.last.max(record.id.0);
+            self.rules.insert(record.id, record);
+        }
+    }
+
+    pub(crate) fn set_words(&mut self, id: RuleId, words: String) {
+        if let Some(record) = self.rules.get_mut(&id) {
+            record.words = words;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, ids: &[RuleId]) {
+        for id in ids {
+            self.rules.remove(id);
+        }
+    }
+
+    pub(crate) fn records(&self) -> impl Iterator<Item = &Record> {
+        self.rules.values()
+    }
+
+    /// The rule of an id, or the rules of a name: at least one.
+    pub(crate) fn find(&self, key: &str) -> Result<Vec<Record>, Refusal> {
+        let id = key.parse().ok().map(RuleId);
+        let matches =
+            |record: &&Record| Some(record.id) == id || record.name.as_deref() == Some(key);
+        let found: Vec<Record> = self.records().filter(matches).cloned().collect();
+        if found.is_empty() {
+            let names = self.records().filter_map(|record| record.name.as_deref());
+            return Err(Refusal::not_found("rule", key, names)
+                .remedy("see 'dashpot list' for those that there are"));
+        }
+        Ok(found)
+    }
+
+    /// The one rule of an id or a name.
+    pub(crate) fn find_one(&self, key: &str) -> Result<Record, Refusal> {
+        let mut found = self.find(key)?;
+        if found.len() > 1 {
+            let ids: Vec<_> = found.iter().map(|record| record.id.0.to_string()).collect();
+            return Err(
+                Refusal::conflict(format!("'{key}' is the name of {} rules", found.len()))
+                    .remedy(format!("give the id of one: {}", ids.join(", "))),
+            );
+        }
+        Ok(found.remove(0))
+    }
+
+    fn check_free(&self, name: &str) -> Result<(), Refusal> {
+        let taken = |record: &&Record| record.name.as_deref() == Some(name);
+        match self.records().find(taken) {
+            Some(record) => Err(Refusal::conflict(format!(
+                "the name '{name}' is taken by rule {}",
+                record.id.0
+            ))
+            .remedy("choose another, or clear that rule first")),
+            None => Ok(()),
+        }
+    }
+
+    fn group_for(
+        &self,
+        disk: usize,
+        with: Option<&str>,
+        shared: bool,
+        first: RuleId,
+    ) -> Result<GroupId, Refusal> {
+        if let Some(key) = with {
+            let joined = self.find(key)?;
+            return match joined.iter().find(|record| record.disk == disk) {
+                Some(record) => Ok(record.group),
+                None => Err(Refusal::conflict(format!(
+                    "--with {key}: that rule is of another disk, and lanes belong to one disk"
+                ))),
+            };
+        }
+        let of_pool = |record: &&Record| shared && record.shared && record.disk == disk;
+        let pool = self.records().find(of_pool).map(|record| record.group);
+        Ok(pool.unwrap_or(GroupId(first.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Record, Registry};
+    use crate::daemon::refusal::RefusalKind;
+    use crate::spec::parse_injection;
+
+    fn arm(registry: &mut Registry, disk: usize, words: &str, shared: bool) -> Vec<Record> {
+        let injection = parse_injection(words).unwrap();
+        let plan = registry.plan(disk, injection, shared).unwrap();
+        let records = plan.records.clone();
+        registry.commit(plan);
+        records
+    }
+
+    fn ids_and_groups(records: &[Record]) -> Vec<(u32, u32)> {
+        records.iter().map(|r| (r.id.0, r.group.0)).collect()
+    }
+
+    #[test]
+    fn ids_grow_over_all_disks_and_are_never_used_again() {
+        let mut registry = Registry::default();
+        let first = arm(&mut registry, 0, "-D 10ms:1 -D 25ms:2", false);
+        assert_eq!(ids_and_groups(&first), [(1, 1), (2, 1)]);
+        let second = arm(&mut registry, 1, "-D 1ms", false);
+        assert_eq!(ids_and_groups(&second), [(3, 3)]);
+        registry.remove(&[second[0].id]);
+        assert_eq!(
+            ids_and_groups(&arm(&mut registry, 0, "-D 1ms", false)),
+            [(4, 4)]
+        );
+    }
+
+    #[test]
+    fn rules_join_a_group_of_their_own_disk_only() {
+        let mut registry = Registry::default();
+        arm(&mut registry, 0, "-D 10ms:1 --name base", false);
+        let joined = arm(&mut registry, 0, "-D 25ms:2 --with base", false);
+        assert_eq!(ids_and_groups(&joined), [(2, 1)]);
+        let foreign = parse_injection("-D 1ms --with 1").unwrap();
+        let refusal = registry.plan(1, foreign, false).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::Conflict);
+    }
+
+    #[test]
+    fn shared_rules_of_a_disk_are_one_group_apart_from_the_others() {
+        let mut registry = Registry::default();
+        arm(&mut registry, 0, "-D 2ms", false);
+        let shared =
+            |registry: &mut _, disk| ids_and_groups(&arm(registry, disk, "-D 1ms:1", true));
+        assert_eq!(shared(&mut registry, 0), [(2, 2)]);
+        assert_eq!(shared(&mut registry, 1), [(3, 3)]);
+        assert_eq!(shared(&mut registry, 0), [(4, 2)]);
+    }
+
+    #[test]
+    fn names_are_taken_once_and_may_stand_for_several_rules() {
+        let mut registry = Registry::default();
+        arm(&mut registry, 0, "-D 10ms:1 -D 25ms:2 --name two", false);
+        assert_eq!(registry.find("two").unwrap().len(), 2);
+        assert_eq!(registry.find_one("2").unwrap().id.0, 2);
+        assert_eq!(
+            registry.find_one("two").unwrap_err().to_string(),
+            "'two' is the name of 2 rules: give the id of one: 1, 2"
+        );
+        let again = parse_injection("-D 1ms --name two").unwrap();
+        let refusal = registry.plan(0, again, false).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::Conflict);
+        assert_eq!(
+            registry.find("three").unwrap_err().kind,
+            RefusalKind::NotFound
+        );
+    }
+}

@@ -1,0 +1,81 @@
+//! Lab files: TOML, `[disk.NAME]` and `[serve]`.
+
+use std::ops::Range;
+
+use dashpot_export::DiskConfig;
+use toml::de::DeTable;
+
+use super::section::{Section, line_of};
+use super::{Lab, LabDisk};
+use crate::cli::parse_shards;
+use crate::spec::{
+    DEFAULT_BLOCK, DEFAULT_SIZE, ParseError, block_size, disk_size, needs_size, parse_injection,
+    parse_listen, parse_name, parse_store,
+};
+
+const FILE_KEYS: [&str; 2] = ["disk", "serve"];
+const DISK_KEYS: [&str; 5] = ["store", "size", "block", "read_only", "rules"];
+const SERVE_KEYS: [&str; 3] = ["nbd", "api", "shards"];
+
+/// Known to a lab, but to no daemon so far.
+const LATER_KEYS: [&str; 2] = ["pool", "volume"];
+
+/// Reads a lab. An error begins with the number of its line.
+pub(super) fn parse(text: &str) -> Result<Lab, ParseError> {
+    let table = DeTable::parse(text).map_err(|error| {
+        let line = line_of(text, error.span().map_or(0, |span| span.start));
+        ParseError::new(format!("{line}: {}", error.message()))
+    })?;
+    let file = Section::new(text, "", table.get_ref());
+    refuse_later(&file)?;
+    file.refuse_unknown(&FILE_KEYS)?;
+    let mut lab = Lab::default();
+    for (key, table) in file.tables("disk")? {
+        let place = format!("[disk.{}]", key.get_ref());
+        let section = Section::new(text, &place, table);
+        let disk = read_disk(&section, key.get_ref(), key.span())?;
+        lab.disks.push(disk);
+    }
+    if let Some(table) = file.table("serve")? {
+        read_serve(&Section::new(text, "[serve]", table), &mut lab)?;
+    }
+    Ok(lab)
+}
+
+fn refuse_later(file: &Section<'_>) -> Result<(), ParseError> {
+    for key in LATER_KEYS {
+        if let Some(span) = file.span_of(key) {
+            let place = format!("[{key}]");
+            let message = "pools and volumes are not served yet; serve disks";
+            return Err(file.error(span, &place, message));
+        }
+    }
+    Ok(())
+}
+
+fn read_disk(section: &Section<'_>, name: &str, span: Range<usize>) -> Result<LabDisk, ParseError> {
+    let misplaced = |why: &str| section.error(span.clone(), "", why);
+    let name = parse_name(name).map_err(|error| misplaced(&error.to_string()))?;
+    // Before the store is missed, because that is most often a typo of its key.
+    section.refuse_unknown(&DISK_KEYS)?;
+    let store = section.value("store", parse_store)?;
+    let store = store.ok_or_else(|| misplaced("no store; add store = \"ram\""))?;
+    let default_size = needs_size(&store).then_some(DEFAULT_SIZE);
+    let config = DiskConfig {
+        name,
+        store,
+        size: section.value("size", disk_size)?.or(default_size),
+        block: section.value("block", block_size)?.unwrap_or(DEFAULT_BLOCK),
+        read_only: section.flag("read_only")?.unwrap_or(false),
+    };
+    let injections = section.list("rules", parse_injection)?;
+    Ok(LabDisk { config, injections })
+}
+
+fn read_serve(section: &Section<'_>, lab: &mut Lab) -> Result<(), ParseError> {
+    section.refuse_unknown(&SERVE_KEYS)?;
+    lab.nbd = section.list("nbd", parse_listen)?;
+    lab.api = section.value("api", parse_listen)?;
+    lab.shards = section.value("shards", parse_shards)?;
+    Ok(())
+}

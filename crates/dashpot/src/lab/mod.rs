@@ -1,0 +1,151 @@
+//! The lab: what one daemon serves, from a lab file, from the command line, or from both.
+
+mod file;
+mod section;
+
+use std::path::Path;
+
+use dashpot_export::DiskConfig;
+use dashpot_export::store::StoreConfig;
+
+use crate::cli::LabArgs;
+use crate::spec::{
+    DEFAULT_BLOCK, DEFAULT_SIZE, DiskInjection, Injection, Listen, ParseError, nearest,
+};
+
+/// What one daemon serves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lab {
+    /// The disks, at least one, in the order in which they were named.
+    pub(crate) disks: Vec<LabDisk>,
+    /// Where NBD clients connect, if that was said.
+    pub(crate) nbd: Vec<Listen>,
+    /// Where the API is, if that was said.
+    pub(crate) api: Option<Listen>,
+    /// The number of shards, if that was said.
+    pub(crate) shards: Option<usize>,
+}
+
+/// A disk and what is armed on it at the start.
+#[derive(Clone, Debug)]
+pub(crate) struct LabDisk {
+    pub(crate) config: DiskConfig,
+    /// Each is a group of its own, as if `inject` had been called for it.
+    pub(crate) injections: Vec<Injection>,
+}
+
+/// The disks of the lab that nobody described: those of the field's examples.
+const DEFAULT_DISKS: [&str; 2] = ["c1t1d0", "c1t2d0"];
+
+impl Lab {
+    /// The lab of a command line: its file and its disks, or the default lab if it names neither.
+    pub(crate) fn from_args(args: &LabArgs) -> Result<Lab, ParseError> {
+        let mut lab = match &args.lab {
+            Some(path) => Lab::load(path)?,
+            None if args.disks.is_empty() => Lab::default_lab(),
+            None => Lab::default(),
+        };
+        for disk in &args.disks {
+            lab.add_disk(disk)?;
+        }
+        for rule in &args.rules {
+            lab.add_rule(rule)?;
+        }
+        lab.shards = args.shards.or(lab.shards);
+        if lab.disks.is_empty() {
+            return Err(ParseError::new(
+                "the lab has no disk: add [disk.NAME] to its file, or -d NAME=ram",
+            ));
+        }
+        Ok(lab)
+    }
+
+    fn load(path: &Path) -> Result<Lab, ParseError> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            ParseError::new(format!("the lab file '{shown}' cannot be read: {error}"))
+        })?;
+        let mut lab =
+            file::parse(&text).map_err(|error| ParseError::new(format!("{shown}:{error}")))?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        for disk in &mut lab.disks {
+            anchor(&mut disk.config.store, directory);
+        }
+        Ok(lab)
+    }
+
+    fn default_lab() -> Lab {
+        let disk = |name: &str| LabDisk {
+            config: DiskConfig {
+                name: name.to_owned(),
+                store: StoreConfig::Ram,
+                size: Some(DEFAULT_SIZE),
+                block: DEFAULT_BLOCK,
+                read_only: false,
+            },
+            injections: Vec::new(),
+        };
+        Lab {
+            disks: DEFAULT_DISKS.map(disk).into(),
+            ..Lab::default()
+        }
+    }
+
+    fn add_disk(&mut self, config: &DiskConfig) -> Result<(), ParseError> {
+        if self.names().any(|name| name == config.name) {
+            return Err(ParseError::new(format!(
+                "-d {}: there is a disk of this name already; choose another",
+                config.name
+            )));
+        }
+        self.disks.push(LabDisk {
+            config: config.clone(),
+            injections: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn add_rule(&mut self, rule: &DiskInjection) -> Result<(), ParseError> {
+        let disk = match (&rule.disk, self.disks.as_mut_slice()) {
+            (None, [only]) => only,
+            (None, _) => {
+                return Err(ParseError::new(format!(
+                    "-r {}: the lab has several disks; put one's name first",
+                    rule.injection.rules[0].words
+                )));
+            }
+            (Some(name), _) => self.disk_named(name)?,
+        };
+        disk.injections.push(rule.injection.clone());
+        Ok(())
+    }
+
+    fn disk_named(&mut self, name: &str) -> Result<&mut LabDisk, ParseError> {
+        let Some(at) = self.names().position(|known| known == name) else {
+            let remedy = match nearest(name, self.names()) {
+                Some(near) => format!("did you mean '{near}'?"),
+                None => format!("there is {}", self.names().collect::<Vec<_>>().join(", ")),
+            };
+            return Err(ParseError::new(format!(
+                "-r {name}: there is no such disk; {remedy}"
+            )));
+        };
+        Ok(&mut self.disks[at])
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.disks.iter().map(|disk| disk.config.name.as_str())
+    }
+}
+
+/// Paths in a lab file are relative to it, so that it means the same wherever dashpot is started.
+fn anchor(store: &mut StoreConfig, directory: &Path) {
+    match store {
+        StoreConfig::File(path) => *path = directory.join(&*path),
+        StoreConfig::Lossy(inner) => anchor(inner, directory),
+        StoreConfig::Ram | StoreConfig::Null => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! A table of a lab file, read by key: every error names the line, the table and the key.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use crate::spec::{ParseError, nearest};
+
+/// A table and where it is.
+pub(super) struct Section<'a> {
+    text: &'a str,
+    name: &'a str,
+    table: &'a DeTable<'a>,
+}
+
+/// A table and its name in the table around it.
+type NamedTable<'a> = (&'a Spanned<DeString<'a>>, &'a DeTable<'a>);
+
+impl<'a> Section<'a> {
+    /// A table of the file with this whole text, and its name in brackets, as the file has it.
+    pub(super) fn new(text: &'a str, name: &'a str, table: &'a DeTable<'a>) -> Section<'a> {
+        Section { text, name, table }
+    }
+
+    /// Refuses every key that is not known.
+    pub(super) fn refuse_unknown(&self, known: &[&str]) -> Result<(), ParseError> {
+        for key in self.table.keys() {
+            let name = key.get_ref().as_ref();
+            if !known.contains(&name) {
+                let remedy = match nearest(name, known.iter().copied()) {
+                    Some(near) => format!("did you mean '{near}'?"),
+                    None => format!("known are {}", known.join(", ")),
+                };
+                return Err(self.error(key.span(), name, &format!("unknown key; {remedy}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The value of a key, by the parser of its words. Integers are words, too.
+    pub(super) fn value<T>(
+        &self,
+        key: &str,
+        parse: impl Fn(&str) -> Result<T, ParseError>,
+    ) -> Result<Option<T>, ParseError> {
+        let Some(value) = self.table.get(key) else {
+            return Ok(None);
+        };
+        self.parse_word(key, value, parse).map(Some)
+    }
+
+    /// The values of a key that takes a list of words.
+    pub(super) fn list<T>(
+        &self,
+        key: &str,
+        parse: impl Fn(&str) -> Result<T, ParseError>,
+    ) -> Result<Vec<T>, ParseError> {
+        let Some(value) = self.table.get(key) else {
+            return Ok(Vec::new());
+        };
+        let Some(values) = value.get_ref().as_array() else {
+            return Err(self.wrong_type(key, value, "a list of strings: [\"…\", \"…\"]"));
+        };
+        values
+            .iter()
+            .map(|value| self.parse_word(key, value, &parse))
+            .collect()
+    }
+
+    /// The value of a key that is true or false.
+    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, ParseError> {
+        let read = |value: &Spanned<DeValue<'_>>| {
+            let flag = value.get_ref().as_bool();
+            flag.ok_or_else(|| self.wrong_type(key, value, "true or false"))
+        };
+        self.table.get(key).map(read).transpose()
+    }
+
+    /// The tables under a key with their names, in the order of the file.
+    pub(super) fn tables(&self, key: &str) -> Result<Vec<NamedTable<'a>>, ParseError> {
+        let Some(table) = self.table(key)? else {
+            return Ok(Vec::new());
+        };
+        let named = |(name, value)| Ok((name, self.as_table(key, value)?));
+        let mut found = table
+            .iter()
+            .map(named)
+            .collect::<Result<Vec<_>, ParseError>>()?;
+        found.sort_by_key(|(name, _)| name.span().start);
+        Ok(found)
+    }
+
+    /// The table under a key.
+    pub(super) fn table(&self, key: &str) -> Result<Option<&'a DeTable<'a>>, ParseError> {
+        self.table
+            .get(key)
+            .map(|value| self.as_table(key, value))
+            .transpose()
+    }
+
+    /// Where a key is.
+    pub(super) fn span_of(&self, key: &str) -> Option<Range<usize>> {
+        self.table.get_key_value(key).map(|(key, _)| key.span())
+    }
+
+    /// `LINE: [TABLE] KEY: MESSAGE`.
+    pub(super) fn error(&self, span: Range<usize>, key: &str, message: &str) -> ParseError {
+        let line = line_of(self.text, span.start);
+        let place = [self.name, key].map(str::trim).join(" ");
+        ParseError::new(format!("{line}: {}: {message}", place.trim()))
+    }
+
+    fn parse_word<T>(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        parse: impl Fn(&str) -> Result<T, ParseError>,
+    ) -> Result<T, ParseError> {
+        let word = match value.get_ref() {
+            DeValue::String(word) => word.as_ref(),
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+            _ => return Err(self.wrong_type(key, value, "a string")),
+        };
+        parse(word).map_err(|error| self.error(value.span(), key, &error.to_string()))
+    }
+
+    fn as_table(
+        &self,
+        key: &str,
+        value: &'a Spanned<DeValue<'a>>,
+    ) -> Result<&'a DeTable<'a>, ParseError> {
+        let table = value.get_ref().as_table();
+        table.ok_or_else(|| self.wrong_type(key, value, "a table: [disk.NAME] or [serve]"))
+    }
+
+    fn wrong_type(&self, key: &str, value: &Spanned<DeValue<'_>>, wanted: &str) -> ParseError {
+        let found = value.get_ref().type_str();
+        self.error(
+            value.span(),
+            key,
+            &format!("this is of type {found}; write {wanted}"),
+        )
+    }
+}
+
+/// The number of the line with this byte.
+pub(super) fn line_of(text: &str, byte: usize) -> usize {
+    let before = text.as_bytes().iter().take(byte);
+    before.filter(|byte| **byte == b'\n').count() + 1
+}

@@ -1,0 +1,221 @@
+use super::{Lab, file};
+use crate::cli::LabArgs;
+use crate::spec::{Listen, ParseError, parse_disk, parse_disk_injection};
+use dashpot_export::store::StoreConfig;
+
+const WHOLE: &str = r#"
+[disk.slow]
+store = "ram"
+size  = "2G"
+block = "4K"
+rules = ["-D 10ms:1 -T read", "-D 500ms -f 1% --name tail"]
+
+[disk."a/b"]
+store = "lossy:file:b.img"
+read_only = true
+
+[serve]
+nbd = ["unix:-", "tcp:127.0.0.1:0"]
+api = "unix:/run/dashpot/api.sock"
+shards = 2
+"#;
+
+fn args(disks: &[&str], rules: &[&str]) -> LabArgs {
+    LabArgs {
+        disks: disks
+            .iter()
+            .map(|disk| parse_disk(disk).expect(disk))
+            .collect(),
+        rules: rules
+            .iter()
+            .map(|rule| parse_disk_injection(rule).expect(rule))
+            .collect(),
+        ..LabArgs::default()
+    }
+}
+
+fn refusal<T: std::fmt::Debug>(result: Result<T, ParseError>) -> String {
+    result.expect_err("a refusal").to_string()
+}
+
+#[test]
+fn a_whole_lab_file() {
+    let lab = file::parse(WHOLE).expect("a lab");
+    let [slow, other] = lab.disks.as_slice() else {
+        panic!("two disks");
+    };
+    assert_eq!(
+        (slow.config.name.as_str(), slow.config.size),
+        ("slow", Some(2 << 30))
+    );
+    assert_eq!((slow.config.block, slow.config.read_only), (4_096, false));
+    assert_eq!(slow.injections[0].rules[0].words, "-D 10ms:1 -T read");
+    assert_eq!(slow.injections[1].name.as_deref(), Some("tail"));
+    assert_eq!(
+        (other.config.name.as_str(), other.config.size),
+        ("a/b", None)
+    );
+    assert!(other.config.read_only);
+    assert_eq!(
+        (lab.nbd.len(), &lab.nbd[0], lab.shards),
+        (2, &Listen::Private, Some(2))
+    );
+    assert!(lab.api.is_some());
+}
+
+#[test]
+fn mistakes_name_their_line_place_and_remedy() {
+    for (text, message) in [
+        (
+            "[disk.a]\nstore = \"ram\"\nsise = \"1G\"",
+            "3: [disk.a] sise: unknown key; did you mean 'size'?",
+        ),
+        (
+            "[disk.a]\nstore = \"ram\"\ncolour = 1",
+            "3: [disk.a] colour: unknown key; known are store, size, block, read_only, rules",
+        ),
+        (
+            "[server]\nnbd = []",
+            "1: server: unknown key; did you mean 'serve'?",
+        ),
+        (
+            "[serve]\nndb = []",
+            "2: [serve] ndb: unknown key; did you mean 'nbd'?",
+        ),
+        (
+            "[pool.tank]\ndisks = []",
+            "1: [pool]: pools and volumes are not served yet; serve disks",
+        ),
+        (
+            "\n[volume.\"tank/foo\"]\nsize = \"1G\"",
+            "2: [volume]: pools and volumes are not served yet; serve disks",
+        ),
+        (
+            "[disk.a]\nsize = \"1G\"",
+            "1: [disk.a]: no store; add store = \"ram\"",
+        ),
+        (
+            "[disk.a]\nstore = \"ram\"\nsize = \"1GB\"",
+            "3: [disk.a] size: 'GB' in '1GB' is no unit of size: those are K, M, G and T (powers \
+             of 1024)",
+        ),
+        (
+            "[disk.a]\nstore = \"ram\"\nrules = [\"-D 10:1\"]",
+            "3: [disk.a] rules: invalid value '10:1' for '-D <SERVICE[:LANES]>': '10:1' has no \
+             unit: did you mean 10ms:1?",
+        ),
+        (
+            "[disk.a]\nstore = \"ram\"\nrules = \"-D 10ms\"",
+            "3: [disk.a] rules: this is of type string; write a list of strings: [\"…\", \"…\"]",
+        ),
+        (
+            "[disk.a]\nstore = \"ram\"\nread_only = \"yes\"",
+            "3: [disk.a] read_only: this is of type string; write true or false",
+        ),
+        (
+            "[disk.7]\nstore = \"ram\"",
+            "1: [disk.7]: '7' is no name: it has no letter, and numbers are the ids of rules",
+        ),
+        (
+            "disk = 1",
+            "1: disk: this is of type integer; write a table: [disk.NAME] or [serve]",
+        ),
+    ] {
+        assert_eq!(refusal(file::parse(text)), message, "{text}");
+    }
+    let twice = "[disk.a]\nstore = \"ram\"\n[disk.a]\nstore = \"ram\"";
+    assert!(refusal(file::parse(twice)).starts_with("3: duplicate"));
+    assert!(refusal(file::parse("[disk.a]\nstore = ")).starts_with("2: "));
+}
+
+#[test]
+fn disks_keep_the_order_of_the_file() {
+    let text = ["z", "a", "m"]
+        .map(|name| format!("[disk.{name}]\nstore = \"null\"\n"))
+        .concat();
+    let lab = file::parse(&text).expect("a lab");
+    assert_eq!(lab.names().collect::<Vec<_>>(), ["z", "a", "m"]);
+}
+
+#[test]
+fn the_default_lab_is_two_disks() {
+    let lab = Lab::from_args(&args(&[], &["c1t2d0 -D 10ms"])).expect("a lab");
+    assert_eq!(lab.names().collect::<Vec<_>>(), ["c1t1d0", "c1t2d0"]);
+    assert!(
+        lab.disks
+            .iter()
+            .all(|disk| disk.config.size == Some(1 << 30))
+    );
+    assert_eq!(
+        lab.disks
+            .iter()
+            .map(|disk| disk.injections.len())
+            .collect::<Vec<_>>(),
+        [0, 1]
+    );
+}
+
+#[test]
+fn disks_of_the_command_line_take_the_default_labs_place() {
+    let lab = Lab::from_args(&args(&["d0=ram"], &["-D 2ms", "d0 -D 5ms"])).expect("a lab");
+    assert_eq!(lab.names().collect::<Vec<_>>(), ["d0"]);
+    assert_eq!(lab.disks[0].injections.len(), 2);
+}
+
+#[test]
+fn disks_are_told_apart_and_rules_find_theirs() {
+    assert_eq!(
+        refusal(Lab::from_args(&args(&["d0=ram", "d0=null"], &[]))),
+        "-d d0: there is a disk of this name already; choose another"
+    );
+    assert_eq!(
+        refusal(Lab::from_args(&args(&[], &["c1t1d1 -D 1ms"]))),
+        "-r c1t1d1: there is no such disk; did you mean 'c1t1d0'?"
+    );
+    assert_eq!(
+        refusal(Lab::from_args(&args(&[], &["-D 1ms"]))),
+        "-r -D 1ms -T read,write,zero: the lab has several disks; put one's name first"
+    );
+}
+
+#[test]
+fn a_file_and_the_command_line_add_up() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("lab.toml");
+    std::fs::write(&path, WHOLE).expect("a file");
+    let with_file = |disks: &[&str]| LabArgs {
+        lab: Some(path.clone()),
+        shards: Some(1),
+        ..args(disks, &[])
+    };
+    let lab = Lab::from_args(&with_file(&["more=null"])).expect("a lab");
+    assert_eq!(lab.names().collect::<Vec<_>>(), ["slow", "a/b", "more"]);
+    assert_eq!(lab.shards, Some(1));
+    let beside_the_lab = StoreConfig::File(dir.path().join("b.img"));
+    assert_eq!(
+        lab.disks[1].config.store,
+        StoreConfig::Lossy(Box::new(beside_the_lab))
+    );
+    assert!(refusal(Lab::from_args(&with_file(&["slow=ram"]))).contains("already"));
+}
+
+#[test]
+fn a_file_that_cannot_be_read_or_serves_nothing_is_refused() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("lab.toml");
+    let from_file = || {
+        Lab::from_args(&LabArgs {
+            lab: Some(path.clone()),
+            ..LabArgs::default()
+        })
+    };
+    assert!(refusal(from_file()).contains("cannot be read: No such file"));
+    std::fs::write(&path, "[disk.a]\nstor = \"ram\"").expect("a file");
+    let place = format!(
+        "{}:2: [disk.a] stor: unknown key; did you mean 'store'?",
+        path.display()
+    );
+    assert_eq!(refusal(from_file()), place);
+    std::fs::write(&path, "").expect("a file");
+    assert!(refusal(from_file()).contains("no disk"));
+}

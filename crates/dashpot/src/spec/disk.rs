@@ -1,0 +1,169 @@
+//! Disks and their stores: `NAME=STORE[,size=SIZE][,block=SIZE][,ro]`.
+
+use std::path::PathBuf;
+
+use dashpot_export::DiskConfig;
+use dashpot_export::store::StoreConfig;
+
+use super::ParseError;
+use super::name::parse_name;
+use super::size::parse_size;
+
+/// The size of a disk that does not say, if its store has none: memory is taken when written to.
+pub(crate) const DEFAULT_SIZE: u64 = 1 << 30;
+
+/// The smallest request that a disk serves unless it says: clients that do not ask about block
+/// sizes (the older ones) may send any, and the protocol lets them.
+pub(crate) const DEFAULT_BLOCK: u32 = 1;
+
+const BLOCK_MAX: u32 = 64 << 10;
+
+/// A disk in one word.
+pub(crate) fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
+    let Some((name, rest)) = text.split_once('=') else {
+        return Err(ParseError::new(format!(
+            "'{text}' is no disk: write NAME=STORE, for example {text}=ram,size=1G"
+        )));
+    };
+    let mut words = rest.split(',');
+    let mut disk = DiskConfig {
+        name: parse_name(name)?,
+        store: parse_store(words.next().unwrap_or_default())?,
+        size: None,
+        block: DEFAULT_BLOCK,
+        read_only: false,
+    };
+    for word in words {
+        read_option(word, &mut disk)?;
+    }
+    if disk.size.is_none() && needs_size(&disk.store) {
+        disk.size = Some(DEFAULT_SIZE);
+    }
+    Ok(disk)
+}
+
+/// A store: `ram`, `null`, `file:PATH`, or `lossy:` and one of those.
+pub(crate) fn parse_store(text: &str) -> Result<StoreConfig, ParseError> {
+    match text.split_once(':').unwrap_or((text, "")) {
+        ("ram", "") => Ok(StoreConfig::Ram),
+        ("null", "") => Ok(StoreConfig::Null),
+        ("file", "") => Err(ParseError::new(format!(
+            "'{text}' has no path: write file:PATH"
+        ))),
+        ("file", path) => Ok(StoreConfig::File(PathBuf::from(path))),
+        ("lossy", inner) if !inner.starts_with("lossy") => {
+            Ok(StoreConfig::Lossy(Box::new(parse_store(inner)?)))
+        }
+        _ => Err(ParseError::new(format!(
+            "'{text}' is no store: those are ram, null, file:PATH and lossy:STORE"
+        ))),
+    }
+}
+
+/// The smallest read or write of a disk: a power of two.
+pub(crate) fn block_size(text: &str) -> Result<u32, ParseError> {
+    let block = parse_size(text)?;
+    u32::try_from(block)
+        .ok()
+        .filter(|block| block.is_power_of_two() && *block <= BLOCK_MAX)
+        .ok_or_else(|| {
+            ParseError::new(format!(
+                "a block of '{text}' is not possible: give a power of two from 1 to 64K"
+            ))
+        })
+}
+
+/// Whether disks of this store have no size but the one they are given.
+pub(crate) fn needs_size(store: &StoreConfig) -> bool {
+    match store {
+        StoreConfig::Ram | StoreConfig::Null => true,
+        StoreConfig::File(_) => false,
+        StoreConfig::Lossy(inner) => needs_size(inner),
+    }
+}
+
+/// A size that a disk can have.
+pub(crate) fn disk_size(text: &str) -> Result<u64, ParseError> {
+    let size = parse_size(text)?;
+    if size == 0 {
+        return Err(ParseError::new(format!(
+            "a disk of '{text}' bytes holds nothing"
+        )));
+    }
+    Ok(size)
+}
+
+fn read_option(word: &str, disk: &mut DiskConfig) -> Result<(), ParseError> {
+    match word.split_once('=') {
+        Some(("size", size)) => disk.size = Some(disk_size(size)?),
+        Some(("block", block)) => disk.block = block_size(block)?,
+        None if word == "ro" => disk.read_only = true,
+        _ => {
+            return Err(ParseError::new(format!(
+                "'{word}' is no option of a disk: those are size=SIZE, block=SIZE and ro \
+                 (a path with a comma in it needs a lab file)"
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DEFAULT_SIZE, parse_disk, parse_store};
+    use dashpot_export::store::StoreConfig;
+
+    #[test]
+    fn a_disk_in_one_word() {
+        let disk = parse_disk("d0=file:/var/tmp/a=b.img,size=2G,block=4K,ro").unwrap();
+        assert_eq!(disk.name, "d0");
+        assert_eq!(disk.store, StoreConfig::File("/var/tmp/a=b.img".into()));
+        assert_eq!(
+            (disk.size, disk.block, disk.read_only),
+            (Some(2 << 30), 4_096, true)
+        );
+    }
+
+    #[test]
+    fn memory_has_a_size_of_its_own_and_a_file_has_its_own() {
+        let size = |text| parse_disk(text).unwrap().size;
+        assert_eq!(size("d0=ram"), Some(DEFAULT_SIZE));
+        assert_eq!(size("d0=lossy:ram"), Some(DEFAULT_SIZE));
+        assert_eq!(size("d0=file:/a"), None);
+        assert_eq!(size("d0=lossy:file:/a"), None);
+    }
+
+    #[test]
+    fn what_is_refused_says_what_to_write() {
+        for (text, message) in [
+            (
+                "d0",
+                "'d0' is no disk: write NAME=STORE, for example d0=ram,size=1G",
+            ),
+            (
+                "d0=rem",
+                "'rem' is no store: those are ram, null, file:PATH and lossy:STORE",
+            ),
+            ("d0=file:", "'file:' has no path: write file:PATH"),
+            ("d0=ram,size=0", "a disk of '0' bytes holds nothing"),
+            (
+                "d0=ram,block=3K",
+                "a block of '3K' is not possible: give a power of two from 1 to 64K",
+            ),
+            (
+                "d0=ram,block=128K",
+                "a block of '128K' is not possible: give a power of two from 1 to 64K",
+            ),
+            (
+                "d0=ram,rw",
+                "'rw' is no option of a disk: those are size=SIZE, block=SIZE and ro \
+                 (a path with a comma in it needs a lab file)",
+            ),
+        ] {
+            assert_eq!(parse_disk(text).unwrap_err().to_string(), message, "{text}");
+        }
+        assert!(parse_disk("all=ram").is_err());
+        assert!(parse_store("lossy:lossy:ram").is_err());
+        assert!(parse_store("ram:1G").is_err());
+    }
+}

@@ -1,0 +1,153 @@
+//! Spans of time: a number and its unit, `10ms`, `1.5s`, `250us`.
+//!
+//! The field's tools disagree on what a bare number is (dm-delay: ms, SPDK: µs, nbdkit: s,
+//! null_blk: ns), so a bare number is refused.
+
+use dashpot_engine::Duration;
+
+use super::ParseError;
+use super::decimal::{Decimal, Inexact, split_unit};
+
+/// A span of time with its unit.
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, ParseError> {
+    if text.starts_with('-') {
+        return Err(ParseError::new(format!(
+            "'{text}' is negative: a time is 0s or more"
+        )));
+    }
+    let (number, unit) = split_unit(text);
+    let Some(decimal) = Decimal::parse(number) else {
+        return Err(not_a_time(text, number));
+    };
+    let unit_ns = nanos_of(unit).ok_or_else(|| wrong_unit(text, number, unit))?;
+    let nanos = decimal.times(unit_ns).map_err(|inexact| match inexact {
+        Inexact::TooFine => ParseError::new(format!("'{text}' is finer than 1ns")),
+        Inexact::TooLarge => too_long(text),
+    })?;
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// The interval of a report: as [`parse_duration`], but a bare number is in seconds, as in the
+/// tools that the reports follow (iostat, iolatency).
+pub(crate) fn parse_interval(text: &str) -> Result<Duration, ParseError> {
+    let seconds = if Decimal::parse(text).is_some() {
+        "s"
+    } else {
+        ""
+    };
+    let interval = parse_duration(&format!("{text}{seconds}"))?;
+    if interval == Duration::ZERO {
+        return Err(ParseError::new(format!(
+            "'{text}' is no interval: give more than 0"
+        )));
+    }
+    Ok(interval)
+}
+
+fn nanos_of(unit: &str) -> Option<u64> {
+    Some(match unit {
+        "ns" => 1,
+        // The unit is typed as "u", as the micro sign (U+00B5) or as the Greek letter (U+03BC).
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
+        "ms" => 1_000_000,
+        "s" => 1_000_000_000,
+        "m" => 60_000_000_000,
+        _ => return None,
+    })
+}
+
+fn not_a_time(text: &str, number: &str) -> ParseError {
+    let only_digits = !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit());
+    if only_digits {
+        return too_long(text);
+    }
+    ParseError::new(format!("'{text}' is no time: write 10ms, 1.5s or 250us"))
+}
+
+fn wrong_unit(text: &str, number: &str, unit: &str) -> ParseError {
+    if unit.is_empty() {
+        return ParseError::new(format!("'{text}' has no unit: did you mean {number}ms?"));
+    }
+    ParseError::new(format!(
+        "'{unit}' in '{text}' is no unit of time: those are ns, us, ms, s and m (minutes)"
+    ))
+}
+
+fn too_long(text: &str) -> ParseError {
+    ParseError::new(format!("'{text}' is too long: at most 584 years"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{parse_duration, parse_interval};
+    use proptest::prelude::*;
+
+    #[test]
+    fn every_unit() {
+        for (text, nanos) in [
+            ("0s", 0),
+            ("7ns", 7),
+            ("250us", 250_000),
+            ("5µs", 5_000),
+            ("5μs", 5_000),
+            ("10ms", 10_000_000),
+            ("1.5ms", 1_500_000),
+            ("0.000000001s", 1),
+            ("2m", 120_000_000_000),
+            ("18446744073709551615ns", u64::MAX),
+        ] {
+            assert_eq!(
+                parse_duration(text).map(|d| d.as_nanos()),
+                Ok(nanos),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_refused_says_what_to_write() {
+        for (text, message) in [
+            ("10", "'10' has no unit: did you mean 10ms?"),
+            ("1.5", "'1.5' has no unit: did you mean 1.5ms?"),
+            ("-5ms", "'-5ms' is negative: a time is 0s or more"),
+            ("0.5ns", "'0.5ns' is finer than 1ns"),
+            (
+                "584542046091s",
+                "'584542046091s' is too long: at most 584 years",
+            ),
+            (
+                "99999999999999999999ms",
+                "'99999999999999999999ms' is too long: at most 584 years",
+            ),
+            ("", "'' is no time: write 10ms, 1.5s or 250us"),
+            ("ms", "'ms' is no time: write 10ms, 1.5s or 250us"),
+            (
+                "1e3ms",
+                "'e3ms' in '1e3ms' is no unit of time: those are ns, us, ms, s and m (minutes)",
+            ),
+            (
+                "10 ms",
+                "' ms' in '10 ms' is no unit of time: those are ns, us, ms, s and m (minutes)",
+            ),
+        ] {
+            let error = parse_duration(text).map_err(|e| e.to_string());
+            assert_eq!(error, Err(message.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bare_interval_is_in_seconds() {
+        assert_eq!(parse_interval("2"), parse_duration("2s"));
+        assert_eq!(parse_interval("0.5"), parse_duration("500ms"));
+        assert_eq!(parse_interval("250ms"), parse_duration("250ms"));
+        assert!(parse_interval("0").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_parses_back(nanos: u64) {
+            let span = dashpot_engine::Duration::from_nanos(nanos);
+            prop_assert_eq!(parse_duration(&span.to_string()), Ok(span));
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Sets of operations: `read,write,flush,fua,trim,zero,cache` and `all`.
+
+use dashpot_engine::{Op, OpSet};
+
+use super::ParseError;
+
+/// Every word for an operation, in display order. `fua` is no operation of its own, but a write
+/// that asks for durability.
+const WORDS: [(&str, OpSet); 7] = [
+    (Op::Read.name(), OpSet::of(Op::Read)),
+    (Op::Write.name(), OpSet::of(Op::Write)),
+    (Op::Flush.name(), OpSet::of(Op::Flush)),
+    ("fua", OpSet::FUA),
+    (Op::Trim.name(), OpSet::of(Op::Trim)),
+    (Op::Zero.name(), OpSet::of(Op::Zero)),
+    (Op::Cache.name(), OpSet::of(Op::Cache)),
+];
+
+/// A list of operations with commas between them.
+pub(crate) fn parse_ops(text: &str) -> Result<OpSet, ParseError> {
+    text.split(',')
+        .map(|word| parse_op_word(word, text))
+        .try_fold(OpSet::EMPTY, |set, one| Ok(set.union(one?)))
+}
+
+/// The words of a set.
+pub(crate) fn format_ops(ops: OpSet) -> String {
+    if ops == OpSet::ALL {
+        return "all".to_owned();
+    }
+    let members = WORDS.iter().filter(|(_, one)| ops.contains(*one));
+    members.map(|(word, _)| *word).collect::<Vec<_>>().join(",")
+}
+
+fn parse_op_word(word: &str, text: &str) -> Result<OpSet, ParseError> {
+    if word == "all" {
+        return Ok(OpSet::ALL);
+    }
+    let known = WORDS.iter().find(|(known, _)| *known == word);
+    known.map(|(_, set)| *set).ok_or_else(|| {
+        ParseError::new(format!(
+            "'{word}' in '{text}' is no operation: those are {} and all",
+            WORDS.map(|(word, _)| word).join(", ")
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{format_ops, parse_ops};
+    use dashpot_engine::{Op, OpSet};
+
+    #[test]
+    fn lists_are_sets() {
+        assert_eq!(parse_ops("write,read,zero,read"), Ok(OpSet::DATA));
+        assert_eq!(parse_ops("fua"), Ok(OpSet::FUA));
+        assert_eq!(parse_ops("read,all"), Ok(OpSet::ALL));
+        assert_eq!(
+            parse_ops("read,write,flush,fua,trim,zero,cache"),
+            Ok(OpSet::ALL)
+        );
+        assert_eq!(
+            format_ops(OpSet::of(Op::Trim).union(OpSet::FUA)),
+            "fua,trim"
+        );
+    }
+
+    #[test]
+    fn unknown_operations_are_refused_with_the_known() {
+        assert_eq!(
+            parse_ops("read,writes").map_err(|e| e.to_string()),
+            Err(
+                "'writes' in 'read,writes' is no operation: those are read, write, flush, fua, \
+                 trim, zero, cache and all"
+                    .to_owned()
+            )
+        );
+        assert!(parse_ops("").is_err());
+        assert!(parse_ops("read,").is_err());
+    }
+}

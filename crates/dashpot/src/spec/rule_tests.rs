@@ -1,0 +1,254 @@
+use super::{RuleArgs, TypedRule, parse_disk_injection, parse_injection};
+use crate::spec::ParseError;
+use crate::spec::service::parse_delay;
+use clap::Parser;
+use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
+use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
+use proptest::prelude::*;
+
+fn words(text: &str) -> Result<Vec<String>, ParseError> {
+    let rules = parse_injection(text)?.rules;
+    Ok(rules.into_iter().map(|rule| rule.words).collect())
+}
+
+fn refusal(text: &str) -> String {
+    parse_injection(text).unwrap_err().to_string()
+}
+
+#[test]
+fn a_rule_is_answered_as_understood() {
+    for (text, understood) in [
+        ("-D 10ms:1", "-D 10ms:1 -T read,write,zero"),
+        ("-D0.01s -Tall", "-D 10ms -T all"),
+        ("-e eio -T write -f 1:200", "-e EIO -T write -f 0.5%"),
+        (
+            "-e EIO --mode floor",
+            "-e EIO --mode floor -T read,write,zero",
+        ),
+        (
+            "--hang --first 1 -T fua,flush",
+            "--hang -T flush,fua --first 1",
+        ),
+        (
+            "--bandwidth 100MiB/s",
+            "--bandwidth 100M -T read,write,zero",
+        ),
+        (
+            "-D lognormal=10ms..30ms:4 --bandwidth 1M --range 0..1G --every 3 --client 'uid=0 *' \
+             --mode add --for 60s --after 1500ms --name slow --with 3",
+            "-D lognormal=10ms..30ms:4 --bandwidth 1M -T read,write,zero --every 3 --range 0..1G \
+             --client 'uid=0 *' --mode add --for 1m --after 1500ms",
+        ),
+    ] {
+        assert_eq!(words(text), Ok(vec![understood.to_owned()]), "{text}");
+    }
+}
+
+#[test]
+fn several_delays_are_rules_of_one_group() {
+    let injection = parse_injection("-D 10ms:1 -D 25ms:2 -T read --name two").unwrap();
+    let words: Vec<_> = injection
+        .rules
+        .iter()
+        .map(|rule| rule.words.as_str())
+        .collect();
+    assert_eq!(words, ["-D 10ms:1 -T read", "-D 25ms:2 -T read"]);
+    assert_eq!(injection.name.as_deref(), Some("two"));
+}
+
+#[test]
+fn a_disk_comes_first_or_is_left_out() {
+    let named = parse_disk_injection("c1t1d0 -D 10ms:1").unwrap();
+    assert_eq!(named.disk.as_deref(), Some("c1t1d0"));
+    assert_eq!(parse_disk_injection("-D 10ms:1").unwrap().disk, None);
+    assert_eq!(
+        refusal("c1t1d0 -D 10ms:1"),
+        "'c1t1d0' in 'c1t1d0 -D 10ms:1' is no option of a rule, and the disk is named already"
+    );
+}
+
+#[test]
+fn what_is_refused_names_option_value_and_remedy() {
+    for (text, message) in [
+        (
+            "-D 10",
+            "invalid value '10' for '-D <SERVICE[:LANES]>': '10' has no unit: did you mean 10ms?",
+        ),
+        (
+            "-D 10:1",
+            "invalid value '10:1' for '-D <SERVICE[:LANES]>': '10:1' has no unit: did you mean \
+             10ms:1?",
+        ),
+        (
+            "-D -5ms",
+            "invalid value '-5ms' for '-D <SERVICE[:LANES]>': '-5ms' is negative: a time is 0s or \
+             more",
+        ),
+        (
+            "-D 1ms -f 110%",
+            "invalid value '110%' for '-f <PCT|1:N>': '110%' is above 100%: give at most 100% or \
+             1:1",
+        ),
+        (
+            "-D 1ms --first 0",
+            "invalid value '0' for '--first <N>': '0' is no number of zios: count from 1",
+        ),
+        (
+            "-e ETIMEDOUT",
+            "invalid value 'ETIMEDOUT' for '-e <ERROR>': NBD cannot carry 'ETIMEDOUT': it carries \
+             EPERM EIO ENOMEM EINVAL ENOSPC EOVERFLOW ENOTSUP ESHUTDOWN",
+        ),
+        (
+            "-T read",
+            "the rule does nothing: give it -D SERVICE, -e ERROR, --hang or --bandwidth RATE",
+        ),
+        (
+            "-D 1ms --frist 1",
+            "unexpected argument '--frist' found tip: a similar argument exists: '--first'",
+        ),
+        ("-D '1ms", "'-D '1ms' has a quote that does not end"),
+        (
+            "-e EIO --mode add",
+            "--mode add does not go with -e: a zio that fails is not done, or with --mode floor \
+             done first",
+        ),
+    ] {
+        assert_eq!(refusal(text), message, "{text}");
+    }
+    for text in [
+        "-D 1ms -e EIO",
+        "-D 1ms --hang",
+        "-e EIO --hang",
+        "--hang --bandwidth 1M",
+        "-D 1ms --first 1 --every 2",
+        "-D 1ms --first -1",
+        "-D 1ms --range 5..5",
+        "-D 1ms --name 7",
+        "-D 1ms --client ''",
+        "-D 1ms -T",
+        "",
+    ] {
+        assert!(parse_injection(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn an_update_replaces_one_rule_and_nothing_else() {
+    #[derive(Parser)]
+    #[command(no_binary_name = true)]
+    struct Words {
+        #[command(flatten)]
+        rule: RuleArgs,
+    }
+    let replacement = |text: &str| {
+        let words = Words::try_parse_from(text.split(' ')).expect("a rule");
+        words.rule.replacement().map(|rule| rule.words)
+    };
+    assert_eq!(
+        replacement("-D 20ms:1"),
+        Ok("-D 20ms:1 -T read,write,zero".to_owned())
+    );
+    for text in ["-D 20ms -D 30ms", "-D 20ms --name a", "-D 20ms --with 1"] {
+        assert!(replacement(text).is_err(), "{text}");
+    }
+}
+
+/// Rules with a service time in words, for every kind of distribution.
+fn delays() -> impl Strategy<Value = (Effect, String)> {
+    let span = || (1..1_u64 << 40).prop_map(Duration::from_nanos);
+    let service = prop_oneof![
+        span().prop_map(|a| a.to_string()),
+        (span(), span()).prop_map(|(a, b)| format!("{}~{}", a.max(b), a.min(b))),
+        (span(), span()).prop_map(|(a, b)| format!("uniform={a}..{}", a + b)),
+        (span(), span()).prop_map(|(a, b)| format!("lognormal={a}..{}", a + b)),
+        (span(), 0..99_u32, span()).prop_map(|(a, p, b)| format!("p{p}={a},p99.9={}", a + b)),
+    ];
+    (service, proptest::option::of(1..=65_534_u32)).prop_map(|(words, lanes)| {
+        let service = parse_delay(&words).expect("a service time").service;
+        (Effect::Delay { service, lanes }, words)
+    })
+}
+
+fn effects() -> impl Strategy<Value = (Effect, String)> {
+    let fail = (0..8_usize, any::<bool>()).prop_map(|(i, work)| {
+        (
+            Effect::Fail {
+                errno: Errno::ALL[i],
+                work,
+            },
+            String::new(),
+        )
+    });
+    prop_oneof![
+        delays(),
+        fail,
+        Just((Effect::Hang, String::new())),
+        Just((Effect::Pass, String::new()))
+    ]
+}
+
+fn op_sets() -> impl Strategy<Value = OpSet> {
+    (1..128_u8).prop_map(|bits| {
+        let members = Op::ALL
+            .map(OpSet::of)
+            .into_iter()
+            .chain([OpSet::FUA])
+            .enumerate();
+        members
+            .filter(|(i, _)| bits & (1 << i) != 0)
+            .fold(OpSet::EMPTY, |set, (_, one)| set.union(one))
+    })
+}
+
+fn chances() -> impl Strategy<Value = Ratio> {
+    prop_oneof![
+        (1..=100_u64).prop_map(|percent| super::parse_probability(&format!("{percent}%"))),
+        (1..1_000_u64, 1_000..9_999_u64)
+            .prop_map(|(hits, cases)| super::parse_probability(&format!("{hits}:{cases}"))),
+    ]
+    .prop_map(|ratio| ratio.expect("a probability"))
+}
+
+fn limits() -> impl Strategy<Value = Limit> {
+    prop_oneof![
+        Just(Limit::Always),
+        (1_u64..).prop_map(Limit::First),
+        (1_u64..).prop_map(Limit::Every),
+    ]
+}
+
+prop_compose! {
+    fn rules()(
+        (effect, service) in effects(),
+        rate in 1_u64.., with_rate: bool,
+        ops in op_sets(), limit in limits(),
+        chance in proptest::option::of(chances()),
+        range in proptest::option::of((0..1_u64 << 50, 1..1_u64 << 50)),
+        client in proptest::option::of("[^\0]{1,12}"),
+        (after, lasts) in (any::<u64>(), proptest::option::of(any::<u64>())),
+        add: bool,
+    ) -> (RuleSpec, String) {
+        let holds = matches!(effect, Effect::Delay { .. } | Effect::Pass);
+        let must_pass = effect == Effect::Pass;
+        let fails = matches!(effect, Effect::Fail { .. });
+        let spec = RuleSpec {
+            bandwidth: (holds && (with_rate || must_pass)).then_some(rate),
+            ops, chance, limit, client,
+            range: range.map(|(start, length)| (start, start + length)),
+            after: Duration::from_nanos(after),
+            lasts: lasts.map(Duration::from_nanos),
+            mode: if add && !fails { Mode::Add } else { Mode::Floor },
+            ..RuleSpec::new(effect)
+        };
+        (spec, service)
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_words_of_a_rule_parse_back_to_it((spec, service) in rules()) {
+        let rule = TypedRule::new(spec, &service);
+        let parsed = parse_injection(&rule.words).map(|injection| injection.rules);
+        prop_assert_eq!(parsed.map(|rules| rules[0].spec.clone()), Ok(rule.spec), "{}", rule.words);
+    }
+}

@@ -1,0 +1,320 @@
+//! Service times and lanes: `20ms`, `20ms~5ms`, `uniform=A..B`, `lognormal=P50..P99`,
+//! `p50=1ms,p99=30ms`, each with `:LANES` or without.
+
+use std::sync::Arc;
+
+use dashpot_engine::Duration;
+use dashpot_engine::inject::{LANES_MAX, QuantileTable, Service};
+
+use super::ParseError;
+use super::decimal::Decimal;
+use super::distribution::{self, Knot};
+use super::duration::parse_duration;
+
+/// What one `-D` says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Delay {
+    /// The service time.
+    pub(crate) service: Service,
+    /// Its words, because a table cannot be turned back into them.
+    pub(crate) words: String,
+    /// How many zios are served at a time; any number, if it does not say.
+    pub(crate) lanes: Option<u32>,
+}
+
+/// A service time, and its lanes after a colon.
+pub(crate) fn parse_delay(text: &str) -> Result<Delay, ParseError> {
+    let Some((service, lanes)) = text.rsplit_once(':') else {
+        let (service, words) = parse_service(text)?;
+        return Ok(Delay {
+            service,
+            words,
+            lanes: None,
+        });
+    };
+    if Decimal::parse(service).is_some() {
+        return Err(ParseError::new(format!(
+            "'{text}' has no unit: did you mean {service}ms:{lanes}?"
+        )));
+    }
+    let (service, words) = parse_service(service)?;
+    let lanes = Some(parse_lanes(lanes, text)?);
+    Ok(Delay {
+        service,
+        words,
+        lanes,
+    })
+}
+
+fn parse_lanes(lanes: &str, text: &str) -> Result<u32, ParseError> {
+    let number = lanes.parse().ok().filter(|n| (1..=LANES_MAX).contains(n));
+    number.ok_or_else(|| {
+        ParseError::new(format!(
+            "'{lanes}' lanes in '{text}' are not possible: give 1 to {LANES_MAX}, or leave \
+             ':{lanes}' out for no queueing"
+        ))
+    })
+}
+
+/// A service time and its words in canonical form.
+fn parse_service(text: &str) -> Result<(Service, String), ParseError> {
+    if let Some(span) = text.strip_prefix("uniform=") {
+        let (low, high) = parse_span(span, text)?;
+        return table(
+            distribution::uniform(low, high),
+            format!("uniform={low}..{high}"),
+        );
+    }
+    if let Some(span) = text.strip_prefix("lognormal=") {
+        let (p50, p99) = parse_span(span, text)?;
+        refuse_zero(p50, text)?;
+        return table(
+            distribution::log_normal(p50, p99),
+            format!("lognormal={p50}..{p99}"),
+        );
+    }
+    if text.starts_with('p') && text.contains('=') {
+        return parse_percentiles(text);
+    }
+    if let Some((middle, half)) = text.split_once('~') {
+        return parse_spread(middle, half, text);
+    }
+    if let Some((kind, _)) = text.split_once('=') {
+        return Err(ParseError::new(format!(
+            "'{kind}' in '{text}' is no distribution: write uniform=A..B, lognormal=P50..P99 or \
+             p50=1ms,p99=30ms"
+        )));
+    }
+    let constant = parse_duration(text)?;
+    Ok((Service::Constant(constant), constant.to_string()))
+}
+
+/// `20ms~5ms`: uniform from 15 to 25 ms.
+fn parse_spread(middle: &str, half: &str, text: &str) -> Result<(Service, String), ParseError> {
+    let (middle, half) = (parse_duration(middle)?, parse_duration(half)?);
+    if half > middle {
+        return Err(ParseError::new(format!(
+            "'{text}' goes below zero: what follows '~' is at most {middle}"
+        )));
+    }
+    if middle + half == Duration::MAX {
+        return Err(ParseError::new(format!(
+            "'{text}' is too long: at most 584 years"
+        )));
+    }
+    let knots = distribution::uniform(middle - half, middle + half);
+    table(knots, format!("{middle}~{half}"))
+}
+
+/// `A..B` with A below B.
+fn parse_span(span: &str, text: &str) -> Result<(Duration, Duration), ParseError> {
+    let Some((low, high)) = span.split_once("..") else {
+        return Err(ParseError::new(format!(
+            "'{text}' has no '..': write two latencies, for example 1ms..30ms"
+        )));
+    };
+    let (low, high) = (parse_duration(low)?, parse_duration(high)?);
+    if low >= high {
+        return Err(ParseError::new(format!(
+            "'{text}': {low} is not below {high}"
+        )));
+    }
+    Ok((low, high))
+}
+
+/// `p50=1ms,p99=30ms`: constant outside the given points, log-linear between them.
+fn parse_percentiles(text: &str) -> Result<(Service, String), ParseError> {
+    let mut points: Vec<Knot> = Vec::new();
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split(',') {
+        let (percent, q, latency) = parse_percentile(word)?;
+        refuse_zero(latency, text)?;
+        if points
+            .last()
+            .is_some_and(|last| last.0 >= q || last.1 > latency)
+        {
+            return Err(ParseError::new(format!(
+                "'{word}' in '{text}' does not follow the one before it: percentiles must grow, \
+                 and latencies must not shrink"
+            )));
+        }
+        points.push((q, latency));
+        words.push(format!("p{percent}={latency}"));
+    }
+    table(distribution::log_linear(&points), words.join(","))
+}
+
+/// `p99.9=30ms`: the percent as typed, its quantile as a fraction of 2^64, and the latency.
+fn parse_percentile(word: &str) -> Result<(&str, u64, Duration), ParseError> {
+    let no_percentile = || {
+        ParseError::new(format!(
+            "'{word}' is no percentile: write p50=1ms, p99.9=30ms and so on"
+        ))
+    };
+    let point = word.strip_prefix('p').and_then(|rest| rest.split_once('='));
+    let (percent, latency) = point.ok_or_else(no_percentile)?;
+    let fraction = Decimal::parse(percent).and_then(Decimal::fraction);
+    let (hits, cases) = fraction.ok_or_else(no_percentile)?;
+    let q = (u128::from(hits) << 64) / (u128::from(cases) * 100);
+    if q > 1 << 64 {
+        return Err(ParseError::new(format!(
+            "'{word}' is no percentile: at most p100"
+        )));
+    }
+    Ok((
+        percent,
+        u64::try_from(q).unwrap_or(u64::MAX),
+        parse_duration(latency)?,
+    ))
+}
+
+fn refuse_zero(latency: Duration, text: &str) -> Result<(), ParseError> {
+    if latency == Duration::ZERO {
+        return Err(ParseError::new(format!(
+            "'{text}' has a latency of 0, which has no logarithm: give at least 1ns"
+        )));
+    }
+    Ok(())
+}
+
+fn table(knots: Vec<Knot>, words: String) -> Result<(Service, String), ParseError> {
+    let table = QuantileTable::new(knots)
+        .map_err(|error| ParseError::new(format!("'{words}': {error}")))?;
+    Ok((Service::Quantiles(Arc::new(table)), words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Delay, parse_delay};
+    use dashpot_engine::Duration;
+    use dashpot_engine::inject::Service;
+
+    fn quantile(delay: &Delay, percent: u64) -> Duration {
+        match &delay.service {
+            Service::Constant(span) => *span,
+            Service::Quantiles(table) => table.at(u64::MAX / 100 * percent),
+        }
+    }
+
+    #[test]
+    fn constants_with_and_without_lanes() {
+        let ten = Service::Constant(Duration::from_millis(10));
+        for (text, lanes) in [
+            ("10ms", None),
+            ("10ms:1", Some(1)),
+            ("10ms:65534", Some(65_534)),
+        ] {
+            let delay = parse_delay(text).unwrap();
+            assert_eq!((&delay.service, delay.lanes), (&ten, lanes), "{text}");
+        }
+    }
+
+    #[test]
+    fn distributions_pass_through_their_points() {
+        for (text, points_us) in [
+            ("20ms~5ms", [(1, 15_100), (50, 20_000), (99, 24_900)]),
+            (
+                "uniform=0ms..100ms:4",
+                [(1, 1_000), (50, 50_000), (99, 99_000)],
+            ),
+            (
+                "lognormal=10ms..30ms",
+                [(1, 3_333), (50, 10_000), (99, 30_000)],
+            ),
+            (
+                "p50=1ms,p99=30ms:2",
+                [(1, 1_000), (50, 1_000), (99, 30_000)],
+            ),
+            ("p100=7ms", [(1, 7_000), (50, 7_000), (99, 7_000)]),
+        ] {
+            let delay = parse_delay(text).unwrap();
+            for (percent, us) in points_us {
+                let off = quantile(&delay, percent).as_nanos().abs_diff(us * 1_000);
+                assert!(off <= us, "{text}: p{percent} is off by {off} ns");
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_canonical() {
+        for (text, words) in [
+            ("0.02s~5000us", "20ms~5ms"),
+            ("uniform=1000us..30ms:4", "uniform=1ms..30ms"),
+            ("lognormal=10ms..0.03s", "lognormal=10ms..30ms"),
+            ("p50=1000us,p99.9=30ms", "p50=1ms,p99.9=30ms"),
+        ] {
+            let delay = parse_delay(text).unwrap();
+            assert_eq!(delay.words, words);
+            assert_eq!(parse_delay(words).unwrap().service, delay.service);
+        }
+    }
+
+    #[test]
+    fn what_is_refused_says_what_to_write() {
+        for (text, message) in [
+            ("10", "'10' has no unit: did you mean 10ms?"),
+            ("10:1", "'10:1' has no unit: did you mean 10ms:1?"),
+            (
+                "10ms:0",
+                "'0' lanes in '10ms:0' are not possible: give 1 to 65534, or leave ':0' out for \
+                 no queueing",
+            ),
+            (
+                "10ms:65535",
+                "'65535' lanes in '10ms:65535' are not possible: give 1 to 65534, or leave \
+                 ':65535' out for no queueing",
+            ),
+            ("-1ms:1", "'-1ms' is negative: a time is 0s or more"),
+            (
+                "5ms~10ms",
+                "'5ms~10ms' goes below zero: what follows '~' is at most 5ms",
+            ),
+            (
+                "uniform=2ms..1ms",
+                "'uniform=2ms..1ms': 2ms is not below 1ms",
+            ),
+            (
+                "uniform=2ms",
+                "'uniform=2ms' has no '..': write two latencies, for example 1ms..30ms",
+            ),
+            (
+                "lognormal=0s..1ms",
+                "'lognormal=0s..1ms' has a latency of 0, which has no logarithm: give at least \
+                 1ns",
+            ),
+            (
+                "normal=1ms..2ms",
+                "'normal' in 'normal=1ms..2ms' is no distribution: write uniform=A..B, \
+                 lognormal=P50..P99 or p50=1ms,p99=30ms",
+            ),
+            (
+                "p99=1ms,p50=2ms",
+                "'p50=2ms' in 'p99=1ms,p50=2ms' does not follow the one before it: percentiles \
+                 must grow, and latencies must not shrink",
+            ),
+            ("p101=1ms", "'p101=1ms' is no percentile: at most p100"),
+            (
+                "p50=1ms,99=2ms",
+                "'99=2ms' is no percentile: write p50=1ms, p99.9=30ms and so on",
+            ),
+            ("p50=1", "'1' has no unit: did you mean 1ms?"),
+        ] {
+            assert_eq!(
+                parse_delay(text).unwrap_err().to_string(),
+                message,
+                "{text}"
+            );
+        }
+        for text in [
+            "10ms:",
+            "10ms:x",
+            "10ms:-1",
+            "10ms:1:1",
+            ":1",
+            "",
+            "p50=,p99=1ms",
+        ] {
+            assert!(parse_delay(text).is_err(), "{text}");
+        }
+    }
+}

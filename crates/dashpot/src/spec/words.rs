@@ -1,0 +1,55 @@
+//! From a rule back to words, in canonical form: what they parse to is the same rule.
+
+use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
+use dashpot_engine::{Duration, Ratio};
+
+use super::ops::format_ops;
+use super::probability::format_probability;
+use super::size::format_size;
+
+/// The words of a rule. `service` are those of its delay's service time, if it has one.
+pub(super) fn words(spec: &RuleSpec, service: &str) -> String {
+    let words = [
+        effect_words(spec, service),
+        spec.bandwidth
+            .map(|rate| format!("--bandwidth {}", format_size(rate))),
+        Some(format!("-T {}", format_ops(spec.ops))),
+        spec.chance
+            .map(|ratio: Ratio| format!("-f {}", format_probability(ratio))),
+        limit_words(spec.limit),
+        spec.range
+            .map(|(a, b)| format!("--range {}..{}", format_size(a), format_size(b))),
+        spec.client.as_deref().map(client_words),
+        (spec.mode == Mode::Add).then(|| "--mode add".to_owned()),
+        spec.lasts.map(|span| format!("--for {span}")),
+        (spec.after != Duration::ZERO).then(|| format!("--after {}", spec.after)),
+    ];
+    words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+fn effect_words(spec: &RuleSpec, service: &str) -> Option<String> {
+    match &spec.effect {
+        Effect::Delay { lanes: None, .. } => Some(format!("-D {service}")),
+        Effect::Delay {
+            lanes: Some(lanes), ..
+        } => Some(format!("-D {service}:{lanes}")),
+        Effect::Fail { errno, work: false } => Some(format!("-e {}", errno.name())),
+        Effect::Fail { errno, work: true } => Some(format!("-e {} --mode floor", errno.name())),
+        Effect::Hang => Some("--hang".to_owned()),
+        Effect::Pass => None,
+    }
+}
+
+fn limit_words(limit: Limit) -> Option<String> {
+    match limit {
+        Limit::Always => None,
+        Limit::First(count) => Some(format!("--first {count}")),
+        Limit::Every(count) => Some(format!("--every {count}")),
+    }
+}
+
+fn client_words(glob: &str) -> String {
+    // Quoting fails on NUL alone, which the parser of globs refuses.
+    let quoted = shlex::try_quote(glob).unwrap_or_default();
+    format!("--client {quoted}")
+}

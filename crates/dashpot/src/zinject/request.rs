@@ -1,0 +1,278 @@
+//! What a zinject command line asks for, or why it is refused.
+
+use std::fmt;
+
+use dashpot_engine::Errno;
+use dashpot_engine::inject::{Effect, RuleSpec};
+
+use super::getopt::{GetoptError, Words, getopt};
+use super::guid::Device;
+use super::options::{
+    Delay, DeviceError, Frequency, IoType, parse_delay, parse_error, parse_frequency, parse_iotype,
+};
+use crate::spec::TypedRule;
+
+/// zinject's own list of letters (OpenZFS 2.4).
+const LETTERS: &str = "aA:b:C:d:D:E:f:Fg:qhIc:t:T:l:mr:s:e:uL:p:P:";
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Request {
+    /// Print all handlers.
+    List,
+    /// Print [`super::help`].
+    Help,
+    /// Remove handlers.
+    Cancel(Cancel),
+    /// Add a handler.
+    Add(Box<Add>),
+}
+
+/// Which handlers are removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cancel {
+    All,
+    One(u32),
+}
+
+/// A handler to add.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Add {
+    /// The pool that was named: any word.
+    pub(crate) pool: String,
+    /// The disk.
+    pub(crate) device: Device,
+    /// The type that is printed back.
+    pub(crate) iotype: IoType,
+    /// What is armed; all of a disk's are one group.
+    pub(crate) rule: TypedRule,
+    /// Whether only the new id is printed.
+    pub(crate) quiet: bool,
+}
+
+/// Why a command line, or what it asks for, is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    /// What goes to stderr, without `zinject: `.
+    pub(crate) message: String,
+    /// Whether the usage follows it.
+    pub(crate) usage: bool,
+    /// The exit code.
+    pub(crate) code: u8,
+}
+
+impl Refusal {
+    /// A refusal of what was asked for.
+    pub(crate) fn failure(message: String) -> Refusal {
+        Refusal {
+            message,
+            usage: false,
+            code: 1,
+        }
+    }
+
+    /// A refusal of how it was asked for.
+    pub(super) fn usage(code: u8, message: impl Into<String>) -> Refusal {
+        Refusal {
+            message: message.into(),
+            usage: true,
+            code,
+        }
+    }
+
+    /// The disk is not served.
+    pub(crate) fn unknown_device(add: &Add) -> Refusal {
+        Refusal::failure(format!(
+            "cannot find device '{}' in pool '{}'",
+            add.device, add.pool
+        ))
+    }
+
+    /// There is no handler of this id.
+    pub(crate) fn unknown_handler(id: u32) -> Refusal {
+        Refusal::failure(format!("failed to remove handler {id}: no such handler"))
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Reads the words after `zinject`.
+pub(crate) fn parse(words: &[String]) -> Result<Request, Refusal> {
+    if words.is_empty() {
+        return Ok(Request::List);
+    }
+    if words.iter().any(|word| word == "--help") {
+        return Ok(Request::Help);
+    }
+    let words = getopt(words, LETTERS).map_err(|error| getopt_refusal(&error))?;
+    if words.options.iter().any(|(letter, _)| *letter == 'h') {
+        return Ok(Request::Help);
+    }
+    if let Some((_, id)) = words.options.iter().find(|(letter, _)| *letter == 'c') {
+        return parse_cancel(id, &words).map(Request::Cancel);
+    }
+    let options = Options::read(&words)?;
+    options
+        .add(&words.operands)
+        .map(|add| Request::Add(Box::new(add)))
+}
+
+/// The options of a handler to add.
+#[derive(Debug, Default)]
+struct Options {
+    device: Option<Device>,
+    delay: Option<Delay>,
+    error: Option<DeviceError>,
+    iotype: IoType,
+    frequency: Option<Frequency>,
+    quiet: bool,
+}
+
+impl Options {
+    fn read(words: &Words) -> Result<Options, Refusal> {
+        let mut options = Options::default();
+        for (letter, value) in &words.options {
+            match letter {
+                'd' => options.device = Some(Device::parse(value)),
+                'D' => options.delay = Some(parse_delay(value)?),
+                'e' => options.error = Some(parse_error(value)?),
+                'T' => options.iotype = parse_iotype(value)?,
+                'f' => options.frequency = Some(parse_frequency(value)?),
+                'q' => options.quiet = true,
+                // "Fail fast" spares opens and retries, and dashpot does neither.
+                'F' => {}
+                other => return Err(refused_option(*other)),
+            }
+        }
+        Ok(options)
+    }
+
+    fn add(self, operands: &[String]) -> Result<Add, Refusal> {
+        let rule = self.rule()?;
+        let Some(device) = self.device else {
+            return Err(Refusal::usage(
+                2,
+                "nothing to do: give -d DEVICE with -D or -e, or -c",
+            ));
+        };
+        let [pool] = operands else {
+            return Err(Refusal::usage(
+                2,
+                format!(
+                    "a device needs one pool name after its options, not {}: such as tank",
+                    operands.len()
+                ),
+            ));
+        };
+        let (pool, iotype, quiet) = (pool.clone(), self.iotype, self.quiet);
+        Ok(Add {
+            pool,
+            device,
+            iotype,
+            rule,
+            quiet,
+        })
+    }
+
+    /// The rule, whose words give the frequency as typed, not as zinject rounds it.
+    fn rule(&self) -> Result<TypedRule, Refusal> {
+        let mut spec = self.spec()?;
+        spec.chance = self.frequency.map(|frequency| frequency.typed);
+        let latency = self.delay.map(|delay| delay.latency.to_string());
+        let mut rule = TypedRule::new(spec, &latency.unwrap_or_default());
+        rule.spec.chance = self.frequency.map(|frequency| frequency.stored);
+        Ok(rule)
+    }
+
+    /// With -D, zinject ignores -e; without either, its default is an error that we cannot do.
+    fn spec(&self) -> Result<RuleSpec, Refusal> {
+        if let Some(delay) = self.delay {
+            let plain = RuleSpec::delay(delay.latency, Some(delay.lanes));
+            let ops = self.iotype.delayed_ops().ok_or_else(|| {
+                Refusal::usage(
+                    1,
+                    format!(
+                        "delay type '{}' is not possible: it must be read, write or all",
+                        self.iotype.name()
+                    ),
+                )
+            })?;
+            return Ok(RuleSpec { ops, ..plain });
+        }
+        let error = match (self.error, &self.device) {
+            (Some(error), _) => error,
+            (None, Some(_)) => parse_error("nxio")?,
+            (None, None) => DeviceError::Io,
+        };
+        let effect = Effect::Fail {
+            errno: Errno::Io,
+            work: error == DeviceError::Io,
+        };
+        Ok(RuleSpec {
+            ops: self.iotype.ops(),
+            ..RuleSpec::new(effect)
+        })
+    }
+}
+
+fn parse_cancel(id: &str, words: &Words) -> Result<Cancel, Refusal> {
+    if words.options.len() > 1 || !words.operands.is_empty() {
+        return Err(Refusal::usage(
+            2,
+            "-c goes with no other option and no pool",
+        ));
+    }
+    if id == "all" {
+        return Ok(Cancel::All);
+    }
+    id.parse().map(Cancel::One).map_err(|_| {
+        Refusal::usage(
+            1,
+            format!("invalid handler id '{id}': give a number or 'all'"),
+        )
+    })
+}
+
+fn getopt_refusal(error: &GetoptError) -> Refusal {
+    match error {
+        GetoptError::Unknown('-') => Refusal::usage(
+            2,
+            "long options come before zinject's own, and these have one letter",
+        ),
+        GetoptError::Unknown(letter) => Refusal::usage(2, format!("invalid option '-{letter}'")),
+        GetoptError::NoValue(letter) => {
+            Refusal::usage(1, format!("option '-{letter}' needs a value"))
+        }
+    }
+}
+
+/// Why an option of zinject makes no sense for a block device.
+fn refused_option(letter: char) -> Refusal {
+    let reason = match letter {
+        'A' => "sets the state of a vdev, and a disk has none: use -e io, or dashpot suspend",
+        'a' => "flushes ZFS's ARC, and there is none",
+        'b' | 'l' | 't' => "names a block of a ZFS object, and a disk has no objects",
+        'r' => "names a range of a ZFS object: use dashpot inject --range",
+        'C' => "chooses copies of a ZFS block, and a disk has one",
+        'E' => "delays a stage of ZFS's pipeline: use -D",
+        'I' => "loses writes on purpose: serve a lossy store instead",
+        'g' | 's' => "is the duration of -I or -P: use dashpot inject --for",
+        'L' => "fails ZFS's labels: use dashpot inject --range",
+        'm' => "mounts a ZFS file system again",
+        'p' => "panics the ZFS kernel module",
+        'P' => "delays the import or export of a pool, and pools are not served yet",
+        'u' => "unloads a pool, and pools are not served yet",
+        _ => "is not known here",
+    };
+    Refusal::usage(1, format!("option '-{letter}' {reason}"))
+}
+
+#[cfg(test)]
+#[path = "request_tests.rs"]
+mod tests;

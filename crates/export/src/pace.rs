@@ -1,0 +1,174 @@
+//! Waiting for a deadline as exactly as the host allows.
+//!
+//! Waking a halted CPU costs 25 to 115 µs whatever the primitive. So the wait ends early by what
+//! waking has cost lately, and the rest is spun: the sockets are polled without sleeping until the
+//! deadline. Spinning takes at most a stated share of a core, and is left alone where a CPU quota
+//! is in force, because there it gets the daemon stopped.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use dashpot_engine::{Duration, Instant};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+
+use crate::clock;
+
+/// Whether a shard may spin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spin {
+    /// Where no CPU quota is in force, for at most a share of a core.
+    #[default]
+    Auto,
+    /// Never.
+    Never,
+}
+
+#[derive(Debug)]
+pub(crate) struct Pace {
+    spins: bool,
+    /// What waking has cost lately.
+    lead: Duration,
+    budget: SpinBudget,
+}
+
+impl Pace {
+    pub(crate) fn new(spins: bool) -> Pace {
+        Pace {
+            spins,
+            lead: LEAD_MIN,
+            budget: SpinBudget::default(),
+        }
+    }
+
+    /// Waits for events until `deadline`, or for ever if there is none.
+    pub(crate) fn wait(
+        &mut self,
+        epoll: &OwnedFd,
+        events: &mut Vec<epoll::Event>,
+        deadline: Option<Instant>,
+    ) -> io::Result<()> {
+        let Some(deadline) = deadline else {
+            return poll(epoll, events, None);
+        };
+        let now = clock::now();
+        if deadline <= now || !self.spins || !self.budget.has_left(now) {
+            return poll(epoll, events, Some(deadline.since(now)));
+        }
+        let sleep = deadline.since(now + self.lead);
+        if sleep > Duration::ZERO {
+            poll(epoll, events, Some(sleep))?;
+            let woke = clock::now();
+            if !events.is_empty() {
+                return Ok(());
+            }
+            self.learn(woke.since(now + sleep));
+        }
+        self.spin(epoll, events, deadline)
+    }
+
+    fn spin(
+        &mut self,
+        epoll: &OwnedFd,
+        events: &mut Vec<epoll::Event>,
+        deadline: Instant,
+    ) -> io::Result<()> {
+        let begun = clock::now();
+        let mut now = begun;
+        while now < deadline && events.is_empty() {
+            poll(epoll, events, Some(Duration::ZERO))?;
+            now = clock::now();
+        }
+        self.budget.spend(now, now.since(begun));
+        Ok(())
+    }
+
+    /// Follows the cost of waking: quickly up, because being late is what is to be avoided, and
+    /// slowly down. One gap of the host does not count as the cost of waking.
+    fn learn(&mut self, overshoot: Duration) {
+        let (seen, lead) = (overshoot.as_nanos(), self.lead.as_nanos());
+        let next = match seen.min(LEAD_MAX.as_nanos()) {
+            more if more > lead => lead + (more - lead) / 8,
+            less => lead - (lead - less) / 32,
+        };
+        self.lead = Duration::from_nanos(next).max(LEAD_MIN);
+    }
+}
+
+/// How much of the current window has been spun.
+#[derive(Debug, Default)]
+struct SpinBudget {
+    window: Instant,
+    spun: Duration,
+}
+
+impl SpinBudget {
+    fn has_left(&mut self, now: Instant) -> bool {
+        if now.since(self.window) >= WINDOW {
+            self.window = now;
+            self.spun = Duration::ZERO;
+        }
+        self.spun < SPIN_MAX
+    }
+
+    fn spend(&mut self, now: Instant, spun: Duration) {
+        if now.since(self.window) < WINDOW {
+            self.spun += spun;
+        }
+    }
+}
+
+fn poll(
+    epoll: &OwnedFd,
+    events: &mut Vec<epoll::Event>,
+    timeout: Option<Duration>,
+) -> io::Result<()> {
+    let timeout = timeout.map(|wait| Timespec {
+        tv_sec: (wait.as_nanos() / 1_000_000_000) as i64,
+        tv_nsec: (wait.as_nanos() % 1_000_000_000) as i64,
+    });
+    match epoll::wait(epoll, spare_capacity(events), timeout.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Of each window of 100 ms at most a quarter is spun.
+const WINDOW: Duration = Duration::from_millis(100);
+const SPIN_MAX: Duration = Duration::from_millis(25);
+/// What waking may be taken to cost.
+const LEAD_MIN: Duration = Duration::from_micros(10);
+const LEAD_MAX: Duration = Duration::from_micros(250);
+
+#[cfg(test)]
+mod tests {
+    use super::{LEAD_MAX, LEAD_MIN, Pace, SPIN_MAX, SpinBudget, WINDOW};
+    use dashpot_engine::{Duration, Instant};
+
+    #[test]
+    fn the_lead_follows_the_cost_of_waking_within_its_bounds() {
+        let mut pace = Pace::new(true);
+        for _ in 0..100 {
+            pace.learn(Duration::from_micros(80));
+        }
+        assert!(pace.lead > Duration::from_micros(75), "{}", pace.lead);
+        for _ in 0..1_000 {
+            pace.learn(Duration::from_millis(36));
+        }
+        assert!(pace.lead <= LEAD_MAX);
+        for _ in 0..10_000 {
+            pace.learn(Duration::ZERO);
+        }
+        assert_eq!(pace.lead, LEAD_MIN);
+    }
+
+    #[test]
+    fn no_window_is_spun_for_more_than_its_share() {
+        let mut budget = SpinBudget::default();
+        let start = Instant::ZERO + WINDOW;
+        assert!(budget.has_left(start));
+        budget.spend(start, SPIN_MAX);
+        assert!(!budget.has_left(start));
+        assert!(budget.has_left(start + WINDOW));
+    }
+}
