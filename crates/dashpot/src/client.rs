@@ -103,6 +103,11 @@ impl Client {
         })
     }
 
+    /// Runs something beside which requests are sent.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
     async fn exchange<T: DeserializeOwned>(
         &self,
         method: Method,

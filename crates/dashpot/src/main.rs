@@ -11,17 +11,17 @@ mod report;
 mod spec;
 mod zinject;
 
+use std::process::ExitCode;
+
 use clap::Parser;
 
-use cli::{Cli, Command};
-
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
-        Command::Man(man) => cli::write_man_pages(&man.dir)?,
-        Command::Completions(script) => {
-            cli::write_completions(script.shell, &mut std::io::stdout());
+fn main() -> ExitCode {
+    match commands::run(cli::Cli::parse()) {
+        Ok(code) => code,
+        Err(error) if commands::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("dashpot: {error:#}");
+            ExitCode::FAILURE
         }
-        other => anyhow::bail!("not wired yet: {other:?}"),
     }
-    Ok(())
 }

@@ -185,8 +185,13 @@ impl Disk {
         let Some(flight) = ctx.flights.get_mut(id) else {
             return;
         };
-        if flight.transfer.is_some() && flight.target <= ctx.now {
+        // One that is woken late, for the end of its `add` hold, is woken again for its target:
+        // another zio's may have come before.
+        let holds_on = flight.state == State::HeldBefore && !flight.before_only;
+        if flight.transfer.is_some() && flight.target <= ctx.now && !holds_on {
             self.injector.transfer(flight);
+            self.wake_as_scheduled(id, ctx);
+            return;
         }
         match flight.state {
             State::HeldBefore => match flight.hold_before.filter(|until| *until > ctx.now) {
@@ -241,6 +246,7 @@ impl Disk {
             if let Some(flight) = ctx.flights.get_mut(*id) {
                 gone.push(flight.clone());
                 flight.bookings = None;
+                flight.transfer = None;
                 flight.state = State::Abandoned;
             }
         }

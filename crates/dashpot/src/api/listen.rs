@@ -1,8 +1,8 @@
 //! Where the API listens: a unix socket that only this user can reach, or TCP with a token.
 
 use std::fs::{self, DirBuilder, Permissions};
-use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -101,6 +101,42 @@ pub(crate) fn make_private_dir(dir: &Path) -> anyhow::Result<()> {
         fs::set_permissions(dir, Permissions::from_mode(0o700))?;
     }
     Ok(())
+}
+
+/// So many random letters of hexadecimal digits.
+pub(crate) fn random_word(letters: usize) -> anyhow::Result<String> {
+    let mut bytes = vec![0; letters.div_ceil(2)];
+    let filled = getrandom::fill(&mut bytes);
+    filled.map_err(|error| anyhow::anyhow!("no randomness from the kernel: {error}"))?;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(hex[..letters].to_owned())
+}
+
+/// The token of an API over TCP, for the command line of this user. Dropped, it is removed.
+pub(crate) struct TokenFile(PathBuf);
+
+impl TokenFile {
+    pub(crate) fn write(token: &str) -> anyhow::Result<TokenFile> {
+        make_private_dir(&runtime_dir())?;
+        let path = token_file();
+        // A file that is there may be open to others, or to a reader of the last token.
+        let _ = fs::remove_file(&path);
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        writeln!(file, "{token}")?;
+        Ok(TokenFile(path))
+    }
+}
+
+impl Drop for TokenFile {
+    fn drop(&mut self) {
+        // It may have been removed by hand, which is what is wanted.
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 fn bind_unix(path: &Path) -> anyhow::Result<ApiListener> {

@@ -14,6 +14,7 @@ pub(crate) mod types;
 mod why;
 
 pub(crate) use access::Access;
-pub(crate) use listen::{ApiListener, default_socket, runtime_dir, token_file};
-pub(crate) use openapi::document;
+pub(crate) use listen::{
+    ApiListener, TokenFile, default_socket, make_private_dir, random_word, runtime_dir, token_file,
+};
 pub(crate) use routes::router;

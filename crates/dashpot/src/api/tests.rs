@@ -32,7 +32,7 @@ fn disk(name: &str) -> DiskConfig {
 impl Lab {
     fn start() -> Lab {
         let dir = tempfile::tempdir().unwrap();
-        let server = Server::start(ServerConfig {
+        let server = Server::start(&ServerConfig {
             shards: 1,
             seed: 1,
             disks: vec![disk("c1t1d0"), disk("tank/foo")],
@@ -78,7 +78,9 @@ impl Lab {
 fn serve(address: Address, daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Address {
     let (bound, listens) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
         runtime.unwrap().block_on(async {
             daemon.arm_lab().await.unwrap();
             let listener = ApiListener::bind(&address).await.unwrap();
@@ -248,7 +250,7 @@ mod tcp {
     use super::{Access, Address, Arc, Daemon, Server, ServerConfig, disk, serve};
 
     pub(super) fn get(path: &str, host: &str) -> u16 {
-        let server = Server::start(ServerConfig {
+        let server = Server::start(&ServerConfig {
             shards: 1,
             seed: 1,
             disks: vec![disk("d0")],

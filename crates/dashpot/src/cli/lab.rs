@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use dashpot_export::DiskConfig;
 
 use crate::spec::{DiskInjection, Listen, parse_disk, parse_disk_injection, parse_listen};
@@ -26,6 +26,23 @@ pub(crate) struct LabArgs {
     /// Number of threads that serve disks [one per CPU, at most 2]
     #[arg(long, value_name = "N", value_parser = parse_shards)]
     pub(crate) shards: Option<usize>,
+    /// Spin the last microseconds before a deadline: at most a quarter of a CPU,
+    /// and never under a CPU quota
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    pub(crate) spin: SpinWhen,
+    /// Seed of all probabilities and distributions [a random one]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
+
+/// When shards spin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SpinWhen {
+    /// Where no CPU quota is in force
+    #[default]
+    Auto,
+    /// Not at all
+    Never,
 }
 
 /// Serve disks for the life of a command

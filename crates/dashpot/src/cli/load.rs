@@ -1,36 +1,65 @@
-//! `load`: a small load for demonstrations.
+//! `load`: a load generator.
 
 use clap::Args;
 use dashpot_engine::{Duration, Ratio};
 
-use crate::spec::{ParseError, block_size, parse_duration, parse_probability};
+use crate::spec::{NbdUri, ParseError, block_size, parse_duration, parse_probability, parse_uri};
 
-/// Load a disk over NBD, for demonstrations
+/// Load a disk over NBD, and measure its latency
+///
+/// A closed loop keeps --depth requests in flight. With --rate, requests start
+/// when they are due whatever is answered, and their latency counts from then:
+/// a slow disk cannot hide by being asked less.
 #[derive(Args, Debug)]
 #[command(after_help = "\
+Example: 32 random reads in flight on four connections, for ten seconds
+  dashpot load nbd://127.0.0.1/c1t1d0 --depth 32 --connections 4 --time 10s
 Example: 100 writes a second, in bursts of one to four
   dashpot load nbd://127.0.0.1/c1t1d0 --write 100% --rate 100 --burst 1..4")]
 pub(crate) struct LoadArgs {
     /// nbd://HOST[:PORT]/DISK or nbd+unix:///DISK?socket=PATH
-    pub(crate) uri: String,
-    /// Requests in flight at most
+    #[arg(value_parser = parse_uri)]
+    pub(crate) uri: NbdUri,
+    /// Requests in flight at most, on all connections together
+    #[arg(long, value_name = "N", value_parser = parse_many)]
+    pub(crate) depth: Option<u32>,
+    /// Connections to the disk
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_many)]
-    pub(crate) depth: u32,
-    /// Bytes of each request
+    pub(crate) connections: u32,
+    /// Bytes of each read and write
     #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = block_size)]
     pub(crate) block: u32,
     /// Share of writes; the rest are reads
     #[arg(long, value_name = "PCT", value_parser = parse_probability)]
     pub(crate) write: Option<Ratio>,
+    /// Share of flushes
+    #[arg(long, value_name = "PCT", value_parser = parse_probability)]
+    pub(crate) flush: Option<Ratio>,
+    /// One offset after the other, instead of random ones
+    #[arg(long)]
+    pub(crate) sequential: bool,
     /// Requests per second [as fast as they are answered]
     #[arg(long, value_name = "N", value_parser = parse_many)]
     pub(crate) rate: Option<u32>,
-    /// Requests that come at the same time, with --rate
-    #[arg(long, value_name = "A..B", requires = "rate", value_parser = parse_burst)]
+    /// Requests that start at the same time; without --rate, the next ones
+    /// start when all are answered
+    #[arg(long, value_name = "A..B", value_parser = parse_burst)]
     pub(crate) burst: Option<(u32, u32)>,
     /// How long [until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub(crate) time: Option<Duration>,
+    /// Poll instead of sleeping: takes a whole CPU, and no wake-up is measured
+    #[arg(long)]
+    pub(crate) busy: bool,
+    /// Check what is read: zeroes, or what this load writes
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Seed of offsets, mix and bursts
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 fn parse_many(text: &str) -> Result<u32, ParseError> {

@@ -1,1 +1,60 @@
-//! (in preparation)
+//! What each command does. Most ask a running daemon; `serve` and `run` are one.
+
+mod child;
+mod clear;
+mod inject;
+mod instance;
+mod iolatency;
+mod iostat;
+mod list;
+mod load;
+mod output;
+mod pace;
+mod private;
+mod quantize;
+mod rates;
+mod reset;
+mod resume;
+mod run;
+mod serve;
+mod status;
+mod suspend;
+mod update;
+mod zinject;
+
+use std::process::ExitCode;
+
+use crate::cli::{self, Cli, Command};
+use crate::client::Client;
+use crate::doctor;
+
+pub(crate) use output::{Column, is_broken_pipe, print, print_json, table};
+
+/// Does what the command line says, and returns the program's exit code.
+pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    let api = cli.api;
+    let client = || Client::find(api.as_ref());
+    match cli.command {
+        Command::Run(args) => return Ok(run::run(&args)),
+        Command::Serve(args) => return serve::serve(&args, api.as_ref()),
+        Command::Inject(args) => return inject::inject(&client()?, &args),
+        Command::Zinject(args) => return zinject::zinject(client, &args),
+        Command::Status(args) => status::status(&client()?, &args)?,
+        Command::Update(args) => update::update(&client()?, &args)?,
+        Command::List(args) => list::list(&client()?, &args)?,
+        Command::Clear(args) => clear::clear(&client()?, &args)?,
+        Command::Reset => reset::reset(&client()?)?,
+        Command::Suspend(args) => suspend::suspend(&client()?, &args)?,
+        Command::Resume { disk } => resume::resume(&client()?, &disk)?,
+        Command::Iolatency(args) => iolatency::iolatency(&client()?, &args)?,
+        Command::Iostat(args) => iostat::iostat(&client()?, &args)?,
+        Command::Quantize(args) => quantize::quantize(&client()?, &args)?,
+        Command::Load(args) => load::load(&args)?,
+        Command::Doctor(args) => doctor::doctor(&args)?,
+        Command::Man(args) => cli::write_man_pages(&args.dir)?,
+        Command::Completions(args) => {
+            cli::write_completions(args.shell, &mut std::io::stdout().lock());
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

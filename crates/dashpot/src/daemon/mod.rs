@@ -7,8 +7,9 @@ mod refusal;
 mod registry;
 
 use dashpot_engine::inject::RuleId;
-use dashpot_engine::{Answer, Command, DiskId, Duration, Target};
+use dashpot_engine::{Answer, Command, DiskId, Duration, Instant, Target};
 use dashpot_export::{DiskInfo, DiskSnapshot, Handle, ShardGone};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 use crate::spec::{Injection, TypedRule};
@@ -23,6 +24,7 @@ pub(crate) struct Daemon {
     /// What the lab arms at the start and after a reset: disks by their index.
     lab_rules: Vec<(usize, Injection)>,
     registry: Mutex<Registry>,
+    started: Instant,
 }
 
 /// Which rules are to be cleared.
@@ -54,6 +56,7 @@ impl Daemon {
             uris,
             lab_rules,
             registry: Mutex::default(),
+            started: now(),
         }
     }
 
@@ -68,6 +71,11 @@ impl Daemon {
 
     pub(crate) fn uris(&self, disk: usize) -> &[String] {
         self.uris.get(disk).map_or(&[], Vec::as_slice)
+    }
+
+    /// When it began to count.
+    pub(crate) fn started(&self) -> Instant {
+        self.started
     }
 
     /// The index of the disk of a name.
@@ -107,11 +115,11 @@ impl Daemon {
         &self,
         disk: &str,
         injection: Injection,
-        shared: bool,
+        pool: Option<&str>,
     ) -> Result<Vec<Record>, Refusal> {
         let disk = self.disk(disk)?;
         let mut registry = self.registry.lock().await;
-        self.inject_in(&mut registry, disk, injection, shared).await
+        self.inject_in(&mut registry, disk, injection, pool).await
     }
 
     /// Replaces what a rule says; its counters are kept.
@@ -181,10 +189,10 @@ impl Daemon {
         registry: &mut MutexGuard<'_, Registry>,
         disk: usize,
         injection: Injection,
-        shared: bool,
+        pool: Option<&str>,
     ) -> Result<Vec<Record>, Refusal> {
         self.check_name(injection.name.as_deref())?;
-        let plan = registry.plan(disk, injection, shared)?;
+        let plan = registry.plan(disk, injection, pool)?;
         let Some(group) = plan.group() else {
             return Ok(Vec::new());
         };
@@ -202,7 +210,7 @@ impl Daemon {
     ) -> Result<Vec<RuleId>, Refusal> {
         let mut armed = Vec::new();
         for (disk, injection) in self.lab_rules.clone() {
-            let records = self.inject_in(registry, disk, injection, false).await?;
+            let records = self.inject_in(registry, disk, injection, None).await?;
             armed.extend(records.iter().map(|record| record.id));
         }
         Ok(armed)
@@ -287,4 +295,10 @@ impl Daemon {
             .command(disk, build, |result| drop(answer.send(result)))?;
         Ok(answered.await.map_err(|_| ShardGone)??)
     }
+}
+
+/// The time on the clock that the shards read.
+fn now() -> Instant {
+    let time = clock_gettime(ClockId::Monotonic);
+    Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }

@@ -21,8 +21,8 @@ pub(crate) struct Record {
     pub(crate) name: Option<String>,
     /// The rule in canonical words.
     pub(crate) words: String,
-    /// Whether it is in the disk's shared group, as zinject's handlers are.
-    pub(crate) shared: bool,
+    /// The pool that zinject was given. Such rules of a disk are one group.
+    pub(crate) pool: Option<String>,
 }
 
 /// Rules that are about to be armed, together.
@@ -57,20 +57,20 @@ impl Registry {
         &self,
         disk: usize,
         injection: Injection,
-        shared: bool,
+        pool: Option<&str>,
     ) -> Result<Plan, Refusal> {
         if let Some(name) = &injection.name {
             self.check_free(name)?;
         }
         let first = RuleId(self.last + 1);
-        let group = self.group_for(disk, injection.with.as_deref(), shared, first)?;
+        let group = self.group_for(disk, injection.with.as_deref(), pool.is_some(), first)?;
         let record = |(rule, id): (&TypedRule, u32)| Record {
             id: RuleId(id),
             disk,
             group,
             name: injection.name.clone(),
             words: rule.words.clone(),
-            shared,
+            pool: pool.map(str::to_owned),
         };
         Ok(Plan {
             records: injection.rules.iter().zip(first.0..).map(record).collect(),
@@ -145,7 +145,7 @@ impl Registry {
         &self,
         disk: usize,
         with: Option<&str>,
-        shared: bool,
+        pooled: bool,
         first: RuleId,
     ) -> Result<GroupId, Refusal> {
         if let Some(key) = with {
@@ -157,9 +157,9 @@ impl Registry {
                 ))),
             };
         }
-        let of_pool = |record: &&Record| shared && record.shared && record.disk == disk;
-        let pool = self.records().find(of_pool).map(|record| record.group);
-        Ok(pool.unwrap_or(GroupId(first.0)))
+        let of_group = |record: &&Record| pooled && record.pool.is_some() && record.disk == disk;
+        let group = self.records().find(of_group).map(|record| record.group);
+        Ok(group.unwrap_or(GroupId(first.0)))
     }
 }
 
@@ -169,9 +169,9 @@ mod tests {
     use crate::daemon::refusal::RefusalKind;
     use crate::spec::parse_injection;
 
-    fn arm(registry: &mut Registry, disk: usize, words: &str, shared: bool) -> Vec<Record> {
+    fn arm(registry: &mut Registry, disk: usize, words: &str, pool: Option<&str>) -> Vec<Record> {
         let injection = parse_injection(words).unwrap();
-        let plan = registry.plan(disk, injection, shared).unwrap();
+        let plan = registry.plan(disk, injection, pool).unwrap();
         let records = plan.records.clone();
         registry.commit(plan);
         records
@@ -184,13 +184,13 @@ mod tests {
     #[test]
     fn ids_grow_over_all_disks_and_are_never_used_again() {
         let mut registry = Registry::default();
-        let first = arm(&mut registry, 0, "-D 10ms:1 -D 25ms:2", false);
+        let first = arm(&mut registry, 0, "-D 10ms:1 -D 25ms:2", None);
         assert_eq!(ids_and_groups(&first), [(1, 1), (2, 1)]);
-        let second = arm(&mut registry, 1, "-D 1ms", false);
+        let second = arm(&mut registry, 1, "-D 1ms", None);
         assert_eq!(ids_and_groups(&second), [(3, 3)]);
         registry.remove(&[second[0].id]);
         assert_eq!(
-            ids_and_groups(&arm(&mut registry, 0, "-D 1ms", false)),
+            ids_and_groups(&arm(&mut registry, 0, "-D 1ms", None)),
             [(4, 4)]
         );
     }
@@ -198,20 +198,20 @@ mod tests {
     #[test]
     fn rules_join_a_group_of_their_own_disk_only() {
         let mut registry = Registry::default();
-        arm(&mut registry, 0, "-D 10ms:1 --name base", false);
-        let joined = arm(&mut registry, 0, "-D 25ms:2 --with base", false);
+        arm(&mut registry, 0, "-D 10ms:1 --name base", None);
+        let joined = arm(&mut registry, 0, "-D 25ms:2 --with base", None);
         assert_eq!(ids_and_groups(&joined), [(2, 1)]);
         let foreign = parse_injection("-D 1ms --with 1").unwrap();
-        let refusal = registry.plan(1, foreign, false).unwrap_err();
+        let refusal = registry.plan(1, foreign, None).unwrap_err();
         assert_eq!(refusal.kind, RefusalKind::Conflict);
     }
 
     #[test]
-    fn shared_rules_of_a_disk_are_one_group_apart_from_the_others() {
+    fn zinject_s_rules_of_a_disk_are_one_group_apart_from_the_others() {
         let mut registry = Registry::default();
-        arm(&mut registry, 0, "-D 2ms", false);
+        arm(&mut registry, 0, "-D 2ms", None);
         let shared =
-            |registry: &mut _, disk| ids_and_groups(&arm(registry, disk, "-D 1ms:1", true));
+            |registry: &mut _, disk| ids_and_groups(&arm(registry, disk, "-D 1ms:1", Some("tank")));
         assert_eq!(shared(&mut registry, 0), [(2, 2)]);
         assert_eq!(shared(&mut registry, 1), [(3, 3)]);
         assert_eq!(shared(&mut registry, 0), [(4, 2)]);
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn names_are_taken_once_and_may_stand_for_several_rules() {
         let mut registry = Registry::default();
-        arm(&mut registry, 0, "-D 10ms:1 -D 25ms:2 --name two", false);
+        arm(&mut registry, 0, "-D 10ms:1 -D 25ms:2 --name two", None);
         assert_eq!(registry.find("two").unwrap().len(), 2);
         assert_eq!(registry.find_one("2").unwrap().id.0, 2);
         assert_eq!(
@@ -228,7 +228,7 @@ mod tests {
             "'two' is the name of 2 rules: give the id of one: 1, 2"
         );
         let again = parse_injection("-D 1ms --name two").unwrap();
-        let refusal = registry.plan(0, again, false).unwrap_err();
+        let refusal = registry.plan(0, again, None).unwrap_err();
         assert_eq!(refusal.kind, RefusalKind::Conflict);
         assert_eq!(
             registry.find("three").unwrap_err().kind,

@@ -16,6 +16,7 @@ mod probability;
 mod rule;
 mod service;
 mod size;
+mod uri;
 mod words;
 
 use std::fmt;
@@ -33,6 +34,7 @@ pub(crate) use rule::{
     DiskInjection, Injection, RuleArgs, TypedRule, parse_disk_injection, parse_injection,
 };
 pub(crate) use size::format_size;
+pub(crate) use uri::{NbdUri, parse_uri};
 
 /// Why words are not a value: one sentence that quotes the words and names the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]

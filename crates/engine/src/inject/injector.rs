@@ -334,6 +334,8 @@ impl Injector {
         if released {
             flight.cut_short = true;
             self.schedule(flight);
+            flight.target = flight.target.max(now);
+            flight.hold_before = flight.hold_before.map(|until| until.max(now));
         }
         if in_transfer {
             (flight.target, flight.hold_before) = (target, hold_before);

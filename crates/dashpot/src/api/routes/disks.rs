@@ -125,6 +125,7 @@ async fn viewed<T>(
     let view = View {
         info: daemon.info(index),
         uris: daemon.uris(index),
+        since: daemon.started(),
         snapshot: &snapshot,
     };
     Ok(make(&view))

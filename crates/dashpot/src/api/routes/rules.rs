@@ -71,10 +71,10 @@ pub(crate) async fn inject(
     Path(disk): Path<String>,
     Body(request): Body<Inject>,
 ) -> Result<(StatusCode, Json<Vec<Rule>>), Refusal> {
-    let shared = request.shared;
+    let pool = request.pool.clone();
     let injection = injection(request)?;
     let rules = to_the_end(async move {
-        let records = daemon.inject(&disk, injection, shared).await?;
+        let records = daemon.inject(&disk, injection, pool.as_deref()).await?;
         views(&daemon, &records).await
     });
     Ok((StatusCode::CREATED, Json(rules.await?)))

@@ -25,9 +25,9 @@ pub(crate) struct Inject {
     /// A name for it, in place of `--name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) name: Option<String>,
-    /// Joins the disk's shared group, the one that zinject's handlers are in.
-    #[serde(default)]
-    pub(crate) shared: bool,
+    /// The pool that zinject was given. Such rules of a disk are one group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) pool: Option<String>,
 }
 
 /// Replaces what a rule says.

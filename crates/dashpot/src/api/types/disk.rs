@@ -112,6 +112,8 @@ pub(crate) struct InFlightZio {
 pub(crate) struct View<'a> {
     pub(crate) info: &'a DiskInfo,
     pub(crate) uris: &'a [String],
+    /// When the daemon started.
+    pub(crate) since: Instant,
     pub(crate) snapshot: &'a DiskSnapshot,
 }
 
@@ -122,6 +124,7 @@ impl View<'_> {
             info,
             uris,
             snapshot,
+            ..
         } = self;
         Disk {
             name: info.name.clone(),

@@ -1,6 +1,6 @@
 //! Histograms in the one layout: occupied buckets only, cumulative since the start.
 
-use dashpot_engine::histogram::{Histogram, LAYOUT, Moments, Sparse, UnknownBucket};
+use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT, Moments, Sparse};
 use dashpot_engine::{LatencyKind, Op, OpStats};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -13,6 +13,8 @@ pub(crate) struct DiskLatency {
     pub(crate) disk: String,
     /// Names the boundaries of the buckets.
     pub(crate) layout: String,
+    /// The moment since which is counted.
+    pub(crate) since_ns: u64,
     /// The moment of all that follows.
     pub(crate) at_ns: u64,
     /// Time during which at least one zio was in flight.
@@ -67,6 +69,7 @@ impl View<'_> {
         DiskLatency {
             disk: self.info.name.clone(),
             layout: LAYOUT.to_owned(),
+            since_ns: self.since.as_nanos(),
             at_ns: snapshot.at.as_nanos(),
             busy_ns: snapshot.stats.busy.as_nanos(),
             depth_time_ns: Wide(snapshot.stats.depth_time),
@@ -113,7 +116,7 @@ impl LatencyHistogram {
     }
 
     /// The histogram that was sent.
-    pub(crate) fn histogram(&self) -> Result<Histogram, UnknownBucket> {
+    pub(crate) fn histogram(&self) -> Result<Histogram, BadBucket> {
         let moments = |sum: Wide, squares: Wide| Moments {
             sum: sum.0,
             sum_of_squares: squares.0,

@@ -14,5 +14,5 @@ pub(crate) use change::{
 };
 pub(crate) use disk::{Disk, InFlightZio, Status, View};
 pub(crate) use latency::{DiskLatency, LatencyHistogram, OpLatency};
-pub(crate) use rule::{Rule, RuleEffect, RuleState, op_words};
+pub(crate) use rule::{Rule, RuleState, op_words};
 pub(crate) use wide::Wide;

@@ -19,8 +19,8 @@ pub(crate) struct Rule {
     pub(crate) disk: String,
     /// Rules of a group share their lanes.
     pub(crate) group: u32,
-    /// Whether it is in the disk's shared group, as zinject's handlers are.
-    pub(crate) shared: bool,
+    /// The pool that zinject was given. Such rules of a disk are one group.
+    pub(crate) pool: Option<String>,
     /// The rule in canonical words, without its name.
     #[schema(example = "-D 10ms:1 -T read")]
     pub(crate) rule: String,
@@ -166,7 +166,7 @@ impl Rule {
             name: record.name.clone(),
             disk: disk.to_owned(),
             group: rule.group.0,
-            shared: record.shared,
+            pool: record.pool.clone(),
             rule: record.words.clone(),
             fields: RuleFields::of(&rule.spec),
             state,

@@ -1,0 +1,38 @@
+//! `clear`: removes rules by id, by name, by disk, or all.
+
+use axum::http::Method;
+
+use super::output::print;
+use crate::api::types::{Cleared, Disk};
+use crate::cli::ClearArgs;
+use crate::client::{Client, segment};
+
+pub(crate) fn clear(client: &Client, args: &ClearArgs) -> anyhow::Result<()> {
+    let path = path(client, &args.target, args.release)?;
+    let Cleared { cleared } = client.send(Method::DELETE, &path, &())?;
+    print(&match cleared.as_slice() {
+        [] => "no rule was armed\n".to_owned(),
+        ids => format!("cleared {}\n", listed(ids)),
+    })
+}
+
+/// `rule 3`, `rules 1, 2`.
+pub(crate) fn listed(ids: &[u32]) -> String {
+    let numbers: Vec<String> = ids.iter().map(u32::to_string).collect();
+    let noun = if ids.len() == 1 { "rule" } else { "rules" };
+    format!("{noun} {}", numbers.join(", "))
+}
+
+/// No rule has the name of a disk.
+fn path(client: &Client, target: &str, release: bool) -> anyhow::Result<String> {
+    if target == "all" {
+        return Ok(format!("/v1/rules?release={release}"));
+    }
+    let disks: Vec<Disk> = client.get("/v1/disks")?;
+    let segment = segment(target);
+    Ok(if disks.iter().any(|disk| disk.name == target) {
+        format!("/v1/rules?disk={segment}&release={release}")
+    } else {
+        format!("/v1/rules/{segment}?release={release}")
+    })
+}

@@ -1,0 +1,145 @@
+//! Running disks with their control plane: what `serve` and `run` have in common.
+
+use std::sync::Arc;
+
+use dashpot_engine::Duration;
+use dashpot_export::{Address, DiskConfig, Server, ServerConfig, Spin};
+use serde::Serialize;
+
+use crate::daemon::Daemon;
+use crate::cli::{LabArgs, SpinWhen};
+use crate::lab::Lab;
+use crate::spec::Injection;
+
+/// How long held and suspended zios have to end by themselves at the end.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// More threads than this have not been shown to be of use.
+const SHARDS_MAX: usize = 2;
+
+/// Disks that are served.
+pub(crate) struct Instance {
+    server: Server,
+    pub(crate) daemon: Arc<Daemon>,
+    pub(crate) exports: Vec<Export>,
+}
+
+/// A disk, and where clients reach it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Export {
+    pub(crate) name: String,
+    /// The first of them.
+    pub(crate) uri: String,
+    pub(crate) uris: Vec<String>,
+}
+
+impl Instance {
+    /// Serves the disks of a lab, with its rules armed.
+    pub(crate) async fn start(
+        lab: &Lab,
+        listen: Vec<Address>,
+        args: &LabArgs,
+    ) -> anyhow::Result<Instance> {
+        let server = Server::start(&ServerConfig {
+            shards: lab.shards.unwrap_or_else(default_shards),
+            seed: args.seed.map_or_else(random_seed, Ok)?,
+            disks: lab.disks.iter().map(|disk| disk.config.clone()).collect(),
+            listen,
+            overcommit: args.overcommit,
+            spin: if args.spin == SpinWhen::Auto { Spin::Auto } else { Spin::Never },
+        })?;
+        let export = |disk: &DiskConfig| Export::of(&disk.name, server.addresses());
+        let exports: Vec<Export> = lab.disks.iter().map(|disk| export(&disk.config)).collect();
+        let uris = exports.iter().map(|export| export.uris.clone()).collect();
+        let daemon = Arc::new(Daemon::new(server.handle(), uris, lab_rules(lab)));
+        let instance = Instance {
+            server,
+            daemon,
+            exports,
+        };
+        match instance.daemon.arm_lab().await {
+            Ok(_) => Ok(instance),
+            Err(refusal) => {
+                instance.stop();
+                Err(refusal.into())
+            }
+        }
+    }
+
+    /// Drains the disks. This blocks.
+    pub(crate) fn stop(self) {
+        self.server.shutdown(GRACE);
+    }
+}
+
+impl Export {
+    fn of(name: &str, addresses: &[Address]) -> Export {
+        let uris: Vec<String> = addresses.iter().map(|at| nbd_uri(at, name)).collect();
+        Export {
+            name: name.to_owned(),
+            uri: uris.first().cloned().unwrap_or_default(),
+            uris,
+        }
+    }
+}
+
+/// The rules of a lab with the index of their disk.
+fn lab_rules(lab: &Lab) -> Vec<(usize, Injection)> {
+    let with_index = lab.disks.iter().enumerate();
+    let rules = with_index.flat_map(|(index, disk)| {
+        let injections = disk.injections.iter().cloned();
+        injections.map(move |injection| (index, injection))
+    });
+    rules.collect()
+}
+
+/// Where an export is, as the NBD URI specification has it.
+fn nbd_uri(address: &Address, name: &str) -> String {
+    match address {
+        Address::Unix(path) => {
+            let path = percent_encoded(&path.to_string_lossy());
+            format!("nbd+unix:///{name}?socket={path}")
+        }
+        Address::Tcp(socket) if socket.ip().is_unspecified() => {
+            format!("nbd://localhost:{}/{name}", socket.port())
+        }
+        Address::Tcp(socket) => format!("nbd://{socket}/{name}"),
+    }
+}
+
+fn percent_encoded(path: &str) -> String {
+    let segments: Vec<String> = path.split('/').map(crate::client::segment).collect();
+    segments.join("/")
+}
+
+fn default_shards() -> usize {
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get());
+    cpus.min(SHARDS_MAX)
+}
+
+/// Rules draw from a seed that is another one each time: a test should not come to rely on it.
+fn random_seed() -> anyhow::Result<u64> {
+    getrandom::u64().map_err(|error| anyhow::anyhow!("no randomness from the kernel: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::nbd_uri;
+    use dashpot_export::Address;
+
+    #[test]
+    fn uris_are_those_that_clients_understand() {
+        let unix = Address::Unix("/run/a b/nbd.sock".into());
+        assert_eq!(
+            nbd_uri(&unix, "tank/foo"),
+            "nbd+unix:///tank/foo?socket=/run/a%20b/nbd.sock"
+        );
+        for (address, uri) in [
+            ("127.0.0.1:10809", "nbd://127.0.0.1:10809/d0"),
+            ("[::1]:7", "nbd://[::1]:7/d0"),
+            ("0.0.0.0:7", "nbd://localhost:7/d0"),
+        ] {
+            assert_eq!(nbd_uri(&Address::Tcp(address.parse().unwrap()), "d0"), uri);
+        }
+    }
+}

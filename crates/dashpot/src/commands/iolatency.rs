@@ -1,0 +1,110 @@
+//! `iolatency`: latencies of disks as a histogram, once per interval.
+
+use dashpot_engine::Duration;
+use dashpot_engine::histogram::Histogram;
+
+use super::output::{print, print_json_line};
+use super::rates::{DiskInterval, OpInterval, Watch, elapsed_of_all, in_flight_of_all};
+use crate::cli::IolatencyArgs;
+use crate::client::Client;
+use crate::report::iolatency::{Boundary, ENDING, Interval, opening};
+
+/// iolatency's own default.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+pub(crate) fn iolatency(client: &Client, args: &IolatencyArgs) -> anyhow::Result<()> {
+    let interval = args.pace.interval.unwrap_or(INTERVAL);
+    let mut watch = Watch::new(client, args.device.as_deref(), interval, args.pace.count)?;
+    if !args.json {
+        let seconds = interval.as_nanos() as f64 / 1e9;
+        print(&opening(seconds, args.pace.count.is_none()))?;
+    }
+    while let Some(intervals) = watch.next()? {
+        let report = report(&intervals, args);
+        if args.json {
+            print_json_line(&report)?;
+        } else {
+            print(&report.to_string())?;
+        }
+    }
+    if args.json {
+        return Ok(());
+    }
+    print(ENDING)
+}
+
+fn report(intervals: &[DiskInterval], args: &IolatencyArgs) -> Interval {
+    let boundary = match args.compat {
+        Some(_) => Boundary::AsOriginal,
+        None => Boundary::AsLabelled,
+    };
+    let report = Interval::new(
+        &latencies(intervals, args),
+        boundary,
+        elapsed_of_all(intervals),
+    );
+    Interval {
+        time: args.timestamp.then(time_of_day),
+        in_flight: in_flight_of_all(intervals),
+        ..report
+    }
+}
+
+fn latencies(intervals: &[DiskInterval], args: &IolatencyArgs) -> Histogram {
+    let glob = args.iotype.as_deref().unwrap_or("*");
+    let mut all = Histogram::default();
+    let ops = intervals.iter().flat_map(|interval| &interval.ops);
+    for op in ops.filter(|op| has_type(op, glob)) {
+        all.merge(if args.queued { &op.total } else { &op.disk });
+    }
+    all
+}
+
+/// Whether a glob over the kernel's letters takes an operation. Writes that ask for durability
+/// are counted with the others, so that both `W` and `WF` take them.
+fn has_type(op: &OpInterval, glob: &str) -> bool {
+    let letters: &[&str] = match op.op.as_str() {
+        "read" => &["R"],
+        "write" => &["W", "WF"],
+        "zero" => &["W"],
+        "flush" => &["F"],
+        "trim" => &["D"],
+        _ => &["RA"],
+    };
+    let mut letters = letters.iter();
+    letters.any(|letters| glob_matches(glob.as_bytes(), letters.as_bytes()))
+}
+
+/// `*` stands for any letters, `?` for one.
+fn glob_matches(glob: &[u8], text: &[u8]) -> bool {
+    match (glob, text) {
+        ([], []) => true,
+        ([b'*', rest @ ..], _) => (0..=text.len()).any(|at| glob_matches(rest, &text[at..])),
+        ([b'?', glob @ ..], [_, text @ ..]) => glob_matches(glob, text),
+        ([a, glob @ ..], [b, text @ ..]) => a == b && glob_matches(glob, text),
+        _ => false,
+    }
+}
+
+fn time_of_day() -> String {
+    jiff::Zoned::now().strftime("%H:%M:%S").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::glob_matches;
+
+    #[test]
+    fn globs_over_types() {
+        for (glob, text, matches) in [
+            ("*", "R", true),
+            ("*W*", "WF", true),
+            ("*W*", "R", false),
+            ("W?", "W", false),
+            ("R", "RA", false),
+        ] {
+            let got = glob_matches(glob.as_bytes(), text.as_bytes());
+            assert_eq!(got, matches, "{glob} on {text}");
+        }
+    }
+}

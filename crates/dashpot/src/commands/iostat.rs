@@ -1,0 +1,67 @@
+//! `iostat`: averages of disks, first since they are served, then per interval.
+
+use dashpot_engine::Duration;
+
+use super::output::{print, print_json_line};
+use super::rates::{DiskInterval, Watch};
+use crate::cli::IostatArgs;
+use crate::client::Client;
+use crate::report::iostat::{Columns, Completed, Interval, Iostat};
+
+pub(crate) fn iostat(client: &Client, args: &IostatArgs) -> anyhow::Result<()> {
+    // As with sysstat, the report since the start is one of those that are counted, and without
+    // an interval it is the only one.
+    let more = match (args.pace.interval, args.pace.count) {
+        (None, _) => Some(0),
+        (Some(_), count) => count.map(|count| count.saturating_sub(1)),
+    };
+    let interval = args.pace.interval.unwrap_or(Duration::MAX);
+    let mut watch = Watch::new(client, None, interval, more)?;
+    show(&watch.since_start()?, args)?;
+    while let Some(intervals) = watch.next()? {
+        show(&intervals, args)?;
+    }
+    Ok(())
+}
+
+fn show(intervals: &[DiskInterval], args: &IostatArgs) -> anyhow::Result<()> {
+    let report = Iostat {
+        columns: if args.extended {
+            Columns::Extended
+        } else {
+            Columns::Basic
+        },
+        disks: intervals.iter().map(disk).collect(),
+    };
+    if args.json {
+        return print_json_line(&report);
+    }
+    print(&report.to_string())
+}
+
+/// As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
+fn disk(interval: &DiskInterval) -> Interval {
+    Interval {
+        disk: interval.disk.clone(),
+        elapsed: interval.elapsed,
+        reads: completed(interval, &["read"]),
+        writes: completed(interval, &["write", "zero"]),
+        discards: completed(interval, &["trim"]),
+        flushes: completed(interval, &["flush"]),
+        depth_time: interval.depth_time_ns,
+        busy: interval.busy,
+        in_flight: interval.in_flight,
+    }
+}
+
+fn completed(interval: &DiskInterval, names: &[&str]) -> Completed {
+    let mut all = Completed::default();
+    for op in &interval.ops {
+        if names.contains(&op.op.as_str()) {
+            all.zios += op.completed;
+            all.bytes += op.bytes;
+            all.time_ns += op.disk.sum();
+        }
+    }
+    all
+}

@@ -1,0 +1,74 @@
+//! `list`: what the rules have done, and why nothing.
+
+use super::output::{Column, print, print_json, table, time, time_or_dash};
+use crate::api::types::{Rule, RuleState};
+use crate::cli::ListArgs;
+use crate::client::{Client, segment};
+
+const COLUMNS: [Column; 14] = [
+    Column::Figure("id"),
+    Column::Text("name"),
+    Column::Text("disk"),
+    Column::Text("rule"),
+    Column::Figure("matched"),
+    Column::Figure("injected"),
+    Column::Figure("held"),
+    Column::Figure("overrun"),
+    Column::Figure("late"),
+    Column::Figure("achieved p50"),
+    Column::Figure("n"),
+    Column::Figure("lateness p50"),
+    Column::Figure("backlog"),
+    Column::Figure("now"),
+];
+
+pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
+    let path = match &args.disk {
+        Some(disk) => format!("/v1/disks/{}/rules", segment(disk)),
+        None => "/v1/rules".to_owned(),
+    };
+    let rules: Vec<Rule> = client.get(&path)?;
+    if args.json {
+        return print_json(&rules);
+    }
+    if rules.is_empty() {
+        return print("no rule is armed: 'dashpot inject DISK -D 10ms:1' arms one\n");
+    }
+    print(&text(&rules))
+}
+
+fn text(rules: &[Rule]) -> String {
+    let notes = rules.iter().filter_map(note);
+    table(&COLUMNS, rules.iter().map(row)) + &notes.collect::<String>()
+}
+
+fn row(rule: &Rule) -> Vec<String> {
+    let counters = &rule.counters;
+    vec![
+        rule.id.to_string(),
+        rule.name.clone().unwrap_or_else(|| "-".to_owned()),
+        rule.disk.clone(),
+        rule.rule.clone(),
+        counters.matched.to_string(),
+        counters.injected.to_string(),
+        counters.held.to_string(),
+        counters.overrun.to_string(),
+        counters.late.to_string(),
+        time_or_dash(counters.achieved.p50_ns),
+        counters.achieved.count.to_string(),
+        time_or_dash(counters.lateness.p50_ns),
+        time(counters.backlog_ns),
+        counters.now.to_string(),
+    ]
+}
+
+/// What the figures do not say.
+fn note(rule: &Rule) -> Option<String> {
+    let why = match (&rule.why_nothing, rule.state) {
+        (Some(why), _) if rule.counters.matched == 0 => why.clone(),
+        (Some(why), _) => format!("matched, injected nothing: {why}"),
+        (None, RuleState::Ended) => "ended".to_owned(),
+        (None, RuleState::Waiting | RuleState::Active) => return None,
+    };
+    Some(format!("rule {}: {why}\n", rule.id))
+}

@@ -1,0 +1,207 @@
+//! `load`: loads a disk over NBD, and says what came of it.
+
+use std::io::{IsTerminal, stderr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+use anyhow::bail;
+use dashpot_engine::{Op, Ratio};
+use dashpot_export::load::{LoadConfig, LoadReport, OpReport, Pace, run};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::output::{Column, print, print_json, table, time_or_dash};
+use crate::cli::LoadArgs;
+use crate::report::percentiles::Percentiles;
+
+/// Runs the load until its time is over or Ctrl-C.
+pub(super) fn load(args: &LoadArgs) -> anyhow::Result<()> {
+    let config = config(args)?;
+    let interrupted = stop_on_signals()?;
+    let progress = progress();
+    let report = run(&config, |report| {
+        progress.set_message(progress_line(report));
+        interrupted.load(Ordering::Relaxed)
+    });
+    progress.finish_and_clear();
+    let report = report?;
+    match args.json {
+        true => print_json(&Summary::of(&report))?,
+        false => print(&text(&report))?,
+    }
+    let wrong: u64 = report.ops.iter().map(|op| op.wrong).sum();
+    if wrong > 0 {
+        bail!("--verify: {wrong} reads gave something else than was written");
+    }
+    Ok(())
+}
+
+fn config(args: &LoadArgs) -> anyhow::Result<LoadConfig> {
+    let burst = args.burst.unwrap_or((1, 1));
+    let pace = match (args.rate, args.burst) {
+        (Some(rate), _) => Pace::Open { rate, burst },
+        (None, Some(burst)) => Pace::ClosedBursts { burst },
+        (None, None) => Pace::Closed,
+    };
+    // A burst is in flight at once, and an open loop must not turn into a closed one.
+    let depth = args.depth.unwrap_or(match pace {
+        Pace::Closed => 1,
+        Pace::ClosedBursts { burst } => burst.1,
+        Pace::Open { .. } => OPEN_DEPTH,
+    });
+    let (writes_ppm, flushes_ppm) = (ppm(args.write), ppm(args.flush));
+    if writes_ppm + flushes_ppm > 1_000_000 {
+        bail!("--write and --flush together are above 100%: lower one of them");
+    }
+    Ok(LoadConfig {
+        address: args.uri.address.clone(),
+        export: args.uri.export.clone(),
+        connections: args.connections,
+        depth,
+        block: args.block,
+        writes_ppm,
+        flushes_ppm,
+        sequential: args.sequential,
+        pace,
+        lasts: args.time,
+        busy: args.busy,
+        verify: args.verify,
+        seed: args.seed,
+    })
+}
+
+fn ppm(share: Option<Ratio>) -> u32 {
+    let ppm = |share: Ratio| {
+        u128::from(share.numerator()) * 1_000_000 / u128::from(share.denominator())
+    };
+    share.map_or(0, |share| ppm(share) as u32)
+}
+
+/// Becomes true with SIGINT or SIGTERM: a load that is stopped still says what came of it.
+fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        // A second one ends the program as it would without this.
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&stopped))?;
+        signal_hook::flag::register(signal, Arc::clone(&stopped))?;
+    }
+    Ok(stopped)
+}
+
+/// A line on a terminal; nothing in a pipe.
+fn progress() -> ProgressBar {
+    if !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{elapsed} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn progress_line(report: &LoadReport) -> String {
+    let n: u64 = report.ops.iter().map(|op| op.latency.count()).sum();
+    let busiest = report.ops.iter().max_by_key(|op| op.latency.count());
+    let p50 = busiest.and_then(|op| Percentiles::of(&op.latency).p50_ns);
+    format!("{n} requests, {:.0}/s, p50 {}", per_second(n, report), time_or_dash(p50))
+}
+
+fn per_second(n: u64, report: &LoadReport) -> f64 {
+    n as f64 * 1e9 / report.elapsed.as_nanos().max(1) as f64
+}
+
+/// The operations that were asked for, with what came of them.
+fn asked(report: &LoadReport) -> impl Iterator<Item = (Op, &OpReport)> {
+    let ops = [Op::Read, Op::Write, Op::Flush].into_iter();
+    let of = |op: Op| report.op(op).map(|report| (op, report));
+    ops.filter_map(of).filter(|(_, op)| op.latency.count() > 0)
+}
+
+fn text(report: &LoadReport) -> String {
+    let columns = [
+        Column::Text("op"),
+        Column::Figure("n"),
+        Column::Figure("iops"),
+        Column::Figure("MiB/s"),
+        Column::Figure("errors"),
+        Column::Figure("min"),
+        Column::Figure("p50"),
+        Column::Figure("p90"),
+        Column::Figure("p99"),
+        Column::Figure("p99.9"),
+        Column::Figure("max"),
+    ];
+    let row = |(op, of): (Op, &OpReport)| {
+        let latency = Percentiles::of(&of.latency);
+        let mut row = vec![
+            op.name().to_owned(),
+            latency.n.to_string(),
+            format!("{:.0}", per_second(latency.n, report)),
+            format!("{:.1}", per_second(of.bytes, report) / f64::from(1 << 20)),
+            of.errors.to_string(),
+        ];
+        let of_n = [latency.p50_ns, latency.p90_ns, latency.p99_ns, latency.p99_9_ns];
+        row.push(time_or_dash(of.latency.min()));
+        row.extend(of_n.map(time_or_dash));
+        row.push(time_or_dash(latency.max_ns));
+        row
+    };
+    table(&columns, asked(report).map(row))
+}
+
+/// JSON: `{"elapsed_ns": …, "ops": [{"op": "read", "iops": …, "bytes_per_second": …, "errors": 0,
+/// "wrong": 0, "min_ns": …, "mean_ns": …, "latency": {"n": …, "p50_ns": …, …}, "histogram":
+/// [{"upto_ns": …, "count": …}, …]}]}`. A bucket reaches from above the one before up to `upto_ns`.
+#[derive(Serialize)]
+struct Summary {
+    elapsed_ns: u64,
+    ops: Vec<OpSummary>,
+}
+
+#[derive(Serialize)]
+struct OpSummary {
+    op: &'static str,
+    iops: f64,
+    bytes_per_second: f64,
+    errors: u64,
+    wrong: u64,
+    min_ns: Option<u64>,
+    mean_ns: Option<u64>,
+    latency: Percentiles,
+    histogram: Vec<Bucket>,
+}
+
+#[derive(Serialize)]
+struct Bucket {
+    upto_ns: u64,
+    count: u64,
+}
+
+impl Summary {
+    fn of(report: &LoadReport) -> Summary {
+        let summary = |(op, of): (Op, &OpReport)| OpSummary {
+            op: op.name(),
+            iops: per_second(of.latency.count(), report),
+            bytes_per_second: per_second(of.bytes, report),
+            errors: of.errors,
+            wrong: of.wrong,
+            min_ns: of.latency.min(),
+            mean_ns: of.latency.mean(),
+            latency: Percentiles::of(&of.latency),
+            histogram: of.latency.buckets().map(bucket).collect(),
+        };
+        Summary {
+            elapsed_ns: report.elapsed.as_nanos(),
+            ops: asked(report).map(summary).collect(),
+        }
+    }
+}
+
+fn bucket((index, count): (usize, u64)) -> Bucket {
+    let upto_ns = dashpot_engine::histogram::upper_bound(index);
+    Bucket { upto_ns, count }
+}
+
+/// Requests that an open loop may have in flight.
+const OPEN_DEPTH: u32 = 100_000;

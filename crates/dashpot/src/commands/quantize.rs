@@ -1,0 +1,56 @@
+//! `quantize`: latencies of disks in powers of two, over one stretch of time.
+
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::{Duration, Op, OpSet};
+
+use super::output::{print, print_json};
+use super::rates::{DiskInterval, Watch, elapsed_of_all, in_flight_of_all};
+use crate::cli::QuantizeArgs;
+use crate::client::Client;
+use crate::report::quantize::{Aggregation, Disk, Quantize, Scope};
+
+pub(crate) fn quantize(client: &Client, args: &QuantizeArgs) -> anyhow::Result<()> {
+    let lasts = args.lasts.unwrap_or(Duration::MAX);
+    let mut watch = Watch::new(client, None, lasts, Some(1))?;
+    let Some(intervals) = watch.next()? else {
+        return Ok(());
+    };
+    let ops = args.op.unwrap_or(OpSet::ALL);
+    let report = Quantize {
+        elapsed: elapsed_of_all(&intervals),
+        scope: match args.by {
+            Some(_) => Scope::Disks(intervals.iter().map(|one| disk(one, ops)).collect()),
+            None => Scope::Total(aggregation(&intervals, ops)),
+        },
+        in_flight: in_flight_of_all(&intervals),
+    };
+    if args.json {
+        return print_json(&report);
+    }
+    print(&report.to_string())
+}
+
+fn disk(interval: &DiskInterval, ops: OpSet) -> Disk {
+    Disk {
+        disk: interval.disk.clone(),
+        aggregation: aggregation(std::slice::from_ref(interval), ops),
+    }
+}
+
+fn aggregation(intervals: &[DiskInterval], ops: OpSet) -> Aggregation {
+    let (mut latencies, mut bytes) = (Histogram::default(), 0);
+    for op in intervals.iter().flat_map(|interval| &interval.ops) {
+        if in_set(&op.op, ops) {
+            latencies.merge(&op.disk);
+            bytes += op.bytes;
+        }
+    }
+    Aggregation::new(&latencies, bytes, elapsed_of_all(intervals))
+}
+
+/// Writes that ask for durability are counted with the others.
+fn in_set(name: &str, ops: OpSet) -> bool {
+    let op = Op::ALL.into_iter().find(|op| op.name() == name);
+    op.is_some_and(|op| ops.meets(OpSet::of(op)))
+        || (name == Op::Write.name() && ops.contains(OpSet::FUA))
+}

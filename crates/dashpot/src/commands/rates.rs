@@ -1,0 +1,195 @@
+//! What disks did between two looks: the difference of what they have counted.
+
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use dashpot_engine::histogram::{Histogram, LAYOUT};
+
+use super::pace::Pace;
+use crate::api::types::{Disk, DiskLatency, InFlightZio, LatencyHistogram, OpLatency};
+use crate::client::{Client, segment};
+use crate::report::in_flight::InFlight;
+
+/// What a disk did in an interval.
+pub(crate) struct DiskInterval {
+    pub(crate) disk: String,
+    pub(crate) elapsed: Duration,
+    pub(crate) ops: Vec<OpInterval>,
+    pub(crate) busy: Duration,
+    /// The integral of the number of zios in flight, in zio-nanoseconds.
+    pub(crate) depth_time_ns: u128,
+    /// At the interval's end.
+    pub(crate) in_flight: InFlight,
+}
+
+/// What a disk did of one operation.
+pub(crate) struct OpInterval {
+    pub(crate) op: String,
+    pub(crate) completed: u64,
+    pub(crate) bytes: u64,
+    /// From arrival until the reply was accepted.
+    pub(crate) total: Histogram,
+    /// From issue until the reply was offered.
+    pub(crate) disk: Histogram,
+}
+
+/// Looks at disks in turn.
+pub(crate) struct Watch<'a> {
+    client: &'a Client,
+    paths: Vec<String>,
+    pace: Pace<'a>,
+    last: Vec<DiskLatency>,
+}
+
+impl<'a> Watch<'a> {
+    /// Looks at all disks, or at one, once per interval from now on.
+    pub(crate) fn new(
+        client: &'a Client,
+        only: Option<&str>,
+        interval: dashpot_engine::Duration,
+        count: Option<u64>,
+    ) -> anyhow::Result<Watch<'a>> {
+        let names = match only {
+            Some(name) => vec![name.to_owned()],
+            None => {
+                let disks: Vec<Disk> = client.get("/v1/disks")?;
+                disks.into_iter().map(|disk| disk.name).collect()
+            }
+        };
+        let path = |name: &String| format!("/v1/disks/{}/latency", segment(name));
+        let paths: Vec<String> = names.iter().map(path).collect();
+        let last = look(client, &paths)?;
+        Ok(Watch {
+            client,
+            pace: Pace::new(client, latest(&last), interval.as_nanos(), count)?,
+            paths,
+            last,
+        })
+    }
+
+    /// What disks have done since they are served.
+    pub(crate) fn since_start(&self) -> anyhow::Result<Vec<DiskInterval>> {
+        self.last.iter().map(DiskInterval::since_start).collect()
+    }
+
+    /// Waits until the next interval has ended; `None` if the last one has.
+    pub(crate) fn next(&mut self) -> anyhow::Result<Option<Vec<DiskInterval>>> {
+        if !self.pace.wait(latest(&self.last)) {
+            return Ok(None);
+        }
+        let now = look(self.client, &self.paths)?;
+        let pairs = self.last.iter().zip(&now);
+        let intervals = pairs
+            .map(|(earlier, later)| DiskInterval::between(earlier, later))
+            .collect::<anyhow::Result<_>>()?;
+        self.last = now;
+        Ok(Some(intervals))
+    }
+}
+
+fn look(client: &Client, paths: &[String]) -> anyhow::Result<Vec<DiskLatency>> {
+    let look = |path: &String| {
+        let latency: DiskLatency = client.get(path)?;
+        ensure!(
+            latency.layout == LAYOUT,
+            "the daemon's histograms are of layout {}, not {LAYOUT}: is it of another version?",
+            latency.layout
+        );
+        Ok(latency)
+    };
+    paths.iter().map(look).collect()
+}
+
+fn latest(looks: &[DiskLatency]) -> u64 {
+    looks
+        .iter()
+        .map(|look| look.at_ns)
+        .max()
+        .unwrap_or_default()
+}
+
+impl DiskInterval {
+    fn since_start(later: &DiskLatency) -> anyhow::Result<DiskInterval> {
+        let elapsed_ns = later.at_ns.saturating_sub(later.since_ns);
+        DiskInterval::new(later, None, Duration::from_nanos(elapsed_ns))
+    }
+
+    fn between(earlier: &DiskLatency, later: &DiskLatency) -> anyhow::Result<DiskInterval> {
+        ensure!(
+            later.since_ns == earlier.since_ns,
+            "the daemon was started again; so is what it counts"
+        );
+        let elapsed_ns = later.at_ns.saturating_sub(earlier.at_ns);
+        DiskInterval::new(later, Some(earlier), Duration::from_nanos(elapsed_ns))
+    }
+
+    fn new(
+        later: &DiskLatency,
+        earlier: Option<&DiskLatency>,
+        elapsed: Duration,
+    ) -> anyhow::Result<DiskInterval> {
+        let op = |(at, op): (usize, &OpLatency)| {
+            let before = earlier.and_then(|earlier| earlier.ops.get(at));
+            OpInterval::new(op, before)
+        };
+        let busy_before = earlier.map_or(0, |earlier| earlier.busy_ns);
+        let depth_before = earlier.map_or(0, |earlier| earlier.depth_time_ns.0);
+        let ops = later.ops.iter().enumerate().map(op);
+        Ok(DiskInterval {
+            disk: later.disk.clone(),
+            elapsed,
+            ops: ops.collect::<anyhow::Result<_>>()?,
+            busy: Duration::from_nanos(later.busy_ns.saturating_sub(busy_before)),
+            depth_time_ns: later.depth_time_ns.0.saturating_sub(depth_before),
+            in_flight: in_flight(later.in_flight, later.oldest.as_ref()),
+        })
+    }
+}
+
+impl OpInterval {
+    fn new(later: &OpLatency, earlier: Option<&OpLatency>) -> anyhow::Result<OpInterval> {
+        let completed_before = earlier.map_or(0, |op| op.completed);
+        let bytes_before = earlier.map_or(0, |op| op.bytes);
+        Ok(OpInterval {
+            op: later.op.clone(),
+            completed: later.completed.saturating_sub(completed_before),
+            bytes: later.bytes.saturating_sub(bytes_before),
+            total: difference(&later.total, earlier.map(|op| &op.total))?,
+            disk: difference(&later.disk, earlier.map(|op| &op.disk))?,
+        })
+    }
+}
+
+/// The oldest zio of several disks, and how many there are.
+pub(crate) fn in_flight_of_all(intervals: &[DiskInterval]) -> InFlight {
+    let each = intervals.iter().map(|interval| interval.in_flight);
+    InFlight {
+        zios: each.clone().map(|in_flight| in_flight.zios).sum(),
+        oldest_ns: each.filter_map(|in_flight| in_flight.oldest_ns).max(),
+    }
+}
+
+/// The length of an interval of several disks, which are looked at one after another.
+pub(crate) fn elapsed_of_all(intervals: &[DiskInterval]) -> Duration {
+    let each = intervals.iter().map(|interval| interval.elapsed);
+    each.max().unwrap_or_default()
+}
+
+fn in_flight(zios: usize, oldest: Option<&InFlightZio>) -> InFlight {
+    InFlight {
+        zios: zios as u64,
+        oldest_ns: oldest.map(|zio| zio.age_ns),
+    }
+}
+
+fn difference(
+    later: &LatencyHistogram,
+    earlier: Option<&LatencyHistogram>,
+) -> anyhow::Result<Histogram> {
+    let histogram = |sent: &LatencyHistogram| sent.histogram().context("the daemon's histogram");
+    let later = histogram(later)?;
+    match earlier {
+        Some(earlier) => Ok(later.since(&histogram(earlier)?)),
+        None => Ok(later),
+    }
+}

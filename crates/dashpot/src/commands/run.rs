@@ -1,0 +1,79 @@
+//! `run`: disks for the life of a command.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use dashpot_export::Address;
+
+use super::child::{FAILED, run_child};
+use super::instance::{Export, Instance};
+use super::private::PrivateDir;
+use crate::api::{ApiListener, router};
+use crate::cli::RunArgs;
+use crate::lab::Lab;
+
+/// Serves the lab, runs the command, and returns its exit code.
+pub(crate) fn run(args: &RunArgs) -> ExitCode {
+    run_command(args).unwrap_or_else(|error| {
+        eprintln!("dashpot: {error:#}");
+        ExitCode::from(FAILED)
+    })
+}
+
+fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let lab = Lab::from_args(&args.lab)?;
+    let sockets = PrivateDir::new()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let nbd = Address::Unix(sockets.path().join("nbd.sock"));
+        let api = Address::Unix(sockets.path().join("api.sock"));
+        let instance = Instance::start(&lab, vec![nbd], &args.lab).await?;
+        let listener = ApiListener::bind(&api).await?;
+        let router = router(Arc::clone(&instance.daemon), None);
+        let answering = tokio::spawn(listener.serve(router));
+        let ended = run_child(&args.command, &variables(&api, &instance.exports)).await;
+        tokio::task::spawn_blocking(move || instance.stop()).await?;
+        answering.abort();
+        Ok(ended?)
+    })
+}
+
+/// What the command finds its disks and their control by.
+fn variables(api: &Address, exports: &[Export]) -> Vec<(String, String)> {
+    let first = exports.first().map(|export| export.uri.clone());
+    let mut variables = vec![
+        ("DASHPOT_API".to_owned(), api.to_string()),
+        ("DASHPOT_URI".to_owned(), first.unwrap_or_default()),
+    ];
+    for export in exports {
+        variables.push((variable(&export.name), export.uri.clone()));
+    }
+    variables
+}
+
+/// `DASHPOT_URI_C1T1D0` for `c1t1d0`: what a shell cannot have in a name becomes `_`.
+fn variable(disk: &str) -> String {
+    let letter = |c: char| {
+        if c.is_ascii_alphanumeric() {
+            c.to_ascii_uppercase()
+        } else {
+            '_'
+        }
+    };
+    format!(
+        "DASHPOT_URI_{}",
+        disk.chars().map(letter).collect::<String>()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::variable;
+
+    #[test]
+    fn a_disk_has_a_variable_of_its_own() {
+        assert_eq!(variable("tank/foo-1"), "DASHPOT_URI_TANK_FOO_1");
+    }
+}

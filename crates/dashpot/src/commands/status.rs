@@ -1,0 +1,140 @@
+//! `status`: what is served, who is connected, and where zios wait.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::output::{Column, print, print_json, table, time, time_or_dash};
+use crate::api::types::{Disk, InFlightZio, Status};
+use crate::cli::StatusArgs;
+use crate::client::{Client, ClientError};
+use crate::spec::format_size;
+
+/// How long between two looks for a daemon that is starting.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+const DISKS: [Column; 9] = [
+    Column::Text("disk"),
+    Column::Text("store"),
+    Column::Figure("size"),
+    Column::Figure("rules"),
+    Column::Figure("in flight"),
+    Column::Figure("oldest"),
+    Column::Figure("connections"),
+    Column::Text("state"),
+    Column::Text("uri"),
+];
+
+const ZIOS: [Column; 9] = [
+    Column::Text("disk"),
+    Column::Text("op"),
+    Column::Figure("offset"),
+    Column::Figure("length"),
+    Column::Figure("age"),
+    Column::Text("waits"),
+    Column::Figure("rule"),
+    Column::Figure("due in"),
+    Column::Text("client"),
+];
+
+pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
+    let oldest = if args.inflight { usize::MAX } else { 1 };
+    let path = format!("/v1/status?oldest={oldest}");
+    let wait = args
+        .wait
+        .map_or(Duration::ZERO, |wait| Duration::from_nanos(wait.as_nanos()));
+    let status = ask(client, &path, wait)?;
+    if args.json {
+        return print_json(&status);
+    }
+    let mut text = format!("dashpot {}, pid {}\n\n", status.version.version, status.pid);
+    text += &table(&DISKS, status.disks.iter().map(disk_row));
+    text += &status
+        .disks
+        .iter()
+        .flat_map(client_lines)
+        .collect::<String>();
+    if args.inflight {
+        text += "\n";
+        text += &table(&ZIOS, status.disks.iter().flat_map(zio_rows));
+    }
+    print(&text)
+}
+
+/// Asks until a daemon answers, but no longer than `wait`.
+fn ask(client: &Client, path: &str, wait: Duration) -> Result<Status, ClientError> {
+    let start = Instant::now();
+    loop {
+        match client.get(path) {
+            Err(ClientError::NoDaemon { .. }) if start.elapsed() < wait => {
+                thread::sleep(LOOK_EVERY);
+            }
+            answer => return answer,
+        }
+    }
+}
+
+fn disk_row(disk: &Disk) -> Vec<String> {
+    let connections: u32 = disk.clients.iter().map(|client| client.connections).sum();
+    vec![
+        disk.name.clone(),
+        disk.store.clone(),
+        format_size(disk.size_bytes),
+        disk.rules.to_string(),
+        disk.in_flight.to_string(),
+        time_or_dash(disk.oldest.first().map(|zio| zio.age_ns)),
+        connections.to_string(),
+        state(disk),
+        disk.uris.join(" "),
+    ]
+}
+
+fn state(disk: &Disk) -> String {
+    let read_only = disk.read_only.then(|| "read-only".to_owned());
+    let faulted = disk.faulted.as_ref().map(|why| format!("faulted ({why})"));
+    let suspended = disk.suspended.as_ref().map(|suspended| {
+        let age = time(suspended.age_ns);
+        match suspended.remaining_ns {
+            Some(left) => format!("suspended for {age}, {} left", time(left)),
+            None => format!("suspended for {age}"),
+        }
+    });
+    let stalled = (disk.stalled > 0).then(|| format!("stalled ({} connections)", disk.stalled));
+    let states: Vec<String> = [read_only, faulted, suspended, stalled]
+        .into_iter()
+        .flatten()
+        .collect();
+    if states.is_empty() {
+        "ok".to_owned()
+    } else {
+        states.join(", ")
+    }
+}
+
+fn client_lines(disk: &Disk) -> impl Iterator<Item = String> {
+    disk.clients.iter().map(|client| {
+        let connections = client.connections;
+        format!(
+            "{}: {}, connections: {connections}\n",
+            disk.name, client.name
+        )
+    })
+}
+
+fn zio_rows(disk: &Disk) -> impl Iterator<Item = Vec<String>> {
+    disk.oldest.iter().map(|zio| zio_row(&disk.name, zio))
+}
+
+fn zio_row(disk: &str, zio: &InFlightZio) -> Vec<String> {
+    vec![
+        disk.to_owned(),
+        zio.op.clone(),
+        zio.offset_bytes.to_string(),
+        zio.length_bytes.to_string(),
+        time(zio.age_ns),
+        zio.wait.clone(),
+        zio.rule
+            .map_or_else(|| "-".to_owned(), |rule| rule.to_string()),
+        time_or_dash(zio.remaining_ns),
+        zio.client.clone(),
+    ]
+}

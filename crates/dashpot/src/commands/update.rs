@@ -1,0 +1,19 @@
+//! `update`: replaces what a rule says.
+
+use axum::http::Method;
+
+use super::inject::understood;
+use super::output::{print, print_json};
+use crate::api::types::{Rule, Update};
+use crate::cli::UpdateArgs;
+use crate::client::{Client, segment};
+
+pub(crate) fn update(client: &Client, args: &UpdateArgs) -> anyhow::Result<()> {
+    let rule = args.rule.replacement()?.words;
+    let path = format!("/v1/rules/{}", segment(&args.target));
+    let rules: Vec<Rule> = client.send(Method::PATCH, &path, &Update { rule })?;
+    if args.json {
+        return print_json(&rules);
+    }
+    print(&rules.iter().map(understood).collect::<String>())
+}

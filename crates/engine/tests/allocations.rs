@@ -1,0 +1,119 @@
+//! No zio allocates in steady state: counted by an allocator that counts.
+
+#![allow(unsafe_code, reason = "a global allocator cannot be written without")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use dashpot_engine::inject::{GroupId, Mode, RuleId, RuleSpec};
+use dashpot_engine::{
+    Action, ClientId, Command, CommandId, DiskConfig, DiskId, Duration, Engine, Input, Instant, Op,
+    Zio, ZioId,
+};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call goes to the system's allocator unchanged; counting has no effect on it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const DISK: DiskId = DiskId(0);
+
+fn engine() -> Engine {
+    let mut engine = Engine::new();
+    engine.add_disk(DiskConfig { seed: 1 });
+    let ms = Duration::from_millis;
+    let lanes = RuleSpec::delay(ms(10), Some(4));
+    let any = RuleSpec::delay(ms(2), None);
+    let add = RuleSpec {
+        mode: Mode::Add,
+        ..RuleSpec::delay(ms(1), Some(16))
+    };
+    let mut actions = Vec::new();
+    for (id, spec) in (1..).zip([lanes, any, add]) {
+        let rules = vec![(RuleId(id), spec)];
+        let inject = Command::Inject {
+            disk: DISK,
+            group: GroupId(id),
+            rules,
+        };
+        let input = Input::Command(CommandId(u64::from(id)), inject);
+        engine.step(Instant::ZERO, input, &mut actions);
+    }
+    engine
+}
+
+/// Has 64 zios pass through the engine, all at once.
+fn round(engine: &mut Engine, now: &mut Instant, actions: &mut Vec<Action>) {
+    for id in 0..64 {
+        let zio = Zio {
+            id: ZioId(id),
+            disk: DISK,
+            client: ClientId(0),
+            op: [Op::Read, Op::Write][id as usize % 2],
+            fua: id % 7 == 1,
+            offset: u64::from(id) * 4096,
+            length: 4096,
+            arrived: *now,
+        };
+        engine.step(*now, Input::Submit(zio), actions);
+        drive(engine, *now, actions);
+    }
+    while let Some(deadline) = engine.next_deadline() {
+        *now = deadline;
+        engine.step(*now, Input::Tick, actions);
+        drive(engine, *now, actions);
+    }
+}
+
+/// Does what the engine asks for, at once.
+fn drive(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) {
+    let mut at = 0;
+    while at < actions.len() {
+        match actions[at] {
+            Action::Start(id) => engine.step(now, Input::Done(id, Ok(())), actions),
+            Action::Complete(zio, _) => {
+                engine.step(now, Input::Replied { zio, offered: now }, actions);
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    actions.clear();
+}
+
+#[test]
+fn a_zio_allocates_nothing_once_its_disk_has_been_used() {
+    let (mut engine, mut now, mut actions) = (engine(), Instant::ZERO, Vec::new());
+    for _ in 0..3 {
+        round(&mut engine, &mut now, &mut actions);
+    }
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    for _ in 0..100 {
+        round(&mut engine, &mut now, &mut actions);
+    }
+    assert_eq!(ALLOCATIONS.load(Ordering::Relaxed) - before, 0);
+    let stats = engine.disk_stats(DISK, now).unwrap();
+    assert_eq!(stats.op(Op::Read).completed, 103 * 32);
+}

@@ -1,0 +1,367 @@
+//! Random histories: what may happen to a disk, in sizes that make coincidences likely.
+
+use std::sync::Arc;
+
+use dashpot_engine::inject::{
+    Effect, GroupId, Limit, Mode, QuantileTable, RuleId, RuleSpec, Service,
+};
+use dashpot_engine::{ClientId, Command, Duration, Errno, Op, OpSet, Ratio, Target};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::{Just, Strategy, any, prop_oneof};
+use proptest::sample::select;
+
+use crate::driver::{Ask, Driver};
+use crate::machine::{DISK, Machine};
+
+const GROUPS: u32 = 3;
+const CLIENTS: u8 = 3;
+const CLIENT_NAMES: [&str; 4] = ["pid=1", "pid=12", "pid=2", "uid=0"];
+const BLOCK: u64 = 512;
+
+/// What happens to a disk, from first to last.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    pub(crate) seed: u64,
+    /// How late the driver is.
+    pub(crate) grain: Duration,
+    /// Rules armed at the start, each with its group.
+    pub(crate) rules: Vec<(u32, RuleSpec)>,
+    /// What happens, and how many ms after what happened before.
+    pub(crate) events: Vec<(u64, Event)>,
+    pub(crate) ending: Ending,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Event {
+    /// So many equal zios arrive at once.
+    Arrive(usize, Ask),
+    /// Of the zios alive, those whose serials modulo 16 are in the mask are aborted.
+    Abort(u16),
+    /// A client's connections are gone.
+    Leave(ClientId),
+    Join(ClientId, &'static str),
+    Suspend {
+        lasts: Option<Duration>,
+        now: bool,
+    },
+    Resume,
+    Inject(u32, RuleSpec),
+    /// The rule of this number of those armed, modulo their count.
+    Update(usize, RuleSpec),
+    /// Likewise; all rules, if there is no number.
+    Clear(Option<usize>, bool),
+}
+
+/// How what is left over at the end is got rid of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ending {
+    Abort,
+    Release,
+    Fail,
+}
+
+/// Which of the semantics a history may touch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope {
+    pub(crate) bandwidth: bool,
+    pub(crate) faults: bool,
+    pub(crate) fua: bool,
+    pub(crate) update: bool,
+    pub(crate) release: bool,
+    /// Whether the driver is late.
+    pub(crate) late: bool,
+}
+
+impl Scope {
+    pub(crate) const ALL: Scope = Scope {
+        bandwidth: true,
+        faults: true,
+        fua: true,
+        update: true,
+        release: true,
+        late: false,
+    };
+    /// Lanes, groups, modes, matching, suspension, aborts.
+    pub(crate) const LANES: Scope = Scope {
+        bandwidth: false,
+        faults: false,
+        fua: false,
+        update: false,
+        release: false,
+        late: false,
+    };
+}
+
+pub(crate) fn histories(scope: Scope) -> impl Strategy<Value = History> {
+    let rules = vec((0..GROUPS, specs(scope)), 0..5);
+    let events = vec((gaps(), events(scope)), 1..60);
+    let grain = if scope.late { 1..12_000_000_u64 } else { 1..2 };
+    let grain = grain.prop_map(Duration::from_nanos);
+    (any::<u64>(), grain, rules, events, endings(scope)).prop_map(
+        |(seed, grain, rules, events, ending)| History {
+            seed,
+            grain,
+            rules,
+            events,
+            ending,
+        },
+    )
+}
+
+fn endings(scope: Scope) -> impl Strategy<Value = Ending> {
+    let endings = if scope.release {
+        vec![Ending::Abort, Ending::Release, Ending::Fail]
+    } else {
+        vec![Ending::Abort]
+    };
+    select(endings)
+}
+
+/// Milliseconds between events: often none, sometimes long enough for everything to end.
+fn gaps() -> impl Strategy<Value = u64> {
+    prop_oneof![4 => Just(0_u64), 4 => 1..4_u64, 2 => Just(10_u64), 1 => 0..60_u64]
+}
+
+fn events(scope: Scope) -> impl Strategy<Value = Event> {
+    let clear = (option::of(0..8_usize), any::<bool>())
+        .prop_map(move |(nth, release)| Event::Clear(nth, release && scope.release));
+    let suspend =
+        (option::of(spans()), any::<bool>()).prop_map(|(lasts, now)| Event::Suspend { lasts, now });
+    let join = (
+        (0..CLIENTS).prop_map(ClientId),
+        select(CLIENT_NAMES.to_vec()),
+    )
+        .prop_map(|(client, name)| Event::Join(client, name));
+    let update = if scope.update { 1 } else { 0 };
+    prop_oneof![
+        20 => (1..5_usize, asks(scope)).prop_map(|(count, ask)| Event::Arrive(count, ask)),
+        3 => any::<u16>().prop_map(Event::Abort),
+        1 => clients().prop_map(Event::Leave),
+        1 => join,
+        1 => suspend,
+        2 => Just(Event::Resume),
+        1 => (0..GROUPS, specs(scope)).prop_map(|(group, spec)| Event::Inject(group, spec)),
+        update => (0..8_usize, specs(scope)).prop_map(|(nth, spec)| Event::Update(nth, spec)),
+        2 => clear,
+    ]
+}
+
+fn clients() -> impl Strategy<Value = ClientId> {
+    prop_oneof![4 => (0..CLIENTS).prop_map(ClientId), 1 => Just(ClientId::OTHER)]
+}
+
+fn asks(scope: Scope) -> impl Strategy<Value = Ask> {
+    let ops = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 2 => select(Op::ALL.to_vec())];
+    let store = prop_oneof![3 => Just(Duration::ZERO), 2 => spans()];
+    let outcome = prop_oneof![9 => Just(Ok(())), 1 => Just(Err(Errno::NoSpc))];
+    let place = (0..64_u64, select(vec![1, 2, 8, 64]));
+    (ops, any::<bool>(), clients(), place, store, outcome).prop_map(
+        move |(op, fua, client, (block, blocks), store, outcome)| Ask {
+            op,
+            fua: fua && scope.fua && op == Op::Write,
+            client,
+            offset: if op == Op::Flush { 0 } else { block * BLOCK },
+            length: if op == Op::Flush {
+                0
+            } else {
+                blocks * BLOCK as u32
+            },
+            store,
+            outcome,
+        },
+    )
+}
+
+/// Few and round, so that different sums are often equal.
+fn spans() -> impl Strategy<Value = Duration> {
+    select(vec![1, 2, 5, 10, 25]).prop_map(Duration::from_millis)
+}
+
+fn specs(scope: Scope) -> impl Strategy<Value = RuleSpec> {
+    let ops = prop_oneof![
+        4 => Just(OpSet::DATA),
+        1 => select(Op::ALL.to_vec()).prop_map(OpSet::of),
+        1 => Just(OpSet::of(Op::Flush).union(OpSet::of(Op::Write))),
+        1 => Just(OpSet::FUA),
+        2 => Just(OpSet::ALL),
+    ];
+    let range = (0..64_u64, 1..65_u64).prop_map(|(at, len)| (at * BLOCK, (at + len) * BLOCK));
+    let glob = select(vec!["*", "pid=*", "pid=1?", "*1*", "other"]).prop_map(str::to_owned);
+    let mode = prop_oneof![2 => Just(Mode::Floor), 1 => Just(Mode::Add)];
+    let filters = (ops, seldom(range), seldom(glob), chances(), limits());
+    let window = (seldom(spans()), seldom(spans()));
+    (effects(scope), filters, window, mode).prop_map(
+        |((effect, bandwidth), (ops, range, client, chance, limit), (after, lasts), mode)| {
+            RuleSpec {
+                effect,
+                bandwidth,
+                ops,
+                chance,
+                limit,
+                range,
+                client,
+                after: after.unwrap_or(Duration::ZERO),
+                lasts,
+                mode,
+            }
+        },
+    )
+}
+
+fn seldom<S: Strategy>(inner: S) -> impl Strategy<Value = Option<S::Value>> {
+    option::weighted(0.15, inner)
+}
+
+fn chances() -> impl Strategy<Value = Option<Ratio>> {
+    let halves = Just(Ratio::new(1, 2));
+    let thirds = Just(Ratio::new(1, 3));
+    prop_oneof![6 => Just(None), 1 => halves, 1 => thirds]
+}
+
+fn limits() -> impl Strategy<Value = Limit> {
+    prop_oneof![
+        6 => Just(Limit::Always),
+        1 => (1..4_u64).prop_map(Limit::First),
+        1 => (1..4_u64).prop_map(Limit::Every),
+    ]
+}
+
+fn effects(scope: Scope) -> impl Strategy<Value = (Effect, Option<u64>)> {
+    let service = prop_oneof![3 => spans().prop_map(Service::Constant), 1 => tables()];
+    let lanes = prop_oneof![1 => Just(None), 4 => (1..5_u32).prop_map(Some)];
+    let delay = (service, lanes).prop_map(|(service, lanes)| Effect::Delay { service, lanes });
+    let fail = any::<bool>().prop_map(|work| Effect::Fail {
+        errno: Errno::Io,
+        work,
+    });
+    let rate = || select(vec![512_000, 1_000_000, 4_096_000, 333_333]);
+    let (faults, bandwidth) = (u32::from(scope.faults), u32::from(scope.bandwidth));
+    prop_oneof![
+        12 => delay.clone().prop_map(|delay| (delay, None)),
+        faults => (fail, Just(None)),
+        faults => (Just(Effect::Hang), Just(None)),
+        2 * bandwidth => rate().prop_map(|rate| (Effect::Pass, Some(rate))),
+        bandwidth => (delay, rate().prop_map(Some)),
+    ]
+}
+
+fn tables() -> impl Strategy<Value = Service> {
+    let knots = vec((any::<u64>(), 1..40_u64), 2..4);
+    knots.prop_map(|knots| {
+        let (mut quantiles, mut spans): (Vec<u64>, Vec<u64>) = knots.into_iter().unzip();
+        quantiles.sort();
+        quantiles.dedup();
+        spans.sort();
+        let spans = spans.into_iter().map(Duration::from_millis);
+        let table = QuantileTable::new(quantiles.into_iter().zip(spans).collect());
+        Service::Quantiles(Arc::new(table.expect("knots in order")))
+    })
+}
+
+/// Plays a history on a machine, event by event.
+pub(crate) struct Play<M> {
+    pub(crate) driver: Driver<M>,
+    /// The ids of the rules armed now.
+    armed: Vec<RuleId>,
+    injected: u32,
+}
+
+impl<M: Machine> Play<M> {
+    pub(crate) fn new(history: &History) -> Play<M> {
+        let mut play = Play {
+            driver: Driver::late(history.seed, history.grain),
+            armed: Vec::new(),
+            injected: 0,
+        };
+        for client in 0..CLIENTS {
+            let name = CLIENT_NAMES[usize::from(client)];
+            play.driver.join(ClientId(client), name);
+        }
+        for (group, spec) in &history.rules {
+            play.inject(*group, spec);
+        }
+        play
+    }
+
+    pub(crate) fn after(&mut self, gap_ms: u64, event: &Event) {
+        let until = self.driver.now + Duration::from_millis(gap_ms);
+        self.driver.run_until(until);
+        match event {
+            Event::Arrive(count, ask) => {
+                for _ in 0..*count {
+                    self.driver.submit(*ask);
+                }
+            }
+            Event::Abort(mask) => self.abort(|serial, _| mask & (1 << (serial % 16)) != 0),
+            Event::Leave(client) => self.abort(|_, ask| ask.client == *client),
+            Event::Join(client, name) => self.driver.join(*client, name),
+            Event::Suspend { lasts, now } => {
+                let (disk, lasts, now) = (DISK, *lasts, *now);
+                self.driver.command(Command::Suspend { disk, lasts, now });
+            }
+            Event::Resume => {
+                self.driver.command(Command::Resume(DISK));
+            }
+            Event::Inject(group, spec) => self.inject(*group, spec),
+            Event::Update(nth, spec) => {
+                if let Some(rule) = self.nth(*nth) {
+                    self.driver.command(Command::Update(rule, spec.clone()));
+                }
+            }
+            Event::Clear(nth, release) => self.clear(*nth, *release),
+        }
+    }
+
+    /// Lets everything end that ends by itself, and gets rid of the rest.
+    pub(crate) fn end(&mut self, ending: Ending) {
+        self.driver.run();
+        match ending {
+            Ending::Abort => {}
+            Ending::Release => {
+                self.driver.command(Command::Resume(DISK));
+                self.clear(None, true);
+            }
+            Ending::Fail => {
+                self.driver.command(Command::FailHeld(Errno::Shutdown));
+            }
+        }
+        self.driver.run();
+        self.abort(|_, _| true);
+        self.driver.run();
+    }
+
+    fn inject(&mut self, group: u32, spec: &RuleSpec) {
+        self.injected += 1;
+        let rule = RuleId(self.injected);
+        self.armed.push(rule);
+        self.driver.command(Command::Inject {
+            disk: DISK,
+            group: GroupId(group),
+            rules: vec![(rule, spec.clone())],
+        });
+    }
+
+    fn nth(&self, nth: usize) -> Option<RuleId> {
+        self.armed.get(nth % self.armed.len().max(1)).copied()
+    }
+
+    fn clear(&mut self, nth: Option<usize>, release: bool) {
+        let target = match nth {
+            None => Target::All,
+            Some(nth) => match self.nth(nth) {
+                None => return,
+                Some(rule) => Target::Rule(rule),
+            },
+        };
+        self.armed
+            .retain(|rule| !matches!(target, Target::All) && target != Target::Rule(*rule));
+        self.driver.command(Command::Clear { target, release });
+    }
+
+    fn abort(&mut self, gone: impl Fn(usize, &Ask) -> bool) {
+        let mut serials = self.driver.alive();
+        serials.retain(|serial| gone(*serial, &self.driver.asks[*serial].1));
+        self.driver.abort(&serials);
+    }
+}

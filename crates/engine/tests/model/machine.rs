@@ -1,0 +1,115 @@
+//! What the driver asks of a machine: the engine is one, and so is the naive model.
+
+use dashpot_engine::inject::RuleId;
+use dashpot_engine::{
+    Action, DiskConfig, DiskId, Duration, Engine, InFlight, Input, Instant, RuleView, Wait, ZioId,
+};
+
+/// The one disk of every test.
+pub(crate) const DISK: DiskId = DiskId(0);
+
+pub(crate) trait Machine {
+    fn new(seed: u64) -> Self;
+    fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>);
+    fn next_deadline(&self) -> Option<Instant>;
+    /// The rules in the order of their ids.
+    fn rule_states(&self, now: Instant) -> Vec<RuleState>;
+    /// The zios not yet let go of, in the order of their ids.
+    fn waits(&self) -> Vec<Waiting>;
+    fn is_suspended(&self) -> bool;
+}
+
+/// A rule's counters, as far as the machines are compared on them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RuleState {
+    pub(crate) id: RuleId,
+    pub(crate) matched: u64,
+    pub(crate) chosen: u64,
+    pub(crate) not_drawn: u64,
+    pub(crate) not_counted: u64,
+    pub(crate) beaten: u64,
+    pub(crate) held: u64,
+    pub(crate) overrun: u64,
+    pub(crate) failed: u64,
+    pub(crate) aborted: u64,
+    pub(crate) now: u64,
+    pub(crate) backlog: Duration,
+}
+
+impl RuleState {
+    pub(crate) fn new(id: RuleId) -> RuleState {
+        RuleState {
+            id,
+            matched: 0,
+            chosen: 0,
+            not_drawn: 0,
+            not_counted: 0,
+            beaten: 0,
+            held: 0,
+            overrun: 0,
+            failed: 0,
+            aborted: 0,
+            now: 0,
+            backlog: Duration::ZERO,
+        }
+    }
+}
+
+/// Where one zio waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) zio: ZioId,
+    pub(crate) wait: Wait,
+    pub(crate) rule: Option<RuleId>,
+    pub(crate) target: Option<Instant>,
+}
+
+impl Machine for Engine {
+    fn new(seed: u64) -> Engine {
+        let mut engine = Engine::new();
+        assert_eq!(engine.add_disk(DiskConfig { seed }), DISK);
+        engine
+    }
+
+    fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>) {
+        Engine::step(self, now, input, actions);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        Engine::next_deadline(self)
+    }
+
+    fn rule_states(&self, now: Instant) -> Vec<RuleState> {
+        let view = |rule: RuleView<'_>| RuleState {
+            id: rule.id,
+            matched: rule.stats.matched,
+            chosen: rule.stats.chosen,
+            not_drawn: rule.stats.not_drawn,
+            not_counted: rule.stats.not_counted,
+            beaten: rule.stats.beaten,
+            held: rule.stats.held,
+            overrun: rule.stats.overrun,
+            failed: rule.stats.failed,
+            aborted: rule.stats.aborted,
+            now: rule.stats.now,
+            backlog: rule.backlog,
+        };
+        Engine::rules(self, DISK, now).map(view).collect()
+    }
+
+    fn waits(&self) -> Vec<Waiting> {
+        let view = |flight: InFlight| Waiting {
+            zio: flight.zio,
+            wait: flight.wait,
+            rule: flight.rule,
+            target: flight.target,
+        };
+        let mut waiting: Vec<Waiting> = self.in_flight(DISK).map(view).collect();
+        waiting.sort_by_key(|waiting| waiting.zio);
+        waiting
+    }
+
+    fn is_suspended(&self) -> bool {
+        Engine::suspended(self, DISK).is_some()
+    }
+}

@@ -1,0 +1,9 @@
+//! The engine's judge: a naive model written from the semantics alone, the published test vectors,
+//! and random histories on which the engine and the model must agree.
+
+mod driver;
+mod history;
+mod machine;
+mod naive;
+mod properties;
+mod vectors;

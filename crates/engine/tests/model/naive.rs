@@ -1,0 +1,867 @@
+//! The naive model: the semantics of injection, as plainly and as slowly as they can be said.
+//!
+//! It keeps lists and scans them. What a zio waits for is worked out anew from the bookings each
+//! time that somebody asks, and nothing is ever taken out of a list in order to be fast.
+
+use dashpot_engine::inject::{Effect, GroupId, Limit, Mode, RuleId, RuleSpec};
+use dashpot_engine::{
+    Action, Answer, ClientId, Command, CommandError, CommandId, DiskId, Duration, Errno, Input,
+    Instant, Op, OpSet, Outcome, Random, Target, Wait, Zio, ZioId,
+};
+
+use crate::machine::{DISK, Machine, RuleState, Waiting};
+
+pub(crate) struct Naive {
+    seed: u64,
+    now: Instant,
+    rules: Vec<Rule>,
+    /// Every reservation of a lane that was not given back, the oldest first.
+    bookings: Vec<Booking>,
+    /// The zios that were not let go of, in the order of their arrival.
+    tickets: Vec<Ticket>,
+    issued: u64,
+    /// When the server of the bandwidth has done what it has begun.
+    server_free: Instant,
+    suspension: Option<Suspension>,
+    /// Suspensions that wait for the zios in flight.
+    unanswered: Vec<CommandId>,
+    names: Vec<(ClientId, String)>,
+    /// The daemon goes away: nothing is held any more.
+    closing: Option<Errno>,
+}
+
+struct Rule {
+    group: GroupId,
+    spec: RuleSpec,
+    armed: Instant,
+    random: Random,
+    state: RuleState,
+}
+
+struct Booking {
+    number: u64,
+    rule: RuleId,
+    /// None: the rule has no lanes, or is gone.
+    lane: Option<u32>,
+    mode: Mode,
+    issue: Instant,
+    service: Duration,
+    start: Instant,
+}
+
+struct Ticket {
+    zio: Zio,
+    aborted: bool,
+    /// None: the disk is suspended.
+    charge: Option<Charge>,
+    store: Store,
+}
+
+/// What a zio was charged with when it was issued.
+struct Charge {
+    /// The order of issue; a FUA write gets another one for its flush.
+    number: u64,
+    at: Instant,
+    fault: Option<(RuleId, Fault)>,
+    /// The lowest of the bandwidths that it must pass; of equal ones the older rule's.
+    rate: Option<(u64, RuleId, Mode)>,
+    /// When the server of the bandwidth is done with it, once it got there.
+    served: Option<Instant>,
+    /// When a rule was last made to let go of it; it can have gone no further before.
+    released: Instant,
+    /// Rules that count it as theirs.
+    takers: Vec<RuleId>,
+    /// Whether this is the flush after a FUA write.
+    flush: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    Fail(Errno, bool),
+    Hang(Mode),
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Store {
+    NotAsked,
+    Working,
+    Done(Instant, Outcome),
+    /// The reply is on the way; when the store was done, if it was asked.
+    Replying(Option<Instant>),
+}
+
+struct Suspension {
+    until: Option<Instant>,
+}
+
+impl Machine for Naive {
+    fn new(seed: u64) -> Naive {
+        Naive {
+            seed,
+            now: Instant::ZERO,
+            rules: Vec::new(),
+            bookings: Vec::new(),
+            tickets: Vec::new(),
+            issued: 0,
+            server_free: Instant::ZERO,
+            suspension: None,
+            unanswered: Vec::new(),
+            names: Vec::new(),
+            closing: None,
+        }
+    }
+
+    fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>) {
+        self.now = now;
+        self.advance(actions);
+        match input {
+            Input::Submit(zio) => self.submit(zio),
+            Input::Done(zio, outcome) => self.done(zio, outcome, actions),
+            Input::Replied { zio, .. } => self.replied(zio),
+            Input::Abort(zios) => self.abort(zios, actions),
+            Input::Join { client, name, .. } => self.join(client, name),
+            Input::Command(id, command) => self.command(id, command, actions),
+            Input::Tick => {}
+        }
+        self.advance(actions);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let mut deadlines: Vec<Instant> = Vec::new();
+        deadlines.extend(self.suspension.as_ref().and_then(|s| s.until));
+        for ticket in &self.tickets {
+            deadlines.extend(self.start_due(ticket));
+            deadlines.extend(self.completion_due(ticket).map(|(at, _)| at));
+            deadlines.extend(self.server_due(ticket));
+        }
+        deadlines
+            .into_iter()
+            .filter(|at| *at < Instant::NEVER)
+            .min()
+    }
+
+    fn rule_states(&self, now: Instant) -> Vec<RuleState> {
+        let view = |rule: &Rule| RuleState {
+            now: self.held_by(rule.state.id),
+            backlog: self.backlog(rule, now),
+            ..rule.state.clone()
+        };
+        self.rules.iter().map(view).collect()
+    }
+
+    fn waits(&self) -> Vec<Waiting> {
+        let mut waiting: Vec<Waiting> = self.tickets.iter().map(|t| self.view(t)).collect();
+        waiting.sort_by_key(|waiting| waiting.zio);
+        waiting
+    }
+
+    fn is_suspended(&self) -> bool {
+        self.suspension.is_some()
+    }
+}
+
+/// What time brings about.
+impl Naive {
+    /// Does everything that is due, until nothing is.
+    fn advance(&mut self, actions: &mut Vec<Action>) {
+        loop {
+            let before = actions.len();
+            let until = self.suspension.as_ref().and_then(|s| s.until);
+            if until.is_some_and(|until| until <= self.now) {
+                self.resume(actions);
+            }
+            self.enter_server();
+            self.start_stores(actions);
+            let second_phases = self.complete(actions);
+            if actions.len() == before && second_phases == 0 {
+                break;
+            }
+        }
+        if self.in_flight() == 0 {
+            self.answer_suspensions(actions);
+        }
+    }
+
+    /// Zios that reach the server of the bandwidth queue up there, for good.
+    fn enter_server(&mut self) {
+        for (due, _, at) in self.due(|ticket| self.server_due(ticket)) {
+            let ticket = &mut self.tickets[at];
+            let charge = ticket.charge.as_mut().unwrap();
+            let length = ticket.zio.length;
+            let (rate, _, _) = charge.rate.unwrap();
+            let service = (u128::from(length) * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
+            let start = due.max(self.server_free);
+            self.server_free = start + Duration::from_nanos(service);
+            charge.served = Some(self.server_free);
+        }
+    }
+
+    fn start_stores(&mut self, actions: &mut Vec<Action>) {
+        for (_, _, at) in self.due(|ticket| self.start_due(ticket)) {
+            self.tickets[at].store = Store::Working;
+            actions.push(Action::Start(self.tickets[at].zio.id));
+        }
+    }
+
+    /// Completes what may complete; a FUA write may have its flush before it. Answers how many.
+    fn complete(&mut self, actions: &mut Vec<Action>) -> usize {
+        let queue = self.due(|ticket| Some(self.completion_due(ticket)?.0));
+        let mut flushes = 0;
+        for (due, _, at) in queue {
+            let Some((_, outcome)) = self.completion_due(&self.tickets[at]) else {
+                continue;
+            };
+            if self.owes_flush(&self.tickets[at], outcome) {
+                flushes += 1;
+                self.account(at);
+                self.charge(at, due, true);
+            } else {
+                self.reply(at, outcome, actions);
+            }
+        }
+        flushes
+    }
+
+    /// What is due by now: when, the number of the zio, and its place. The oldest first.
+    fn due(&self, when: impl Fn(&Ticket) -> Option<Instant>) -> Vec<(Instant, u64, usize)> {
+        let mut due: Vec<(Instant, u64, usize)> = Vec::new();
+        for (at, ticket) in self.tickets.iter().enumerate() {
+            if let (Some(when), Some(charge)) = (when(ticket), &ticket.charge) {
+                due.push((when, charge.number, at));
+            }
+        }
+        due.retain(|(when, ..)| *when <= self.now);
+        due.sort();
+        due
+    }
+
+    fn reply(&mut self, at: usize, outcome: Outcome, actions: &mut Vec<Action>) {
+        let ticket = &mut self.tickets[at];
+        ticket.store = Store::Replying(ticket.store.done_at());
+        actions.push(Action::Complete(self.tickets[at].zio.id, outcome));
+    }
+
+    fn answer_suspensions(&mut self, actions: &mut Vec<Action>) {
+        let in_flight = self.in_flight();
+        for id in self.unanswered.drain(..) {
+            actions.push(Action::Answer(id, Ok(Answer::Suspended { in_flight })));
+        }
+    }
+
+    fn resume(&mut self, actions: &mut Vec<Action>) -> u32 {
+        self.answer_suspensions(actions);
+        self.suspension = None;
+        let mut waiting = 0;
+        for at in 0..self.tickets.len() {
+            if self.tickets[at].charge.is_none() && !self.tickets[at].aborted {
+                self.charge(at, self.now, false);
+                waiting += 1;
+            }
+        }
+        waiting
+    }
+}
+
+/// When a zio's next event is due.
+impl Naive {
+    /// When the lanes let go of it.
+    fn lane_target(&self, charge: &Charge) -> Instant {
+        let floors = self.winners(charge, Mode::Floor);
+        let base = floors.map(Booking::end).max();
+        let target = base.unwrap_or(charge.at).max(charge.at) + self.held_before(charge);
+        target.max(charge.released)
+    }
+
+    /// What the `add` lanes sum up to.
+    fn held_before(&self, charge: &Charge) -> Duration {
+        let mut sum = Duration::ZERO;
+        for booking in self.winners(charge, Mode::Add) {
+            sum += booking.end().since(charge.at);
+        }
+        sum
+    }
+
+    fn winners(&self, charge: &Charge, mode: Mode) -> impl Iterator<Item = &Booking> {
+        let number = charge.number;
+        self.bookings
+            .iter()
+            .filter(move |booking| booking.number == number && booking.mode == mode)
+    }
+
+    /// When it gets to the server of the bandwidth, if it must pass there and has not yet.
+    fn server_due(&self, ticket: &Ticket) -> Option<Instant> {
+        let charge = ticket.charge.as_ref()?;
+        if charge.rate.is_none() || charge.served.is_some() || !ticket.is_waiting() {
+            return None;
+        }
+        Some(self.lane_target(charge))
+    }
+
+    /// The earliest moment at which it may complete; None while the server may still delay it.
+    fn target(&self, charge: &Charge) -> Option<Instant> {
+        match charge.fault {
+            Some((_, Fault::Hang(_))) => Some(Instant::NEVER),
+            Some((_, Fault::Fail(..))) => Some(charge.at),
+            None if charge.rate.is_none() => Some(self.lane_target(charge)),
+            None => charge.served,
+        }
+    }
+
+    /// Whether all of the hold comes before the store.
+    fn holds_before_only(&self, charge: &Charge) -> bool {
+        if self.winners(charge, Mode::Floor).next().is_some() {
+            return false;
+        }
+        match charge.rate {
+            Some((_, _, mode)) => mode == Mode::Add,
+            None => self.winners(charge, Mode::Add).next().is_some(),
+        }
+    }
+
+    fn start_due(&self, ticket: &Ticket) -> Option<Instant> {
+        let charge = ticket.charge.as_ref()?;
+        if ticket.store != Store::NotAsked {
+            return None;
+        }
+        match charge.fault {
+            Some((_, Fault::Hang(Mode::Add) | Fault::Fail(_, false))) => None,
+            Some(_) => Some(charge.at),
+            None if self.holds_before_only(charge) => self.target(charge),
+            None => Some(charge.at + self.held_before(charge)),
+        }
+    }
+
+    fn completion_due(&self, ticket: &Ticket) -> Option<(Instant, Outcome)> {
+        let charge = ticket.charge.as_ref()?;
+        let target = self.target(charge)?;
+        match (ticket.store, charge.fault) {
+            (Store::NotAsked, Some((_, Fault::Fail(errno, false)))) => Some((target, Err(errno))),
+            (Store::Done(at, _), Some((_, Fault::Fail(errno, _)))) => Some((at, Err(errno))),
+            (Store::Done(at, outcome), _) => Some((target.max(at), outcome)),
+            _ => None,
+        }
+    }
+}
+
+/// What a zio meets when it is issued.
+impl Naive {
+    fn submit(&mut self, zio: Zio) {
+        self.tickets.push(Ticket {
+            zio,
+            aborted: false,
+            charge: None,
+            store: Store::NotAsked,
+        });
+        if self.suspension.is_none() {
+            self.charge(self.tickets.len() - 1, self.now, false);
+        }
+    }
+
+    /// Asks the rules that are in force now about a zio that is issued at `issue`.
+    fn charge(&mut self, at: usize, issue: Instant, flush: bool) {
+        let zio = self.tickets[at].zio;
+        self.issued += 1;
+        let mut charge = Charge {
+            number: self.issued,
+            at: issue,
+            fault: None,
+            rate: None,
+            served: None,
+            released: issue,
+            takers: Vec::new(),
+            flush,
+        };
+        let faults = (0..self.rules.len()).filter(|r| self.rules[*r].fault().is_some());
+        for rule in faults.collect::<Vec<_>>() {
+            if self.triggers(rule, &zio, flush) {
+                let rule = &mut self.rules[rule];
+                rule.state.chosen += 1;
+                charge.takers.push(rule.state.id);
+                charge.fault = rule.fault().map(|fault| (rule.state.id, fault));
+                break;
+            }
+        }
+        if charge.fault.is_none() {
+            self.delay(&zio, &mut charge);
+        }
+        self.tickets[at].charge = Some(charge);
+    }
+
+    fn delay(&mut self, zio: &Zio, charge: &mut Charge) {
+        let delays = (0..self.rules.len()).filter(|r| self.rules[*r].fault().is_none());
+        let mut candidates: Vec<usize> = Vec::new();
+        for rule in delays.collect::<Vec<_>>() {
+            if !self.triggers(rule, zio, charge.flush) {
+                continue;
+            }
+            let Rule { spec, state, .. } = &mut self.rules[rule];
+            // The flush after a FUA write carries no bytes.
+            let rate = spec.bandwidth.filter(|_| !charge.flush);
+            let rate = rate.map(|rate| (rate, state.id, spec.mode));
+            let rates = charge.rate.into_iter().chain(rate);
+            charge.rate = rates.min_by_key(|(rate, _, _)| *rate);
+            if spec.effect == Effect::Pass {
+                state.chosen += 1;
+                charge.takers.push(state.id);
+            } else {
+                candidates.push(rule);
+            }
+        }
+        let mut groups: Vec<GroupId> = candidates.iter().map(|r| self.rules[*r].group).collect();
+        groups.sort();
+        groups.dedup();
+        for group in groups {
+            let members = candidates.iter().copied();
+            let members = members.filter(|rule| self.rules[*rule].group == group);
+            self.choose(&members.collect::<Vec<_>>(), charge);
+        }
+    }
+
+    /// Books the lane of one group that would finish soonest; ties go to the older rule.
+    fn choose(&mut self, candidates: &[usize], charge: &mut Charge) {
+        let finish = |rule: &usize| {
+            let rule = &self.rules[*rule];
+            let free = self.soonest_lane(rule).map_or(charge.at, |(free, _)| free);
+            free.max(charge.at) + rule.delay().0
+        };
+        let winner = *candidates
+            .iter()
+            .min_by_key(|rule| (finish(rule), self.rules[**rule].state.id))
+            .unwrap();
+        for loser in candidates.iter().filter(|rule| **rule != winner) {
+            self.rules[*loser].state.beaten += 1;
+        }
+        let soonest = self.soonest_lane(&self.rules[winner]);
+        let rule = &mut self.rules[winner];
+        rule.state.chosen += 1;
+        charge.takers.push(rule.state.id);
+        self.bookings.push(Booking {
+            number: charge.number,
+            rule: rule.state.id,
+            lane: soonest.map(|(_, lane)| lane),
+            mode: rule.spec.mode,
+            issue: charge.at,
+            service: rule.sample(),
+            start: soonest.map_or(charge.at, |(free, _)| free.max(charge.at)),
+        });
+    }
+
+    /// The lane that is free first, and when; among equals the first.
+    fn soonest_lane(&self, rule: &Rule) -> Option<(Instant, u32)> {
+        let lanes = rule.delay().1?;
+        (0..lanes)
+            .map(|lane| (self.lane_free(rule.state.id, lane), lane))
+            .min()
+    }
+
+    fn lane_free(&self, rule: RuleId, lane: u32) -> Instant {
+        let bookings = self.bookings.iter();
+        let bookings = bookings.filter(|b| b.rule == rule && b.lane == Some(lane));
+        bookings.map(Booking::end).max().unwrap_or(Instant::ZERO)
+    }
+
+    /// Whether a rule takes a zio; counts why not.
+    fn triggers(&mut self, rule: usize, zio: &Zio, flush: bool) -> bool {
+        if !self.matches(&self.rules[rule], zio, flush) {
+            return false;
+        }
+        let Rule {
+            spec,
+            state,
+            random,
+            ..
+        } = &mut self.rules[rule];
+        state.matched += 1;
+        let counted = match spec.limit {
+            Limit::Always => true,
+            Limit::First(n) => state.matched <= n,
+            Limit::Every(n) => state.matched % n == 0,
+        };
+        if !counted {
+            state.not_counted += 1;
+            return false;
+        }
+        let drawn = spec.chance.is_none_or(|chance| random.draw(chance));
+        if !drawn {
+            state.not_drawn += 1;
+        }
+        drawn
+    }
+
+    fn matches(&self, rule: &Rule, zio: &Zio, flush: bool) -> bool {
+        let from = rule.armed + rule.spec.after;
+        let to = rule.spec.lasts.map_or(Instant::NEVER, |lasts| from + lasts);
+        let ops = match (flush, zio.op, zio.fua) {
+            (true, _, _) => OpSet::of(Op::Flush),
+            (false, Op::Write, true) => OpSet::of(Op::Write).union(OpSet::FUA),
+            (false, op, _) => OpSet::of(op),
+        };
+        let length = if flush { 0 } else { u64::from(zio.length) };
+        let touched = rule.spec.range.is_none_or(|(start, end)| {
+            length > 0 && zio.offset < end && start < zio.offset + length
+        });
+        let client = rule.spec.client.as_deref().is_none_or(|glob| {
+            let known = self.names.iter().find(|(id, _)| *id == zio.client);
+            let name = match known {
+                Some((_, name)) => Some(name.as_str()),
+                None => (zio.client == ClientId::OTHER).then_some("other"),
+            };
+            name.is_some_and(|name| glob_matches(glob, name))
+        });
+        from <= self.now && self.now < to && rule.spec.ops.meets(ops) && touched && client
+    }
+
+    fn owes_flush(&self, ticket: &Ticket, outcome: Outcome) -> bool {
+        let Some(charge) = &ticket.charge else {
+            return false;
+        };
+        let durable = ticket.zio.fua && ticket.zio.op == Op::Write;
+        let flush = OpSet::of(Op::Flush);
+        durable
+            && !charge.flush
+            && outcome.is_ok()
+            && self.rules.iter().any(|rule| rule.spec.ops.meets(flush))
+    }
+}
+
+/// What ends, or changes, what a zio was charged with.
+impl Naive {
+    fn done(&mut self, zio: ZioId, outcome: Outcome, actions: &mut Vec<Action>) {
+        let at = self.position(zio);
+        if self.tickets[at].aborted {
+            self.tickets.remove(at);
+            actions.push(Action::Drop(zio));
+            return;
+        }
+        self.tickets[at].store = Store::Done(self.now, outcome);
+        self.advance(actions);
+        if let Some(errno) = self.closing {
+            self.fail_held(errno, actions);
+        }
+    }
+
+    fn replied(&mut self, zio: ZioId) {
+        let at = self.position(zio);
+        self.account(at);
+        self.tickets.remove(at);
+    }
+
+    fn abort(&mut self, zios: &[ZioId], actions: &mut Vec<Action>) {
+        for zio in zios {
+            let at = self.position(*zio);
+            self.tickets[at].aborted = true;
+            if let Some(charge) = self.tickets[at].charge.take() {
+                self.count_aborted(&charge);
+                self.give_back(charge.number);
+            }
+            if self.tickets[at].store != Store::Working {
+                self.tickets.remove(at);
+                actions.push(Action::Drop(*zio));
+            }
+        }
+    }
+
+    fn count_aborted(&mut self, charge: &Charge) {
+        for taker in &charge.takers {
+            if let Some(rule) = self.rules.iter_mut().find(|r| r.state.id == *taker) {
+                rule.state.aborted += 1;
+            }
+        }
+    }
+
+    /// Bookings that have not begun go, and those behind them on their lanes move up.
+    fn give_back(&mut self, number: u64) {
+        let now = self.now;
+        self.bookings
+            .retain(|booking| booking.number != number || booking.start <= now);
+        for at in 0..self.bookings.len() {
+            let booking = &self.bookings[at];
+            if booking.lane.is_none() || booking.start <= now {
+                continue;
+            }
+            let (rule, lane) = (booking.rule, booking.lane);
+            let before = self.bookings[..at].iter();
+            let before = before.filter(|b| b.rule == rule && b.lane == lane);
+            let free = before.map(Booking::end).max().unwrap_or(Instant::ZERO);
+            self.bookings[at].start = free.max(self.bookings[at].issue).max(now);
+        }
+    }
+
+    fn clear(&mut self, target: Target, release: bool) -> Result<Answer, CommandError> {
+        let all = self.rules.iter().map(|rule| rule.state.id);
+        let cleared: Vec<RuleId> = match target {
+            Target::Rule(id) if !all.clone().any(|other| other == id) => {
+                return Err(CommandError::UnknownRule(id));
+            }
+            Target::Rule(id) => vec![id],
+            Target::Disk(disk) if disk != DISK => return Err(CommandError::UnknownDisk(disk)),
+            Target::Disk(_) | Target::All => all.collect(),
+        };
+        let gone = |id: RuleId| cleared.contains(&id);
+        self.rules.retain(|rule| !gone(rule.state.id));
+        if release {
+            self.bookings.retain(|booking| !gone(booking.rule));
+            for ticket in &mut self.tickets {
+                if let Some(charge) = &mut ticket.charge {
+                    charge.forget(&gone, self.now);
+                }
+            }
+        }
+        for booking in &mut self.bookings {
+            if gone(booking.rule) {
+                booking.lane = None;
+            }
+        }
+        Ok(Answer::Cleared(cleared))
+    }
+
+    /// Counts a zio that ends well, for each of the rules that took it.
+    fn account(&mut self, at: usize) {
+        let Some(charge) = &self.tickets[at].charge else {
+            return;
+        };
+        let store_done = self.tickets[at].store.done_at().unwrap_or(charge.at);
+        let late = self
+            .target(charge)
+            .is_some_and(|target| target <= store_done);
+        let before_only = self.holds_before_only(charge);
+        let floors = self.winners(charge, Mode::Floor);
+        let latest = floors.max_by_key(|b| (b.end(), std::cmp::Reverse(b.rule)));
+        let latest = latest.map(|booking| booking.rule);
+        let beaten: Vec<RuleId> = self
+            .winners(charge, Mode::Floor)
+            .map(|booking| booking.rule)
+            .filter(|rule| Some(*rule) != latest)
+            .collect();
+        let added: Vec<RuleId> = self.winners(charge, Mode::Add).map(|b| b.rule).collect();
+        let failed = matches!(charge.fault, Some((_, Fault::Fail(..))));
+        for taker in charge.takers.clone() {
+            let Some(rule) = self.rules.iter_mut().find(|r| r.state.id == taker) else {
+                continue;
+            };
+            if failed {
+                rule.state.failed += 1;
+            } else if beaten.contains(&taker) {
+                rule.state.beaten += 1;
+            } else if late && !before_only && !added.contains(&taker) {
+                rule.state.overrun += 1;
+            } else {
+                rule.state.held += 1;
+            }
+        }
+    }
+}
+
+/// Commands, and what is known of the machine.
+impl Naive {
+    fn command(&mut self, id: CommandId, command: Command, actions: &mut Vec<Action>) {
+        let result = match command {
+            Command::Inject { disk, group, rules } => self.inject(disk, group, rules),
+            Command::Clear { target, release } => self.clear(target, release),
+            Command::Suspend {
+                disk: _,
+                lasts,
+                now,
+            } => {
+                let until = lasts.map(|lasts| self.now + lasts);
+                self.suspension = Some(Suspension { until });
+                if !now {
+                    self.unanswered.push(id);
+                    return;
+                }
+                let in_flight = self.in_flight();
+                Ok(Answer::Suspended { in_flight })
+            }
+            Command::Resume(_) => {
+                let waiting = self.resume(actions);
+                Ok(Answer::Resumed { waiting })
+            }
+            Command::Update(rule, spec) => self.update(rule, spec),
+            Command::FailHeld(errno) => {
+                self.closing = Some(errno);
+                self.fail_held(errno, actions);
+                Ok(Answer::Done)
+            }
+        };
+        actions.push(Action::Answer(id, result));
+    }
+
+    fn inject(
+        &mut self,
+        _disk: DiskId,
+        group: GroupId,
+        rules: Vec<(RuleId, RuleSpec)>,
+    ) -> Result<Answer, CommandError> {
+        for (id, spec) in rules {
+            let seed = self.seed ^ u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.rules.push(Rule {
+                group,
+                spec,
+                armed: self.now,
+                random: Random::new(seed),
+                state: RuleState::new(id),
+            });
+        }
+        Ok(Answer::Done)
+    }
+
+    /// Lanes that remain keep their bookings; of the others, the zios keep their targets.
+    fn update(&mut self, id: RuleId, spec: RuleSpec) -> Result<Answer, CommandError> {
+        let rule = self.rules.iter_mut().find(|rule| rule.state.id == id);
+        let rule = rule.ok_or(CommandError::UnknownRule(id))?;
+        rule.spec = spec;
+        rule.armed = self.now;
+        let lanes = rule.delay().1.unwrap_or(0);
+        for booking in self.bookings.iter_mut().filter(|b| b.rule == id) {
+            booking.lane = booking.lane.filter(|lane| *lane < lanes);
+        }
+        Ok(Answer::Done)
+    }
+
+    fn fail_held(&mut self, errno: Errno, actions: &mut Vec<Action>) {
+        for at in 0..self.tickets.len() {
+            let store = self.tickets[at].store;
+            if !matches!(store, Store::Working | Store::Replying(_)) {
+                self.reply(at, Err(errno), actions);
+            }
+        }
+    }
+
+    fn join(&mut self, client: ClientId, name: &str) {
+        self.names.retain(|(id, _)| *id != client);
+        self.names.push((client, name.to_owned()));
+    }
+
+    /// Issued, and neither completed nor dropped.
+    fn in_flight(&self) -> u32 {
+        let issued = self.tickets.iter().filter(|ticket| {
+            ticket.store == Store::Working || (ticket.charge.is_some() && !ticket.is_replied())
+        });
+        issued.count() as u32
+    }
+
+    fn position(&self, zio: ZioId) -> usize {
+        let found = self.tickets.iter().position(|ticket| ticket.zio.id == zio);
+        found.expect("a zio that is in use")
+    }
+
+    fn held_by(&self, rule: RuleId) -> u64 {
+        let taken = self.tickets.iter().filter(|ticket| {
+            let takers = ticket.charge.iter().flat_map(|charge| &charge.takers);
+            takers.into_iter().any(|taker| *taker == rule)
+        });
+        taken.count() as u64
+    }
+
+    fn backlog(&self, rule: &Rule, now: Instant) -> Duration {
+        let soonest = self.soonest_lane(rule);
+        soonest.map_or(Duration::ZERO, |(free, _)| free.since(now))
+    }
+
+    fn view(&self, ticket: &Ticket) -> Waiting {
+        let charge = ticket.charge.as_ref();
+        let hung = charge.is_some_and(|c| matches!(c.fault, Some((_, Fault::Hang(_)))));
+        let wait = match ticket.store {
+            Store::Working => Wait::Store,
+            Store::Replying(_) => Wait::Reply,
+            _ if charge.is_none() => Wait::Suspended,
+            _ if hung => Wait::Hung,
+            Store::NotAsked => Wait::HeldBefore,
+            Store::Done(..) => Wait::Held,
+        };
+        Waiting {
+            zio: ticket.zio.id,
+            wait,
+            rule: charge.and_then(|charge| self.holder(charge)),
+            target: charge.and_then(|charge| self.target(charge)),
+        }
+    }
+
+    /// The fault, or else the `floor` lane that ends last, or else the oldest rule that took it.
+    fn holder(&self, charge: &Charge) -> Option<RuleId> {
+        if let Some((rule, _)) = charge.fault {
+            return Some(rule);
+        }
+        let floors = self.winners(charge, Mode::Floor);
+        let latest = floors.max_by_key(|b| (b.end(), std::cmp::Reverse(b.rule)));
+        let oldest = charge.takers.iter().min().copied();
+        latest.map(|booking| booking.rule).or(oldest)
+    }
+}
+
+impl Rule {
+    fn fault(&self) -> Option<Fault> {
+        match self.spec.effect {
+            Effect::Fail { errno, work } => Some(Fault::Fail(errno, work)),
+            Effect::Hang => Some(Fault::Hang(self.spec.mode)),
+            Effect::Delay { .. } | Effect::Pass => None,
+        }
+    }
+
+    /// The nominal service and the number of lanes; neither where there is no delay.
+    fn delay(&self) -> (Duration, Option<u32>) {
+        match &self.spec.effect {
+            Effect::Delay { service, lanes } => (service.nominal(), *lanes),
+            _ => (Duration::ZERO, None),
+        }
+    }
+
+    fn sample(&mut self) -> Duration {
+        match &self.spec.effect {
+            Effect::Delay { service, .. } => service.sample(&mut self.random),
+            _ => Duration::ZERO,
+        }
+    }
+}
+
+impl Store {
+    fn done_at(self) -> Option<Instant> {
+        match self {
+            Store::Done(at, _) => Some(at),
+            Store::Replying(at) => at,
+            Store::NotAsked | Store::Working => None,
+        }
+    }
+}
+
+impl Booking {
+    fn end(&self) -> Instant {
+        self.start + self.service
+    }
+}
+
+impl Charge {
+    /// Rules that are cleared with release hold nothing any more.
+    fn forget(&mut self, gone: &impl Fn(RuleId) -> bool, now: Instant) {
+        self.released = now;
+        let hangs = |fault: &(RuleId, Fault)| matches!(fault.1, Fault::Hang(_));
+        if self.fault.as_ref().is_some_and(|f| hangs(f) && gone(f.0)) {
+            self.fault = None;
+        }
+        self.rate = self.rate.filter(|(_, rule, _)| !gone(*rule));
+        self.takers.retain(|rule| !gone(*rule));
+    }
+}
+
+impl Ticket {
+    fn is_waiting(&self) -> bool {
+        !self.aborted && !self.is_replied()
+    }
+
+    fn is_replied(&self) -> bool {
+        matches!(self.store, Store::Replying(_))
+    }
+}
+
+/// `*` stands for any run of bytes, `?` for one.
+fn glob_matches(glob: &str, text: &str) -> bool {
+    let Some(first) = glob.chars().next() else {
+        return text.is_empty();
+    };
+    let (rest, shorter) = (&glob[1..], text.get(1..));
+    match first {
+        '*' => glob_matches(rest, text) || shorter.is_some_and(|t| glob_matches(glob, t)),
+        '?' => shorter.is_some_and(|t| glob_matches(rest, t)),
+        _ => text.starts_with(first) && shorter.is_some_and(|t| glob_matches(rest, t)),
+    }
+}

@@ -1,0 +1,183 @@
+//! On random histories the engine and the naive model agree, and the engine keeps its promises.
+//!
+//! A failure is written to `properties.regressions` beside this file and is tried first from then
+//! on; keep the line. `PROPTEST_CASES=10000` tries more histories than the default.
+
+use dashpot_engine::{Duration, Engine, Instant, Op, Wait, ZioId};
+use proptest::prelude::{ProptestConfig, TestCaseError, prop_assert, prop_assert_eq, proptest};
+use proptest::test_runner::FileFailurePersistence;
+
+use crate::driver::{Driver, End};
+use crate::history::{History, Play, Scope, histories};
+use crate::machine::{DISK, Machine, RuleState, Waiting};
+use crate::naive::Naive;
+
+const REGRESSIONS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/model/properties.regressions"
+);
+
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(REGRESSIONS))),
+        max_shrink_iters: 20_000,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn the_engine_agrees_with_the_model_on_lanes(history in histories(Scope::LANES)) {
+        agree(&history)?;
+    }
+
+    #[test]
+    fn the_engine_agrees_with_the_model_on_everything(history in histories(Scope::ALL)) {
+        agree(&history)?;
+    }
+
+    #[test]
+    fn the_engine_agrees_with_the_model_when_it_is_woken_late(
+        history in histories(Scope { late: true, ..Scope::ALL })
+    ) {
+        agree(&history)?;
+    }
+
+    #[test]
+    fn the_engine_keeps_its_promises(history in histories(Scope::ALL)) {
+        keep_promises(&history)?;
+    }
+}
+
+/// Plays the history on both, side by side.
+fn agree(history: &History) -> Result<(), TestCaseError> {
+    let mut engine = Play::<Engine>::new(history);
+    let mut model = Play::<Naive>::new(history);
+    for (gap, event) in &history.events {
+        engine.after(*gap, event);
+        model.after(*gap, event);
+        compare(&engine.driver, &model.driver)?;
+    }
+    engine.end(history.ending);
+    model.end(history.ending);
+    compare(&engine.driver, &model.driver)
+}
+
+fn compare(engine: &Driver<Engine>, model: &Driver<Naive>) -> Result<(), TestCaseError> {
+    let (now, left, right) = (engine.now, engine.log(), model.log());
+    prop_assert_eq!(left.starts, right.starts, "starts, at {:?}", now);
+    prop_assert_eq!(left.ends, right.ends, "ends, at {:?}", now);
+    prop_assert_eq!(left.answers, right.answers, "answers, at {:?}", now);
+    prop_assert_eq!(engine.machine.is_suspended(), model.machine.is_suspended());
+    let (left, right) = (
+        engine.machine.rule_states(now),
+        model.machine.rule_states(now),
+    );
+    let blur = |mut r: RuleState| {
+        r.held += r.overrun + r.beaten;
+        r.overrun = 0;
+        r.beaten = 0;
+        r
+    };
+    let left: Vec<_> = left.into_iter().map(blur).collect();
+    let right: Vec<_> = right.into_iter().map(blur).collect();
+    prop_assert_eq!(left, right, "rules, at {:?}", now);
+    let (left, right) = (engine.machine.waits(), model.machine.waits());
+    let places = |waiting: &[Waiting]| -> Vec<(ZioId, Wait)> {
+        waiting
+            .iter()
+            .map(|waiting| (waiting.zio, waiting.wait))
+            .collect()
+    };
+    prop_assert_eq!(places(&left), places(&right), "waits, at {:?}", now);
+    for (left, right) in left.iter().zip(&right) {
+        let held = matches!(right.wait, Wait::HeldBefore | Wait::Held | Wait::Hung);
+        if held && right.target.is_some() {
+            prop_assert_eq!(left.target, right.target, "{:?}, at {:?}", left.zio, now);
+        }
+    }
+    Ok(())
+}
+
+/// What can be said of the engine without the model.
+fn keep_promises(history: &History) -> Result<(), TestCaseError> {
+    let mut play = Play::<Engine>::new(history);
+    for (gap, event) in &history.events {
+        play.after(*gap, event);
+        for rule in play.driver.machine.rule_states(play.driver.now) {
+            add_up(&rule)?;
+        }
+    }
+    play.end(history.ending);
+    every_zio_ended_once(&play.driver)?;
+    statistics_follow_from_the_log(&play.driver)
+}
+
+/// matched ≥ chosen; every zio chosen is in exactly one of the states, or was beaten by another
+/// group's target.
+fn add_up(rule: &RuleState) -> Result<(), TestCaseError> {
+    let passed = rule.matched - rule.not_drawn - rule.not_counted;
+    let states = rule.held + rule.overrun + rule.failed + rule.aborted + rule.now;
+    prop_assert!(rule.chosen <= passed, "{:?}", rule);
+    prop_assert!(states <= rule.chosen, "{:?}", rule);
+    // Whatever passed was chosen or beaten within its group; whatever was chosen is in one of the
+    // states or was beaten across groups.
+    prop_assert_eq!(passed - states, rule.beaten, "{:?}", rule);
+    Ok(())
+}
+
+fn every_zio_ended_once(driver: &Driver<Engine>) -> Result<(), TestCaseError> {
+    let log = driver.log();
+    let mut serials: Vec<usize> = log.ends.iter().map(|(_, serial, _)| *serial).collect();
+    serials.sort();
+    prop_assert_eq!(serials, (0..driver.asks.len()).collect::<Vec<_>>());
+    prop_assert_eq!(driver.machine.waits(), vec![]);
+    Ok(())
+}
+
+/// The disk's counters, worked out from what went in and came out.
+fn statistics_follow_from_the_log(driver: &Driver<Engine>) -> Result<(), TestCaseError> {
+    let log = driver.log();
+    let now = driver.now;
+    let stats = driver.machine.disk_stats(DISK, now).expect("the disk");
+    let (mut aborted, mut depth_time, mut spans) = (0, 0_u128, Vec::new());
+    for op in Op::ALL {
+        let (mut completed, mut failed, mut bytes) = (0, 0, 0);
+        for (at, serial, end) in &log.ends {
+            let (arrived, ask) = driver.asks[*serial];
+            if ask.op != op {
+                continue;
+            }
+            depth_time += u128::from(at.since(arrived).as_nanos());
+            spans.push((arrived, *at));
+            match end {
+                End::Dropped => aborted += 1,
+                End::Completed(outcome) => {
+                    completed += 1;
+                    failed += u64::from(outcome.is_err());
+                    bytes += outcome.map_or(0, |()| u64::from(ask.length));
+                }
+            }
+        }
+        let stats = stats.op(op);
+        prop_assert_eq!(stats.completed, completed, "{:?}", op);
+        prop_assert_eq!(stats.failed, failed, "{:?}", op);
+        prop_assert_eq!(stats.bytes, bytes, "{:?}", op);
+    }
+    prop_assert_eq!(stats.aborted, aborted);
+    prop_assert_eq!(stats.depth_time, depth_time);
+    prop_assert_eq!(stats.busy, length_of_union(spans));
+    Ok(())
+}
+
+fn length_of_union(mut spans: Vec<(Instant, Instant)>) -> Duration {
+    spans.sort();
+    let (mut length, mut covered) = (Duration::ZERO, Instant::ZERO);
+    for (from, to) in spans {
+        length += to.since(from.max(covered));
+        covered = covered.max(to);
+    }
+    length
+}
