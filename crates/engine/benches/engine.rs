@@ -109,7 +109,7 @@ fn whole_path(criterion: &mut Criterion) {
         let spacing = Duration::from_nanos(10_000_000 / u64::from(depth));
         let mut bench = Bench::new(&ten_ms, depth, spacing);
         group.bench_function(BenchmarkId::new("in_flight", depth), |b| {
-            b.iter(|| bench.one())
+            b.iter(|| bench.one());
         });
     }
     group.finish();

@@ -175,7 +175,7 @@ impl Disk {
             self.injector.charge(ctx.now, flight, flush);
             // It carries no bytes, and there is nothing left to do after a hold.
             (flight.transfer, flight.transferred) = (None, None);
-            flight.hold_before = None;
+            (flight.hold_before, flight.before_only) = (None, false);
         }
         self.hold(id, ctx);
     }

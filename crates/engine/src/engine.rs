@@ -27,6 +27,8 @@ pub struct Engine {
     /// When suspended disks resume by themselves.
     resumes: IndexedHeap<Instant>,
     now: Instant,
+    /// The largest id that a rule has had.
+    last_rule: u32,
 }
 
 impl Engine {
@@ -199,19 +201,12 @@ impl Engine {
         if armed.len() + rules.len() > RULES_MAX {
             return Err(CommandError::TooManyRules { limit: RULES_MAX });
         }
-        let mut last = armed.last().map_or(0, |rule| rule.id.0);
-        for (id, spec) in &rules {
-            check(spec)?;
-            if id.0 <= last {
-                let why = "the ids of rules must grow".to_string();
-                return Err(CommandError::InvalidRule(why));
-            }
-            last = id.0;
-        }
+        let last = check_all(&rules, self.last_rule)?;
         for (id, spec) in rules {
             let rule = Rule::new(id, group, spec, target.seed, now, &target.clients);
             target.injector.add(rule);
         }
+        self.last_rule = last;
         Ok(Answer::Done)
     }
 
@@ -330,4 +325,17 @@ impl Engine {
 fn check(spec: &RuleSpec) -> Result<(), CommandError> {
     spec.check()
         .map_err(|error| CommandError::InvalidRule(error.to_string()))
+}
+
+/// Refuses rules that cannot be carried out, and ids that have been used. Says the largest one.
+fn check_all(rules: &[(RuleId, RuleSpec)], mut last: u32) -> Result<u32, CommandError> {
+    for (id, spec) in rules {
+        check(spec)?;
+        if id.0 <= last {
+            let why = "the ids of rules must grow".to_string();
+            return Err(CommandError::InvalidRule(why));
+        }
+        last = id.0;
+    }
+    Ok(last)
 }

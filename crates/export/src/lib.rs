@@ -20,12 +20,14 @@ mod quota;
 mod routes;
 mod server;
 mod shard;
+mod shutdown;
 mod slots;
 pub mod store;
+mod work;
 
 pub use config::{Address, DiskConfig, ServerConfig};
 pub use handle::{ClientView, DiskInfo, DiskSnapshot, Handle, RuleSnapshot, ShardGone};
 pub use listen::ListenError;
 pub use pace::Spin;
 pub use quota::{CpuQuota, cpu_quota};
-pub use server::{Server, StartError};
+pub use server::{STORE_THREADS, Server, StartError};

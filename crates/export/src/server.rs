@@ -212,4 +212,4 @@ fn report(who: &str, result: Result<io::Result<()>, Box<dyn Any + Send>>) {
 }
 
 /// Requests that can wait for a medium at once. A lane count in disguise, so `status` shows it.
-pub(crate) const STORE_THREADS: usize = 4;
+pub const STORE_THREADS: usize = 4;

@@ -14,8 +14,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use dashpot_engine::{
-    Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, Errno, Input,
-    Instant, Outcome, ZioId,
+    Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, Input, Instant,
+    Outcome, ZioId,
 };
 use rustix::event::epoll;
 
@@ -26,11 +26,11 @@ use crate::conn::{Conn, Intake, Reply};
 use crate::handle::{DiskSnapshot, RuleSnapshot};
 use crate::mailbox::Mailbox;
 use crate::nbd::ExportInfo;
-use crate::nbd::check::Operation;
 use crate::nbd::setup::Negotiated;
 use crate::pace::Pace;
+use crate::shutdown::Shutdown;
 use crate::slots::{Slot, Slots};
-use crate::store::{self, Attempt, Finished, Job, Lost, Pool, Store};
+use crate::store::{Finished, Lost, Pool, Store};
 
 /// What other threads tell a shard.
 pub(crate) enum Message {
@@ -79,8 +79,8 @@ pub(crate) struct Shard {
     pub(crate) receive_buffers: Vec<Vec<u8>>,
     epoll: OwnedFd,
     pace: Pace,
-    mailbox: Arc<Mailbox<Message>>,
-    pool: Arc<Pool>,
+    pub(crate) mailbox: Arc<Mailbox<Message>>,
+    pub(crate) pool: Arc<Pool>,
     actions: Vec<Action>,
     answers: HashMap<CommandId, AnswerTo>,
     commands: u64,
@@ -89,16 +89,7 @@ pub(crate) struct Shard {
     /// Connections with replies that have yet to be offered.
     pub(crate) to_send: VecDeque<usize>,
     stalled: Vec<usize>,
-    shutdown: Option<Shutdown>,
-}
-
-/// How far a shutdown has come.
-#[derive(Clone, Copy)]
-enum Shutdown {
-    /// What is held may end by itself until then.
-    Grace(Instant),
-    /// What was held has failed; its replies may be sent until then.
-    Last(Instant),
+    pub(crate) shutdown: Option<Shutdown>,
 }
 
 impl Shard {
@@ -161,9 +152,7 @@ impl Shard {
         if !self.to_read.is_empty() || !self.to_send.is_empty() {
             return Some(self.now);
         }
-        let shutdown = self
-            .shutdown
-            .map(|(Shutdown::Grace(at) | Shutdown::Last(at))| at);
+        let shutdown = self.shutdown.map(Shutdown::until);
         match (self.engine.next_deadline(), shutdown) {
             (Some(zio), Some(shutdown)) => Some(zio.min(shutdown)),
             (zio, shutdown) => zio.or(shutdown),
@@ -238,115 +227,6 @@ impl Shard {
         }
         actions.clear();
         self.actions = actions;
-    }
-
-    /// Has the store do what a zio asks, now or on a thread of the pool.
-    fn work(&mut self, id: ZioId, incoming: Option<(ZioId, &[u8])>) -> Option<Outcome> {
-        let incoming = incoming
-            .filter(|(zio, _)| *zio == id)
-            .map(|(_, bytes)| bytes);
-        let slot = self.slots.get_mut(id)?;
-        slot.started = true;
-        let disk = self.disks.get_mut(slot.disk.0 as usize)?;
-        let (offset, length) = (slot.offset, u64::from(slot.length));
-        let attempt = match slot.operation {
-            Operation::Read { .. } if disk.store.reads_at_reply() => return Some(Ok(())),
-            Operation::Read { .. } => {
-                slot.payload = self.buffers.take(slot.length);
-                slot.payload.resize(slot.length as usize, 0);
-                disk.store.read(offset, &mut slot.payload)
-            }
-            Operation::Write { fua } => {
-                disk.store
-                    .write(offset, incoming.unwrap_or(&slot.payload), fua)
-            }
-            Operation::Flush => disk.store.flush(),
-            Operation::Trim { fua } => disk.store.trim(offset, length, fua),
-            Operation::WriteZeroes { fua, no_hole } => {
-                disk.store.zero(offset, length, no_hole, fua)
-            }
-            Operation::Cache | Operation::BlockStatus { .. } | Operation::Disconnect => {
-                return Some(Ok(()));
-            }
-        };
-        match attempt {
-            Attempt::Done(outcome) => {
-                self.end_work(id);
-                Some(outcome)
-            }
-            Attempt::WouldBlock => {
-                self.send_to_pool(id, incoming);
-                None
-            }
-        }
-    }
-
-    /// The store is done: a write's bytes are not needed any more.
-    fn end_work(&mut self, id: ZioId) {
-        if let Some(slot) = self.slots.get_mut(id)
-            && matches!(slot.operation, Operation::Write { .. })
-        {
-            self.buffers.give(std::mem::take(&mut slot.payload));
-        }
-    }
-
-    fn send_to_pool(&mut self, id: ZioId, incoming: Option<&[u8]>) {
-        if let Some(bytes) = incoming {
-            self.keep_payload(id, bytes);
-        }
-        let Some(slot) = self.slots.get_mut(id) else {
-            return;
-        };
-        let Some(file) = self.disks[slot.disk.0 as usize].store.blocking() else {
-            return;
-        };
-        let (offset, length) = (slot.offset, u64::from(slot.length));
-        let buffer = std::mem::take(&mut slot.payload);
-        let operation = match slot.operation {
-            Operation::Read { .. } => store::Operation::Read { offset, buffer },
-            Operation::Write { fua } => store::Operation::Write {
-                offset,
-                buffer,
-                fua,
-            },
-            Operation::Trim { fua } => store::Operation::Trim {
-                offset,
-                length,
-                fua,
-            },
-            Operation::WriteZeroes { fua, no_hole } => store::Operation::Zero {
-                offset,
-                length,
-                no_hole,
-                fua,
-            },
-            _ => store::Operation::Sync,
-        };
-        let mailbox = Arc::clone(&self.mailbox);
-        self.pool.submit(Job {
-            file: Arc::clone(file),
-            operation,
-            finish: Box::new(move |finished| {
-                // A shard that is gone has nobody left to tell.
-                let _ = mailbox.send(Message::Done(id, finished));
-            }),
-        });
-    }
-
-    fn work_done(&mut self, id: ZioId, finished: Finished) {
-        if let Some(slot) = self.slots.get_mut(id) {
-            slot.payload = finished.buffer;
-        }
-        self.end_work(id);
-        self.step(Input::Done(id, finished.outcome), None);
-    }
-
-    /// Copies a payload out of the receive buffer, because the store is not to have it yet.
-    pub(crate) fn keep_payload(&mut self, id: ZioId, bytes: &[u8]) {
-        if let Some(slot) = self.slots.get_mut(id) {
-            slot.payload = self.buffers.take(slot.length);
-            slot.payload.extend_from_slice(bytes);
-        }
     }
 
     /// The engine wants a zio to be replied to.
@@ -477,7 +357,7 @@ impl Shard {
         }
     }
 
-    fn command(&mut self, command: Command, answer: AnswerTo) {
+    pub(crate) fn command(&mut self, command: Command, answer: AnswerTo) {
         self.commands += 1;
         let id = CommandId(self.commands);
         self.answers.insert(id, answer);
@@ -514,45 +394,8 @@ impl Shard {
         })
     }
 
-    /// Stops reading; every connection closes after its last reply.
-    fn begin_shutdown(&mut self, grace: Duration) {
-        self.shutdown = Some(Shutdown::Grace(self.now + grace));
-        for at in 0..self.conns.len() {
-            if let Some(conn) = self.conns[at].as_mut() {
-                conn.closing = true;
-                self.watch(at);
-                self.close_if_finished(at);
-            }
-        }
-    }
-
-    fn advance_shutdown(&mut self) {
-        match self.shutdown {
-            Some(Shutdown::Grace(until)) if self.now >= until => {
-                self.shutdown = Some(Shutdown::Last(self.now + LAST_REPLIES));
-                self.command(Command::FailHeld(Errno::Shutdown), Box::new(|_| ()));
-            }
-            Some(Shutdown::Last(until)) if self.now >= until => {
-                for at in 0..self.conns.len() {
-                    self.hang_up(at);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        self.shutdown.is_some() && self.conns.iter().all(Option::is_none)
-    }
-
-    /// What was written but never flushed is not lost by an orderly end.
-    fn sync_stores(&self) {
-        for disk in &self.disks {
-            if let Some(file) = disk.store.blocking().filter(|_| !disk.export.read_only) {
-                // A failure has marked the disk as faulted; there is nobody left to tell.
-                let _ = file.sync();
-            }
-        }
+    pub(crate) fn conn(&mut self, at: usize) -> Option<&mut Conn> {
+        self.conns.get_mut(at)?.as_mut()
     }
 }
 
@@ -562,5 +405,3 @@ const MAILBOX: u64 = u64::MAX;
 const EVENTS: usize = 256;
 /// The most zios in flight on one shard.
 pub(crate) const ZIOS_MAX: u32 = 262_144;
-/// How long clients have to take their last replies.
-const LAST_REPLIES: Duration = Duration::from_secs(1);

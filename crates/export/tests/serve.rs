@@ -118,7 +118,7 @@ fn what_is_read_was_written_over_many_connections() {
     assert_eq!(sum(&report, |op| op.errors + op.wrong), 0);
     let stats = served.until(|disk| disk.clients.is_empty()).stats;
     for op in [Op::Read, Op::Write, Op::Flush] {
-        let sent = report.op(op).unwrap().latency.count();
+        let sent = report.op(op).unwrap().latency.len();
         assert!(sent > 0);
         assert_eq!(stats.op(op).completed, sent, "{}", op.name());
     }
@@ -132,8 +132,8 @@ fn no_reply_comes_before_its_target() {
     served.inject(RuleSpec::delay(delay, None));
     let report = run(&served.load(32, 2), |_| false).unwrap();
     for op in [Op::Read, Op::Write] {
-        let least = report.op(op).unwrap().latency.min().unwrap();
-        assert!(least >= delay.as_nanos(), "{} after {least} ns", op.name());
+        let least = report.op(op).unwrap().least.unwrap();
+        assert!(least >= delay, "{} after {least}", op.name());
     }
     let rule = &served.until(|disk| disk.in_flight.is_empty()).rules[0];
     assert_eq!(rule.stats.held, rule.stats.matched);
@@ -158,7 +158,7 @@ fn an_open_loop_counts_from_the_intended_start() {
     // Twice as many are asked for as one lane can serve, and one at a time is sent: had the wait
     // before sending been left out, all would take 20 ms.
     let latency = &report.op(Op::Read).unwrap().latency;
-    assert!(latency.max().unwrap() > 60_000_000, "{:?}", latency.max());
+    assert!(latency.max() > 60_000_000, "{}", latency.max());
 }
 
 #[test]

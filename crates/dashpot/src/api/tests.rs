@@ -38,6 +38,7 @@ impl Lab {
             disks: vec![disk("c1t1d0"), disk("tank/foo")],
             listen: vec![Address::Unix(dir.path().join("nbd.sock"))],
             overcommit: false,
+            spin: dashpot_export::Spin::Never,
         })
         .unwrap();
         let uris = vec![vec!["nbd://a".to_owned()], Vec::new()];
@@ -256,6 +257,7 @@ mod tcp {
             disks: vec![disk("d0")],
             listen: Vec::new(),
             overcommit: false,
+            spin: dashpot_export::Spin::Never,
         })
         .unwrap();
         let daemon = Arc::new(Daemon::new(server.handle(), vec![Vec::new()], Vec::new()));

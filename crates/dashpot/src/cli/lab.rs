@@ -26,9 +26,14 @@ pub(crate) struct LabArgs {
     /// Number of threads that serve disks [one per CPU, at most 2]
     #[arg(long, value_name = "N", value_parser = parse_shards)]
     pub(crate) shards: Option<usize>,
-    /// Spin the last microseconds before a deadline: at most a quarter of a CPU,
-    /// and never under a CPU quota
-    #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
+    /// Meet deadlines by spinning, auto or never; never under a CPU quota
+    #[arg(
+        long,
+        value_name = "WHEN",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true
+    )]
     pub(crate) spin: SpinWhen,
     /// Seed of all probabilities and distributions [a random one]
     #[arg(long, value_name = "N")]
@@ -38,10 +43,8 @@ pub(crate) struct LabArgs {
 /// When shards spin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SpinWhen {
-    /// Where no CPU quota is in force
     #[default]
     Auto,
-    /// Not at all
     Never,
 }
 

@@ -6,12 +6,11 @@ use dashpot_engine::{Duration, Ratio};
 use crate::spec::{NbdUri, ParseError, block_size, parse_duration, parse_probability, parse_uri};
 
 /// Load a disk over NBD, and measure its latency
-///
-/// A closed loop keeps --depth requests in flight. With --rate, requests start
-/// when they are due whatever is answered, and their latency counts from then:
-/// a slow disk cannot hide by being asked less.
 #[derive(Args, Debug)]
 #[command(after_help = "\
+With --rate, requests start when they are due, whatever is answered, and their
+latency counts from then: a slow disk cannot hide by being asked less.
+
 Example: 32 random reads in flight on four connections, for ten seconds
   dashpot load nbd://127.0.0.1/c1t1d0 --depth 32 --connections 4 --time 10s
 Example: 100 writes a second, in bursts of one to four

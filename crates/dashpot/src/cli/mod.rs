@@ -17,7 +17,7 @@ pub(crate) use control::{
     ClearArgs, DoctorArgs, InjectArgs, ListArgs, StatusArgs, SuspendArgs, UpdateArgs, ZinjectArgs,
 };
 pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man_pages};
-pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, parse_shards, SpinWhen};
+pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
 pub(crate) use report::{IolatencyArgs, IostatArgs, QuantizeArgs};
 

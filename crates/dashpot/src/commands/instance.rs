@@ -6,8 +6,8 @@ use dashpot_engine::Duration;
 use dashpot_export::{Address, DiskConfig, Server, ServerConfig, Spin};
 use serde::Serialize;
 
-use crate::daemon::Daemon;
 use crate::cli::{LabArgs, SpinWhen};
+use crate::daemon::Daemon;
 use crate::lab::Lab;
 use crate::spec::Injection;
 
@@ -46,7 +46,11 @@ impl Instance {
             disks: lab.disks.iter().map(|disk| disk.config.clone()).collect(),
             listen,
             overcommit: args.overcommit,
-            spin: if args.spin == SpinWhen::Auto { Spin::Auto } else { Spin::Never },
+            spin: if args.spin == SpinWhen::Auto {
+                Spin::Auto
+            } else {
+                Spin::Never
+            },
         })?;
         let export = |disk: &DiskConfig| Export::of(&disk.name, server.addresses());
         let exports: Vec<Export> = lab.disks.iter().map(|disk| export(&disk.config)).collect();

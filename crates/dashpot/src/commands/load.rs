@@ -1,18 +1,20 @@
 //! `load`: loads a disk over NBD, and says what came of it.
 
 use std::io::{IsTerminal, stderr};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
 use dashpot_engine::{Op, Ratio};
 use dashpot_export::load::{LoadConfig, LoadReport, OpReport, Pace, run};
+use hdrhistogram::Histogram;
+use hdrhistogram::iterators::IterationValue;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::output::{Column, print, print_json, table, time_or_dash};
 use crate::cli::LoadArgs;
-use crate::report::percentiles::Percentiles;
+use crate::report::percentiles::{Percentiles, is_enough};
 
 /// Runs the load until its time is over or Ctrl-C.
 pub(super) fn load(args: &LoadArgs) -> anyhow::Result<()> {
@@ -71,9 +73,8 @@ fn config(args: &LoadArgs) -> anyhow::Result<LoadConfig> {
 }
 
 fn ppm(share: Option<Ratio>) -> u32 {
-    let ppm = |share: Ratio| {
-        u128::from(share.numerator()) * 1_000_000 / u128::from(share.denominator())
-    };
+    let ppm =
+        |share: Ratio| u128::from(share.numerator()) * 1_000_000 / u128::from(share.denominator());
     share.map_or(0, |share| ppm(share) as u32)
 }
 
@@ -101,10 +102,14 @@ fn progress() -> ProgressBar {
 }
 
 fn progress_line(report: &LoadReport) -> String {
-    let n: u64 = report.ops.iter().map(|op| op.latency.count()).sum();
-    let busiest = report.ops.iter().max_by_key(|op| op.latency.count());
-    let p50 = busiest.and_then(|op| Percentiles::of(&op.latency).p50_ns);
-    format!("{n} requests, {:.0}/s, p50 {}", per_second(n, report), time_or_dash(p50))
+    let n: u64 = report.ops.iter().map(|op| op.latency.len()).sum();
+    let busiest = report.ops.iter().max_by_key(|op| op.latency.len());
+    let p50 = busiest.map(|op| op.latency.value_at_quantile(0.5));
+    format!(
+        "{n} requests, {:.0}/s, p50 {}",
+        per_second(n, report),
+        time_or_dash(p50)
+    )
 }
 
 fn per_second(n: u64, report: &LoadReport) -> f64 {
@@ -115,7 +120,7 @@ fn per_second(n: u64, report: &LoadReport) -> f64 {
 fn asked(report: &LoadReport) -> impl Iterator<Item = (Op, &OpReport)> {
     let ops = [Op::Read, Op::Write, Op::Flush].into_iter();
     let of = |op: Op| report.op(op).map(|report| (op, report));
-    ops.filter_map(of).filter(|(_, op)| op.latency.count() > 0)
+    ops.filter_map(of).filter(|(_, op)| !op.latency.is_empty())
 }
 
 fn text(report: &LoadReport) -> String {
@@ -133,7 +138,7 @@ fn text(report: &LoadReport) -> String {
         Column::Figure("max"),
     ];
     let row = |(op, of): (Op, &OpReport)| {
-        let latency = Percentiles::of(&of.latency);
+        let latency = percentiles(&of.latency);
         let mut row = vec![
             op.name().to_owned(),
             latency.n.to_string(),
@@ -141,8 +146,13 @@ fn text(report: &LoadReport) -> String {
             format!("{:.1}", per_second(of.bytes, report) / f64::from(1 << 20)),
             of.errors.to_string(),
         ];
-        let of_n = [latency.p50_ns, latency.p90_ns, latency.p99_ns, latency.p99_9_ns];
-        row.push(time_or_dash(of.latency.min()));
+        let of_n = [
+            latency.p50_ns,
+            latency.p90_ns,
+            latency.p99_ns,
+            latency.p99_9_ns,
+        ];
+        row.push(time_or_dash(of.least.map(|least| least.as_nanos())));
         row.extend(of_n.map(time_or_dash));
         row.push(time_or_dash(latency.max_ns));
         row
@@ -167,7 +177,7 @@ struct OpSummary {
     errors: u64,
     wrong: u64,
     min_ns: Option<u64>,
-    mean_ns: Option<u64>,
+    mean_ns: u64,
     latency: Percentiles,
     histogram: Vec<Bucket>,
 }
@@ -182,14 +192,14 @@ impl Summary {
     fn of(report: &LoadReport) -> Summary {
         let summary = |(op, of): (Op, &OpReport)| OpSummary {
             op: op.name(),
-            iops: per_second(of.latency.count(), report),
+            iops: per_second(of.latency.len(), report),
             bytes_per_second: per_second(of.bytes, report),
             errors: of.errors,
             wrong: of.wrong,
-            min_ns: of.latency.min(),
-            mean_ns: of.latency.mean(),
-            latency: Percentiles::of(&of.latency),
-            histogram: of.latency.buckets().map(bucket).collect(),
+            min_ns: of.least.map(|least| least.as_nanos()),
+            mean_ns: of.latency.mean() as u64,
+            latency: percentiles(&of.latency),
+            histogram: of.latency.iter_recorded().map(bucket).collect(),
         };
         Summary {
             elapsed_ns: report.elapsed.as_nanos(),
@@ -198,9 +208,27 @@ impl Summary {
     }
 }
 
-fn bucket((index, count): (usize, u64)) -> Bucket {
-    let upto_ns = dashpot_engine::histogram::upper_bound(index);
-    Bucket { upto_ns, count }
+fn bucket(value: IterationValue<u64>) -> Bucket {
+    Bucket {
+        upto_ns: value.value_iterated_to(),
+        count: value.count_since_last_iteration(),
+    }
+}
+
+/// The percentiles that there are enough requests for, to four digits.
+fn percentiles(latency: &Histogram<u64>) -> Percentiles {
+    let at = |ppm: u32| {
+        let quantile = f64::from(ppm) / 1e6;
+        is_enough(latency.len(), ppm).then(|| latency.value_at_quantile(quantile))
+    };
+    Percentiles {
+        n: latency.len(),
+        p50_ns: at(500_000),
+        p90_ns: at(900_000),
+        p99_ns: at(990_000),
+        p99_9_ns: at(999_000),
+        max_ns: (!latency.is_empty()).then(|| latency.max()),
+    }
 }
 
 /// Requests that an open loop may have in flight.

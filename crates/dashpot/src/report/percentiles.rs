@@ -35,8 +35,12 @@ impl Percentiles {
 
 /// The latency in nanoseconds at `ppm` millionths, if there are enough zios for one.
 pub(crate) fn percentile(latencies: &Histogram, ppm: u32) -> Option<u64> {
-    let needed = 1_000_000 / u64::from(1_000_000 - ppm.min(999_999));
-    (latencies.count() >= needed).then(|| latencies.quantile(ppm))?
+    is_enough(latencies.count(), ppm).then(|| latencies.quantile(ppm))?
+}
+
+/// Whether `n` zios are enough for a percentile: at least one is expected above it.
+pub(crate) fn is_enough(n: u64, ppm: u32) -> bool {
+    n >= 1_000_000 / u64::from(1_000_000 - ppm.min(999_999))
 }
 
 #[cfg(test)]

@@ -32,7 +32,9 @@ pub(crate) fn parse_uri(text: &str) -> Result<NbdUri, ParseError> {
 
 fn parse_tcp(rest: &str) -> Option<NbdUri> {
     let (host, export) = rest.split_once('/').unwrap_or((rest, ""));
-    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
+    let has_port = host
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.contains(']'));
     let host = match has_port {
         true => host.to_owned(),
         false => format!("{host}:{DEFAULT_PORT}"),
@@ -40,15 +42,23 @@ fn parse_tcp(rest: &str) -> Option<NbdUri> {
     let Ok(Listen::At(address)) = parse_listen(&format!("tcp:{host}")) else {
         return None;
     };
-    Some(NbdUri { address, export: decode(export)? })
+    Some(NbdUri {
+        address,
+        export: decode(export)?,
+    })
 }
 
 fn parse_unix(rest: &str) -> Option<NbdUri> {
     let (export, query) = rest.strip_prefix('/')?.split_once('?')?;
-    let socket = query.split('&').find_map(|pair| pair.strip_prefix("socket="))?;
+    let socket = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("socket="))?;
     let path = decode(socket).filter(|path| !path.is_empty())?;
     let address = Address::Unix(PathBuf::from(path));
-    Some(NbdUri { address, export: decode(export)? })
+    Some(NbdUri {
+        address,
+        export: decode(export)?,
+    })
 }
 
 fn decode(text: &str) -> Option<String> {
@@ -69,20 +79,37 @@ mod tests {
             ("nbd://127.0.0.1/a", "tcp:127.0.0.1:10809", "a"),
             ("nbd://127.0.0.1:7", "tcp:127.0.0.1:7", ""),
             ("nbd://[::1]:7/a%2Fb", "tcp:[::1]:7", "a/b"),
-            ("nbd+unix:///tank/foo?socket=/run/a%20b", "unix:/run/a b", "tank/foo"),
+            (
+                "nbd+unix:///tank/foo?socket=/run/a%20b",
+                "unix:/run/a b",
+                "tank/foo",
+            ),
             ("nbd+unix:///?socket=x.sock", "unix:x.sock", ""),
         ] {
             let uri = parse_uri(text).unwrap();
-            assert_eq!((uri.address.to_string().as_str(), uri.export.as_str()), (address, export));
+            assert_eq!(
+                (uri.address.to_string().as_str(), uri.export.as_str()),
+                (address, export)
+            );
         }
     }
 
     #[test]
     fn what_is_none_is_refused_with_both_forms() {
-        for text in ["", "a", "http://a/b", "nbd+unix:///a", "nbd+unix:///a?socket=", "nbds://a"] {
+        for text in [
+            "",
+            "a",
+            "http://a/b",
+            "nbd+unix:///a",
+            "nbd+unix:///a?socket=",
+            "nbds://a",
+        ] {
             let error = parse_uri(text).unwrap_err().to_string();
             assert!(error.contains("nbd+unix:///DISK?socket=PATH"), "{error}");
         }
-        assert!(matches!(parse_uri("nbd+unix:///?socket=a").unwrap().address, Address::Unix(_)));
+        assert!(matches!(
+            parse_uri("nbd+unix:///?socket=a").unwrap().address,
+            Address::Unix(_)
+        ));
     }
 }

@@ -16,7 +16,7 @@ use clap::{CommandFactory, ValueEnum};
 
 pub(crate) use guid::Guid;
 pub(crate) use request::{Add, Cancel, Refusal, Request, parse};
-pub(crate) use table::{Fault, Handler, added, list, removed};
+pub(crate) use table::{Handler, added, list, removed};
 
 /// The release of OpenZFS whose output is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

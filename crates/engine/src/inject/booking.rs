@@ -49,6 +49,11 @@ impl Booking {
         self.start + self.service
     }
 
+    /// Whether it holds its zio by itself.
+    pub(crate) fn holds(&self) -> bool {
+        matches!(self.kind, Kind::Delay { .. } | Kind::Hang)
+    }
+
     /// Its lane is gone; its times stay.
     pub(crate) fn leave_lane(&mut self) {
         if let Kind::Delay { lane } = &mut self.kind {

@@ -177,16 +177,17 @@ impl Injector {
         let mut added = Duration::ZERO;
         let (mut decider, mut any_floor, mut any_add) = (None, false, false);
         for booking in self.bookings.of_zio(flight.bookings) {
-            let holds = booking.kind != Kind::Fail && booking.kind != Kind::Pass;
             match booking.mode {
-                Mode::Add if holds => {
+                _ if !booking.holds() => {}
+                Mode::Add => {
                     any_add = true;
                     added += booking.end().since(booking.issued);
                 }
-                _ => {
-                    any_floor |= holds;
-                    // The list has the youngest booking first; of equals the oldest decides.
-                    if booking.end() >= floor {
+                Mode::Floor => {
+                    any_floor = true;
+                    // Of equals the oldest rule decides.
+                    let older = decider.is_none_or(|decider| booking.rule < decider);
+                    if booking.end() > floor || (booking.end() == floor && older) {
                         floor = booking.end();
                         decider = Some(booking.rule);
                     }
@@ -211,9 +212,6 @@ impl Injector {
         let end = self
             .bandwidth
             .pass(flight.target, flight.zio.length, transfer.rate);
-        if end > flight.target {
-            flight.decider = Some(transfer.rule);
-        }
         flight.target = end;
         if flight.before_only {
             flight.hold_before = Some(end);
@@ -223,37 +221,32 @@ impl Injector {
 
     /// Ends the promises to a zio that was replied to at `offered`, or whose write has ended then.
     pub(crate) fn settle(&mut self, now: Instant, flight: &mut Flight, offered: Instant) {
-        let held = flight.store_done < flight.target || flight.hold_before.is_some();
-        let late = flight.late_before
-            + match flight.store_done < flight.target {
-                true => offered.since(flight.target),
-                false => Duration::ZERO,
-            };
         while let Some(id) = flight.bookings {
             let booking = self.close(now, id);
             flight.bookings = booking.next_of_zio;
-            self.account(&booking, flight, held, late);
+            self.account(&booking, flight, offered);
         }
     }
 
     /// Counts what became of one promise.
-    fn account(&mut self, booking: &Booking, flight: &Flight, held: bool, late: Duration) {
-        let decider = flight.decider;
+    fn account(&mut self, booking: &Booking, flight: &Flight, offered: Instant) {
         let Some(rule) = self.find_mut(booking.rule) else {
             return;
         };
         rule.stats.now -= 1;
-        if booking.kind == Kind::Fail {
-            rule.stats.failed += 1;
-        } else if booking.mode == Mode::Floor && decider != Some(booking.rule) {
-            rule.stats.beaten += 1;
-            rule.stats.beaten_by = decider;
-        } else if !held {
-            rule.stats.overrun += 1;
-        } else {
-            rule.stats.held += 1;
-            if !flight.cut_short {
-                rule.count_hold(service_of(booking, flight), late);
+        match fate(booking, flight) {
+            Fate::Failed => rule.stats.failed += 1,
+            Fate::Overrun => rule.stats.overrun += 1,
+            Fate::Beaten => {
+                rule.stats.beaten += 1;
+                rule.stats.beaten_by = winner_over(booking, flight);
+            }
+            Fate::Held => {
+                rule.stats.held += 1;
+                if !flight.cut_short {
+                    let late = lateness_of(booking, flight, offered);
+                    rule.count_hold(service_of(booking, flight), late);
+                }
             }
         }
     }
@@ -305,7 +298,7 @@ impl Injector {
 
     /// Takes away what a rule holds a zio for, and says whether there was anything.
     pub(crate) fn release(&mut self, now: Instant, rule: RuleId, flight: &mut Flight) -> bool {
-        let (target, hold_before) = (flight.target, flight.hold_before);
+        let before = (flight.target, flight.hold_before, flight.before_only);
         let mut kept = None;
         let mut released = false;
         while let Some(id) = flight.bookings {
@@ -331,6 +324,7 @@ impl Injector {
             .transferred
             .is_some_and(|transfer| transfer.rule != rule);
         released |= flight.transferred.is_some() && !in_transfer;
+        flight.transferred = flight.transferred.filter(|_| in_transfer);
         if released {
             flight.cut_short = true;
             self.schedule(flight);
@@ -338,7 +332,7 @@ impl Injector {
             flight.hold_before = flight.hold_before.map(|until| until.max(now));
         }
         if in_transfer {
-            (flight.target, flight.hold_before) = (target, hold_before);
+            (flight.target, flight.hold_before, flight.before_only) = before;
         }
         released
     }
@@ -424,9 +418,49 @@ impl Injector {
 
     /// The rule that a zio waits for, if it waits for one.
     pub(crate) fn holder(&self, flight: &Flight) -> Option<RuleId> {
-        let add = |booking: &&Booking| booking.mode == Mode::Add;
+        let add = |booking: &&Booking| booking.holds() && booking.mode == Mode::Add;
         let before = self.bookings.of_zio(flight.bookings).find(add);
-        flight.decider.or(before.map(|booking| booking.rule))
+        let lane = flight.decider.or(before.map(|booking| booking.rule));
+        let passes = flight.transferred.or(flight.transfer);
+        let passing = flight.transferred.map(|transfer| transfer.rule);
+        passing.or(lane).or(passes.map(|transfer| transfer.rule))
+    }
+}
+
+/// What became of a promise.
+enum Fate {
+    Held,
+    Overrun,
+    Beaten,
+    Failed,
+}
+
+/// Lanes and bandwidth are passed one after the other, so each has a winner of its own: of the
+/// lanes the latest `floor` one and every `add` one, of the bandwidths the lowest.
+fn fate(booking: &Booking, flight: &Flight) -> Fate {
+    let passed = flight.transferred.map(|transfer| transfer.rule);
+    let decides = match (booking.kind, booking.mode) {
+        (Kind::Fail, _) => return Fate::Failed,
+        (Kind::Hang, _) | (Kind::Delay { .. }, Mode::Add) => return Fate::Held,
+        (Kind::Delay { .. }, Mode::Floor) => {
+            flight.decider == Some(booking.rule) || passed == Some(booking.rule)
+        }
+        (Kind::Pass, _) => passed.is_none_or(|rule| rule == booking.rule),
+    };
+    if !decides {
+        Fate::Beaten
+    } else if flight.store_done < flight.target || flight.before_only {
+        Fate::Held
+    } else {
+        Fate::Overrun
+    }
+}
+
+/// The rule that decided where the rule of `booking` did not.
+fn winner_over(booking: &Booking, flight: &Flight) -> Option<RuleId> {
+    match booking.kind {
+        Kind::Pass => flight.transferred.map(|transfer| transfer.rule),
+        _ => flight.decider,
     }
 }
 
@@ -438,6 +472,15 @@ fn slow_down(flight: &mut Flight, rate: u64, rule: &Rule) {
             rule: rule.id,
             mode: rule.spec.mode,
         });
+    }
+}
+
+/// How late a hold ended: that before the store when the store was asked, that after it when the
+/// reply was offered.
+fn lateness_of(booking: &Booking, flight: &Flight, offered: Instant) -> Duration {
+    match booking.mode {
+        Mode::Add if flight.hold_before.is_some() => flight.late_before,
+        Mode::Add | Mode::Floor => offered.since(flight.target),
     }
 }
 

@@ -153,7 +153,10 @@ fn clients() -> impl Strategy<Value = ClientId> {
 
 fn asks(scope: Scope) -> impl Strategy<Value = Ask> {
     let ops = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 2 => select(Op::ALL.to_vec())];
-    let store = prop_oneof![3 => Just(Duration::ZERO), 2 => spans()];
+    // A store that is done just before or after a target tells early from late.
+    let nearly =
+        (spans(), 0..3_u64).prop_map(|(span, ns)| Duration::from_nanos(span.as_nanos() + ns - 1));
+    let store = prop_oneof![3 => Just(Duration::ZERO), 2 => nearly];
     let outcome = prop_oneof![9 => Just(Ok(())), 1 => Just(Err(Errno::NoSpc))];
     let place = (0..64_u64, select(vec![1, 2, 8, 64]));
     (ops, any::<bool>(), clients(), place, store, outcome).prop_map(

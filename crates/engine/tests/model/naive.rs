@@ -67,6 +67,8 @@ struct Charge {
     rate: Option<(u64, RuleId, Mode)>,
     /// When the server of the bandwidth is done with it, once it got there.
     served: Option<Instant>,
+    /// Whether it got there before the store was asked.
+    served_before: bool,
     /// When a rule was last made to let go of it; it can have gone no further before.
     released: Instant,
     /// Rules that count it as theirs.
@@ -88,6 +90,14 @@ enum Store {
     Done(Instant, Outcome),
     /// The reply is on the way; when the store was done, if it was asked.
     Replying(Option<Instant>),
+}
+
+/// What became of a rule's claim on a zio.
+enum Fate {
+    Held,
+    Overrun,
+    Beaten,
+    Failed,
 }
 
 struct Suspension {
@@ -185,6 +195,8 @@ impl Naive {
     /// Zios that reach the server of the bandwidth queue up there, for good.
     fn enter_server(&mut self) {
         for (due, _, at) in self.due(|ticket| self.server_due(ticket)) {
+            let charge = self.tickets[at].charge.as_ref().unwrap();
+            let before = self.holds_before_only(charge);
             let ticket = &mut self.tickets[at];
             let charge = ticket.charge.as_mut().unwrap();
             let length = ticket.zio.length;
@@ -193,6 +205,7 @@ impl Naive {
             let start = due.max(self.server_free);
             self.server_free = start + Duration::from_nanos(service);
             charge.served = Some(self.server_free);
+            charge.served_before = before;
         }
     }
 
@@ -313,6 +326,7 @@ impl Naive {
             return false;
         }
         match charge.rate {
+            Some(_) if charge.served.is_some() => charge.served_before,
             Some((_, _, mode)) => mode == Mode::Add,
             None => self.winners(charge, Mode::Add).next().is_some(),
         }
@@ -327,7 +341,7 @@ impl Naive {
             Some((_, Fault::Hang(Mode::Add) | Fault::Fail(_, false))) => None,
             Some(_) => Some(charge.at),
             None if self.holds_before_only(charge) => self.target(charge),
-            None => Some(charge.at + self.held_before(charge)),
+            None => Some((charge.at + self.held_before(charge)).max(charge.released)),
         }
     }
 
@@ -367,6 +381,7 @@ impl Naive {
             fault: None,
             rate: None,
             served: None,
+            served_before: false,
             released: issue,
             takers: Vec::new(),
             flush,
@@ -600,10 +615,11 @@ impl Naive {
         let gone = |id: RuleId| cleared.contains(&id);
         self.rules.retain(|rule| !gone(rule.state.id));
         if release {
-            self.bookings.retain(|booking| !gone(booking.rule));
-            for ticket in &mut self.tickets {
+            for ticket in self.tickets.iter_mut().filter(|t| t.is_waiting()) {
                 if let Some(charge) = &mut ticket.charge {
                     charge.forget(&gone, self.now);
+                    let held = |booking: &Booking| booking.number == charge.number;
+                    self.bookings.retain(|b| !held(b) || !gone(b.rule));
                 }
             }
         }
@@ -620,34 +636,51 @@ impl Naive {
         let Some(charge) = &self.tickets[at].charge else {
             return;
         };
-        let store_done = self.tickets[at].store.done_at().unwrap_or(charge.at);
-        let late = self
-            .target(charge)
-            .is_some_and(|target| target <= store_done);
-        let before_only = self.holds_before_only(charge);
-        let floors = self.winners(charge, Mode::Floor);
-        let latest = floors.max_by_key(|b| (b.end(), std::cmp::Reverse(b.rule)));
-        let latest = latest.map(|booking| booking.rule);
-        let beaten: Vec<RuleId> = self
-            .winners(charge, Mode::Floor)
-            .map(|booking| booking.rule)
-            .filter(|rule| Some(*rule) != latest)
-            .collect();
-        let added: Vec<RuleId> = self.winners(charge, Mode::Add).map(|b| b.rule).collect();
-        let failed = matches!(charge.fault, Some((_, Fault::Fail(..))));
+        let store_done = self.tickets[at].store.done_at();
         for taker in charge.takers.clone() {
+            let charge = self.tickets[at].charge.as_ref().unwrap();
+            let fate = self.fate(
+                charge,
+                taker,
+                store_done.unwrap_or(charge.at).max(charge.at),
+            );
             let Some(rule) = self.rules.iter_mut().find(|r| r.state.id == taker) else {
                 continue;
             };
-            if failed {
-                rule.state.failed += 1;
-            } else if beaten.contains(&taker) {
-                rule.state.beaten += 1;
-            } else if late && !before_only && !added.contains(&taker) {
-                rule.state.overrun += 1;
-            } else {
-                rule.state.held += 1;
+            match fate {
+                Fate::Held => rule.state.held += 1,
+                Fate::Overrun => rule.state.overrun += 1,
+                Fate::Beaten => rule.state.beaten += 1,
+                Fate::Failed => rule.state.failed += 1,
             }
+        }
+    }
+
+    /// What one of the rules that took a zio did to it in the end.
+    fn fate(&self, charge: &Charge, rule: RuleId, store_done: Instant) -> Fate {
+        match charge.fault {
+            Some((_, Fault::Fail(..))) => return Fate::Failed,
+            Some((_, Fault::Hang(_))) => return Fate::Held,
+            None => {}
+        }
+        if self.winners(charge, Mode::Add).any(|b| b.rule == rule) {
+            return Fate::Held;
+        }
+        let floors = || self.winners(charge, Mode::Floor);
+        let latest = floors().map(|b| (b.end(), std::cmp::Reverse(b.rule))).max();
+        let is_latest = latest.is_some_and(|(_, latest)| latest.0 == rule);
+        let only_passes = floors().all(|b| b.rule != rule);
+        let is_slowest = match charge.rate {
+            Some((_, slowest, _)) => slowest == rule,
+            None => only_passes,
+        };
+        let held_after = self.target(charge).is_none_or(|target| target > store_done);
+        if !is_latest && !is_slowest {
+            Fate::Beaten
+        } else if held_after || self.holds_before_only(charge) {
+            Fate::Held
+        } else {
+            Fate::Overrun
         }
     }
 }

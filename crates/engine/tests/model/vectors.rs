@@ -46,6 +46,10 @@ on_both_machines! {
     flushes_only_when_named
     a_durable_write_is_charged_as_a_flush_too
     bandwidth_is_one_server_of_the_disk
+    a_delay_is_not_beaten_by_a_bandwidth
+    what_is_slower_than_one_rule_may_be_held_by_another
+    an_aborted_zio_leaves_the_bandwidth_alone
+    a_released_zio_reaches_the_bandwidth_at_its_release
     limits_count_what_matched
     a_rule_begins_and_ends
     ranges_touch
@@ -408,6 +412,56 @@ fn bandwidth_is_one_server_of_the_disk<M: Machine>() {
     driver.submit(Ask { length, ..read() });
     submit(&mut driver, 100, Ask { length, ..read() });
     assert_eq!(completions(&mut driver), [10, 30, 40, 110]);
+}
+
+fn a_delay_is_not_beaten_by_a_bandwidth<M: Machine>() {
+    let pass = |rate| RuleSpec {
+        bandwidth: Some(rate),
+        ..RuleSpec::new(Effect::Pass)
+    };
+    let mut driver = stack::<M>(&[lanes(10, 1), pass(4_096_000), pass(2_048_000)]);
+    assert_eq!(reads(&mut driver, &[0]), [12]);
+    let counts = |id| (rule(&driver, id).held, rule(&driver, id).beaten);
+    assert_eq!([1, 2, 3].map(counts), [(1, 0), (0, 1), (1, 0)]);
+}
+
+fn what_is_slower_than_one_rule_may_be_held_by_another<M: Machine>() {
+    let mut driver = stack::<M>(&[lanes(10, 1), add(lanes(3, 1))]);
+    let store = ms(30);
+    driver.submit(Ask { store, ..read() });
+    assert_eq!(completions(&mut driver), [33]);
+    let counts = |id| (rule(&driver, id).held, rule(&driver, id).overrun);
+    assert_eq!([1, 2].map(counts), [(0, 1), (1, 0)]);
+}
+
+/// `-D 10ms`, and a millisecond for 4,096 bytes.
+fn delay_and_bandwidth() -> [RuleSpec; 2] {
+    let pass = RuleSpec {
+        bandwidth: Some(4_096_000),
+        ..RuleSpec::new(Effect::Pass)
+    };
+    [RuleSpec::delay(ms(10), None), pass]
+}
+
+fn an_aborted_zio_leaves_the_bandwidth_alone<M: Machine>() {
+    let mut driver = stack::<M>(&delay_and_bandwidth());
+    // The store works on the first one beyond its target.
+    let store = ms(50);
+    let gone = driver.submit(Ask { store, ..read() });
+    let kept = driver.submit(read());
+    driver.abort(&[gone]);
+    driver.run();
+    assert_eq!(driver.end_of(gone), Some((at(50), End::Dropped)));
+    assert_eq!(driver.end_of(kept).map(|(when, _)| when), Some(at(11)));
+}
+
+fn a_released_zio_reaches_the_bandwidth_at_its_release<M: Machine>() {
+    let mut driver = stack::<M>(&delay_and_bandwidth());
+    driver.submit(read());
+    driver.submit(read());
+    driver.run_until(at(5));
+    clear(&mut driver, 1, true);
+    assert_eq!(completions(&mut driver), [6, 7]);
 }
 
 fn limits_count_what_matched<M: Machine>() {

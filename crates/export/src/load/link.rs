@@ -148,7 +148,7 @@ impl Link {
             .ops
             .get_mut(asked.op as usize)
             .ok_or(LoadError::OutOfStep)?;
-        op.latency.record(now.since(asked.start).as_nanos());
+        op.record(now.since(asked.start));
         match (asked.op, error) {
             (Op::Flush, 0) => {}
             (_, 0) => op.bytes += u64::from(self.block),

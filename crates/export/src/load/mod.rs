@@ -1,5 +1,5 @@
 //! A load generator that is not the bottleneck: many requests per system call, one thread for all
-//! connections, latencies in the engine's histograms.
+//! connections, latencies to four digits.
 //!
 //! Closed loop: as many requests in flight as the depth, the next one when one is answered. Open
 //! loop: requests at a fixed rate, evenly spaced or in bursts, whether or not earlier ones are
@@ -11,8 +11,8 @@ mod pace;
 
 use std::io;
 
-use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Duration, Instant, Op, Random};
+use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::link::Link;
@@ -72,10 +72,13 @@ pub enum LoadError {
     /// The server said something that is no reply to a request.
     #[error("the server sent something that is no reply; the connection cannot go on")]
     OutOfStep,
+    /// No histogram has so many digits.
+    #[error("latencies cannot be kept to {DIGITS} digits")]
+    Digits,
 }
 
 /// What came of a load.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct LoadReport {
     /// From the first request to the last reply.
     pub elapsed: Duration,
@@ -84,7 +87,7 @@ pub struct LoadReport {
 }
 
 /// What came of one operation.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct OpReport {
     /// Bytes of those that succeeded.
     pub bytes: u64,
@@ -93,10 +96,37 @@ pub struct OpReport {
     /// Reads that gave something else than was written.
     pub wrong: u64,
     /// Latencies in nanoseconds, errors included.
-    pub latency: Histogram,
+    pub latency: Histogram<u64>,
+    /// The least of them, exactly: whether a reply was early must not depend on digits.
+    pub least: Option<Duration>,
+}
+
+impl OpReport {
+    fn record(&mut self, latency: Duration) {
+        // Grows as it needs to; nothing that a u64 holds is too large for it.
+        let _ = self.latency.record(latency.as_nanos());
+        self.least = Some(self.least.map_or(latency, |least| least.min(latency)));
+    }
 }
 
 impl LoadReport {
+    fn new() -> Result<LoadReport, LoadError> {
+        let op = || -> Result<OpReport, LoadError> {
+            let latency = Histogram::new(DIGITS).map_err(|_| LoadError::Digits)?;
+            Ok(OpReport {
+                bytes: 0,
+                errors: 0,
+                wrong: 0,
+                latency,
+                least: None,
+            })
+        };
+        Ok(LoadReport {
+            elapsed: Duration::ZERO,
+            ops: [op()?, op()?, op()?],
+        })
+    }
+
     /// What came of one operation; the others are never asked for.
     pub fn op(&self, op: Op) -> Option<&OpReport> {
         self.ops.get(op as usize)
@@ -172,7 +202,7 @@ impl<'a> Load<'a> {
             blocks,
             next_block: 0,
             start,
-            report: LoadReport::default(),
+            report: LoadReport::new()?,
         })
     }
 
@@ -261,6 +291,8 @@ fn poll_fd(link: &Link) -> PollFd<'_> {
     PollFd::new(link, flags)
 }
 
+/// Significant digits of latencies.
+const DIGITS: u8 = 4;
 /// How often `stop` is asked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long replies are waited for when the time is over.

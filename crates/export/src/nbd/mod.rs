@@ -2,12 +2,13 @@
 //!
 //! Half of it is pure and knows no socket: [`setup`] shakes hands, [`wire`] has the layout of
 //! requests and replies, [`check`] says whether a request may be served. The other half,
-//! `serve`, is the shard's: it moves bytes between sockets, zios and stores.
+//! `receive` and `send`, is the shard's: it moves bytes between sockets, zios and stores.
 
 pub mod check;
 pub mod client;
 mod export;
-mod serve;
+mod receive;
+mod send;
 pub mod setup;
 pub mod wire;
 

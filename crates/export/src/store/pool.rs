@@ -128,11 +128,6 @@ impl Pool {
         Ok(pool)
     }
 
-    /// How many requests can wait for a medium at once.
-    pub(crate) fn threads(&self) -> usize {
-        self.threads.len()
-    }
-
     /// Leaves a job to the threads. Takes the time of a lock and perhaps of a wake-up.
     pub(crate) fn submit(&self, job: Job) {
         self.shared.queue().jobs.push_back(job);
@@ -264,7 +259,7 @@ mod tests {
         let barrier = Arc::new(Barrier::new(3));
         let (sender, receiver) = mpsc::channel();
         let pool = Pool::new(3).unwrap();
-        for _ in 0..pool.threads() {
+        for _ in 0..3 {
             let (barrier, sender) = (Arc::clone(&barrier), sender.clone());
             let finish = move |_| {
                 barrier.wait();

@@ -1,8 +1,8 @@
-//! The transmission phase: requests out of a connection's bytes, and replies into them.
+//! Requests: out of a connection's bytes, checked, and into the engine.
 
-use dashpot_engine::{Errno, Input, Instant, Op, Zio, ZioId};
+use dashpot_engine::{Input, Instant, Op, Zio, ZioId};
 use rustix::buffer::spare_capacity;
-use rustix::net::{RecvFlags, SendFlags};
+use rustix::net::RecvFlags;
 
 use super::check::{Operation, Refused, check};
 use super::wire::{self, REQUEST_LEN, Request};
@@ -10,7 +10,7 @@ use crate::clock;
 use crate::conn::{Intake, Received, Reply};
 use crate::shard::Shard;
 use crate::slots::Slot;
-use crate::store::{Attempt, Extent, Store};
+use crate::store::Extent;
 
 impl Shard {
     /// Reads what a connection has sent, and looks at as many requests as one pass may.
@@ -114,7 +114,7 @@ impl Shard {
         self.keep_receive_buffer(received.bytes);
     }
 
-    fn keep_receive_buffer(&mut self, mut bytes: Vec<u8>) {
+    pub(crate) fn keep_receive_buffer(&mut self, mut bytes: Vec<u8>) {
         if self.receive_buffers.len() < RECEIVE_BUFFERS && bytes.capacity() >= RECEIVE_LENGTH {
             bytes.clear();
             self.receive_buffers.push(bytes);
@@ -385,189 +385,6 @@ impl Shard {
         conn.ready.push_back(Reply::Bytes(reply));
         self.queue_send(at);
     }
-
-    pub(crate) fn queue_send(&mut self, at: usize) {
-        if let Some(conn) = self.conn(at)
-            && !conn.send_queued
-            && !conn.blocked
-        {
-            conn.send_queued = true;
-            self.to_send.push_back(at);
-        }
-    }
-
-    /// Sends one chunk to each connection in turn, until there is none left or the pass is long.
-    pub(crate) fn send_on(&mut self) {
-        for _ in 0..CHUNKS_PER_PASS {
-            let Some(at) = self.to_send.pop_front() else {
-                return;
-            };
-            if let Some(conn) = self.conn(at) {
-                conn.send_queued = false;
-                self.send_chunk(at);
-            }
-        }
-    }
-
-    /// The transport takes more again.
-    pub(crate) fn unblock(&mut self, at: usize) {
-        if let Some(conn) = self.conn(at)
-            && conn.blocked
-        {
-            conn.blocked = false;
-            self.queue_send(at);
-            self.queue_read(at);
-            self.watch(at);
-        }
-    }
-
-    fn send_chunk(&mut self, at: usize) {
-        let Some(conn) = self.conn(at) else {
-            return;
-        };
-        let mut chunk = std::mem::take(&mut conn.unsent);
-        if chunk.bytes.is_empty() {
-            self.fill_chunk(at, &mut chunk.bytes, &mut chunk.zios);
-        }
-        if chunk.bytes.is_empty() {
-            return self.recycle_chunk(at, chunk);
-        }
-        let Some(conn) = self.conn(at) else {
-            return;
-        };
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        let result = rustix::net::send(&conn.fd, &chunk.bytes[chunk.start..], flags);
-        self.now = clock::now();
-        self.note_offered(&chunk.zios);
-        match result {
-            Ok(sent) => chunk.start += sent,
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-            Err(_) => return self.hang_up(at),
-        }
-        if chunk.start < chunk.bytes.len() {
-            if let Some(conn) = self.conn(at) {
-                conn.unsent = chunk;
-                conn.blocked = true;
-                self.watch(at);
-            }
-            return;
-        }
-        for id in chunk.zios.drain(..) {
-            self.finish(at, id);
-        }
-        self.recycle_chunk(at, chunk);
-        if self.conn(at).is_some_and(|conn| !conn.ready.is_empty()) {
-            self.queue_send(at);
-        }
-        self.close_if_finished(at);
-    }
-
-    /// Keeps the space of a chunk that was sent whole for the next one.
-    fn recycle_chunk(&mut self, at: usize, mut chunk: crate::conn::Unsent) {
-        chunk.bytes.clear();
-        chunk.start = 0;
-        match self.conn(at) {
-            Some(conn) if !conn.ready.is_empty() => conn.unsent = chunk,
-            _ => self.keep_receive_buffer(chunk.bytes),
-        }
-    }
-
-    /// Fills a chunk with as many replies as one may have.
-    fn fill_chunk(&mut self, at: usize, bytes: &mut Vec<u8>, zios: &mut Vec<ZioId>) {
-        if bytes.capacity() == 0 {
-            *bytes = self.receive_buffers.pop().unwrap_or_default();
-        }
-        for _ in 0..REPLIES_PER_CHUNK {
-            let Some(reply) = self.conn(at).and_then(|conn| conn.ready.pop_front()) else {
-                return;
-            };
-            match reply {
-                Reply::Bytes(reply) => bytes.extend_from_slice(&reply),
-                Reply::Zio { id, sent } => match self.put_reply(at, id, sent, bytes) {
-                    None => zios.push(id),
-                    Some(sent) => {
-                        if let Some(conn) = self.conn(at) {
-                            conn.ready.push_front(Reply::Zio { id, sent });
-                        }
-                    }
-                },
-            }
-            if bytes.len() >= CHUNK_LENGTH {
-                return;
-            }
-        }
-    }
-
-    /// Puts a reply, or the next part of one, into a chunk. Says how many bytes of data are in,
-    /// if there are more to come.
-    fn put_reply(&mut self, at: usize, id: ZioId, sent: u32, bytes: &mut Vec<u8>) -> Option<u32> {
-        let structured = self.conn(at)?.features.structured;
-        let slot = self.slots.get(id)?;
-        let (cookie, outcome) = (slot.cookie, slot.outcome);
-        match (outcome, slot.operation) {
-            (Ok(()), Operation::Read { .. }) => {
-                if sent == 0 && structured {
-                    let header = wire::data_chunk(cookie, slot.offset, slot.length);
-                    bytes.extend_from_slice(&header);
-                } else if sent == 0 {
-                    bytes.extend_from_slice(&wire::simple_reply(cookie, Ok(())));
-                }
-                let room = CHUNK_LENGTH.saturating_sub(bytes.len()).max(1) as u32;
-                let part = room.min(slot.length - sent);
-                put_data(
-                    &self.disks[slot.disk.0 as usize].store,
-                    slot,
-                    sent,
-                    part,
-                    bytes,
-                );
-                (sent + part < slot.length).then_some(sent + part)
-            }
-            (Err(errno), _) if structured => {
-                wire::put_error_chunk(bytes, cookie, errno, "");
-                None
-            }
-            (Ok(()), _) if structured => {
-                bytes.extend_from_slice(&wire::none_chunk(cookie));
-                None
-            }
-            (outcome, _) => {
-                bytes.extend_from_slice(&wire::simple_reply(cookie, outcome));
-                None
-            }
-        }
-    }
-
-    /// A reply's last byte has been offered now, unless its client has kept it waiting before.
-    fn note_offered(&mut self, zios: &[ZioId]) {
-        for id in zios {
-            if let Some(slot) = self.slots.get_mut(*id) {
-                slot.offered.get_or_insert(self.now);
-            }
-        }
-    }
-
-    /// A reply's last byte was accepted.
-    fn finish(&mut self, at: usize, zio: ZioId) {
-        let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) else {
-            return;
-        };
-        self.slots.unlink(zio, &mut conn.zios);
-        if let Some(slot) = self.forget(zio) {
-            let offered = slot.offered.unwrap_or(self.now);
-            self.step(Input::Replied { zio, offered }, None);
-        }
-    }
-
-    pub(crate) fn close_if_finished(&mut self, at: usize) {
-        if self.conn(at).is_some_and(|conn| conn.is_finished()) {
-            self.hang_up(at);
-        }
-    }
-
-    fn conn(&mut self, at: usize) -> Option<&mut crate::conn::Conn> {
-        self.conns.get_mut(at)?.as_mut()
-    }
 }
 
 /// The engine's word for an operation, and whether it asks to be durable.
@@ -583,28 +400,9 @@ fn engine_op(operation: Operation) -> Option<(Op, bool)> {
     }
 }
 
-/// Appends `part` bytes of what was read: from the zio's payload, or now from the store.
-fn put_data(store: &Store, slot: &Slot, sent: u32, part: u32, bytes: &mut Vec<u8>) {
-    let (sent, part) = (sent as usize, part as usize);
-    if let Some(data) = slot.payload.get(sent..sent + part) {
-        bytes.extend_from_slice(data);
-        return;
-    }
-    let start = bytes.len();
-    bytes.resize(start + part, 0);
-    // Stores that are read here can neither wait nor fail.
-    let attempt = store.read(slot.offset + sent as u64, &mut bytes[start..]);
-    debug_assert_eq!(attempt, Attempt::Done(Ok::<(), Errno>(())));
-}
-
 /// Requests taken from one connection before the others have their turn.
 const REQUESTS_PER_PASS: usize = 64;
 /// Bytes taken from one connection at a time.
 const RECEIVE_LENGTH: usize = 256 << 10;
 /// Receive buffers kept for the next connection that needs one.
 const RECEIVE_BUFFERS: usize = 16;
-/// Replies in a chunk, and the bytes after which no more are added.
-const REPLIES_PER_CHUNK: usize = 32;
-const CHUNK_LENGTH: usize = 128 << 10;
-/// Chunks sent before the sockets are looked at again.
-const CHUNKS_PER_PASS: usize = 64;
