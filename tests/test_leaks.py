@@ -50,7 +50,7 @@ def test_ten_thousand_connections_leave_nothing_behind(daemon):
 
 
 def test_held_requests_of_clients_that_left_are_given_back(daemon):
-    daemon.cli("inject", "d", "-D", "1h")
+    daemon.cli("inject", "d", "-D", "60m")
     descriptors_before = descriptors(daemon)
     for _ in range(200):
         client = Wire(daemon.connect())
