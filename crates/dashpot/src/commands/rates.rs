@@ -232,10 +232,16 @@ mod tests {
         let read = &interval.ops[0];
         assert_eq!((read.completed, read.bytes), (50, 50 * 4_096));
         assert_eq!((read.disk.count(), read.disk.sum()), (50, 500_000_000));
-        assert_eq!((interval.elapsed, interval.busy.as_millis()), (interval.busy, 500));
+        assert_eq!(
+            (interval.elapsed, interval.busy.as_millis()),
+            (interval.busy, 500)
+        );
         assert_eq!(interval.depth_time_ns, 500_000_000);
         let whole = DiskInterval::since_start(&look(7, 80)).unwrap();
-        assert_eq!((whole.ops[0].completed, whole.elapsed.as_millis()), (80, 800));
+        assert_eq!(
+            (whole.ops[0].completed, whole.elapsed.as_millis()),
+            (80, 800)
+        );
     }
 
     #[test]
