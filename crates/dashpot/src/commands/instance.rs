@@ -35,7 +35,7 @@ pub(crate) struct Export {
 }
 
 impl Instance {
-    /// Serves the disks of a lab, with its rules armed.
+    /// Serves the disks of a lab, with its rules armed before the first client is let in.
     pub(crate) async fn start(
         lab: &Lab,
         listen: Vec<Address>,
@@ -64,12 +64,21 @@ impl Instance {
             exports,
         };
         match instance.daemon.arm_lab().await {
-            Ok(_) => Ok(instance),
+            Ok(_) => {
+                instance.server.open();
+                Ok(instance)
+            }
             Err(refusal) => {
                 instance.stop();
                 Err(refusal.into())
             }
         }
+    }
+
+    /// What ends the drain of [`Instance::stop`] at once.
+    pub(crate) fn hurry(&self) -> impl FnOnce() + Send + 'static {
+        let handle = self.server.handle();
+        move || handle.hurry()
     }
 
     /// Drains the disks. This blocks.

@@ -56,14 +56,16 @@ async fn serve_lab(args: &ServeArgs, lab: &Lab, api: Option<&Listen>) -> anyhow:
     // Shards that drain take no commands. The listener, and with it the socket, goes with the task.
     answering.abort();
     let _ = answering.await;
-    let stopped = tokio::task::spawn_blocking(move || instance.stop());
+    let hurry = instance.hurry();
+    let mut stopped = tokio::task::spawn_blocking(move || instance.stop());
     tokio::select! {
-        _ = stopped => {}
+        _ = &mut stopped => {}
         () = signals.next() => {
-            drop((ready, door, places));
-            std::process::exit(130);
+            hurry();
+            let _ = stopped.await;
         }
     }
+    drop(ready);
     Ok(())
 }
 

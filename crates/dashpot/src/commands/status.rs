@@ -46,7 +46,10 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
     if args.json {
         return print_json(&status);
     }
-    let mut text = format!("dashpot {}, pid {}\n\n", status.version.version, status.pid);
+    let mut text = format!(
+        "dashpot {}, pid {}, {} threads for file stores\n\n",
+        status.version.version, status.pid, status.store_threads
+    );
     text += &table(&DISKS, status.disks.iter().map(disk_row));
     text += &status
         .disks
