@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use dashpot_engine::Duration;
-use dashpot_export::{Address, DiskConfig, Server, ServerConfig, Spin};
+use dashpot_export::{Address, DiskConfig, Server, ServerConfig, Spin, StartError};
 use serde::Serialize;
 
 use crate::cli::{LabArgs, SpinWhen};
@@ -51,7 +52,8 @@ impl Instance {
             } else {
                 Spin::Never
             },
-        })?;
+        });
+        let server = server.map_err(explain)?;
         let export = |disk: &DiskConfig| Export::of(&disk.name, server.addresses());
         let exports: Vec<Export> = lab.disks.iter().map(|disk| export(&disk.config)).collect();
         let uris = exports.iter().map(|export| export.uris.clone()).collect();
@@ -84,6 +86,14 @@ impl Export {
             uri: uris.first().cloned().unwrap_or_default(),
             uris,
         }
+    }
+}
+
+/// Names the option. The error's sources are in its text already.
+fn explain(error: StartError) -> anyhow::Error {
+    match error {
+        StartError::Listen(error) => anyhow!("--nbd {error}"),
+        StartError::Store(_) | StartError::Thread(_) => anyhow!("{error}"),
     }
 }
 

@@ -53,7 +53,11 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
         .iter()
         .flat_map(client_lines)
         .collect::<String>();
-    if args.inflight {
+    if status
+        .disks
+        .iter()
+        .any(|disk| args.inflight && disk.in_flight > 0)
+    {
         text += "\n";
         text += &table(&ZIOS, status.disks.iter().flat_map(zio_rows));
     }
