@@ -46,6 +46,7 @@ def names(message, *words):
     ("d=ram,size=64M,block=3K", ["3K"]),
     ("d=ram,size=64M,block=128K", ["128K"]),
     ("=ram", ["=ram"]),
+    ("x y=ram", ["x y", "letters"]),
     ("d", ["d"]),
     ("d=file:", ["file:"]),
 ])
@@ -155,6 +156,7 @@ def test_an_address_that_makes_no_sense(address, words):
     done = run(BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", address, "--api", "unix:-", code=None)
     assert done.returncode in (USAGE, REFUSED)
     names(done.stderr, *words)
+    assert done.stderr.count("os error") <= 1, "the reason is said twice"
 
 
 # Lab files.
