@@ -14,8 +14,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use dashpot_engine::{
-    Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, Input, Instant,
-    Outcome, ZioId,
+    Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, InFlight, Input,
+    Instant, Outcome, ZioId,
 };
 use rustix::event::epoll;
 
@@ -38,8 +38,8 @@ pub(crate) enum Message {
     Connect(Handover),
     /// Rules or a disk's state are to change.
     Command(Command, AnswerTo),
-    /// Somebody wants to know how a disk stands.
-    Snapshot(DiskId, Box<dyn FnOnce(DiskSnapshot) + Send>),
+    /// Somebody wants to know how a disk stands, and so many of its oldest zios.
+    Snapshot(DiskId, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
     /// A thread of the pool has done what the store could not do at once.
     Done(ZioId, Finished),
     /// A test wants a `lossy` disk to lose what was not synced.
@@ -186,8 +186,8 @@ impl Shard {
         match message {
             Message::Connect(handover) => self.connect(handover),
             Message::Command(command, answer) => self.command(command, answer),
-            Message::Snapshot(disk, answer) => {
-                if let Some(snapshot) = self.snapshot(disk) {
+            Message::Snapshot(disk, oldest, answer) => {
+                if let Some(snapshot) = self.snapshot(disk, oldest) {
                     answer(snapshot);
                 }
             }
@@ -368,10 +368,8 @@ impl Shard {
         self.disks.get_mut(disk.0 as usize)?.store.lose(seed)?.ok()
     }
 
-    fn snapshot(&self, id: DiskId) -> Option<DiskSnapshot> {
+    fn snapshot(&self, id: DiskId, oldest: usize) -> Option<DiskSnapshot> {
         let disk = self.disks.get(id.0 as usize)?;
-        let mut in_flight: Vec<_> = self.engine.in_flight(id).collect();
-        in_flight.sort_by_key(|zio| zio.arrived);
         let rules = self.engine.rules(id, self.now).map(|rule| RuleSnapshot {
             id: rule.id,
             group: rule.group,
@@ -385,13 +383,29 @@ impl Shard {
             at: self.now,
             stats: self.engine.disk_stats(id, self.now)?,
             rules: rules.collect(),
-            in_flight,
+            in_flight_total: self.engine.in_flight_total(id),
+            in_flight: self.oldest(id, oldest),
             suspended: self.engine.suspended(id),
             clients: disk.clients.views(),
             stalled: self.conns.iter().flatten().filter(of_disk).count() as u32,
             stalls: disk.stalls,
             faulted: disk.store.fault().map(str::to_owned),
         })
+    }
+
+    /// The `count` oldest zios of a disk, the oldest first.
+    fn oldest(&self, disk: DiskId, count: usize) -> Vec<InFlight> {
+        let zios = self.engine.in_flight(disk);
+        match count {
+            0 => Vec::new(),
+            1 => zios.min_by_key(|zio| zio.arrived).into_iter().collect(),
+            _ => {
+                let mut zios: Vec<InFlight> = zios.collect();
+                zios.sort_unstable_by_key(|zio| zio.arrived);
+                zios.truncate(count);
+                zios
+            }
+        }
     }
 
     pub(crate) fn conn(&mut self, at: usize) -> Option<&mut Conn> {
