@@ -50,13 +50,20 @@ def text(report):
 
 
 def parse(text):
-    """What `dashpot quantize` printed; one report for each disk, or one of all."""
-    blocks = [
-        {int(value): int(count) for value, count in re.findall(r"^ *(\d+) \|@* * (\d+) *$", block, re.MULTILINE) if count != "0"}
-        for block in text.split("- Distribution -")[1:]
-    ]
-    figures = re.findall(r"(\d+) +(\d+) +(\d+) +(\d+) *$", text.rsplit("throughput (KB/s)", 1)[1], re.MULTILINE)
-    return [Report(rows, *map(int, line)) for rows, line in zip(blocks, figures, strict=True)]
+    """What `dashpot quantize` printed: a report for each disk by name, or one of all under "".
+    Distributions and figures are sorted differently, as DTrace sorts them."""
+    figures = {
+        name: map(int, numbers.split())
+        for name, numbers in re.findall(r"^([a-z]\w*)? *((?:\d+ +){3}\d+) *$", text, re.MULTILINE)
+    }
+    rows, name = collections.defaultdict(dict), ""
+    for line in text.splitlines():
+        if row := re.match(r" *(\d+) \|@* * (\d+) *$", line):
+            rows[name][int(row[1])] = int(row[2])
+        elif line.strip() in figures:
+            name = line.strip()
+    return {name: Report({value: count for value, count in rows[name].items() if count}, *numbers)
+            for name, numbers in figures.items()}
 
 
 class Writer(threading.Thread):
@@ -119,7 +126,7 @@ def misplaced(here, there):
 
 def one_disk(lab, name):
     writer = Writer(lab.uri("c1t1d0"), BURSTS, PAUSE)
-    (here,) = parse(measure(lab, [writer]))
+    here = parse(measure(lab, [writer]))[""]
     beside(text(here), text(ARTICLE[name]))
     return here, writer.least
 
@@ -161,7 +168,8 @@ def two_disks(claims, lab):
     lab.command("zinject", "--compat=2.3")
     # The article's rates times its latencies: 8.6 in flight on either disk.
     writers = [Writer(lab.uri(disk), [1], 0) for disk in ("c1t1d0", "c1t2d0") for _ in range(8)]
-    fast, slow = parse(measure(lab, writers, "--by", "disk"))
+    reports = parse(measure(lab, writers, "--by", "disk"))
+    fast, slow = reports["c1t1d0"], reports["c1t2d0"]
     beside(text(fast), text(ARTICLE["16:16"]))
     beside(text(slow), text(ARTICLE["32:16"]))
     claims("nothing below 16 ms on the one", min(writer.least for writer in writers[:8]) >= 0.016)

@@ -47,12 +47,10 @@ def names(message, *words):
     ("d=ram,size=64M,block=128K", ["128K"]),
     ("=ram", ["=ram"]),
     ("d", ["d"]),
-    ("a/b=ram", ["a/b"]),
     ("d=file:", ["file:"]),
-    ("d=null", ["d", "size"]),
 ])
 def test_a_disk_that_makes_no_sense(refused, disk, words):
-    names(refused("-d", disk, code=None), "-d" if "=null" not in disk and "size=0" not in disk else "d", *words)
+    names(refused("-d", disk, code=None), *words)
 
 
 def test_two_disks_of_one_name(refused):
@@ -120,7 +118,7 @@ def test_a_socket_in_use(daemon, directory):
         BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", f"unix:{daemon.nbd}", "--api", f"unix:{taken}.api",
         "--ready-file", taken, code=REFUSED,
     )
-    names(done.stderr, "--nbd", daemon.nbd, "in use")
+    names(done.stderr, daemon.nbd, "listens there", "another address")
     assert not taken.exists()
     assert daemon.json("status"), "the first one goes on"
 
@@ -141,7 +139,7 @@ def test_a_file_in_the_place_of_a_socket_is_left_alone(directory):
     done = run(
         BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", f"unix:{path}", "--api", f"unix:{directory}/api", code=REFUSED,
     )
-    names(done.stderr, "--nbd", path)
+    names(done.stderr, path, "another path")
     assert path.read_text() == "precious"
 
 
@@ -156,7 +154,7 @@ def test_a_file_in_the_place_of_a_socket_is_left_alone(directory):
 def test_an_address_that_makes_no_sense(address, words):
     done = run(BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", address, "--api", "unix:-", code=None)
     assert done.returncode in (USAGE, REFUSED)
-    names(done.stderr, "--nbd", *words)
+    names(done.stderr, *words)
 
 
 # Lab files.
@@ -171,7 +169,7 @@ LABS = {
     "a pool": (
         '[disk.d]\nstore = "ram"\nsize = "1M"\n[pool.tank]\ndisks = ["d"]\n', ["pool"],
     ),
-    "no TOML": ("[disk.d\n", ["line 1"]),
+    "no TOML": ("[disk.d\n", ["lab.toml:1:"]),
 }
 
 
@@ -196,7 +194,8 @@ RULES = {
     "too many lanes": (["-D", "10ms:65535"], ["-D", "65535", "65534"]),
     "lanes without end": (["-D", "10ms:99999999999999999999"], ["-D", "99999999999999999999"]),
     "negative": (["-D", "-5ms"], ["-D", "-5ms", "negative"]),
-    "too long": (["-D", "999999999999h"], ["-D", "999999999999h"]),
+    "too long": (["-D", "99999999999999m"], ["-D", "99999999999999m"]),
+    "an unknown unit": (["-D", "1h"], ["-D", "1h", "ms"]),
     "no number": (["-D", "ms"], ["-D", "ms"]),
     "above 100 %": (["-D", "1ms", "-f", "110%"], ["-f", "110%", "100%"]),
     "probability without unit": (["-D", "1ms", "-f", "10"], ["-f", "10", "10%"]),
@@ -211,7 +210,7 @@ RULES = {
     "nothing": ([], ["-D", "-e", "--hang"]),
     "two effects": (["-D", "1ms", "--hang"], ["-D", "--hang"]),
     "an unknown mode": (["-D", "1ms", "--mode", "ad"], ["--mode", "ad", "add"]),
-    "a group that is not": (["-D", "1ms", "--with", "77"], ["--with", "77"]),
+    "a group that is not": (["-D", "1ms", "--with", "77"], ["77", "dashpot list"]),
     "an option with a typo": (["-D", "1ms", "--frist", "1"], ["--frist", "--first"]),
 }
 
@@ -220,7 +219,7 @@ RULES = {
 def test_a_rule_that_makes_no_sense(daemon, case):
     words, message = RULES[case]
     done = daemon.cli("inject", "d", *words, code=None)
-    assert done.returncode == (REFUSED if "--with" in words else USAGE), done.stderr
+    assert done.returncode == (REFUSED if "--with" in words or not words else USAGE), done.stderr
     names(done.stderr, *message)
     assert daemon.rules() == {}
 
@@ -271,9 +270,8 @@ def test_run_fails_as_itself_and_as_its_command(directory):
 # Help.
 
 def commands():
-    done = run(BINARY, "--help", code=0) if os.access(BINARY, os.X_OK) else None
-    lines = done.stdout.split("Commands:")[1].splitlines() if done and "Commands:" in done.stdout else []
-    return [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
+    listed = run(BINARY, "--help").stdout.split("Commands:\n")[1].split("\n\n")[0]
+    return [line.split()[0] for line in listed.splitlines()]
 
 
 def test_help_fits_a_screen_and_shows_an_example():

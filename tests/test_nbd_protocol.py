@@ -1,6 +1,7 @@
 """Transmission: bad requests get the error that the protocol names, and the stream stays in step."""
 
 import errno
+import random
 import struct
 
 import pytest
@@ -295,3 +296,29 @@ def test_a_write_cut_short_changes_nothing(daemon):
     fresh.go("d")
     fresh.request(CMD_READ, 0, 1 << 20)
     assert fresh.simple_reply(1 << 20).data == bytes(1 << 20)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_requests_are_each_answered_once(daemon, client, seed):
+    """Whatever the numbers in a request are, it has one reply and the next one is understood."""
+    draw = random.Random(seed)
+    lengths = {}
+    for cookie in range(500):
+        command = draw.choice([*range(2), *range(3, 10), 0xFFFF])
+        flags = draw.choice([0, 0, 0, draw.getrandbits(16), 1 << draw.randrange(16)])
+        offset = draw.choice([0, draw.randrange(SIZE), SIZE - draw.randrange(8192), draw.getrandbits(64)])
+        length = draw.choice([0, 1, 512, 4096, draw.randrange(65536)])
+        lengths[cookie] = length if command == CMD_READ else 0
+        client.request(command, offset, length, flags, cookie, payload(command, length))
+        if cookie % 20 == 19:
+            for _ in range(20):
+                take_reply(client, lengths)
+    assert lengths == {}
+    assert client.in_step()
+
+
+def take_reply(client, lengths):
+    magic, error, cookie = client.unpack(">IIQ")
+    assert magic == wire.SIMPLE_REPLY and error in (0, EINVAL, ENOSPC)
+    client.take(0 if error else lengths[cookie])
+    del lengths[cookie]

@@ -22,8 +22,7 @@ def zinject(daemon, *words, code=0):
 def test_a_delay_is_added_and_in_milliseconds(daemon):
     text = zinject(daemon, "-d", "c1t1d0", "-D", "10:1", "tank").stdout
     assert re.fullmatch(
-        r"Added handler 1 with the following properties:\n  pool: tank\n  vdev: [0-9a-f]+\niotype: all\n"
-        r"|Added handler 1 with the following properties:\n  pool: tank\n  vdev: [0-9a-f]+\n  iotype: all\n", text,
+        r"Added handler 1 with the following properties:\n  pool: tank\n  vdev: [0-9a-f]+\niotype: all\n", text,
     ), text
     client = Client(daemon, "c1t1d0")
     requests = [client.read() for _ in range(4)]
@@ -67,7 +66,7 @@ def test_the_list_of_today(daemon):
 def test_the_list_of_the_article(daemon):
     zinject(daemon, "-d", "c1t1d0", "-D", "10:1", "tank")
     lines = zinject(daemon, "--compat=2.3").stdout.splitlines()
-    assert lines[0] == " ID  POOL             DELAY (ms)       LANES            GUID            "
+    assert lines[0] == " ID  POOL             DELAY (ms)       LANES            GUID"
     assert lines[1] == "---  ---------------  ---------------  ---------------  ----------------"
     assert re.fullmatch(r"  1  tank             10               1                [0-9a-f]{1,16}", lines[2])
 
@@ -102,14 +101,14 @@ def test_a_device_error(daemon):
     (["-d", "c1t1d0", "-D", "0:1", "tank"], 1, "invalid i/o delay value"),
     (["-d", "c1t1d0", "-D", "10:0", "tank"], 1, "10:0"),
     (["-d", "c1t1d0", "-D", "10:65535", "tank"], 1, "65535"),
-    (["-d", "c1t1d0", "-D", "10:1", "-f", "0", "tank"], 1, "[0.0001, 100.0]"),
-    (["-d", "c1t1d0", "-D", "10:1", "-f", "101", "tank"], 1, "[0.0001, 100.0]"),
-    (["-d", "c1t1d0", "-D", "10:1", "-T", "flush", "tank"], 1, "read or write"),
+    (["-d", "c1t1d0", "-D", "10:1", "-f", "0", "tank"], 1, "0.0001 to 100.0"),
+    (["-d", "c1t1d0", "-D", "10:1", "-f", "101", "tank"], 1, "0.0001 to 100.0"),
+    (["-d", "c1t1d0", "-D", "10:1", "-T", "flush", "tank"], 1, "read, write"),
     (["-d", "c9t9d9", "-D", "10:1", "tank"], 1, "c9t9d9"),
     (["-d", "c1t1d0", "-e", "nothing", "tank"], 1, "nothing"),
     (["-d", "c1t1d0", "-D", "10:1"], 2, "pool"),
     (["-c", "1", "-d", "c1t1d0"], 2, "-c"),
-    (["-d", "c1t1d0", "tank"], 2, ""),
+    (["-d", "c1t1d0", "tank"], 1, "nxio"),
     (["-t", "data", "/tank/file"], 1, "-t"),
     (["-p", "spa_sync", "tank"], 1, "-p"),
     (["-A", "fault", "-d", "c1t1d0", "tank"], 1, "-A"),

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::heap::IndexedHeap;
+use crate::deadlines::Deadlines;
 use crate::inject::{BookingId, Mode, RuleId};
 use crate::time::{Duration, Instant};
 use crate::zio::{Outcome, Zio, ZioId};
@@ -92,7 +92,7 @@ impl Flight {
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
     slots: Vec<Option<Flight>>,
-    deadlines: IndexedHeap<(Instant, u64)>,
+    deadlines: Deadlines,
     issued: u64,
 }
 
@@ -115,7 +115,7 @@ impl Flights {
     }
 
     pub(crate) fn remove(&mut self, id: ZioId) -> Option<Flight> {
-        self.deadlines.remove(id.0);
+        self.deadlines.clear(id);
         self.slots.get_mut(id.0 as usize)?.take()
     }
 
@@ -129,30 +129,21 @@ impl Flights {
         self.issued
     }
 
-    /// Wakes the zio at `at`; one that never wakes has no deadline.
+    /// Wakes a zio at `at`; one that never wakes has no deadline.
     pub(crate) fn set_deadline(&mut self, id: ZioId, order: u64, at: Instant) {
-        if at == Instant::NEVER {
-            self.deadlines.remove(id.0);
-        } else {
-            self.deadlines.set(id.0, (at, order));
-        }
+        self.deadlines.set(id, order, at);
     }
 
     pub(crate) fn clear_deadline(&mut self, id: ZioId) {
-        self.deadlines.remove(id.0);
+        self.deadlines.clear(id);
     }
 
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.deadlines.peek().map(|((at, _), _)| at)
+        self.deadlines.next()
     }
 
     /// A zio whose deadline has come; it has none from then on.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<ZioId> {
-        let ((at, _), id) = self.deadlines.peek()?;
-        if at > now {
-            return None;
-        }
-        self.deadlines.remove(id);
-        Some(ZioId(id))
+        self.deadlines.pop_due(now)
     }
 }

@@ -1,6 +1,6 @@
 //! A min-heap whose items can be found again: their keys change, and they leave from the middle.
 //!
-//! It orders the deadlines of zios and the lanes of a rule. Items are small dense integers; the
+//! It orders the lanes of a rule, and the deadlines that are not set in their order. Items are small dense integers; the
 //! place of each is kept, so that a change costs a logarithm and no search. Four children to a
 //! node keep the tree shallow, because with many items each level is a cache miss.
 
@@ -98,7 +98,14 @@ impl<K: Copy + Ord> IndexedHeap<K> {
     fn smallest_child(&self, at: usize) -> Option<usize> {
         let first = at * ARITY + 1;
         let last = (first + ARITY).min(self.entries.len());
-        (first..last).min_by_key(|child| self.entries[*child].0)
+        let (least, others) = self.entries.get(first..last)?.split_first()?;
+        let (mut child, mut key) = (first, least.0);
+        for (at, other) in (first + 1..).zip(others) {
+            if other.0 < key {
+                (child, key) = (at, other.0);
+            }
+        }
+        Some(child)
     }
 
     fn put(&mut self, at: usize, entry: (K, u32)) {

@@ -16,6 +16,7 @@ extern crate alloc;
 
 mod client;
 mod command;
+mod deadlines;
 mod disk;
 mod engine;
 mod flight;

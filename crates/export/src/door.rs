@@ -19,13 +19,19 @@ use crate::nbd::setup::{GREETING, Negotiated, Progress, Setup};
 use crate::routes::Route;
 use crate::shard::{Handover, Message};
 
-/// Tells the door to close.
-pub(crate) struct Close;
+/// What the door is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DoorMessage {
+    /// Let clients in. Until then they wait in the backlog.
+    Open,
+    /// Let nobody in any more.
+    Close,
+}
 
 pub(crate) struct Door {
     epoll: OwnedFd,
     listeners: Vec<Listener>,
-    mailbox: Arc<Mailbox<Close>>,
+    mailbox: Arc<Mailbox<DoorMessage>>,
     exports: Arc<[ExportInfo]>,
     /// Where the connections of each export go.
     routes: Vec<Route>,
@@ -33,8 +39,10 @@ pub(crate) struct Door {
     /// When the guests must be through, in the order in which they came.
     deadlines: VecDeque<(Instant, u64)>,
     next: u64,
+    /// Whether clients may come in at all.
+    opened: bool,
     /// Whether the listeners are watched: not while there are as many guests as there may be.
-    open: bool,
+    watching: bool,
 }
 
 /// Somebody whose handshake is going on.
@@ -59,14 +67,14 @@ impl Door {
         listeners: Vec<Listener>,
         exports: Arc<[ExportInfo]>,
         routes: Vec<Route>,
-        mailbox: Arc<Mailbox<Close>>,
+        mailbox: Arc<Mailbox<DoorMessage>>,
     ) -> io::Result<Door> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let data = epoll::EventData::new_u64(MAILBOX);
         epoll::add(&epoll, &*mailbox, data, epoll::EventFlags::IN)?;
         for (at, listener) in listeners.iter().enumerate() {
             let data = epoll::EventData::new_u64(FIRST_LISTENER + at as u64);
-            epoll::add(&epoll, listener, data, epoll::EventFlags::IN)?;
+            epoll::add(&epoll, listener, data, epoll::EventFlags::empty())?;
         }
         Ok(Door {
             epoll,
@@ -77,7 +85,8 @@ impl Door {
             guests: HashMap::new(),
             deadlines: VecDeque::new(),
             next: 0,
-            open: true,
+            opened: false,
+            watching: false,
         })
     }
 
@@ -88,8 +97,13 @@ impl Door {
             self.wait(&mut events)?;
             for event in events.drain(..) {
                 match event.data.u64() {
-                    MAILBOX if !self.mailbox.take().is_empty() => return Ok(()),
-                    MAILBOX => {}
+                    MAILBOX => {
+                        let messages = self.mailbox.take();
+                        if messages.contains(&DoorMessage::Close) {
+                            return Ok(());
+                        }
+                        self.opened |= !messages.is_empty();
+                    }
                     listener if listener >= FIRST_LISTENER => {
                         self.accept((listener - FIRST_LISTENER) as usize);
                     }
@@ -201,13 +215,13 @@ impl Door {
 
     /// Stops accepting while there are too many guests; who is outside waits in the backlog.
     fn open_or_shut(&mut self) -> io::Result<()> {
-        let open = self.guests.len() < GUESTS_MAX;
-        if open == self.open {
+        let watch = self.opened && self.guests.len() < GUESTS_MAX;
+        if watch == self.watching {
             return Ok(());
         }
-        self.open = open;
+        self.watching = watch;
         let mut flags = epoll::EventFlags::empty();
-        flags.set(epoll::EventFlags::IN, open);
+        flags.set(epoll::EventFlags::IN, watch);
         for (at, listener) in self.listeners.iter().enumerate() {
             let data = epoll::EventData::new_u64(FIRST_LISTENER + at as u64);
             epoll::modify(&self.epoll, listener, data, flags)?;

@@ -141,6 +141,14 @@ impl Handle {
         send(route, Message::Lose(route.disk, seed, Box::new(answer)))
     }
 
+    /// Ends the grace period of a shutdown that is going on: what is held fails now.
+    pub fn hurry(&self) {
+        for route in self.routes.iter() {
+            // A shard that is gone needs not hurry.
+            let _ = send(route, Message::Shutdown(Duration::ZERO));
+        }
+    }
+
     fn route(&self, disk: usize) -> Result<&Route, ShardGone> {
         self.routes.get(disk).ok_or(ShardGone)
     }

@@ -11,7 +11,7 @@ use dashpot_engine::{DiskConfig as EngineDisk, Duration, Engine};
 
 use crate::clients::ClientTable;
 use crate::config::{Address, DiskConfig, ServerConfig};
-use crate::door::{Close, Door};
+use crate::door::{Door, DoorMessage};
 use crate::handle::{DiskInfo, Handle};
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
@@ -42,7 +42,7 @@ pub struct Server {
     addresses: Vec<Address>,
     shards: Vec<ShardThread>,
     door: JoinHandle<()>,
-    door_mailbox: Arc<Mailbox<Close>>,
+    door_mailbox: Arc<Mailbox<DoorMessage>>,
 }
 
 struct ShardThread {
@@ -51,7 +51,8 @@ struct ShardThread {
 }
 
 impl Server {
-    /// Opens the stores, binds the addresses and starts the threads: all of it or nothing.
+    /// Opens the stores, binds the addresses and starts the threads: all of it or nothing. Clients
+    /// can connect, but are not served before [`Server::open`].
     pub fn start(config: &ServerConfig) -> Result<Server, StartError> {
         let listeners = bind_all(&config.listen)?;
         let addresses = listeners
@@ -85,6 +86,12 @@ impl Server {
         })
     }
 
+    /// Lets clients in, for example when the rules are armed that their first request is to meet.
+    pub fn open(&self) {
+        // A door that is gone has said so.
+        let _ = self.door_mailbox.send(DoorMessage::Open);
+    }
+
     /// A way to reach the shards.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
@@ -98,7 +105,7 @@ impl Server {
     /// Stops taking clients and requests, waits until what is in flight has ended, but no longer
     /// than `grace`; what is held or suspended then fails with ESHUTDOWN. Removes the sockets.
     pub fn shutdown(self, grace: Duration) {
-        let _ = self.door_mailbox.send(Close);
+        let _ = self.door_mailbox.send(DoorMessage::Close);
         let _ = self.door.join();
         for shard in &self.shards {
             let _ = shard.mailbox.send(Message::Shutdown(grace));

@@ -23,8 +23,12 @@ impl Shutdown {
 }
 
 impl Shard {
-    /// Stops reading; every connection closes after its last reply.
+    /// Stops reading; every connection closes after its last reply. Said again, it can only end
+    /// the grace period sooner.
     pub(crate) fn begin_shutdown(&mut self, grace: Duration) {
+        if matches!(self.shutdown, Some(Shutdown::Last(_))) {
+            return;
+        }
         self.shutdown = Some(Shutdown::Grace(self.now + grace));
         for at in 0..self.conns.len() {
             if let Some(conn) = self.conns[at].as_mut() {

@@ -38,6 +38,7 @@ fn serve() -> Served {
         spin: Spin::Auto,
     };
     let server = Server::start(&config).unwrap();
+    server.open();
     Served { directory, server }
 }
 

@@ -22,6 +22,7 @@ use super::routes::{disks, meta, rules};
         disks::latency,
         disks::suspend,
         disks::resume,
+        disks::lose,
         rules::list,
         rules::of_disk,
         rules::show,

@@ -3,7 +3,7 @@
 use clap::Args;
 use dashpot_engine::{Duration, Ratio};
 
-use crate::spec::{NbdUri, ParseError, block_size, parse_duration, parse_probability, parse_uri};
+use crate::spec::{NbdUri, ParseError, parse_duration, parse_probability, parse_size, parse_uri};
 
 /// Load a disk over NBD, and measure its latency
 #[derive(Args, Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_many)]
     pub(crate) connections: u32,
     /// Bytes of each read and write
-    #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = block_size)]
+    #[arg(long, value_name = "SIZE", default_value = "4K", value_parser = parse_length)]
     pub(crate) block: u32,
     /// Share of writes; the rest are reads
     #[arg(long, value_name = "PCT", value_parser = parse_probability)]
@@ -65,6 +65,14 @@ fn parse_many(text: &str) -> Result<u32, ParseError> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
         ParseError::new(format!("'{text}' is no number of requests: give 1 or more"))
     })
+}
+
+/// The length of a request: NBD has none above 32M.
+fn parse_length(text: &str) -> Result<u32, ParseError> {
+    let length = parse_size(text)?;
+    let fits = u32::try_from(length).ok();
+    fits.filter(|length| (1..=32 << 20).contains(length))
+        .ok_or_else(|| ParseError::new(format!("requests of '{text}': give 1 byte to 32M")))
 }
 
 /// `A..B`: at least A requests, at most B.

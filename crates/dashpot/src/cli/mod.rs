@@ -55,7 +55,7 @@ pub(crate) enum Command {
     Update(UpdateArgs),
     List(ListArgs),
     Clear(ClearArgs),
-    /// Clear all rules, resume all disks, zero all counters
+    /// Back to the lab: clear all rules, resume all disks, arm its rules again
     #[command(after_help = "Example:\n  dashpot reset")]
     Reset,
     Suspend(SuspendArgs),

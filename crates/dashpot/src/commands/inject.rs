@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use axum::http::Method;
 
 use super::child::run_child;
-use super::output::{print, print_json};
+use super::output::{print, print_json, usage};
 use crate::api::types::{Cleared, Inject, Rule};
 use crate::cli::InjectArgs;
 use crate::client::{Client, segment};
 use crate::spec::Injection;
 
 pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitCode> {
-    let request = request(&args.rule.injection()?);
+    let request = request(&args.rule.injection().unwrap_or_else(|error| usage(&error)));
     let path = format!("/v1/disks/{}/rules", segment(&args.disk));
     let rules: Vec<Rule> = client.post(&path, &request)?;
     if args.json {

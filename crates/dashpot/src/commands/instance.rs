@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use dashpot_engine::Duration;
-use dashpot_export::{Address, DiskConfig, Server, ServerConfig, Spin};
+use dashpot_export::{Address, DiskConfig, Server, ServerConfig, Spin, StartError};
 use serde::Serialize;
 
 use crate::cli::{LabArgs, SpinWhen};
@@ -34,7 +35,7 @@ pub(crate) struct Export {
 }
 
 impl Instance {
-    /// Serves the disks of a lab, with its rules armed.
+    /// Serves the disks of a lab, with its rules armed before the first client is let in.
     pub(crate) async fn start(
         lab: &Lab,
         listen: Vec<Address>,
@@ -51,7 +52,8 @@ impl Instance {
             } else {
                 Spin::Never
             },
-        })?;
+        });
+        let server = server.map_err(explain)?;
         let export = |disk: &DiskConfig| Export::of(&disk.name, server.addresses());
         let exports: Vec<Export> = lab.disks.iter().map(|disk| export(&disk.config)).collect();
         let uris = exports.iter().map(|export| export.uris.clone()).collect();
@@ -62,12 +64,21 @@ impl Instance {
             exports,
         };
         match instance.daemon.arm_lab().await {
-            Ok(_) => Ok(instance),
+            Ok(_) => {
+                instance.server.open();
+                Ok(instance)
+            }
             Err(refusal) => {
                 instance.stop();
                 Err(refusal.into())
             }
         }
+    }
+
+    /// What ends the drain of [`Instance::stop`] at once.
+    pub(crate) fn hurry(&self) -> impl FnOnce() + Send + 'static {
+        let handle = self.server.handle();
+        move || handle.hurry()
     }
 
     /// Drains the disks. This blocks.
@@ -84,6 +95,14 @@ impl Export {
             uri: uris.first().cloned().unwrap_or_default(),
             uris,
         }
+    }
+}
+
+/// Names the option. The error's sources are in its text already.
+fn explain(error: StartError) -> anyhow::Error {
+    match error {
+        StartError::Listen(error) => anyhow!("--nbd {error}"),
+        StartError::Store(_) | StartError::Thread(_) => anyhow!("{error}"),
     }
 }
 

@@ -1,9 +1,12 @@
 //! How answers are printed: tables without borders, JSON, and times in three digits.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 
+use clap::error::ErrorKind;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
+
+use crate::spec::ParseError;
 
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
@@ -58,9 +61,14 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Ends the program as clap does where options make no sense together.
+pub(crate) fn usage(error: &ParseError) -> ! {
+    clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n")).exit()
+}
+
 /// Whether a reader such as `head` has had enough, which is no failure.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    let pipe = |cause: &io::Error| cause.kind() == ErrorKind::BrokenPipe;
+    let pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
     error
         .chain()
         .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(pipe))

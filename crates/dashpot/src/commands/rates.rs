@@ -193,3 +193,59 @@ fn difference(
         None => Ok(later),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{DiskInterval, Histogram};
+    use crate::api::types::{DiskLatency, LatencyHistogram, OpLatency, Wide};
+
+    /// A disk that was asked for `reads` reads of 4 KiB, each of 10 ms, one at a time.
+    fn look(since_ns: u64, reads: u64) -> DiskLatency {
+        let mut latencies = Histogram::default();
+        (0..reads).for_each(|_| latencies.record(10_000_000));
+        let sent = LatencyHistogram::of(&latencies);
+        let read = OpLatency {
+            op: "read".to_owned(),
+            completed: reads,
+            failed: 0,
+            bytes: reads * 4_096,
+            total: sent.clone(),
+            disk: sent,
+            lateness: LatencyHistogram::default(),
+        };
+        DiskLatency {
+            disk: "d".to_owned(),
+            layout: super::LAYOUT.to_owned(),
+            since_ns,
+            at_ns: since_ns + reads * 10_000_000,
+            busy_ns: reads * 10_000_000,
+            depth_time_ns: Wide(u128::from(reads) * 10_000_000),
+            in_flight: 0,
+            oldest: None,
+            ops: vec![read],
+        }
+    }
+
+    #[test]
+    fn an_interval_is_the_difference_of_two_looks() {
+        let interval = DiskInterval::between(&look(7, 30), &look(7, 80)).unwrap();
+        let read = &interval.ops[0];
+        assert_eq!((read.completed, read.bytes), (50, 50 * 4_096));
+        assert_eq!((read.disk.count(), read.disk.sum()), (50, 500_000_000));
+        assert_eq!(
+            (interval.elapsed, interval.busy.as_millis()),
+            (interval.busy, 500)
+        );
+        assert_eq!(interval.depth_time_ns, 500_000_000);
+        let whole = DiskInterval::since_start(&look(7, 80)).unwrap();
+        assert_eq!(
+            (whole.ops[0].completed, whole.elapsed.as_millis()),
+            (80, 800)
+        );
+    }
+
+    #[test]
+    fn two_daemons_make_no_interval() {
+        assert!(DiskInterval::between(&look(7, 30), &look(8, 80)).is_err());
+    }
+}

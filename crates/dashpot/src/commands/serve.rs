@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -52,17 +53,19 @@ async fn serve_lab(args: &ServeArgs, lab: &Lab, api: Option<&Listen>) -> anyhow:
     let ready = ReadyFile::new(args.ready_file.as_deref(), &door.url, &instance.exports)?;
     print(&announcement(&door.url, &instance.exports))?;
     signals.next().await;
-    let stopped = tokio::task::spawn_blocking(move || instance.stop());
+    // Shards that drain take no commands. The listener, and with it the socket, goes with the task.
+    answering.abort();
+    let _ = answering.await;
+    let hurry = instance.hurry();
+    let mut stopped = tokio::task::spawn_blocking(move || instance.stop());
     tokio::select! {
-        _ = stopped => {}
+        _ = &mut stopped => {}
         () = signals.next() => {
-            drop((ready, door, places));
-            std::process::exit(130);
+            hurry();
+            let _ = stopped.await;
         }
     }
-    answering.abort();
-    // The listener, and with it the socket, goes with the task.
-    let _ = answering.await;
+    drop(ready);
     Ok(())
 }
 
@@ -134,11 +137,19 @@ impl Door {
         let token = random_word(TOKEN_LETTERS)?;
         let file = TokenFile::write(&token)?;
         Ok(Door {
-            url: format!("http://{socket}/?token={token}"),
+            url: format!("http://{}/?token={token}", reachable(*socket)),
             access: Some(Arc::new(Access::new(token, allowed_hosts))),
             _token: Some(file),
         })
     }
+}
+
+/// Where a socket is reached that listens at every address.
+fn reachable(socket: SocketAddr) -> String {
+    if socket.ip().is_unspecified() {
+        return format!("localhost:{}", socket.port());
+    }
+    socket.to_string()
 }
 
 /// Says that clients can connect; it goes when the daemon does.

@@ -46,14 +46,21 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
     if args.json {
         return print_json(&status);
     }
-    let mut text = format!("dashpot {}, pid {}\n\n", status.version.version, status.pid);
+    let mut text = format!(
+        "dashpot {}, pid {}, {} threads for file stores\n\n",
+        status.version.version, status.pid, status.store_threads
+    );
     text += &table(&DISKS, status.disks.iter().map(disk_row));
     text += &status
         .disks
         .iter()
         .flat_map(client_lines)
         .collect::<String>();
-    if args.inflight {
+    if status
+        .disks
+        .iter()
+        .any(|disk| args.inflight && disk.in_flight > 0)
+    {
         text += "\n";
         text += &table(&ZIOS, status.disks.iter().flat_map(zio_rows));
     }

@@ -3,13 +3,14 @@
 use axum::http::Method;
 
 use super::inject::understood;
-use super::output::{print, print_json};
+use super::output::{print, print_json, usage};
 use crate::api::types::{Rule, Update};
 use crate::cli::UpdateArgs;
 use crate::client::{Client, segment};
 
 pub(crate) fn update(client: &Client, args: &UpdateArgs) -> anyhow::Result<()> {
-    let rule = args.rule.replacement()?.words;
+    let rule = args.rule.replacement();
+    let rule = rule.unwrap_or_else(|error| usage(&error)).words;
     let path = format!("/v1/rules/{}", segment(&args.target));
     let rules: Vec<Rule> = client.send(Method::PATCH, &path, &Update { rule })?;
     if args.json {

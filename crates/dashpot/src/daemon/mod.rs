@@ -8,6 +8,7 @@ mod registry;
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{Answer, Command, DiskId, Duration, Instant, Target};
+use dashpot_export::store::Lost;
 use dashpot_export::{DiskInfo, DiskSnapshot, Handle, ShardGone};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
@@ -182,6 +183,21 @@ impl Daemon {
             Answer::Resumed { waiting } => Ok(waiting),
             _ => Ok(0),
         }
+    }
+
+    /// Has a disk lose what was not synced.
+    pub(crate) async fn lose(&self, name: &str, seed: u64) -> Result<Lost, Refusal> {
+        let disk = self.disk(name)?;
+        let (answer, answered) = oneshot::channel();
+        self.handle.lose(disk, seed, |lost| {
+            let _ = answer.send(lost);
+        })?;
+        let lost = answered.await.map_err(|_| ShardGone)?;
+        lost.ok_or_else(|| {
+            let store = &self.handle.disks()[disk].store;
+            let error = format!("disk '{name}' loses nothing: its store is {store}");
+            Refusal::conflict(error).remedy("serve it from lossy:ram or lossy:file:PATH")
+        })
     }
 
     async fn inject_in(

@@ -149,7 +149,10 @@ impl Registry {
         first: RuleId,
     ) -> Result<GroupId, Refusal> {
         if let Some(key) = with {
-            let joined = self.find(key)?;
+            let joined = self.find(key).map_err(|refusal| Refusal {
+                error: format!("--with {key}: {}", refusal.error),
+                ..refusal
+            })?;
             return match joined.iter().find(|record| record.disk == disk) {
                 Some(record) => Ok(record.group),
                 None => Err(Refusal::conflict(format!(

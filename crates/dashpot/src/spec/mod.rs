@@ -33,7 +33,7 @@ pub(crate) use probability::parse_probability;
 pub(crate) use rule::{
     DiskInjection, Injection, RuleArgs, TypedRule, parse_disk_injection, parse_injection,
 };
-pub(crate) use size::format_size;
+pub(crate) use size::{format_size, parse_size};
 pub(crate) use uri::{NbdUri, parse_uri};
 
 /// Why words are not a value: one sentence that quotes the words and names the remedy.

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use dashpot_engine::Duration;
+use dashpot_export::STORE_THREADS;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::to_the_end;
 use crate::api::error::{Body, Options};
 use crate::api::types::{
-    Disk, DiskLatency, Error, Resumed, Status, Suspend, Suspended, VersionInfo, View,
+    Disk, DiskLatency, Error, Lose, LostSectors, Resumed, Status, Suspend, Suspended, VersionInfo,
+    View,
 };
 use crate::daemon::{Daemon, Refusal};
 
@@ -41,6 +43,7 @@ pub(crate) async fn status(
     Ok(Json(Status {
         version: VersionInfo::current(),
         pid: std::process::id(),
+        store_threads: STORE_THREADS,
         disks: all(&daemon, &detail).await?,
     }))
 }
@@ -105,6 +108,23 @@ pub(crate) async fn resume(
 ) -> Result<Json<Resumed>, Refusal> {
     let waiting = to_the_end(async move { daemon.resume(&name).await }).await?;
     Ok(Json(Resumed { waiting }))
+}
+
+/// Has a disk on a `lossy` store lose a random part of what was not synced, as a power cut does.
+#[utoipa::path(post, path = "/v1/disks/{disk}/lose", tag = "disks", params(("disk" = String, Path)),
+    request_body = Lose,
+    responses((status = 200, body = LostSectors), (status = 404, body = Error),
+        (status = 409, body = Error)))]
+pub(crate) async fn lose(
+    State(daemon): State<Arc<Daemon>>,
+    Path(name): Path<String>,
+    Body(lose): Body<Lose>,
+) -> Result<Json<LostSectors>, Refusal> {
+    let lost = daemon.lose(&name, lose.seed).await?;
+    Ok(Json(LostSectors {
+        kept: lost.kept,
+        dropped: lost.dropped,
+    }))
 }
 
 async fn all(daemon: &Daemon, detail: &Detail) -> Result<Vec<Disk>, Refusal> {

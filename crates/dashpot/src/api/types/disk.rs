@@ -14,6 +14,8 @@ pub(crate) struct Status {
     pub(crate) version: VersionInfo,
     /// The daemon's process.
     pub(crate) pid: u32,
+    /// Requests that can wait for the media of `file` disks at once.
+    pub(crate) store_threads: usize,
     /// The disks, in the order of the lab.
     pub(crate) disks: Vec<Disk>,
 }

@@ -2,7 +2,7 @@
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec, Service};
-use dashpot_engine::{Duration, Instant, Op, OpSet, Ratio};
+use dashpot_engine::{Duration, Instant, Op, OpSet, Ratio, RuleStats};
 use dashpot_export::RuleSnapshot;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -285,10 +285,24 @@ impl RuleCounters {
             now: stats.now,
             backlog_ns: rule.backlog.as_nanos(),
             requested: Summary::of(stats.requested.as_deref()),
-            achieved: Summary::of(stats.achieved.as_deref()),
+            achieved: achieved(stats),
             lateness: Summary::of(stats.lateness.as_deref()),
         }
     }
+}
+
+/// What was achieved. Where all service times asked for were equal, the percentiles are these
+/// and how late they ended: buckets of lateness are finer than those of the whole.
+fn achieved(stats: &RuleStats) -> Summary {
+    let mut achieved = Summary::of(stats.achieved.as_deref());
+    let requested = stats.requested.as_deref();
+    let service = requested.filter(|all| all.min() == all.max());
+    if let (Some(service), Some(late)) = (service.and_then(Histogram::min), &stats.lateness) {
+        let late = Summary::of(Some(late));
+        achieved.p50_ns = late.p50_ns.map(|late| service + late);
+        achieved.p99_ns = late.p99_ns.map(|late| service + late);
+    }
+    achieved
 }
 
 impl Summary {
