@@ -107,7 +107,7 @@ def errors(bench, server, cell):
     else:
         # What a pause of the host has held up starts at once: a bound near the depth would make a second pause of it.
         depth, pace = OPEN_DEPTH, ["--rate", cell.rate]
-    figures = load(server, bench.seconds(1, 0.5), depth, "--busy", *pace)
+    figures = load(server, bench.seconds(1.2, 0.5), depth, "--busy", *pace)
     ask = cell.delay_ns
     error = lambda key: None if figures[key] is None else figures[key] - ask
     return {"p50_ns": error("p50_ns"), "p99_ns": error("p99_ns"), "min_error_ns": error("min_ns"),

@@ -38,7 +38,7 @@ def measure(bench):
     finally:
         process.stop(cargo)
     if cargo.returncode:
-        raise RuntimeError(f"cargo bench: {errors.strip()[-300:]}")
+        raise RuntimeError(f"cargo bench: {errors.strip()[-600:]}")
     fresh = sorted(path for path, when in stamp().items() if before.get(path) != when)
     if not fresh:
         raise RuntimeError(f"cargo bench left no estimates in {target}")

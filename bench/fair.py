@@ -84,7 +84,7 @@ def beside(bench, server, cell):
         figures = load(server, seconds, 1, export="slow")
         if cell == FLOODED:
             if flood.poll() is not None:
-                raise RuntimeError(f"the flood ended: {flood.stderr.read().strip()[-300:]}")
+                raise RuntimeError(f"the flood ended: {process.complaint(flood.stderr.read())}")
             figures["flood_iops"] = (completed(server) - done) / (time.monotonic() - began)
     if figures["min_ns"] < 10_000_000:
         raise RuntimeError("a zio completed before its target")

@@ -22,7 +22,7 @@ def load(server, seconds, depth, *options, export=None):
     done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds + GRACE_SECONDS)
     cpu = process.cpu_ns(server.pid) - before
     if done.returncode:
-        raise RuntimeError(f"dashpot load: {done.stderr.strip()[-300:]}")
+        raise RuntimeError(f"dashpot load: {process.complaint(done.stderr)}")
     figures = read(done.stdout)
     return {**figures, "cpu_ns": cpu / figures["n"]}
 

@@ -33,6 +33,11 @@ def stop(process):
             pipe.close()
 
 
+def complaint(errors):
+    """The first line of what a program said; the rest is how to ask for help."""
+    return errors.strip().partition("\n")[0][:300]
+
+
 def cpu_ns(pid):
     """CPU time that a process has used so far."""
     return time.clock_gettime_ns((~pid << 3) | CPUCLOCK_SCHED)

@@ -30,18 +30,28 @@ class Server:
         self.port = _free_port() if kind == "tcp" else None
         self.process = None
 
-    def start(self, argv, **options):
+    def start(self, argv):
         if not shutil.which(argv[0]):
             raise Unavailable(f"{argv[0]} is not installed: make deps")
-        self.process = process.start(argv, **options)
+        # A file, because nobody reads a pipe while it runs.
+        self.errors = open(f"{self.directory}/stderr", "w+")
+        self.process = process.start(argv, stderr=self.errors)
         end = time.monotonic() + START_SECONDS
-        while not self.answers():
-            if self.process.poll() is not None:
-                raise Unavailable(f"{argv[0]} ended: {self.process.stderr.read().strip()[-300:]}")
-            if time.monotonic() > end:
-                raise Unavailable(f"{argv[0]} does not answer within {START_SECONDS} s")
-            time.sleep(0.01)
+        try:
+            while not self.answers():
+                if self.process.poll() is not None:
+                    raise Unavailable(f"{argv[0]} ended: {self.said()}")
+                if time.monotonic() > end:
+                    raise Unavailable(f"{argv[0]} does not answer within {START_SECONDS} s")
+                time.sleep(0.001)
+        except BaseException:
+            self.stop()
+            raise
         return self
+
+    def said(self):
+        self.errors.seek(0)
+        return self.errors.read().strip()[-300:]
 
     @property
     def pid(self):
@@ -51,8 +61,12 @@ class Server:
         return self
 
     def __exit__(self, *_):
+        self.stop()
+
+    def stop(self):
         if self.process:
             process.stop(self.process)
+            self.errors.close()
 
     def uri(self, export=None):
         export = self.export if export is None else export
@@ -103,7 +117,7 @@ class Dashpot(Server):
     def ask(self, *words):
         answer = subprocess.run([DASHPOT, *words], env=self.environment, capture_output=True, text=True, timeout=60)
         if answer.returncode:
-            raise RuntimeError(f"dashpot {' '.join(words)}: {answer.stderr.strip()}")
+            raise RuntimeError(f"dashpot {' '.join(words)}: {process.complaint(answer.stderr)}")
         return answer.stdout
 
     def json(self, *words):
