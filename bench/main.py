@@ -59,11 +59,13 @@ def summarise(bench):
     for verdict in verdicts:
         word = "held  " if verdict["held"] == verdict["of"] else "MISSED"
         print(f"  {word} {verdict['held']} of {verdict['of']}  {verdict['promise']}: {verdict['hardest']}")
+    print("time that a loop reading the clock lost to others (above 5 % the figures are the machine's): "
+          + (", ".join(f"{part} {max(shares):.0%}" for part, shares in bench.lost.items()) or "not looked at"))
     for skipped in bench.skipped:
         print(f"  skipped {skipped}")
     for failure in bench.failures:
         print(f"  FAILED {failure}")
-    return {"parts": bench.figures, "promises": verdicts, "skipped": bench.skipped, "failed": bench.failures}
+    return {"parts": bench.figures, "promises": verdicts, "lost_share": bench.lost, "skipped": bench.skipped, "failed": bench.failures}
 
 
 def append(run):
