@@ -44,10 +44,12 @@ class Bench:
         try:
             yield
         except Exception as error:
-            failure = f"{name}: {type(error).__name__}: {error}"
-            if failure not in self.failures:
-                self.failures.append(failure)
-                self.progress.say(f"FAILED {failure}")
+            self.fail(f"{name}: {type(error).__name__}: {error}")
+
+    def fail(self, failure):
+        if failure not in self.failures:
+            self.failures.append(failure)
+            self.progress.say(f"FAILED {failure}")
 
     def start(self, stack, name, begin):
         """A server that lives as long as `stack`, or None if it cannot be had."""

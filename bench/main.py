@@ -20,7 +20,9 @@ PARTS = {"speed": speed, "accuracy": accuracy, "capacity": capacity, "scale": sc
 
 def main():
     arguments = parse()
-    # Ctrl-C unwinds as it is; so must what a supervisor sends.
+    # What a supervisor sends unwinds as Ctrl-C does.
+    # (A shell starts its background jobs with SIGINT ignored.)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     header = machine.describe()
