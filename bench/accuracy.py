@@ -20,10 +20,6 @@ OPEN_DEPTH = 100_000
 DEPTHS = [1, 16, 64, 256, 1024]
 
 
-class Early(Exception):
-    """A zio completed before its target: the one thing that must not happen."""
-
-
 class Cell(collections.namedtuple("Cell", "delay_ns depth pace")):
     def __str__(self):
         return f"{self.delay_ns / 1e6:g}ms x{self.depth} {self.pace}"
@@ -95,7 +91,8 @@ def measure(bench, running, ceilings, cell, name):
     finally:
         server.ask("clear", "all")
     if figures["min_error_ns"] < 0:
-        raise Early(f"a zio completed {-figures['min_error_ns']} ns before its target")
+        # The one thing that must not happen, whatever the machine does.
+        bench.fail(f"accuracy: {cell}, {name}: a zio completed {-figures['min_error_ns']} ns before its target")
     late = rule["lateness"]
     return {**figures, "late_p50_ns": late["p50_ns"], "late_p99_ns": late["p99_ns"]}
 
@@ -146,8 +143,8 @@ def promise(bench, samples, feasible):
         late, error = (samples.spread(cell, "spin auto", figure) for figure in ("late_p50_ns", "p50_ns"))
         if late is None or error is None:
             continue
-        early = samples.spread(cell, "spin auto", "min_error_ns").least
-        bench.at_least("never early: the least of measured - requested in us", cell, early / 1e3, 0)
+        least = [found.least for name in OURS if (found := samples.spread(cell, name, "min_error_ns"))]
+        bench.at_least("never early: the least of measured - requested in us", cell, min(least) / 1e3, 0)
         queue_ns = 500 * cell.depth if cell.pace == "bursts" else 0
         bench.at_most(f"p50 lateness with spin, {cell.pace}, in us", cell, late.median / 1e3, (30_000 + queue_ns) / 1e3)
         if cell.depth <= 256 and cell.delay_ns >= 1_000_000:

@@ -8,12 +8,15 @@ import time
 from samples import Samples
 from servers import Unavailable
 
+NOISE_NS = 300_000_000
+GAP_NS = 20_000
+
 
 class Bench:
     def __init__(self, rounds, quick):
         self.rounds, self.quick = rounds, quick
         self.failures, self.skipped, self.figures = [], [], {}
-        self.promises = {}
+        self.promises, self.lost = {}, {}
         self.progress = Progress()
 
     def seconds(self, full, quick):
@@ -25,6 +28,7 @@ class Bench:
         samples = Samples()
         self.progress.begin(part, self.rounds * len(cells) * len(servers))
         for number in range(self.rounds):
+            self.lost.setdefault(part, []).append(round(share_lost(), 3))
             for cell in cells:
                 for server in servers:
                     self.progress.step(f"round {number + 1} of {self.rounds}: {cell}, {server}")
@@ -40,10 +44,12 @@ class Bench:
         try:
             yield
         except Exception as error:
-            failure = f"{name}: {type(error).__name__}: {error}"
-            if failure not in self.failures:
-                self.failures.append(failure)
-                self.progress.say(f"FAILED {failure}")
+            self.fail(f"{name}: {type(error).__name__}: {error}")
+
+    def fail(self, failure):
+        if failure not in self.failures:
+            self.failures.append(failure)
+            self.progress.say(f"FAILED {failure}")
 
     def start(self, stack, name, begin):
         """A server that lives as long as `stack`, or None if it cannot be had."""
@@ -57,18 +63,18 @@ class Bench:
             return None
 
     def at_most(self, promise, where, value, bound):
-        self._keep(promise, where, value, bound, _over(value, bound))
+        self._keep(promise, where, value, bound, (_over(value, bound), value - bound))
 
     def at_least(self, promise, where, value, bound):
-        self._keep(promise, where, value, bound, _over(bound, value))
+        self._keep(promise, where, value, bound, (_over(bound, value), bound - value))
 
-    def _keep(self, promise, where, value, bound, share):
-        self.promises.setdefault(promise, []).append((share, f"{where}: {value:.3g}, bound {bound:.3g}"))
+    def _keep(self, promise, where, value, bound, used):
+        self.promises.setdefault(promise, []).append((used, f"{where}: {value:.3g}, bound {bound:.3g}"))
 
     def verdicts(self):
         """By promise: in how many places it holds, and the place where it is hardest."""
         for promise, places in self.promises.items():
-            held = sum(share <= 1 for share, _ in places)
+            held = sum(used[0] <= 1 for used, _ in places)
             yield {"promise": promise, "held": held, "of": len(places), "hardest": max(places)[1]}
 
 
@@ -77,6 +83,18 @@ def _over(value, bound):
     if bound > 0:
         return value / bound
     return float(value > bound) * 2
+
+
+def share_lost():
+    """The share of a short time that a loop which only reads the clock loses to others: the machine's noise now."""
+    began = before = time.monotonic_ns()
+    lost = 0
+    while before - began < NOISE_NS:
+        now = time.monotonic_ns()
+        if now - before > GAP_NS:
+            lost += now - before
+        before = now
+    return lost / (before - began)
 
 
 class Progress:

@@ -20,7 +20,9 @@ PARTS = {"speed": speed, "accuracy": accuracy, "capacity": capacity, "scale": sc
 
 def main():
     arguments = parse()
-    # Ctrl-C unwinds as it is; so must what a supervisor sends.
+    # What a supervisor sends unwinds as Ctrl-C does.
+    # (A shell starts its background jobs with SIGINT ignored.)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     header = machine.describe()
@@ -59,11 +61,13 @@ def summarise(bench):
     for verdict in verdicts:
         word = "held  " if verdict["held"] == verdict["of"] else "MISSED"
         print(f"  {word} {verdict['held']} of {verdict['of']}  {verdict['promise']}: {verdict['hardest']}")
+    print("time that a loop reading the clock lost to others (above 5 % the figures are the machine's): "
+          + (", ".join(f"{part} {max(shares):.0%}" for part, shares in bench.lost.items()) or "not looked at"))
     for skipped in bench.skipped:
         print(f"  skipped {skipped}")
     for failure in bench.failures:
         print(f"  FAILED {failure}")
-    return {"parts": bench.figures, "promises": verdicts, "skipped": bench.skipped, "failed": bench.failures}
+    return {"parts": bench.figures, "promises": verdicts, "lost_share": bench.lost, "skipped": bench.skipped, "failed": bench.failures}
 
 
 def append(run):
