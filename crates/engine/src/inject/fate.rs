@@ -184,14 +184,14 @@ enum Fate {
 /// Lanes and bandwidth are passed one after the other, so each has a winner of its own: of the
 /// lanes the latest `floor` one and every `add` one, of the bandwidths the lowest.
 fn fate(booking: &Booking, flight: &Flight) -> Fate {
-    let passed = flight.passed();
+    let slowest = flight.transfer.map(|transfer| transfer.rule);
     let decides = match (booking.kind, booking.mode) {
         (Kind::Fail, _) => return Fate::Failed,
         (Kind::Hang, _) | (Kind::Delay { .. }, Mode::Add) => return Fate::Held,
         (Kind::Delay { .. }, Mode::Floor) => {
-            flight.decider == Some(booking.rule) || passed == Some(booking.rule)
+            flight.decider == Some(booking.rule) || slowest == Some(booking.rule)
         }
-        (Kind::Pass | Kind::Transfer { .. }, _) => passed.is_none_or(|rule| rule == booking.rule),
+        (Kind::Pass | Kind::Transfer { .. }, _) => slowest.is_none_or(|rule| rule == booking.rule),
     };
     if !decides {
         Fate::Beaten
@@ -205,7 +205,7 @@ fn fate(booking: &Booking, flight: &Flight) -> Fate {
 /// The rule that decided where the rule of `booking` did not.
 fn winner_over(booking: &Booking, flight: &Flight) -> Option<RuleId> {
     match booking.kind {
-        Kind::Pass => flight.passed(),
+        Kind::Pass => flight.transfer.map(|transfer| transfer.rule),
         _ => flight.decider,
     }
 }

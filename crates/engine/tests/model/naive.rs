@@ -348,9 +348,9 @@ impl Naive {
         }
     }
 
-    /// Whether all of the hold comes before the store.
+    /// Whether all of the hold comes before the store; not where the store has worked already.
     fn holds_before_only(&self, charge: &Charge) -> bool {
-        if self.winners(charge, Mode::Floor).next().is_some() {
+        if charge.flush || self.winners(charge, Mode::Floor).next().is_some() {
             return false;
         }
         match charge.rate {
