@@ -197,14 +197,8 @@ fn round_spans() -> impl Strategy<Value = Duration> {
 }
 
 fn spans(scope: Scope) -> impl Strategy<Value = Duration> {
-    let edges = select(vec![
-        0,
-        1,
-        1 << 63,
-        u64::MAX - 5_000_000,
-        u64::MAX - 1,
-        u64::MAX,
-    ]);
+    // Beside what never ends, no sum comes so near to the end of time that the clock gets there.
+    let edges = select(vec![0, 1, 1 << 63, u64::MAX - (1 << 40), u64::MAX]);
     let edges = edges.prop_map(Duration::from_nanos);
     prop_oneof![2 => round_spans(), scope.weight_of_extremes() => edges]
 }
