@@ -12,7 +12,7 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::client::Clients;
-use crate::command::{Action, Answer, CommandId};
+use crate::command::{Action, Answer, CommandError, CommandId};
 use crate::flight::{Flight, Flights, State};
 use crate::inject::{Gaps, Injector, RuleId, RuleSpec};
 use crate::stats::{DiskStats, InFlight, LatencyKind, Wait};
@@ -151,14 +151,14 @@ impl Disk {
             self.complete(id, Err(errno), ctx);
         } else if target > ctx.now || flight.owes_transfer() {
             ctx.flights.set_deadline(id, order, target);
-        } else if flight.zio.fua && flight.zio.op == Op::Write && !flight.flushing {
+        } else if flight.zio.fua && !flight.flushing {
             self.flush_after_write(id, ctx);
         } else {
             self.complete(id, outcome, ctx);
         }
     }
 
-    /// The second half of a FUA write: the flush after it, charged when the write has ended. The
+    /// The second half of a write, zero or trim with FUA: the flush after it, charged when the write has ended. The
     /// store has made the write durable already, so this is a hold only.
     fn flush_after_write(&mut self, id: ZioId, ctx: &mut Context<'_>) {
         let Some(flight) = ctx.flights.get_mut(id) else {
@@ -285,13 +285,18 @@ impl Disk {
         ctx.actions.push(Action::Drop(id));
     }
 
-    /// Takes the holds of rules that are removed next off these zios.
-    pub(crate) fn release(&mut self, rules: &[RuleId], held: &[ZioId], ctx: &mut Context<'_>) {
+    /// Takes the holds of rules that are removed next, or have been, off these zios.
+    pub(crate) fn release(
+        &mut self,
+        gone: impl Fn(RuleId) -> bool,
+        held: &[ZioId],
+        ctx: &mut Context<'_>,
+    ) {
         for id in held {
             let Some(flight) = ctx.flights.get_mut(*id) else {
                 continue;
             };
-            if self.injector.release(ctx.now, rules, flight) {
+            if self.injector.release(ctx.now, &gone, flight) {
                 self.wake_as_scheduled(*id, ctx);
             }
         }
@@ -375,8 +380,11 @@ impl Disk {
 
     /// Issues what was suspended, and says how many that were.
     pub(crate) fn resume(&mut self, ctx: &mut Context<'_>) -> u32 {
-        self.answer_waiters(ctx);
-        self.suspension = None;
+        let waiters = self.suspension.take().map(|suspension| suspension.waiters);
+        for waiter in waiters.into_iter().flatten() {
+            let answer = Err(CommandError::Resumed);
+            ctx.actions.push(Action::Answer(waiter, answer));
+        }
         let waiting = self.suspended.len() as u32;
         while let Some(id) = self.suspended.pop_front() {
             self.issue(id, ctx);

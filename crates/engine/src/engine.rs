@@ -240,12 +240,15 @@ impl Engine {
         actions: &mut Vec<Action>,
     ) -> Result<Answer, CommandError> {
         let mut cleared = Vec::new();
+        // What rules that are gone have left held belongs to the disk, and goes with all of it.
+        let whole = !matches!(target, Target::Rule(_));
         for (disk, rules) in self.rules_of(target)? {
+            let gone = |rule| whole || rules.contains(&rule);
             if release {
                 let held = self.zios_of(disk, |state| {
                     matches!(state, State::HeldBefore | State::Held | State::Store)
                 });
-                self.with_disk(disk, actions, |disk, ctx| disk.release(&rules, &held, ctx));
+                self.with_disk(disk, actions, |disk, ctx| disk.release(gone, &held, ctx));
             }
             self.with_disk(disk, actions, |disk, ctx| disk.remove(&rules, ctx));
             cleared.extend(rules);

@@ -118,10 +118,14 @@ impl Injector {
         (self.bookings.remove(id), gap)
     }
 
-    /// Takes away what rules hold a zio for, and says whether there was anything. The rules are in
-    /// the order of their ids, and are removed next.
-    pub(crate) fn release(&mut self, now: Instant, rules: &[RuleId], flight: &mut Flight) -> bool {
-        let gone = |rule: RuleId| rules.binary_search(&rule).is_ok();
+    /// Takes away what rules that are removed next, or have been, hold a zio for, and says whether
+    /// there was anything.
+    pub(crate) fn release(
+        &mut self,
+        now: Instant,
+        gone: impl Fn(RuleId) -> bool,
+        flight: &mut Flight,
+    ) -> bool {
         let mut kept = None;
         let mut released = false;
         while let Some(id) = flight.bookings {

@@ -276,6 +276,12 @@ impl Naive {
         actions.push(Action::Complete(self.tickets[at].zio.id, outcome));
     }
 
+    fn refuse_suspensions(&mut self, actions: &mut Vec<Action>) {
+        for id in self.unanswered.drain(..) {
+            actions.push(Action::Answer(id, Err(CommandError::Resumed)));
+        }
+    }
+
     fn answer_suspensions(&mut self, actions: &mut Vec<Action>) {
         let in_flight = self.in_flight();
         for id in self.unanswered.drain(..) {
@@ -284,7 +290,7 @@ impl Naive {
     }
 
     fn resume(&mut self, actions: &mut Vec<Action>) -> u32 {
-        self.answer_suspensions(actions);
+        self.refuse_suspensions(actions);
         self.suspension = None;
         let mut waiting = 0;
         for at in 0..self.tickets.len() {
@@ -537,8 +543,8 @@ impl Naive {
         let to = rule.spec.lasts.map_or(Instant::NEVER, |lasts| from + lasts);
         let ops = match (flush, zio.op, zio.fua) {
             (true, _, _) => OpSet::of(Op::Flush),
-            (false, Op::Write, true) => OpSet::of(Op::Write).union(OpSet::FUA),
-            (false, op, _) => OpSet::of(op),
+            (false, op, true) => OpSet::of(op).union(OpSet::FUA),
+            (false, op, false) => OpSet::of(op),
         };
         let length = if flush { 0 } else { u128::from(zio.length) };
         let end_of_zio = u128::from(zio.offset) + length;
@@ -560,7 +566,7 @@ impl Naive {
         let Some(charge) = &ticket.charge else {
             return false;
         };
-        let durable = ticket.zio.fua && ticket.zio.op == Op::Write;
+        let durable = ticket.zio.fua;
         let flush = OpSet::of(Op::Flush);
         durable
             && !charge.flush
@@ -666,6 +672,9 @@ impl Naive {
         let gone = |id: RuleId| cleared.contains(&id);
         self.rules.retain(|rule| !gone(rule.state.id));
         if release {
+            // Of a whole disk, also what rules that were gone before have left held.
+            let whole = !matches!(target, Target::Rule(_));
+            let gone = |id: RuleId| whole || gone(id);
             for ticket in self.tickets.iter_mut().filter(|t| t.is_waiting()) {
                 if let Some(charge) = &mut ticket.charge {
                     charge.forget(&gone, self.now);
@@ -752,11 +761,11 @@ impl Naive {
             } => {
                 let until = lasts.map(|lasts| self.now + lasts);
                 self.suspension = Some(Suspension { until });
-                if !now {
+                let in_flight = self.in_flight();
+                if !now && in_flight > 0 {
                     self.unanswered.push(id);
                     return;
                 }
-                let in_flight = self.in_flight();
                 Ok(Answer::Suspended { in_flight })
             }
             Command::Resume(_) => {

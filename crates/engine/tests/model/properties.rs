@@ -119,7 +119,7 @@ fn keep_targets(history: &History) -> Result<(), TestCaseError> {
     for (gap, event) in &history.events {
         if matches!(
             event,
-            Event::Abort(_) | Event::Leave(_) | Event::Clear(_, true)
+            Event::Abort(_) | Event::Leave(_) | Event::Clear(..) | Event::Update(..)
         ) {
             continue;
         }

@@ -7,7 +7,8 @@ use dashpot_engine::inject::{
     Effect, GroupId, Limit, Mode, QuantileTable, RuleId, RuleSpec, Service,
 };
 use dashpot_engine::{
-    Answer, ClientId, Command, Duration, Engine, Errno, Instant, Op, OpSet, Ratio, Target,
+    Answer, ClientId, Command, CommandError, Duration, Engine, Errno, Instant, Op, OpSet, Ratio,
+    Target,
 };
 
 use crate::driver::{Ask, Driver, End};
@@ -70,6 +71,8 @@ on_both_machines! {
     a_begun_service_is_not_given_back
     suspension_charges_at_resume
     suspension_is_answered_when_nothing_is_in_flight
+    a_resume_refuses_those_that_wait_for_quiet
+    a_release_of_the_whole_disk_frees_what_cleared_rules_hold
     suspension_ends_by_itself
     a_distribution_is_sampled_once
     update_keeps_counters_and_bookings
@@ -781,6 +784,31 @@ fn suspension_is_answered_when_nothing_is_in_flight<M: Machine>() {
     assert_eq!(driver.end_of(new), None);
     let suspended = Ok(Answer::Suspended { in_flight: 0 });
     assert_eq!(driver.log().answers[1..], [(at(10), command, suspended)]);
+}
+
+fn a_resume_refuses_those_that_wait_for_quiet<M: Machine>() {
+    let mut driver = pool::<M>(&[lanes(10, 1)]);
+    driver.submit(read());
+    driver.run_until(at(5));
+    let command = driver.command(suspend(None, false));
+    driver.order(Command::Resume(DISK));
+    let refused = Err(CommandError::Resumed);
+    assert!(driver.log().answers.contains(&(at(5), command, refused)));
+}
+
+fn a_release_of_the_whole_disk_frees_what_cleared_rules_hold<M: Machine>() {
+    let mut driver = pool::<M>(&[hang_first()]);
+    let hung = driver.submit(read());
+    driver.run_until(at(5));
+    clear(&mut driver, 1, false);
+    driver.run_until(at(50));
+    assert_eq!(driver.end_of(hung), None);
+    let target = Target::Disk(DISK);
+    driver.order(Command::Clear {
+        target,
+        release: true,
+    });
+    assert_eq!(driver.end_of(hung).map(|(when, _)| when), Some(at(50)));
 }
 
 fn suspension_ends_by_itself<M: Machine>() {
