@@ -117,10 +117,7 @@ fn keep_targets(history: &History) -> Result<(), TestCaseError> {
     let mut play = Play::<Engine>::new(history);
     let mut targets: BTreeMap<usize, Instant> = BTreeMap::new();
     for (gap, event) in &history.events {
-        if matches!(
-            event,
-            Event::Abort(_) | Event::Leave(_) | Event::Clear(_, true)
-        ) {
+        if may_hasten(event, history) {
             continue;
         }
         play.after(*gap, event);
@@ -145,6 +142,26 @@ fn keep_targets(history: &History) -> Result<(), TestCaseError> {
         );
     }
     Ok(())
+}
+
+/// Whether zios may be served sooner for it: others give way, or a rule lets go. A rule that goes
+/// lets go of those behind its transfers.
+fn may_hasten(event: &Event, history: &History) -> bool {
+    let is_bandwidth = |event: &Event| match event {
+        Event::Inject(_, spec) | Event::Update(_, spec) => spec.bandwidth.is_some(),
+        _ => false,
+    };
+    let bandwidth = history
+        .rules
+        .iter()
+        .any(|(_, spec)| spec.bandwidth.is_some())
+        || history.events.iter().any(|(_, event)| is_bandwidth(event));
+    match event {
+        Event::Abort(_) | Event::Leave(_) => true,
+        Event::Clear(_, release) => *release || bandwidth,
+        Event::Update(_, spec) => spec.bandwidth.is_none() && bandwidth,
+        _ => false,
+    }
 }
 
 /// A burst of everything, aborted in part: what it leaves behind does not add up.
