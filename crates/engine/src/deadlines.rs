@@ -59,18 +59,18 @@ impl Deadlines {
         self.put(id, place);
     }
 
+    #[inline]
     pub(crate) fn clear(&mut self, id: ZioId) {
-        match self.place(id) {
-            Place::Nowhere => return,
-            Place::Heap => self.heap.remove(id.0),
-            Place::Run(_) => {
-                self.standing -= 1;
-                self.put(id, Place::Nowhere);
-                self.sweep();
-                return;
-            }
+        match self.places.get_mut(id.0 as usize) {
+            None | Some(Place::Nowhere) => {}
+            Some(place) => match core::mem::replace(place, Place::Nowhere) {
+                Place::Heap => self.heap.remove(id.0),
+                _ => {
+                    self.standing -= 1;
+                    self.sweep();
+                }
+            },
         }
-        self.put(id, Place::Nowhere);
     }
 
     pub(crate) fn next(&self) -> Option<Instant> {

@@ -72,9 +72,7 @@ impl Disk {
     pub(crate) fn submit(&mut self, zio: Zio, ctx: &mut Context<'_>) {
         self.count_time(ctx.now);
         self.outstanding += 1;
-        let mut flight = Flight::new(zio, State::Suspended);
-        flight.issued = ctx.now;
-        ctx.flights.insert(flight);
+        ctx.flights.insert(zio, ctx.now);
         if let Some(errno) = self.closing {
             self.active += 1;
             self.complete(zio.id, Err(errno), ctx);
@@ -218,12 +216,12 @@ impl Disk {
 
     /// The reply has left: what is known only now is counted.
     pub(crate) fn replied(&mut self, id: ZioId, offered: Instant, ctx: &mut Context<'_>) {
-        let Some(mut flight) = ctx.flights.remove(id) else {
+        self.count_time(ctx.now);
+        let Some(flight) = ctx.flights.get_mut(id) else {
             return;
         };
-        self.count_time(ctx.now);
         self.outstanding -= 1;
-        self.injector.settle(ctx.now, &mut flight, offered);
+        self.injector.settle(ctx.now, flight, offered);
         let stats = self.stats.op_mut(flight.zio.op);
         stats.completed += 1;
         match flight.outcome {
@@ -237,6 +235,7 @@ impl Disk {
         } else if flight.hold_before.is_some() {
             stats.record(LatencyKind::Lateness, flight.late_before);
         }
+        ctx.flights.remove(id);
     }
 
     /// The connection of these zios of this disk is gone.
@@ -281,6 +280,7 @@ impl Disk {
         self.count_time(ctx.now);
         self.outstanding -= 1;
         self.stats.aborted += 1;
+        ctx.flights.clear_deadline(id);
         ctx.flights.remove(id);
         ctx.actions.push(Action::Drop(id));
     }
@@ -419,6 +419,9 @@ impl Disk {
     /// Counts the time since it was last counted: called before the number in flight changes.
     fn count_time(&mut self, now: Instant) {
         let span = now.since(self.counted_until);
+        if span == Duration::ZERO {
+            return;
+        }
         self.counted_until = now;
         if self.outstanding > 0 {
             self.stats.busy += span;

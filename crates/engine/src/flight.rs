@@ -34,7 +34,7 @@ pub(crate) struct Transfer {
     pub(crate) place: Option<BookingId>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Flight {
     pub(crate) zio: Zio,
     pub(crate) state: State,
@@ -65,12 +65,13 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    pub(crate) fn new(zio: Zio, state: State) -> Flight {
+    #[inline]
+    fn new(zio: Zio, now: Instant) -> Flight {
         Flight {
             zio,
-            state,
+            state: State::Suspended,
             order: 0,
-            issued: Instant::ZERO,
+            issued: now,
             charged: Instant::ZERO,
             bookings: None,
             transfer: None,
@@ -114,13 +115,14 @@ pub(crate) struct Flights {
 }
 
 impl Flights {
-    pub(crate) fn insert(&mut self, flight: Flight) {
-        let index = flight.zio.id.0 as usize;
+    /// Makes room for a zio where it stays until it is removed.
+    pub(crate) fn insert(&mut self, zio: Zio, now: Instant) -> &mut Flight {
+        let index = zio.id.0 as usize;
         if self.slots.len() <= index {
             self.slots.resize_with(index + 1, || None);
         }
         debug_assert!(self.slots[index].is_none(), "zio {index} is in use");
-        self.slots[index] = Some(flight);
+        self.slots[index].insert(Flight::new(zio, now))
     }
 
     pub(crate) fn get(&self, id: ZioId) -> Option<&Flight> {
@@ -131,9 +133,11 @@ impl Flights {
         self.slots.get_mut(id.0 as usize)?.as_mut()
     }
 
-    pub(crate) fn remove(&mut self, id: ZioId) -> Option<Flight> {
-        self.deadlines.clear(id);
-        self.slots.get_mut(id.0 as usize)?.take()
+    /// Lets go of a zio that has no deadline.
+    pub(crate) fn remove(&mut self, id: ZioId) {
+        if let Some(slot) = self.slots.get_mut(id.0 as usize) {
+            *slot = None;
+        }
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Flight> {
