@@ -13,6 +13,7 @@ mod pace;
 mod private;
 mod quantize;
 mod rates;
+mod ready;
 mod reset;
 mod resume;
 mod run;

@@ -1,23 +1,20 @@
 //! `serve`: disks until told to stop.
 
-use std::fs;
-use std::io::Write;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context;
 use dashpot_export::Address;
-use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::instance::{Export, Instance};
 use super::output::print;
 use super::private::PrivateDir;
+use super::ready::ReadyFile;
 use crate::api::{
-    Access, ApiListener, TokenFile, default_socket, make_private_dir, random_word, router,
-    runtime_dir,
+    Access, ApiListener, TokenFile, default_socket, make_private_dir, random_word, runtime_dir,
 };
 use crate::cli::ServeArgs;
 use crate::lab::Lab;
@@ -28,45 +25,49 @@ const TOKEN_LETTERS: usize = 32;
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) fn serve(args: &ServeArgs, api: Option<&Listen>) -> anyhow::Result<ExitCode> {
+    // First: whoever waits for this daemon must not read what the last one said.
+    let ready = args.ready_file.as_deref().map(ReadyFile::claim);
+    let ready = ready.transpose()?;
     let lab = Lab::from_args(&args.lab)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve_lab(args, &lab, api.or(lab.api.as_ref())))?;
+    runtime.block_on(serve_lab(args, &lab, api.or(lab.api.as_ref()), ready))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve_lab(args: &ServeArgs, lab: &Lab, api: Option<&Listen>) -> anyhow::Result<()> {
+async fn serve_lab(
+    args: &ServeArgs,
+    lab: &Lab,
+    api: Option<&Listen>,
+    mut ready: Option<ReadyFile>,
+) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let mut places = Places::default();
     // Before the disks: if a daemon is there already, its stores must not be touched.
     let api = ApiListener::bind(&places.api(api)?).await?;
+    let door = Door::new(&api, args.allow_host.clone())?;
     let nbd = if args.nbd.is_empty() {
         &lab.nbd
     } else {
         &args.nbd
     };
     let instance = Instance::start(lab, places.nbd(nbd)?, &args.lab).await?;
-    let door = Door::new(&api, args.allow_host.clone())?;
-    let router = router(Arc::clone(&instance.daemon), door.access.clone());
-    let answering = tokio::spawn(api.serve(router));
-    let ready = ReadyFile::new(args.ready_file.as_deref(), &door.url, &instance.exports)?;
-    print(&announcement(&door.url, &instance.exports))?;
-    signals.next().await;
-    // Shards that drain take no commands. The listener, and with it the socket, goes with the task.
-    answering.abort();
-    let _ = answering.await;
-    let hurry = instance.hurry();
-    let mut stopped = tokio::task::spawn_blocking(move || instance.stop());
-    tokio::select! {
-        _ = &mut stopped => {}
-        () = signals.next() => {
-            hurry();
-            let _ = stopped.await;
-        }
+    let running = instance.answer(api, door.access.clone());
+    // Whatever comes of it, what runs is stopped: stores are to be synced, sockets removed.
+    let announced = announce(&door.url, running.exports(), ready.as_mut());
+    if announced.is_ok() {
+        signals.next().await;
     }
-    drop(ready);
-    Ok(())
+    running.stop(signals.next()).await;
+    announced
+}
+
+fn announce(api: &str, exports: &[Export], ready: Option<&mut ReadyFile>) -> anyhow::Result<()> {
+    if let Some(ready) = ready {
+        ready.publish(api, exports)?;
+    }
+    print(&announcement(api, exports))
 }
 
 fn announcement(api: &str, exports: &[Export]) -> String {
@@ -150,45 +151,6 @@ fn reachable(socket: SocketAddr) -> String {
         return format!("localhost:{}", socket.port());
     }
     socket.to_string()
-}
-
-/// Says that clients can connect; it goes when the daemon does.
-struct ReadyFile(Option<PathBuf>);
-
-#[derive(Serialize)]
-struct Ready<'a> {
-    pid: u32,
-    api: &'a str,
-    exports: &'a [Export],
-}
-
-impl ReadyFile {
-    fn new(path: Option<&Path>, api: &str, exports: &[Export]) -> anyhow::Result<ReadyFile> {
-        let Some(path) = path else {
-            return Ok(ReadyFile(None));
-        };
-        let ready = Ready {
-            pid: std::process::id(),
-            api,
-            exports,
-        };
-        // Whoever sees the file sees all of it: it is written under another name.
-        let draft = path.with_extension("draft");
-        let refused = || format!("--ready-file {}: cannot be written", path.display());
-        let mut file = fs::File::create(&draft).with_context(refused)?;
-        file.write_all(&serde_json::to_vec_pretty(&ready)?)?;
-        fs::rename(&draft, path).with_context(refused)?;
-        Ok(ReadyFile(Some(path.to_owned())))
-    }
-}
-
-impl Drop for ReadyFile {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            // It may have been removed by hand, which is what is wanted.
-            let _ = fs::remove_file(path);
-        }
-    }
 }
 
 /// What ends a daemon.
