@@ -395,6 +395,11 @@ impl Disk {
         }
     }
 
+    /// Zios submitted, and neither replied to nor dropped.
+    pub(crate) fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
     /// The counters as of `now`.
     pub(crate) fn stats_at(&self, now: Instant) -> DiskStats {
         let mut stats = self.stats.clone();

@@ -86,6 +86,17 @@ impl Engine {
         flights.filter_map(move |flight| Some(disk?.view(flight)))
     }
 
+    /// Whether a zio is held for ever: by a rule that hangs, and only a command can end it.
+    pub fn never_ends(&self, zio: ZioId) -> bool {
+        let flight = self.flights.get(zio);
+        flight.is_some_and(|flight| flight.target == Instant::NEVER)
+    }
+
+    /// How many zios of a disk have not been replied to.
+    pub fn in_flight_total(&self, disk: DiskId) -> u32 {
+        self.disk(disk).map_or(0, Disk::outstanding)
+    }
+
     /// Since when a disk is suspended, and for how long it will have been, if it resumes by itself.
     pub fn suspended(&self, disk: DiskId) -> Option<(Instant, Option<Duration>)> {
         self.disk(disk)?.suspended()

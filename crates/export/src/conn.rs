@@ -20,12 +20,16 @@ pub(crate) struct Conn {
     pub(crate) received: Received,
     /// Replies that are ready, in the order in which they became so.
     pub(crate) ready: VecDeque<Reply>,
+    /// How many of them are to requests that became no zio.
+    pub(crate) notes: u32,
     /// What the transport has not accepted yet of the last chunk.
     pub(crate) unsent: Unsent,
     /// Its zios that have not been replied to.
     pub(crate) zios: ZioList,
     /// It has asked for the end: nothing more is read, and it closes after its last reply.
     pub(crate) closing: bool,
+    /// After that, its peer has gone: what it asked for is finished, and nobody is told.
+    pub(crate) deaf: bool,
     /// The transport takes no more for now.
     pub(crate) blocked: bool,
     /// The shard's memory bound keeps it from being read.
@@ -45,6 +49,8 @@ pub(crate) enum Intake {
         request: Request,
         fua: bool,
         arrived: Instant,
+        /// When the last of it came.
+        heard: Instant,
         bytes: Vec<u8>,
     },
     /// The payload of a request that was refused.
@@ -92,9 +98,11 @@ impl Conn {
             intake: Intake::Request,
             received: Received::default(),
             ready: VecDeque::new(),
+            notes: 0,
             unsent: Unsent::default(),
             zios: ZioList::default(),
             closing: false,
+            deaf: false,
             blocked: false,
             stalled: false,
             read_queued: false,
@@ -104,7 +112,7 @@ impl Conn {
 
     /// Whether it may be read: not while it does not take its replies.
     pub(crate) fn wants_input(&self) -> bool {
-        !self.closing && !self.blocked && !self.stalled
+        !self.closing && !self.blocked && !self.stalled && self.notes < NOTES_MAX
     }
 
     /// Whether everything that it asked for has been replied to and sent.
@@ -115,3 +123,6 @@ impl Conn {
             && self.unsent.bytes.is_empty()
     }
 }
+
+/// Replies that hold bytes of their own, above which a connection is not read.
+const NOTES_MAX: u32 = 16;

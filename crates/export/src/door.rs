@@ -9,6 +9,7 @@ use std::sync::Arc;
 use dashpot_engine::{Duration, Instant};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags, SocketFlags, sockopt};
 
 use crate::clock;
@@ -41,6 +42,8 @@ pub(crate) struct Door {
     next: u64,
     /// Whether clients may come in at all.
     opened: bool,
+    /// Until when nobody is accepted, after the system had no room for one more.
+    resting_until: Option<Instant>,
     /// Whether the listeners are watched: not while there are as many guests as there may be.
     watching: bool,
 }
@@ -86,6 +89,7 @@ impl Door {
             deadlines: VecDeque::new(),
             next: 0,
             opened: false,
+            resting_until: None,
             watching: false,
         })
     }
@@ -116,7 +120,8 @@ impl Door {
     }
 
     fn wait(&self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
-        let timeout = self.deadlines.front().map(|(at, _)| {
+        let guest = self.deadlines.front().map(|(at, _)| *at);
+        let timeout = guest.into_iter().chain(self.resting_until).min().map(|at| {
             let wait = at.since(clock::now()).as_nanos();
             Timespec {
                 tv_sec: (wait / 1_000_000_000) as i64,
@@ -124,7 +129,7 @@ impl Door {
             }
         });
         match epoll::wait(&self.epoll, spare_capacity(events), timeout.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
@@ -132,11 +137,16 @@ impl Door {
     fn accept(&mut self, listener: usize) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         while self.guests.len() < GUESTS_MAX {
-            // Whatever keeps a connection from being accepted, the next one may be well.
-            let Ok(fd) = net::accept_with(&self.listeners[listener], flags) else {
-                return;
-            };
-            self.welcome(fd);
+            match net::accept_with(&self.listeners[listener], flags) {
+                Ok(fd) => self.welcome(fd),
+                // Nobody is there, or is not any more.
+                Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => return,
+                // Too many descriptors, or no memory: who waits stays readable, so look away.
+                Err(_) => {
+                    self.resting_until = Some(clock::now() + REST);
+                    return;
+                }
+            }
         }
     }
 
@@ -215,7 +225,9 @@ impl Door {
 
     /// Stops accepting while there are too many guests; who is outside waits in the backlog.
     fn open_or_shut(&mut self) -> io::Result<()> {
-        let watch = self.opened && self.guests.len() < GUESTS_MAX;
+        self.resting_until = self.resting_until.filter(|until| *until > clock::now());
+        let rests = self.resting_until.is_some();
+        let watch = self.opened && !rests && self.guests.len() < GUESTS_MAX;
         if watch == self.watching {
             return Ok(());
         }
@@ -231,9 +243,10 @@ impl Door {
 }
 
 impl Guest {
-    /// Sends what there is, then reads and answers, until one of the two would wait.
+    /// Sends what there is, then reads and answers, until one of the two would wait or the others
+    /// have waited long enough.
     fn go_on(&mut self) -> rustix::io::Result<()> {
-        loop {
+        for _ in 0..READS_PER_TURN {
             if !self.send()? || !matches!(self.after, After::More) {
                 return Ok(());
             }
@@ -241,6 +254,7 @@ impl Guest {
                 return Ok(());
             }
         }
+        self.send().map(drop)
     }
 
     /// Whether everything is sent.
@@ -249,7 +263,7 @@ impl Guest {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             match net::send(&self.fd, &self.output[self.sent..], flags) {
                 Ok(sent) => self.sent += sent,
-                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(false),
+                Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
                 Err(error) => return Err(error),
             }
         }
@@ -262,9 +276,9 @@ impl Guest {
     fn receive(&mut self) -> rustix::io::Result<bool> {
         let mut bytes = Vec::with_capacity(RECEIVE_LENGTH);
         match net::recv(&self.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT) {
-            Ok((0, _)) => return Err(rustix::io::Errno::CONNRESET),
+            Ok((0, _)) => return Err(Errno::CONNRESET),
             Ok(_) => {}
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(false),
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
             Err(error) => return Err(error),
         }
         self.after = match self.setup.input(&bytes, &mut self.output) {
@@ -302,5 +316,9 @@ const EVENTS: usize = 64;
 const GUESTS_MAX: usize = 256;
 /// How long one may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// Times that one guest is read before the others have their turn.
+const READS_PER_TURN: usize = 4;
+/// How long nobody is accepted after the system had no room.
+const REST: Duration = Duration::from_millis(100);
 /// Bytes read at a time.
 const RECEIVE_LENGTH: usize = 16 << 10;

@@ -45,7 +45,9 @@ pub struct DiskSnapshot {
     pub stats: DiskStats,
     /// The rules, in the order of their ids.
     pub rules: Vec<RuleSnapshot>,
-    /// Zios not replied to, the oldest first.
+    /// How many zios have not been replied to.
+    pub in_flight_total: u32,
+    /// As many of them as were asked for, the oldest first.
     pub in_flight: Vec<InFlight>,
     /// Since when the disk is suspended, and how long it will be, if it is.
     pub suspended: Option<(Instant, Option<Duration>)>,
@@ -119,14 +121,19 @@ impl Handle {
         send(route, Message::Command(command, Box::new(answer)))
     }
 
-    /// Takes a snapshot of a disk.
+    /// Takes a snapshot of a disk, with the `oldest` of the zios in flight. To look for those
+    /// takes the shard time that it could spend on the others, so ask for none that are not needed.
     pub fn snapshot(
         &self,
         disk: usize,
+        oldest: usize,
         answer: impl FnOnce(DiskSnapshot) + Send + 'static,
     ) -> Result<(), ShardGone> {
         let route = self.route(disk)?;
-        send(route, Message::Snapshot(route.disk, Box::new(answer)))
+        send(
+            route,
+            Message::Snapshot(route.disk, oldest, Box::new(answer)),
+        )
     }
 
     /// Has a `lossy` disk lose a random part of what was not synced, as a power cut does. The

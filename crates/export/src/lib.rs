@@ -17,6 +17,7 @@ mod mailbox;
 pub mod nbd;
 mod pace;
 mod quota;
+mod room;
 mod routes;
 mod server;
 mod shard;

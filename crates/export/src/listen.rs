@@ -20,7 +20,7 @@ pub enum ListenError {
     #[error("{0}: there is a file of this name that is no socket; choose another path")]
     NotASocket(Address),
     /// The system says no.
-    #[error("{address}: cannot listen there: {source}")]
+    #[error("{address}: cannot listen there")]
     Refused {
         /// The address.
         address: Address,

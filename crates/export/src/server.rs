@@ -7,6 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use dashpot_engine::{DiskConfig as EngineDisk, Duration, Engine};
 
 use crate::clients::ClientTable;
@@ -18,6 +20,7 @@ use crate::mailbox::Mailbox;
 use crate::nbd::ExportInfo;
 use crate::pace::{Pace, Spin};
 use crate::quota::cpu_quota;
+use crate::room::Taken;
 use crate::routes::Route;
 use crate::shard::{Disk, Message, Shard};
 use crate::store::{self, Opened, Pool, StoreError};
@@ -36,24 +39,42 @@ pub enum StartError {
     Thread(#[from] io::Error),
 }
 
-/// A running server. When it is dropped without [`Server::shutdown`], its threads go on.
+/// A running server. When it is dropped without [`Server::shutdown`], it ends without grace.
 pub struct Server {
     handle: Handle,
     addresses: Vec<Address>,
-    shards: Vec<ShardThread>,
-    door: JoinHandle<()>,
-    door_mailbox: Arc<Mailbox<DoorMessage>>,
+    shards: Vec<Running<Message>>,
+    door: Running<DoorMessage>,
 }
 
-struct ShardThread {
-    mailbox: Arc<Mailbox<Message>>,
-    thread: JoinHandle<()>,
+/// A thread, and what ends it if it is dropped.
+struct Running<M> {
+    mailbox: Arc<Mailbox<M>>,
+    thread: Option<JoinHandle<()>>,
+    end: fn() -> M,
+}
+
+impl<M> Running<M> {
+    fn join(mut self) {
+        if let Some(thread) = self.thread.take() {
+            // One that has panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<M> Drop for Running<M> {
+    fn drop(&mut self) {
+        // One that has ended needs not be told.
+        let _ = self.mailbox.send((self.end)());
+    }
 }
 
 impl Server {
     /// Opens the stores, binds the addresses and starts the threads: all of it or nothing. Clients
     /// can connect, but are not served before [`Server::open`].
     pub fn start(config: &ServerConfig) -> Result<Server, StartError> {
+        raise_descriptor_limit();
         let listeners = bind_all(&config.listen)?;
         let addresses = listeners
             .iter()
@@ -71,25 +92,28 @@ impl Server {
             routes.clone(),
             Arc::clone(&door_mailbox),
         )?;
-        let door = Builder::new()
-            .name("dashpot-door".to_owned())
-            .spawn(move || {
-                report("the door", catch_unwind(AssertUnwindSafe(|| door.run())));
-            })?;
+        let thread = Builder::new().name("dashpot-door".to_owned());
+        let thread = thread.spawn(move || {
+            report("the door", catch_unwind(AssertUnwindSafe(|| door.run())));
+        })?;
+        let door = Running {
+            mailbox: door_mailbox,
+            thread: Some(thread),
+            end: || DoorMessage::Close,
+        };
         let handle = Handle::new(disks, routes);
         Ok(Server {
             handle,
             addresses,
             shards,
             door,
-            door_mailbox,
         })
     }
 
     /// Lets clients in, for example when the rules are armed that their first request is to meet.
     pub fn open(&self) {
         // A door that is gone has said so.
-        let _ = self.door_mailbox.send(DoorMessage::Open);
+        let _ = self.door.mailbox.send(DoorMessage::Open);
     }
 
     /// A way to reach the shards.
@@ -105,15 +129,24 @@ impl Server {
     /// Stops taking clients and requests, waits until what is in flight has ended, but no longer
     /// than `grace`; what is held or suspended then fails with ESHUTDOWN. Removes the sockets.
     pub fn shutdown(self, grace: Duration) {
-        let _ = self.door_mailbox.send(DoorMessage::Close);
-        let _ = self.door.join();
+        let _ = self.door.mailbox.send(DoorMessage::Close);
+        self.door.join();
         for shard in &self.shards {
             let _ = shard.mailbox.send(Message::Shutdown(grace));
         }
-        for shard in self.shards {
-            let _ = shard.thread.join();
-        }
+        self.shards.into_iter().for_each(Running::join);
     }
+}
+
+/// Each client takes a descriptor, and the usual soft limit is far below the hard one.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // Where it is refused, the door says when there are too many.
+    let _ = setrlimit(Resource::Nofile, raised);
 }
 
 fn bind_all(addresses: &[Address]) -> Result<Vec<Listener>, ListenError> {
@@ -158,7 +191,7 @@ fn start_shards(
     opened: Vec<Opened>,
     exports: &[ExportInfo],
     pool: &Arc<Pool>,
-) -> io::Result<(Vec<ShardThread>, Vec<Route>)> {
+) -> io::Result<(Vec<Running<Message>>, Vec<Route>)> {
     let count = config.shards.max(1);
     let mut engines: Vec<(Engine, Vec<Disk>)> = Vec::new();
     engines.resize_with(count, Default::default);
@@ -179,6 +212,7 @@ fn start_shards(
             store: opened.store,
             clients: ClientTable::default(),
             stalls: 0,
+            taken: Taken::default(),
         });
     }
     let mut threads = Vec::new();
@@ -195,7 +229,7 @@ fn start_shard(
     at: usize,
     mut shard: Shard,
     mailbox: Arc<Mailbox<Message>>,
-) -> io::Result<ShardThread> {
+) -> io::Result<Running<Message>> {
     let inbox = Arc::clone(&mailbox);
     let thread = Builder::new()
         .name(format!("dashpot-shard-{at}"))
@@ -206,7 +240,11 @@ fn start_shard(
             inbox.close();
             report(&format!("shard {at}"), result);
         })?;
-    Ok(ShardThread { mailbox, thread })
+    Ok(Running {
+        mailbox,
+        thread: Some(thread),
+        end: || Message::Shutdown(Duration::ZERO),
+    })
 }
 
 fn report(who: &str, result: Result<io::Result<()>, Box<dyn Any + Send>>) {

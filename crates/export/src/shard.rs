@@ -12,14 +12,15 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use dashpot_engine::{
-    Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, Input, Instant,
-    Outcome, ZioId,
+    Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, InFlight, Input,
+    Instant, Outcome, ZioId,
 };
-use rustix::event::epoll;
+use rustix::event::epoll::{self, EventFlags};
 
-use crate::buffers::{Buffers, PAYLOAD_MAX};
+use crate::buffers::Buffers;
 use crate::clients::ClientTable;
 use crate::clock;
 use crate::conn::{Conn, Intake, Reply};
@@ -28,6 +29,7 @@ use crate::mailbox::Mailbox;
 use crate::nbd::ExportInfo;
 use crate::nbd::setup::Negotiated;
 use crate::pace::Pace;
+use crate::room::Taken;
 use crate::shutdown::Shutdown;
 use crate::slots::{Slot, Slots};
 use crate::store::{Finished, Lost, Pool, Store};
@@ -38,8 +40,8 @@ pub(crate) enum Message {
     Connect(Handover),
     /// Rules or a disk's state are to change.
     Command(Command, AnswerTo),
-    /// Somebody wants to know how a disk stands.
-    Snapshot(DiskId, Box<dyn FnOnce(DiskSnapshot) + Send>),
+    /// Somebody wants to know how a disk stands, and so many of its oldest zios.
+    Snapshot(DiskId, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
     /// A thread of the pool has done what the store could not do at once.
     Done(ZioId, Finished),
     /// A test wants a `lossy` disk to lose what was not synced.
@@ -66,6 +68,8 @@ pub(crate) struct Disk {
     pub(crate) clients: ClientTable,
     /// Times that a connection was kept from being read.
     pub(crate) stalls: u64,
+    /// What its zios have taken of the shard's room.
+    pub(crate) taken: Taken,
 }
 
 pub(crate) struct Shard {
@@ -88,7 +92,15 @@ pub(crate) struct Shard {
     pub(crate) to_read: VecDeque<usize>,
     /// Connections with replies that have yet to be offered.
     pub(crate) to_send: VecDeque<usize>,
-    stalled: Vec<usize>,
+    /// Work in memory that takes long: zios, and how many bytes of each are done.
+    pub(crate) pieces: VecDeque<(ZioId, u64)>,
+    pub(crate) taken: Taken,
+    /// Whether any of it was given back since the stalled were last looked at.
+    pub(crate) gave_back: bool,
+    /// Connections that are not read because there is no room.
+    pub(crate) stalled: Vec<usize>,
+    /// When payloads that do not come were last looked for.
+    pub(crate) evicted: Instant,
     pub(crate) shutdown: Option<Shutdown>,
 }
 
@@ -102,7 +114,7 @@ impl Shard {
     ) -> io::Result<Shard> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let data = epoll::EventData::new_u64(MAILBOX);
-        epoll::add(&epoll, &*mailbox, data, epoll::EventFlags::IN)?;
+        epoll::add(&epoll, &*mailbox, data, EventFlags::IN)?;
         Ok(Shard {
             now: clock::now(),
             engine,
@@ -121,7 +133,11 @@ impl Shard {
             commands: 0,
             to_read: VecDeque::new(),
             to_send: VecDeque::new(),
+            pieces: VecDeque::new(),
+            taken: Taken::default(),
+            gave_back: false,
             stalled: Vec::new(),
+            evicted: Instant::ZERO,
             shutdown: None,
         })
     }
@@ -134,12 +150,16 @@ impl Shard {
             self.pace.wait(&self.epoll, &mut events, deadline)?;
             self.now = clock::now();
             self.step(Input::Tick, None);
+            // Those that are read for an event are not read once more in the same pass.
+            let waiting = self.to_read.len();
             for event in events.drain(..) {
                 self.meet(event);
             }
-            self.read_on();
+            self.read_on(waiting);
+            self.work_on();
             self.send_on();
             self.end_stalls();
+            self.evict();
             self.advance_shutdown();
         }
         self.sync_stores();
@@ -149,14 +169,12 @@ impl Shard {
     /// When to stop waiting. `None` if nothing but a descriptor can wake it: an idle shard does
     /// not wake up.
     fn deadline(&self) -> Option<Instant> {
-        if !self.to_read.is_empty() || !self.to_send.is_empty() {
+        if !self.to_read.is_empty() || !self.to_send.is_empty() || !self.pieces.is_empty() {
             return Some(self.now);
         }
         let shutdown = self.shutdown.map(Shutdown::until);
-        match (self.engine.next_deadline(), shutdown) {
-            (Some(zio), Some(shutdown)) => Some(zio.min(shutdown)),
-            (zio, shutdown) => zio.or(shutdown),
-        }
+        let deadlines = [self.engine.next_deadline(), shutdown, self.evicts_at()];
+        deadlines.into_iter().flatten().min()
     }
 
     fn meet(&mut self, event: epoll::Event) {
@@ -172,13 +190,42 @@ impl Shard {
             return;
         };
         let flags = event.flags;
-        if flags.contains(epoll::EventFlags::IN) && conn.wants_input() {
-            self.receive(at);
-        } else if flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
-            self.hang_up(at);
+        let gone = EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP;
+        if flags.contains(EventFlags::IN) && conn.wants_input() {
+            if !conn.read_queued {
+                self.receive(at);
+            }
+        } else if flags.intersects(gone) {
+            self.meet_end(at);
         }
-        if flags.contains(epoll::EventFlags::OUT) {
+        if flags.contains(EventFlags::OUT) {
             self.unblock(at);
+        }
+    }
+
+    /// The peer is gone. What it had sent is not read any more, and what it had asked for is
+    /// aborted, unless it had said good-bye: then that must be finished all the same.
+    fn meet_end(&mut self, at: usize) {
+        let Some(conn) = self.conns[at].as_mut() else {
+            return;
+        };
+        if !conn.closing || epoll::delete(&self.epoll, &conn.fd).is_err() {
+            return self.hang_up(at);
+        }
+        conn.deaf = true;
+        conn.blocked = false;
+        self.queue_send(at);
+        self.end_if_only_hung(at);
+    }
+
+    /// Nothing but a command could finish what is left of a deaf connection.
+    pub(crate) fn end_if_only_hung(&mut self, at: usize) {
+        let Some(conn) = self.conns[at].as_ref().filter(|conn| conn.deaf) else {
+            return;
+        };
+        let left = self.slots.list(conn.zios);
+        if left.iter().all(|zio| self.engine.never_ends(*zio)) {
+            self.hang_up(at);
         }
     }
 
@@ -186,8 +233,8 @@ impl Shard {
         match message {
             Message::Connect(handover) => self.connect(handover),
             Message::Command(command, answer) => self.command(command, answer),
-            Message::Snapshot(disk, answer) => {
-                if let Some(snapshot) = self.snapshot(disk) {
+            Message::Snapshot(disk, oldest, answer) => {
+                if let Some(snapshot) = self.snapshot(disk, oldest) {
                     answer(snapshot);
                 }
             }
@@ -253,6 +300,7 @@ impl Shard {
     pub(crate) fn forget(&mut self, id: ZioId) -> Option<Slot> {
         let mut slot = self.slots.remove(id)?;
         self.buffers.give(std::mem::take(&mut slot.payload));
+        self.give_back(slot.disk, 1, slot.charged);
         Some(slot)
     }
 
@@ -284,7 +332,8 @@ impl Shard {
             self.conns.len() - 1
         });
         let data = epoll::EventData::new_u64(at as u64);
-        let added = epoll::add(&self.epoll, &conn.fd, data, epoll::EventFlags::IN);
+        let flags = EventFlags::IN | EventFlags::RDHUP;
+        let added = epoll::add(&self.epoll, &conn.fd, data, flags);
         self.conns[at] = Some(conn);
         if added.is_err() {
             self.hang_up(at);
@@ -302,9 +351,17 @@ impl Shard {
         let zios = self.slots.list(conn.zios);
         for zio in &zios {
             self.slots.unlink(*zio, &mut conn.zios);
+            let slot = self.slots.get(*zio);
+            if let Some(cancelled) = slot.and_then(|slot| slot.cancelled.as_ref()) {
+                cancelled.store(true, Ordering::Release);
+            }
         }
-        if let Intake::Payload { bytes, .. } = conn.intake {
+        if let Intake::Payload { request, bytes, .. } = conn.intake {
             self.buffers.give(bytes);
+            self.give_back(conn.disk, 0, u64::from(request.length));
+        }
+        if conn.stalled {
+            self.stalled.retain(|stalled| *stalled != at);
         }
         self.step(Input::Abort(&zios), None);
         self.disks[conn.disk.0 as usize]
@@ -317,43 +374,15 @@ impl Shard {
         let Some(conn) = self.conns.get(at).and_then(Option::as_ref) else {
             return;
         };
-        let mut flags = epoll::EventFlags::empty();
-        flags.set(epoll::EventFlags::IN, conn.wants_input());
-        flags.set(epoll::EventFlags::OUT, conn.blocked);
+        if conn.deaf {
+            return;
+        }
+        let mut flags = EventFlags::RDHUP;
+        flags.set(EventFlags::IN, conn.wants_input());
+        flags.set(EventFlags::OUT, conn.blocked);
         let data = epoll::EventData::new_u64(at as u64);
         if epoll::modify(&self.epoll, &conn.fd, data, flags).is_err() {
             self.hang_up(at);
-        }
-    }
-
-    /// Whether so much is in flight that nothing more may be read.
-    pub(crate) fn is_full(&self) -> bool {
-        self.slots.in_use() >= ZIOS_MAX || self.buffers.held >= PAYLOAD_MAX
-    }
-
-    /// Stops reading a connection until there is room again.
-    pub(crate) fn stall(&mut self, at: usize) {
-        if let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) {
-            conn.stalled = true;
-            self.disks[conn.disk.0 as usize].stalls += 1;
-            self.stalled.push(at);
-            self.watch(at);
-        }
-    }
-
-    /// Reads on where it was stopped, once an eighth of what there may be is free.
-    fn end_stalls(&mut self) {
-        let room =
-            self.slots.in_use() < ZIOS_MAX / 8 * 7 && self.buffers.held < PAYLOAD_MAX / 8 * 7;
-        if self.stalled.is_empty() || !room {
-            return;
-        }
-        for at in std::mem::take(&mut self.stalled) {
-            if let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) {
-                conn.stalled = false;
-                self.queue_read(at);
-                self.watch(at);
-            }
         }
     }
 
@@ -368,10 +397,8 @@ impl Shard {
         self.disks.get_mut(disk.0 as usize)?.store.lose(seed)?.ok()
     }
 
-    fn snapshot(&self, id: DiskId) -> Option<DiskSnapshot> {
+    fn snapshot(&self, id: DiskId, oldest: usize) -> Option<DiskSnapshot> {
         let disk = self.disks.get(id.0 as usize)?;
-        let mut in_flight: Vec<_> = self.engine.in_flight(id).collect();
-        in_flight.sort_by_key(|zio| zio.arrived);
         let rules = self.engine.rules(id, self.now).map(|rule| RuleSnapshot {
             id: rule.id,
             group: rule.group,
@@ -385,13 +412,29 @@ impl Shard {
             at: self.now,
             stats: self.engine.disk_stats(id, self.now)?,
             rules: rules.collect(),
-            in_flight,
+            in_flight_total: self.engine.in_flight_total(id),
+            in_flight: self.oldest(id, oldest),
             suspended: self.engine.suspended(id),
             clients: disk.clients.views(),
             stalled: self.conns.iter().flatten().filter(of_disk).count() as u32,
             stalls: disk.stalls,
             faulted: disk.store.fault().map(str::to_owned),
         })
+    }
+
+    /// The `count` oldest zios of a disk, the oldest first.
+    fn oldest(&self, disk: DiskId, count: usize) -> Vec<InFlight> {
+        let zios = self.engine.in_flight(disk);
+        match count {
+            0 => Vec::new(),
+            1 => zios.min_by_key(|zio| zio.arrived).into_iter().collect(),
+            _ => {
+                let mut zios: Vec<InFlight> = zios.collect();
+                zios.sort_unstable_by_key(|zio| zio.arrived);
+                zios.truncate(count);
+                zios
+            }
+        }
     }
 
     pub(crate) fn conn(&mut self, at: usize) -> Option<&mut Conn> {
@@ -403,5 +446,3 @@ impl Shard {
 const MAILBOX: u64 = u64::MAX;
 /// How many events are taken per wait.
 const EVENTS: usize = 256;
-/// The most zios in flight on one shard.
-pub(crate) const ZIOS_MAX: u32 = 262_144;

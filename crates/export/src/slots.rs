@@ -1,5 +1,8 @@
 //! The zios of a shard on their way: to whom each is to be replied, and its bytes if it has any.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use dashpot_engine::{DiskId, Instant, Outcome, ZioId};
 
 use crate::nbd::check::Operation;
@@ -16,6 +19,10 @@ pub(crate) struct Slot {
     pub(crate) length: u32,
     /// What is to be written, or what was read; empty for most of its life.
     pub(crate) payload: Vec<u8>,
+    /// Payload bytes that it is charged for.
+    pub(crate) charged: u64,
+    /// Tells a thread of the pool not to begin any more.
+    pub(crate) cancelled: Option<Arc<AtomicBool>>,
     pub(crate) outcome: Outcome,
     /// Whether the store has been asked.
     pub(crate) started: bool,
@@ -36,6 +43,8 @@ impl Slot {
             offset: 0,
             length: 0,
             payload: Vec::new(),
+            charged: 0,
+            cancelled: None,
             outcome: Ok(()),
             started: false,
             offered: None,
@@ -64,10 +73,6 @@ pub(crate) struct Slots {
 }
 
 impl Slots {
-    pub(crate) fn in_use(&self) -> u32 {
-        (self.slots.len() - self.free.len()) as u32
-    }
-
     /// Names a new zio, and puts it into the list of its connection.
     pub(crate) fn insert(&mut self, mut slot: Slot, list: &mut ZioList) -> ZioId {
         let id = self.free.pop().unwrap_or_else(|| {
@@ -147,7 +152,7 @@ mod tests {
             assert_eq!(slots.list(list), left);
         }
         assert!(list.is_empty());
-        assert_eq!(slots.in_use(), 0);
+        assert_eq!(slots.slots.len(), slots.free.len());
         assert_eq!(add(&mut slots, &mut list), ids[2], "names are used again");
     }
 }

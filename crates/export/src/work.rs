@@ -1,9 +1,11 @@
 //! What the store does for a zio: at once, or on a thread of the pool.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use dashpot_engine::{Input, Outcome, ZioId};
+use dashpot_engine::{Errno, Input, Outcome, ZioId};
 
+use crate::clock;
 use crate::nbd::check::Operation;
 use crate::shard::{Message, Shard};
 use crate::store::{self, Attempt, Finished, Job};
@@ -20,10 +22,18 @@ impl Shard {
         let (offset, length) = (slot.offset, u64::from(slot.length));
         let attempt = match slot.operation {
             Operation::Read { .. } if disk.store.reads_at_reply() => return Some(Ok(())),
+            // To read much takes long, even if it does not wait.
+            Operation::Read { .. } if length > INLINE_MAX => Attempt::WouldBlock,
             Operation::Read { .. } => {
                 slot.payload = self.buffers.take(slot.length);
                 slot.payload.resize(slot.length as usize, 0);
                 disk.store.read(offset, &mut slot.payload)
+            }
+            Operation::Trim { .. } | Operation::WriteZeroes { .. }
+                if length > PIECE && disk.store.blocking().is_none() =>
+            {
+                self.pieces.push_back((id, 0));
+                return None;
             }
             Operation::Write { fua } => {
                 disk.store
@@ -55,7 +65,9 @@ impl Shard {
         if let Some(slot) = self.slots.get_mut(id)
             && matches!(slot.operation, Operation::Write { .. })
         {
+            let (disk, charged) = (slot.disk, std::mem::take(&mut slot.charged));
             self.buffers.give(std::mem::take(&mut slot.payload));
+            self.give_back(disk, 0, charged);
         }
     }
 
@@ -71,8 +83,14 @@ impl Shard {
         };
         let (offset, length) = (slot.offset, u64::from(slot.length));
         let buffer = std::mem::take(&mut slot.payload);
+        let cancelled = Arc::<AtomicBool>::default();
+        slot.cancelled = Some(Arc::clone(&cancelled));
         let operation = match slot.operation {
-            Operation::Read { .. } => store::Operation::Read { offset, buffer },
+            Operation::Read { .. } => store::Operation::Read {
+                offset,
+                length: length as usize,
+                buffer,
+            },
             Operation::Write { fua } => store::Operation::Write {
                 offset,
                 buffer,
@@ -95,6 +113,7 @@ impl Shard {
         self.pool.submit(Job {
             file: Arc::clone(file),
             operation,
+            cancelled,
             finish: Box::new(move |finished| {
                 // A shard that is gone has nobody left to tell.
                 let _ = mailbox.send(Message::Done(id, finished));
@@ -115,6 +134,52 @@ impl Shard {
         if let Some(slot) = self.slots.get_mut(id) {
             slot.payload = self.buffers.take(slot.length);
             slot.payload.extend_from_slice(bytes);
+            slot.charged = bytes.len() as u64;
+            let disk = slot.disk;
+            self.charge(disk, 0, bytes.len() as u64);
         }
     }
+
+    /// Goes on with what memory takes long to do, a piece of each in turn.
+    pub(crate) fn work_on(&mut self) {
+        for _ in 0..self.pieces.len() {
+            let Some((id, done)) = self.pieces.pop_front() else {
+                return;
+            };
+            match self.work_piece(id, done) {
+                Some(Ok(done)) => self.pieces.push_back((id, done)),
+                Some(Err(outcome)) => {
+                    self.now = clock::now();
+                    self.step(Input::Done(id, outcome), None);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Does the piece of a zio after `done` bytes. Says how many are done, or how it ended.
+    fn work_piece(&mut self, id: ZioId, done: u64) -> Option<Result<u64, Outcome>> {
+        let slot = self.slots.get(id)?;
+        let store = &mut self.disks[slot.disk.0 as usize].store;
+        let (fua, no_hole) = match slot.operation {
+            Operation::WriteZeroes { fua, no_hole } => (fua, no_hole),
+            Operation::Trim { fua } => (fua, false),
+            _ => return None,
+        };
+        let length = u64::from(slot.length);
+        let piece = PIECE.min(length - done);
+        let last = done + piece == length;
+        let attempt = store.zero(slot.offset + done, piece, no_hole, fua && last);
+        Some(match attempt {
+            Attempt::Done(Ok(())) if !last => Ok(done + piece),
+            Attempt::Done(outcome) => Err(outcome),
+            // Stores that are worked on in pieces do not wait.
+            Attempt::WouldBlock => Err(Err(Errno::Io)),
+        })
+    }
 }
+
+/// Reads above this length are not even tried on the shard.
+const INLINE_MAX: u64 = 256 << 10;
+/// Bytes that are zeroed before others have their turn.
+const PIECE: u64 = 4 << 20;

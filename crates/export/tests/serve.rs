@@ -76,7 +76,7 @@ impl Served {
     fn snapshot(&self) -> DiskSnapshot {
         let (sender, receiver) = mpsc::channel();
         let send = move |snapshot| sender.send(snapshot).unwrap();
-        self.server.handle().snapshot(0, send).unwrap();
+        self.server.handle().snapshot(0, usize::MAX, send).unwrap();
         receiver.recv().unwrap()
     }
 

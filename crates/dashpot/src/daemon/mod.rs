@@ -92,7 +92,7 @@ impl Daemon {
         let (answer, answered) = oneshot::channel();
         // The receiver is gone when the caller has hung up, and then nobody wants the answer.
         self.handle
-            .snapshot(disk, |snapshot| drop(answer.send(snapshot)))?;
+            .snapshot(disk, usize::MAX, |snapshot| drop(answer.send(snapshot)))?;
         Ok(answered.await.map_err(|_| ShardGone)?)
     }
 

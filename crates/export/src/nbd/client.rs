@@ -15,7 +15,7 @@ use crate::config::Address;
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The system says no.
-    #[error("{address}: cannot connect: {source}")]
+    #[error("{address}: cannot connect")]
     Refused {
         /// The address.
         address: Address,

@@ -1,6 +1,6 @@
 //! Requests: out of a connection's bytes, checked, and into the engine.
 
-use dashpot_engine::{Input, Instant, Op, Zio, ZioId};
+use dashpot_engine::{DiskId, Input, Instant, Op, Zio, ZioId};
 use rustix::buffer::spare_capacity;
 use rustix::net::RecvFlags;
 
@@ -18,18 +18,16 @@ impl Shard {
         let Some(conn) = self.conn(at) else {
             return;
         };
-        if matches!(conn.intake, Intake::Payload { .. }) {
-            self.receive_payload(at);
-        } else if self.is_full() {
-            self.stall(at);
-        } else {
-            self.receive_requests(at);
+        match conn.intake {
+            Intake::Payload { .. } => self.receive_payload(at),
+            Intake::Request | Intake::Drain { .. } => self.receive_requests(at),
         }
     }
 
-    /// Goes on with the connections that have more requests received than one pass takes.
-    pub(crate) fn read_on(&mut self) {
-        for _ in 0..self.to_read.len() {
+    /// Goes on with the first `count` of the connections that have more requests received than one
+    /// pass takes.
+    pub(crate) fn read_on(&mut self, count: usize) {
+        for _ in 0..count {
             let Some(at) = self.to_read.pop_front() else {
                 return;
             };
@@ -142,12 +140,43 @@ impl Shard {
             self.hang_up(at);
             return false;
         };
-        received.start += REQUEST_LEN;
         let (features, disk) = (conn.features, conn.disk);
         let verdict = check(&request, &self.disks[disk.0 as usize].export, features);
-        match verdict {
-            Ok(operation) => self.accept(at, request, operation, received),
-            Err(refused) => self.refuse(at, &request, refused),
+        let operation = match verdict {
+            Ok(operation) => operation,
+            Err(refused) => {
+                received.start += REQUEST_LEN;
+                return self.refuse(at, &request, refused);
+            }
+        };
+        let present = received.rest().len() - REQUEST_LEN >= request.length as usize;
+        if !self.may_take(at, &request, operation, present) {
+            self.stall(at);
+            return false;
+        }
+        received.start += REQUEST_LEN;
+        self.accept(at, request, operation, received)
+    }
+
+    /// Whether there is room for a request. A payload that is yet to come is never small.
+    fn may_take(&self, at: usize, request: &Request, operation: Operation, present: bool) -> bool {
+        let Some(conn) = self.conns[at].as_ref() else {
+            return false;
+        };
+        let bytes = match operation {
+            Operation::Write { .. } if !present => u64::MAX,
+            Operation::Write { .. } => u64::from(request.length),
+            operation => self.read_holds(conn.disk, operation, request.length),
+        };
+        self.has_room(conn, bytes)
+    }
+
+    /// The bytes that a read makes the shard hold until it is replied to.
+    fn read_holds(&self, disk: DiskId, operation: Operation, length: u32) -> u64 {
+        let disk = &self.disks[disk.0 as usize];
+        match operation {
+            Operation::Read { .. } if !disk.store.reads_at_reply() => u64::from(length),
+            _ => 0,
         }
     }
 
@@ -202,12 +231,15 @@ impl Shard {
         received.start = received.bytes.len();
         let arrived = self.now;
         if let Some(conn) = self.conn(at) {
+            let disk = conn.disk;
             conn.intake = Intake::Payload {
                 request,
                 fua,
                 arrived,
+                heard: arrived,
                 bytes,
             };
+            self.charge(disk, 0, u64::from(request.length));
         }
         false
     }
@@ -232,6 +264,10 @@ impl Shard {
         self.now = clock::now();
         if complete {
             self.submit_collected(at, length);
+        } else if let Some(conn) = self.conns[at].as_mut()
+            && let Intake::Payload { heard, .. } = &mut conn.intake
+        {
+            *heard = self.now;
         }
     }
 
@@ -245,6 +281,7 @@ impl Shard {
             fua,
             arrived,
             mut bytes,
+            ..
         } = intake
         else {
             return;
@@ -256,6 +293,7 @@ impl Shard {
         let id = self.prepare(at, &request, Operation::Write { fua });
         if let Some(slot) = id.and_then(|id| self.slots.get_mut(id)) {
             slot.payload = bytes;
+            slot.charged = u64::from(request.length);
         }
         self.issue(at, id, &request, arrived, None);
         self.queue_read(at);
@@ -275,9 +313,13 @@ impl Shard {
 
     /// Gives a request a slot.
     fn prepare(&mut self, at: usize, request: &Request, operation: Operation) -> Option<ZioId> {
+        let disk = self.conn(at)?.disk;
+        let charged = self.read_holds(disk, operation, request.length);
+        self.charge(disk, 1, charged);
         let conn = self.conns.get_mut(at)?.as_mut()?;
-        let mut slot = Slot::new(at, conn.disk, request.cookie, operation);
+        let mut slot = Slot::new(at, disk, request.cookie, operation);
         (slot.offset, slot.length) = (request.offset, request.length);
+        slot.charged = charged;
         Some(self.slots.insert(slot, &mut conn.zios))
     }
 
@@ -343,9 +385,21 @@ impl Shard {
         } else {
             reply.extend_from_slice(&wire::simple_reply(request.cookie, Err(errno)));
         }
-        conn.ready.push_back(Reply::Bytes(reply));
-        self.queue_send(at);
+        self.note(at, reply);
         true
+    }
+
+    /// Queues a reply to a request that became no zio. A connection that has too many of them is
+    /// not read until some have left.
+    fn note(&mut self, at: usize, reply: Vec<u8>) {
+        if let Some(conn) = self.conn(at) {
+            conn.ready.push_back(Reply::Bytes(reply));
+            conn.notes += 1;
+            if !conn.wants_input() {
+                self.watch(at);
+            }
+            self.queue_send(at);
+        }
     }
 
     /// Nothing more is read; what is in flight is finished.
@@ -361,7 +415,7 @@ impl Shard {
         let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) else {
             return;
         };
-        let limit = if req_one { 1 } else { wire::EXTENTS_MAX };
+        let limit = if req_one { 1 } else { EXTENTS_PER_REPLY };
         let mut extents: Vec<Extent> = Vec::new();
         let store = &self.disks[conn.disk.0 as usize].store;
         store.extents(
@@ -382,8 +436,7 @@ impl Shard {
             .map(|extent| (extent.length as u32, state(extent.hole)));
         let mut reply = Vec::new();
         wire::put_status_chunk(&mut reply, request.cookie, pairs);
-        conn.ready.push_back(Reply::Bytes(reply));
-        self.queue_send(at);
+        self.note(at, reply);
     }
 }
 
@@ -400,6 +453,8 @@ fn engine_op(operation: Operation) -> Option<(Op, bool)> {
     }
 }
 
+/// Extents told at a time: a file system is asked for each.
+const EXTENTS_PER_REPLY: usize = 1024;
 /// Requests taken from one connection before the others have their turn.
 const REQUESTS_PER_PASS: usize = 64;
 /// Bytes taken from one connection at a time.

@@ -62,7 +62,11 @@ impl Shard {
             return;
         };
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        let result = rustix::net::send(&conn.fd, &chunk.bytes[chunk.start..], flags);
+        let rest = &chunk.bytes[chunk.start..];
+        let result = match conn.deaf {
+            true => Ok(rest.len()),
+            false => rustix::net::send(&conn.fd, rest, flags),
+        };
         self.now = clock::now();
         self.note_offered(&chunk.zios);
         match result {
@@ -86,6 +90,7 @@ impl Shard {
             self.queue_send(at);
         }
         self.close_if_finished(at);
+        self.end_if_only_hung(at);
     }
 
     /// Keeps the space of a chunk that was sent whole for the next one.
@@ -108,7 +113,10 @@ impl Shard {
                 return;
             };
             match reply {
-                Reply::Bytes(reply) => bytes.extend_from_slice(&reply),
+                Reply::Bytes(reply) => {
+                    bytes.extend_from_slice(&reply);
+                    self.end_note(at);
+                }
                 Reply::Zio { id, sent } => match self.put_reply(at, id, sent, bytes) {
                     None => zios.push(id),
                     Some(sent) => {
@@ -121,6 +129,19 @@ impl Shard {
             if bytes.len() >= CHUNK_LENGTH {
                 return;
             }
+        }
+    }
+
+    /// A reply of its own bytes has left the queue; the connection may be readable again.
+    fn end_note(&mut self, at: usize) {
+        let Some(conn) = self.conn(at) else {
+            return;
+        };
+        let was_readable = conn.wants_input();
+        conn.notes -= 1;
+        if !was_readable && conn.wants_input() {
+            self.queue_read(at);
+            self.watch(at);
         }
     }
 

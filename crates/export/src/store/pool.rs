@@ -6,19 +6,21 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use dashpot_engine::Outcome;
+use dashpot_engine::{Errno, Outcome};
 
 use super::FileStore;
 
 /// What is to be done to a file. Buffers come back with [`Finished`].
 #[derive(Debug)]
 pub(crate) enum Operation {
-    /// Fills the buffer.
+    /// Fills the buffer with `length` bytes.
     Read {
         offset: u64,
+        length: usize,
         buffer: Vec<u8>,
     },
     Write {
@@ -52,13 +54,23 @@ pub(crate) struct Finished {
 pub(crate) struct Job {
     pub(crate) file: Arc<FileStore>,
     pub(crate) operation: Operation,
+    /// Whoever asked is gone: what has not begun must not be done any more, because it would be
+    /// done after what came later.
+    pub(crate) cancelled: Arc<AtomicBool>,
     /// Called on the thread that has done it; must do no more than pass it on.
     pub(crate) finish: Box<dyn FnOnce(Finished) + Send>,
 }
 
 impl Job {
     fn run(self) {
-        (self.finish)(self.operation.run(&self.file));
+        let finished = match self.cancelled.load(Ordering::Acquire) {
+            true => Finished {
+                outcome: Err(Errno::Shutdown),
+                buffer: Vec::new(),
+            },
+            false => self.operation.run(&self.file),
+        };
+        (self.finish)(finished);
     }
 }
 
@@ -74,8 +86,13 @@ impl Operation {
     fn run(self, file: &FileStore) -> Finished {
         let mut kept = Vec::new();
         let outcome = match self {
-            Operation::Read { offset, buffer } => {
+            Operation::Read {
+                offset,
+                length,
+                buffer,
+            } => {
                 kept = buffer;
+                kept.resize(length, 0);
                 file.read(offset, &mut kept)
             }
             Operation::Write {
@@ -200,6 +217,7 @@ mod tests {
             pool.submit(Job {
                 file: Arc::clone(&file),
                 operation,
+                cancelled: Arc::default(),
                 finish: Box::new(move |finished| sender.send(finished).unwrap()),
             });
             let finished = receiver.recv().unwrap();
@@ -209,6 +227,7 @@ mod tests {
         let read = || {
             run(Operation::Read {
                 offset: 10,
+                length: 3,
                 buffer: vec![9; 3],
             })
         };
@@ -243,8 +262,10 @@ mod tests {
             file,
             operation: Operation::Read {
                 offset: 8,
-                buffer: vec![0; 3],
+                length: 3,
+                buffer: Vec::new(),
             },
+            cancelled: Arc::default(),
             finish: Box::new(move |finished| sender.send(finished).unwrap()),
         });
         let finished = receiver.recv().unwrap();
@@ -270,6 +291,7 @@ mod tests {
             pool.submit(Job {
                 file: Arc::clone(&file),
                 operation: Operation::Sync,
+                cancelled: Arc::default(),
                 finish: Box::new(finish),
             });
         }
@@ -289,8 +311,10 @@ mod tests {
                 file: Arc::clone(&file),
                 operation: Operation::Read {
                     offset: 0,
-                    buffer: vec![0; 10],
+                    length: 10,
+                    buffer: Vec::new(),
                 },
+                cancelled: Arc::default(),
                 finish: Box::new(move |_| sender.send(number).unwrap()),
             });
         }

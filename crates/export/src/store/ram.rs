@@ -13,6 +13,7 @@ use super::pieces::pieces;
 /// Bytes that are allocated together.
 pub(super) const CHUNK: u64 = 64 << 10;
 const CHUNKS_PER_LEAF: u64 = 1024;
+const LEAF: u64 = CHUNK * CHUNKS_PER_LEAF;
 
 type Chunk = Option<Box<[u8]>>;
 
@@ -58,11 +59,22 @@ impl Ram {
     }
 
     pub(crate) fn extents(&self, offset: u64, length: u64, mut found: Found<'_>) {
-        for (index, range) in pieces(CHUNK, offset, length) {
-            if !found.push(range.len() as u64, self.chunk(index).is_none()) {
-                break;
+        for (leaf, range) in pieces(LEAF, offset, length) {
+            let length = range.len() as u64;
+            let more = match self.leaves.contains_key(&leaf) {
+                true => self.leaf_extents(leaf * LEAF + range.start as u64, length, &mut found),
+                false => found.push(length, true),
+            };
+            if !more {
+                return;
             }
         }
+    }
+
+    /// Within one leaf; false if there is no room for more extents.
+    fn leaf_extents(&self, offset: u64, length: u64, found: &mut Found<'_>) -> bool {
+        let mut chunks = pieces(CHUNK, offset, length);
+        chunks.all(|(index, range)| found.push(range.len() as u64, self.chunk(index).is_none()))
     }
 
     fn chunk(&self, index: u64) -> Option<&[u8]> {

@@ -18,8 +18,8 @@ mod open;
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::unix::fs::FileExt;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use dashpot_engine::{Errno, Outcome};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
@@ -40,6 +40,8 @@ pub(crate) struct FileStore {
     file: File,
     /// Why `fdatasync` can no longer be believed.
     fault: OnceLock<String>,
+    /// Held while one is going on.
+    syncing: Mutex<()>,
     /// Set when the file system has refused a write with `RWF_NOWAIT` as such: ext4 and tmpfs do.
     waits_for_writes: AtomicBool,
 }
@@ -50,6 +52,7 @@ impl FileStore {
         FileStore {
             file,
             fault: OnceLock::new(),
+            syncing: Mutex::new(()),
             waits_for_writes: AtomicBool::new(false),
         }
     }
@@ -170,7 +173,10 @@ impl FileStore {
         self.sync_if(fua)
     }
 
+    /// One at a time: the kernel tells of a lost write once, and whoever asks next is told that
+    /// all is well. The next one must know by then.
     pub(crate) fn sync(&self) -> Outcome {
+        let _one = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.fault.get().is_some() {
             return Err(Errno::Io);
         }
