@@ -2,6 +2,7 @@
 
 mod child;
 mod clear;
+mod failed;
 mod inject;
 mod instance;
 mod iolatency;
