@@ -49,7 +49,7 @@ impl Lab {
         Lab {
             server,
             _dir: dir,
-            client: Client::at(address).unwrap(),
+            client: Client::at(address, None).unwrap(),
         }
     }
 

@@ -1,11 +1,11 @@
 //! `serve`: disks until told to stop.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use dashpot_export::Address;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -18,13 +18,17 @@ use crate::api::{
 };
 use crate::cli::ServeArgs;
 use crate::lab::Lab;
-use crate::spec::Listen;
+use crate::spec::{ApiAddress, Listen};
 
 /// Random letters of a token.
 const TOKEN_LETTERS: usize = 32;
 
 /// Serves until SIGINT or SIGTERM.
-pub(crate) fn serve(args: &ServeArgs, api: Option<&Listen>) -> anyhow::Result<ExitCode> {
+pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitCode> {
+    if api.is_some_and(|api| api.token.is_some()) {
+        bail!("--api or DASHPOT_API: a new daemon makes a new token; give it tcp:HOST:PORT");
+    }
+    let api = api.map(|api| &api.at);
     // First: whoever waits for this daemon must not read what the last one said.
     let ready = args.ready_file.as_deref().map(ReadyFile::claim);
     let ready = ready.transpose()?;
@@ -135,22 +139,26 @@ impl Door {
                 _token: None,
             });
         };
+        let socket = reachable(*socket);
         let token = random_word(TOKEN_LETTERS)?;
-        let file = TokenFile::write(&token)?;
+        let file = TokenFile::write(socket, &token)?;
         Ok(Door {
-            url: format!("http://{}/?token={token}", reachable(*socket)),
+            url: format!("http://{socket}/?token={token}"),
             access: Some(Arc::new(Access::new(token, allowed_hosts))),
             _token: Some(file),
         })
     }
 }
 
-/// Where a socket is reached that listens at every address.
-fn reachable(socket: SocketAddr) -> String {
+/// Where this host reaches a socket that may listen at every address.
+fn reachable(mut socket: SocketAddr) -> SocketAddr {
     if socket.ip().is_unspecified() {
-        return format!("localhost:{}", socket.port());
+        socket.set_ip(match socket {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
     }
-    socket.to_string()
+    socket
 }
 
 /// What ends a daemon.
@@ -171,6 +179,22 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reachable;
+
+    #[test]
+    fn every_address_includes_that_of_the_host_itself() {
+        for (listens, reached) in [
+            ("0.0.0.0:7", "127.0.0.1:7"),
+            ("[::]:7", "[::1]:7"),
+            ("192.0.2.1:7", "192.0.2.1:7"),
+        ] {
+            assert_eq!(reachable(listens.parse().unwrap()).to_string(), reached);
         }
     }
 }
