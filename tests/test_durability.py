@@ -134,3 +134,24 @@ def test_a_clean_end_flushes(daemon):
     daemon.process.send_signal(signal.SIGTERM)
     eventually(lambda: daemon.process.poll() is not None)
     assert "()" in events(trace.stop(), daemon.store)
+
+
+def test_a_medium_that_blocks_for_seconds_holds_up_nobody(serve, directory):
+    """A flush that hangs in the kernel, and reads and writes of the same shard beside it."""
+    store = directory / "store.img"
+    with open(store, "wb") as file:
+        file.truncate(16 << 20)
+    daemon = serve("-d", f"d=file:{store}", "-d", "e=ram,size=16M", "--shards", "1")
+    slow, fast = Client(daemon), Client(daemon, "e")
+    trace = Trace(daemon, "-e", "trace=fdatasync", "-e", "inject=fdatasync:delay_enter=3000000")
+    flush = slow.flush()
+    slow.handle.poll(0)
+    eventually(lambda: daemon.disk()["in_flight"] == 1, "the flush is on its way")
+    for i in range(100):
+        assert fast.wait(fast.write(4096 * i)).error == 0
+        assert fast.wait(fast.read(4096 * i)).error == 0
+    other = Client(daemon)
+    assert other.wait(other.read()).error == 0
+    assert daemon.disk()["in_flight"] == 1, "the flush was over before the others"
+    assert slow.wait(flush).error == 0
+    trace.stop()

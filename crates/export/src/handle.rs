@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{
     Answer, Command, CommandError, DiskId, DiskStats, Duration, InFlight, Instant, RuleStats,
@@ -59,6 +60,8 @@ pub struct DiskSnapshot {
     pub stalls: u64,
     /// Why the store can no longer be trusted, if it cannot.
     pub faulted: Option<String>,
+    /// How long the shard of this disk did not look at its sockets, each time.
+    pub loop_gap: Box<Histogram>,
 }
 
 /// A rule at one moment.

@@ -23,7 +23,7 @@ use crate::quota::cpu_quota;
 use crate::room::Taken;
 use crate::routes::Route;
 use crate::shard::{Disk, Message, Shard};
-use crate::store::{self, Opened, Pool, StoreError};
+use crate::store::{self, Adoption, Opened, Pool, StoreError};
 
 /// Why a server did not start. Nothing of it is left.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +43,7 @@ pub enum StartError {
 pub struct Server {
     handle: Handle,
     addresses: Vec<Address>,
+    adoptions: Vec<Adoption>,
     shards: Vec<Running<Message>>,
     door: Running<DoorMessage>,
 }
@@ -81,6 +82,9 @@ impl Server {
             .map(|listener| listener.address.clone())
             .collect();
         let opened = store::open_all(&config.disks, config.overcommit)?;
+        let files = config.disks.iter().zip(&opened);
+        let adoptions = files.filter_map(|(disk, opened)| Adoption::of(disk, opened));
+        let adoptions = adoptions.collect();
         let disks = describe(config, &opened);
         let exports = disks.iter().map(export_info).collect::<Arc<[ExportInfo]>>();
         let pool = Arc::new(Pool::new(STORE_THREADS)?);
@@ -105,15 +109,21 @@ impl Server {
         Ok(Server {
             handle,
             addresses,
+            adoptions,
             shards,
             door,
         })
     }
 
     /// Lets clients in, for example when the rules are armed that their first request is to meet.
-    pub fn open(&self) {
+    /// Files get their labels now: nothing that fails before has changed them.
+    pub fn open(&self) -> Result<(), StartError> {
+        for adoption in &self.adoptions {
+            adoption.adopt()?;
+        }
         // A door that is gone has said so.
         let _ = self.door.mailbox.send(DoorMessage::Open);
+        Ok(())
     }
 
     /// A way to reach the shards.

@@ -14,6 +14,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{
     Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, InFlight, Input,
     Instant, Outcome, ZioId,
@@ -99,6 +100,9 @@ pub(crate) struct Shard {
     pub(crate) gave_back: bool,
     /// Connections that are not read because there is no room.
     pub(crate) stalled: Vec<usize>,
+    /// How long passes took: for so long nobody looked at the sockets. Lateness cannot show it,
+    /// because a request that is not read yet has no target.
+    loop_gap: Box<Histogram>,
     /// When payloads that do not come were last looked for.
     pub(crate) evicted: Instant,
     pub(crate) shutdown: Option<Shutdown>,
@@ -137,6 +141,7 @@ impl Shard {
             taken: Taken::default(),
             gave_back: false,
             stalled: Vec::new(),
+            loop_gap: Box::default(),
             evicted: Instant::ZERO,
             shutdown: None,
         })
@@ -149,6 +154,7 @@ impl Shard {
             let deadline = self.deadline();
             self.pace.wait(&self.epoll, &mut events, deadline)?;
             self.now = clock::now();
+            let woke = self.now;
             self.step(Input::Tick, None);
             // Those that are read for an event are not read once more in the same pass.
             let waiting = self.to_read.len();
@@ -161,6 +167,7 @@ impl Shard {
             self.end_stalls();
             self.evict();
             self.advance_shutdown();
+            self.loop_gap.record(clock::now().since(woke).as_nanos());
         }
         self.sync_stores();
         Ok(())
@@ -419,6 +426,7 @@ impl Shard {
             stalled: self.conns.iter().flatten().filter(of_disk).count() as u32,
             stalls: disk.stalls,
             faulted: disk.store.fault().map(str::to_owned),
+            loop_gap: self.loop_gap.clone(),
         })
     }
 

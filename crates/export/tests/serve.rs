@@ -38,7 +38,7 @@ fn serve() -> Served {
         spin: Spin::Auto,
     };
     let server = Server::start(&config).unwrap();
-    server.open();
+    server.open().unwrap();
     Served { directory, server }
 }
 

@@ -75,16 +75,18 @@ impl Instance {
             daemon,
             exports,
         };
-        match instance.daemon.arm_lab().await {
-            Ok(_) => {
-                instance.server.open();
-                Ok(instance)
-            }
-            Err(refusal) => {
+        match instance.arm_and_open().await {
+            Ok(()) => Ok(instance),
+            Err(error) => {
                 instance.stop();
-                Err(refusal.into())
+                Err(error)
             }
         }
+    }
+
+    async fn arm_and_open(&self) -> anyhow::Result<()> {
+        self.daemon.arm_lab().await?;
+        self.server.open().map_err(explain)
     }
 
     /// Answers requests to the API from now on.

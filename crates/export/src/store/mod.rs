@@ -31,7 +31,7 @@ pub(crate) use extent::Extent;
 pub(crate) use file::FileStore;
 pub(crate) use lossy::Lossy;
 pub use lossy::Lost;
-pub(crate) use open::{Opened, open_all};
+pub(crate) use open::{Adoption, Opened, open_all};
 pub(crate) use pool::{Finished, Job, Operation, Pool};
 pub(crate) use ram::Ram;
 

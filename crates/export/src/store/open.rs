@@ -1,7 +1,7 @@
-//! Opening the stores of all disks together: all of them or none, and nothing is changed before
-//! the last of them is known to be sound.
+//! Opening the stores of all disks together: all of them or none. Nothing is changed: files get
+//! their labels when all else that could fail at a start has not.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::file::Request;
@@ -26,10 +26,43 @@ pub(crate) fn open_all(disks: &[DiskConfig], overcommit: bool) -> Result<Vec<Ope
     if !overcommit && let Some(available) = memory::available_memory() {
         memory::check_ram(ram_bytes(disks, &opened), available)?;
     }
-    for (disk, opened) in disks.iter().zip(&opened) {
-        adopt(disk, &disk.store, &opened.store)?;
-    }
     Ok(opened)
+}
+
+/// A file that is to get its disk's label.
+#[derive(Debug)]
+pub(crate) struct Adoption {
+    disk: DiskConfig,
+    path: PathBuf,
+    file: Arc<FileStore>,
+}
+
+impl Adoption {
+    /// The file of a disk, if its store is one.
+    pub(crate) fn of(disk: &DiskConfig, opened: &Opened) -> Option<Adoption> {
+        let (path, file) = file_of(&disk.store, &opened.store)?;
+        Some(Adoption {
+            disk: disk.clone(),
+            path: path.to_owned(),
+            file: Arc::clone(file),
+        })
+    }
+
+    /// Labels the file as this disk's.
+    pub(crate) fn adopt(&self) -> Result<(), StoreError> {
+        self.file.adopt(request(&self.disk, &self.path))
+    }
+}
+
+fn file_of<'a>(
+    config: &'a StoreConfig,
+    store: &'a Store,
+) -> Option<(&'a Path, &'a Arc<FileStore>)> {
+    match (config, store) {
+        (StoreConfig::File(path), Store::File(file)) => Some((path, file)),
+        (StoreConfig::Lossy(inner), Store::Lossy(lossy)) => file_of(inner, lossy.inner()),
+        _ => None,
+    }
 }
 
 fn open(disk: &DiskConfig, store: &StoreConfig) -> Result<Opened, StoreError> {
@@ -67,14 +100,6 @@ fn sized(disk: &DiskConfig, config: &StoreConfig, store: Store) -> Result<Opened
             disk: disk.name.clone(),
             store: config.clone(),
         }),
-    }
-}
-
-fn adopt(disk: &DiskConfig, config: &StoreConfig, store: &Store) -> Result<(), StoreError> {
-    match (config, store) {
-        (StoreConfig::File(path), Store::File(file)) => file.adopt(request(disk, path)),
-        (StoreConfig::Lossy(inner), Store::Lossy(lossy)) => adopt(disk, inner, lossy.inner()),
-        _ => Ok(()),
     }
 }
 

@@ -202,6 +202,7 @@ impl Disk {
             stalled: 0,
             stalls: 0,
             faulted: None,
+            loop_gap: Box::default(),
         };
         let view = View {
             info,

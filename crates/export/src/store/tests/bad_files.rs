@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, XattrFlags, getxattr, setxattr};
 
 use super::super::file::ATTRIBUTE;
-use super::super::{StoreConfig, StoreError, available_memory, open_all};
+use super::super::{Adoption, StoreConfig, StoreError, available_memory, open_all};
 use super::{directory_of, disk, file, open_one};
 use crate::config::DiskConfig;
 
@@ -133,6 +133,14 @@ fn disks_of_no_size() {
     refusal(disk("d2", lossy, None), &["`d2`", "ram has no size"]);
 }
 
+/// Opens the files of disks and labels them, as a start that succeeds does.
+fn adopt(disks: &[DiskConfig]) {
+    let opened = open_all(disks, false).unwrap();
+    for (disk, opened) in disks.iter().zip(&opened) {
+        Adoption::of(disk, opened).unwrap().adopt().unwrap();
+    }
+}
+
 #[test]
 fn swapped_files() {
     let (directory, d0) = directory_of(4096);
@@ -141,8 +149,8 @@ fn swapped_files() {
     }
     let d1 = directory.path().join("d1.img");
     File::create(&d1).unwrap().set_len(4096).unwrap();
-    drop(open_all(&[file("d0", &d0), file("d1", &d1)], false).unwrap());
-    drop(open_all(&[file("d0", &d0), file("d1", &d1)], false).unwrap());
+    adopt(&[file("d0", &d0), file("d1", &d1)]);
+    adopt(&[file("d0", &d0), file("d1", &d1)]);
     let swap = directory.path().join("swap");
     fs::rename(&d0, &swap).unwrap();
     fs::rename(&d1, &d0).unwrap();
@@ -162,6 +170,8 @@ fn a_label_leaves_every_byte_alone() {
     let (_directory, path) = directory_of(5000);
     fs::write(&path, vec![7; 5000]).unwrap();
     drop(open_one(file("d0", &path)).unwrap());
+    assert_eq!(label(&path), None, "to open is not to adopt");
+    adopt(&[file("d0", &path)]);
     assert_eq!(fs::read(&path).unwrap(), vec![7; 5000]);
     if has_labels(&path) {
         assert_eq!(label(&path).as_deref(), Some("d0"));
@@ -171,7 +181,7 @@ fn a_label_leaves_every_byte_alone() {
 #[test]
 fn readers_and_failures_do_not_label() {
     let (_directory, path) = directory_of(4096);
-    drop(open_one(read_only("d0", &path)).unwrap());
+    adopt(&[read_only("d0", &path)]);
     assert_eq!(label(&path), None);
     let missing = file("d1", Path::new("/nowhere/d1.img"));
     assert!(open_all(&[file("d0", &path), missing], false).is_err());

@@ -1,0 +1,37 @@
+"""`dashpot load` against a server, and what it cost the server."""
+
+import json
+import subprocess
+
+import process
+from servers import DASHPOT
+
+# Beyond the asked time: the load waits up to 5 s for the last replies.
+GRACE_SECONDS = 20
+
+
+def words(uri, seconds, depth, *options):
+    time = f"{round(seconds * 1000)}ms"
+    return [DASHPOT, "load", uri, "--time", time, "--depth", str(depth), "--json", *map(str, options)]
+
+
+def load(server, seconds, depth, *options, export=None):
+    """IOPS, the least latency, p50 and p99 in ns (None where n is too small), and the server's CPU time per I/O."""
+    argv = words(server.uri(export), seconds, depth, *options)
+    before = process.cpu_ns(server.pid)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds + GRACE_SECONDS)
+    cpu = process.cpu_ns(server.pid) - before
+    if done.returncode:
+        raise RuntimeError(f"dashpot load: {process.complaint(done.stderr)}")
+    figures = read(done.stdout)
+    return {**figures, "cpu_ns": cpu / figures["n"]}
+
+
+def read(text):
+    """What a load has printed. Every load of this bench asks for one kind of operation."""
+    (op,) = json.loads(text)["ops"]
+    if op["errors"]:
+        raise RuntimeError(f"{op['errors']} of {op['latency']['n']} requests failed")
+    latency = op["latency"]
+    return {"n": latency["n"], "iops": op["iops"], "min_ns": op["min_ns"], "p50_ns": latency["p50_ns"],
+            "p99_ns": latency["p99_ns"]}

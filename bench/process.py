@@ -1,0 +1,62 @@
+"""Processes that are measured: started so that none outlives the bench, and read through /proc."""
+
+import ctypes
+import pathlib
+import signal
+import subprocess
+import time
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+PR_SET_PDEATHSIG = 1
+# The kernel's number for the CPU time of a process, all its threads, the dead ones included
+# (clock_getcpuclockid): nanoseconds, where /proc/PID/stat has ticks of 10 ms.
+CPUCLOCK_SCHED = 2
+
+
+def start(argv, **options):
+    """A process that the kernel kills if the bench dies without cleaning up."""
+    die_too = lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, **options}
+    return subprocess.Popen(argv, text=True, preexec_fn=die_too, **options)
+
+
+def stop(process):
+    """Asks, waits, and insists."""
+    process.terminate()
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for pipe in (process.stdout, process.stderr):
+        if pipe:
+            pipe.close()
+
+
+def complaint(errors):
+    """The first line of what a program said; the rest is how to ask for help."""
+    return errors.strip().partition("\n")[0][:300]
+
+
+def cpu_ns(pid):
+    """CPU time that a process has used so far."""
+    return time.clock_gettime_ns((~pid << 3) | CPUCLOCK_SCHED)
+
+
+def memory_bytes(pid, kind="VmRSS"):
+    """VmRSS, or RssAnon: the part that no other process can share."""
+    return 1024 * _number(pathlib.Path(f"/proc/{pid}/status"), kind)
+
+
+def wake_ups(pid):
+    """Times at which a thread of the process went to sleep: each is a wake-up before or after."""
+    tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+    return sum(_number(task / "status", "voluntary_ctxt_switches") for task in tasks)
+
+
+def _number(path, key):
+    for line in path.read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == key:
+            return int(value.split()[0])
+    raise ValueError(f"{path} has no {key}")
