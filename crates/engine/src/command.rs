@@ -78,7 +78,8 @@ pub enum Command {
     Clear {
         /// Which.
         target: Target,
-        /// Whether the zios that they hold complete now; otherwise they are left alone.
+        /// Whether the zios that they hold complete now; otherwise they are left alone. Of a whole
+        /// disk, those that rules which are gone have left held are released as well.
         release: bool,
     },
     /// Stops new zios of a disk before lane choice. Answered when nothing is in flight.
@@ -133,6 +134,8 @@ pub enum CommandError {
     UnknownDisk(DiskId),
     /// There is no such rule.
     UnknownRule(RuleId),
+    /// The disk was resumed before nothing was in flight.
+    Resumed,
     /// A rule that the engine cannot carry out.
     InvalidRule(String),
     /// The disk has as many rules as it can have.
@@ -147,6 +150,9 @@ impl fmt::Display for CommandError {
         match self {
             CommandError::UnknownDisk(disk) => write!(f, "no disk {}", disk.0),
             CommandError::UnknownRule(rule) => write!(f, "no rule {}", rule.0),
+            CommandError::Resumed => {
+                f.write_str("the disk was resumed before nothing was in flight")
+            }
             CommandError::InvalidRule(why) => f.write_str(why),
             CommandError::TooManyRules { limit } => {
                 write!(f, "the disk has {limit} rules already; clear some first")

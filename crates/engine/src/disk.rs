@@ -12,9 +12,9 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::client::Clients;
-use crate::command::{Action, Answer, CommandId};
+use crate::command::{Action, Answer, CommandError, CommandId};
 use crate::flight::{Flight, Flights, State};
-use crate::inject::Injector;
+use crate::inject::{Gaps, Injector, RuleId, RuleSpec};
 use crate::stats::{DiskStats, InFlight, LatencyKind, Wait};
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, Op, OpSet, Outcome, Zio, ZioId};
@@ -117,8 +117,8 @@ impl Disk {
             flight.late_before = ctx.now.since(until);
         }
         flight.state = State::Store;
-        let (order, target, transfer) = (flight.order, flight.target, flight.transfer);
-        if transfer.is_some() {
+        let (order, target) = (flight.order, flight.target);
+        if flight.owes_transfer() {
             ctx.flights.set_deadline(id, order, target);
         }
         ctx.actions.push(Action::Start(id));
@@ -149,16 +149,16 @@ impl Disk {
         let (order, target, outcome) = (flight.order, flight.target, flight.outcome);
         if let Some(errno) = self.closing.filter(|_| target > ctx.now) {
             self.complete(id, Err(errno), ctx);
-        } else if target > ctx.now || flight.transfer.is_some() {
+        } else if target > ctx.now || flight.owes_transfer() {
             ctx.flights.set_deadline(id, order, target);
-        } else if flight.zio.fua && flight.zio.op == Op::Write && !flight.flushing {
+        } else if flight.zio.fua && !flight.flushing {
             self.flush_after_write(id, ctx);
         } else {
             self.complete(id, outcome, ctx);
         }
     }
 
-    /// The second half of a FUA write: the flush after it, charged when the write has ended. The
+    /// The second half of a write, zero or trim with FUA: the flush after it, charged when the write has ended. The
     /// store has made the write durable already, so this is a hold only.
     fn flush_after_write(&mut self, id: ZioId, ctx: &mut Context<'_>) {
         let Some(flight) = ctx.flights.get_mut(id) else {
@@ -174,7 +174,7 @@ impl Disk {
             // Whether the flush asks the store or not, its outcome is what the rule decided.
             self.injector.charge(ctx.now, flight, flush);
             // It carries no bytes, and there is nothing left to do after a hold.
-            (flight.transfer, flight.transferred) = (None, None);
+            flight.transfer = None;
             (flight.hold_before, flight.before_only) = (None, false);
         }
         self.hold(id, ctx);
@@ -188,7 +188,7 @@ impl Disk {
         // One that is woken late, for the end of its `add` hold, is woken again for its target:
         // another zio's may have come before.
         let holds_on = flight.state == State::HeldBefore && !flight.before_only;
-        if flight.transfer.is_some() && flight.target <= ctx.now && !holds_on {
+        if flight.owes_transfer() && flight.target <= ctx.now && !holds_on {
             self.injector.transfer(flight);
             self.wake_as_scheduled(id, ctx);
             return;
@@ -241,28 +241,29 @@ impl Disk {
 
     /// The connection of these zios of this disk is gone.
     pub(crate) fn abort(&mut self, ids: &[ZioId], ctx: &mut Context<'_>) {
-        let mut gone: Vec<Flight> = Vec::with_capacity(ids.len());
+        let mut gone: Vec<(ZioId, State)> = Vec::with_capacity(ids.len());
+        let mut gaps = Gaps::default();
         for id in ids {
             if let Some(flight) = ctx.flights.get_mut(*id) {
-                gone.push(flight.clone());
-                flight.bookings = None;
-                flight.transfer = None;
+                gone.push((*id, flight.state));
                 flight.state = State::Abandoned;
+                self.injector.abandon(ctx.now, flight, &mut gaps);
             }
         }
-        self.forget_suspended(ctx);
-        let mut moved = Vec::new();
-        self.injector.abort(ctx.now, &mut gone, &mut moved);
-        for flight in &gone {
-            match flight.state {
+        if gone.iter().any(|(_, state)| *state == State::Suspended) {
+            self.forget_suspended(ctx);
+        }
+        for (id, state) in gone {
+            match state {
                 State::Store | State::Abandoned => {}
-                State::Suspended | State::Reply => self.drop_zio(flight.zio.id, ctx),
+                State::Suspended | State::Reply => self.drop_zio(id, ctx),
                 State::HeldBefore | State::Held => {
-                    self.drop_zio(flight.zio.id, ctx);
+                    self.drop_zio(id, ctx);
                     self.leave(ctx);
                 }
             }
         }
+        let moved = self.injector.close_gaps(ctx.now, gaps);
         self.reschedule(&moved, ctx);
     }
 
@@ -284,8 +285,35 @@ impl Disk {
         ctx.actions.push(Action::Drop(id));
     }
 
+    /// Takes the holds of rules that are removed next, or have been, off these zios.
+    pub(crate) fn release(
+        &mut self,
+        gone: impl Fn(RuleId) -> bool,
+        held: &[ZioId],
+        ctx: &mut Context<'_>,
+    ) {
+        for id in held {
+            let Some(flight) = ctx.flights.get_mut(*id) else {
+                continue;
+            };
+            if self.injector.release(ctx.now, &gone, flight) {
+                self.wake_as_scheduled(*id, ctx);
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, rules: &[RuleId], ctx: &mut Context<'_>) {
+        let moved = self.injector.remove(rules, ctx.now);
+        self.reschedule(&moved, ctx);
+    }
+
+    pub(crate) fn update(&mut self, rule: RuleId, spec: RuleSpec, ctx: &mut Context<'_>) {
+        let moved = self.injector.update(rule, spec, ctx.now, &self.clients);
+        self.reschedule(&moved, ctx);
+    }
+
     /// Gives zios whose bookings have changed the deadlines that follow from them.
-    pub(crate) fn reschedule(&mut self, ids: &[ZioId], ctx: &mut Context<'_>) {
+    fn reschedule(&mut self, ids: &[ZioId], ctx: &mut Context<'_>) {
         for id in ids {
             let Some(flight) = ctx.flights.get_mut(*id) else {
                 continue;
@@ -297,14 +325,14 @@ impl Disk {
 
     /// Sets the deadline that a zio's state and schedule call for; one that has passed is met in
     /// the same step.
-    pub(crate) fn wake_as_scheduled(&mut self, id: ZioId, ctx: &mut Context<'_>) {
+    fn wake_as_scheduled(&mut self, id: ZioId, ctx: &mut Context<'_>) {
         let Some(flight) = ctx.flights.get(id) else {
             return;
         };
         let at = match flight.state {
             State::HeldBefore => flight.hold_before.unwrap_or(ctx.now),
             State::Held => flight.target,
-            State::Store if flight.transfer.is_some() => flight.target,
+            State::Store if flight.owes_transfer() => flight.target,
             _ => return,
         };
         let order = flight.order;
@@ -352,8 +380,11 @@ impl Disk {
 
     /// Issues what was suspended, and says how many that were.
     pub(crate) fn resume(&mut self, ctx: &mut Context<'_>) -> u32 {
-        self.answer_waiters(ctx);
-        self.suspension = None;
+        let waiters = self.suspension.take().map(|suspension| suspension.waiters);
+        for waiter in waiters.into_iter().flatten() {
+            let answer = Err(CommandError::Resumed);
+            ctx.actions.push(Action::Answer(waiter, answer));
+        }
         let waiting = self.suspended.len() as u32;
         while let Some(id) = self.suspended.pop_front() {
             self.issue(id, ctx);
@@ -364,7 +395,7 @@ impl Disk {
     /// When the disk resumes by itself.
     pub(crate) fn resumes_at(&self) -> Option<Instant> {
         let suspension = self.suspension.as_ref()?;
-        Some(suspension.since + suspension.lasts?)
+        Some(suspension.since + suspension.lasts?).filter(|at| *at < Instant::NEVER)
     }
 
     pub(crate) fn suspended(&self) -> Option<(Instant, Option<Duration>)> {

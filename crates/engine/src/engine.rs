@@ -1,6 +1,7 @@
 //! The root: routes each input to the disk it is for, and meets deadlines.
 
 use alloc::string::ToString;
+use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::command::{Action, Answer, Command, CommandError, CommandId, Input, Target};
@@ -72,10 +73,8 @@ impl Engine {
 
     /// The rules of a disk, in the order of their ids.
     pub fn rules(&self, disk: DiskId, now: Instant) -> impl Iterator<Item = RuleView<'_>> {
-        let rules = self
-            .disk(disk)
-            .map_or(&[][..], |disk| disk.injector.rules());
-        rules.iter().map(move |rule| rule.view(now))
+        let views = self.disk(disk).map(|disk| disk.injector.views(now));
+        views.into_iter().flatten()
     }
 
     /// The zios of a disk that have not been replied to, in no particular order.
@@ -182,7 +181,7 @@ impl Engine {
     fn command(&mut self, id: CommandId, command: Command, actions: &mut Vec<Action>) {
         let answer = match command {
             Command::Inject { disk, group, rules } => self.inject(disk, group, rules),
-            Command::Update(rule, spec) => self.update(rule, spec),
+            Command::Update(rule, spec) => self.update(rule, spec, actions),
             Command::Clear { target, release } => self.clear(target, release, actions),
             Command::Suspend { disk, lasts, now } => {
                 match self.suspend(id, disk, lasts, now, actions) {
@@ -216,19 +215,21 @@ impl Engine {
             return Err(CommandError::TooManyRules { limit: RULES_MAX });
         }
         let last = check_all(&rules, self.last_rule)?;
-        for (id, spec) in rules {
-            let rule = Rule::new(id, group, spec, target.seed, now, &target.clients);
-            target.injector.add(rule);
-        }
+        let arm = |(id, spec)| Rule::new(id, group, spec, target.seed, now, &target.clients);
+        target.injector.add(rules.into_iter().map(arm));
         self.last_rule = last;
         Ok(Answer::Done)
     }
 
-    fn update(&mut self, rule: RuleId, spec: RuleSpec) -> Result<Answer, CommandError> {
+    fn update(
+        &mut self,
+        rule: RuleId,
+        spec: RuleSpec,
+        actions: &mut Vec<Action>,
+    ) -> Result<Answer, CommandError> {
         check(&spec)?;
         let disk = self.disk_of_rule(rule)?;
-        let disk = &mut self.disks[disk.0 as usize];
-        disk.injector.update(rule, spec, self.now, &disk.clients);
+        self.with_disk(disk, actions, |disk, ctx| disk.update(rule, spec, ctx));
         Ok(Answer::Done)
     }
 
@@ -238,32 +239,36 @@ impl Engine {
         release: bool,
         actions: &mut Vec<Action>,
     ) -> Result<Answer, CommandError> {
-        let mut cleared = self.rules_of(target)?;
-        for (disk, rule) in &cleared {
+        let mut cleared = Vec::new();
+        // What rules that are gone have left held belongs to the disk, and goes with all of it.
+        let whole = !matches!(target, Target::Rule(_));
+        for (disk, rules) in self.rules_of(target)? {
+            let gone = |rule| whole || rules.contains(&rule);
             if release {
-                self.release(*disk, *rule, actions);
+                let held = self.zios_of(disk, |state| {
+                    matches!(state, State::HeldBefore | State::Held | State::Store)
+                });
+                self.with_disk(disk, actions, |disk, ctx| disk.release(gone, &held, ctx));
             }
-            self.disks[disk.0 as usize].injector.remove(*rule);
+            self.with_disk(disk, actions, |disk, ctx| disk.remove(&rules, ctx));
+            cleared.extend(rules);
         }
-        cleared.sort_unstable_by_key(|(_, rule)| *rule);
-        Ok(Answer::Cleared(
-            cleared.into_iter().map(|(_, rule)| rule).collect(),
-        ))
+        cleared.sort_unstable();
+        Ok(Answer::Cleared(cleared))
     }
 
-    /// The rules that a command is for, each with its disk.
-    fn rules_of(&self, target: Target) -> Result<Vec<(DiskId, RuleId)>, CommandError> {
+    /// The rules that a command is for, of each disk in the order of their ids.
+    fn rules_of(&self, target: Target) -> Result<Vec<(DiskId, Vec<RuleId>)>, CommandError> {
         let of_disk = |disk: DiskId| {
             let rules = self.disks[disk.0 as usize].injector.rules();
-            rules.iter().map(move |rule| (disk, rule.id))
+            (disk, rules.iter().map(|rule| rule.id).collect())
         };
         match target {
-            Target::Rule(rule) => Ok(alloc::vec![(self.disk_of_rule(rule)?, rule)]),
+            Target::Rule(rule) => Ok(vec![(self.disk_of_rule(rule)?, vec![rule])]),
             Target::Disk(disk) if self.disk(disk).is_none() => Err(CommandError::UnknownDisk(disk)),
-            Target::Disk(disk) => Ok(of_disk(disk).collect()),
+            Target::Disk(disk) => Ok(vec![of_disk(disk)]),
             Target::All => Ok((0..self.disks.len() as u32)
-                .map(DiskId)
-                .flat_map(of_disk)
+                .map(|disk| of_disk(DiskId(disk)))
                 .collect()),
         }
     }
@@ -275,24 +280,6 @@ impl Engine {
             .position(|disk| disk.injector.find(rule).is_some());
         disk.map(|disk| DiskId(disk as u32))
             .ok_or(CommandError::UnknownRule(rule))
-    }
-
-    /// Takes a rule's hold off the zios of a disk.
-    fn release(&mut self, disk: DiskId, rule: RuleId, actions: &mut Vec<Action>) {
-        let zios = self.zios_of(disk, |state| {
-            matches!(state, State::HeldBefore | State::Held | State::Store)
-        });
-        let now = self.now;
-        self.with_disk(disk, actions, |disk, ctx| {
-            for zio in zios {
-                let Some(flight) = ctx.flights.get_mut(zio) else {
-                    continue;
-                };
-                if disk.injector.release(now, rule, flight) {
-                    disk.wake_as_scheduled(zio, ctx);
-                }
-            }
-        });
     }
 
     fn zios_of(&self, disk: DiskId, wanted: impl Fn(State) -> bool) -> Vec<ZioId> {

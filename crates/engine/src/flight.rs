@@ -30,6 +30,8 @@ pub(crate) struct Transfer {
     pub(crate) rate: u64,
     pub(crate) rule: RuleId,
     pub(crate) mode: Mode,
+    /// Its place there, once the zio has reached it.
+    pub(crate) place: Option<BookingId>,
 }
 
 #[derive(Clone, Debug)]
@@ -43,9 +45,7 @@ pub(crate) struct Flight {
     /// When its rules were asked: the issue, or for the flush of a FUA write the end of the write.
     pub(crate) charged: Instant,
     pub(crate) bookings: Option<BookingId>,
-    /// The transfer that it has yet to book, and the one that it has booked.
     pub(crate) transfer: Option<Transfer>,
-    pub(crate) transferred: Option<Transfer>,
     /// The latest of its `floor` rules.
     pub(crate) decider: Option<RuleId>,
     /// Until when it is held before the store is asked.
@@ -74,7 +74,6 @@ impl Flight {
             charged: Instant::ZERO,
             bookings: None,
             transfer: None,
-            transferred: None,
             decider: None,
             hold_before: None,
             before_only: false,
@@ -85,6 +84,24 @@ impl Flight {
             flushing: false,
             cut_short: false,
         }
+    }
+
+    /// Its place in the disk's bandwidth, once it has reached that.
+    pub(crate) fn place(&self) -> Option<BookingId> {
+        self.transfer?.place
+    }
+
+    /// The rule that sent it through the disk's bandwidth, once it has reached that.
+    pub(crate) fn passed(&self) -> Option<RuleId> {
+        self.transfer
+            .filter(|transfer| transfer.place.is_some())
+            .map(|transfer| transfer.rule)
+    }
+
+    /// Whether it must still pass the disk's bandwidth, and has not reached it.
+    pub(crate) fn owes_transfer(&self) -> bool {
+        self.transfer
+            .is_some_and(|transfer| transfer.place.is_none())
     }
 }
 

@@ -124,7 +124,8 @@ pub struct RuleView<'a> {
     pub armed: Instant,
     /// What it has counted.
     pub stats: &'a RuleStats,
-    /// How far ahead its soonest lane is booked.
+    /// How far ahead its soonest lane is booked, or, if that is further, the disk's bandwidth, if
+    /// it has one.
     pub backlog: Duration,
 }
 

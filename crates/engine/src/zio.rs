@@ -55,15 +55,15 @@ impl Op {
     }
 }
 
-/// A set of operations, with one member that is no operation of its own: a write that asks for
-/// durability (`fua`).
+/// A set of operations, with one member that is no operation of its own: a write, zero or trim that
+/// asks for durability (`fua`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpSet(u8);
 
 impl OpSet {
     /// No operation.
     pub const EMPTY: OpSet = OpSet(0);
-    /// Writes that ask for durability.
+    /// Writes, zeroes and trims that ask for durability.
     pub const FUA: OpSet = OpSet(1 << 6);
     /// Every operation.
     pub const ALL: OpSet = OpSet(0x7f);
@@ -118,11 +118,7 @@ impl Zio {
     /// The members of an [`OpSet`] that this zio is matched by.
     pub(crate) fn ops(&self) -> OpSet {
         let op = OpSet::of(self.op);
-        if self.fua && self.op == Op::Write {
-            op.union(OpSet::FUA)
-        } else {
-            op
-        }
+        if self.fua { op.union(OpSet::FUA) } else { op }
     }
 }
 

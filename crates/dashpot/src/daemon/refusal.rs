@@ -84,7 +84,7 @@ impl From<CommandError> for Refusal {
         let kind = match error {
             CommandError::UnknownDisk(_) | CommandError::UnknownRule(_) => RefusalKind::NotFound,
             CommandError::InvalidRule(_) => RefusalKind::Unprocessable,
-            CommandError::TooManyRules { .. } => RefusalKind::Conflict,
+            CommandError::TooManyRules { .. } | CommandError::Resumed => RefusalKind::Conflict,
         };
         Refusal::new(kind, error.to_string())
     }

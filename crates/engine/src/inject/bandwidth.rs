@@ -1,45 +1,106 @@
 //! The bandwidth of a disk: one serial server that zios pass after their lanes.
+//!
+//! Its queue is a lane's, and a zio that is aborted before its transfer has begun gives its place
+//! back as it does in a lane. It differs from the lanes of a rule in three ways. It serves the
+//! transfers of all rules of the disk. A place in it is booked when the zio reaches it, at its
+//! target, not when the zio is issued. And because the server outlives its rules, a rule that goes
+//! away takes its transfers out of the queue, the one in service too: zios that wait for them keep
+//! their times, but the others need not wait for these.
 
+use alloc::vec::Vec;
+
+use super::booking::{BookingId, Bookings};
+use super::lane::Lane;
+use super::spec::RuleId;
 use crate::time::{Duration, Instant};
+use crate::zio::ZioId;
 
 #[derive(Debug, Default)]
 pub(crate) struct Bandwidth {
+    queue: Lane,
     free: Instant,
+    /// The rule of the transfer that keeps the server busy without being in the queue.
+    busy_for: Option<RuleId>,
 }
 
 impl Bandwidth {
-    /// Books `length` bytes at `rate` bytes per second, and says when the last one has passed.
-    /// Called in the order in which zios reach the server.
-    pub(crate) fn pass(&mut self, reached: Instant, length: u32, rate: u64) -> Instant {
-        self.free = self.free.max(reached) + transfer_time(length, rate);
+    /// When all that is booked has passed.
+    pub(super) fn free_at(&self) -> Instant {
         self.free
+    }
+
+    /// Puts a booking at the end of the queue. Called in the order in which zios get there.
+    pub(super) fn push(&mut self, id: BookingId, bookings: &mut Bookings) {
+        self.queue.push(id, bookings);
+        self.free = bookings.get(id).end();
+    }
+
+    /// Takes out the transfer of a zio that has ended, and says whether that leaves a gap.
+    pub(super) fn leave(&mut self, id: BookingId, now: Instant, bookings: &mut Bookings) -> bool {
+        let (rule, busy) = (bookings.get(id).rule, self.queue.busy());
+        let gap = self.queue.leave(id, now, bookings);
+        if self.queue.busy() > busy {
+            self.busy_for = Some(rule);
+        }
+        gap
+    }
+
+    /// Takes out a transfer that is in service no longer, if it was.
+    pub(super) fn vacate(&mut self, id: BookingId, bookings: &mut Bookings) {
+        self.queue.vacate(id, bookings);
+    }
+
+    /// Closes the gaps, and says whose zios are served sooner for it.
+    pub(super) fn move_up(
+        &mut self,
+        now: Instant,
+        bookings: &mut Bookings,
+        moved: &mut Vec<ZioId>,
+    ) {
+        self.free = self.queue.move_up(now, bookings, moved);
+    }
+
+    /// Takes out the transfers of rules that are gone. They keep their times.
+    pub(super) fn forget(
+        &mut self,
+        gone: impl Fn(RuleId) -> bool,
+        now: Instant,
+        bookings: &mut Bookings,
+        moved: &mut Vec<ZioId>,
+    ) {
+        if self.busy_for.is_some_and(&gone) {
+            self.busy_for = None;
+            self.queue.make_idle();
+        }
+        let mut next = self.queue.first();
+        while let Some(id) = next {
+            next = bookings.get(id).behind;
+            if gone(bookings.get(id).rule) {
+                self.queue.vacate(id, bookings);
+                bookings.get_mut(id).leave_lane();
+            }
+        }
+        self.move_up(now, bookings, moved);
     }
 }
 
 /// How long `length` bytes take at `rate` bytes per second, rounded up.
 pub(crate) fn transfer_time(length: u32, rate: u64) -> Duration {
-    let ns = (u128::from(length) * 1_000_000_000).div_ceil(u128::from(rate));
-    Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    // A u32 of bytes is less than 2^62 ns even at one byte per second.
+    let ns = (u64::from(length) * 1_000_000_000).div_ceil(rate);
+    Duration::from_nanos(ns)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Bandwidth, transfer_time};
-    use crate::time::{Duration, Instant};
-
-    #[test]
-    fn bytes_pass_one_after_the_other() {
-        let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
-        let mut server = Bandwidth::default();
-        assert_eq!(server.pass(at(10), 4_096, 4_096_000), at(11));
-        assert_eq!(server.pass(at(10), 4_096, 4_096_000), at(12));
-        assert_eq!(server.pass(at(20), 8_192, 4_096_000), at(22));
-    }
+    use super::transfer_time;
+    use crate::time::Duration;
 
     #[test]
     fn a_part_of_a_nanosecond_counts_as_one() {
         assert_eq!(transfer_time(1, 3_000_000_000), Duration::from_nanos(1));
         assert_eq!(transfer_time(0, 1), Duration::ZERO);
+        assert_eq!(transfer_time(1, u64::MAX), Duration::from_nanos(1));
         assert_eq!(
             transfer_time(u32::MAX, 1),
             Duration::from_secs(u64::from(u32::MAX))

@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     Fail,
     /// Sends it through the disk's bandwidth only.
     Pass,
+    /// Its way through the disk's bandwidth. It is in no list of its zio, which knows it by itself.
+    Transfer { queued: bool },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +34,7 @@ pub(crate) struct Booking {
     pub(crate) zio: ZioId,
     pub(crate) kind: Kind,
     pub(crate) mode: Mode,
-    /// When the zio was issued: no place in a lane begins before.
+    /// When the zio was issued, or reached the bandwidth: no place in a lane begins before.
     pub(crate) issued: Instant,
     pub(crate) start: Instant,
     pub(crate) service: Duration,
@@ -56,8 +58,10 @@ impl Booking {
 
     /// Its lane is gone; its times stay.
     pub(crate) fn leave_lane(&mut self) {
-        if let Kind::Delay { lane } = &mut self.kind {
-            *lane = None;
+        match &mut self.kind {
+            Kind::Delay { lane } => *lane = None,
+            Kind::Transfer { queued } => *queued = false,
+            Kind::Hang | Kind::Fail | Kind::Pass => {}
         }
         self.ahead = None;
         self.behind = None;

@@ -1,13 +1,16 @@
 //! The rules of one disk: what they ask of a zio, and what becomes of their promises.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::bandwidth::{Bandwidth, transfer_time};
 use super::booking::{Booking, BookingId, Bookings, Kind};
+use super::lane::Lanes;
 use super::rule::{Rule, lane_count};
-use super::spec::{Effect, GroupId, Mode, RuleId, RuleSpec};
+use super::spec::{Effect, Mode, RuleId, RuleSpec};
 use crate::client::Clients;
 use crate::flight::{Flight, Transfer};
+use crate::stats::RuleView;
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, OpSet, ZioId};
 
@@ -15,18 +18,21 @@ use crate::zio::{Errno, OpSet, ZioId};
 #[derive(Debug, Default)]
 pub(crate) struct Injector {
     /// In the order of their ids, which is the order of their registration.
-    rules: Vec<Rule>,
-    bookings: Bookings,
-    bandwidth: Bandwidth,
+    pub(super) rules: Vec<Rule>,
+    pub(super) bookings: Bookings,
+    pub(super) bandwidth: Bandwidth,
     /// How many rules decide errors and hangs; with none, the pass that looks for them is saved.
     faults: usize,
     /// Used again by each zio, so that none allocates: the soonest rule of each group.
     soonest: Vec<Candidate>,
+    /// By the leader of a group: where in `soonest` it is, if it is. What a zio before has left
+    /// here names another leader there, or nobody, so nothing has to be wiped.
+    places: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
-    group: GroupId,
+    leader: usize,
     rule: usize,
     finish: Instant,
 }
@@ -96,15 +102,13 @@ impl Injector {
     fn compete(&mut self, index: usize, charged: Instant) {
         let rule = &self.rules[index];
         let candidate = Candidate {
-            group: rule.group,
+            leader: rule.leader,
             rule: index,
             finish: rule.finish(charged),
         };
-        let best = self
-            .soonest
-            .iter_mut()
-            .find(|best| best.group == candidate.group);
-        let Some(best) = best else {
+        let best = self.soonest.get_mut(self.places[candidate.leader]);
+        let Some(best) = best.filter(|best| best.leader == candidate.leader) else {
+            self.places[candidate.leader] = self.soonest.len();
             self.soonest.push(candidate);
             return;
         };
@@ -194,11 +198,15 @@ impl Injector {
                 }
             }
         }
+        flight.decider = decider;
+        if let Some(place) = flight.place() {
+            self.schedule_transfer(flight, place);
+            return;
+        }
         let transfer_before = flight
             .transfer
             .is_some_and(|transfer| transfer.mode == Mode::Add);
         any_floor |= flight.transfer.is_some() && !transfer_before;
-        flight.decider = decider;
         flight.target = floor + added;
         flight.before_only = !any_floor && (any_add || transfer_before);
         flight.hold_before = (any_add || flight.before_only).then_some(flight.charged + added);
@@ -206,156 +214,60 @@ impl Injector {
 
     /// Sends a zio that has reached its target through the disk's bandwidth.
     pub(crate) fn transfer(&mut self, flight: &mut Flight) {
-        let Some(transfer) = flight.transfer.take() else {
+        let Some(transfer) = flight.transfer.as_mut() else {
             return;
         };
-        let end = self
-            .bandwidth
-            .pass(flight.target, flight.zio.length, transfer.rate);
-        flight.target = end;
+        let reached = flight.target;
+        let index = self.index(transfer.rule);
+        // One that is on its way when its rule goes away need not wait, nor need others for it.
+        let queued = index.is_ok_and(|index| self.rules[index].spec.bandwidth.is_some());
+        let place = self.bookings.insert(Booking {
+            rule: transfer.rule,
+            zio: flight.zio.id,
+            kind: Kind::Transfer { queued },
+            mode: transfer.mode,
+            issued: reached,
+            start: match queued {
+                true => self.bandwidth.free_at().max(reached),
+                false => reached,
+            },
+            service: transfer_time(flight.zio.length, transfer.rate),
+            next_of_zio: None,
+            ahead: None,
+            behind: None,
+        });
+        if queued {
+            self.bandwidth.push(place, &mut self.bookings);
+        }
+        transfer.place = Some(place);
+        self.schedule_transfer(flight, place);
+    }
+
+    /// A zio that has reached the bandwidth is held until it has passed there.
+    fn schedule_transfer(&self, flight: &mut Flight, place: BookingId) {
+        flight.target = self.bookings.get(place).end();
         if flight.before_only {
-            flight.hold_before = Some(end);
-        }
-        flight.transferred = Some(transfer);
-    }
-
-    /// Ends the promises to a zio that was replied to at `offered`, or whose write has ended then.
-    pub(crate) fn settle(&mut self, now: Instant, flight: &mut Flight, offered: Instant) {
-        while let Some(id) = flight.bookings {
-            let booking = self.close(now, id);
-            flight.bookings = booking.next_of_zio;
-            self.account(&booking, flight, offered);
+            flight.hold_before = Some(flight.target);
         }
     }
 
-    /// Counts what became of one promise.
-    fn account(&mut self, booking: &Booking, flight: &Flight, offered: Instant) {
-        let Some(rule) = self.find_mut(booking.rule) else {
-            return;
-        };
-        rule.stats.now -= 1;
-        match fate(booking, flight) {
-            Fate::Failed => rule.stats.failed += 1,
-            Fate::Overrun => rule.stats.overrun += 1,
-            Fate::Beaten => {
-                rule.stats.beaten += 1;
-                rule.stats.beaten_by = winner_over(booking, flight);
-            }
-            Fate::Held => {
-                rule.stats.held += 1;
-                if !flight.cut_short {
-                    let late = lateness_of(booking, flight, offered);
-                    rule.count_hold(service_of(booking, flight), late);
-                }
-            }
-        }
+    pub(crate) fn add(&mut self, rules: impl Iterator<Item = Rule>) {
+        self.rules.extend(rules);
+        self.survey();
     }
 
-    /// Ends the promises to zios that were aborted. Those whose service has not begun give their
-    /// place in the lane back; the zios that are served sooner for it are left in `moved`.
-    pub(crate) fn abort(&mut self, now: Instant, flights: &mut [Flight], moved: &mut Vec<ZioId>) {
-        let mut gaps: Vec<(RuleId, u32)> = Vec::new();
-        for flight in flights {
-            while let Some(id) = flight.bookings {
-                let booking = self.close(now, id);
-                flight.bookings = booking.next_of_zio;
-                if let Some(rule) = self.find_mut(booking.rule) {
-                    rule.stats.now -= 1;
-                    rule.stats.aborted += 1;
-                }
-                if let Kind::Delay { lane: Some(lane) } = booking.kind {
-                    gaps.push((booking.rule, lane));
-                }
-            }
-        }
-        gaps.sort_unstable();
-        gaps.dedup();
-        for (rule, lane) in gaps {
-            self.move_up(now, rule, lane, moved);
-        }
-    }
-
-    fn move_up(&mut self, now: Instant, rule: RuleId, lane: u32, moved: &mut Vec<ZioId>) {
-        let Ok(index) = self.index(rule) else {
-            return;
-        };
-        if let Some(lanes) = &mut self.rules[index].lanes {
-            lanes.move_up(lane, now, &mut self.bookings, moved);
-        }
-    }
-
-    /// Takes a booking out of its lane and out of the slab.
-    fn close(&mut self, now: Instant, id: BookingId) -> Booking {
-        let booking = *self.bookings.get(id);
-        if let Kind::Delay { lane: Some(lane) } = booking.kind
-            && let Ok(index) = self.index(booking.rule)
-            && let Some(lanes) = &mut self.rules[index].lanes
-        {
-            lanes.unlink(lane, id, now, &mut self.bookings);
-        }
-        self.bookings.remove(id)
-    }
-
-    /// Takes away what a rule holds a zio for, and says whether there was anything.
-    pub(crate) fn release(&mut self, now: Instant, rule: RuleId, flight: &mut Flight) -> bool {
-        let before = (flight.target, flight.hold_before, flight.before_only);
-        let mut kept = None;
-        let mut released = false;
-        while let Some(id) = flight.bookings {
-            let next = self.bookings.get(id).next_of_zio;
-            if self.bookings.get(id).rule == rule {
-                released = true;
-                self.close(now, id);
-            } else {
-                self.bookings.get_mut(id).next_of_zio = kept;
-                kept = Some(id);
-            }
-            flight.bookings = next;
-        }
-        flight.bookings = self.reverse(kept);
-        if flight
-            .transfer
-            .is_some_and(|transfer| transfer.rule == rule)
-        {
-            flight.transfer = None;
-            released = true;
-        }
-        let in_transfer = flight
-            .transferred
-            .is_some_and(|transfer| transfer.rule != rule);
-        released |= flight.transferred.is_some() && !in_transfer;
-        flight.transferred = flight.transferred.filter(|_| in_transfer);
-        if released {
-            flight.cut_short = true;
-            self.schedule(flight);
-            flight.target = flight.target.max(now);
-            flight.hold_before = flight.hold_before.map(|until| until.max(now));
-        }
-        if in_transfer {
-            (flight.target, flight.hold_before, flight.before_only) = before;
-        }
-        released
-    }
-
-    /// Puts a zio's list of bookings back into its order.
-    fn reverse(&mut self, mut list: Option<BookingId>) -> Option<BookingId> {
-        let mut reversed = None;
-        while let Some(id) = list {
-            list = core::mem::replace(&mut self.bookings.get_mut(id).next_of_zio, reversed);
-            reversed = Some(id);
-        }
-        reversed
-    }
-
-    pub(crate) fn add(&mut self, rule: Rule) {
-        self.faults += usize::from(rule.is_fault());
-        self.rules.push(rule);
-    }
-
-    /// Replaces what a rule says. Lanes that remain keep their bookings.
-    pub(crate) fn update(&mut self, id: RuleId, spec: RuleSpec, now: Instant, clients: &Clients) {
+    /// Replaces what a rule says. Lanes that remain keep their bookings; transfers keep theirs if
+    /// the rule still has a bandwidth. Answers whose zios are served sooner for it.
+    pub(crate) fn update(
+        &mut self,
+        id: RuleId,
+        spec: RuleSpec,
+        now: Instant,
+        clients: &Clients,
+    ) -> Vec<ZioId> {
+        let mut moved = Vec::new();
         let Ok(index) = self.index(id) else {
-            return;
+            return moved;
         };
         let rule = &mut self.rules[index];
         match (&mut rule.lanes, lane_count(&spec)) {
@@ -367,24 +279,45 @@ impl Injector {
                 if let Some(lanes) = lanes {
                     lanes.dissolve(&mut self.bookings);
                 }
-                *lanes = count.map(super::lane::Lanes::new);
+                *lanes = count.map(Lanes::new);
             }
         }
         rule.spec = spec;
         rule.arm(now, clients);
-        self.faults = self.rules.iter().filter(|rule| rule.is_fault()).count();
+        if rule.spec.bandwidth.is_none() {
+            let gone = |rule| rule == id;
+            self.bandwidth
+                .forget(gone, now, &mut self.bookings, &mut moved);
+        }
+        self.survey();
+        moved
     }
 
-    /// Removes a rule. What it has promised stays promised, without its lanes.
-    pub(crate) fn remove(&mut self, id: RuleId) {
-        let Ok(index) = self.index(id) else {
-            return;
-        };
-        let rule = self.rules.remove(index);
-        self.faults -= usize::from(rule.is_fault());
-        if let Some(lanes) = &rule.lanes {
-            lanes.dissolve(&mut self.bookings);
+    /// Removes rules, in the order of their ids. What they have promised stays promised, without
+    /// their lanes and without its place in the bandwidth. Answers whose zios are served sooner
+    /// for it.
+    pub(crate) fn remove(&mut self, rules: &[RuleId], now: Instant) -> Vec<ZioId> {
+        let gone = |rule: RuleId| rules.binary_search(&rule).is_ok();
+        let mut moved = Vec::new();
+        for rule in self.rules.extract_if(.., |rule| gone(rule.id)) {
+            if let Some(lanes) = &rule.lanes {
+                lanes.dissolve(&mut self.bookings);
+            }
         }
+        self.bandwidth
+            .forget(gone, now, &mut self.bookings, &mut moved);
+        self.survey();
+        moved
+    }
+
+    /// Finds out what the data path need not ask each rule again.
+    fn survey(&mut self) {
+        let mut leaders = BTreeMap::new();
+        for (index, rule) in self.rules.iter_mut().enumerate() {
+            rule.leader = *leaders.entry(rule.group).or_insert(index);
+        }
+        self.places.resize(self.rules.len(), 0);
+        self.faults = self.rules.iter().filter(|rule| rule.is_fault()).count();
     }
 
     /// Whether any rule may match one of these operations.
@@ -396,17 +329,22 @@ impl Injector {
         self.index(id).ok().map(|index| &self.rules[index])
     }
 
-    fn find_mut(&mut self, id: RuleId) -> Option<&mut Rule> {
+    pub(super) fn find_mut(&mut self, id: RuleId) -> Option<&mut Rule> {
         let index = self.index(id).ok()?;
         self.rules.get_mut(index)
     }
 
-    fn index(&self, id: RuleId) -> Result<usize, usize> {
+    pub(super) fn index(&self, id: RuleId) -> Result<usize, usize> {
         self.rules.binary_search_by_key(&id, |rule| rule.id)
     }
 
     pub(crate) fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    pub(crate) fn views(&self, now: Instant) -> impl Iterator<Item = RuleView<'_>> {
+        let passed = self.bandwidth.free_at().since(now);
+        self.rules.iter().map(move |rule| rule.view(now, passed))
     }
 
     /// Matches the rules' globs with the names of the clients again.
@@ -421,46 +359,8 @@ impl Injector {
         let add = |booking: &&Booking| booking.holds() && booking.mode == Mode::Add;
         let before = self.bookings.of_zio(flight.bookings).find(add);
         let lane = flight.decider.or(before.map(|booking| booking.rule));
-        let passes = flight.transferred.or(flight.transfer);
-        let passing = flight.transferred.map(|transfer| transfer.rule);
-        passing.or(lane).or(passes.map(|transfer| transfer.rule))
-    }
-}
-
-/// What became of a promise.
-enum Fate {
-    Held,
-    Overrun,
-    Beaten,
-    Failed,
-}
-
-/// Lanes and bandwidth are passed one after the other, so each has a winner of its own: of the
-/// lanes the latest `floor` one and every `add` one, of the bandwidths the lowest.
-fn fate(booking: &Booking, flight: &Flight) -> Fate {
-    let passed = flight.transferred.map(|transfer| transfer.rule);
-    let decides = match (booking.kind, booking.mode) {
-        (Kind::Fail, _) => return Fate::Failed,
-        (Kind::Hang, _) | (Kind::Delay { .. }, Mode::Add) => return Fate::Held,
-        (Kind::Delay { .. }, Mode::Floor) => {
-            flight.decider == Some(booking.rule) || passed == Some(booking.rule)
-        }
-        (Kind::Pass, _) => passed.is_none_or(|rule| rule == booking.rule),
-    };
-    if !decides {
-        Fate::Beaten
-    } else if flight.store_done < flight.target || flight.before_only {
-        Fate::Held
-    } else {
-        Fate::Overrun
-    }
-}
-
-/// The rule that decided where the rule of `booking` did not.
-fn winner_over(booking: &Booking, flight: &Flight) -> Option<RuleId> {
-    match booking.kind {
-        Kind::Pass => flight.transferred.map(|transfer| transfer.rule),
-        _ => flight.decider,
+        let passes = flight.transfer.map(|transfer| transfer.rule);
+        flight.passed().or(lane).or(passes)
     }
 }
 
@@ -471,25 +371,7 @@ fn slow_down(flight: &mut Flight, rate: u64, rule: &Rule) {
             rate,
             rule: rule.id,
             mode: rule.spec.mode,
+            place: None,
         });
-    }
-}
-
-/// How late a hold ended: that before the store when the store was asked, that after it when the
-/// reply was offered.
-fn lateness_of(booking: &Booking, flight: &Flight, offered: Instant) -> Duration {
-    match booking.mode {
-        Mode::Add if flight.hold_before.is_some() => flight.late_before,
-        Mode::Add | Mode::Floor => offered.since(flight.target),
-    }
-}
-
-/// The time that a rule asked for: its service, and the transfer if that is the rule's doing.
-fn service_of(booking: &Booking, flight: &Flight) -> Duration {
-    match flight.transferred {
-        Some(transfer) if transfer.rule == booking.rule => {
-            booking.service + transfer_time(flight.zio.length, transfer.rate)
-        }
-        _ => booking.service,
     }
 }

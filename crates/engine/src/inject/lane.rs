@@ -18,14 +18,6 @@ pub(crate) struct Lanes {
     lanes: Vec<Lane>,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Lane {
-    /// Until when bookings that have left the queue keep the lane busy.
-    busy: Instant,
-    first: Option<BookingId>,
-    last: Option<BookingId>,
-}
-
 impl Lanes {
     pub(crate) fn new(count: u32) -> Lanes {
         let mut lanes = Lanes {
@@ -62,38 +54,19 @@ impl Lanes {
 
     /// Puts a booking at the end of its lane's queue.
     pub(crate) fn push(&mut self, lane: u32, id: BookingId, bookings: &mut Bookings) {
-        let queue = &mut self.lanes[lane as usize];
-        bookings.get_mut(id).ahead = queue.last;
-        match queue.last {
-            Some(last) => bookings.get_mut(last).behind = Some(id),
-            None => queue.first = Some(id),
-        }
-        queue.last = Some(id);
+        self.lanes[lane as usize].push(id, bookings);
         self.soonest.set(lane, (bookings.get(id).end(), lane));
     }
 
-    /// Takes a booking out of its lane's queue. One that has begun keeps its time; the time of one
-    /// that has not is free for those behind it once the lane is moved up.
-    pub(crate) fn unlink(
+    /// Takes a booking out of its lane's queue, and says whether it leaves a gap there.
+    pub(crate) fn leave(
         &mut self,
         lane: u32,
         id: BookingId,
         now: Instant,
         bookings: &mut Bookings,
-    ) {
-        let booking = *bookings.get(id);
-        let queue = &mut self.lanes[lane as usize];
-        if booking.start <= now {
-            queue.busy = queue.busy.max(booking.end());
-        }
-        match booking.ahead {
-            Some(ahead) => bookings.get_mut(ahead).behind = booking.behind,
-            None => queue.first = booking.behind,
-        }
-        match booking.behind {
-            Some(behind) => bookings.get_mut(behind).ahead = booking.ahead,
-            None => queue.last = booking.ahead,
-        }
+    ) -> bool {
+        self.lanes[lane as usize].leave(id, now, bookings)
     }
 
     /// Closes the gaps in a lane's queue, and says whose zios' bookings have moved.
@@ -104,9 +77,118 @@ impl Lanes {
         bookings: &mut Bookings,
         moved: &mut Vec<ZioId>,
     ) {
-        let queue = &self.lanes[lane as usize];
-        let mut free = queue.busy;
-        let mut next = queue.first;
+        let free = self.lanes[lane as usize].move_up(now, bookings, moved);
+        self.soonest.set(lane, (free, lane));
+    }
+
+    /// Cuts down to `count` lanes. Bookings of the lanes that go keep their times.
+    pub(crate) fn shrink(&mut self, count: u32, bookings: &mut Bookings) {
+        while self.len() > count {
+            let Some(lane) = self.lanes.pop() else { return };
+            self.soonest.remove(self.len());
+            lane.dissolve(bookings);
+        }
+    }
+
+    /// The rule goes away: its bookings keep their times, without a lane.
+    pub(crate) fn dissolve(&self, bookings: &mut Bookings) {
+        for lane in &self.lanes {
+            lane.dissolve(bookings);
+        }
+    }
+
+    /// What service beginning now would end at.
+    pub(crate) fn finish(&self, now: Instant, nominal: Duration) -> Instant {
+        self.free_at().max(now) + nominal
+    }
+}
+
+/// One server and the queue before it, in the order of service.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lane {
+    /// Until when bookings that have left the queue keep the lane busy.
+    busy: Instant,
+    first: Option<BookingId>,
+    last: Option<BookingId>,
+    /// The first booking behind a gap, if there is one: none before it can move up.
+    gap: Option<BookingId>,
+}
+
+impl Lane {
+    pub(super) fn first(&self) -> Option<BookingId> {
+        self.first
+    }
+
+    pub(super) fn busy(&self) -> Instant {
+        self.busy
+    }
+
+    /// Puts a booking at the end of the queue.
+    pub(super) fn push(&mut self, id: BookingId, bookings: &mut Bookings) {
+        bookings.get_mut(id).ahead = self.last;
+        match self.last {
+            Some(last) => bookings.get_mut(last).behind = Some(id),
+            None => self.first = Some(id),
+        }
+        self.last = Some(id);
+    }
+
+    /// Takes a booking out of the queue. One that has begun keeps its time; one that has not
+    /// leaves a gap, which is the answer.
+    pub(super) fn leave(&mut self, id: BookingId, now: Instant, bookings: &mut Bookings) -> bool {
+        let booking = bookings.get(id);
+        let begun = booking.start <= now;
+        if begun {
+            self.busy = self.busy.max(booking.end());
+            self.unlink(id, bookings);
+        } else {
+            self.vacate(id, bookings);
+        }
+        !begun
+    }
+
+    /// Takes a booking out of the queue, and its time with it.
+    pub(super) fn vacate(&mut self, id: BookingId, bookings: &mut Bookings) {
+        let booking = bookings.get(id);
+        // Of equal starts the earlier one took no time, or the end of time has come for both.
+        let is_first = |gap| booking.start < bookings.get(gap).start;
+        if self.gap.is_none_or(is_first) {
+            self.gap = booking.behind;
+        }
+        self.unlink(id, bookings);
+    }
+
+    fn unlink(&mut self, id: BookingId, bookings: &mut Bookings) {
+        let (ahead, behind) = (bookings.get(id).ahead, bookings.get(id).behind);
+        if self.gap == Some(id) {
+            self.gap = behind;
+        }
+        match ahead {
+            Some(ahead) => bookings.get_mut(ahead).behind = behind,
+            None => self.first = behind,
+        }
+        match behind {
+            Some(behind) => bookings.get_mut(behind).ahead = ahead,
+            None => self.last = ahead,
+        }
+    }
+
+    /// Forgets what bookings that have left the queue keep the lane busy with.
+    pub(super) fn make_idle(&mut self) {
+        self.busy = Instant::ZERO;
+        self.gap = self.first;
+    }
+
+    /// Closes the gaps, and says when the lane is free then.
+    pub(super) fn move_up(
+        &mut self,
+        now: Instant,
+        bookings: &mut Bookings,
+        moved: &mut Vec<ZioId>,
+    ) -> Instant {
+        let mut next = self.gap.take();
+        let ahead = next.map_or(self.last, |id| bookings.get(id).ahead);
+        let mut free = ahead.map_or(self.busy, |id| self.busy.max(bookings.get(id).end()));
         while let Some(id) = next {
             let booking = bookings.get_mut(id);
             if booking.start > now {
@@ -119,37 +201,85 @@ impl Lanes {
             free = free.max(booking.end());
             next = booking.behind;
         }
-        self.soonest.set(lane, (free, lane));
+        free
     }
 
-    /// Cuts down to `count` lanes. Bookings of the lanes that go keep their times.
-    pub(crate) fn shrink(&mut self, count: u32, bookings: &mut Bookings) {
-        while self.len() > count {
-            let Some(lane) = self.lanes.pop() else { return };
-            self.soonest.remove(self.len());
-            leave_lane(lane.first, bookings);
+    /// Turns the bookings of the queue into bookings without a lane.
+    fn dissolve(&self, bookings: &mut Bookings) {
+        let mut next = self.first;
+        while let Some(id) = next {
+            let booking = bookings.get_mut(id);
+            next = booking.behind;
+            booking.leave_lane();
         }
-    }
-
-    /// The rule goes away: its bookings keep their times, without a lane.
-    pub(crate) fn dissolve(&self, bookings: &mut Bookings) {
-        for lane in &self.lanes {
-            leave_lane(lane.first, bookings);
-        }
-    }
-
-    /// What service beginning now would end at.
-    pub(crate) fn finish(&self, now: Instant, nominal: Duration) -> Instant {
-        self.free_at().max(now) + nominal
     }
 }
 
-/// Turns the bookings of a queue into bookings without a lane.
-fn leave_lane(first: Option<BookingId>, bookings: &mut Bookings) {
-    let mut next = first;
-    while let Some(id) = next {
-        let booking = bookings.get_mut(id);
-        next = booking.behind;
-        booking.leave_lane();
+#[cfg(test)]
+mod tests {
+    use super::Lane;
+    use crate::inject::booking::{Booking, BookingId, Bookings, Kind};
+    use crate::inject::{Mode, RuleId};
+    use crate::time::{Duration, Instant};
+    use crate::zio::ZioId;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_nanos(ns)
+    }
+
+    /// A lane with so many bookings of 10 ns, all issued at 0.
+    fn queue(count: u32) -> (Lane, Bookings, Vec<BookingId>) {
+        let (mut lane, mut bookings) = (Lane::default(), Bookings::default());
+        let booking = |zio: u32| Booking {
+            rule: RuleId(1),
+            zio: ZioId(zio),
+            kind: Kind::Delay { lane: Some(0) },
+            mode: Mode::Floor,
+            issued: at(0),
+            start: at(u64::from(zio) * 10),
+            service: Duration::from_nanos(10),
+            next_of_zio: None,
+            ahead: None,
+            behind: None,
+        };
+        let ids: Vec<_> = (0..count)
+            .map(|zio| bookings.insert(booking(zio)))
+            .collect();
+        for id in &ids {
+            lane.push(*id, &mut bookings);
+        }
+        (lane, bookings, ids)
+    }
+
+    #[test]
+    fn those_behind_gaps_move_up() {
+        let (mut lane, mut bookings, ids) = queue(8);
+        // In no order; two of them are neighbours, and one is the last.
+        for at_place in [5, 2, 7, 3] {
+            assert!(lane.leave(ids[at_place], at(5), &mut bookings));
+        }
+        let mut moved = Vec::new();
+        assert_eq!(lane.move_up(at(5), &mut bookings, &mut moved), at(40));
+        assert_eq!(moved, vec![ZioId(4), ZioId(6)]);
+        assert_eq!(bookings.get(ids[4]).start, at(20));
+        assert_eq!(bookings.get(ids[6]).start, at(30));
+    }
+
+    #[test]
+    fn those_before_the_first_gap_are_not_even_looked_at() {
+        let (mut lane, mut bookings, ids) = queue(8);
+        // A walk from the head would move it.
+        bookings.get_mut(ids[3]).start = at(31);
+        let mut moved = Vec::new();
+        for at_place in [7, 6] {
+            assert!(lane.leave(ids[at_place], at(5), &mut bookings));
+            lane.move_up(at(5), &mut bookings, &mut moved);
+        }
+        assert!(lane.leave(ids[4], at(5), &mut bookings));
+        lane.move_up(at(5), &mut bookings, &mut moved);
+        assert_eq!(moved, vec![ZioId(5)]);
+        assert_eq!(bookings.get(ids[3]).start, at(31));
     }
 }

@@ -2,6 +2,7 @@
 
 mod bandwidth;
 mod booking;
+mod fate;
 mod injector;
 mod lane;
 mod rule;
@@ -9,6 +10,7 @@ mod service;
 mod spec;
 
 pub(crate) use booking::BookingId;
+pub(crate) use fate::Gaps;
 pub(crate) use injector::Injector;
 pub(crate) use rule::Rule;
 pub use service::{QuantileError, QuantileTable, Service};

@@ -9,19 +9,23 @@ use crate::histogram::Histogram;
 use crate::random::Random;
 use crate::stats::{RuleStats, RuleView};
 use crate::time::{Duration, Instant};
-use crate::zio::{OpSet, Zio};
+use crate::zio::{Op, OpSet, Zio};
 
 #[derive(Debug)]
 pub(crate) struct Rule {
     pub(crate) id: RuleId,
     pub(crate) group: GroupId,
     pub(crate) spec: RuleSpec,
+    /// The place of the first rule of its group among those of the disk.
+    pub(crate) leader: usize,
     /// `None` if any number of zios are served at a time.
     pub(crate) lanes: Option<Lanes>,
     pub(crate) stats: RuleStats,
     pub(crate) random: Random,
     /// What lane choice goes by.
     pub(crate) nominal: Duration,
+    /// Zios matched since it was armed.
+    counted: u64,
     armed: Instant,
     begins: Instant,
     ends: Instant,
@@ -41,10 +45,12 @@ impl Rule {
         let mut rule = Rule {
             id,
             group,
+            leader: 0,
             lanes: lane_count(&spec).map(Lanes::new),
             stats: RuleStats::default(),
             random: Random::new(seed ^ u64::from(id.0).wrapping_mul(SEED_STRIDE)),
             nominal: Duration::ZERO,
+            counted: 0,
             armed: now,
             begins: now,
             ends: Instant::NEVER,
@@ -58,6 +64,7 @@ impl Rule {
     /// Works out what follows from the specification, as of `now`.
     pub(crate) fn arm(&mut self, now: Instant, clients: &Clients) {
         self.armed = now;
+        self.counted = 0;
         self.begins = now + self.spec.after;
         self.ends = self
             .spec
@@ -90,6 +97,7 @@ impl Rule {
             return false;
         }
         self.stats.matched += 1;
+        self.counted += 1;
         if !self.limit_allows() {
             self.stats.not_counted += 1;
             return false;
@@ -110,12 +118,12 @@ impl Rule {
             && self.clients.is_none_or(|set| set.contains(zio.client))
     }
 
-    /// The zio that was just counted as matched has that number.
+    /// The zio that was just counted has that number.
     fn limit_allows(&self) -> bool {
         match self.spec.limit {
             Limit::Always => true,
-            Limit::First(n) => self.stats.matched <= n,
-            Limit::Every(n) => self.stats.matched.is_multiple_of(n),
+            Limit::First(n) => self.counted <= n,
+            Limit::Every(n) => self.counted.is_multiple_of(n),
         }
     }
 
@@ -137,17 +145,18 @@ impl Rule {
         record(&mut stats.lateness, late);
     }
 
-    pub(crate) fn view(&self, now: Instant) -> RuleView<'_> {
+    /// The rule as it stands; the disk's bandwidth is booked `passed` ahead.
+    pub(crate) fn view(&self, now: Instant, passed: Duration) -> RuleView<'_> {
+        let lanes = self.lanes.as_ref();
+        let served = lanes.map_or(Duration::ZERO, |lanes| lanes.free_at().since(now));
+        let passed = self.spec.bandwidth.map_or(Duration::ZERO, |_| passed);
         RuleView {
             id: self.id,
             group: self.group,
             spec: &self.spec,
             armed: self.armed,
             stats: &self.stats,
-            backlog: self
-                .lanes
-                .as_ref()
-                .map_or(Duration::ZERO, |lanes| lanes.free_at().since(now)),
+            backlog: served.max(passed),
         }
     }
 }
@@ -160,10 +169,11 @@ pub(crate) fn lane_count(spec: &RuleSpec) -> Option<u32> {
     }
 }
 
-/// Whether the zio touches a byte of the range; a flush touches none.
+/// Whether the zio touches a byte of the range; a flush touches none, nor does one of no length.
 fn touches((start, end): (u64, u64), zio: &Zio, ops: OpSet) -> bool {
     let last = zio.offset.saturating_add(u64::from(zio.length));
-    !ops.meets(OpSet::of(crate::zio::Op::Flush)) && zio.offset < end && start < last
+    let bytes = zio.length > 0 && !ops.meets(OpSet::of(Op::Flush));
+    bytes && zio.offset < end && start < last
 }
 
 fn record(histogram: &mut Option<Box<Histogram>>, span: Duration) {

@@ -33,7 +33,7 @@ pub struct RuleSpec {
     pub ops: OpSet,
     /// The share of matching zios that it injects into; all, if there is none.
     pub chance: Option<Ratio>,
-    /// Which of the matching zios, by their number.
+    /// Which of the matching zios, by their number since it was armed or updated.
     pub limit: Limit,
     /// The bytes `start..end` of the disk, one of which the zio must touch.
     pub range: Option<(u64, u64)>,

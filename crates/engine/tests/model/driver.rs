@@ -213,7 +213,8 @@ impl<M: Machine> Driver<M> {
         let due = [done, self.machine.next_deadline()];
         let due = due.into_iter().flatten().min()?.as_nanos();
         let grain = self.grain.as_nanos();
-        Some(Instant::from_nanos(due.next_multiple_of(grain)))
+        // Time may end before the driver wakes up.
+        due.checked_next_multiple_of(grain).map(Instant::from_nanos)
     }
 
     /// What is due now: first the machine's own deadline, then what the store has done.

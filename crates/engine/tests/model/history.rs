@@ -71,6 +71,8 @@ pub(crate) struct Scope {
     pub(crate) release: bool,
     /// Whether the driver is late.
     pub(crate) late: bool,
+    /// Whether times, rates, offsets and lengths may be as large or as small as they can be.
+    pub(crate) extremes: bool,
 }
 
 impl Scope {
@@ -81,6 +83,7 @@ impl Scope {
         update: true,
         release: true,
         late: false,
+        extremes: false,
     };
     /// Lanes, groups, modes, matching, suspension, aborts.
     pub(crate) const LANES: Scope = Scope {
@@ -90,7 +93,12 @@ impl Scope {
         update: false,
         release: false,
         late: false,
+        extremes: false,
     };
+
+    fn weight_of_extremes(self) -> u32 {
+        u32::from(self.extremes)
+    }
 }
 
 pub(crate) fn histories(scope: Scope) -> impl Strategy<Value = History> {
@@ -126,8 +134,8 @@ fn gaps() -> impl Strategy<Value = u64> {
 fn events(scope: Scope) -> impl Strategy<Value = Event> {
     let clear = (option::of(0..8_usize), any::<bool>())
         .prop_map(move |(nth, release)| Event::Clear(nth, release && scope.release));
-    let suspend =
-        (option::of(spans()), any::<bool>()).prop_map(|(lasts, now)| Event::Suspend { lasts, now });
+    let suspend = (option::of(spans(scope)), any::<bool>())
+        .prop_map(|(lasts, now)| Event::Suspend { lasts, now });
     let join = (
         (0..CLIENTS).prop_map(ClientId),
         select(CLIENT_NAMES.to_vec()),
@@ -154,31 +162,45 @@ fn clients() -> impl Strategy<Value = ClientId> {
 fn asks(scope: Scope) -> impl Strategy<Value = Ask> {
     let ops = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 2 => select(Op::ALL.to_vec())];
     // A store that is done just before or after a target tells early from late.
-    let nearly =
-        (spans(), 0..3_u64).prop_map(|(span, ns)| Duration::from_nanos(span.as_nanos() + ns - 1));
+    let nearly = (round_spans(), 0..3_u64)
+        .prop_map(|(span, ns)| Duration::from_nanos(span.as_nanos() + ns - 1));
     let store = prop_oneof![3 => Just(Duration::ZERO), 2 => nearly];
     let outcome = prop_oneof![9 => Just(Ok(())), 1 => Just(Err(Errno::NoSpc))];
-    let place = (0..64_u64, select(vec![1, 2, 8, 64]));
-    (ops, any::<bool>(), clients(), place, store, outcome).prop_map(
-        move |(op, fua, client, (block, blocks), store, outcome)| Ask {
+    let client = clients();
+    (ops, any::<bool>(), client, places(scope), store, outcome).prop_map(
+        move |(op, fua, client, (offset, length), store, outcome)| Ask {
             op,
             fua: fua && scope.fua && op == Op::Write,
             client,
-            offset: if op == Op::Flush { 0 } else { block * BLOCK },
-            length: if op == Op::Flush {
-                0
-            } else {
-                blocks * BLOCK as u32
-            },
+            offset: if op == Op::Flush { 0 } else { offset },
+            length: if op == Op::Flush { 0 } else { length },
             store,
             outcome,
         },
     )
 }
 
+/// Offsets and lengths.
+fn places(scope: Scope) -> impl Strategy<Value = (u64, u32)> {
+    let blocks = (0..64_u64, select(vec![1, 2, 8, 64]));
+    let blocks = blocks.prop_map(|(block, blocks)| (block * BLOCK, blocks * BLOCK as u32));
+    let edges = (
+        select(vec![0, 1, u64::MAX - BLOCK, u64::MAX - 1, u64::MAX]),
+        select(vec![0, 1, BLOCK as u32, u32::MAX]),
+    );
+    prop_oneof![2 => blocks, scope.weight_of_extremes() => edges]
+}
+
 /// Few and round, so that different sums are often equal.
-fn spans() -> impl Strategy<Value = Duration> {
+fn round_spans() -> impl Strategy<Value = Duration> {
     select(vec![1, 2, 5, 10, 25]).prop_map(Duration::from_millis)
+}
+
+fn spans(scope: Scope) -> impl Strategy<Value = Duration> {
+    // Beside what never ends, no sum comes so near to the end of time that the clock gets there.
+    let edges = select(vec![0, 1, 1 << 63, u64::MAX - (1 << 40), u64::MAX]);
+    let edges = edges.prop_map(Duration::from_nanos);
+    prop_oneof![2 => round_spans(), scope.weight_of_extremes() => edges]
 }
 
 fn specs(scope: Scope) -> impl Strategy<Value = RuleSpec> {
@@ -190,10 +212,12 @@ fn specs(scope: Scope) -> impl Strategy<Value = RuleSpec> {
         2 => Just(OpSet::ALL),
     ];
     let range = (0..64_u64, 1..65_u64).prop_map(|(at, len)| (at * BLOCK, (at + len) * BLOCK));
+    let edges = select(vec![(0, 1), (0, u64::MAX), (u64::MAX - 1, u64::MAX)]);
+    let range = prop_oneof![2 => range, scope.weight_of_extremes() => edges];
     let glob = select(vec!["*", "pid=*", "pid=1?", "*1*", "other"]).prop_map(str::to_owned);
     let mode = prop_oneof![2 => Just(Mode::Floor), 1 => Just(Mode::Add)];
     let filters = (ops, seldom(range), seldom(glob), chances(), limits());
-    let window = (seldom(spans()), seldom(spans()));
+    let window = (seldom(spans(scope)), seldom(spans(scope)));
     (effects(scope), filters, window, mode).prop_map(
         |((effect, bandwidth), (ops, range, client, chance, limit), (after, lasts), mode)| {
             RuleSpec {
@@ -231,14 +255,18 @@ fn limits() -> impl Strategy<Value = Limit> {
 }
 
 fn effects(scope: Scope) -> impl Strategy<Value = (Effect, Option<u64>)> {
-    let service = prop_oneof![3 => spans().prop_map(Service::Constant), 1 => tables()];
+    let service = prop_oneof![3 => spans(scope).prop_map(Service::Constant), 1 => tables(scope)];
     let lanes = prop_oneof![1 => Just(None), 4 => (1..5_u32).prop_map(Some)];
     let delay = (service, lanes).prop_map(|(service, lanes)| Effect::Delay { service, lanes });
     let fail = any::<bool>().prop_map(|work| Effect::Fail {
         errno: Errno::Io,
         work,
     });
-    let rate = || select(vec![512_000, 1_000_000, 4_096_000, 333_333]);
+    let rate = || {
+        let round = select(vec![512_000, 1_000_000, 4_096_000, 333_333]);
+        let edges = select(vec![1, u64::MAX]);
+        prop_oneof![2 => round, scope.weight_of_extremes() => edges]
+    };
     let (faults, bandwidth) = (u32::from(scope.faults), u32::from(scope.bandwidth));
     prop_oneof![
         12 => delay.clone().prop_map(|delay| (delay, None)),
@@ -249,14 +277,16 @@ fn effects(scope: Scope) -> impl Strategy<Value = (Effect, Option<u64>)> {
     ]
 }
 
-fn tables() -> impl Strategy<Value = Service> {
-    let knots = vec((any::<u64>(), 1..40_u64), 2..4);
+fn tables(scope: Scope) -> impl Strategy<Value = Service> {
+    let span = (1..40_u64).prop_map(Duration::from_millis);
+    let edges = select(vec![Duration::ZERO, Duration::MAX]);
+    let span = prop_oneof![4 => span, scope.weight_of_extremes() => edges];
+    let knots = vec((any::<u64>(), span), 2..4);
     knots.prop_map(|knots| {
-        let (mut quantiles, mut spans): (Vec<u64>, Vec<u64>) = knots.into_iter().unzip();
+        let (mut quantiles, mut spans): (Vec<u64>, Vec<Duration>) = knots.into_iter().unzip();
         quantiles.sort();
         quantiles.dedup();
         spans.sort();
-        let spans = spans.into_iter().map(Duration::from_millis);
         let table = QuantileTable::new(quantiles.into_iter().zip(spans).collect());
         Service::Quantiles(Arc::new(table.expect("knots in order")))
     })

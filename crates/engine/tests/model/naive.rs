@@ -20,8 +20,8 @@ pub(crate) struct Naive {
     /// The zios that were not let go of, in the order of their arrival.
     tickets: Vec<Ticket>,
     issued: u64,
-    /// When the server of the bandwidth has done what it has begun.
-    server_free: Instant,
+    /// What has reached the server of the bandwidth and was not given back, the oldest first.
+    transfers: Vec<Transfer>,
     suspension: Option<Suspension>,
     /// Suspensions that wait for the zios in flight.
     unanswered: Vec<CommandId>,
@@ -35,6 +35,8 @@ struct Rule {
     spec: RuleSpec,
     armed: Instant,
     random: Random,
+    /// Zios matched since it was armed or updated.
+    counted: u64,
     state: RuleState,
 }
 
@@ -45,6 +47,16 @@ struct Booking {
     lane: Option<u32>,
     mode: Mode,
     issue: Instant,
+    service: Duration,
+    start: Instant,
+}
+
+struct Transfer {
+    number: u64,
+    rule: RuleId,
+    /// Whether others wait for it: not once its rule is gone, or has no bandwidth any more.
+    queued: bool,
+    reached: Instant,
     service: Duration,
     start: Instant,
 }
@@ -65,8 +77,6 @@ struct Charge {
     fault: Option<(RuleId, Fault)>,
     /// The lowest of the bandwidths that it must pass; of equal ones the older rule's.
     rate: Option<(u64, RuleId, Mode)>,
-    /// When the server of the bandwidth is done with it, once it got there.
-    served: Option<Instant>,
     /// Whether it got there before the store was asked.
     served_before: bool,
     /// When a rule was last made to let go of it; it can have gone no further before.
@@ -113,7 +123,7 @@ impl Machine for Naive {
             bookings: Vec::new(),
             tickets: Vec::new(),
             issued: 0,
-            server_free: Instant::ZERO,
+            transfers: Vec::new(),
             suspension: None,
             unanswered: Vec::new(),
             names: Vec::new(),
@@ -192,7 +202,7 @@ impl Naive {
         }
     }
 
-    /// Zios that reach the server of the bandwidth queue up there, for good.
+    /// Zios that reach the server of the bandwidth queue up there.
     fn enter_server(&mut self) {
         for (due, _, at) in self.due(|ticket| self.server_due(ticket)) {
             let charge = self.tickets[at].charge.as_ref().unwrap();
@@ -200,12 +210,24 @@ impl Naive {
             let ticket = &mut self.tickets[at];
             let charge = ticket.charge.as_mut().unwrap();
             let length = ticket.zio.length;
-            let (rate, _, _) = charge.rate.unwrap();
-            let service = (u128::from(length) * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
-            let start = due.max(self.server_free);
-            self.server_free = start + Duration::from_nanos(service);
-            charge.served = Some(self.server_free);
             charge.served_before = before;
+            let (rate, rule, _) = charge.rate.unwrap();
+            let service = (u128::from(length) * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
+            let number = charge.number;
+            let has_bandwidth = |r: &Rule| r.state.id == rule && r.spec.bandwidth.is_some();
+            let queued = self.rules.iter().any(has_bandwidth);
+            self.transfers.push(Transfer {
+                number,
+                rule,
+                queued,
+                reached: due,
+                service: Duration::from_nanos(service),
+                start: if queued {
+                    due.max(server_free(&self.transfers))
+                } else {
+                    due
+                },
+            });
         }
     }
 
@@ -254,6 +276,12 @@ impl Naive {
         actions.push(Action::Complete(self.tickets[at].zio.id, outcome));
     }
 
+    fn refuse_suspensions(&mut self, actions: &mut Vec<Action>) {
+        for id in self.unanswered.drain(..) {
+            actions.push(Action::Answer(id, Err(CommandError::Resumed)));
+        }
+    }
+
     fn answer_suspensions(&mut self, actions: &mut Vec<Action>) {
         let in_flight = self.in_flight();
         for id in self.unanswered.drain(..) {
@@ -262,7 +290,7 @@ impl Naive {
     }
 
     fn resume(&mut self, actions: &mut Vec<Action>) -> u32 {
-        self.answer_suspensions(actions);
+        self.refuse_suspensions(actions);
         self.suspension = None;
         let mut waiting = 0;
         for at in 0..self.tickets.len() {
@@ -304,10 +332,16 @@ impl Naive {
     /// When it gets to the server of the bandwidth, if it must pass there and has not yet.
     fn server_due(&self, ticket: &Ticket) -> Option<Instant> {
         let charge = ticket.charge.as_ref()?;
-        if charge.rate.is_none() || charge.served.is_some() || !ticket.is_waiting() {
+        if charge.rate.is_none() || self.served(charge).is_some() || !ticket.is_waiting() {
             return None;
         }
         Some(self.lane_target(charge))
+    }
+
+    /// When the server of the bandwidth is done with it, once it got there.
+    fn served(&self, charge: &Charge) -> Option<Instant> {
+        let own = self.transfers.iter().find(|t| t.number == charge.number);
+        own.map(Transfer::end)
     }
 
     /// The earliest moment at which it may complete; None while the server may still delay it.
@@ -316,17 +350,17 @@ impl Naive {
             Some((_, Fault::Hang(_))) => Some(Instant::NEVER),
             Some((_, Fault::Fail(..))) => Some(charge.at),
             None if charge.rate.is_none() => Some(self.lane_target(charge)),
-            None => charge.served,
+            None => self.served(charge),
         }
     }
 
-    /// Whether all of the hold comes before the store.
+    /// Whether all of the hold comes before the store; not where the store has worked already.
     fn holds_before_only(&self, charge: &Charge) -> bool {
-        if self.winners(charge, Mode::Floor).next().is_some() {
+        if charge.flush || self.winners(charge, Mode::Floor).next().is_some() {
             return false;
         }
         match charge.rate {
-            Some(_) if charge.served.is_some() => charge.served_before,
+            Some(_) if self.served(charge).is_some() => charge.served_before,
             Some((_, _, mode)) => mode == Mode::Add,
             None => self.winners(charge, Mode::Add).next().is_some(),
         }
@@ -380,7 +414,6 @@ impl Naive {
             at: issue,
             fault: None,
             rate: None,
-            served: None,
             served_before: false,
             released: issue,
             takers: Vec::new(),
@@ -484,13 +517,15 @@ impl Naive {
             spec,
             state,
             random,
+            counted: number,
             ..
         } = &mut self.rules[rule];
         state.matched += 1;
+        *number += 1;
         let counted = match spec.limit {
             Limit::Always => true,
-            Limit::First(n) => state.matched <= n,
-            Limit::Every(n) => state.matched % n == 0,
+            Limit::First(n) => *number <= n,
+            Limit::Every(n) => *number % n == 0,
         };
         if !counted {
             state.not_counted += 1;
@@ -508,12 +543,13 @@ impl Naive {
         let to = rule.spec.lasts.map_or(Instant::NEVER, |lasts| from + lasts);
         let ops = match (flush, zio.op, zio.fua) {
             (true, _, _) => OpSet::of(Op::Flush),
-            (false, Op::Write, true) => OpSet::of(Op::Write).union(OpSet::FUA),
-            (false, op, _) => OpSet::of(op),
+            (false, op, true) => OpSet::of(op).union(OpSet::FUA),
+            (false, op, false) => OpSet::of(op),
         };
-        let length = if flush { 0 } else { u64::from(zio.length) };
+        let length = if flush { 0 } else { u128::from(zio.length) };
+        let end_of_zio = u128::from(zio.offset) + length;
         let touched = rule.spec.range.is_none_or(|(start, end)| {
-            length > 0 && zio.offset < end && start < zio.offset + length
+            length > 0 && zio.offset < end && u128::from(start) < end_of_zio
         });
         let client = rule.spec.client.as_deref().is_none_or(|glob| {
             let known = self.names.iter().find(|(id, _)| *id == zio.client);
@@ -530,7 +566,7 @@ impl Naive {
         let Some(charge) = &ticket.charge else {
             return false;
         };
-        let durable = ticket.zio.fua && ticket.zio.op == Op::Write;
+        let durable = ticket.zio.fua;
         let flush = OpSet::of(Op::Flush);
         durable
             && !charge.flush
@@ -600,6 +636,27 @@ impl Naive {
             let free = before.map(Booking::end).max().unwrap_or(Instant::ZERO);
             self.bookings[at].start = free.max(self.bookings[at].issue).max(now);
         }
+        self.transfers
+            .retain(|transfer| transfer.number != number || transfer.start <= now);
+        self.move_transfers_up();
+    }
+
+    fn move_transfers_up(&mut self) {
+        for at in 0..self.transfers.len() {
+            let transfer = &self.transfers[at];
+            if transfer.queued && transfer.start > self.now {
+                let free = server_free(&self.transfers[..at]);
+                self.transfers[at].start = free.max(transfer.reached).max(self.now);
+            }
+        }
+    }
+
+    /// Nobody waits for the transfers of a rule that is gone. In service, they give way at once.
+    fn leave_server(&mut self, gone: impl Fn(RuleId) -> bool) {
+        for transfer in &mut self.transfers {
+            transfer.queued &= !gone(transfer.rule);
+        }
+        self.move_transfers_up();
     }
 
     fn clear(&mut self, target: Target, release: bool) -> Result<Answer, CommandError> {
@@ -615,11 +672,16 @@ impl Naive {
         let gone = |id: RuleId| cleared.contains(&id);
         self.rules.retain(|rule| !gone(rule.state.id));
         if release {
+            // Of a whole disk, also what rules that were gone before have left held.
+            let whole = !matches!(target, Target::Rule(_));
+            let gone = |id: RuleId| whole || gone(id);
             for ticket in self.tickets.iter_mut().filter(|t| t.is_waiting()) {
                 if let Some(charge) = &mut ticket.charge {
                     charge.forget(&gone, self.now);
                     let held = |booking: &Booking| booking.number == charge.number;
                     self.bookings.retain(|b| !held(b) || !gone(b.rule));
+                    let passes = |t: &Transfer| t.number == charge.number;
+                    self.transfers.retain(|t| !passes(t) || !gone(t.rule));
                 }
             }
         }
@@ -628,6 +690,7 @@ impl Naive {
                 booking.lane = None;
             }
         }
+        self.leave_server(gone);
         Ok(Answer::Cleared(cleared))
     }
 
@@ -698,11 +761,11 @@ impl Naive {
             } => {
                 let until = lasts.map(|lasts| self.now + lasts);
                 self.suspension = Some(Suspension { until });
-                if !now {
+                let in_flight = self.in_flight();
+                if !now && in_flight > 0 {
                     self.unanswered.push(id);
                     return;
                 }
-                let in_flight = self.in_flight();
                 Ok(Answer::Suspended { in_flight })
             }
             Command::Resume(_) => {
@@ -732,22 +795,27 @@ impl Naive {
                 spec,
                 armed: self.now,
                 random: Random::new(seed),
+                counted: 0,
                 state: RuleState::new(id),
             });
         }
         Ok(Answer::Done)
     }
 
-    /// Lanes that remain keep their bookings; of the others, the zios keep their targets.
+    /// Lanes that remain keep their bookings; of the others, the zios keep their targets. So it is
+    /// with the bandwidth.
     fn update(&mut self, id: RuleId, spec: RuleSpec) -> Result<Answer, CommandError> {
         let rule = self.rules.iter_mut().find(|rule| rule.state.id == id);
         let rule = rule.ok_or(CommandError::UnknownRule(id))?;
         rule.spec = spec;
         rule.armed = self.now;
+        rule.counted = 0;
+        let passes = rule.spec.bandwidth.is_some();
         let lanes = rule.delay().1.unwrap_or(0);
         for booking in self.bookings.iter_mut().filter(|b| b.rule == id) {
             booking.lane = booking.lane.filter(|lane| *lane < lanes);
         }
+        self.leave_server(|gone| gone == id && !passes);
         Ok(Answer::Done)
     }
 
@@ -788,12 +856,18 @@ impl Naive {
 
     fn backlog(&self, rule: &Rule, now: Instant) -> Duration {
         let soonest = self.soonest_lane(rule);
-        soonest.map_or(Duration::ZERO, |(free, _)| free.since(now))
+        let lane = soonest.map_or(Duration::ZERO, |(free, _)| free.since(now));
+        let passed = server_free(&self.transfers).since(now);
+        let passed = rule.spec.bandwidth.map_or(Duration::ZERO, |_| passed);
+        lane.max(passed)
     }
 
     fn view(&self, ticket: &Ticket) -> Waiting {
         let charge = ticket.charge.as_ref();
-        let hung = charge.is_some_and(|c| matches!(c.fault, Some((_, Fault::Hang(_)))));
+        let hung = charge.is_some_and(|charge| match charge.fault {
+            Some((_, fault)) => matches!(fault, Fault::Hang(_)),
+            None => self.target(charge).unwrap_or(self.lane_target(charge)) == Instant::NEVER,
+        });
         let wait = match ticket.store {
             Store::Working => Wait::Store,
             Store::Replying(_) => Wait::Reply,
@@ -861,6 +935,18 @@ impl Booking {
     fn end(&self) -> Instant {
         self.start + self.service
     }
+}
+
+impl Transfer {
+    fn end(&self) -> Instant {
+        self.start + self.service
+    }
+}
+
+/// When the server has done what is in its queue.
+fn server_free(transfers: &[Transfer]) -> Instant {
+    let queued = transfers.iter().filter(|transfer| transfer.queued);
+    queued.map(Transfer::end).max().unwrap_or(Instant::ZERO)
 }
 
 impl Charge {

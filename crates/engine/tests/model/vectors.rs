@@ -7,7 +7,8 @@ use dashpot_engine::inject::{
     Effect, GroupId, Limit, Mode, QuantileTable, RuleId, RuleSpec, Service,
 };
 use dashpot_engine::{
-    Answer, ClientId, Command, Duration, Engine, Errno, Instant, Op, OpSet, Ratio, Target,
+    Answer, ClientId, Command, CommandError, Duration, Engine, Errno, Instant, Op, OpSet, Ratio,
+    Target,
 };
 
 use crate::driver::{Ask, Driver, End};
@@ -49,10 +50,20 @@ on_both_machines! {
     a_delay_is_not_beaten_by_a_bandwidth
     what_is_slower_than_one_rule_may_be_held_by_another
     an_aborted_zio_leaves_the_bandwidth_alone
+    an_aborted_transfer_gives_its_place_back
+    a_begun_transfer_is_not_given_back
+    a_released_transfer_is_in_service_no_longer
+    a_cleared_rule_leaves_the_bandwidth_to_others
+    a_rule_without_its_bandwidth_leaves_it_to_others
+    what_a_dead_client_queued_is_gone_with_its_rule
+    a_transfer_on_its_way_is_alone_when_its_rule_is_gone
+    backlog_counts_the_bandwidth
     a_released_zio_reaches_the_bandwidth_at_its_release
     limits_count_what_matched
+    an_update_counts_from_one_again
     a_rule_begins_and_ends
     ranges_touch
+    ranges_at_the_end_of_the_disk
     clients_match_by_glob
     clearing_leaves_what_is_held
     releasing_completes_what_is_held
@@ -60,6 +71,8 @@ on_both_machines! {
     a_begun_service_is_not_given_back
     suspension_charges_at_resume
     suspension_is_answered_when_nothing_is_in_flight
+    a_resume_refuses_those_that_wait_for_quiet
+    a_release_of_the_whole_disk_frees_what_cleared_rules_hold
     suspension_ends_by_itself
     a_distribution_is_sampled_once
     update_keeps_counters_and_bookings
@@ -455,6 +468,111 @@ fn an_aborted_zio_leaves_the_bandwidth_alone<M: Machine>() {
     assert_eq!(driver.end_of(kept).map(|(when, _)| when), Some(at(11)));
 }
 
+/// Reads take 10 ms each, and writes do, in one server; their rules are 1 and 2.
+fn ten_ms_for_a_block() -> [RuleSpec; 2] {
+    let pass = |op| RuleSpec {
+        bandwidth: Some(409_600),
+        ..of(RuleSpec::new(Effect::Pass), op)
+    };
+    [pass(Op::Read), pass(Op::Write)]
+}
+
+/// When these zios ended and whether they were dropped, in ms.
+fn ends<M: Machine>(driver: &mut Driver<M>, zios: &[usize]) -> Vec<(u64, bool)> {
+    driver.run();
+    let end = |zio: &usize| driver.end_of(*zio).expect("an end");
+    let ends = zios.iter().map(end);
+    ends.map(|(at, end)| (at.as_nanos() / 1_000_000, end == End::Dropped))
+        .collect()
+}
+
+fn an_aborted_transfer_gives_its_place_back<M: Machine>() {
+    let mut driver = stack::<M>(&ten_ms_for_a_block());
+    let zios = [read(), write(), read(), read()].map(|ask| driver.submit(ask));
+    driver.run_until(at(5));
+    driver.abort(&zios[1..3]);
+    assert_eq!(rule(&driver, 1).backlog, ms(15));
+    let expected = [(10, false), (5, true), (5, true), (20, false)];
+    assert_eq!(ends(&mut driver, &zios), expected);
+}
+
+fn a_begun_transfer_is_not_given_back<M: Machine>() {
+    let mut driver = stack::<M>(&ten_ms_for_a_block());
+    let zios = [read(), read()].map(|ask| driver.submit(ask));
+    driver.run_until(at(5));
+    driver.abort(&zios[..1]);
+    assert_eq!(ends(&mut driver, &zios), [(5, true), (20, false)]);
+}
+
+fn a_released_transfer_is_in_service_no_longer<M: Machine>() {
+    let mut driver = stack::<M>(&ten_ms_for_a_block());
+    for ask in [read(), write(), read(), write()] {
+        driver.submit(ask);
+    }
+    driver.run_until(at(4));
+    clear(&mut driver, 1, true);
+    assert_eq!(completions(&mut driver), [4, 14, 4, 24]);
+}
+
+fn a_cleared_rule_leaves_the_bandwidth_to_others<M: Machine>() {
+    let mut driver = stack::<M>(&ten_ms_for_a_block());
+    for ask in [read(), write(), read(), write()] {
+        driver.submit(ask);
+    }
+    driver.run_until(at(4));
+    clear(&mut driver, 1, false);
+    assert_eq!(completions(&mut driver), [10, 14, 30, 24]);
+}
+
+fn a_rule_without_its_bandwidth_leaves_it_to_others<M: Machine>() {
+    let mut driver = stack::<M>(&ten_ms_for_a_block());
+    for ask in [read(), write()] {
+        driver.submit(ask);
+    }
+    driver.run_until(at(4));
+    let delay = of(RuleSpec::delay(ms(1), None), Op::Read);
+    driver.order(Command::Update(RuleId(1), delay));
+    driver.submit(write());
+    assert_eq!(completions(&mut driver), [10, 14, 24]);
+}
+
+/// A rate by mistake, a client that is killed, and a new rate: nobody waits for the old one.
+fn what_a_dead_client_queued_is_gone_with_its_rule<M: Machine>() {
+    for release in [false, true] {
+        let [rule, _] = ten_ms_for_a_block();
+        let mut driver = stack::<M>(std::slice::from_ref(&rule));
+        let length = 32 << 20;
+        let zios = [0, 1].map(|_| driver.submit(Ask { length, ..read() }));
+        driver.run_until(at(5));
+        driver.abort(&zios);
+        clear(&mut driver, 1, release);
+        inject(&mut driver, 2, 2, rule);
+        let next = driver.submit(read());
+        assert_eq!(ends(&mut driver, &[next]), [(15, false)]);
+    }
+}
+
+fn a_transfer_on_its_way_is_alone_when_its_rule_is_gone<M: Machine>() {
+    let [reads, writes] = ten_ms_for_a_block();
+    let mut driver = stack::<M>(&[reads, writes, RuleSpec::delay(ms(10), None)]);
+    for ask in [write(), read(), write()] {
+        driver.submit(ask);
+    }
+    driver.run_until(at(5));
+    clear(&mut driver, 1, false);
+    assert_eq!(completions(&mut driver), [20, 20, 30]);
+}
+
+fn backlog_counts_the_bandwidth<M: Machine>() {
+    let [reads, writes] = ten_ms_for_a_block();
+    let mut driver = stack::<M>(&[lanes(3, 1), reads, writes]);
+    driver.submit(read());
+    let backlogs = |driver: &Driver<M>| [1, 2, 3].map(|id| rule(driver, id).backlog);
+    assert_eq!(backlogs(&driver), [ms(3), ms(0), ms(0)]);
+    driver.run_until(at(3));
+    assert_eq!(backlogs(&driver), [ms(0), ms(10), ms(10)]);
+}
+
 fn a_released_zio_reaches_the_bandwidth_at_its_release<M: Machine>() {
     let mut driver = stack::<M>(&delay_and_bandwidth());
     driver.submit(read());
@@ -478,6 +596,21 @@ fn limits_count_what_matched<M: Machine>() {
         let state = rule(&driver, 1);
         assert_eq!((state.matched, state.chosen, state.not_counted), (6, 2, 4));
     }
+}
+
+fn an_update_counts_from_one_again<M: Machine>() {
+    let mut driver = pool::<M>(&[RuleSpec::delay(ms(10), None)]);
+    for _ in 0..2 {
+        driver.submit(read());
+    }
+    let limited = RuleSpec {
+        limit: Limit::First(1),
+        ..RuleSpec::delay(ms(5), None)
+    };
+    driver.order(Command::Update(RuleId(1), limited));
+    assert_eq!(reads(&mut driver, &[0; 2]), [10, 10, 5, 0]);
+    let state = rule(&driver, 1);
+    assert_eq!((state.matched, state.not_counted), (4, 1));
 }
 
 fn a_rule_begins_and_ends<M: Machine>() {
@@ -517,6 +650,28 @@ fn ranges_touch<M: Machine>() {
         ..Ask::new(Op::Flush)
     });
     assert_eq!(completions(&mut driver), [0, 10, 10, 0, 10, 0]);
+}
+
+fn ranges_at_the_end_of_the_disk<M: Machine>() {
+    let ranged = RuleSpec {
+        range: Some((u64::MAX - 1, u64::MAX)),
+        ..RuleSpec::delay(ms(10), None)
+    };
+    let mut driver = pool::<M>(&[ranged]);
+    for (offset, length) in [
+        (u64::MAX - 1, 0),
+        (u64::MAX - 1, 1),
+        (u64::MAX - 1, u32::MAX),
+        (u64::MAX, 1),
+    ] {
+        let ask = read();
+        driver.submit(Ask {
+            offset,
+            length,
+            ..ask
+        });
+    }
+    assert_eq!(completions(&mut driver), [0, 10, 10, 0]);
 }
 
 fn clients_match_by_glob<M: Machine>() {
@@ -629,6 +784,31 @@ fn suspension_is_answered_when_nothing_is_in_flight<M: Machine>() {
     assert_eq!(driver.end_of(new), None);
     let suspended = Ok(Answer::Suspended { in_flight: 0 });
     assert_eq!(driver.log().answers[1..], [(at(10), command, suspended)]);
+}
+
+fn a_resume_refuses_those_that_wait_for_quiet<M: Machine>() {
+    let mut driver = pool::<M>(&[lanes(10, 1)]);
+    driver.submit(read());
+    driver.run_until(at(5));
+    let command = driver.command(suspend(None, false));
+    driver.order(Command::Resume(DISK));
+    let refused = Err(CommandError::Resumed);
+    assert!(driver.log().answers.contains(&(at(5), command, refused)));
+}
+
+fn a_release_of_the_whole_disk_frees_what_cleared_rules_hold<M: Machine>() {
+    let mut driver = pool::<M>(&[hang_first()]);
+    let hung = driver.submit(read());
+    driver.run_until(at(5));
+    clear(&mut driver, 1, false);
+    driver.run_until(at(50));
+    assert_eq!(driver.end_of(hung), None);
+    let target = Target::Disk(DISK);
+    driver.order(Command::Clear {
+        target,
+        release: true,
+    });
+    assert_eq!(driver.end_of(hung).map(|(when, _)| when), Some(at(50)));
 }
 
 fn suspension_ends_by_itself<M: Machine>() {

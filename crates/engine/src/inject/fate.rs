@@ -1,0 +1,224 @@
+//! What becomes of promises: they are kept, given back when nobody waits any more, or taken away by
+//! a command; and which rules a zio was held by, and which were beaten.
+
+use alloc::vec::Vec;
+
+use super::booking::{Booking, BookingId, Kind};
+use super::injector::Injector;
+use super::spec::{Mode, RuleId};
+use crate::flight::{Flight, Transfer};
+use crate::time::{Duration, Instant};
+use crate::zio::ZioId;
+
+/// Where aborted zios have left gaps, until [`Injector::close_gaps`].
+#[derive(Debug, Default)]
+pub(crate) struct Gaps {
+    lanes: Vec<(RuleId, u32)>,
+    bandwidth: bool,
+}
+
+impl Injector {
+    /// Ends the promises to a zio that was replied to at `offered`, or whose write has ended then.
+    pub(crate) fn settle(&mut self, now: Instant, flight: &mut Flight, offered: Instant) {
+        while let Some(id) = flight.bookings {
+            let (booking, _) = self.close(now, id);
+            flight.bookings = booking.next_of_zio;
+            self.account(&booking, flight, offered);
+        }
+        if let Some(place) = flight.transfer.take().and_then(|transfer| transfer.place) {
+            self.close(now, place);
+        }
+    }
+
+    /// Counts what became of one promise.
+    fn account(&mut self, booking: &Booking, flight: &Flight, offered: Instant) {
+        let service = self.service_of(booking, flight);
+        let Some(rule) = self.find_mut(booking.rule) else {
+            return;
+        };
+        rule.stats.now -= 1;
+        match fate(booking, flight) {
+            Fate::Failed => rule.stats.failed += 1,
+            Fate::Overrun => rule.stats.overrun += 1,
+            Fate::Beaten => {
+                rule.stats.beaten += 1;
+                rule.stats.beaten_by = winner_over(booking, flight);
+            }
+            Fate::Held => {
+                rule.stats.held += 1;
+                if !flight.cut_short {
+                    let late = lateness_of(booking, flight, offered);
+                    rule.count_hold(service, late);
+                }
+            }
+        }
+    }
+
+    /// The time that a rule asked for: its service, and the transfer if that is the rule's doing.
+    fn service_of(&self, booking: &Booking, flight: &Flight) -> Duration {
+        match flight.place().map(|place| self.bookings.get(place)) {
+            Some(transfer) if transfer.rule == booking.rule => booking.service + transfer.service,
+            _ => booking.service,
+        }
+    }
+
+    /// Ends the promises to a zio that was aborted. Those whose service has not begun give their
+    /// places back.
+    pub(crate) fn abandon(&mut self, now: Instant, flight: &mut Flight, gaps: &mut Gaps) {
+        while let Some(id) = flight.bookings {
+            let (booking, gap) = self.close(now, id);
+            flight.bookings = booking.next_of_zio;
+            if let Some(rule) = self.find_mut(booking.rule) {
+                rule.stats.now -= 1;
+                rule.stats.aborted += 1;
+            }
+            if let Kind::Delay { lane: Some(lane) } = booking.kind
+                && gap
+            {
+                gaps.lanes.push((booking.rule, lane));
+            }
+        }
+        if let Some(place) = flight.transfer.take().and_then(|transfer| transfer.place) {
+            gaps.bandwidth |= self.close(now, place).1;
+        }
+    }
+
+    /// Closes the gaps that aborted zios have left, and answers who is served sooner for it.
+    pub(crate) fn close_gaps(&mut self, now: Instant, mut gaps: Gaps) -> Vec<ZioId> {
+        let mut moved = Vec::new();
+        gaps.lanes.sort_unstable();
+        gaps.lanes.dedup();
+        for (rule, lane) in gaps.lanes {
+            if let Ok(index) = self.index(rule)
+                && let Some(lanes) = &mut self.rules[index].lanes
+            {
+                lanes.move_up(lane, now, &mut self.bookings, &mut moved);
+            }
+        }
+        if gaps.bandwidth {
+            self.bandwidth.move_up(now, &mut self.bookings, &mut moved);
+        }
+        moved
+    }
+
+    /// Takes a booking out of its lane and out of the slab, and says whether it leaves a gap.
+    fn close(&mut self, now: Instant, id: BookingId) -> (Booking, bool) {
+        let booking = *self.bookings.get(id);
+        let gap = match booking.kind {
+            Kind::Delay { lane: Some(lane) } => match self.index(booking.rule) {
+                Ok(index) => match &mut self.rules[index].lanes {
+                    Some(lanes) => lanes.leave(lane, id, now, &mut self.bookings),
+                    None => false,
+                },
+                Err(_) => false,
+            },
+            Kind::Transfer { queued: true } => self.bandwidth.leave(id, now, &mut self.bookings),
+            _ => false,
+        };
+        (self.bookings.remove(id), gap)
+    }
+
+    /// Takes away what rules that are removed next, or have been, hold a zio for, and says whether
+    /// there was anything.
+    pub(crate) fn release(
+        &mut self,
+        now: Instant,
+        gone: impl Fn(RuleId) -> bool,
+        flight: &mut Flight,
+    ) -> bool {
+        let mut kept = None;
+        let mut released = false;
+        while let Some(id) = flight.bookings {
+            let next = self.bookings.get(id).next_of_zio;
+            if gone(self.bookings.get(id).rule) {
+                released = true;
+                self.close(now, id);
+            } else {
+                self.bookings.get_mut(id).next_of_zio = kept;
+                kept = Some(id);
+            }
+            flight.bookings = next;
+        }
+        flight.bookings = self.reverse(kept);
+        if let Some(transfer) = flight.transfer.take_if(|transfer| gone(transfer.rule)) {
+            released = true;
+            self.end_transfer(transfer);
+        }
+        if released {
+            flight.cut_short = true;
+            self.schedule(flight);
+            if flight.place().is_none() {
+                flight.target = flight.target.max(now);
+                flight.hold_before = flight.hold_before.map(|until| until.max(now));
+            }
+        }
+        released
+    }
+
+    /// Ends a transfer that was released: it is in service no longer, if it was.
+    fn end_transfer(&mut self, transfer: Transfer) {
+        let Some(place) = transfer.place else {
+            return;
+        };
+        if self.bookings.get(place).kind == (Kind::Transfer { queued: true }) {
+            self.bandwidth.vacate(place, &mut self.bookings);
+        }
+        self.bookings.remove(place);
+    }
+
+    /// Puts a zio's list of bookings back into its order.
+    fn reverse(&mut self, mut list: Option<BookingId>) -> Option<BookingId> {
+        let mut reversed = None;
+        while let Some(id) = list {
+            list = core::mem::replace(&mut self.bookings.get_mut(id).next_of_zio, reversed);
+            reversed = Some(id);
+        }
+        reversed
+    }
+}
+
+/// What became of a promise.
+enum Fate {
+    Held,
+    Overrun,
+    Beaten,
+    Failed,
+}
+
+/// Lanes and bandwidth are passed one after the other, so each has a winner of its own: of the
+/// lanes the latest `floor` one and every `add` one, of the bandwidths the lowest.
+fn fate(booking: &Booking, flight: &Flight) -> Fate {
+    let slowest = flight.transfer.map(|transfer| transfer.rule);
+    let decides = match (booking.kind, booking.mode) {
+        (Kind::Fail, _) => return Fate::Failed,
+        (Kind::Hang, _) | (Kind::Delay { .. }, Mode::Add) => return Fate::Held,
+        (Kind::Delay { .. }, Mode::Floor) => {
+            flight.decider == Some(booking.rule) || slowest == Some(booking.rule)
+        }
+        (Kind::Pass | Kind::Transfer { .. }, _) => slowest.is_none_or(|rule| rule == booking.rule),
+    };
+    if !decides {
+        Fate::Beaten
+    } else if flight.store_done < flight.target || flight.before_only {
+        Fate::Held
+    } else {
+        Fate::Overrun
+    }
+}
+
+/// The rule that decided where the rule of `booking` did not.
+fn winner_over(booking: &Booking, flight: &Flight) -> Option<RuleId> {
+    match booking.kind {
+        Kind::Pass => flight.transfer.map(|transfer| transfer.rule),
+        _ => flight.decider,
+    }
+}
+
+/// How late a hold ended: that before the store when the store was asked, that after it when the
+/// reply was offered.
+fn lateness_of(booking: &Booking, flight: &Flight, offered: Instant) -> Duration {
+    match booking.mode {
+        Mode::Add if flight.hold_before.is_some() => flight.late_before,
+        Mode::Add | Mode::Floor => offered.since(flight.target),
+    }
+}
