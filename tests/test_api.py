@@ -2,10 +2,12 @@
 
 import json
 import re
+import socket
+import subprocess
 
 import pytest
 
-from conftest import eventually, requires, run
+from conftest import BINARY, eventually, requires, run
 
 pytestmark = requires("curl")
 
@@ -131,3 +133,53 @@ def test_the_token_changes_with_each_daemon(serve):
 def test_sockets_are_private(daemon):
     """Nobody else may connect: the default directory is 0700, and the API's socket is 0600."""
     assert daemon.api.stat().st_mode & 0o077 == 0
+
+
+@requires("strace")
+def test_a_socket_is_private_from_its_first_moment_on(serve, directory):
+    """It is made so: it is not open to others until somebody has mended that."""
+    trace = directory / "trace"
+    daemon = serve("-d", "d=ram,size=1M", under=["strace", "-D", "-o", trace, "-e", "trace=umask,bind,chmod,fchmodat"])
+    calls = [call for call in trace.read_text().splitlines() if "umask" in call or str(daemon.api) in call]
+    assert [call.split("(")[0] for call in calls] == ["umask", "bind", "umask"], calls
+    assert calls[0].startswith("umask(077)")
+
+
+# The command line over TCP.
+
+def cli(address, *words, code=0):
+    return run(BINARY, *words, code=code, env={"DASHPOT_API": address})
+
+
+def test_each_daemon_has_its_own_token_file(serve):
+    """A second daemon takes the first one's away neither when it starts nor when it ends."""
+    first, second = (serve("-d", f"{name}=ram,size=1M", "--api", "tcp:127.0.0.1:0") for name in "ab")
+    for daemon, disk in [(first, "a"), (second, "b")]:
+        api = json.loads(daemon.ready.read_text())["api"]
+        daemon.tcp = "tcp:" + re.search(r"http://([^/]+)/", api)[1]
+        assert [disk["name"] for disk in json.loads(cli(daemon.tcp, "status", "--json").stdout)["disks"]] == [disk]
+    second.stop()
+    cli(first.tcp, "status")
+
+
+def test_the_printed_address_is_taken_as_it_is(tcp):
+    api = f"http://{tcp.address}/?token={tcp.token}"
+    cli(api, "status")
+    run(BINARY, "--api", api, "status")
+    assert "token" in cli(api.replace(tcp.token, "wrong"), "status", code=1).stderr
+    assert "token" in cli(api, "serve", "-d", "e=ram,size=1M", "--nbd", "unix:-", code=1).stderr
+
+
+def test_a_token_is_sent_to_nobody_else(tcp):
+    """Whoever else is asked learns nothing, though the token's file can be read."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        asking = subprocess.Popen(
+            [BINARY, "--api", f"tcp:127.0.0.1:{port}", "status"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        peer, _ = other.accept()
+        with peer, peer.makefile("rb") as request:
+            head = b"".join(iter(request.readline, b"\r\n"))
+    asking.wait()
+    assert b"GET /v1/status" in head
+    assert tcp.token.encode() not in head and b"uthorization" not in head

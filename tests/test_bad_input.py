@@ -3,6 +3,7 @@ nothing is started, nothing is changed, nothing is left behind."""
 
 import os
 import re
+import subprocess
 
 import pytest
 
@@ -134,6 +135,52 @@ def test_a_socket_that_a_dead_daemon_left_is_taken_over(serve, directory):
     assert again.json("status")
     again.stop()
 
+
+# The ready file.
+
+def test_a_ready_file_is_for_its_user_alone(serve):
+    """Over TCP it holds the token."""
+    daemon = serve("-d", "d=ram,size=1M", "--api", "tcp:127.0.0.1:0")
+    assert "token=" in daemon.ready.read_text()
+    assert daemon.ready.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_dead_daemons_ready_file_is_gone_before_anything_starts(serve, directory):
+    dead = serve("-d", "d=ram,size=1M")
+    dead.abandon()
+    run(BINARY, "serve", "-d", "d=ram,size=100T", "--ready-file", dead.ready, code=REFUSED)
+    assert not dead.ready.exists()
+
+
+def test_a_living_daemons_ready_file_is_left_alone(daemon):
+    done = run(
+        BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", "unix:-", "--api", "unix:-",
+        "--ready-file", daemon.ready, code=REFUSED,
+    )
+    names(done.stderr, "--ready-file", daemon.ready, "running")
+    assert daemon.ready.exists()
+
+
+def test_a_ready_file_that_cannot_be(directory):
+    done = run(
+        BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", f"unix:{directory}/nbd", "--api", f"unix:{directory}/api",
+        "--ready-file", "/nowhere/ready", code=REFUSED,
+    )
+    names(done.stderr, "--ready-file", "/nowhere/ready")
+    assert list(directory.iterdir()) == []
+
+
+def test_an_announcement_that_cannot_be_made_stops_what_was_started(directory):
+    with open("/dev/full", "w") as full:
+        code = subprocess.call(
+            [BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", f"unix:{directory}/nbd", "--api", f"unix:{directory}/api",
+             "--ready-file", f"{directory}/ready"], stdout=full, stderr=subprocess.DEVNULL,
+        )
+    assert code == REFUSED
+    assert list(directory.iterdir()) == []
+
+
+# Files in the way of sockets.
 
 def test_a_file_in_the_place_of_a_socket_is_left_alone(directory):
     path = directory / "nbd.sock"

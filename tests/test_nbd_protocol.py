@@ -168,11 +168,6 @@ def test_pipelined_requests_are_each_answered_once(client):
     assert len({reply.cookie for reply in replies}) == 256
 
 
-def test_a_flush_is_answered_after_what_it_covers(client):
-    client.send(wire.request(wire.CMD_FLUSH, cookie=5))
-    assert client.simple_reply() == (0, 5, b"")
-
-
 def test_disc_answers_what_is_outstanding_and_closes(client):
     client.send(wire.request(CMD_READ, 0, 512, cookie=3) + wire.request(wire.CMD_DISC, cookie=4))
     assert client.simple_reply(512) == (0, 3, bytes(512))

@@ -15,7 +15,7 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::api::{default_socket, token_file, types};
-use crate::spec::Listen;
+use crate::spec::{ApiAddress, Listen};
 
 /// A way to a daemon. Making one does not connect.
 pub(crate) struct Client {
@@ -43,22 +43,24 @@ pub(crate) enum ClientError {
 
 impl Client {
     /// A client of the daemon at `api`, or at the default socket.
-    pub(crate) fn find(api: Option<&Listen>) -> anyhow::Result<Client> {
-        let address = match api {
-            Some(Listen::At(address)) => address.clone(),
-            None => Address::Unix(default_socket()),
-            Some(Listen::Private) => {
+    pub(crate) fn find(api: Option<&ApiAddress>) -> anyhow::Result<Client> {
+        let Some(api) = api else {
+            return Client::at(Address::Unix(default_socket()), None);
+        };
+        match &api.at {
+            Listen::At(address) => Client::at(address.clone(), api.token.clone()),
+            Listen::Private => {
                 anyhow::bail!("--api unix:-: a private socket has a path: give that")
             }
-        };
-        Client::at(address)
+        }
     }
 
-    /// A client of the daemon at `address`.
-    pub(crate) fn at(address: Address) -> anyhow::Result<Client> {
-        let token = match address {
-            Address::Unix(_) => None,
-            Address::Tcp(_) => read_token(token_file()),
+    /// A client of the daemon at `address`. Over TCP without a token, that of the daemon of this
+    /// user at that very address is taken, if there is one.
+    pub(crate) fn at(address: Address, token: Option<String>) -> anyhow::Result<Client> {
+        let token = match (token, &address) {
+            (None, Address::Tcp(socket)) => read_token(token_file(*socket)),
+            (token, _) => token,
         };
         Ok(Client {
             address,

@@ -75,7 +75,7 @@ impl Access {
 /// Lets pass what the token and the names allow. `/healthz` says nothing, and so answers anyone.
 pub(super) async fn guard(
     State(access): State<Arc<Access>>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     if request.uri().path() != "/healthz"
@@ -83,6 +83,8 @@ pub(super) async fn guard(
     {
         return refuse(status, error);
     }
+    // What handles requests knows nothing of tokens, and refuses options that it does not know.
+    *request.uri_mut() = without_token(request.uri());
     next.run(request).await
 }
 
@@ -108,6 +110,17 @@ fn query_token(uri: &Uri) -> Option<&str> {
     pairs.find_map(|pair| pair.strip_prefix("token="))
 }
 
+fn without_token(uri: &Uri) -> Uri {
+    let Some(query) = uri.query() else {
+        return uri.clone();
+    };
+    let others = query.split('&').filter(|pair| !pair.starts_with("token="));
+    let others: Vec<&str> = others.collect();
+    let rest = format!("{}?{}", uri.path(), others.join("&"));
+    // What it is made of has been parsed before.
+    rest.parse().unwrap_or_else(|_| uri.clone())
+}
+
 /// Takes as long for any guess of a length: time tells nothing about how far it was right.
 fn same(given: &str, token: &str) -> bool {
     let bytes = given.bytes().zip(token.bytes());
@@ -117,7 +130,7 @@ fn same(given: &str, token: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Access;
+    use super::{Access, without_token};
     use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
     fn answer(uri: &str, headers: &[(&str, &str)]) -> Option<StatusCode> {
@@ -142,6 +155,19 @@ mod tests {
         assert_eq!(answer("/v1/status", &auth("Bearer secre")), refused);
         assert_eq!(answer("/v1/status", &auth("Basic secret")), refused);
         assert_eq!(answer("/v1/status?token=", &[host]), refused);
+    }
+
+    #[test]
+    fn handlers_see_the_rest_of_the_query() {
+        for (uri, rest) in [
+            ("/v1/a?token=secret", "/v1/a?"),
+            ("/v1/a%2Fb?x=1&token=secret&y=2", "/v1/a%2Fb?x=1&y=2"),
+            ("/v1/a?x=1", "/v1/a?x=1"),
+            ("/v1/a", "/v1/a"),
+        ] {
+            let uri: Uri = uri.parse().unwrap();
+            assert_eq!(without_token(&uri).to_string(), rest);
+        }
     }
 
     #[test]

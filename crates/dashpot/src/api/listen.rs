@@ -2,13 +2,17 @@
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use axum::Router;
 use dashpot_export::Address;
+use rustix::fs::Mode;
+use rustix::process::umask;
 use tokio::net::{TcpListener, UnixListener};
 
 /// A socket that listens. Dropped, a unix socket is removed.
@@ -77,9 +81,10 @@ pub(crate) fn default_socket() -> PathBuf {
     runtime_dir().join("api.sock")
 }
 
-/// Where the command line finds the token of an API over TCP.
-pub(crate) fn token_file() -> PathBuf {
-    runtime_dir().join("api.token")
+/// Where the command line finds the token of the API at an address of TCP. Each has a file of its
+/// own: daemons do not take each other's away, and no other address is ever sent the token.
+pub(crate) fn token_file(socket: SocketAddr) -> PathBuf {
+    runtime_dir().join(format!("api-{socket}.token"))
 }
 
 /// Makes the directory of sockets, or makes sure that nobody else can reach what is in it.
@@ -116,9 +121,9 @@ pub(crate) fn random_word(letters: usize) -> anyhow::Result<String> {
 pub(crate) struct TokenFile(PathBuf);
 
 impl TokenFile {
-    pub(crate) fn write(token: &str) -> anyhow::Result<TokenFile> {
+    pub(crate) fn write(socket: SocketAddr, token: &str) -> anyhow::Result<TokenFile> {
         make_private_dir(&runtime_dir())?;
-        let path = token_file();
+        let path = token_file(socket);
         // A file that is there may be open to others, or to a reader of the last token.
         let _ = fs::remove_file(&path);
         let mut file = fs::OpenOptions::new()
@@ -144,14 +149,24 @@ fn bind_unix(path: &Path) -> anyhow::Result<ApiListener> {
         make_private_dir(&runtime_dir())?;
     }
     remove_dead_socket(path)?;
-    let listener = UnixListener::bind(path)
+    let listener = with_private_files(|| UnixListener::bind(path))
         .with_context(|| format!("--api unix:{}: cannot listen there", path.display()))?;
     let file = SocketFile(path.to_owned());
-    fs::set_permissions(path, Permissions::from_mode(0o600))?;
     Ok(ApiListener {
         address: Address::Unix(path.to_owned()),
         socket: Socket::Unix(listener, file),
     })
+}
+
+/// Makes files that nobody else may open, from their first moment on. The mask is the process's:
+/// it is changed by one at a time.
+fn with_private_files<T>(make: impl FnOnce() -> T) -> T {
+    static MASK: Mutex<()> = Mutex::new(());
+    let _alone = MASK.lock().unwrap_or_else(PoisonError::into_inner);
+    let usual = umask(Mode::RWXG | Mode::RWXO);
+    let made = make();
+    umask(usual);
+    made
 }
 
 fn remove_dead_socket(path: &Path) -> anyhow::Result<()> {
@@ -195,7 +210,7 @@ mod tests {
         let path = dir.path().join("api.sock");
         let address = Address::Unix(path.clone());
         let first = ApiListener::bind(&address).await.unwrap();
-        assert_eq!(mode(&path), 0o600);
+        assert_eq!(mode(&path) & 0o077, 0);
         let second = ApiListener::bind(&address).await.err().unwrap();
         assert!(second.to_string().contains("listens at"), "{second}");
         drop(first);

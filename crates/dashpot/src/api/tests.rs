@@ -12,9 +12,9 @@ use crate::client::{Client, ClientError};
 use crate::daemon::Daemon;
 use crate::spec::parse_injection;
 
-/// A daemon with two disks, one of which has a rule of the lab.
+/// A daemon with two disks on a shard each, one of which has a rule of the lab.
 struct Lab {
-    _server: Server,
+    server: Server,
     _dir: tempfile::TempDir,
     client: Client,
 }
@@ -33,7 +33,7 @@ impl Lab {
     fn start() -> Lab {
         let dir = tempfile::tempdir().unwrap();
         let server = Server::start(&ServerConfig {
-            shards: 1,
+            shards: 2,
             seed: 1,
             disks: vec![disk("c1t1d0"), disk("tank/foo")],
             listen: vec![Address::Unix(dir.path().join("nbd.sock"))],
@@ -47,9 +47,9 @@ impl Lab {
         let address = Address::Unix(dir.path().join("api.sock"));
         serve(address.clone(), daemon, None);
         Lab {
-            _server: server,
+            server,
             _dir: dir,
-            client: Client::at(address).unwrap(),
+            client: Client::at(address, None).unwrap(),
         }
     }
 
@@ -65,6 +65,16 @@ impl Lab {
         match self.send(method, path, body) {
             Err(ClientError::Refused { status, error }) => (status, error.error),
             other => panic!("not refused: {other:?}"),
+        }
+    }
+
+    /// Has the shard of a disk panic, and waits until it is gone. Nothing from outside can do so:
+    /// what panics is what the shard answers to.
+    fn break_shard(&self, disk: usize) {
+        let handle = self.server.handle();
+        handle.snapshot(disk, 0, |_| panic!("on purpose")).unwrap();
+        while handle.snapshot(disk, 0, drop).is_ok() {
+            std::thread::yield_now();
         }
     }
 
@@ -175,6 +185,31 @@ fn a_reset_goes_back_to_the_lab() {
 }
 
 #[test]
+fn a_shard_that_has_failed_keeps_nobody_from_the_others() {
+    let lab = Lab::start();
+    let slow = json!({"rule": "-D 1ms"});
+    lab.ok(Method::POST, "/v1/disks/tank%2Ffoo/rules", slow.clone());
+    lab.ok(Method::POST, "/v1/disks/c1t1d0/rules", slow.clone());
+    lab.break_shard(0);
+    for (path, disks) in [("/v1/status", "/disks"), ("/v1/disks", "")] {
+        let answer = lab.ok(Method::GET, path, json!(null));
+        let disks = answer.pointer(disks).unwrap();
+        assert_eq!(disks[0]["name"], "c1t1d0");
+        assert!(disks[0]["failed"].as_str().unwrap().contains("has failed"));
+        assert_eq!(disks[1]["failed"], json!(null));
+    }
+    assert_eq!(lab.ids(), [1, 2]);
+    let dead = lab.refused(Method::GET, "/v1/disks/c1t1d0/rules", json!(null));
+    assert_eq!(dead.0, StatusCode::SERVICE_UNAVAILABLE);
+    let cleared = lab.ok(Method::DELETE, "/v1/rules", json!(null));
+    assert_eq!(cleared["cleared"], json!([1, 2]));
+    assert_eq!(cleared["failed"][0]["disk"], "c1t1d0");
+    let reset = lab.ok(Method::POST, "/v1/reset", json!(null));
+    assert_eq!(reset["armed"][0]["name"], "lab");
+    assert_eq!(reset["failed"][0]["disk"], "c1t1d0");
+}
+
+#[test]
 fn suspending_an_idle_disk_is_answered_at_once() {
     let lab = Lab::start();
     let suspended = lab.ok(
@@ -239,6 +274,8 @@ fn over_tcp_the_token_is_asked_for_but_not_by_healthz() {
     use tcp::get;
     assert_eq!(get("/v1/status", "localhost"), 401);
     assert_eq!(get("/v1/status?token=secret", "localhost"), 200);
+    assert_eq!(get("/v1/rules?token=secret", "localhost"), 200);
+    assert_eq!(get("/v1/disks?token=secret&oldest=3", "localhost"), 200);
     assert_eq!(get("/v1/status?token=secret", "evil.example"), 403);
     assert_eq!(get("/healthz", "evil.example"), 200);
 }

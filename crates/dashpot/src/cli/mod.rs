@@ -11,7 +11,7 @@ mod report;
 
 use clap::{Parser, Subcommand};
 
-use crate::spec::{Listen, parse_listen};
+use crate::spec::{ApiAddress, parse_api};
 
 pub(crate) use control::{
     ClearArgs, DoctorArgs, InjectArgs, ListArgs, StatusArgs, SuspendArgs, UpdateArgs, ZinjectArgs,
@@ -39,8 +39,8 @@ Example: a daemon with two disks, slowed down and watched while it runs
 pub(crate) struct Cli {
     /// Where the daemon's API is
     #[arg(long, global = true, env = "DASHPOT_API", hide_env_values = true)]
-    #[arg(value_name = "ADDR", value_parser = parse_listen)]
-    pub(crate) api: Option<Listen>,
+    #[arg(value_name = "ADDR", value_parser = parse_api)]
+    pub(crate) api: Option<ApiAddress>,
 
     #[command(subcommand)]
     pub(crate) command: Command,

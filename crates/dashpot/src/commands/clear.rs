@@ -2,6 +2,7 @@
 
 use axum::http::Method;
 
+use super::failed::check;
 use super::output::print;
 use crate::api::types::{Cleared, Disk};
 use crate::cli::ClearArgs;
@@ -9,11 +10,12 @@ use crate::client::{Client, segment};
 
 pub(crate) fn clear(client: &Client, args: &ClearArgs) -> anyhow::Result<()> {
     let path = path(client, &args.target, args.release)?;
-    let Cleared { cleared } = client.send(Method::DELETE, &path, &())?;
+    let Cleared { cleared, failed } = client.send(Method::DELETE, &path, &())?;
     print(&match cleared.as_slice() {
         [] => "no rule was armed\n".to_owned(),
         ids => format!("cleared {}\n", listed(ids)),
-    })
+    })?;
+    check(&failed)
 }
 
 /// `rule 3`, `rules 1, 2`.
@@ -28,7 +30,7 @@ fn path(client: &Client, target: &str, release: bool) -> anyhow::Result<String> 
     if target == "all" {
         return Ok(format!("/v1/rules?release={release}"));
     }
-    let disks: Vec<Disk> = client.get("/v1/disks")?;
+    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
     let segment = segment(target);
     Ok(if disks.iter().any(|disk| disk.name == target) {
         format!("/v1/rules?disk={segment}&release={release}")

@@ -1,12 +1,16 @@
 //! Running disks with their control plane: what `serve` and `run` have in common.
 
+use std::future::Future;
+use std::io;
 use std::sync::Arc;
 
 use anyhow::anyhow;
 use dashpot_engine::Duration;
 use dashpot_export::{Address, DiskConfig, Server, ServerConfig, Spin, StartError};
 use serde::Serialize;
+use tokio::task::{JoinHandle, spawn_blocking};
 
+use crate::api::{Access, ApiListener, router};
 use crate::cli::{LabArgs, SpinWhen};
 use crate::daemon::Daemon;
 use crate::lab::Lab;
@@ -21,8 +25,16 @@ const SHARDS_MAX: usize = 2;
 /// Disks that are served.
 pub(crate) struct Instance {
     server: Server,
-    pub(crate) daemon: Arc<Daemon>,
-    pub(crate) exports: Vec<Export>,
+    daemon: Arc<Daemon>,
+    exports: Vec<Export>,
+}
+
+/// Disks whose API answers. To be stopped: dropped, it leaves its sockets behind, and stores that
+/// were not synced.
+#[must_use]
+pub(crate) struct Running {
+    instance: Instance,
+    answering: JoinHandle<io::Result<()>>,
 }
 
 /// A disk, and where clients reach it.
@@ -77,15 +89,42 @@ impl Instance {
         self.server.open().map_err(explain)
     }
 
-    /// What ends the drain of [`Instance::stop`] at once.
-    pub(crate) fn hurry(&self) -> impl FnOnce() + Send + 'static {
-        let handle = self.server.handle();
-        move || handle.hurry()
+    /// Answers requests to the API from now on.
+    pub(crate) fn answer(self, api: ApiListener, access: Option<Arc<Access>>) -> Running {
+        let router = router(Arc::clone(&self.daemon), access);
+        Running {
+            answering: tokio::spawn(api.serve(router)),
+            instance: self,
+        }
     }
 
     /// Drains the disks. This blocks.
-    pub(crate) fn stop(self) {
+    fn stop(self) {
         self.server.shutdown(GRACE);
+    }
+}
+
+impl Running {
+    pub(crate) fn exports(&self) -> &[Export] {
+        &self.instance.exports
+    }
+
+    /// Drains the disks; `hurry` ends the grace that what is held has.
+    pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) {
+        // Shards that drain take no commands. The listener, and with it the socket, goes with the
+        // task.
+        self.answering.abort();
+        let _ = self.answering.await;
+        let instance = self.instance;
+        let handle = instance.server.handle();
+        let mut stopped = spawn_blocking(move || instance.stop());
+        tokio::select! {
+            _ = &mut stopped => {}
+            () = hurry => {
+                handle.hurry();
+                let _ = stopped.await;
+            }
+        }
     }
 }
 

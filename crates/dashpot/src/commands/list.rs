@@ -1,7 +1,10 @@
 //! `list`: what the rules have done, and why nothing.
 
+use std::collections::BTreeMap;
+
+use super::failed::warn_of_failed;
 use super::output::{Column, print, print_json, table, time, time_or_dash};
-use crate::api::types::{Rule, RuleState};
+use crate::api::types::{Disk, Rule, RuleState};
 use crate::cli::ListArgs;
 use crate::client::{Client, segment};
 
@@ -25,7 +28,10 @@ const COLUMNS: [Column; 14] = [
 pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
     let path = match &args.disk {
         Some(disk) => format!("/v1/disks/{}/rules", segment(disk)),
-        None => "/v1/rules".to_owned(),
+        None => {
+            warn_of_failed(&client.get::<Vec<Disk>>("/v1/disks?oldest=0")?);
+            "/v1/rules".to_owned()
+        }
     };
     let rules: Vec<Rule> = client.get(&path)?;
     if args.json {
@@ -39,7 +45,21 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
 
 fn text(rules: &[Rule]) -> String {
     let notes = rules.iter().filter_map(note);
-    table(&COLUMNS, rules.iter().map(row)) + &notes.collect::<String>()
+    table(&COLUMNS, rules.iter().map(row)) + &notes.collect::<String>() + &stalls(rules)
+}
+
+/// What distorts the latencies of all rules of a disk: a bound that they have not set.
+fn stalls(rules: &[Rule]) -> String {
+    let stalled = rules.iter().filter(|rule| rule.stalls > 0);
+    let by_disk: BTreeMap<&str, &Rule> = stalled.map(|rule| (rule.disk.as_str(), rule)).collect();
+    let line = |(disk, rule): (&str, &Rule)| {
+        format!(
+            "disk {disk}: {} connections stalled, {} times since the start: depth is bounded, \
+             latencies are distorted\n",
+            rule.stalled, rule.stalls
+        )
+    };
+    by_disk.into_iter().map(line).collect()
 }
 
 fn row(rule: &Rule) -> Vec<String> {

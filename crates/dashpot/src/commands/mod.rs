@@ -2,6 +2,7 @@
 
 mod child;
 mod clear;
+mod failed;
 mod inject;
 mod instance;
 mod iolatency;
@@ -13,6 +14,7 @@ mod pace;
 mod private;
 mod quantize;
 mod rates;
+mod ready;
 mod reset;
 mod resume;
 mod run;

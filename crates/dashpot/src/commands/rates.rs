@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use dashpot_engine::histogram::{Histogram, LAYOUT};
 
+use super::failed::warn_of_failed;
 use super::pace::Pace;
 use crate::api::types::{Disk, DiskLatency, InFlightZio, LatencyHistogram, OpLatency};
 use crate::client::{Client, segment};
@@ -52,8 +53,10 @@ impl<'a> Watch<'a> {
         let names = match only {
             Some(name) => vec![name.to_owned()],
             None => {
-                let disks: Vec<Disk> = client.get("/v1/disks")?;
-                disks.into_iter().map(|disk| disk.name).collect()
+                let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
+                warn_of_failed(&disks);
+                let serving = disks.into_iter().filter(|disk| disk.failed.is_none());
+                serving.map(|disk| disk.name).collect()
             }
         };
         let path = |name: &String| format!("/v1/disks/{}/latency", segment(name));
@@ -175,9 +178,9 @@ pub(crate) fn elapsed_of_all(intervals: &[DiskInterval]) -> Duration {
     each.max().unwrap_or_default()
 }
 
-fn in_flight(zios: usize, oldest: Option<&InFlightZio>) -> InFlight {
+fn in_flight(zios: u32, oldest: Option<&InFlightZio>) -> InFlight {
     InFlight {
-        zios: zios as u64,
+        zios: u64::from(zios),
         oldest_ns: oldest.map(|zio| zio.age_ns),
     }
 }

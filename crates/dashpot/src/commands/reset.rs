@@ -1,6 +1,7 @@
 //! `reset`: back to what the lab says.
 
 use super::clear::listed;
+use super::failed::check;
 use super::inject::understood;
 use super::output::print;
 use crate::api::types::RulesReset;
@@ -13,5 +14,6 @@ pub(crate) fn reset(client: &Client) -> anyhow::Result<()> {
         ids => format!("cleared {}\n", listed(ids)),
     };
     let armed: String = reset.armed.iter().map(understood).collect();
-    print(&format!("{cleared}{armed}"))
+    print(&format!("{cleared}{armed}"))?;
+    check(&reset.failed)
 }

@@ -1,14 +1,14 @@
 //! `run`: disks for the life of a command.
 
+use std::future::pending;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use dashpot_export::Address;
 
 use super::child::{FAILED, run_child};
 use super::instance::{Export, Instance};
 use super::private::PrivateDir;
-use crate::api::{ApiListener, router};
+use crate::api::ApiListener;
 use crate::cli::RunArgs;
 use crate::lab::Lab;
 
@@ -29,13 +29,12 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     runtime.block_on(async {
         let nbd = Address::Unix(sockets.path().join("nbd.sock"));
         let api = Address::Unix(sockets.path().join("api.sock"));
-        let instance = Instance::start(&lab, vec![nbd], &args.lab).await?;
         let listener = ApiListener::bind(&api).await?;
-        let router = router(Arc::clone(&instance.daemon), None);
-        let answering = tokio::spawn(listener.serve(router));
-        let ended = run_child(&args.command, &variables(&api, &instance.exports)).await;
-        tokio::task::spawn_blocking(move || instance.stop()).await?;
-        answering.abort();
+        let instance = Instance::start(&lab, vec![nbd], &args.lab).await?;
+        let running = instance.answer(listener, None);
+        let variables = variables(&api, running.exports());
+        let ended = run_child(&args.command, &variables).await;
+        running.stop(pending()).await;
         Ok(ended?)
     })
 }

@@ -1,72 +1,77 @@
 //! `serve`: disks until told to stop.
 
-use std::fs;
-use std::io::Write;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use dashpot_export::Address;
-use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::instance::{Export, Instance};
 use super::output::print;
 use super::private::PrivateDir;
+use super::ready::ReadyFile;
 use crate::api::{
-    Access, ApiListener, TokenFile, default_socket, make_private_dir, random_word, router,
-    runtime_dir,
+    Access, ApiListener, TokenFile, default_socket, make_private_dir, random_word, runtime_dir,
 };
 use crate::cli::ServeArgs;
 use crate::lab::Lab;
-use crate::spec::Listen;
+use crate::spec::{ApiAddress, Listen};
 
 /// Random letters of a token.
 const TOKEN_LETTERS: usize = 32;
 
 /// Serves until SIGINT or SIGTERM.
-pub(crate) fn serve(args: &ServeArgs, api: Option<&Listen>) -> anyhow::Result<ExitCode> {
+pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitCode> {
+    if api.is_some_and(|api| api.token.is_some()) {
+        bail!("--api or DASHPOT_API: a new daemon makes a new token; give it tcp:HOST:PORT");
+    }
+    let api = api.map(|api| &api.at);
+    // First: whoever waits for this daemon must not read what the last one said.
+    let ready = args.ready_file.as_deref().map(ReadyFile::claim);
+    let ready = ready.transpose()?;
     let lab = Lab::from_args(&args.lab)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve_lab(args, &lab, api.or(lab.api.as_ref())))?;
+    runtime.block_on(serve_lab(args, &lab, api.or(lab.api.as_ref()), ready))?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn serve_lab(args: &ServeArgs, lab: &Lab, api: Option<&Listen>) -> anyhow::Result<()> {
+async fn serve_lab(
+    args: &ServeArgs,
+    lab: &Lab,
+    api: Option<&Listen>,
+    mut ready: Option<ReadyFile>,
+) -> anyhow::Result<()> {
     let mut signals = Signals::new()?;
     let mut places = Places::default();
     // Before the disks: if a daemon is there already, its stores must not be touched.
     let api = ApiListener::bind(&places.api(api)?).await?;
+    let door = Door::new(&api, args.allow_host.clone())?;
     let nbd = if args.nbd.is_empty() {
         &lab.nbd
     } else {
         &args.nbd
     };
     let instance = Instance::start(lab, places.nbd(nbd)?, &args.lab).await?;
-    let door = Door::new(&api, args.allow_host.clone())?;
-    let router = router(Arc::clone(&instance.daemon), door.access.clone());
-    let answering = tokio::spawn(api.serve(router));
-    let ready = ReadyFile::new(args.ready_file.as_deref(), &door.url, &instance.exports)?;
-    print(&announcement(&door.url, &instance.exports))?;
-    signals.next().await;
-    // Shards that drain take no commands. The listener, and with it the socket, goes with the task.
-    answering.abort();
-    let _ = answering.await;
-    let hurry = instance.hurry();
-    let mut stopped = tokio::task::spawn_blocking(move || instance.stop());
-    tokio::select! {
-        _ = &mut stopped => {}
-        () = signals.next() => {
-            hurry();
-            let _ = stopped.await;
-        }
+    let running = instance.answer(api, door.access.clone());
+    // Whatever comes of it, what runs is stopped: stores are to be synced, sockets removed.
+    let announced = announce(&door.url, running.exports(), ready.as_mut());
+    if announced.is_ok() {
+        signals.next().await;
     }
-    drop(ready);
-    Ok(())
+    running.stop(signals.next()).await;
+    announced
+}
+
+fn announce(api: &str, exports: &[Export], ready: Option<&mut ReadyFile>) -> anyhow::Result<()> {
+    if let Some(ready) = ready {
+        ready.publish(api, exports)?;
+    }
+    print(&announcement(api, exports))
 }
 
 fn announcement(api: &str, exports: &[Export]) -> String {
@@ -134,61 +139,26 @@ impl Door {
                 _token: None,
             });
         };
+        let socket = reachable(*socket);
         let token = random_word(TOKEN_LETTERS)?;
-        let file = TokenFile::write(&token)?;
+        let file = TokenFile::write(socket, &token)?;
         Ok(Door {
-            url: format!("http://{}/?token={token}", reachable(*socket)),
+            url: format!("http://{socket}/?token={token}"),
             access: Some(Arc::new(Access::new(token, allowed_hosts))),
             _token: Some(file),
         })
     }
 }
 
-/// Where a socket is reached that listens at every address.
-fn reachable(socket: SocketAddr) -> String {
+/// Where this host reaches a socket that may listen at every address.
+fn reachable(mut socket: SocketAddr) -> SocketAddr {
     if socket.ip().is_unspecified() {
-        return format!("localhost:{}", socket.port());
+        socket.set_ip(match socket {
+            SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+            SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+        });
     }
-    socket.to_string()
-}
-
-/// Says that clients can connect; it goes when the daemon does.
-struct ReadyFile(Option<PathBuf>);
-
-#[derive(Serialize)]
-struct Ready<'a> {
-    pid: u32,
-    api: &'a str,
-    exports: &'a [Export],
-}
-
-impl ReadyFile {
-    fn new(path: Option<&Path>, api: &str, exports: &[Export]) -> anyhow::Result<ReadyFile> {
-        let Some(path) = path else {
-            return Ok(ReadyFile(None));
-        };
-        let ready = Ready {
-            pid: std::process::id(),
-            api,
-            exports,
-        };
-        // Whoever sees the file sees all of it: it is written under another name.
-        let draft = path.with_extension("draft");
-        let refused = || format!("--ready-file {}: cannot be written", path.display());
-        let mut file = fs::File::create(&draft).with_context(refused)?;
-        file.write_all(&serde_json::to_vec_pretty(&ready)?)?;
-        fs::rename(&draft, path).with_context(refused)?;
-        Ok(ReadyFile(Some(path.to_owned())))
-    }
-}
-
-impl Drop for ReadyFile {
-    fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            // It may have been removed by hand, which is what is wanted.
-            let _ = fs::remove_file(path);
-        }
-    }
+    socket
 }
 
 /// What ends a daemon.
@@ -209,6 +179,22 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reachable;
+
+    #[test]
+    fn every_address_includes_that_of_the_host_itself() {
+        for (listens, reached) in [
+            ("0.0.0.0:7", "127.0.0.1:7"),
+            ("[::]:7", "[::1]:7"),
+            ("192.0.2.1:7", "192.0.2.1:7"),
+        ] {
+            assert_eq!(reachable(listens.parse().unwrap()).to_string(), reached);
         }
     }
 }

@@ -97,6 +97,7 @@ fn disk_row(disk: &Disk) -> Vec<String> {
 
 fn state(disk: &Disk) -> String {
     let read_only = disk.read_only.then(|| "read-only".to_owned());
+    let failed = disk.failed.as_ref().map(|why| format!("failed ({why})"));
     let faulted = disk.faulted.as_ref().map(|why| format!("faulted ({why})"));
     let suspended = disk.suspended.as_ref().map(|suspended| {
         let age = time(suspended.age_ns);
@@ -106,7 +107,7 @@ fn state(disk: &Disk) -> String {
         }
     });
     let stalled = (disk.stalled > 0).then(|| format!("stalled ({} connections)", disk.stalled));
-    let states: Vec<String> = [read_only, faulted, suspended, stalled]
+    let states: Vec<String> = [failed, read_only, faulted, suspended, stalled]
         .into_iter()
         .flatten()
         .collect();

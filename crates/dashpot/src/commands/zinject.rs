@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use axum::http::{Method, StatusCode};
 
+use super::failed::check;
 use super::output::{print, print_json};
 use crate::api::types::{Cleared, Disk, Inject, Rule};
 use crate::cli::ZinjectArgs;
@@ -59,7 +60,7 @@ fn handler(rule: &Rule) -> Option<Handler> {
 }
 
 fn add(client: &Client, add: &Add, args: &ZinjectArgs) -> anyhow::Result<Result<(), Refusal>> {
-    let disks: Vec<Disk> = client.get("/v1/disks")?;
+    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
     let names = disks.iter().map(|disk| disk.name.as_str());
     let Some(disk) = add.device.resolve(names) else {
         return Ok(Err(Refusal::unknown_device(add)));
@@ -96,7 +97,7 @@ fn remove(client: &Client, cancel: Cancel) -> anyhow::Result<Result<(), Refusal>
             Ok(Err(Refusal::unknown_handler(id)))
         }
         (answer, _) => {
-            answer?;
+            check(&answer?.failed)?;
             print(&removed(cancel))?;
             Ok(Ok(()))
         }

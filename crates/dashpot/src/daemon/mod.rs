@@ -3,17 +3,18 @@
 //! Changes of rules are serial: a lock is held until the engine has answered. So the order in
 //! which callers are answered is the order in which their changes took effect.
 
+mod clear;
 mod refusal;
 mod registry;
 
-use dashpot_engine::inject::RuleId;
-use dashpot_engine::{Answer, Command, DiskId, Duration, Instant, Target};
+use dashpot_engine::{Answer, Command, DiskId, Duration, Instant};
 use dashpot_export::store::Lost;
 use dashpot_export::{DiskInfo, DiskSnapshot, Handle, ShardGone};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 use crate::spec::{Injection, TypedRule};
+pub(crate) use clear::{Cleared, Scope};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use registry::{Record, Registry};
 
@@ -26,23 +27,6 @@ pub(crate) struct Daemon {
     lab_rules: Vec<(usize, Injection)>,
     registry: Mutex<Registry>,
     started: Instant,
-}
-
-/// Which rules are to be cleared.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// Those of an id or a name.
-    Rule(String),
-    /// Those of a disk.
-    Disk(String),
-    All,
-}
-
-/// What a reset did.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Reset {
-    pub(crate) cleared: Vec<RuleId>,
-    pub(crate) armed: Vec<RuleId>,
 }
 
 impl Daemon {
@@ -88,11 +72,16 @@ impl Daemon {
             .ok_or_else(|| Refusal::not_found("disk", name, known))
     }
 
-    pub(crate) async fn snapshot(&self, disk: usize) -> Result<DiskSnapshot, Refusal> {
+    /// A disk as it is now, with the `oldest` of its zios in flight.
+    pub(crate) async fn snapshot(
+        &self,
+        disk: usize,
+        oldest: usize,
+    ) -> Result<DiskSnapshot, Refusal> {
         let (answer, answered) = oneshot::channel();
         // The receiver is gone when the caller has hung up, and then nobody wants the answer.
         self.handle
-            .snapshot(disk, usize::MAX, |snapshot| drop(answer.send(snapshot)))?;
+            .snapshot(disk, oldest, |snapshot| drop(answer.send(snapshot)))?;
         Ok(answered.await.map_err(|_| ShardGone)?)
     }
 
@@ -107,8 +96,12 @@ impl Daemon {
     }
 
     /// Arms what the lab says.
-    pub(crate) async fn arm_lab(&self) -> Result<Vec<RuleId>, Refusal> {
-        self.arm_lab_in(&mut self.registry.lock().await).await
+    pub(crate) async fn arm_lab(&self) -> Result<(), Refusal> {
+        let mut registry = self.registry.lock().await;
+        for (disk, injection) in self.lab_rules.clone() {
+            self.inject_in(&mut registry, disk, injection, None).await?;
+        }
+        Ok(())
     }
 
     /// Arms the rules of one call, all or none.
@@ -134,31 +127,6 @@ impl Daemon {
             words: rule.words,
             ..record
         })
-    }
-
-    /// Removes rules; with `release` the zios that they hold complete now.
-    pub(crate) async fn clear(&self, scope: &Scope, release: bool) -> Result<Vec<RuleId>, Refusal> {
-        let mut registry = self.registry.lock().await;
-        match scope {
-            Scope::Rule(key) => self.clear_rules(&mut registry, key, release).await,
-            Scope::Disk(name) => {
-                let disk = self.disk(name)?;
-                self.clear_disk(&mut registry, disk, release).await
-            }
-            Scope::All => self.clear_all(&mut registry, release).await,
-        }
-    }
-
-    /// Back to the lab: releases and clears every rule, resumes every disk, and arms what the lab
-    /// says. What disks have counted is kept.
-    pub(crate) async fn reset(&self) -> Result<Reset, Refusal> {
-        let mut registry = self.registry.lock().await;
-        let cleared = self.clear_all(&mut registry, true).await?;
-        for (disk, _) in self.disks() {
-            self.command(disk, Command::Resume).await?;
-        }
-        let armed = self.arm_lab_in(&mut registry).await?;
-        Ok(Reset { cleared, armed })
     }
 
     /// Stops new zios of a disk, and waits until none is in flight unless `now`. Returns how many
@@ -218,74 +186,6 @@ impl Daemon {
         let armed = plan.records.clone();
         registry.commit(plan);
         Ok(armed)
-    }
-
-    async fn arm_lab_in(
-        &self,
-        registry: &mut MutexGuard<'_, Registry>,
-    ) -> Result<Vec<RuleId>, Refusal> {
-        let mut armed = Vec::new();
-        for (disk, injection) in self.lab_rules.clone() {
-            let records = self.inject_in(registry, disk, injection, None).await?;
-            armed.extend(records.iter().map(|record| record.id));
-        }
-        Ok(armed)
-    }
-
-    async fn clear_all(
-        &self,
-        registry: &mut MutexGuard<'_, Registry>,
-        release: bool,
-    ) -> Result<Vec<RuleId>, Refusal> {
-        let mut cleared = Vec::new();
-        for (disk, _) in self.disks() {
-            cleared.extend(self.clear_disk(registry, disk, release).await?);
-        }
-        cleared.sort_unstable();
-        Ok(cleared)
-    }
-
-    async fn clear_disk(
-        &self,
-        registry: &mut MutexGuard<'_, Registry>,
-        disk: usize,
-        release: bool,
-    ) -> Result<Vec<RuleId>, Refusal> {
-        let clear = |disk| Command::Clear {
-            target: Target::Disk(disk),
-            release,
-        };
-        self.clear_with(registry, disk, clear).await
-    }
-
-    async fn clear_rules(
-        &self,
-        registry: &mut MutexGuard<'_, Registry>,
-        key: &str,
-        release: bool,
-    ) -> Result<Vec<RuleId>, Refusal> {
-        let mut cleared = Vec::new();
-        for record in registry.find(key)? {
-            let target = Target::Rule(record.id);
-            let clear = |_| Command::Clear { target, release };
-            cleared.extend(self.clear_with(registry, record.disk, clear).await?);
-        }
-        Ok(cleared)
-    }
-
-    async fn clear_with(
-        &self,
-        registry: &mut MutexGuard<'_, Registry>,
-        disk: usize,
-        build: impl FnOnce(DiskId) -> Command,
-    ) -> Result<Vec<RuleId>, Refusal> {
-        match self.command(disk, build).await? {
-            Answer::Cleared(ids) => {
-                registry.remove(&ids);
-                Ok(ids)
-            }
-            _ => Ok(Vec::new()),
-        }
     }
 
     /// `clear` takes rules and disks by name, so that none may be called like the other.

@@ -1,4 +1,5 @@
-//! Where a socket is: `unix:PATH`, `unix:-` (private), `tcp:HOST:PORT`.
+//! Where a socket is: `unix:PATH`, `unix:-` (private), `tcp:HOST:PORT`; and where an API is: one of
+//! these, or `http://HOST:PORT/?token=TOKEN`, as a daemon prints it.
 
 use std::net::ToSocketAddrs;
 use std::path::PathBuf;
@@ -17,6 +18,31 @@ pub(crate) enum Listen {
     Private,
     /// An address that was named.
     At(Address),
+}
+
+/// Where an API is, and what to bring there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ApiAddress {
+    pub(crate) at: Listen,
+    /// The token that came with the address.
+    pub(crate) token: Option<String>,
+}
+
+/// The address of an API.
+pub(crate) fn parse_api(text: &str) -> Result<ApiAddress, ParseError> {
+    let Some(url) = text.strip_prefix("http://") else {
+        let at = parse_listen(text)?;
+        return Ok(ApiAddress { at, token: None });
+    };
+    let (socket, rest) = url.split_at(url.find(['/', '?']).unwrap_or(url.len()));
+    let query = rest.split_once('?').map_or("", |(_, query)| query);
+    let token = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("token="));
+    Ok(ApiAddress {
+        at: Listen::At(tcp_address(socket)?),
+        token: token.map(str::to_owned),
+    })
 }
 
 /// An address to listen at. Names of hosts are looked up; port 0 picks a free one.
@@ -67,7 +93,7 @@ fn tcp_address(socket: &str) -> Result<Address, ParseError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Listen, parse_listen};
+    use super::{ApiAddress, Listen, parse_api, parse_listen};
     use dashpot_export::Address;
 
     #[test]
@@ -81,6 +107,30 @@ mod tests {
                 .map(|addr| Listen::At(Address::Tcp(addr)))
                 .ok();
             assert_eq!(parse_listen(&format!("tcp:{socket}")).ok(), tcp);
+        }
+    }
+
+    #[test]
+    fn an_api_is_found_at_what_its_daemon_printed() {
+        let api = |token: Option<&str>| ApiAddress {
+            at: Listen::At(Address::Tcp("127.0.0.1:4242".parse().unwrap())),
+            token: token.map(str::to_owned),
+        };
+        for (text, token) in [
+            ("tcp:127.0.0.1:4242", None),
+            ("http://127.0.0.1:4242", None),
+            ("http://127.0.0.1:4242/", None),
+            ("http://127.0.0.1:4242/?token=abc", Some("abc")),
+            ("http://127.0.0.1:4242?x=1&token=abc", Some("abc")),
+        ] {
+            assert_eq!(parse_api(text), Ok(api(token)), "{text}");
+        }
+        for text in [
+            "http://",
+            "http://127.0.0.1/?token=abc",
+            "https://127.0.0.1:4242",
+        ] {
+            assert!(parse_api(text).is_err(), "{text}");
         }
     }
 

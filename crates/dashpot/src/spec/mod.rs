@@ -21,7 +21,7 @@ mod words;
 
 use std::fmt;
 
-pub(crate) use address::{Listen, parse_listen};
+pub(crate) use address::{ApiAddress, Listen, parse_api, parse_listen};
 pub(crate) use decimal::Decimal;
 pub(crate) use disk::{
     DEFAULT_BLOCK, DEFAULT_SIZE, block_size, disk_size, needs_size, parse_disk, parse_store,

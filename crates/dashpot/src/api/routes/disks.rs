@@ -24,9 +24,6 @@ pub(crate) struct Detail {
     /// How many of the zios in flight are shown, the oldest first [1].
     #[serde(default = "one")]
     oldest: usize,
-    /// The token of the API, over TCP.
-    #[serde(default, rename = "token")]
-    _token: Option<String>,
 }
 
 fn one() -> usize {
@@ -44,7 +41,7 @@ pub(crate) async fn status(
         version: VersionInfo::current(),
         pid: std::process::id(),
         store_threads: STORE_THREADS,
-        disks: all(&daemon, &detail).await?,
+        disks: all(&daemon, &detail).await,
     }))
 }
 
@@ -55,7 +52,7 @@ pub(crate) async fn list(
     State(daemon): State<Arc<Daemon>>,
     Options(detail): Options<Detail>,
 ) -> Result<Json<Vec<Disk>>, Refusal> {
-    all(&daemon, &detail).await.map(Json)
+    Ok(Json(all(&daemon, &detail).await))
 }
 
 /// One disk. A `/` in its name is written `%2F`.
@@ -67,9 +64,7 @@ pub(crate) async fn show(
     Options(detail): Options<Detail>,
 ) -> Result<Json<Disk>, Refusal> {
     let index = daemon.disk(&name)?;
-    viewed(&daemon, index, |view| view.disk(detail.oldest))
-        .await
-        .map(Json)
+    Ok(Json(one_of(&daemon, index, &detail).await))
 }
 
 /// The histograms of a disk since the start; of an interval: the difference of two answers.
@@ -80,7 +75,7 @@ pub(crate) async fn latency(
     Path(name): Path<String>,
 ) -> Result<Json<DiskLatency>, Refusal> {
     let index = daemon.disk(&name)?;
-    viewed(&daemon, index, |view| view.latency())
+    viewed(&daemon, index, 1, |view| view.latency())
         .await
         .map(Json)
 }
@@ -127,21 +122,31 @@ pub(crate) async fn lose(
     }))
 }
 
-async fn all(daemon: &Daemon, detail: &Detail) -> Result<Vec<Disk>, Refusal> {
+async fn all(daemon: &Daemon, detail: &Detail) -> Vec<Disk> {
     let mut disks = Vec::new();
     for (index, _) in daemon.disks() {
-        disks.push(viewed(daemon, index, |view| view.disk(detail.oldest)).await?);
+        disks.push(one_of(daemon, index, detail).await);
     }
-    Ok(disks)
+    disks
 }
 
-/// Makes something of a disk's snapshot.
+/// A disk, also if its shard has failed.
+async fn one_of(daemon: &Daemon, index: usize, detail: &Detail) -> Disk {
+    let disk = viewed(daemon, index, detail.oldest, |view| view.disk()).await;
+    disk.unwrap_or_else(|refusal| {
+        let (info, uris) = (daemon.info(index), daemon.uris(index));
+        Disk::failed(info, uris, daemon.started(), refusal.error)
+    })
+}
+
+/// Makes something of a disk's snapshot with the `oldest` of its zios in flight.
 async fn viewed<T>(
     daemon: &Daemon,
     index: usize,
+    oldest: usize,
     make: impl FnOnce(&View<'_>) -> T,
 ) -> Result<T, Refusal> {
-    let snapshot = daemon.snapshot(index).await?;
+    let snapshot = daemon.snapshot(index, oldest).await?;
     let view = View {
         info: daemon.info(index),
         uris: daemon.uris(index),

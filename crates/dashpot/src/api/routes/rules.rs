@@ -5,14 +5,13 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use dashpot_engine::inject::RuleId;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::to_the_end;
 use crate::api::error::{Body, Options};
-use crate::api::types::{Cleared, Error, Inject, Rule, RulesReset, Update};
-use crate::daemon::{Daemon, Record, Refusal, Scope};
+use crate::api::types::{Cleared, Error, Failure, Inject, Rule, RulesReset, Update};
+use crate::daemon::{self, Daemon, Record, Refusal, Scope};
 use crate::spec::{Injection, parse_injection, parse_name};
 
 /// Which rules are cleared, and how.
@@ -24,17 +23,20 @@ pub(crate) struct Clearing {
     /// Whether the zios that they hold complete now.
     #[serde(default)]
     release: bool,
-    /// The token of the API, over TCP.
-    #[serde(default, rename = "token")]
-    _token: Option<String>,
 }
 
-/// Every rule.
+/// Every rule, but for those of disks that have failed.
 #[utoipa::path(get, path = "/v1/rules", tag = "rules",
     responses((status = 200, body = Vec<Rule>)))]
-pub(crate) async fn list(State(daemon): State<Arc<Daemon>>) -> Result<Json<Vec<Rule>>, Refusal> {
+pub(crate) async fn list(State(daemon): State<Arc<Daemon>>) -> Json<Vec<Rule>> {
     let records = daemon.records().await;
-    views(&daemon, &records).await.map(Json)
+    let mut rules = Vec::new();
+    for (index, _) in daemon.disks() {
+        // A shard that has failed has taken its rules with it; `/v1/disks` says so.
+        rules.extend(of_one(&daemon, index, &records).await.unwrap_or_default());
+    }
+    rules.sort_unstable_by_key(|rule| rule.id);
+    Json(rules)
 }
 
 /// The rules of a disk.
@@ -45,9 +47,8 @@ pub(crate) async fn of_disk(
     Path(disk): Path<String>,
 ) -> Result<Json<Vec<Rule>>, Refusal> {
     let index = daemon.disk(&disk)?;
-    let mut records = daemon.records().await;
-    records.retain(|record| record.disk == index);
-    views(&daemon, &records).await.map(Json)
+    let records = daemon.records().await;
+    of_one(&daemon, index, &records).await.map(Json)
 }
 
 /// The rules of an id or a name.
@@ -126,12 +127,14 @@ pub(crate) async fn clear_many(
     responses((status = 200, body = RulesReset)))]
 pub(crate) async fn reset(State(daemon): State<Arc<Daemon>>) -> Result<Json<RulesReset>, Refusal> {
     let reset = to_the_end(async move {
-        let reset = daemon.reset().await?;
+        let reset = daemon.reset().await;
         let mut records = daemon.records().await;
         records.retain(|record| reset.armed.contains(&record.id));
+        let Cleared { cleared, failed } = told(&daemon, reset.cleared);
         Ok(RulesReset {
-            cleared: numbers(&reset.cleared),
+            cleared,
             armed: views(&daemon, &records).await?,
+            failed,
         })
     });
     reset.await.map(Json)
@@ -142,10 +145,22 @@ async fn cleared(
     scope: Scope,
     release: bool,
 ) -> Result<Json<Cleared>, Refusal> {
-    let ids = to_the_end(async move { daemon.clear(&scope, release).await }).await?;
-    Ok(Json(Cleared {
-        cleared: numbers(&ids),
-    }))
+    let cleared = to_the_end(async move {
+        let cleared = daemon.clear(&scope, release).await?;
+        Ok(told(&daemon, cleared))
+    });
+    cleared.await.map(Json)
+}
+
+fn told(daemon: &Daemon, cleared: daemon::Cleared) -> Cleared {
+    let failure = |(disk, refusal): (usize, Refusal)| Failure {
+        disk: daemon.info(disk).name.clone(),
+        error: refusal.to_string(),
+    };
+    Cleared {
+        cleared: cleared.rules.iter().map(|id| id.0).collect(),
+        failed: cleared.failed.into_iter().map(failure).collect(),
+    }
 }
 
 fn injection(request: Inject) -> Result<Injection, Refusal> {
@@ -156,26 +171,26 @@ fn injection(request: Inject) -> Result<Injection, Refusal> {
     Ok(injection)
 }
 
-fn numbers(ids: &[RuleId]) -> Vec<u32> {
-    ids.iter().map(|id| id.0).collect()
-}
-
-/// The rules of the records as they stand, in the order of the records. What was cleared in the
-/// meantime is left out.
+/// The rules of the records as they stand, by id. What was cleared in the meantime is left out.
 async fn views(daemon: &Daemon, records: &[Record]) -> Result<Vec<Rule>, Refusal> {
     let mut rules = Vec::new();
-    for (index, info) in daemon.disks() {
-        let of_disk = records.iter().filter(|record| record.disk == index);
-        let of_disk: Vec<&Record> = of_disk.collect();
-        if of_disk.is_empty() {
-            continue;
-        }
-        let snapshot = daemon.snapshot(index).await?;
-        for record in of_disk {
-            let found = snapshot.rules.iter().find(|rule| rule.id == record.id);
-            rules.extend(found.map(|rule| Rule::of(record, &info.name, rule, snapshot.at)));
-        }
+    for (index, _) in daemon.disks() {
+        rules.extend(of_one(daemon, index, records).await?);
     }
     rules.sort_unstable_by_key(|rule| rule.id);
     Ok(rules)
+}
+
+/// Those of the records that are of one disk.
+async fn of_one(daemon: &Daemon, index: usize, records: &[Record]) -> Result<Vec<Rule>, Refusal> {
+    let of_disk = records.iter().filter(|record| record.disk == index);
+    let of_disk: Vec<&Record> = of_disk.collect();
+    if of_disk.is_empty() {
+        return Ok(Vec::new());
+    }
+    let snapshot = daemon.snapshot(index, 0).await?;
+    let name = &daemon.info(index).name;
+    let rules = of_disk.iter();
+    let rules = rules.filter_map(|record| Rule::of(record, name, &snapshot));
+    Ok(rules.collect())
 }

@@ -87,6 +87,15 @@ pub(crate) struct LostSectors {
 pub(crate) struct Cleared {
     /// Their ids.
     pub(crate) cleared: Vec<u32>,
+    /// The disks whose rules could not be cleared.
+    pub(crate) failed: Vec<Failure>,
+}
+
+/// Why nothing was done to a disk, while others were changed.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Failure {
+    pub(crate) disk: String,
+    pub(crate) error: String,
 }
 
 /// Everything is as it was at the start; counters of disks are kept.
@@ -96,6 +105,8 @@ pub(crate) struct RulesReset {
     pub(crate) cleared: Vec<u32>,
     /// The lab's own rules, armed again.
     pub(crate) armed: Vec<Rule>,
+    /// The disks that could not be reset.
+    pub(crate) failed: Vec<Failure>,
 }
 
 /// Nothing was changed.

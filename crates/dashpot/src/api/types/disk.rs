@@ -1,6 +1,6 @@
 //! A disk at one moment.
 
-use dashpot_engine::{InFlight, Instant, Op, Wait};
+use dashpot_engine::{DiskStats, InFlight, Instant, Op, Wait};
 use dashpot_export::{ClientView, DiskInfo, DiskSnapshot};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -44,13 +44,15 @@ pub(crate) struct Disk {
     pub(crate) suspended: Option<Suspension>,
     /// Why its store can no longer be trusted, if it cannot.
     pub(crate) faulted: Option<String>,
+    /// Why it is no longer served, if it is not. All that is counted is nothing then.
+    pub(crate) failed: Option<String>,
     pub(crate) clients: Vec<Client>,
     /// Connections that the bound on memory keeps from being read, now.
     pub(crate) stalled: u32,
     /// Times that a connection was kept from being read.
     pub(crate) stalls: u64,
     /// Zios not replied to.
-    pub(crate) in_flight: usize,
+    pub(crate) in_flight: u32,
     /// The oldest of them, as many as were asked for.
     pub(crate) oldest: Vec<InFlightZio>,
     /// What was done, by operation.
@@ -120,8 +122,8 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// The disk, with at most `oldest` of its zios in flight.
-    pub(crate) fn disk(&self, oldest: usize) -> Disk {
+    /// The disk, with the zios in flight that the snapshot has.
+    pub(crate) fn disk(&self) -> Disk {
         let View {
             info,
             uris,
@@ -140,11 +142,12 @@ impl View<'_> {
             rules: snapshot.rules.len(),
             suspended: self.suspension(),
             faulted: snapshot.faulted.clone(),
+            failed: None,
             clients: snapshot.clients.iter().map(Client::of).collect(),
             stalled: snapshot.stalled,
             stalls: snapshot.stalls,
-            in_flight: snapshot.in_flight.len(),
-            oldest: self.oldest(oldest),
+            in_flight: snapshot.in_flight_total,
+            oldest: self.oldest().collect(),
             ops: Op::ALL.map(|op| OpCount::of(snapshot, op)).to_vec(),
             aborted: snapshot.stats.aborted,
             busy_ns: snapshot.stats.busy.as_nanos(),
@@ -152,10 +155,10 @@ impl View<'_> {
         }
     }
 
-    /// At most `limit` zios in flight, the oldest first.
-    pub(crate) fn oldest(&self, limit: usize) -> Vec<InFlightZio> {
-        let oldest = self.snapshot.in_flight.iter().take(limit);
-        oldest.map(|zio| self.in_flight(zio)).collect()
+    /// The zios in flight that the snapshot has, the oldest first.
+    pub(crate) fn oldest(&self) -> impl Iterator<Item = InFlightZio> {
+        let oldest = self.snapshot.in_flight.iter();
+        oldest.map(|zio| self.in_flight(zio))
     }
 
     fn in_flight(&self, zio: &InFlight) -> InFlightZio {
@@ -182,6 +185,35 @@ impl View<'_> {
             age_ns: age.as_nanos(),
             remaining_ns: lasts.map(|lasts| (lasts - age).as_nanos()),
         })
+    }
+}
+
+impl Disk {
+    /// A disk of which no more is known than what it was started as, and why that is so.
+    pub(crate) fn failed(info: &DiskInfo, uris: &[String], since: Instant, why: String) -> Disk {
+        let snapshot = &DiskSnapshot {
+            at: since,
+            stats: DiskStats::default(),
+            rules: Vec::new(),
+            in_flight_total: 0,
+            in_flight: Vec::new(),
+            suspended: None,
+            clients: Vec::new(),
+            stalled: 0,
+            stalls: 0,
+            faulted: None,
+            loop_gap: Box::default(),
+        };
+        let view = View {
+            info,
+            uris,
+            since,
+            snapshot,
+        };
+        Disk {
+            failed: Some(why),
+            ..view.disk()
+        }
     }
 }
 

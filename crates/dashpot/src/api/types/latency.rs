@@ -22,7 +22,7 @@ pub(crate) struct DiskLatency {
     /// The integral of the number of zios in flight.
     pub(crate) depth_time_ns: Wide,
     /// Zios not replied to, which are in no histogram yet.
-    pub(crate) in_flight: usize,
+    pub(crate) in_flight: u32,
     /// The oldest of them.
     pub(crate) oldest: Option<InFlightZio>,
     /// Every operation, in display order.
@@ -73,8 +73,8 @@ impl View<'_> {
             at_ns: snapshot.at.as_nanos(),
             busy_ns: snapshot.stats.busy.as_nanos(),
             depth_time_ns: Wide(snapshot.stats.depth_time),
-            in_flight: snapshot.in_flight.len(),
-            oldest: self.oldest(1).pop(),
+            in_flight: snapshot.in_flight_total,
+            oldest: self.oldest().next(),
             ops: Op::ALL
                 .map(|op| OpLatency::of(op, snapshot.stats.op(op)))
                 .to_vec(),

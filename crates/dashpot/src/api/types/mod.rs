@@ -10,8 +10,8 @@ mod rule;
 mod wide;
 
 pub(crate) use change::{
-    Cleared, Error, Inject, Lose, LostSectors, Resumed, RulesReset, Suspend, Suspended, Update,
-    VersionInfo,
+    Cleared, Error, Failure, Inject, Lose, LostSectors, Resumed, RulesReset, Suspend, Suspended,
+    Update, VersionInfo,
 };
 pub(crate) use disk::{Disk, InFlightZio, Status, View};
 pub(crate) use latency::{DiskLatency, LatencyHistogram, OpLatency};

@@ -2,8 +2,8 @@
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec, Service};
-use dashpot_engine::{Duration, Instant, Op, OpSet, Ratio, RuleStats};
-use dashpot_export::RuleSnapshot;
+use dashpot_engine::{Duration, Op, OpSet, Ratio, RuleStats};
+use dashpot_export::{DiskSnapshot, RuleSnapshot};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -34,6 +34,11 @@ pub(crate) struct Rule {
     pub(crate) counters: RuleCounters,
     /// Why it has injected nothing, if it has not.
     pub(crate) why_nothing: Option<String>,
+    /// Connections of its disk that the bound on memory keeps from being read, now. That bounds
+    /// the depth, and so distorts what the rule does.
+    pub(crate) stalled: u32,
+    /// Times that a connection of its disk was kept from being read.
+    pub(crate) stalls: u64,
 }
 
 /// What a rule says, word by word.
@@ -157,11 +162,12 @@ pub(crate) struct Summary {
 }
 
 impl Rule {
-    /// A rule of the disk `disk`, as it was at `at`.
-    pub(crate) fn of(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) -> Rule {
-        let age = at.since(rule.armed);
+    /// A rule of the disk called `disk`, if it is armed in the disk's snapshot.
+    pub(crate) fn of(record: &Record, disk: &str, snapshot: &DiskSnapshot) -> Option<Rule> {
+        let rule = snapshot.rules.iter().find(|rule| rule.id == record.id)?;
+        let age = snapshot.at.since(rule.armed);
         let state = RuleState::at(&rule.spec, age);
-        Rule {
+        Some(Rule {
             id: rule.id.0,
             name: record.name.clone(),
             disk: disk.to_owned(),
@@ -173,7 +179,9 @@ impl Rule {
             age_ns: age.as_nanos(),
             counters: RuleCounters::of(rule),
             why_nothing: why_nothing(&rule.spec, &rule.stats, state),
-        }
+            stalled: snapshot.stalled,
+            stalls: snapshot.stalls,
+        })
     }
 }
 

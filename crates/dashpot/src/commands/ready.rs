@@ -1,0 +1,155 @@
+//! The file that says that clients can connect, for scripts and supervisors that wait for it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+
+use super::instance::Export;
+use crate::api::random_word;
+
+/// Random letters in the name of a draft.
+const DRAFT_LETTERS: usize = 8;
+
+/// A ready file, which goes when its daemon does. Until it is published it is a draft beside its
+/// place, so that whoever sees it sees all of it.
+pub(crate) struct ReadyFile {
+    place: PathBuf,
+    /// Where the file is.
+    path: PathBuf,
+    /// Locked: the file of a daemon that was killed is told from that of one that runs.
+    file: File,
+}
+
+#[derive(Serialize)]
+struct Ready<'a> {
+    pid: u32,
+    /// With the token, over TCP.
+    api: &'a str,
+    exports: &'a [Export],
+}
+
+impl ReadyFile {
+    /// Removes what a dead daemon left at `place`, and makes sure that a file can be there.
+    pub(crate) fn claim(place: &Path) -> anyhow::Result<ReadyFile> {
+        remove_stale(place)?;
+        let refused = || format!("--ready-file {}: cannot be written", place.display());
+        let path = draft(place)?;
+        // It will hold a token: nobody else may read it.
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .with_context(refused)?;
+        let ready = ReadyFile {
+            place: place.to_owned(),
+            path,
+            file,
+        };
+        ready.file.lock().with_context(refused)?;
+        Ok(ready)
+    }
+
+    /// Says where everything is.
+    pub(crate) fn publish(&mut self, api: &str, exports: &[Export]) -> anyhow::Result<()> {
+        let refused = || format!("--ready-file {}: cannot be written", self.place.display());
+        let ready = Ready {
+            pid: std::process::id(),
+            api,
+            exports,
+        };
+        let text = serde_json::to_vec_pretty(&ready)?;
+        self.file.write_all(&text).with_context(refused)?;
+        fs::rename(&self.path, &self.place).with_context(refused)?;
+        self.path.clone_from(&self.place);
+        Ok(())
+    }
+}
+
+impl Drop for ReadyFile {
+    fn drop(&mut self) {
+        // It may have been removed by hand, which is what is wanted.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+fn remove_stale(place: &Path) -> anyhow::Result<()> {
+    let refused = || format!("--ready-file {}: cannot be replaced", place.display());
+    let found = match fs::symlink_metadata(place) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.with_context(refused)?,
+    };
+    if !found.is_file() {
+        bail!(
+            "--ready-file {}: there is something of this name that is no file; name another",
+            place.display()
+        );
+    }
+    if let Err(TryLockError::WouldBlock) = File::open(place).with_context(refused)?.try_lock() {
+        bail!(
+            "--ready-file {}: a running daemon has written it; name another file, or stop that one",
+            place.display()
+        );
+    }
+    fs::remove_file(place).with_context(refused)
+}
+
+/// A name beside the file's that nobody can guess, and occupy.
+fn draft(place: &Path) -> anyhow::Result<PathBuf> {
+    let Some(name) = place.file_name() else {
+        bail!("--ready-file {}: that names no file", place.display());
+    };
+    let word = random_word(DRAFT_LETTERS)?;
+    Ok(place.with_file_name(format!(".{}.{word}", name.to_string_lossy())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ReadyFile;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn only_its_user_can_read_it_and_it_goes_with_its_daemon() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("ready");
+        let mut ready = ReadyFile::claim(&place).unwrap();
+        assert!(!place.exists());
+        ready.publish("http://h/?token=secret", &[]).unwrap();
+        let mode = fs::metadata(&place).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert!(fs::read_to_string(&place).unwrap().contains("secret"));
+        drop(ready);
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_dead_daemons_file_is_removed_at_once_and_a_live_ones_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("ready");
+        fs::write(&place, "of a daemon that was killed").unwrap();
+        let mut live = ReadyFile::claim(&place).unwrap();
+        assert!(!place.exists());
+        live.publish("unix:/api", &[]).unwrap();
+        let refused = ReadyFile::claim(&place).err().unwrap().to_string();
+        assert!(refused.contains("a running daemon"), "{refused}");
+        assert!(place.exists());
+    }
+
+    #[test]
+    fn a_place_where_no_file_can_be_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        for (place, why) in [
+            (dir.path().join("missing/ready"), "cannot be written"),
+            (dir.path().to_owned(), "is no file"),
+        ] {
+            let refused = ReadyFile::claim(&place).err().unwrap().to_string();
+            assert!(refused.contains(why), "{refused}");
+        }
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
+    }
+}
