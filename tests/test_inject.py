@@ -10,7 +10,7 @@ import time
 import pytest
 
 import wire
-from conftest import eventually
+from conftest import BINARY, eventually
 from timed import Client
 
 MS = 1e-3
@@ -340,6 +340,24 @@ def test_a_rule_for_the_life_of_a_command(daemon, client):
 
 
 # Suspension.
+
+@pytest.mark.parametrize("undo", ["clear 1", "reset"])
+def test_a_rule_that_is_gone_before_its_command_leaves_the_status(daemon, undo):
+    ended = daemon.cli("inject", "d", "-D", "1ms", "--", "sh", "-c", f"'{BINARY}' {undo} && exit 7", code=7)
+    assert "rule 1 was cleared" in ended.stderr
+
+
+def test_a_daemon_that_is_gone_before_the_command_leaves_the_status(daemon):
+    ended = daemon.cli("inject", "d", "-D", "1ms", "--", "sh", "-c", f"kill {daemon.pid}; exit 7", code=None)
+    daemon.stop()
+    assert ended.returncode == 7, ended.stderr
+
+
+def test_an_empty_command_is_refused(daemon):
+    """`-- $CMD` without a `CMD` must not arm the rule for good."""
+    assert "no command after '--'" in daemon.cli("inject", "d", "-D", "1ms", "--", code=2).stderr
+    assert daemon.rules() == {}
+
 
 def test_suspend_holds_new_zios_until_resume(daemon, client):
     daemon.cli("suspend", "d", "--now")

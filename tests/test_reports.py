@@ -3,6 +3,7 @@ from them, and each has a JSON form."""
 
 import json
 import re
+import signal
 
 import pytest
 
@@ -74,7 +75,30 @@ def test_iolatency_names_what_is_still_in_flight(daemon, client):
     client.read()
     eventually(lambda: daemon.rules()[1]["taken"] == 1)
     text = daemon.cli("iolatency", "1", "2").stdout
-    assert re.search(r"^In flight: 1, the oldest for \d+\.\d+ s\.$", text, re.MULTILINE)
+    assert re.search(r"^In flight: 1, the oldest for \d+\.\d+ s on d \(hung, rule 1\)\.$", text, re.MULTILINE)
+
+
+def test_the_last_interval_names_what_it_did_not_see_end(daemon, client):
+    """However young: no later interval can count it. Ctrl-C makes this interval the last."""
+    daemon.cli("inject", "d", "--hang")
+    report = daemon.start("iolatency", "600")
+    report.stdout.readline()
+    client.read()
+    eventually(lambda: daemon.rules()[1]["taken"] == 1)
+    report.send_signal(signal.SIGINT)
+    text, errors = report.communicate()
+    assert report.returncode == 0, errors
+    *_, line, empty, ending = text.splitlines()
+    assert re.fullmatch(r"In flight: 1, the oldest for \d+\.\d+ s on d \(hung, rule 1\)\.", line), text
+    assert (empty, ending) == ("", "Ending tracing...")
+
+
+def test_iostat_since_the_start_names_what_did_not_end(daemon, client):
+    assert "In flight" not in daemon.cli("iostat").stdout
+    daemon.cli("inject", "d", "--hang")
+    client.read()
+    eventually(lambda: daemon.rules()[1]["taken"] == 1)
+    assert re.search(r"^In flight: 1, .* on d \(hung, rule 1\)\.$", daemon.cli("iostat").stdout, re.MULTILINE)
 
 
 def test_iolatency_options(daemon, client):
@@ -107,7 +131,7 @@ def test_quantize_has_the_layout_of_the_article(daemon, client):
     total = sum(counts.values())
     for _value, bar, count in found:
         assert len(bar) == (2 * 40 * int(count) + total) // (2 * total)
-    titles, figures = text.splitlines()[-2:]
+    titles, figures = [line for line in text.splitlines() if not line.startswith("In flight: ")][-2:]
     assert titles == "avg latency (us)   stddev (us)   iops   throughput (KB/s)"
     assert int(figures.split()[0]) >= 10_000
 

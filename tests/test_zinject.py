@@ -89,6 +89,17 @@ def test_cancelling(daemon):
     assert "failed to remove handler 9" in zinject(daemon, "-c", "9", code=1).stderr
 
 
+def test_only_what_is_listed_is_cancelled(daemon):
+    """zinject has no words for a distribution or for a hang."""
+    daemon.cli("inject", "c1t1d0", "-D", "10ms~5ms")
+    daemon.cli("inject", "c1t2d0", "--hang", "--first", "1")
+    zinject(daemon, "-d", "c1t1d0", "-D", "10:1", "tank")
+    refused = zinject(daemon, "-c", "1", code=1).stderr
+    assert "failed to remove handler 1: no such handler" in refused and "dashpot clear 1" in refused
+    assert zinject(daemon, "-c", "all").stdout == "removed all registered handlers\n"
+    assert set(daemon.rules()) == {1, 2}
+
+
 def test_a_device_error(daemon):
     zinject(daemon, "-d", "c1t1d0", "-e", "io", "-T", "write", "tank")
     client = Client(daemon, "c1t1d0")

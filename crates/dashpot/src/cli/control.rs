@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use dashpot_engine::Duration;
 
-use crate::spec::{RuleArgs, parse_duration};
+use crate::spec::{RuleArgs, parse_duration, parse_span};
 use crate::zinject::Compat;
 
 /// Show what is served, who is connected, rules, and the oldest zios
@@ -86,7 +86,7 @@ pub(crate) struct SuspendArgs {
     /// The disk
     pub(crate) disk: String,
     /// Resume by itself after this time
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) lasts: Option<Duration>,
     /// Do not wait for what is in flight

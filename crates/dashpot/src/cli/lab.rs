@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use dashpot_export::DiskConfig;
 
-use crate::spec::{DiskInjection, Listen, parse_disk, parse_disk_injection, parse_listen};
+use crate::spec::{
+    DiskInjection, Listen, parse_disk, parse_disk_injection, parse_listen, parse_seed,
+};
 
 /// What is served: a lab file, disks named here, or both.
 #[derive(Args, Clone, Debug, Default)]
@@ -36,7 +38,7 @@ pub(crate) struct LabArgs {
     )]
     pub(crate) spin: SpinWhen,
     /// Seed of all probabilities and distributions [a random one]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_seed)]
     pub(crate) seed: Option<u64>,
 }
 

@@ -3,7 +3,9 @@
 use clap::Args;
 use dashpot_engine::{Duration, Ratio};
 
-use crate::spec::{NbdUri, ParseError, parse_duration, parse_probability, parse_size, parse_uri};
+use crate::spec::{
+    NbdUri, ParseError, parse_probability, parse_seed, parse_size, parse_span, parse_uri,
+};
 
 /// Load a disk over NBD, and measure its latency
 #[derive(Args, Debug)]
@@ -45,7 +47,7 @@ pub(crate) struct LoadArgs {
     #[arg(long, value_name = "A..B", value_parser = parse_burst)]
     pub(crate) burst: Option<(u32, u32)>,
     /// How long [until Ctrl-C]
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub(crate) time: Option<Duration>,
     /// Poll instead of sleeping: takes a whole CPU, and no wake-up is measured
     #[arg(long)]
@@ -54,7 +56,7 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     pub(crate) verify: bool,
     /// Seed of offsets, mix and bursts
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_seed)]
     pub(crate) seed: u64,
     /// Print JSON
     #[arg(long)]

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use dashpot_engine::{Duration, OpSet};
 
-use crate::spec::{parse_duration, parse_interval, parse_ops};
+use crate::spec::{parse_interval, parse_ops, parse_span};
 
 /// How often, and how many times.
 #[derive(Args, Debug)]
@@ -83,7 +83,7 @@ pub(crate) struct QuantizeArgs {
     #[arg(long, value_name = "OPS", value_parser = parse_ops)]
     pub(crate) op: Option<OpSet>,
     /// How long to look [until Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) lasts: Option<Duration>,
     /// Print JSON

@@ -1,17 +1,23 @@
 //! `inject`: arms a rule, for good or for the life of a command.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use axum::http::Method;
+use axum::http::{Method, StatusCode};
 
 use super::child::run_child;
 use super::output::{print, print_json, usage};
 use crate::api::types::{Cleared, Inject, Rule};
 use crate::cli::InjectArgs;
-use crate::client::{Client, segment};
-use crate::spec::Injection;
+use crate::client::{Client, ClientError, segment};
+use crate::spec::{Injection, ParseError};
 
 pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitCode> {
+    if args.command.is_empty() && ends_at_a_command(std::env::args_os()) {
+        usage(&ParseError::new(
+            "there is no command after '--': name one, or leave '--' out to arm the rule for good",
+        ));
+    }
     let request = request(&args.rule.injection().unwrap_or_else(|error| usage(&error)));
     let path = format!("/v1/disks/{}/rules", segment(&args.disk));
     let rules: Vec<Rule> = client.post(&path, &request)?;
@@ -25,10 +31,28 @@ pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitC
     }
     let ended = client.block_on(run_child(&args.command, &[]));
     for rule in &rules {
-        let path = format!("/v1/rules/{}", rule.id);
-        let _: Cleared = client.send(Method::DELETE, &path, &())?;
+        disarm(client, rule.id);
     }
     Ok(ended?)
+}
+
+/// Whether the words end where a command should begin. The parser of the command line does not
+/// tell an empty command, such as `-- $CMD` without a `CMD`, from none.
+fn ends_at_a_command(words: impl Iterator<Item = OsString>) -> bool {
+    words.last().is_some_and(|word| word == "--")
+}
+
+/// Clears a rule whose command has ended. The command's status is the answer; that the rule is
+/// gone already, or its daemon, must not hide it.
+fn disarm(client: &Client, id: u32) {
+    let path = format!("/v1/rules/{id}");
+    match client.send::<Cleared>(Method::DELETE, &path, &()) {
+        Ok(_) => {}
+        Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => {
+            eprintln!("dashpot: rule {id} was cleared before the command ended");
+        }
+        Err(error) => eprintln!("dashpot: rule {id} may still be armed: {error}"),
+    }
 }
 
 /// A rule as the daemon understood it.

@@ -20,7 +20,10 @@ pub(crate) fn iolatency(client: &Client, args: &IolatencyArgs) -> anyhow::Result
         print(&opening(seconds, args.pace.count.is_none()))?;
     }
     while let Some(intervals) = watch.next()? {
-        let report = report(&intervals, args);
+        let report = Interval {
+            mention: watch.mention(),
+            ..report(&intervals, args)
+        };
         if args.json {
             print_json_line(&report)?;
         } else {

@@ -6,6 +6,7 @@ use super::output::{print, print_json_line};
 use super::rates::{DiskInterval, Watch};
 use crate::cli::IostatArgs;
 use crate::client::Client;
+use crate::report::in_flight::Mention;
 use crate::report::iostat::{Columns, Completed, Interval, Iostat};
 
 pub(crate) fn iostat(client: &Client, args: &IostatArgs) -> anyhow::Result<()> {
@@ -17,14 +18,15 @@ pub(crate) fn iostat(client: &Client, args: &IostatArgs) -> anyhow::Result<()> {
     };
     let interval = args.pace.interval.unwrap_or(Duration::MAX);
     let mut watch = Watch::new(client, None, interval, more)?;
-    show(&watch.since_start()?, args)?;
+    // It is over so long a time that nothing in flight would be old enough.
+    show(&watch.since_start()?, Mention::All, args)?;
     while let Some(intervals) = watch.next()? {
-        show(&intervals, args)?;
+        show(&intervals, watch.mention(), args)?;
     }
     Ok(())
 }
 
-fn show(intervals: &[DiskInterval], args: &IostatArgs) -> anyhow::Result<()> {
+fn show(intervals: &[DiskInterval], mention: Mention, args: &IostatArgs) -> anyhow::Result<()> {
     let report = Iostat {
         columns: if args.extended {
             Columns::Extended
@@ -32,6 +34,7 @@ fn show(intervals: &[DiskInterval], args: &IostatArgs) -> anyhow::Result<()> {
             Columns::Basic
         },
         disks: intervals.iter().map(disk).collect(),
+        mention,
     };
     if args.json {
         return print_json_line(&report);
@@ -50,7 +53,7 @@ fn disk(interval: &DiskInterval) -> Interval {
         flushes: completed(interval, &["flush"]),
         depth_time: interval.depth_time_ns,
         busy: interval.busy,
-        in_flight: interval.in_flight,
+        in_flight: interval.in_flight.clone(),
     }
 }
 

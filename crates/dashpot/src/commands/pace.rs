@@ -37,10 +37,15 @@ impl<'a> Pace<'a> {
         })
     }
 
+    /// Whether the look that was waited for last is the last one.
+    pub(crate) fn is_over(&self) -> bool {
+        self.interrupted || self.left == Some(0)
+    }
+
     /// Waits for the next look; it is now `now_ns` or later at the daemon. `false`: there is none.
     /// Ctrl-C brings the last one forward.
     pub(crate) fn wait(&mut self, now_ns: u64) -> bool {
-        if self.interrupted || self.left == Some(0) {
+        if self.is_over() {
             return false;
         }
         self.left = self.left.map(|left| left - 1);

@@ -7,9 +7,9 @@ use dashpot_engine::histogram::{Histogram, LAYOUT};
 
 use super::failed::warn_of_failed;
 use super::pace::Pace;
-use crate::api::types::{Disk, DiskLatency, InFlightZio, LatencyHistogram, OpLatency};
+use crate::api::types::{Disk, DiskLatency, LatencyHistogram, OpLatency};
 use crate::client::{Client, segment};
-use crate::report::in_flight::InFlight;
+use crate::report::in_flight::{InFlight, Mention};
 
 /// What a disk did in an interval.
 pub(crate) struct DiskInterval {
@@ -73,6 +73,15 @@ impl<'a> Watch<'a> {
     /// What disks have done since they are served.
     pub(crate) fn since_start(&self) -> anyhow::Result<Vec<DiskInterval>> {
         self.last.iter().map(DiskInterval::since_start).collect()
+    }
+
+    /// Of which zios in flight the report of the interval that ended last speaks.
+    pub(crate) fn mention(&self) -> Mention {
+        if self.pace.is_over() {
+            Mention::All
+        } else {
+            Mention::WholeInterval
+        }
     }
 
     /// Waits until the next interval has ended; `None` if the last one has.
@@ -144,7 +153,7 @@ impl DiskInterval {
             ops: ops.collect::<anyhow::Result<_>>()?,
             busy: Duration::from_nanos(later.busy_ns.saturating_sub(busy_before)),
             depth_time_ns: later.depth_time_ns.0.saturating_sub(depth_before),
-            in_flight: in_flight(later.in_flight, later.oldest.as_ref()),
+            in_flight: in_flight(later),
         })
     }
 }
@@ -165,10 +174,12 @@ impl OpInterval {
 
 /// The oldest zio of several disks, and how many there are.
 pub(crate) fn in_flight_of_all(intervals: &[DiskInterval]) -> InFlight {
-    let each = intervals.iter().map(|interval| interval.in_flight);
+    let each = intervals.iter().map(|interval| &interval.in_flight);
+    let zios = each.clone().map(|in_flight| in_flight.zios).sum();
+    let oldest = each.max_by_key(|in_flight| in_flight.oldest_ns);
     InFlight {
-        zios: each.clone().map(|in_flight| in_flight.zios).sum(),
-        oldest_ns: each.filter_map(|in_flight| in_flight.oldest_ns).max(),
+        zios,
+        ..oldest.cloned().unwrap_or_default()
     }
 }
 
@@ -178,10 +189,14 @@ pub(crate) fn elapsed_of_all(intervals: &[DiskInterval]) -> Duration {
     each.max().unwrap_or_default()
 }
 
-fn in_flight(zios: u32, oldest: Option<&InFlightZio>) -> InFlight {
+fn in_flight(look: &DiskLatency) -> InFlight {
+    let oldest = look.oldest.as_ref();
     InFlight {
-        zios: u64::from(zios),
+        zios: u64::from(look.in_flight),
         oldest_ns: oldest.map(|zio| zio.age_ns),
+        disk: oldest.map(|_| look.disk.clone()),
+        wait: oldest.map(|zio| zio.wait.clone()),
+        rule: oldest.and_then(|zio| zio.rule),
     }
 }
 

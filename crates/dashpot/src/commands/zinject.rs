@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use axum::http::{Method, StatusCode};
 
-use super::failed::check;
 use super::output::{print, print_json};
 use crate::api::types::{Cleared, Disk, Inject, Rule};
 use crate::cli::ZinjectArgs;
@@ -38,8 +37,7 @@ fn refuse(refusal: &Refusal) -> ExitCode {
 }
 
 fn show(client: &Client, args: &ZinjectArgs) -> anyhow::Result<()> {
-    let rules: Vec<Rule> = client.get("/v1/rules")?;
-    let handlers: Vec<Handler> = rules.iter().filter_map(handler).collect();
+    let handlers = handlers(&client.get::<Vec<Rule>>("/v1/rules")?);
     if args.json {
         return print_json(&handlers);
     }
@@ -47,6 +45,10 @@ fn show(client: &Client, args: &ZinjectArgs) -> anyhow::Result<()> {
 }
 
 /// Rules that zinject has no words for are left out.
+fn handlers(rules: &[Rule]) -> Vec<Handler> {
+    rules.iter().filter_map(handler).collect()
+}
+
 fn handler(rule: &Rule) -> Option<Handler> {
     let typed = parse_injection(&rule.rule).ok()?.replacement().ok()?;
     let pool = rule.pool.as_deref().unwrap_or(NO_POOL);
@@ -84,22 +86,31 @@ fn add(client: &Client, add: &Add, args: &ZinjectArgs) -> anyhow::Result<Result<
     Ok(Ok(()))
 }
 
+/// Removes what [`show`] shows; rules that zinject has no words for are not its to remove.
 fn remove(client: &Client, cancel: Cancel) -> anyhow::Result<Result<(), Refusal>> {
-    let path = match cancel {
-        Cancel::All => "/v1/rules".to_owned(),
-        Cancel::One(id) => format!("/v1/rules/{id}"),
+    let rules: Vec<Rule> = client.get("/v1/rules")?;
+    let handlers = handlers(&rules);
+    let is_meant = |handler: &&Handler| match cancel {
+        Cancel::All => true,
+        Cancel::One(id) => handler.id == id,
     };
-    let answer: Result<Cleared, ClientError> = client.send(Method::DELETE, &path, &());
-    match (answer, cancel) {
-        (Err(ClientError::Refused { status, .. }), Cancel::One(id))
-            if status == StatusCode::NOT_FOUND =>
-        {
-            Ok(Err(Refusal::unknown_handler(id)))
-        }
-        (answer, _) => {
-            check(&answer?.failed)?;
-            print(&removed(cancel))?;
-            Ok(Ok(()))
-        }
+    let meant: Vec<u32> = handlers.iter().filter(is_meant).map(|h| h.id).collect();
+    if let (Cancel::One(id), true) = (cancel, meant.is_empty()) {
+        let is_rule = rules.iter().any(|rule| rule.id == id);
+        return Ok(Err(Refusal::unknown_handler(id, is_rule)));
+    }
+    for id in meant {
+        remove_one(client, id)?;
+    }
+    print(&removed(cancel))?;
+    Ok(Ok(()))
+}
+
+/// One that somebody else has removed in the meantime is removed.
+fn remove_one(client: &Client, id: u32) -> Result<(), ClientError> {
+    let path = format!("/v1/rules/{id}");
+    match client.send::<Cleared>(Method::DELETE, &path, &()) {
+        Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => Ok(()),
+        answer => answer.map(|_| ()),
     }
 }

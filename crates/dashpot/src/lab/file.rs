@@ -9,8 +9,8 @@ use super::section::{Section, line_of};
 use super::{Lab, LabDisk};
 use crate::cli::parse_shards;
 use crate::spec::{
-    DEFAULT_BLOCK, DEFAULT_SIZE, ParseError, block_size, disk_size, needs_size, parse_injection,
-    parse_listen, parse_name, parse_store,
+    DEFAULT_BLOCK, DEFAULT_SIZE, ParseError, block_size, check_blocks, disk_size, needs_size,
+    parse_injection, parse_listen, parse_name, parse_store,
 };
 
 const FILE_KEYS: [&str; 2] = ["disk", "serve"];
@@ -68,6 +68,7 @@ fn read_disk(section: &Section<'_>, name: &str, span: Range<usize>) -> Result<La
         block: section.value("block", block_size)?.unwrap_or(DEFAULT_BLOCK),
         read_only: section.flag("read_only")?.unwrap_or(false),
     };
+    check_blocks(&config).map_err(|error| misplaced(&error.to_string()))?;
     let injections = section.list("rules", parse_injection)?;
     Ok(LabDisk { config, injections })
 }

@@ -10,7 +10,7 @@ use dashpot_export::store::StoreConfig;
 
 use crate::cli::LabArgs;
 use crate::spec::{
-    DEFAULT_BLOCK, DEFAULT_SIZE, DiskInjection, Injection, Listen, ParseError, nearest,
+    DEFAULT_BLOCK, DEFAULT_SIZE, DiskInjection, Injection, Listen, ParseError, format_size, nearest,
 };
 
 /// What one daemon serves.
@@ -50,6 +50,9 @@ impl Lab {
         }
         for rule in &args.rules {
             lab.add_rule(rule)?;
+        }
+        for disk in &lab.disks {
+            check_ranges(disk)?;
         }
         lab.shards = args.shards.or(lab.shards);
         if lab.disks.is_empty() {
@@ -136,6 +139,27 @@ impl Lab {
     fn names(&self) -> impl Iterator<Item = &str> {
         self.disks.iter().map(|disk| disk.config.name.as_str())
     }
+}
+
+/// Refuses rules that nothing can match. A file that gives its disk the size is not open yet.
+fn check_ranges(disk: &LabDisk) -> Result<(), ParseError> {
+    let Some(size) = disk.config.size else {
+        return Ok(());
+    };
+    let rules = disk.injections.iter().flat_map(|all| &all.rules);
+    for rule in rules {
+        if let Some((start, _)) = rule.spec.range.filter(|(start, _)| *start >= size) {
+            return Err(ParseError::new(format!(
+                "the rule '{}': its --range begins at {}, beyond the end of disk {} at {}; \
+                 begin it below",
+                rule.words,
+                format_size(start),
+                disk.config.name,
+                format_size(size),
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Paths in a lab file are relative to it, so that it means the same wherever dashpot is started.

@@ -219,3 +219,23 @@ fn a_file_that_cannot_be_read_or_serves_nothing_is_refused() {
     std::fs::write(&path, "").expect("a file");
     assert!(refusal(from_file()).contains("no disk"));
 }
+
+#[test]
+fn a_range_beyond_the_disk_is_refused() {
+    let lab = |disk, rule| Lab::from_args(&args(&[disk], &[rule]));
+    let refused = refusal(lab("d=ram,size=1M", "-D 1ms --range 1M..2M"));
+    assert!(refused.contains("--range begins at 1M"), "{refused}");
+    assert!(refused.contains("disk d at 1M"), "{refused}");
+    assert!(lab("d=ram,size=1M", "-D 1ms --range 1023K..2M").is_ok());
+    assert!(lab("d=file:/a", "-D 1ms --range 1M..2M").is_ok());
+}
+
+#[test]
+fn a_disk_of_a_file_ends_with_a_block() {
+    let text = "[disk.d]\nstore = \"ram\"\nsize = \"1000\"\nblock = \"512\"\n";
+    let refused = refusal(file::parse(text));
+    assert!(
+        refused.starts_with("1: [disk.d]: a size of 1000"),
+        "{refused}"
+    );
+}

@@ -2,7 +2,7 @@
 //!
 //! Source: perf-tools' iolatency by B. Gregg, its man page and example file. Differences: an I/O
 //! is never forgotten because an interval ended before it did; a line at the end names I/O that
-//! has been in flight for the whole interval; and a row holds what its label says, `>=` and `<`,
+//! has been in flight for the whole interval, or is at the end of the last one; and a row holds what its label says, `>=` and `<`,
 //! where the original puts a power of two into the row below ([`Boundary::AsOriginal`]).
 
 use std::fmt;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use dashpot_engine::histogram::{Histogram, Unit};
 use serde::Serialize;
 
-use super::in_flight::InFlight;
+use super::in_flight::{InFlight, Mention};
 use super::percentiles::Percentiles;
 
 /// Columns of the bar.
@@ -52,6 +52,9 @@ pub(crate) struct Interval {
     pub(crate) latency: Percentiles,
     /// What was in flight at the interval's end.
     pub(crate) in_flight: InFlight,
+    /// Of which of these the text speaks; JSON has all.
+    #[serde(skip)]
+    pub(crate) mention: Mention,
 }
 
 /// Latencies between two powers of two.
@@ -75,6 +78,7 @@ impl Interval {
             rows: labelled(&counts),
             latency: Percentiles::of(latencies),
             in_flight: InFlight::default(),
+            mention: Mention::default(),
         }
     }
 }
@@ -98,7 +102,7 @@ impl fmt::Display for Interval {
             writeln!(f, "{time}:")?;
         }
         write_table(f, &self.rows)?;
-        match self.in_flight.warning(self.elapsed) {
+        match self.in_flight.line(self.mention, self.elapsed) {
             Some(line) => writeln!(f, "{line}"),
             None => Ok(()),
         }

@@ -2,7 +2,8 @@
 //!
 //! Source: sysstat 12's iostat, its columns, widths and units. Differences: nothing is ever
 //! merged here, so the merge columns are zero; times are exact, where the kernel counts whole
-//! milliseconds; and a line at the end names I/O that has been in flight for the whole interval.
+//! milliseconds; and a line at the end names I/O that has been in flight for the whole interval,
+//! or is in the first and the last report.
 //! As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
 
 use std::fmt;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use super::in_flight::InFlight;
+use super::in_flight::{InFlight, Mention};
 
 /// What a disk did in an interval.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +68,8 @@ pub(crate) struct Iostat {
     pub(crate) columns: Columns,
     /// Of which disks, in display order.
     pub(crate) disks: Vec<Interval>,
+    /// Of which zios in flight the text speaks; JSON has all.
+    pub(crate) mention: Mention,
 }
 
 impl Completed {
@@ -190,8 +193,8 @@ impl fmt::Display for Iostat {
             write_disk(f, disk, self.columns)?;
         }
         for disk in &self.disks {
-            if let Some(line) = disk.in_flight.warning(disk.elapsed) {
-                writeln!(f, "{}: {line}", disk.disk)?;
+            if let Some(line) = disk.in_flight.line(self.mention, disk.elapsed) {
+                writeln!(f, "{line}")?;
             }
         }
         writeln!(f)

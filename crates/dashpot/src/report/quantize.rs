@@ -4,8 +4,8 @@
 //! Source: the two DTrace scripts of D. P. Surya's article on zinject (2015), and the layout and
 //! integer arithmetic of DTrace's `quantize()`, `avg()`, `stddev()`, `normalize()` and `printa()`.
 //! Differences: a disk is named instead of a vdev's GUID; a disk without I/O has an empty block
-//! where DTrace prints nothing; and a line at the end names I/O that has been in flight for the
-//! whole time.
+//! where DTrace prints nothing; and a line at the end names I/O that is still in flight, which no
+//! number above it knows of.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use dashpot_engine::histogram::{Histogram, Unit};
 use serde::Serialize;
 
-use super::in_flight::InFlight;
+use super::in_flight::{InFlight, Mention};
 use super::percentiles::Percentiles;
 
 /// Columns of the bar.
@@ -123,7 +123,8 @@ impl fmt::Display for Quantize {
             Scope::Total(aggregation) => write_total(f, aggregation)?,
             Scope::Disks(disks) => write_disks(f, disks)?,
         }
-        match self.in_flight.warning(self.elapsed) {
+        // There is no later report that could count them.
+        match self.in_flight.line(Mention::All, self.elapsed) {
             Some(line) => writeln!(f, "{line}"),
             None => Ok(()),
         }

@@ -7,7 +7,7 @@ use dashpot_export::store::StoreConfig;
 
 use super::ParseError;
 use super::name::parse_name;
-use super::size::parse_size;
+use super::size::{format_size, parse_size};
 
 /// The size of a disk that does not say, if its store has none: memory is taken when written to.
 pub(crate) const DEFAULT_SIZE: u64 = 1 << 30;
@@ -17,6 +17,9 @@ pub(crate) const DEFAULT_SIZE: u64 = 1 << 30;
 pub(crate) const DEFAULT_BLOCK: u32 = 1;
 
 const BLOCK_MAX: u32 = 64 << 10;
+
+/// Offsets are signed in the kernel and in NBD clients.
+const SIZE_MAX: u64 = i64::MAX as u64;
 
 /// A disk in one word.
 pub(crate) fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
@@ -33,12 +36,21 @@ pub(crate) fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
         block: DEFAULT_BLOCK,
         read_only: false,
     };
+    let mut keys = Vec::new();
     for word in words {
+        let key = word.split_once('=').map_or(word, |(key, _)| key);
+        if keys.contains(&key) {
+            return Err(ParseError::new(format!(
+                "'{key}' is given twice: leave one of them out"
+            )));
+        }
+        keys.push(key);
         read_option(word, &mut disk)?;
     }
     if disk.size.is_none() && needs_size(&disk.store) {
         disk.size = Some(DEFAULT_SIZE);
     }
+    check_blocks(&disk)?;
     Ok(disk)
 }
 
@@ -73,6 +85,18 @@ pub(crate) fn block_size(text: &str) -> Result<u32, ParseError> {
         })
 }
 
+/// Refuses a disk that ends inside of a block. That of a file which gives the size is not known yet.
+pub(crate) fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
+    match disk.size {
+        Some(size) if !size.is_multiple_of(u64::from(disk.block)) => Err(ParseError::new(format!(
+            "a size of {} is no multiple of the block of {}: change one of them",
+            format_size(size),
+            format_size(u64::from(disk.block)),
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Whether disks of this store have no size but the one they are given.
 pub(crate) fn needs_size(store: &StoreConfig) -> bool {
     match store {
@@ -88,6 +112,11 @@ pub(crate) fn disk_size(text: &str) -> Result<u64, ParseError> {
     if size == 0 {
         return Err(ParseError::new(format!(
             "a disk of '{text}' bytes holds nothing"
+        )));
+    }
+    if size > SIZE_MAX {
+        return Err(ParseError::new(format!(
+            "a disk of '{text}' is too large: at most {SIZE_MAX} bytes, just under 8388608T"
         )));
     }
     Ok(size)
@@ -155,6 +184,19 @@ mod tests {
                 "a block of '128K' is not possible: give a power of two from 1 to 64K",
             ),
             (
+                "d0=ram,size=1000,block=512",
+                "a size of 1000 is no multiple of the block of 512: change one of them",
+            ),
+            (
+                "d0=null,size=8388608T",
+                "a disk of '8388608T' is too large: at most 9223372036854775807 bytes, \
+                 just under 8388608T",
+            ),
+            (
+                "d0=ram,size=1M,size=2M",
+                "'size' is given twice: leave one of them out",
+            ),
+            (
                 "d0=ram,rw",
                 "'rw' is no option of a disk: those are size=SIZE, block=SIZE and ro \
                  (a path with a comma in it needs a lab file)",
@@ -162,6 +204,7 @@ mod tests {
         ] {
             assert_eq!(parse_disk(text).unwrap_err().to_string(), message, "{text}");
         }
+        assert!(parse_disk("d0=null,size=9223372036854775807").is_ok());
         assert!(parse_disk("all=ram").is_err());
         assert!(parse_store("lossy:lossy:ram").is_err());
         assert!(parse_store("ram:1G").is_err());

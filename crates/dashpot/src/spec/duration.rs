@@ -27,6 +27,17 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     Ok(Duration::from_nanos(nanos))
 }
 
+/// How long something lasts: as [`parse_duration`], but it must not be over before it begins.
+pub(crate) fn parse_span(text: &str) -> Result<Duration, ParseError> {
+    let span = parse_duration(text)?;
+    if span == Duration::ZERO {
+        return Err(ParseError::new(format!(
+            "'{text}' ends at once: give more than 0s"
+        )));
+    }
+    Ok(span)
+}
+
 /// The interval of a report: as [`parse_duration`], but a bare number is in seconds, as in the
 /// tools that the reports follow (iostat, iolatency).
 pub(crate) fn parse_interval(text: &str) -> Result<Duration, ParseError> {
@@ -79,7 +90,7 @@ fn too_long(text: &str) -> ParseError {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_duration, parse_interval};
+    use super::{parse_duration, parse_interval, parse_span};
     use proptest::prelude::*;
 
     #[test]
@@ -133,6 +144,12 @@ mod tests {
             let error = parse_duration(text).map_err(|e| e.to_string());
             assert_eq!(error, Err(message.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn what_lasts_does_not_end_at_once() {
+        assert_eq!(parse_span("1ns"), parse_duration("1ns"));
+        assert!(parse_span("0s").is_err());
     }
 
     #[test]

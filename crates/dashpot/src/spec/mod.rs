@@ -14,6 +14,7 @@ mod name;
 mod ops;
 mod probability;
 mod rule;
+mod seed;
 mod service;
 mod size;
 mod uri;
@@ -24,15 +25,17 @@ use std::fmt;
 pub(crate) use address::{ApiAddress, Listen, parse_api, parse_listen};
 pub(crate) use decimal::Decimal;
 pub(crate) use disk::{
-    DEFAULT_BLOCK, DEFAULT_SIZE, block_size, disk_size, needs_size, parse_disk, parse_store,
+    DEFAULT_BLOCK, DEFAULT_SIZE, block_size, check_blocks, disk_size, needs_size, parse_disk,
+    parse_store,
 };
-pub(crate) use duration::{parse_duration, parse_interval};
+pub(crate) use duration::{parse_duration, parse_interval, parse_span};
 pub(crate) use name::{nearest, parse_name};
 pub(crate) use ops::parse_ops;
 pub(crate) use probability::parse_probability;
 pub(crate) use rule::{
     DiskInjection, Injection, RuleArgs, TypedRule, parse_disk_injection, parse_injection,
 };
+pub(crate) use seed::parse_seed;
 pub(crate) use size::{format_size, parse_size};
 pub(crate) use uri::{NbdUri, parse_uri};
 

@@ -5,7 +5,7 @@ use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
 use dashpot_engine::{Duration, Errno, OpSet, Ratio};
 
 use super::ParseError;
-use super::duration::parse_duration;
+use super::duration::{parse_duration, parse_span};
 use super::errno::parse_errno;
 use super::name::parse_name;
 use super::ops::parse_ops;
@@ -66,7 +66,7 @@ pub(crate) struct RuleArgs {
     #[arg(long, value_parser = parse_name)]
     name: Option<String>,
     /// End by itself after this time
-    #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     lasts: Option<Duration>,
     /// Begin after this time

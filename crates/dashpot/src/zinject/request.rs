@@ -88,9 +88,15 @@ impl Refusal {
         ))
     }
 
-    /// There is no handler of this id.
-    pub(crate) fn unknown_handler(id: u32) -> Refusal {
-        Refusal::failure(format!("failed to remove handler {id}: no such handler"))
+    /// There is no handler of this id, but there may be a rule that zinject has no words for.
+    pub(crate) fn unknown_handler(id: u32, is_rule: bool) -> Refusal {
+        let remedy = match is_rule {
+            true => format!("; rule {id} is none of zinject's: 'dashpot clear {id}' removes it"),
+            false => String::new(),
+        };
+        Refusal::failure(format!(
+            "failed to remove handler {id}: no such handler{remedy}"
+        ))
     }
 }
 

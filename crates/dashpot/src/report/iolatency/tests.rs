@@ -102,6 +102,7 @@ fn what_the_interval_did_not_see_end_is_named() {
         in_flight: InFlight {
             zios: 1,
             oldest_ns: Some(2_500_000_000),
+            ..InFlight::default()
         },
         ..interval(&Histogram::default())
     };
@@ -110,6 +111,28 @@ fn what_the_interval_did_not_see_end_is_named() {
         last.as_deref(),
         Some("In flight: 1, the oldest for 2.500 s.")
     );
+}
+
+#[test]
+fn the_last_interval_names_what_it_did_not_see_end_however_young() {
+    let last_line = |mention| {
+        let report = Interval {
+            in_flight: InFlight {
+                zios: 1,
+                oldest_ns: Some(400_000_000),
+                ..InFlight::default()
+            },
+            mention,
+            ..interval(&Histogram::default())
+        };
+        report.to_string().lines().last().map(str::to_owned)
+    };
+    assert_eq!(
+        last_line(Mention::All).as_deref(),
+        Some("In flight: 1, the oldest for 0.400 s.")
+    );
+    let row = last_line(Mention::WholeInterval);
+    assert!(row.is_some_and(|row| row.ends_with('|')));
 }
 
 #[test]
@@ -126,7 +149,7 @@ fn json_has_rows_percentiles_and_what_is_in_flight() {
             "n": 3, "p50_ns": 1_500_000, "p90_ns": null, "p99_ns": null, "p99_9_ns": null,
             "max_ns": 1_500_000,
         },
-        "in_flight": {"zios": 0, "oldest_ns": null},
+        "in_flight": {"zios": 0, "oldest_ns": null, "disk": null, "wait": null, "rule": null},
     });
     assert_eq!(json, expected);
 }

@@ -22,7 +22,11 @@ fn second() -> Interval {
 
 fn report(columns: Columns) -> Iostat {
     let disks = vec![second()];
-    Iostat { columns, disks }
+    Iostat {
+        columns,
+        disks,
+        mention: Mention::default(),
+    }
 }
 
 #[test]
@@ -86,10 +90,12 @@ fn io_that_did_not_end_is_named_after_the_table() {
     report.disks[0].in_flight = InFlight {
         zios: 1,
         oldest_ns: Some(3_000_000_000),
+        disk: Some("vda".to_owned()),
+        ..InFlight::default()
     };
     let text = report.to_string();
     assert!(
-        text.ends_with("vda: In flight: 1, the oldest for 3.000 s.\n\n"),
+        text.ends_with("In flight: 1, the oldest for 3.000 s on vda.\n\n"),
         "{text}"
     );
 }

@@ -217,7 +217,22 @@ fn json_names_the_disk_beside_its_numbers() {
                 "max_ns": 1_500,
             },
         }],
-        "in_flight": {"zios": 0, "oldest_ns": null},
+        "in_flight": {"zios": 0, "oldest_ns": null, "disk": null, "wait": null, "rule": null},
     });
     assert_eq!(json, expected);
+}
+
+#[test]
+fn what_is_still_in_flight_is_named_however_young() {
+    let none = report(Scope::Total(aggregation(&[], &vec!["0".into(); 4]))).to_string();
+    let young = Quantize {
+        in_flight: InFlight {
+            zios: 1,
+            oldest_ns: Some(600_000_000),
+            ..InFlight::default()
+        },
+        ..report(Scope::Total(aggregation(&[], &vec!["0".into(); 4])))
+    };
+    let line = "In flight: 1, the oldest for 0.600 s.\n";
+    assert_eq!(young.to_string(), none + line);
 }

@@ -1,0 +1,13 @@
+//! Seeds of what is random.
+
+use super::ParseError;
+
+/// A seed: any whole number of 64 bits.
+pub(crate) fn parse_seed(text: &str) -> Result<u64, ParseError> {
+    text.parse().map_err(|_| {
+        ParseError::new(format!(
+            "'{text}' is no seed: give a whole number, 0 to {}",
+            u64::MAX
+        ))
+    })
+}
