@@ -72,7 +72,8 @@ pub enum Command {
         /// The rules in the order of their registration, with ids larger than any before.
         rules: Vec<(RuleId, RuleSpec)>,
     },
-    /// Replaces what a rule says. Its counters, and the bookings of lanes that remain, are kept.
+    /// Replaces what a rule says. Its counters, and the bookings of lanes that remain, are kept;
+    /// its limit counts from one again.
     Update(RuleId, RuleSpec),
     /// Removes rules.
     Clear {
