@@ -47,6 +47,9 @@ def names(message, *words):
     ("d=ram,size=64M,sise=1G", ["sise", "size"]),
     ("d=ram,size=64M,block=3K", ["3K"]),
     ("d=ram,size=64M,block=128K", ["128K"]),
+    ("d=ram,size=1000,block=512", ["1000", "512", "multiple"]),
+    ("d=ram,size=1M,size=2M", ["size", "twice"]),
+    ("d=null,size=16777215T", ["16777215T", "too large"]),
     ("=ram", ["=ram"]),
     ("x y=ram", ["x y", "letters"]),
     ("d", ["d"]),
@@ -198,7 +201,8 @@ def test_a_file_in_the_place_of_a_socket_is_left_alone(directory):
     ("tcp:127.0.0.1:99999", ["99999"]),
     ("unix:", ["unix:"]),
     ("unix:/" + "a" * 108, ["unix:", "107"]),
-    ("unix:/nowhere/at/all", ["/nowhere/at/all"]),
+    ("unix:/nowhere/at/all", ["--nbd", "/nowhere/at/all", "create it"]),
+    ("tcp:192.0.2.1:10809", ["--nbd", "192.0.2.1", "os error", "another address"]),
 ])
 def test_an_address_that_makes_no_sense(address, words):
     done = run(BINARY, "serve", "-d", "d=ram,size=1M", "--nbd", address, "--api", "unix:-", code=None)
@@ -307,6 +311,23 @@ def test_a_daemon_that_is_not_running(directory, words):
     path = directory / "api.sock"
     done = run(BINARY, *words, code=REFUSED, env={"DASHPOT_API": f"unix:{path}"})
     names(done.stderr, path, "dashpot serve")
+
+
+def test_usage_does_not_ask_for_an_api_that_the_environment_names(directory):
+    api = {"DASHPOT_API": f"unix:{directory}/api.sock"}
+    usage = run(BINARY, "inject", code=USAGE, env=api).stderr
+    assert "Usage: dashpot inject" in usage and "--api" not in usage
+    names(run(BINARY, "list", code=USAGE, env={"DASHPOT_API": "nowhere"}).stderr, "DASHPOT_API", "nowhere", "unix:PATH")
+
+
+def test_man_pages_in_a_directory_that_is_missing(directory):
+    names(run(BINARY, "man", directory / "no", code=REFUSED).stderr, directory / "no", "that exists")
+
+
+def test_a_load_of_nothing_says_so_once(directory):
+    for uri in (f"nbd+unix:///d?socket={directory}/no", "nbd://127.0.0.1:1/d"):
+        message = run(BINARY, "load", uri, code=REFUSED).stderr
+        assert message.count("os error") == 1, message
 
 
 def test_run_fails_as_itself_and_as_its_command(directory):

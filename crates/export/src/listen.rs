@@ -19,13 +19,16 @@ pub enum ListenError {
     /// The path is something else than a socket.
     #[error("{0}: there is a file of this name that is no socket; choose another path")]
     NotASocket(Address),
+    /// A unix socket's directory is missing.
+    #[error("{0}: there is no such directory; create it, or choose another path")]
+    NoDirectory(Address),
     /// The system says no.
-    #[error("{address}: cannot listen there")]
+    #[error("{address}: cannot listen there ({reason}); choose another address")]
     Refused {
         /// The address.
         address: Address,
         /// What the system said.
-        source: io::Error,
+        reason: io::Error,
     },
 }
 
@@ -45,10 +48,7 @@ impl Listener {
             Address::Unix(path) => bind_unix(path, address)?,
             Address::Tcp(socket) => bind_tcp(*socket, address)?,
         };
-        let refused = |source: rustix::io::Errno| ListenError::Refused {
-            address: address.clone(),
-            source: source.into(),
-        };
+        let refused = |error: rustix::io::Errno| refusal(address, error.into());
         rustix::io::ioctl_fionbio(&listener.fd, true).map_err(refused)?;
         Ok(listener)
     }
@@ -97,11 +97,12 @@ fn remove_dead_socket(path: &Path, address: &Address) -> Result<(), ListenError>
     }
 }
 
-fn refusal(address: &Address, source: io::Error) -> ListenError {
+fn refusal(address: &Address, reason: io::Error) -> ListenError {
     let address = address.clone();
-    match source.kind() {
+    match reason.kind() {
         io::ErrorKind::AddrInUse => ListenError::InUse(address),
-        _ => ListenError::Refused { address, source },
+        io::ErrorKind::NotFound => ListenError::NoDirectory(address),
+        _ => ListenError::Refused { address, reason },
     }
 }
 
@@ -151,6 +152,22 @@ mod tests {
         let error = Listener::bind(&Address::Unix(path.clone())).unwrap_err();
         assert!(matches!(error, ListenError::NotASocket(_)));
         assert_eq!(fs::read(&path).unwrap(), b"data");
+    }
+
+    #[test]
+    fn a_refusal_names_the_reason_and_the_remedy() {
+        let missing = Address::Unix("/nonexistent/nbd.sock".into());
+        let error = Listener::bind(&missing).unwrap_err().to_string();
+        assert!(
+            error.contains("/nonexistent/nbd.sock") && error.contains("create it"),
+            "{error}"
+        );
+        let elsewhere = Address::Tcp("192.0.2.1:1".parse().unwrap());
+        let error = Listener::bind(&elsewhere).unwrap_err().to_string();
+        assert!(
+            error.contains("os error") && error.contains("another address"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -3,17 +3,14 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 
 use super::Cli;
 
 /// Write a man page for every command
 #[derive(Args, Debug)]
-#[command(
-    hide = true,
-    after_help = "Example:\n  dashpot man ~/.local/share/man/man1"
-)]
+#[command(after_help = "Example:\n  dashpot man ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
     /// The directory to write them to
     pub(crate) dir: PathBuf,
@@ -21,10 +18,7 @@ pub(crate) struct ManArgs {
 
 /// Print a completion script
 #[derive(Args, Debug)]
-#[command(
-    hide = true,
-    after_help = "Example:\n  source <(dashpot completions bash)"
-)]
+#[command(after_help = "Example:\n  source <(dashpot completions bash)")]
 pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: Shell,
@@ -32,7 +26,17 @@ pub(crate) struct CompletionsArgs {
 
 /// Writes `dashpot.1` and a page for every command into a directory that exists.
 pub(crate) fn write_man_pages(dir: &Path) -> io::Result<()> {
-    clap_mangen::generate_to(Cli::command(), dir)
+    let mut root = Cli::command().disable_help_subcommand(true);
+    root.build();
+    clap_mangen::generate_to(with_usage(root), dir)
+}
+
+/// Fixes the usage of each command as its help shows it: the one that a page would get otherwise
+/// has no names of values.
+fn with_usage(mut command: Command) -> Command {
+    let usage = command.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").to_owned();
+    command.override_usage(usage).mut_subcommands(with_usage)
 }
 
 /// Writes the completion script of a shell.
@@ -58,6 +62,11 @@ mod tests {
             let text = std::fs::read_to_string(dir.path().join(page)).expect(page);
             assert!(text.contains("Example"), "{page}");
         }
+        let inject = std::fs::read_to_string(dir.path().join("dashpot-inject.1")).expect("a page");
+        let synopsis = inject.split(".SH SYNOPSIS").nth(1).expect("a synopsis");
+        let synopsis = synopsis.split(".SH").next().expect("its text");
+        assert!(synopsis.contains("<DISK>"), "{synopsis}");
+        assert!(!synopsis.contains("\\-D"), "{synopsis}");
     }
 
     #[test]

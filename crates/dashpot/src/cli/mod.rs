@@ -37,9 +37,9 @@ Example: a daemon with two disks, slowed down and watched while it runs
   dashpot inject c1t1d0 -D 20ms~5ms -f 10%
   dashpot iolatency 1")]
 pub(crate) struct Cli {
-    /// Where the daemon's API is
-    #[arg(long, global = true, env = "DASHPOT_API", hide_env_values = true)]
-    #[arg(value_name = "ADDR", value_parser = parse_api)]
+    /// Where the daemon's API is [env: DASHPOT_API]
+    // clap would show an option that the environment gives in every usage line, as if required.
+    #[arg(long, global = true, value_name = "ADDR", value_parser = parse_api)]
     pub(crate) api: Option<ApiAddress>,
 
     #[command(subcommand)]

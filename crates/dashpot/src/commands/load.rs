@@ -31,9 +31,22 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<()> {
         true => print_json(&Summary::of(&report))?,
         false => print(&text(&report))?,
     }
-    let wrong: u64 = report.ops.iter().map(|op| op.wrong).sum();
+    verdict(report)
+}
+
+/// Whether what was measured is a load that the disk has served.
+fn verdict(report: LoadReport) -> anyhow::Result<()> {
+    let sum = |of: fn(&OpReport) -> u64| report.ops.iter().map(of).sum::<u64>();
+    let (answered, errors) = (sum(|op| op.latency.len()), sum(|op| op.errors));
+    let wrong = sum(|op| op.wrong);
+    if let Some(broken) = report.broken {
+        return Err(anyhow::Error::new(broken).context("the load ended early"));
+    }
     if wrong > 0 {
         bail!("--verify: {wrong} reads gave something else than was written");
+    }
+    if errors > 0 && errors == answered {
+        bail!("all {errors} requests were answered with an error: 'dashpot list' has the rules");
     }
     Ok(())
 }

@@ -26,15 +26,18 @@ mod zinject;
 
 use std::process::ExitCode;
 
+use anyhow::Context;
+
 use crate::cli::{self, Cli, Command};
 use crate::client::Client;
 use crate::doctor;
+use crate::spec::{ApiAddress, ParseError, parse_api};
 
 pub(crate) use output::{Column, is_broken_pipe, print, print_json, table};
 
 /// Does what the command line says, and returns the program's exit code.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    let api = cli.api;
+    let api = cli.api.or_else(api_from_environment);
     let client = || Client::find(api.as_ref());
     match cli.command {
         Command::Run(args) => return Ok(run::run(&args)),
@@ -53,10 +56,21 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Quantize(args) => quantize::quantize(&client()?, &args)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(&args)?,
-        Command::Man(args) => cli::write_man_pages(&args.dir)?,
+        Command::Man(args) => cli::write_man_pages(&args.dir).with_context(|| {
+            let dir = args.dir.display();
+            format!("man pages cannot be written to '{dir}': name a directory that exists")
+        })?,
         Command::Completions(args) => {
             cli::write_completions(args.shell, &mut std::io::stdout().lock());
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What `DASHPOT_API` says, where `--api` says nothing.
+fn api_from_environment() -> Option<ApiAddress> {
+    let address = std::env::var_os("DASHPOT_API")?;
+    let parsed = parse_api(&address.to_string_lossy());
+    let refuse = |error| output::usage(&ParseError::new(format!("DASHPOT_API: {error}")));
+    Some(parsed.unwrap_or_else(refuse))
 }

@@ -1,8 +1,10 @@
 //! `run`: disks for the life of a command.
 
+use std::collections::HashMap;
 use std::future::pending;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use dashpot_export::Address;
 
 use super::child::{FAILED, run_child};
@@ -22,6 +24,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 
 fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let lab = Lab::from_args(&args.lab)?;
+    check_variables(&lab)?;
     let sockets = PrivateDir::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -37,6 +40,20 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
         running.stop(pending()).await;
         Ok(ended?)
     })
+}
+
+/// Refuses two disks whose variables would be one.
+fn check_variables(lab: &Lab) -> anyhow::Result<()> {
+    let mut seen: HashMap<String, &str> = HashMap::new();
+    for disk in &lab.disks {
+        let name = disk.config.name.as_str();
+        let variable = variable(name);
+        if let Some(other) = seen.get(&variable) {
+            bail!("disks '{other}' and '{name}' would both be ${variable}: rename one");
+        }
+        seen.insert(variable, name);
+    }
+    Ok(())
 }
 
 /// What the command finds its disks and their control by.

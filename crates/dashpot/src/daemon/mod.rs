@@ -13,7 +13,7 @@ use dashpot_export::{DiskInfo, DiskSnapshot, Handle, ShardGone};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
-use crate::spec::{Injection, TypedRule};
+use crate::spec::{Injection, TypedRule, format_size};
 pub(crate) use clear::{Cleared, Scope};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use registry::{Record, Registry};
@@ -120,6 +120,7 @@ impl Daemon {
     pub(crate) async fn update(&self, key: &str, rule: TypedRule) -> Result<Record, Refusal> {
         let mut registry = self.registry.lock().await;
         let record = registry.find_one(key)?;
+        self.check_range(record.disk, &rule)?;
         let update = Command::Update(record.id, rule.spec);
         self.command(record.disk, |_| update).await?;
         registry.set_words(record.id, rule.words.clone());
@@ -176,6 +177,9 @@ impl Daemon {
         pool: Option<&str>,
     ) -> Result<Vec<Record>, Refusal> {
         self.check_name(injection.name.as_deref())?;
+        for rule in &injection.rules {
+            self.check_range(disk, rule)?;
+        }
         let plan = registry.plan(disk, injection, pool)?;
         let Some(group) = plan.group() else {
             return Ok(Vec::new());
@@ -197,6 +201,18 @@ impl Daemon {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Refuses a rule that no zio of the disk could meet.
+    fn check_range(&self, disk: usize, rule: &TypedRule) -> Result<(), Refusal> {
+        let disk = &self.handle.disks()[disk];
+        let beyond = |(start, _): &(u64, u64)| *start >= disk.size;
+        let Some((start, _)) = rule.spec.range.filter(beyond) else {
+            return Ok(());
+        };
+        let (start, name, size) = (format_size(start), &disk.name, format_size(disk.size));
+        let error = format!("--range begins at {start}, beyond the end of disk '{name}' at {size}");
+        Err(Refusal::new(RefusalKind::Unprocessable, error).remedy("begin it below"))
     }
 
     /// Sends a command to the shard of a disk, and waits until it took effect.

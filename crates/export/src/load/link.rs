@@ -1,6 +1,5 @@
 //! One connection of a load: requests out, replies in, many at a time.
 
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use dashpot_engine::{Instant, Op};
@@ -33,7 +32,8 @@ struct Asked {
 
 impl Link {
     pub(super) fn new(socket: OwnedFd, config: &LoadConfig) -> Result<Link, LoadError> {
-        rustix::io::ioctl_fionbio(&socket, true).map_err(io::Error::from)?;
+        let unblocked = rustix::io::ioctl_fionbio(&socket, true);
+        unblocked.map_err(|error| LoadError::Broken(error.into()))?;
         Ok(Link {
             socket,
             block: config.block,
@@ -91,7 +91,7 @@ impl Link {
                 Ok(sent) => self.sent += sent,
                 Err(rustix::io::Errno::AGAIN) => return Ok(()),
                 Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(LoadError::Broken(error.into())),
+                Err(error) => return Err(LoadError::of(error.into())),
             }
         }
         self.unsent.clear();
@@ -104,13 +104,10 @@ impl Link {
         self.received.reserve(RECEIVE_LENGTH);
         let spare = spare_capacity(&mut self.received);
         match rustix::net::recv(&self.socket, spare, RecvFlags::DONTWAIT) {
-            Ok((0, _)) => {
-                let gone = io::Error::from(io::ErrorKind::UnexpectedEof);
-                return Err(LoadError::Broken(gone));
-            }
+            Ok((0, _)) => return Err(LoadError::Closed),
             Ok(_) => {}
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(()),
-            Err(error) => return Err(LoadError::Broken(error.into())),
+            Err(error) => return Err(LoadError::of(error.into())),
         }
         let now = clock::now();
         let mut taken = 0;

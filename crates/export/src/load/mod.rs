@@ -66,9 +66,12 @@ pub enum LoadError {
         /// The block.
         block: u32,
     },
+    /// The server went away.
+    #[error("the server closed the connection")]
+    Closed,
     /// A connection broke.
-    #[error("the connection broke: {0}")]
-    Broken(#[from] io::Error),
+    #[error("the connection broke")]
+    Broken(#[source] io::Error),
     /// The server said something that is no reply to a request.
     #[error("the server sent something that is no reply; the connection cannot go on")]
     OutOfStep,
@@ -78,12 +81,24 @@ pub enum LoadError {
 }
 
 /// What came of a load.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct LoadReport {
     /// From the first request to the last reply.
     pub elapsed: Duration,
     /// Reads, writes and flushes, as in [`Op`].
     pub ops: [OpReport; 3],
+    /// Why it ended early, if it did; the rest is what came before.
+    pub broken: Option<LoadError>,
+}
+
+impl LoadError {
+    /// What became of a connection, as the system calls it.
+    fn of(error: io::Error) -> LoadError {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => LoadError::Closed,
+            _ => LoadError::Broken(error),
+        }
+    }
 }
 
 /// What came of one operation.
@@ -124,6 +139,7 @@ impl LoadReport {
         Ok(LoadReport {
             elapsed: Duration::ZERO,
             ops: [op()?, op()?, op()?],
+            broken: None,
         })
     }
 
@@ -133,14 +149,24 @@ impl LoadReport {
     }
 }
 
-/// Runs a load until its time is over or `stop` says so. `stop` is asked a few times a second, and
-/// sees the report so far.
+/// Runs a load until its time is over, a connection breaks, or `stop` says so. `stop` is asked a
+/// few times a second, and sees the report so far.
+///
+/// # Errors
+/// There was nothing to load. What ends a load that has begun is in its report.
 pub fn run(
     config: &LoadConfig,
-    mut stop: impl FnMut(&LoadReport) -> bool,
+    stop: impl FnMut(&LoadReport) -> bool,
 ) -> Result<LoadReport, LoadError> {
     let mut load = Load::connect(config)?;
-    let end = config
+    load.report.broken = go_on(&mut load, stop).err();
+    load.report.elapsed = clock::now().since(load.start);
+    Ok(load.report)
+}
+
+fn go_on(load: &mut Load<'_>, mut stop: impl FnMut(&LoadReport) -> bool) -> Result<(), LoadError> {
+    let end = load
+        .config
         .lasts
         .map_or(Instant::NEVER, |lasts| load.start + lasts);
     let mut look = load.start + LOOK_EVERY;
@@ -157,14 +183,12 @@ pub fn run(
             last = now + DRAIN_MAX;
             load.begin(now)?;
         } else if load.in_flight() == 0 || now >= last {
-            break;
+            return Ok(());
         }
         load.send()?;
         load.wait(now, look)?;
         load.receive()?;
     }
-    load.report.elapsed = clock::now().since(load.start);
-    Ok(load.report)
 }
 
 struct Load<'a> {

@@ -22,6 +22,9 @@ pub enum ConnectError {
         /// What the system said.
         source: io::Error,
     },
+    /// The server hung up before it had said what the export is.
+    #[error("{0}: the server closed the connection while it was being set up")]
+    Closed(Address),
     /// The peer does not speak NBD, or not the kind that is needed.
     #[error("{0}: no NBD server of the fixed newstyle answers there")]
     NotNbd(Address),
@@ -89,6 +92,9 @@ where
         }),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
             Err(ConnectError::NotNbd(address.clone()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Err(ConnectError::Closed(address.clone()))
         }
         Err(source) => Err(ConnectError::Refused {
             address: address.clone(),

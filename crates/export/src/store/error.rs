@@ -118,7 +118,7 @@ pub enum StoreError {
     /// RAM disks that could come to take more memory than there is.
     #[error(
         "RAM disks of {} in all, but this process may use {}; make them smaller, put them into files (`file:PATH`), or pass `--overcommit`",
-        Size(*.total), Size(*.available)
+        Size(*.total), Size(*.available >> 20 << 20)
     )]
     Memory {
         /// The sizes of all RAM disks in bytes.

@@ -5,6 +5,7 @@ use dashpot_export::{ClientView, DiskInfo, DiskSnapshot};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::rule::Summary;
 use super::{VersionInfo, Wide};
 
 /// What is served.
@@ -51,6 +52,9 @@ pub(crate) struct Disk {
     pub(crate) stalled: u32,
     /// Times that a connection was kept from being read.
     pub(crate) stalls: u64,
+    /// How long the disk's shard did not look at its sockets, each time since the start. Lateness
+    /// cannot show it: a request that was not read yet had no target.
+    pub(crate) loop_gap: Summary,
     /// Zios not replied to.
     pub(crate) in_flight: u32,
     /// The oldest of them, as many as were asked for.
@@ -146,6 +150,7 @@ impl View<'_> {
             clients: snapshot.clients.iter().map(Client::of).collect(),
             stalled: snapshot.stalled,
             stalls: snapshot.stalls,
+            loop_gap: Summary::of(Some(&snapshot.loop_gap)),
             in_flight: snapshot.in_flight_total,
             oldest: self.oldest().collect(),
             ops: Op::ALL.map(|op| OpCount::of(snapshot, op)).to_vec(),

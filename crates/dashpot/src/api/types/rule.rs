@@ -314,7 +314,7 @@ fn achieved(stats: &RuleStats) -> Summary {
 }
 
 impl Summary {
-    fn of(histogram: Option<&Histogram>) -> Summary {
+    pub(crate) fn of(histogram: Option<&Histogram>) -> Summary {
         let Some(histogram) = histogram else {
             return Summary::default();
         };

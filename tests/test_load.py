@@ -1,0 +1,36 @@
+"""`load` says what came of it, and does not call a load a success that the disk has not served."""
+
+import json
+
+from conftest import BINARY, eventually, run
+
+
+def test_a_load_that_is_served_succeeds(daemon):
+    (read,) = json.loads(run(BINARY, "load", daemon.uri("d"), "--time", "100ms", "--json").stdout)["ops"]
+    assert read["op"] == "read" and read["errors"] == 0 < read["latency"]["n"]
+
+
+def test_a_load_whose_requests_all_fail_fails_after_its_table(daemon):
+    daemon.cli("inject", "d", "-e", "EIO")
+    done = run(BINARY, "load", daemon.uri("d"), "--time", "100ms", code=1)
+    titles, read = done.stdout.splitlines()
+    assert titles.split()[:2] == ["op", "n"] and read.split()[0] == "read"
+    count = read.split()[1]
+    assert f"all {count} requests were answered with an error" in done.stderr
+
+
+def test_a_load_whose_requests_fail_in_part_succeeds(daemon):
+    daemon.cli("inject", "d", "-e", "EIO", "--first", "1")
+    (read,) = json.loads(run(BINARY, "load", daemon.uri("d"), "--time", "100ms", "--json").stdout)["ops"]
+    assert read["errors"] == 1 < read["latency"]["n"]
+
+
+def test_a_load_whose_daemon_goes_away_says_what_came_before(daemon):
+    load = daemon.start("load", daemon.uri("d"), "--depth", "4")
+    eventually(lambda: daemon.disk()["ops"][0]["completed"] > 100)
+    daemon.abandon()
+    text, errors = load.communicate()
+    assert load.returncode == 1
+    titles, read = text.splitlines()
+    assert read.split()[0] == "read" and int(read.split()[1]) > 100
+    assert errors == "dashpot: the load ended early: the server closed the connection\n"
