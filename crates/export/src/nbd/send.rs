@@ -22,9 +22,10 @@ impl Shard {
         }
     }
 
-    /// Sends one chunk to each connection in turn, until there is none left or the pass is long.
+    /// Sends one chunk to each connection that has replies. Then the sockets are looked at again: a
+    /// request that waits to be read while a burst of replies leaves is late before it is issued.
     pub(crate) fn send_on(&mut self) {
-        for _ in 0..CHUNKS_PER_PASS {
+        for _ in 0..self.to_send.len().min(CHUNKS_PER_PASS) {
             let Some(at) = self.to_send.pop_front() else {
                 return;
             };
