@@ -28,6 +28,9 @@ pub(crate) fn iolatency(client: &Client, args: &IolatencyArgs) -> anyhow::Result
             print_json_line(&report)?;
         } else {
             print(&report.to_string())?;
+            if let Some(remark) = report.remark() {
+                eprintln!("{remark}");
+            }
         }
     }
     if args.json {

@@ -52,7 +52,7 @@ pub(crate) struct Interval {
     pub(crate) latency: Percentiles,
     /// What was in flight at the interval's end.
     pub(crate) in_flight: InFlight,
-    /// Of which of these the text speaks; JSON has all.
+    /// Of which of these the remark speaks; JSON has all.
     #[serde(skip)]
     pub(crate) mention: Mention,
 }
@@ -83,6 +83,14 @@ impl Interval {
     }
 }
 
+impl Interval {
+    /// What is to be said of the zios in flight, beside the text: that is the original tool's, byte
+    /// for byte, whatever is in flight.
+    pub(crate) fn remark(&self) -> Option<String> {
+        self.in_flight.line(self.mention, self.elapsed)
+    }
+}
+
 /// Puts labels on the rows of a power-of-two view. Without any I/O there is one row.
 fn labelled(counts: &[u64]) -> Vec<Row> {
     let counts = if counts.is_empty() { &[0] } else { counts };
@@ -101,11 +109,7 @@ impl fmt::Display for Interval {
         if let Some(time) = &self.time {
             writeln!(f, "{time}:")?;
         }
-        write_table(f, &self.rows)?;
-        match self.in_flight.line(self.mention, self.elapsed) {
-            Some(line) => writeln!(f, "{line}"),
-            None => Ok(()),
-        }
+        write_table(f, &self.rows)
     }
 }
 

@@ -106,33 +106,31 @@ fn what_the_interval_did_not_see_end_is_named() {
         },
         ..interval(&Histogram::default())
     };
-    let last = report.to_string().lines().last().map(str::to_owned);
     assert_eq!(
-        last.as_deref(),
+        report.remark().as_deref(),
         Some("In flight: 1, the oldest for 2.500 s.")
     );
 }
 
 #[test]
 fn the_last_interval_names_what_it_did_not_see_end_however_young() {
-    let last_line = |mention| {
-        let report = Interval {
-            in_flight: InFlight {
-                zios: 1,
-                oldest_ns: Some(400_000_000),
-                ..InFlight::default()
-            },
-            mention,
-            ..interval(&Histogram::default())
-        };
-        report.to_string().lines().last().map(str::to_owned)
+    let of = |mention| Interval {
+        in_flight: InFlight {
+            zios: 1,
+            oldest_ns: Some(400_000_000),
+            ..InFlight::default()
+        },
+        mention,
+        ..interval(&Histogram::default())
     };
+    let remark = of(Mention::All).remark();
     assert_eq!(
-        last_line(Mention::All).as_deref(),
+        remark.as_deref(),
         Some("In flight: 1, the oldest for 0.400 s.")
     );
-    let row = last_line(Mention::WholeInterval);
-    assert!(row.is_some_and(|row| row.ends_with('|')));
+    assert_eq!(of(Mention::WholeInterval).remark(), None);
+    let quiet = interval(&Histogram::default()).to_string();
+    assert_eq!(of(Mention::All).to_string(), quiet, "the text stays");
 }
 
 #[test]
