@@ -61,7 +61,7 @@ impl ClientSet {
 }
 
 /// Whether `text` matches `glob`, in which `*` stands for any run and `?` for any one byte.
-fn glob_matches(glob: &[u8], text: &[u8]) -> bool {
+pub fn glob_matches(glob: &[u8], text: &[u8]) -> bool {
     let (mut g, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -96,6 +96,9 @@ mod tests {
             ("a*b*c", "axxbyyc", true),
             ("a*b*c", "axxbyy", false),
             ("", "a", false),
+            ("*W*", "WF", true),
+            ("W?", "W", false),
+            ("R", "RA", false),
         ] {
             let got = glob_matches(glob.as_bytes(), text.as_bytes());
             assert_eq!(got, matches, "{glob} on {text}");

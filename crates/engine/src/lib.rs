@@ -28,7 +28,7 @@ mod stats;
 mod time;
 mod zio;
 
-pub use client::{CLIENTS_TOLD_APART, ClientId};
+pub use client::{CLIENTS_TOLD_APART, ClientId, glob_matches};
 pub use command::{Action, Answer, Command, CommandError, CommandId, Input, Target};
 pub use engine::{DiskConfig, Engine};
 pub use random::{Random, Ratio};

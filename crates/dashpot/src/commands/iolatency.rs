@@ -1,6 +1,7 @@
 //! `iolatency`: latencies of disks as a histogram, once per interval.
 
 use dashpot_engine::Duration;
+use dashpot_engine::glob_matches;
 use dashpot_engine::histogram::Histogram;
 
 use super::output::{print, print_json_line};
@@ -81,36 +82,6 @@ fn has_type(op: &OpInterval, glob: &str) -> bool {
     letters.any(|letters| glob_matches(glob.as_bytes(), letters.as_bytes()))
 }
 
-/// `*` stands for any letters, `?` for one.
-fn glob_matches(glob: &[u8], text: &[u8]) -> bool {
-    match (glob, text) {
-        ([], []) => true,
-        ([b'*', rest @ ..], _) => (0..=text.len()).any(|at| glob_matches(rest, &text[at..])),
-        ([b'?', glob @ ..], [_, text @ ..]) => glob_matches(glob, text),
-        ([a, glob @ ..], [b, text @ ..]) => a == b && glob_matches(glob, text),
-        _ => false,
-    }
-}
-
 fn time_of_day() -> String {
     jiff::Zoned::now().strftime("%H:%M:%S").to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::glob_matches;
-
-    #[test]
-    fn globs_over_types() {
-        for (glob, text, matches) in [
-            ("*", "R", true),
-            ("*W*", "WF", true),
-            ("*W*", "R", false),
-            ("W?", "W", false),
-            ("R", "RA", false),
-        ] {
-            let got = glob_matches(glob.as_bytes(), text.as_bytes());
-            assert_eq!(got, matches, "{glob} on {text}");
-        }
-    }
 }
