@@ -42,7 +42,7 @@ impl Bench {
     fn inject(&mut self, rules: &[RuleSpec]) {
         let rules = (1..).map(RuleId).zip(rules.iter().cloned()).collect();
         let inject = Command::Inject {
-            disk: DISK,
+            device: DISK,
             group: GroupId(1),
             rules,
         };
@@ -52,7 +52,7 @@ impl Bench {
     fn submit(&mut self, id: ZioId) {
         let zio = Zio {
             id,
-            disk: DISK,
+            device: DISK,
             client: ClientId(0),
             op: Op::Read,
             fua: false,

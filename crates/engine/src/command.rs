@@ -4,16 +4,20 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::bytes::Move;
 use crate::client::ClientId;
 use crate::inject::{GroupId, RuleId, RuleSpec};
+use crate::pool::{Tunable, TunableError};
 use crate::time::{Duration, Instant};
-use crate::zio::{DiskId, Errno, Outcome, Zio, ZioId};
+use crate::zio::{DiskId, Errno, Outcome, PoolId, VolumeId, Zio, ZioId};
 
 /// Everything that can happen to an engine.
 #[derive(Debug)]
 pub enum Input<'a> {
     /// A zio is complete and is issued. Its id must not be in use.
     Submit(Zio),
+    /// The same for a zio of a volume. Its id is of the same space as those of disks.
+    SubmitToVolume(Zio<VolumeId>),
     /// The store has finished what [`Action::Start`] asked for.
     Done(ZioId, Outcome),
     /// The reply that [`Action::Complete`] asked for has left: the transport accepted its last
@@ -46,8 +50,11 @@ pub enum Input<'a> {
 /// Everything that an engine can ask of its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Do it on the store now, then say [`Input::Done`].
+    /// Do it on the store now, then say [`Input::Done`]. What a child is, [`crate::Engine::child`]
+    /// tells.
     Start(ZioId),
+    /// Move bytes in memory now.
+    Move(Move),
     /// Reply, then say [`Input::Replied`].
     Complete(ZioId, Outcome),
     /// The engine has let go of a zio that was aborted.
@@ -94,6 +101,15 @@ pub enum Command {
     },
     /// Issues what was suspended, in the order of arrival.
     Resume(DiskId),
+    /// Sets a tunable of a pool; it counts from the next decision on.
+    Tune {
+        /// The pool.
+        pool: PoolId,
+        /// Which.
+        tunable: Tunable,
+        /// In the tunable's unit.
+        value: u64,
+    },
     /// Fails every zio that is suspended or held: the daemon is going away.
     FailHeld(Errno),
 }
@@ -133,8 +149,12 @@ pub enum Answer {
 pub enum CommandError {
     /// There is no such disk.
     UnknownDisk(DiskId),
+    /// There is no such pool.
+    UnknownPool(PoolId),
     /// There is no such rule.
     UnknownRule(RuleId),
+    /// A value that the tunable cannot have.
+    Tunable(TunableError),
     /// The disk was resumed before nothing was in flight.
     Resumed,
     /// A rule that the engine cannot carry out.
@@ -150,6 +170,8 @@ impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             CommandError::UnknownDisk(disk) => write!(f, "no disk {}", disk.0),
+            CommandError::UnknownPool(pool) => write!(f, "no pool {}", pool.0),
+            CommandError::Tunable(error) => write!(f, "{error}"),
             CommandError::UnknownRule(rule) => write!(f, "no rule {}", rule.0),
             CommandError::Resumed => {
                 f.write_str("the disk was resumed before nothing was in flight")

@@ -4,14 +4,17 @@ use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::bytes::Segment;
 use crate::command::{Action, Answer, Command, CommandError, CommandId, Input, Target};
 use crate::disk::{Context, Disk};
+use crate::event::Event;
 use crate::flight::{Flight, Flights, State};
 use crate::heap::IndexedHeap;
 use crate::inject::{GroupId, RULES_MAX, Rule, RuleId, RuleSpec};
+use crate::pool::{PoolConfig, PoolError, PoolStats, VolumeConfig};
 use crate::stats::{DiskStats, InFlight, RuleView};
 use crate::time::{Duration, Instant};
-use crate::zio::{DiskId, Errno, ZioId};
+use crate::zio::{DiskId, Errno, PoolId, VolumeId, Zio, ZioId};
 
 /// What a disk is, to the engine.
 #[derive(Clone, Debug)]
@@ -42,6 +45,45 @@ impl Engine {
     pub fn add_disk(&mut self, config: DiskConfig) -> DiskId {
         self.disks.push(Disk::new(config.seed));
         DiskId(self.disks.len() as u32 - 1)
+    }
+
+    /// Adds a pool. Ids count from 0.
+    pub fn add_pool(&mut self, _config: PoolConfig) -> Result<PoolId, PoolError> {
+        Ok(PoolId(0))
+    }
+
+    /// Adds a volume. Ids count from 0, over all pools.
+    pub fn add_volume(&mut self, _config: VolumeConfig) -> Result<VolumeId, PoolError> {
+        Ok(VolumeId(0))
+    }
+
+    /// A zio that a pool has sent to one of its disks.
+    pub fn child(&self, _zio: ZioId) -> Option<&Zio> {
+        None
+    }
+
+    /// Where a child's bytes come from or go to, in the order of their offsets.
+    pub fn segments(&self, _zio: ZioId) -> impl Iterator<Item = Segment> {
+        core::iter::empty()
+    }
+
+    /// A pool as it stands.
+    pub fn pool_stats(&self, _pool: PoolId, _now: Instant) -> Option<PoolStats> {
+        None
+    }
+
+    /// What a volume has counted up to `now`, with the meaning that it has for a disk: its
+    /// [`LatencyKind::Disk`](crate::LatencyKind) counts from the submission to the reply.
+    pub fn volume_stats(&self, _volume: VolumeId, _now: Instant) -> Option<DiskStats> {
+        None
+    }
+
+    /// Whether finished zios leave events; they do not at first.
+    pub fn record_events(&mut self, _on: bool) {}
+
+    /// Takes the events of the zios that have finished since the last time.
+    pub fn events(&mut self) -> impl Iterator<Item = Event> + '_ {
+        core::iter::empty()
     }
 
     /// Takes one input, and appends to `actions` all that follows from it and from the time. The
@@ -79,7 +121,7 @@ impl Engine {
 
     /// The zios of a disk that have not been replied to, in no particular order.
     pub fn in_flight(&self, disk: DiskId) -> impl Iterator<Item = InFlight> {
-        let of_disk = move |flight: &&Flight| flight.zio.disk == disk;
+        let of_disk = move |flight: &&Flight| flight.zio.device == disk;
         let disk = self.disk(disk);
         let flights = self.flights.iter().filter(of_disk);
         flights.filter_map(move |flight| Some(disk?.view(flight)))
@@ -108,8 +150,9 @@ impl Engine {
     fn route(&mut self, input: Input<'_>, actions: &mut Vec<Action>) {
         match input {
             Input::Submit(zio) => {
-                self.with_disk(zio.disk, actions, |disk, ctx| disk.submit(zio, ctx));
+                self.with_disk(zio.device, actions, |disk, ctx| disk.submit(zio, ctx));
             }
+            Input::SubmitToVolume(_zio) => {}
             Input::Done(zio, outcome) => {
                 self.with_disk_of(zio, actions, |disk, ctx| disk.done(zio, outcome, ctx));
             }
@@ -148,7 +191,7 @@ impl Engine {
         actions: &mut Vec<Action>,
         act: impl FnOnce(&mut Disk, &mut Context<'_>),
     ) {
-        if let Some(disk) = self.flights.get(zio).map(|flight| flight.zio.disk) {
+        if let Some(disk) = self.flights.get(zio).map(|flight| flight.zio.device) {
             self.with_disk(disk, actions, act);
         }
     }
@@ -167,7 +210,7 @@ impl Engine {
 
     /// Zios of one connection are of one disk, but nothing here depends on it.
     fn abort(&mut self, zios: &[ZioId], actions: &mut Vec<Action>) {
-        let disk_of = |flights: &Flights, zio: &ZioId| Some(flights.get(*zio)?.zio.disk);
+        let disk_of = |flights: &Flights, zio: &ZioId| Some(flights.get(*zio)?.zio.device);
         let mut rest = zios.to_vec();
         rest.retain(|zio| self.flights.get(*zio).is_some());
         while let Some(disk) = rest.first().and_then(|zio| disk_of(&self.flights, zio)) {
@@ -193,6 +236,7 @@ impl Engine {
                 Some(waiting) => Ok(Answer::Resumed { waiting }),
                 None => Err(CommandError::UnknownDisk(disk)),
             },
+            Command::Tune { pool, .. } => Err(CommandError::UnknownPool(pool)),
             Command::FailHeld(errno) => {
                 self.fail_held(errno, actions);
                 Ok(Answer::Done)
@@ -283,7 +327,7 @@ impl Engine {
     }
 
     fn zios_of(&self, disk: DiskId, wanted: impl Fn(State) -> bool) -> Vec<ZioId> {
-        let of_disk = |flight: &&Flight| flight.zio.disk == disk && wanted(flight.state);
+        let of_disk = |flight: &&Flight| flight.zio.device == disk && wanted(flight.state);
         let mut flights: Vec<&Flight> = self.flights.iter().filter(of_disk).collect();
         flights.sort_unstable_by_key(|flight| flight.order);
         flights.into_iter().map(|flight| flight.zio.id).collect()

@@ -14,24 +14,29 @@
 
 extern crate alloc;
 
+mod bytes;
 mod client;
 mod command;
 mod deadlines;
 mod disk;
 mod engine;
+mod event;
 mod flight;
 mod heap;
 pub mod histogram;
 pub mod inject;
+pub mod pool;
 mod random;
 mod stats;
 mod time;
 mod zio;
 
+pub use bytes::{Buf, Move, Segment, Span};
 pub use client::{CLIENTS_TOLD_APART, ClientId, glob_matches};
 pub use command::{Action, Answer, Command, CommandError, CommandId, Input, Target};
 pub use engine::{DiskConfig, Engine};
+pub use event::{Device, Event};
 pub use random::{Random, Ratio};
 pub use stats::{DiskStats, InFlight, LatencyKind, OpStats, RuleStats, RuleView, Wait};
 pub use time::{Duration, Instant};
-pub use zio::{DiskId, Errno, Op, OpSet, Outcome, Zio, ZioId};
+pub use zio::{DiskId, Errno, Op, OpSet, Outcome, PoolId, VolumeId, Zio, ZioId};

@@ -5,14 +5,33 @@
 use crate::client::ClientId;
 use crate::time::Instant;
 
-/// Names a zio from its submission until the engine has let go of it. Chosen by the caller: small
-/// and dense, because the engine indexes by it.
+/// Names a zio from its submission until the engine has let go of it. Those of clients are chosen
+/// by the caller: small and dense, because the engine indexes by them, and below
+/// [`ZioId::FIRST_CHILD`]. Those that a pool sends to its disks are chosen by the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZioId(pub u32);
+
+impl ZioId {
+    /// The first id that the engine gives to the zios of its pools.
+    pub const FIRST_CHILD: ZioId = ZioId(1 << 31);
+
+    /// Whether the engine has made this zio, for a disk of a pool.
+    pub const fn is_child(self) -> bool {
+        self.0 >= ZioId::FIRST_CHILD.0
+    }
+}
 
 /// Names a disk of one engine: the order of [`crate::Engine::add_disk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiskId(pub u32);
+
+/// Names a pool of one engine: the order of [`crate::Engine::add_pool`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PoolId(pub u32);
+
+/// Names a volume of one engine: the order of [`crate::Engine::add_volume`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VolumeId(pub u32);
 
 /// What a zio does to its disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -93,13 +112,13 @@ impl OpSet {
     }
 }
 
-/// One I/O, complete (header and payload) and ready to be issued.
+/// One I/O of a disk or of a volume, complete (header and payload) and ready to be issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Zio {
+pub struct Zio<D = DiskId> {
     /// The caller's name for it.
     pub id: ZioId,
-    /// The disk it is for.
-    pub disk: DiskId,
+    /// The disk or volume that it is for.
+    pub device: D,
     /// Who sent it.
     pub client: ClientId,
     /// What it does.
@@ -114,7 +133,7 @@ pub struct Zio {
     pub arrived: Instant,
 }
 
-impl Zio {
+impl<D> Zio<D> {
     /// The members of an [`OpSet`] that this zio is matched by.
     pub(crate) fn ops(&self) -> OpSet {
         let op = OpSet::of(self.op);

@@ -61,7 +61,7 @@ fn engine() -> Engine {
     for (id, spec) in (1..).zip([lanes, any, add, pass]) {
         let rules = vec![(RuleId(id), spec)];
         let inject = Command::Inject {
-            disk: DISK,
+            device: DISK,
             group: GroupId(id),
             rules,
         };
@@ -76,7 +76,7 @@ fn round(engine: &mut Engine, now: &mut Instant, actions: &mut Vec<Action>) {
     for id in 0..64 {
         let zio = Zio {
             id: ZioId(id),
-            disk: DISK,
+            device: DISK,
             client: ClientId(0),
             op: [Op::Read, Op::Write][id as usize % 2],
             fua: id % 7 == 1,

@@ -267,6 +267,8 @@ impl Shard {
                             .step(self.now, Input::Done(id, outcome), &mut actions);
                     }
                 }
+                // Only volumes keep bytes in memory, and none is served so far.
+                Action::Move(_) => {}
                 Action::Complete(id, outcome) => self.reply(*id, *outcome),
                 Action::Drop(id) => {
                     self.forget(*id);

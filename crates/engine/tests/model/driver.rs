@@ -150,7 +150,7 @@ impl<M: Machine> Driver<M> {
         self.ids[slot] = Some(serial);
         self.step(Input::Submit(Zio {
             id: ZioId(slot as u32),
-            disk: DISK,
+            device: DISK,
             client: ask.client,
             op: ask.op,
             fua: ask.fua,
@@ -168,7 +168,7 @@ impl<M: Machine> Driver<M> {
 
     pub(crate) fn join(&mut self, client: ClientId, name: &str) {
         self.step(Input::Join {
-            disk: DISK,
+            device: DISK,
             client,
             name,
         });

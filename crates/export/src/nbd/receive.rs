@@ -347,7 +347,7 @@ impl Shard {
         let (offset, length) = (request.offset, request.length);
         let zio = Zio {
             id,
-            disk,
+            device: disk,
             client,
             op,
             fua,

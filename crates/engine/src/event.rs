@@ -1,0 +1,62 @@
+//! One event for each finished zio: all that can be known of it, in a fixed size.
+
+use crate::client::ClientId;
+use crate::inject::RuleId;
+use crate::pool::Class;
+use crate::time::Instant;
+use crate::zio::{DiskId, Op, Outcome, VolumeId, ZioId};
+
+/// A finished zio. Moments that it did not come by repeat the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Its number: unlike a [`ZioId`], never used again.
+    pub number: u64,
+    /// The number of the volume's zio that it is a part of. A txg's writes have none: no client
+    /// waits for them.
+    pub parent: Option<u64>,
+    /// What it was for.
+    pub device: Device,
+    /// Who sent it.
+    pub client: ClientId,
+    /// Its class in the queue of a pool's disk.
+    pub class: Option<Class>,
+    /// What it did.
+    pub op: Op,
+    /// Whether it had to be durable before it was acknowledged.
+    pub fua: bool,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u32,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Its header was received, or the pool queued it.
+    pub arrived: Instant,
+    /// It was complete. For a volume's zio its throttle wait begins here.
+    pub submitted: Instant,
+    /// It was admitted, or left the queue.
+    pub admitted: Instant,
+    /// It was issued to the disk, after any suspension: rules were asked.
+    pub issued: Instant,
+    /// The store had worked.
+    pub store_done: Instant,
+    /// The earliest moment at which it might complete.
+    pub target: Instant,
+    /// Its reply was offered to the transport.
+    pub offered: Instant,
+    /// Its reply was accepted.
+    pub ended: Instant,
+    /// The rule that decided its target.
+    pub rule: Option<RuleId>,
+    /// Which lane of that rule it was given, from 0.
+    pub lane: Option<u32>,
+}
+
+/// What a zio was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Device {
+    /// A disk.
+    Disk(DiskId),
+    /// A volume.
+    Volume(VolumeId),
+}

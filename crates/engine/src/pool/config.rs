@@ -1,0 +1,102 @@
+//! What a pool and a volume are made of.
+
+use alloc::vec::Vec;
+
+use crate::pool::Tunables;
+use crate::time::Duration;
+use crate::zio::{DiskId, PoolId};
+
+/// Disks joined by a layout: blocks are spread over the members in turn, and each member holds
+/// them on all of its sides.
+#[derive(Clone, Debug)]
+pub struct PoolConfig {
+    /// The top-level members: one disk each for a stripe, several for mirrors. No disk is in two
+    /// places, and none is exported by itself.
+    pub members: Vec<Vec<PoolDisk>>,
+    /// What its writes wait for.
+    pub throttle: ThrottleConfig,
+    /// The tunables at the start.
+    pub tunables: Tunables,
+}
+
+/// A disk of a pool.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolDisk {
+    /// The disk; it has been added to the engine.
+    pub disk: DiskId,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Whether it has a head that moves, which sets the aggregation limit.
+    pub rotational: bool,
+}
+
+/// How a pool holds back those who write faster than its disks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThrottleConfig {
+    /// Not before dirty data reaches its maximum.
+    None,
+    /// OpenZFS since 2013: delays that grow with the dirty data of the pool.
+    OpenZfs,
+    /// What ZFS did before: an estimate of the throughput, and a limit for each txg.
+    Legacy(LegacyConfig),
+}
+
+/// What is not known, or was not the same everywhere, of the throttle before 2013.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LegacyConfig {
+    /// How many delays can run at the same time: the delay held a lock of its processor. `None`:
+    /// every writer is delayed by itself.
+    pub delay_slots: Option<u32>,
+    /// Begins with one full txg that syncs and one that waits for it, and with the limit that
+    /// follows from this throughput in bytes per millisecond.
+    pub full_pipeline: Option<u64>,
+}
+
+/// A block device carved from a pool (ZFS: zvol).
+#[derive(Clone, Copy, Debug)]
+pub struct VolumeConfig {
+    /// The pool.
+    pub pool: PoolId,
+    /// Its size in bytes; a multiple of the block size.
+    pub size: u64,
+    /// Bytes in a block: a power of two of at least 512.
+    pub block_size: u32,
+    /// When its writes are acknowledged.
+    pub write: WritePolicy,
+}
+
+/// When a volume acknowledges a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WritePolicy {
+    /// When it is on the disks.
+    Through,
+    /// When the pool's throttle has admitted it.
+    Back,
+}
+
+/// ZFS's fixed cap of one delay (`zfs_delay_max_ns`).
+pub const DELAY_MAX: Duration = Duration::from_millis(100);
+
+/// Why a pool or a volume cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolError {
+    /// A pool or a member of it without disks.
+    Empty,
+    /// There is no such disk.
+    UnknownDisk(DiskId),
+    /// It is in two places.
+    DiskUsedTwice(DiskId),
+    /// There is no such pool.
+    UnknownPool(PoolId),
+    /// Not a power of two of at least 512, or larger than 1 MiB.
+    BlockSize(u32),
+    /// No blocks, or not a whole number of them.
+    Size(u64),
+    /// The pool has not so much room left.
+    NoRoom {
+        /// Bytes asked for.
+        wanted: u64,
+        /// Bytes that are left.
+        left: u64,
+    },
+}
