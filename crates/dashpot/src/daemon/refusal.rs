@@ -82,8 +82,10 @@ impl From<ParseError> for Refusal {
 impl From<CommandError> for Refusal {
     fn from(error: CommandError) -> Refusal {
         let kind = match error {
-            CommandError::UnknownDisk(_) | CommandError::UnknownRule(_) => RefusalKind::NotFound,
-            CommandError::InvalidRule(_) => RefusalKind::Unprocessable,
+            CommandError::UnknownDisk(_)
+            | CommandError::UnknownPool(_)
+            | CommandError::UnknownRule(_) => RefusalKind::NotFound,
+            CommandError::InvalidRule(_) | CommandError::Tunable(_) => RefusalKind::Unprocessable,
             CommandError::TooManyRules { .. } | CommandError::Resumed => RefusalKind::Conflict,
         };
         Refusal::new(kind, error.to_string())
