@@ -2,6 +2,7 @@
 //! acknowledgement to the disks.
 
 mod config;
+mod queue;
 mod stats;
 mod tunable;
 
