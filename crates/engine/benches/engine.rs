@@ -42,7 +42,7 @@ impl Bench {
     fn inject(&mut self, rules: &[RuleSpec]) {
         let rules = (1..).map(RuleId).zip(rules.iter().cloned()).collect();
         let inject = Command::Inject {
-            device: DISK,
+            disk: DISK,
             group: GroupId(1),
             rules,
         };

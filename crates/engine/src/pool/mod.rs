@@ -2,7 +2,9 @@
 //! acknowledgement to the disks.
 
 mod config;
+mod queue;
 mod stats;
+mod throttle;
 mod tunable;
 
 pub use config::{
@@ -12,4 +14,4 @@ pub use config::{
 pub use stats::{
     Admissions, Class, ClassStats, PoolStats, QueueStats, Traffic, TxgState, TxgStats,
 };
-pub use tunable::{Tunable, TunableError, Tunables};
+pub use tunable::{Tunable, TunableError, TunableInfo, Tunables, Unit};

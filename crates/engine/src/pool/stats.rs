@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::histogram::Histogram;
 use crate::time::{Duration, Instant};
-use crate::zio::DiskId;
+use crate::zio::{DiskId, Op};
 
 /// A pool as it stands, and what it has counted since it was made.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +54,29 @@ pub struct Traffic {
     pub writes: u64,
     /// Bytes written, zeroed and trimmed.
     pub bytes_written: u64,
+}
+
+impl Traffic {
+    /// Counts one operation.
+    pub(crate) fn count(&mut self, op: Op, bytes: u64) {
+        let (operations, sum) = match op {
+            Op::Read => (&mut self.reads, &mut self.bytes_read),
+            Op::Write | Op::Zero | Op::Trim => (&mut self.writes, &mut self.bytes_written),
+            Op::Flush | Op::Cache => return,
+        };
+        *operations += 1;
+        *sum += bytes;
+    }
+
+    /// What has been counted since it stood at `before`.
+    pub fn since(self, before: Traffic) -> Traffic {
+        Traffic {
+            reads: self.reads - before.reads,
+            bytes_read: self.bytes_read - before.bytes_read,
+            writes: self.writes - before.writes,
+            bytes_written: self.bytes_written - before.bytes_written,
+        }
+    }
 }
 
 /// Where a txg is; the letters are those of OpenZFS's `txgs` kstat.
