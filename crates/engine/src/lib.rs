@@ -25,6 +25,7 @@ mod flight;
 mod heap;
 pub mod histogram;
 pub mod inject;
+mod occupancy;
 pub mod pool;
 mod random;
 mod stats;

@@ -16,7 +16,7 @@ use super::home::{BlockRead, BlockWrite, Retry};
 use super::queue::{Limits, Queue, Queued};
 use super::request::{Phase, Request, Requests};
 use super::slab::Slab;
-use super::stats::{Class, PoolStats, Traffic};
+use super::stats::{PoolStats, Traffic};
 use super::step::{Ended, Step, SyncFor, Work};
 use super::throttle::Throttle;
 use super::tunable::{Tunable, TunableError, Tunables};
@@ -67,6 +67,14 @@ pub(super) struct Leaf {
     pub(super) limits: Limits,
 }
 
+impl Leaf {
+    /// Zios in its queue and at the disk.
+    pub(super) fn outstanding(&self) -> u32 {
+        let classes = self.queue.stats().classes.iter();
+        classes.map(|class| class.pending + class.active).sum()
+    }
+}
+
 /// What clients can ask.
 impl Pool {
     pub(crate) fn new(id: u32, config: PoolConfig) -> Result<Pool, PoolError> {
@@ -86,7 +94,7 @@ impl Pool {
             batches: disks.iter().map(|_| Vec::new()).collect(),
             disks: disks.iter().map(leaf).collect(),
             throttle_config: config.throttle,
-            throttle: Throttle::new(config.throttle, &config.tunables),
+            throttle: Throttle::new(config.throttle, &config.tunables, Txgs::FIRST),
             tunables: config.tunables,
             txgs: Txgs::new(),
             volumes: Vec::new(),
@@ -106,7 +114,6 @@ impl Pool {
     /// Adds a volume behind those that are there, and says its place in the pool.
     pub(crate) fn add_volume(
         &mut self,
-        id: VolumeId,
         config: &VolumeConfig,
         step: &mut Step<'_>,
     ) -> Result<usize, PoolError> {
@@ -120,7 +127,7 @@ impl Pool {
         let members = self.members.len() as u64;
         let base = self.volumes.iter().map(|volume| volume.end(members)).max();
         let base = base.unwrap_or(0).next_multiple_of(u64::from(block_size));
-        let volume = Volume::new(id, config, base);
+        let volume = Volume::new(config, base);
         let smallest = self.disks.iter().map(|leaf| leaf.disk.size).min();
         let size = smallest.unwrap_or(0);
         if volume.end(members) > size {
@@ -158,8 +165,10 @@ impl Pool {
     }
 
     /// The reply has left.
-    pub(crate) fn replied(&mut self, id: ZioId, offered: Instant, now: Instant) -> Option<Request> {
-        let request = self.requests.remove(id)?;
+    pub(crate) fn replied(&mut self, id: ZioId, offered: Instant, now: Instant) {
+        let Some(request) = self.requests.remove(id) else {
+            return;
+        };
         let volume = &mut self.volumes[request.volume];
         volume.occupancy.leave(now, &mut volume.stats);
         let stats = volume.stats.op_mut(request.zio.op);
@@ -170,12 +179,12 @@ impl Pool {
         }
         stats.record(LatencyKind::Total, now.since(request.zio.arrived));
         stats.record(LatencyKind::Disk, offered.since(request.submitted));
-        Some(request)
     }
 
     /// The connection of these zios is gone. Those on whose blocks a disk is at work are dropped
     /// when it is done.
     pub(crate) fn abort(&mut self, ids: &[ZioId], step: &mut Step<'_>) {
+        self.throttle.forget(step.now, |zio| ids.contains(&zio));
         for id in ids {
             let Some(request) = self.requests.get_mut(*id) else {
                 continue;
@@ -183,7 +192,7 @@ impl Pool {
             request.aborted = true;
             match request.phase {
                 Phase::Locking(next) => self.leave_lock_queue(*id, next),
-                Phase::Throttled => self.throttle.forget(*id),
+                Phase::Throttled => {}
                 Phase::Stalled => self.stalled.retain(|other| other != id),
                 Phase::Reply => {}
                 Phase::Reading | Phase::Writing | Phase::Syncing => continue,
@@ -252,14 +261,17 @@ impl Pool {
     pub(crate) fn close(&mut self, errno: Errno, step: &mut Step<'_>) {
         self.closing = Some(errno);
         let waits = |request: &&Request| {
-            matches!(request.phase, Phase::Throttled | Phase::Stalled | Phase::Locking(_))
+            matches!(
+                request.phase,
+                Phase::Throttled | Phase::Stalled | Phase::Locking(_)
+            )
         };
         let waiting = self.requests.iter().filter(waits);
         let waiting: Vec<ZioId> = waiting.map(|request| request.zio.id).collect();
+        self.throttle.forget(step.now, |_| true);
         for id in waiting {
-            match self.requests.get(id).map(|request| request.phase) {
-                Some(Phase::Locking(next)) => self.leave_lock_queue(id, next),
-                _ => self.throttle.forget(id),
+            if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
+                self.leave_lock_queue(id, next);
             }
             self.finish(id, Err(errno), step);
         }
@@ -273,7 +285,7 @@ impl Pool {
     /// Carries out what follows from what has happened, until nothing does.
     fn settle(&mut self, step: &mut Step<'_>) {
         loop {
-            if let Some(id) = self.throttle.admitted() {
+            if let Some(id) = self.throttle.pop_admitted(step.now) {
                 self.admitted(id, step);
             } else if let Some(id) = self.unlocked.pop_front() {
                 self.lock(id, step);
@@ -380,7 +392,8 @@ impl Pool {
             let gap = end.map_or(0, |end| member.offset - end);
             end = Some(member.offset + u64::from(member.length));
             let gap = (gap > 0).then_some(Segment::Gap(gap as u32));
-            gap.into_iter().chain(self.buf_of(member.tag).map(Segment::Buf))
+            gap.into_iter()
+                .chain(self.buf_of(member.tag).map(Segment::Buf))
         })
     }
 }
@@ -402,30 +415,33 @@ fn limits(tunables: &Tunables, rotational: bool) -> Limits {
     use Tunable::*;
     let get = |tunable| tunables.get(tunable) as u32;
     let aggregation = match rotational {
-        true => VdevAggregationLimit,
-        false => VdevAggregationLimitNonRotating,
+        true => AggregationLimit,
+        false => AggregationLimitNonRotating,
     };
-    let joins = tunables.get(VdevAggregation) != 0;
     Limits {
-        max_active: get(VdevMaxActive),
+        max_active: get(MaxActive),
         min: [
-            VdevSyncReadMinActive,
-            VdevSyncWriteMinActive,
-            VdevAsyncReadMinActive,
-            VdevAsyncWriteMinActive,
-            VdevTrimMinActive,
+            SyncReadMinActive,
+            SyncWriteMinActive,
+            AsyncReadMinActive,
+            AsyncWriteMinActive,
+            TrimMinActive,
         ]
         .map(get),
         max: [
-            VdevSyncReadMaxActive,
-            VdevSyncWriteMaxActive,
-            VdevAsyncReadMaxActive,
-            VdevAsyncWriteMaxActive,
-            VdevTrimMaxActive,
+            SyncReadMaxActive,
+            SyncWriteMaxActive,
+            AsyncReadMaxActive,
+            AsyncWriteMaxActive,
+            TrimMaxActive,
         ]
         .map(get),
-        aggregation_limit: if joins { get(aggregation) } else { 0 },
-        read_gap_limit: get(VdevReadGapLimit),
+        aggregation_limit: if tunables.aggregates() {
+            get(aggregation)
+        } else {
+            0
+        },
+        read_gap_limit: get(ReadGapLimit),
     }
 }
 

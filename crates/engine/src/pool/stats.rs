@@ -68,6 +68,14 @@ impl Traffic {
         *sum += bytes;
     }
 
+    /// Counts what another has counted.
+    pub(crate) fn add(&mut self, other: Traffic) {
+        self.reads += other.reads;
+        self.bytes_read += other.bytes_read;
+        self.writes += other.writes;
+        self.bytes_written += other.bytes_written;
+    }
+
     /// What has been counted since it stood at `before`.
     pub fn since(self, before: Traffic) -> Traffic {
         Traffic {

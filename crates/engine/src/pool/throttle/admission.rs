@@ -211,6 +211,11 @@ impl Throttle {
         self.dirtied(now, txg, bytes);
     }
 
+    /// What was retired was not the last of a block: that much of it is dirty again.
+    pub(crate) fn dirty_again(&mut self, now: Instant, txg: u64, bytes: u32) {
+        self.prefill(now, txg, u64::from(bytes));
+    }
+
     /// Somebody wants the open txg to quiesce, now or as soon as the one before it syncs.
     pub(crate) fn quiesce_asked(&mut self) {
         if let Policy::Legacy(legacy) = &mut self.policy {
