@@ -4,9 +4,8 @@
 //! Those go to the end of a run, and are taken from its front, for next to nothing. What would
 //! break the order goes to a heap. The next deadline is the earlier of the two fronts.
 //!
-//! A zio has one deadline at a time. One that is changed or cleared leaves its old entry in the
-//! run, where it is skipped when its turn comes; the run is swept before such entries are more
-//! than half of it.
+//! A zio has one deadline at a time. One that is changed or cleared leaves a gap in the run, which
+//! is skipped when its turn comes; the run is swept when gaps are more than half of it.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -15,14 +14,21 @@ use crate::heap::IndexedHeap;
 use crate::time::Instant;
 use crate::zio::ZioId;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Deadlines {
-    run: VecDeque<(Deadline, ZioId)>,
-    /// Entries of the run that still stand.
-    standing: usize,
+    /// The earliest of all, kept because every step asks for it; [`Instant::NEVER`] of none.
+    next: Instant,
+    /// `None` is a gap. There is none in front.
+    run: VecDeque<(Deadline, Option<ZioId>)>,
+    /// How many have left the front of the run: the turn of the one that is there.
+    turn: u64,
+    /// Gaps in the run.
+    gaps: usize,
     heap: IndexedHeap<Deadline>,
     /// By zio: where its deadline is.
     places: Vec<Place>,
+    /// Zios issued so far.
+    issued: u64,
 }
 
 /// A moment and, for those of equal moments, the order of issue: one integer, because it is
@@ -33,11 +39,18 @@ struct Deadline(u128);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Nowhere,
-    Run(Deadline),
+    /// In the run, with this turn.
+    Run(u64),
     Heap,
 }
 
 impl Deadlines {
+    /// The next number in the order of issue.
+    pub(crate) fn next_order(&mut self) -> u64 {
+        self.issued += 1;
+        self.issued
+    }
+
     /// Wakes a zio at `at`, and not before. One that never wakes has no deadline.
     pub(crate) fn set(&mut self, id: ZioId, order: u64, at: Instant) {
         self.clear(id);
@@ -45,15 +58,15 @@ impl Deadlines {
             return;
         }
         let deadline = Deadline::new(at, order);
+        self.next = self.next.min(at);
         let place = match self.run.back() {
             Some((last, _)) if *last > deadline => {
                 self.heap.set(id.0, deadline);
                 Place::Heap
             }
             _ => {
-                self.run.push_back((deadline, id));
-                self.standing += 1;
-                Place::Run(deadline)
+                self.run.push_back((deadline, Some(id)));
+                Place::Run(self.turn + self.run.len() as u64 - 1)
             }
         };
         self.put(id, place);
@@ -61,65 +74,72 @@ impl Deadlines {
 
     #[inline]
     pub(crate) fn clear(&mut self, id: ZioId) {
-        match self.places.get_mut(id.0 as usize) {
+        match self.places.get(id.0 as usize) {
             None | Some(Place::Nowhere) => {}
-            Some(place) => match core::mem::replace(place, Place::Nowhere) {
-                Place::Heap => self.heap.remove(id.0),
-                _ => {
-                    self.standing -= 1;
-                    self.sweep();
-                }
-            },
+            Some(place) => self.clear_at(*place, id),
         }
     }
 
-    pub(crate) fn next(&self) -> Option<Instant> {
-        let run = self.run.front().map(|(deadline, _)| *deadline);
-        let heap = self.heap.peek().map(|(deadline, _)| deadline);
-        let next = match (run, heap) {
-            (Some(run), Some(heap)) => run.min(heap),
-            (run, heap) => run.or(heap)?,
-        };
-        Some(next.at())
+    /// The earliest deadline, or [`Instant::NEVER`].
+    #[inline]
+    pub(crate) fn next(&self) -> Instant {
+        self.next
     }
 
     /// A zio whose deadline has come; it has none from then on.
+    #[inline]
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<ZioId> {
-        if self.next()? > now {
+        if self.next > now {
             return None;
         }
-        let from_heap = match (self.run.front(), self.heap.peek()) {
-            (Some((run, _)), Some((heap, _))) => heap < *run,
-            (run, _) => run.is_none(),
-        };
-        let id = match from_heap {
-            true => ZioId(self.heap.peek()?.1),
-            false => self.run.front()?.1,
+        let id = match (self.run.front(), self.heap.peek()) {
+            (Some((run, id)), heap) if heap.is_none_or(|(heap, _)| *run < heap) => (*id)?,
+            (_, heap) => ZioId(heap?.1),
         };
         self.clear(id);
         Some(id)
     }
 
-    /// Keeps the front of the run standing, and most of the rest.
-    fn sweep(&mut self) {
-        while let Some((deadline, id)) = self.run.front() {
-            if self.place(*id) == Place::Run(*deadline) {
-                break;
+    fn clear_at(&mut self, place: Place, id: ZioId) {
+        self.put(id, Place::Nowhere);
+        match place {
+            Place::Nowhere => {}
+            Place::Heap => self.heap.remove(id.0),
+            Place::Run(turn) => {
+                self.run[(turn - self.turn) as usize].1 = None;
+                self.gaps += 1;
+                self.sweep();
             }
-            self.run.pop_front();
         }
-        if self.run.len() > 2 * self.standing + SWEEP_ABOVE {
-            let places = &self.places;
-            self.run
-                .retain(|(deadline, id)| places[id.0 as usize] == Place::Run(*deadline));
-        }
+        self.next = self.earliest();
     }
 
-    fn place(&self, id: ZioId) -> Place {
-        self.places
-            .get(id.0 as usize)
-            .copied()
-            .unwrap_or(Place::Nowhere)
+    fn earliest(&self) -> Instant {
+        let run = self.run.front().map(|(deadline, _)| deadline.at());
+        let heap = self.heap.peek().map(|(deadline, _)| deadline.at());
+        let (run, heap) = (
+            run.unwrap_or(Instant::NEVER),
+            heap.unwrap_or(Instant::NEVER),
+        );
+        run.min(heap)
+    }
+
+    /// Takes the gaps away that are in front, and all if they are most of the run.
+    fn sweep(&mut self) {
+        while let Some((_, None)) = self.run.front() {
+            self.run.pop_front();
+            self.turn += 1;
+            self.gaps -= 1;
+        }
+        if self.gaps > self.run.len() / 2 + SWEEP_ABOVE {
+            self.run.retain(|(_, id)| id.is_some());
+            self.gaps = 0;
+            for (turn, (_, id)) in (self.turn..).zip(&self.run) {
+                if let Some(id) = id {
+                    self.places[id.0 as usize] = Place::Run(turn);
+                }
+            }
+        }
     }
 
     fn put(&mut self, id: ZioId, place: Place) {
@@ -128,6 +148,20 @@ impl Deadlines {
             self.places.resize(index + 1, Place::Nowhere);
         }
         self.places[index] = place;
+    }
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Deadlines {
+            next: Instant::NEVER,
+            run: VecDeque::new(),
+            turn: 0,
+            gaps: 0,
+            heap: IndexedHeap::default(),
+            places: Vec::new(),
+            issued: 0,
+        }
     }
 }
 
@@ -141,8 +175,8 @@ impl Deadline {
     }
 }
 
-/// A run that is shorter is not worth sweeping.
-const SWEEP_ABOVE: usize = 64;
+/// Fewer gaps are not worth sweeping for.
+const SWEEP_ABOVE: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -184,7 +218,7 @@ mod tests {
                 }
             }
             let next = first(&all).map(|(at, _)| Instant::from_nanos(at));
-            assert_eq!(deadlines.next(), next);
+            assert_eq!(deadlines.next(), next.unwrap_or(Instant::NEVER));
         }
     }
 
@@ -198,6 +232,6 @@ mod tests {
                 deadlines.run.len()
             })
             .collect();
-        assert!(lengths.iter().all(|length| *length <= SWEEP_ABOVE + 5));
+        assert!(lengths.iter().all(|length| *length <= 2 * SWEEP_ABOVE + 5));
     }
 }

@@ -5,6 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use crate::command::{Action, Answer, Command, CommandError, CommandId, Input, Target};
+use crate::deadlines::Deadlines;
 use crate::disk::{Context, Disk};
 use crate::flight::{Flight, Flights, State};
 use crate::heap::IndexedHeap;
@@ -25,6 +26,7 @@ pub struct DiskConfig {
 pub struct Engine {
     disks: Vec<Disk>,
     flights: Flights,
+    deadlines: Deadlines,
     /// When suspended disks resume by themselves.
     resumes: IndexedHeap<Instant>,
     now: Instant,
@@ -59,11 +61,9 @@ impl Engine {
 
     /// When to step again with [`Input::Tick`], if nothing else happens before.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let resume = self.resumes.peek().map(|(at, _)| at);
-        match (self.flights.next_deadline(), resume) {
-            (Some(zio), Some(resume)) => Some(zio.min(resume)),
-            (zio, resume) => zio.or(resume),
-        }
+        let resume = self.resumes.peek().map_or(Instant::NEVER, |(at, _)| at);
+        let next = self.deadlines.next().min(resume);
+        (next < Instant::NEVER).then_some(next)
     }
 
     /// What a disk has counted up to `now`.
@@ -108,17 +108,23 @@ impl Engine {
     fn route(&mut self, input: Input<'_>, actions: &mut Vec<Action>) {
         match input {
             Input::Submit(zio) => {
-                self.with_disk(zio.disk, actions, |disk, ctx| disk.submit(zio, ctx));
+                self.with_disk(zio.disk, actions, |disk, flights, ctx| {
+                    disk.submit(flights.insert(zio, ctx.now), ctx);
+                });
             }
             Input::Done(zio, outcome) => {
-                self.with_disk_of(zio, actions, |disk, ctx| disk.done(zio, outcome, ctx));
+                self.with_flight(zio, actions, |disk, flight, ctx| {
+                    disk.done(flight, outcome, ctx);
+                });
             }
             Input::Replied { zio, offered } => {
-                self.with_disk_of(zio, actions, |disk, ctx| disk.replied(zio, offered, ctx));
+                self.with_flight(zio, actions, |disk, flight, ctx| {
+                    disk.replied(flight, offered, ctx);
+                });
             }
             Input::Abort(zios) => self.abort(zios, actions),
             Input::Join { disk, client, name } => {
-                self.with_disk(disk, actions, |disk, _| {
+                self.with_disk(disk, actions, |disk, _, _| {
                     disk.clients.join(client, name);
                     disk.injector.find_clients(&disk.clients);
                 });
@@ -132,24 +138,31 @@ impl Engine {
         &mut self,
         disk: DiskId,
         actions: &mut Vec<Action>,
-        act: impl FnOnce(&mut Disk, &mut Context<'_>) -> T,
+        act: impl FnOnce(&mut Disk, &mut Flights, &mut Context<'_>) -> T,
     ) -> Option<T> {
         let mut ctx = Context {
             now: self.now,
-            flights: &mut self.flights,
+            deadlines: &mut self.deadlines,
             actions,
         };
-        Some(act(self.disks.get_mut(disk.0 as usize)?, &mut ctx))
+        let disk = self.disks.get_mut(disk.0 as usize)?;
+        Some(act(disk, &mut self.flights, &mut ctx))
     }
 
-    fn with_disk_of(
+    fn with_flight(
         &mut self,
         zio: ZioId,
         actions: &mut Vec<Action>,
-        act: impl FnOnce(&mut Disk, &mut Context<'_>),
+        act: impl FnOnce(&mut Disk, &mut Flight, &mut Context<'_>),
     ) {
-        if let Some(disk) = self.flights.get(zio).map(|flight| flight.zio.disk) {
-            self.with_disk(disk, actions, act);
+        let mut ctx = Context {
+            now: self.now,
+            deadlines: &mut self.deadlines,
+            actions,
+        };
+        if let Some(flight) = self.flights.get_mut(zio) {
+            let disk = &mut self.disks[flight.zio.disk.0 as usize];
+            act(disk, flight, &mut ctx);
         }
     }
 
@@ -160,8 +173,8 @@ impl Engine {
             }
             self.resume(DiskId(disk), actions);
         }
-        while let Some(zio) = self.flights.pop_due(self.now) {
-            self.with_disk_of(zio, actions, |disk, ctx| disk.due(zio, ctx));
+        while let Some(zio) = self.deadlines.pop_due(self.now) {
+            self.with_flight(zio, actions, Disk::due);
         }
     }
 
@@ -173,7 +186,9 @@ impl Engine {
         while let Some(disk) = rest.first().and_then(|zio| disk_of(&self.flights, zio)) {
             let of_disk = |zio: &ZioId| disk_of(&self.flights, zio) == Some(disk);
             let (ids, others) = rest.into_iter().partition::<Vec<_>, _>(of_disk);
-            self.with_disk(disk, actions, |disk, ctx| disk.abort(&ids, ctx));
+            self.with_disk(disk, actions, |disk, flights, ctx| {
+                disk.abort(&ids, flights, ctx)
+            });
             rest = others;
         }
     }
@@ -229,7 +244,9 @@ impl Engine {
     ) -> Result<Answer, CommandError> {
         check(&spec)?;
         let disk = self.disk_of_rule(rule)?;
-        self.with_disk(disk, actions, |disk, ctx| disk.update(rule, spec, ctx));
+        self.with_disk(disk, actions, |disk, flights, ctx| {
+            disk.update(rule, spec, flights, ctx)
+        });
         Ok(Answer::Done)
     }
 
@@ -248,9 +265,13 @@ impl Engine {
                 let held = self.zios_of(disk, |state| {
                     matches!(state, State::HeldBefore | State::Held | State::Store)
                 });
-                self.with_disk(disk, actions, |disk, ctx| disk.release(gone, &held, ctx));
+                self.with_disk(disk, actions, |disk, flights, ctx| {
+                    disk.release(gone, &held, flights, ctx)
+                });
             }
-            self.with_disk(disk, actions, |disk, ctx| disk.remove(&rules, ctx));
+            self.with_disk(disk, actions, |disk, flights, ctx| {
+                disk.remove(&rules, flights, ctx)
+            });
             cleared.extend(rules);
         }
         cleared.sort_unstable();
@@ -297,7 +318,7 @@ impl Engine {
         at_once: bool,
         actions: &mut Vec<Action>,
     ) -> Result<(), CommandError> {
-        let resumes_at = self.with_disk(disk, actions, |disk, ctx| {
+        let resumes_at = self.with_disk(disk, actions, |disk, _, ctx| {
             disk.suspend(id, lasts, at_once, ctx);
             disk.resumes_at()
         });
@@ -310,7 +331,9 @@ impl Engine {
 
     fn resume(&mut self, disk: DiskId, actions: &mut Vec<Action>) -> Option<u32> {
         self.resumes.remove(disk.0);
-        self.with_disk(disk, actions, |disk, ctx| disk.resume(ctx))
+        self.with_disk(disk, actions, |disk, flights, ctx| {
+            disk.resume(flights, ctx)
+        })
     }
 
     fn fail_held(&mut self, errno: Errno, actions: &mut Vec<Action>) {
@@ -318,7 +341,9 @@ impl Engine {
             let held = self.zios_of(disk, |state| {
                 matches!(state, State::Suspended | State::HeldBefore | State::Held)
             });
-            self.with_disk(disk, actions, |disk, ctx| disk.close(errno, &held, ctx));
+            self.with_disk(disk, actions, |disk, flights, ctx| {
+                disk.close(errno, &held, flights, ctx)
+            });
         }
     }
 }
