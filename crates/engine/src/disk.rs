@@ -16,7 +16,7 @@ use crate::command::{Action, Answer, CommandError, CommandId};
 use crate::deadlines::Deadlines;
 use crate::flight::{Flight, Flights, State};
 use crate::inject::{Gaps, Injector, RuleId, RuleSpec};
-use crate::stats::{DiskStats, InFlight, LatencyKind, Wait};
+use crate::stats::{DiskStats, InFlight, Wait};
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, Op, OpSet, Outcome, ZioId};
 
@@ -143,6 +143,7 @@ impl Disk {
 
     /// The second half of a write, zero or trim with FUA: the flush after it, charged when the write has ended. The
     /// store has made the write durable already, so this is a hold only.
+    #[cold]
     fn flush_after_write(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         flight.flushing = true;
         let flush = OpSet::of(Op::Flush);
@@ -199,12 +200,12 @@ impl Disk {
             Ok(()) => stats.bytes += u64::from(flight.zio.length),
             Err(_) => stats.failed += 1,
         }
-        stats.record(LatencyKind::Total, ctx.now.since(flight.zio.arrived));
-        stats.record(LatencyKind::Disk, offered.since(flight.issued));
+        let total = ctx.now.since(flight.zio.arrived);
+        stats.record_reply(total, offered.since(flight.issued));
         if flight.target > flight.store_done {
-            stats.record(LatencyKind::Lateness, offered.since(flight.target));
+            stats.record_lateness(offered.since(flight.target));
         } else if flight.hold_before.is_some() {
-            stats.record(LatencyKind::Lateness, flight.late_before);
+            stats.record_lateness(flight.late_before);
         }
         flight.state = State::Ended;
     }

@@ -53,16 +53,19 @@ impl Engine {
         // What was due before has been met before; only time and this input make more due.
         if now > self.now {
             self.now = now;
-            self.meet_deadlines(actions);
+            if self.earliest() <= now {
+                self.meet_deadlines(actions);
+            }
         }
         self.route(input, actions);
-        self.meet_deadlines(actions);
+        if self.earliest() <= now {
+            self.meet_deadlines(actions);
+        }
     }
 
     /// When to step again with [`Input::Tick`], if nothing else happens before.
     pub fn next_deadline(&self) -> Option<Instant> {
-        let resume = self.resumes.peek().map_or(Instant::NEVER, |(at, _)| at);
-        let next = self.deadlines.next().min(resume);
+        let next = self.earliest();
         (next < Instant::NEVER).then_some(next)
     }
 
@@ -166,6 +169,15 @@ impl Engine {
         }
     }
 
+    /// The earliest of all deadlines, or [`Instant::NEVER`].
+    #[inline]
+    fn earliest(&self) -> Instant {
+        let resume = self.resumes.peek().map_or(Instant::NEVER, |(at, _)| at);
+        self.deadlines.next().min(resume)
+    }
+
+    /// Not compiled into [`Engine::step`], because most steps have none to meet.
+    #[inline(never)]
     fn meet_deadlines(&mut self, actions: &mut Vec<Action>) {
         while let Some((at, disk)) = self.resumes.peek() {
             if at > self.now {
@@ -179,6 +191,7 @@ impl Engine {
     }
 
     /// Zios of one connection are of one disk, but nothing here depends on it.
+    #[cold]
     fn abort(&mut self, zios: &[ZioId], actions: &mut Vec<Action>) {
         let disk_of = |flights: &Flights, zio: &ZioId| Some(flights.get(*zio)?.zio.disk);
         let mut rest = zios.to_vec();
@@ -193,6 +206,8 @@ impl Engine {
         }
     }
 
+    /// Kept out of the way of zios: compiled into [`Engine::step`] it costs every one of them.
+    #[cold]
     fn command(&mut self, id: CommandId, command: Command, actions: &mut Vec<Action>) {
         let answer = match command {
             Command::Inject { disk, group, rules } => self.inject(disk, group, rules),
