@@ -4,10 +4,9 @@
 //! Those go to the end of a run, and are taken from its front, for next to nothing. What would
 //! break the order goes to a heap. The next deadline is the earlier of the two fronts.
 //!
-//! A zio has one deadline at a time. One that is changed or cleared leaves a gap in the run, which
-//! is skipped when its turn comes; the run is swept when gaps are more than half of it.
+//! The run is a list through the zios themselves, so that a deadline can also be taken out of its
+//! middle. A zio has one deadline at a time.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::heap::IndexedHeap;
@@ -18,15 +17,12 @@ use crate::zio::ZioId;
 pub(crate) struct Deadlines {
     /// The earliest of all, kept because every step asks for it; [`Instant::NEVER`] of none.
     next: Instant,
-    /// `None` is a gap. There is none in front.
-    run: VecDeque<(Deadline, Option<ZioId>)>,
-    /// How many have left the front of the run: the turn of the one that is there.
-    turn: u64,
-    /// Gaps in the run.
-    gaps: usize,
+    /// The zios at the ends of the run.
+    first: u32,
+    last: u32,
     heap: IndexedHeap<Deadline>,
-    /// By zio: where its deadline is.
-    places: Vec<Place>,
+    /// By zio.
+    entries: Vec<Entry>,
     /// Zios issued so far.
     issued: u64,
 }
@@ -36,11 +32,21 @@ pub(crate) struct Deadlines {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Deadline(u128);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    place: Place,
+    /// Of one in the run: its deadline, in two halves that need no alignment, and its neighbours.
+    at: Instant,
+    order: u64,
+    ahead: u32,
+    behind: u32,
+}
+
+/// Where the deadline of a zio is.
+#[derive(Clone, Copy, Debug)]
 enum Place {
     Nowhere,
-    /// In the run, with this turn.
-    Run(u64),
+    Run,
     Heap,
 }
 
@@ -57,27 +63,30 @@ impl Deadlines {
         if at == Instant::NEVER {
             return;
         }
-        let deadline = Deadline::new(at, order);
+        let index = id.0 as usize;
+        if self.entries.len() <= index {
+            self.entries.resize(index + 1, Entry::NOWHERE);
+        }
         self.next = self.next.min(at);
-        let place = match self.run.back() {
-            Some((last, _)) if *last > deadline => {
+        let deadline = Deadline::new(at, order);
+        match self.entries.get(self.last as usize) {
+            Some(last) if last.deadline() > deadline => {
                 self.heap.set(id.0, deadline);
-                Place::Heap
+                self.entries[index].place = Place::Heap;
             }
-            _ => {
-                self.run.push_back((deadline, Some(id)));
-                Place::Run(self.turn + self.run.len() as u64 - 1)
-            }
-        };
-        self.put(id, place);
+            _ => self.append(id.0, order, at),
+        }
     }
 
     #[inline]
     pub(crate) fn clear(&mut self, id: ZioId) {
-        match self.places.get(id.0 as usize) {
-            None | Some(Place::Nowhere) => {}
-            Some(place) => self.clear_at(*place, id),
+        match self.entries.get(id.0 as usize).map(|entry| entry.place) {
+            None | Some(Place::Nowhere) => return,
+            Some(Place::Run) => self.unlink(id.0),
+            Some(Place::Heap) => self.heap.remove(id.0),
         }
+        self.entries[id.0 as usize].place = Place::Nowhere;
+        self.next = self.earliest();
     }
 
     /// The earliest deadline, or [`Instant::NEVER`].
@@ -87,67 +96,53 @@ impl Deadlines {
     }
 
     /// A zio whose deadline has come; it has none from then on.
-    #[inline]
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<ZioId> {
         if self.next > now {
             return None;
         }
-        let id = match (self.run.front(), self.heap.peek()) {
-            (Some((run, id)), heap) if heap.is_none_or(|(heap, _)| *run < heap) => (*id)?,
-            (_, heap) => ZioId(heap?.1),
+        let run = self.entries.get(self.first as usize);
+        let id = match (run.map(Entry::deadline), self.heap.peek()) {
+            (Some(run), heap) if heap.is_none_or(|(heap, _)| run < heap) => self.first,
+            (_, heap) => heap?.1,
         };
-        self.clear(id);
-        Some(id)
-    }
-
-    fn clear_at(&mut self, place: Place, id: ZioId) {
-        self.put(id, Place::Nowhere);
-        match place {
-            Place::Nowhere => {}
-            Place::Heap => self.heap.remove(id.0),
-            Place::Run(turn) => {
-                self.run[(turn - self.turn) as usize].1 = None;
-                self.gaps += 1;
-                self.sweep();
-            }
-        }
-        self.next = self.earliest();
+        self.clear(ZioId(id));
+        Some(ZioId(id))
     }
 
     fn earliest(&self) -> Instant {
-        let run = self.run.front().map(|(deadline, _)| deadline.at());
-        let heap = self.heap.peek().map(|(deadline, _)| deadline.at());
-        let (run, heap) = (
-            run.unwrap_or(Instant::NEVER),
-            heap.unwrap_or(Instant::NEVER),
-        );
-        run.min(heap)
+        let run = self.entries.get(self.first as usize);
+        let run = run.map_or(Instant::NEVER, |entry| entry.at);
+        let heap = self.heap.peek();
+        run.min(heap.map_or(Instant::NEVER, |(deadline, _)| deadline.at()))
     }
 
-    /// Takes the gaps away that are in front, and all if they are most of the run.
-    fn sweep(&mut self) {
-        while let Some((_, None)) = self.run.front() {
-            self.run.pop_front();
-            self.turn += 1;
-            self.gaps -= 1;
+    /// Puts a deadline at the end of the run.
+    fn append(&mut self, id: u32, order: u64, at: Instant) {
+        self.entries[id as usize] = Entry {
+            place: Place::Run,
+            at,
+            order,
+            ahead: self.last,
+            behind: NOBODY,
+        };
+        match self.entries.get_mut(self.last as usize) {
+            Some(last) => last.behind = id,
+            None => self.first = id,
         }
-        if self.gaps > self.run.len() / 2 + SWEEP_ABOVE {
-            self.run.retain(|(_, id)| id.is_some());
-            self.gaps = 0;
-            for (turn, (_, id)) in (self.turn..).zip(&self.run) {
-                if let Some(id) = id {
-                    self.places[id.0 as usize] = Place::Run(turn);
-                }
-            }
-        }
+        self.last = id;
     }
 
-    fn put(&mut self, id: ZioId, place: Place) {
-        let index = id.0 as usize;
-        if self.places.len() <= index {
-            self.places.resize(index + 1, Place::Nowhere);
+    /// Takes a deadline out of the run.
+    fn unlink(&mut self, id: u32) {
+        let Entry { ahead, behind, .. } = self.entries[id as usize];
+        match self.entries.get_mut(ahead as usize) {
+            Some(entry) => entry.behind = behind,
+            None => self.first = behind,
         }
-        self.places[index] = place;
+        match self.entries.get_mut(behind as usize) {
+            Some(entry) => entry.ahead = ahead,
+            None => self.last = ahead,
+        }
     }
 }
 
@@ -155,13 +150,26 @@ impl Default for Deadlines {
     fn default() -> Self {
         Deadlines {
             next: Instant::NEVER,
-            run: VecDeque::new(),
-            turn: 0,
-            gaps: 0,
+            first: NOBODY,
+            last: NOBODY,
             heap: IndexedHeap::default(),
-            places: Vec::new(),
+            entries: Vec::new(),
             issued: 0,
         }
+    }
+}
+
+impl Entry {
+    const NOWHERE: Entry = Entry {
+        place: Place::Nowhere,
+        at: Instant::NEVER,
+        order: 0,
+        ahead: NOBODY,
+        behind: NOBODY,
+    };
+
+    fn deadline(&self) -> Deadline {
+        Deadline::new(self.at, self.order)
     }
 }
 
@@ -175,17 +183,16 @@ impl Deadline {
     }
 }
 
-/// Fewer gaps are not worth sweeping for.
-const SWEEP_ABOVE: usize = 32;
+/// No zio: beyond every id, so that it has no entry.
+const NOBODY: u32 = u32::MAX;
 
 #[cfg(test)]
 mod tests {
-    use super::{Deadlines, SWEEP_ABOVE};
+    use super::Deadlines;
     use crate::random::Random;
     use crate::time::Instant;
     use crate::zio::ZioId;
     use alloc::collections::BTreeMap;
-    use alloc::vec::Vec;
 
     /// The zio that is to wake first, by looking at all of them.
     fn first(all: &BTreeMap<u32, (u64, u64)>) -> Option<(u64, u32)> {
@@ -220,18 +227,5 @@ mod tests {
             let next = first(&all).map(|(at, _)| Instant::from_nanos(at));
             assert_eq!(deadlines.next(), next.unwrap_or(Instant::NEVER));
         }
-    }
-
-    #[test]
-    fn what_was_cleared_does_not_pile_up() {
-        let mut deadlines = Deadlines::default();
-        deadlines.set(ZioId(0), 0, Instant::from_nanos(1));
-        let lengths: Vec<usize> = (1..10_000)
-            .map(|order| {
-                deadlines.set(ZioId(1), order, Instant::from_nanos(1_000_000 + order));
-                deadlines.run.len()
-            })
-            .collect();
-        assert!(lengths.iter().all(|length| *length <= 2 * SWEEP_ABOVE + 5));
     }
 }
