@@ -81,12 +81,9 @@ impl Deadlines {
     #[inline]
     pub(crate) fn clear(&mut self, id: ZioId) {
         match self.entries.get(id.0 as usize).map(|entry| entry.place) {
-            None | Some(Place::Nowhere) => return,
-            Some(Place::Run) => self.unlink(id.0),
-            Some(Place::Heap) => self.heap.remove(id.0),
+            None | Some(Place::Nowhere) => {}
+            Some(place) => self.take(id.0, place),
         }
-        self.entries[id.0 as usize].place = Place::Nowhere;
-        self.next = self.earliest();
     }
 
     /// The earliest deadline, or [`Instant::NEVER`].
@@ -101,12 +98,24 @@ impl Deadlines {
             return None;
         }
         let run = self.entries.get(self.first as usize);
-        let id = match (run.map(Entry::deadline), self.heap.peek()) {
-            (Some(run), heap) if heap.is_none_or(|(heap, _)| run < heap) => self.first,
-            (_, heap) => heap?.1,
+        let (id, place) = match (run.map(Entry::deadline), self.heap.peek()) {
+            (Some(run), heap) if heap.is_none_or(|(heap, _)| run < heap) => {
+                (self.first, Place::Run)
+            }
+            (_, heap) => (heap?.1, Place::Heap),
         };
-        self.clear(ZioId(id));
+        self.take(id, place);
         Some(ZioId(id))
+    }
+
+    fn take(&mut self, id: u32, place: Place) {
+        match place {
+            Place::Nowhere => {}
+            Place::Run => self.unlink(id),
+            Place::Heap => self.heap.remove(id),
+        }
+        self.entries[id as usize].place = Place::Nowhere;
+        self.next = self.earliest();
     }
 
     fn earliest(&self) -> Instant {

@@ -308,6 +308,7 @@ impl Disk {
     }
 
     /// One zio fewer is in flight; the last one answers those who wait for quiet.
+    #[inline]
     fn leave(&mut self, ctx: &mut Context<'_>) {
         self.active -= 1;
         if self.active == 0 {
@@ -315,6 +316,7 @@ impl Disk {
         }
     }
 
+    #[cold]
     fn answer_waiters(&mut self, ctx: &mut Context<'_>) {
         let in_flight = self.active;
         let waiters = self.suspension.iter_mut().flat_map(|s| s.waiters.drain(..));

@@ -43,7 +43,9 @@ impl Holds {
         lateness.record(late.as_nanos());
     }
 
-    /// Records a service that is not that of all holds before.
+    /// Records a service that is not that of all holds before. Compiled into its caller it would
+    /// have every hold make room on the stack for two histograms.
+    #[inline(never)]
     fn record_service(&mut self, service: Duration, late: Duration) {
         let various = match &mut self.asked {
             Asked::Nothing => {

@@ -62,8 +62,12 @@ impl Histogram {
     pub fn record(&mut self, ns: u64) {
         self.counts[layout::bucket_of(ns)] += 1;
         self.count += 1;
-        self.min = self.min.min(ns);
-        self.max = self.max.max(ns);
+        if ns < self.min {
+            self.min = ns;
+        }
+        if ns > self.max {
+            self.max = ns;
+        }
         self.nanos.add(ns);
         self.micros.add(ns / 1_000);
     }

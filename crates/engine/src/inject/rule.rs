@@ -89,6 +89,7 @@ impl Rule {
     }
 
     /// Whether the rule takes part in the fate of `zio`, seen as `ops`; counts that it was asked.
+    #[inline]
     pub(crate) fn triggers(&mut self, now: Instant, zio: &Zio, ops: OpSet) -> bool {
         if !self.matches(now, zio, ops) {
             return false;
