@@ -126,6 +126,7 @@ impl Deadlines {
     }
 
     /// Puts a deadline at the end of the run.
+    #[inline]
     fn append(&mut self, id: u32, order: u64, at: Instant) {
         self.entries[id as usize] = Entry {
             place: Place::Run,

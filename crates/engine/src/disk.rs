@@ -130,9 +130,10 @@ impl Disk {
 
     /// Holds a zio on which the store has worked until its target, or completes it.
     fn hold(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
-        if let Some(errno) = self.closing.filter(|_| flight.target > ctx.now) {
+        let early = flight.target > ctx.now;
+        if early && let Some(errno) = self.closing {
             self.complete(flight, Err(errno), ctx);
-        } else if flight.target > ctx.now || flight.owes_transfer() {
+        } else if early || flight.owes_transfer() {
             flight.wake(flight.target, ctx.deadlines);
         } else if flight.zio.fua && !flight.flushing {
             self.flush_after_write(flight, ctx);
