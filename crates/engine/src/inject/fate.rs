@@ -30,7 +30,9 @@ impl Injector {
         }
     }
 
-    /// Counts what became of one promise.
+    /// Counts what became of one promise. Compiled into the loop of its caller it would have more
+    /// to keep than there are registers.
+    #[inline(never)]
     fn account(&mut self, id: BookingId, flight: &Flight, offered: Instant) {
         let booking = self.bookings.get(id);
         let Ok(index) = self.index(booking.rule) else {
