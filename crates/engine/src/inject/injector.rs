@@ -147,6 +147,7 @@ impl Injector {
         }
     }
 
+    #[inline]
     fn promise(
         &mut self,
         index: usize,

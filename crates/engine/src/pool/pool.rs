@@ -24,7 +24,7 @@ use super::txg::Txgs;
 use super::volume::Volume;
 use crate::bytes::Segment;
 use crate::command::Action;
-use crate::stats::{DiskStats, LatencyKind};
+use crate::stats::DiskStats;
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
 
@@ -177,8 +177,8 @@ impl Pool {
             Ok(()) => stats.bytes += u64::from(request.zio.length),
             Err(_) => stats.failed += 1,
         }
-        stats.record(LatencyKind::Total, now.since(request.zio.arrived));
-        stats.record(LatencyKind::Disk, offered.since(request.submitted));
+        let total = now.since(request.zio.arrived);
+        stats.record_reply(total, offered.since(request.submitted));
     }
 
     /// The connection of these zios is gone. Those on whose blocks a disk is at work are dropped

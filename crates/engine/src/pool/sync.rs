@@ -17,6 +17,10 @@ impl Pool {
             self.txgs.want_quiesce();
         }
         if self.txgs.is_to_quiesce(step.now, self.txg_timeout()) {
+            // Those whose delay that cuts short still join this txg.
+            if self.throttle.quiesce_asked() {
+                return true;
+            }
             self.txgs.quiesce(step.now);
             self.throttle.txg_opened(self.txgs.open());
             return true;
