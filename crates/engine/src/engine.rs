@@ -200,7 +200,7 @@ impl Engine {
             let of_disk = |zio: &ZioId| disk_of(&self.flights, zio) == Some(disk);
             let (ids, others) = rest.into_iter().partition::<Vec<_>, _>(of_disk);
             self.with_disk(disk, actions, |disk, flights, ctx| {
-                disk.abort(&ids, flights, ctx)
+                disk.abort(&ids, flights, ctx);
             });
             rest = others;
         }
@@ -260,7 +260,7 @@ impl Engine {
         check(&spec)?;
         let disk = self.disk_of_rule(rule)?;
         self.with_disk(disk, actions, |disk, flights, ctx| {
-            disk.update(rule, spec, flights, ctx)
+            disk.update(rule, spec, flights, ctx);
         });
         Ok(Answer::Done)
     }
@@ -281,11 +281,11 @@ impl Engine {
                     matches!(state, State::HeldBefore | State::Held | State::Store)
                 });
                 self.with_disk(disk, actions, |disk, flights, ctx| {
-                    disk.release(gone, &held, flights, ctx)
+                    disk.release(gone, &held, flights, ctx);
                 });
             }
             self.with_disk(disk, actions, |disk, flights, ctx| {
-                disk.remove(&rules, flights, ctx)
+                disk.remove(&rules, flights, ctx);
             });
             cleared.extend(rules);
         }
@@ -357,7 +357,7 @@ impl Engine {
                 matches!(state, State::Suspended | State::HeldBefore | State::Held)
             });
             self.with_disk(disk, actions, |disk, flights, ctx| {
-                disk.close(errno, &held, flights, ctx)
+                disk.close(errno, &held, flights, ctx);
             });
         }
     }
