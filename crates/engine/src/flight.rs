@@ -42,6 +42,8 @@ pub(crate) struct Flight {
     pub(crate) state: State,
     /// The order of issue; equal deadlines are met in it.
     pub(crate) order: u64,
+    /// When the zio came to its disk, suspended or not.
+    pub(crate) submitted: Instant,
     /// When the zio was issued to its disk; reports count from here.
     pub(crate) issued: Instant,
     /// When its rules were asked: the issue, or for the flush of a FUA write the end of the write.
@@ -73,6 +75,7 @@ impl Flight {
             zio,
             state: State::Suspended,
             order: 0,
+            submitted: now,
             issued: now,
             charged: Instant::ZERO,
             bookings: None,

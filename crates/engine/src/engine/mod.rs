@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use crate::command::{Action, Input};
 use crate::deadlines::Deadlines;
 use crate::disk::{Context, Disk};
+use crate::event::Events;
 use crate::flight::{Flight, Flights};
 use crate::heap::IndexedHeap;
 use crate::pool::{Buffers, Children, Pool};
@@ -39,6 +40,7 @@ pub struct Engine {
     child_actions: Vec<Action>,
     sent: Children,
     buffers: Buffers,
+    events: Events,
     /// When suspended disks resume by themselves.
     resumes: IndexedHeap<Instant>,
     now: Instant,
@@ -148,6 +150,9 @@ impl Engine {
                 });
             }
             Input::Replied { zio, offered } => {
+                if self.events.wanted {
+                    self.note_alone(zio, offered);
+                }
                 let replied = self.with_flight(zio, actions, |disk, flight, ctx| {
                     disk.replied(flight, offered, ctx);
                 });

@@ -73,11 +73,13 @@ impl Engine {
     }
 
     /// Whether finished zios leave events; they do not at first.
-    pub fn record_events(&mut self, _on: bool) {}
+    pub fn record_events(&mut self, on: bool) {
+        self.events.wanted = on;
+    }
 
     /// Takes the events of the zios that have finished since the last time.
     pub fn events(&mut self) -> impl Iterator<Item = Event> + '_ {
-        core::iter::empty()
+        self.events.waiting.drain(..)
     }
 }
 
@@ -94,6 +96,7 @@ impl Engine {
             actions,
             buffers: &mut self.buffers,
             children: &mut self.sent,
+            events: &mut self.events,
         };
         Some(act(self.pools.get_mut(pool)?, &mut step))
     }
@@ -105,9 +108,15 @@ impl Engine {
     }
 
     pub(super) fn volume_replied(&mut self, zio: ZioId, offered: Instant) {
-        if let Some(pool) = self.pools.iter_mut().find(|pool| pool.has(zio)) {
-            pool.replied(zio, offered, self.now);
+        let Some(pool) = self.pools.iter_mut().find(|pool| pool.has(zio)) else {
+            return;
+        };
+        if self.events.wanted {
+            self.events
+                .waiting
+                .extend(pool.event(zio, offered, self.now));
         }
+        pool.replied(zio, offered, self.now);
     }
 
     pub(super) fn abort_of_volumes(&mut self, zios: &[ZioId], actions: &mut Vec<Action>) {
@@ -183,12 +192,47 @@ impl Engine {
 
     fn child_ended(&mut self, id: ZioId, outcome: Outcome, actions: &mut Vec<Action>) {
         let now = self.now;
+        if self.events.wanted {
+            self.note_child(id);
+        }
         self.with_child(id, |disk, flight, ctx| disk.replied(flight, now, ctx));
         if let Some(child) = self.sent.take(id) {
             let ended = Ended { child, outcome };
             self.with_pool(child.pool as usize, actions, |pool, step| {
                 pool.ended(ended, step)
             });
+        }
+    }
+
+    /// Keeps the event of a child that is about to end.
+    fn note_child(&mut self, id: ZioId) {
+        let (Some(flight), Some(child)) = (self.children.flights.get(id), self.sent.get(id)) else {
+            return;
+        };
+        let event = self.event_of(flight, self.now);
+        let event = self.pools[child.pool as usize].describe(child, event);
+        let number = self.events.number();
+        self.events.waiting.push(Event { number, ..event });
+    }
+
+    /// The event of a lone disk's zio whose reply has left.
+    #[cold]
+    pub(super) fn note_alone(&mut self, id: ZioId, offered: Instant) {
+        if let Some(flight) = self.alone.flights.get(id) {
+            let event = self.event_of(flight, offered);
+            let number = self.events.number();
+            self.events.waiting.push(Event { number, ..event });
+        }
+    }
+
+    /// The number is given when the event is kept.
+    fn event_of(&self, flight: &Flight, offered: Instant) -> Event {
+        let disk = &self.disks[flight.zio.device.0 as usize];
+        let (rule, lane) = disk.injector.decision(flight);
+        Event {
+            rule,
+            lane,
+            ..Event::of_flight(flight, offered, self.now)
         }
     }
 

@@ -355,6 +355,18 @@ impl Injector {
         }
     }
 
+    /// The rule that decided a zio's target, and which of its lanes served the zio.
+    pub(crate) fn decision(&self, flight: &Flight) -> (Option<RuleId>, Option<u32>) {
+        let rule = self.holder(flight);
+        let of_rule = |booking: &&Booking| Some(booking.rule) == rule;
+        let booking = self.bookings.of_zio(flight.bookings).find(of_rule);
+        let lane = booking.and_then(|booking| match booking.kind {
+            Kind::Delay { lane } => lane,
+            _ => None,
+        });
+        (rule, lane)
+    }
+
     /// The rule that a zio waits for, if it waits for one.
     pub(crate) fn holder(&self, flight: &Flight) -> Option<RuleId> {
         let add = |booking: &&Booking| booking.holds() && booking.mode == Mode::Add;

@@ -454,7 +454,6 @@ impl Pool {
                 pool: self.id,
                 disk,
                 work: Work::Picked(picked.id),
-                sent: step.now,
             };
             let first = leaf.queue.members(picked.id).next();
             let zio = Zio {
@@ -473,7 +472,6 @@ impl Pool {
             pool: self.id,
             disk,
             work: Work::Sync(who),
-            sent: step.now,
         };
         let zio = child_zio(self.disks[disk].disk.disk, Op::Flush, step.now);
         step.children.send(child, zio);
@@ -490,6 +488,17 @@ impl Pool {
         match tag & 1 {
             0 => self.side_written(tag >> 1, outcome, step),
             _ => self.side_read(disk, tag >> 1, outcome, step),
+        }
+    }
+
+    /// The client's zio that a part of a child is for.
+    pub(super) fn client_of(&self, tag: u32) -> Option<ZioId> {
+        match tag & 1 {
+            0 => match self.writes.get(tag >> 1)?.cause {
+                Cause::Through(zio) => Some(zio),
+                Cause::Dirty(_) | Cause::Replaced => None,
+            },
+            _ => Some(self.reads.get(tag >> 1)?.zio),
         }
     }
 

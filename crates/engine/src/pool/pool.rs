@@ -17,13 +17,14 @@ use super::queue::{Limits, Queue, Queued};
 use super::request::{Phase, Request, Requests};
 use super::slab::Slab;
 use super::stats::{PoolStats, Traffic};
-use super::step::{Ended, Step, SyncFor, Work};
+use super::step::{Child, Ended, Step, SyncFor, Work};
 use super::throttle::Throttle;
 use super::tunable::{Tunable, TunableError, Tunables};
 use super::txg::Txgs;
 use super::volume::Volume;
 use crate::bytes::Segment;
 use crate::command::Action;
+use crate::event::Event;
 use crate::stats::DiskStats;
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
@@ -150,7 +151,9 @@ impl Pool {
         target.occupancy.enter(step.now, &mut target.stats);
         self.asked.count(zio.op, u64::from(zio.length));
         let id = zio.id;
-        self.requests.insert(Request::new(zio, volume, step.now));
+        let number = step.events.number();
+        self.requests
+            .insert(Request::new(zio, number, volume, step.now));
         if let Some(errno) = self.closing {
             self.finish(id, Err(errno), step);
             return;
@@ -179,6 +182,35 @@ impl Pool {
         }
         let total = now.since(request.zio.arrived);
         stats.record_reply(total, offered.since(request.submitted));
+    }
+
+    /// The event of a zio whose reply has left.
+    pub(crate) fn event(&self, id: ZioId, offered: Instant, now: Instant) -> Option<Event> {
+        let request = self.requests.get(id)?;
+        Some(request.event(offered, now))
+    }
+
+    /// Completes what is known of a child's event: its class, and the zio that it is a part of.
+    pub(crate) fn describe(&self, child: &Child, event: Event) -> Event {
+        let (class, parent) = match child.work {
+            Work::Picked(picked) => {
+                let queue = &self.disks[child.disk].queue;
+                let first = queue.members(picked).next();
+                (
+                    queue.class(picked),
+                    first.and_then(|member| self.client_of(member.tag)),
+                )
+            }
+            Work::Sync(SyncFor::Request(id)) => (None, Some(id)),
+            Work::Sync(SyncFor::Txg) => (None, None),
+        };
+        let parent = parent.and_then(|id| self.requests.get(id));
+        Event {
+            class,
+            parent: parent.map(|request| request.number),
+            client: parent.map_or(event.client, |request| request.zio.client),
+            ..event
+        }
     }
 
     /// The connection of these zios is gone. Those on whose blocks a disk is at work are dropped

@@ -7,6 +7,7 @@ use super::queue::PickedId;
 use super::slab::Slab;
 use crate::bytes::{Buf, Move};
 use crate::command::Action;
+use crate::event::Events;
 use crate::time::Instant;
 use crate::zio::{Outcome, Zio, ZioId};
 
@@ -15,6 +16,7 @@ pub(crate) struct Step<'a> {
     pub(crate) actions: &'a mut Vec<Action>,
     pub(crate) buffers: &'a mut Buffers,
     pub(crate) children: &'a mut Children,
+    pub(crate) events: &'a mut Events,
 }
 
 impl Step<'_> {
@@ -58,8 +60,6 @@ pub(crate) struct Child {
     /// Its disk's place in the pool.
     pub(crate) disk: usize,
     pub(crate) work: Work,
-    /// When it left the queue.
-    pub(crate) sent: Instant,
 }
 
 /// What a child does.
