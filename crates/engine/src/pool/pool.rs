@@ -197,7 +197,7 @@ impl Pool {
                 let queue = &self.disks[child.disk].queue;
                 let first = queue.members(picked).next();
                 (
-                    queue.class(picked),
+                    Some(queue.class(picked)),
                     first.and_then(|member| self.client_of(member.tag)),
                 )
             }

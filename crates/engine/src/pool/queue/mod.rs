@@ -107,6 +107,11 @@ impl Queue {
         })
     }
 
+    /// The class of what was picked and is not done.
+    pub(crate) fn class(&self, id: PickedId) -> Class {
+        self.issued[id.0].picked.class
+    }
+
     /// The disk is done with what was picked: its members are forgotten, its place is free.
     pub(crate) fn done(&mut self, now: Instant, id: PickedId, outcome: Outcome) {
         let Issued { picked, first, at } = self.issued.remove(id.0);
