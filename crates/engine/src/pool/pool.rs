@@ -149,7 +149,10 @@ impl Pool {
     pub(crate) fn submit(&mut self, zio: Zio<VolumeId>, volume: usize, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
         target.occupancy.enter(step.now, &mut target.stats);
-        self.asked.count(zio.op, u64::from(zio.length));
+        // What is only to be read ahead is not: there is no cache.
+        if zio.op != Op::Cache {
+            self.asked.count(zio.op, u64::from(zio.length));
+        }
         let id = zio.id;
         let number = step.events.number();
         self.requests

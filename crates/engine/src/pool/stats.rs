@@ -57,12 +57,12 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Counts one operation.
+    /// Counts one operation, unless it is a flush.
     pub(crate) fn count(&mut self, op: Op, bytes: u64) {
         let (operations, sum) = match op {
-            Op::Read => (&mut self.reads, &mut self.bytes_read),
+            Op::Read | Op::Cache => (&mut self.reads, &mut self.bytes_read),
             Op::Write | Op::Zero | Op::Trim => (&mut self.writes, &mut self.bytes_written),
-            Op::Flush | Op::Cache => return,
+            Op::Flush => return,
         };
         *operations += 1;
         *sum += bytes;

@@ -3,9 +3,8 @@
 use alloc::boxed::Box;
 
 use crate::histogram::Histogram;
-use crate::pool::{ClassStats, Traffic};
+use crate::pool::ClassStats;
 use crate::time::Instant;
-use crate::zio::Op;
 
 /// When something was put into the queue, went to the disk, and was done.
 #[derive(Clone, Copy, Debug)]
@@ -31,19 +30,6 @@ impl ClassStats {
             false => &mut self.alone,
         };
         record(sizes, length.into());
-    }
-}
-
-impl Traffic {
-    /// Counts one operation, unless it is a flush.
-    pub(super) fn count(&mut self, op: Op, bytes: u32) {
-        let (operations, total) = match op {
-            Op::Flush => return,
-            Op::Read | Op::Cache => (&mut self.reads, &mut self.bytes_read),
-            Op::Write | Op::Trim | Op::Zero => (&mut self.writes, &mut self.bytes_written),
-        };
-        *operations += 1;
-        *total += u64::from(bytes);
     }
 }
 

@@ -187,11 +187,11 @@ impl Queue {
         while slot != END {
             let entry = self.waiting.take(slot);
             self.stats.classes[entry.io.class as usize].pending -= 1;
-            self.apart.count(entry.io.op, entry.io.length);
+            self.apart.count(entry.io.op, entry.io.length.into());
             picked.count += 1;
             slot = entry.next;
         }
-        self.joined.count(picked.op, picked.length);
+        self.joined.count(picked.op, picked.length.into());
         self.stats.classes[class as usize].active += 1;
         self.last_end = end;
         let at = now;
