@@ -21,8 +21,11 @@ impl Pool {
             return;
         }
         let mut blocks: Vec<u32> = Vec::new();
-        for dirtied in &mut self.volumes[volume].dirtied {
-            blocks.append(dirtied);
+        let volume_of = &mut self.volumes[volume];
+        for (slot, dirtied) in volume_of.dirtied.iter_mut().enumerate() {
+            let table = &volume_of.blocks;
+            dirtied.retain(|block| table.get(*block).versions[slot].is_some());
+            blocks.extend_from_slice(dirtied);
         }
         blocks.sort_unstable();
         blocks.dedup();

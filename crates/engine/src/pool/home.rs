@@ -9,11 +9,11 @@ use super::queue::Queued;
 use super::request::Phase;
 use super::stats::Class;
 use super::step::{Child, Step, SyncFor, Work};
-use super::tunable::Tunable;
-use super::volume::{Watcher, slot_of};
+use super::volume::{LIVE_TXGS, Watcher, slot_of};
 use crate::bytes::{Buf, Move, Span};
+use crate::client::ClientId;
 use crate::time::{Duration, Instant};
-use crate::zio::{Errno, Op, Outcome, ZioId};
+use crate::zio::{DiskId, Errno, Op, Outcome, Zio, ZioId};
 
 /// A block on its way to the disks.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +34,8 @@ pub(super) struct BlockWrite {
 /// Why a block is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// Its version of the txg in this place of the ring is dirty.
-    Dirty(usize),
+    /// Its version of this txg is dirty.
+    Dirty(u64),
     /// The same, but that version has been replaced since: it stays dirty.
     Replaced,
     /// A write that a client waits for.
@@ -74,18 +74,21 @@ pub(super) enum Retry {
 impl Pool {
     /// Sends the newest version of a block home; older ones that are not on their way are dropped
     /// for it. `false` if there is none.
-    pub(super) fn send_home(&mut self, volume: usize, block: u32, class: Class, step: &mut Step<'_>) -> bool {
+    pub(super) fn send_home(
+        &mut self,
+        volume: usize,
+        block: u32,
+        class: Class,
+        step: &mut Step<'_>,
+    ) -> bool {
         let open = self.txgs.open();
-        let Some((slot, content)) = self.volumes[volume].newest(block, open) else {
+        let Some((txg, content)) = self.volumes[volume].newest(block, open) else {
             return false;
         };
-        for age in 0..3u64 {
-            let older = slot_of(open.wrapping_sub(age));
-            if older != slot {
-                self.drop_version(volume, block, older, step);
-            }
+        for older in open + 1 - LIVE_TXGS..txg {
+            self.drop_version(volume, block, older, step);
         }
-        self.send(volume, block, content, Cause::Dirty(slot), class, step);
+        self.send(volume, block, content, Cause::Dirty(txg), class, step);
         true
     }
 
@@ -161,10 +164,10 @@ impl Pool {
         write.failed |= outcome.is_err();
         write.left -= 1;
         let size = self.volumes[write.volume].block_size;
-        if let (Cause::Dirty(slot), true, false) = (write.cause, physical, write.failed) {
+        if let (Cause::Dirty(txg), true, false) = (write.cause, physical, write.failed) {
             let share = size / u32::from(write.sides);
             write.retired += share;
-            self.throttle.retired(step.now, slot, u64::from(share));
+            self.throttle.retired(step.now, txg, u64::from(share));
         }
         if write.left == 0
             && let Some(write) = self.writes.remove(id)
@@ -179,14 +182,15 @@ impl Pool {
         self.volumes[volume].blocks.get_mut(block).write = None;
         match write.cause {
             Cause::Through(zio) => {
-                self.free_content(write.content, step);
+                free_content(write.content, step);
                 let outcome = if write.failed { Err(Errno::Io) } else { Ok(()) };
                 self.one_less(zio, outcome, step);
                 return;
             }
-            Cause::Replaced => self.free_content(write.content, step),
-            Cause::Dirty(slot) if !write.failed => self.retire(&write, slot, step),
-            Cause::Dirty(slot) => self.give_back_retired(&write, slot, step),
+            Cause::Replaced => free_content(write.content, step),
+            Cause::Dirty(txg) if !write.failed => self.retire(&write, txg, step),
+            // What some sides have is dirty all the same, because others have not.
+            Cause::Dirty(txg) => self.throttle.dirty_again(step.now, txg, write.retired),
         }
         if write.failed {
             self.block_failed(volume, block, step);
@@ -197,18 +201,13 @@ impl Pool {
     }
 
     /// A version is home.
-    fn retire(&mut self, write: &BlockWrite, slot: usize, step: &mut Step<'_>) {
+    fn retire(&mut self, write: &BlockWrite, txg: u64, step: &mut Step<'_>) {
         let volume = &mut self.volumes[write.volume];
-        volume.blocks.get_mut(write.block).versions[slot] = None;
+        volume.blocks.get_mut(write.block).versions[slot_of(txg)] = None;
         let rest = u64::from(volume.block_size - write.retired);
-        self.free_content(write.content, step);
-        self.throttle.retired(step.now, slot, rest);
-        self.settled(slot, step);
-    }
-
-    /// What some sides have is dirty all the same, because others have not.
-    fn give_back_retired(&mut self, write: &BlockWrite, slot: usize, step: &mut Step<'_>) {
-        self.throttle.dirtied(step.now, slot, u64::from(write.retired));
+        free_content(write.content, step);
+        self.throttle.retired(step.now, txg, rest);
+        self.settled(txg, step);
     }
 
     /// The version that is being written is replaced in memory: it stays dirty.
@@ -218,21 +217,21 @@ impl Pool {
         };
         let (cause, retired) = (write.cause, core::mem::take(&mut write.retired));
         write.cause = Cause::Replaced;
-        if let Cause::Dirty(slot) = cause {
-            self.throttle.dirtied(step.now, slot, u64::from(retired));
+        if let Cause::Dirty(txg) = cause {
+            self.throttle.dirty_again(step.now, txg, retired);
         }
     }
 
     /// Forgets a version because a newer one goes home in its place.
-    fn drop_version(&mut self, volume: usize, block: u32, slot: usize, step: &mut Step<'_>) {
+    fn drop_version(&mut self, volume: usize, block: u32, txg: u64, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
-        let Some(content) = target.blocks.get_mut(block).versions[slot].take() else {
+        let Some(content) = target.blocks.get_mut(block).versions[slot_of(txg)].take() else {
             return;
         };
         let size = u64::from(target.block_size);
-        self.free_content(content, step);
-        self.throttle.retired(step.now, slot, size);
-        self.settled(slot, step);
+        free_content(content, step);
+        self.throttle.retired(step.now, txg, size);
+        self.settled(txg, step);
     }
 
     /// What waits for a block goes on, now that a write of it has ended.
@@ -245,19 +244,25 @@ impl Pool {
         if more {
             self.release_watchers(volume, block, Ok(()), step);
         }
-        let due = self.txgs.syncing().map(slot_of);
         let versions = self.volumes[volume].blocks.get(block).versions;
-        if let Some(slot) = due
-            && let Some(content) = versions[slot]
+        if let Some(txg) = self.txgs.syncing()
+            && let Some(content) = versions[slot_of(txg)]
         {
-            self.send(volume, block, content, Cause::Dirty(slot), Class::AsyncWrite, step);
+            self.send(
+                volume,
+                block,
+                content,
+                Cause::Dirty(txg),
+                Class::AsyncWrite,
+                step,
+            );
         }
     }
+}
 
-    fn free_content(&mut self, content: Content, step: &mut Step<'_>) {
-        if let Some(buf) = content.buf() {
-            step.free(buf);
-        }
+pub(super) fn free_content(content: Content, step: &mut Step<'_>) {
+    if let Some(buf) = content.buf() {
+        step.free(buf);
     }
 }
 
@@ -266,13 +271,13 @@ impl Pool {
     /// Makes a request wait until what memory holds of a block is home.
     pub(super) fn watch(&mut self, volume: usize, block: u32, zio: ZioId, step: &mut Step<'_>) {
         let open = self.txgs.open();
-        let Some((slot, _)) = self.volumes[volume].newest(block, open) else {
+        let Some((txg, _)) = self.volumes[volume].newest(block, open) else {
             return;
         };
         let state = self.volumes[volume].blocks.get_mut(block);
         state.watched = true;
         let under_way = state.write;
-        let covers = under_way.is_some_and(|id| self.is_of(id, slot));
+        let covers = under_way.is_some_and(|id| self.is_of(id, txg));
         let writes = if under_way.is_some() && !covers { 2 } else { 1 };
         let watchers = self.volumes[volume].watchers.entry(block).or_default();
         watchers.push(Watcher { zio, writes });
@@ -287,9 +292,9 @@ impl Pool {
         }
     }
 
-    fn is_of(&self, write: u32, slot: usize) -> bool {
+    fn is_of(&self, write: u32, txg: u64) -> bool {
         let write = self.writes.get(write);
-        write.is_some_and(|write| write.cause == Cause::Dirty(slot))
+        write.is_some_and(|write| write.cause == Cause::Dirty(txg))
     }
 
     /// A queued write for which somebody waits now.
@@ -327,7 +332,13 @@ impl Pool {
         more
     }
 
-    fn release_watchers(&mut self, volume: usize, block: u32, outcome: Outcome, step: &mut Step<'_>) {
+    fn release_watchers(
+        &mut self,
+        volume: usize,
+        block: u32,
+        outcome: Outcome,
+        step: &mut Step<'_>,
+    ) {
         let target = &mut self.volumes[volume];
         target.blocks.get_mut(block).watched = false;
         for watcher in target.watchers.remove(&block).unwrap_or_default() {
@@ -339,7 +350,14 @@ impl Pool {
 /// Reads.
 impl Pool {
     /// Reads a block into a buffer of its own.
-    pub(super) fn read_block(&mut self, zio: ZioId, volume: usize, block: u32, then: Then, step: &mut Step<'_>) {
+    pub(super) fn read_block(
+        &mut self,
+        zio: ZioId,
+        volume: usize,
+        block: u32,
+        then: Then,
+        step: &mut Step<'_>,
+    ) {
         if let Some(request) = self.requests.get_mut(zio) {
             request.pending += 1;
         }
@@ -382,7 +400,7 @@ impl Pool {
         if self.tunables.reads_primary() {
             return untried.min();
         }
-        untried.min_by_key(|side| self.disks[sides[*side]].queue.outstanding())
+        untried.min_by_key(|side| self.disks[sides[*side]].outstanding())
     }
 
     fn side_read(&mut self, disk: usize, id: u32, outcome: Outcome, step: &mut Step<'_>) {
@@ -429,7 +447,7 @@ impl Pool {
 impl Pool {
     /// Gives a disk all that its queue lets it have.
     pub(super) fn pump(&mut self, disk: usize, step: &mut Step<'_>) {
-        let async_writes = self.throttle.max_async_writes(&self.tunables);
+        let async_writes = self.throttle.max_async_writes(false);
         let leaf = &mut self.disks[disk];
         while let Some(picked) = leaf.queue.pick(step.now, &leaf.limits, async_writes) {
             let child = Child {
@@ -437,9 +455,14 @@ impl Pool {
                 disk,
                 work: Work::Picked(picked.id),
             };
-            let range = (picked.offset, picked.length);
-            step.children
-                .send(child, leaf.disk.disk, picked.op, range, step.now);
+            let first = leaf.queue.members(picked.id).next();
+            let zio = Zio {
+                offset: picked.offset,
+                length: picked.length,
+                arrived: first.map_or(step.now, |member| member.queued),
+                ..child_zio(leaf.disk.disk, picked.op, step.now)
+            };
+            step.children.send(child, zio);
         }
     }
 
@@ -450,15 +473,32 @@ impl Pool {
             disk,
             work: Work::Sync(who),
         };
-        let target = self.disks[disk].disk.disk;
-        step.children.send(child, target, Op::Flush, (0, 0), step.now);
+        let zio = child_zio(self.disks[disk].disk.disk, Op::Flush, step.now);
+        step.children.send(child, zio);
     }
 
     /// A part of what a disk was given is done.
-    pub(super) fn member_done(&mut self, disk: usize, tag: u32, outcome: Outcome, step: &mut Step<'_>) {
+    pub(super) fn member_done(
+        &mut self,
+        disk: usize,
+        tag: u32,
+        outcome: Outcome,
+        step: &mut Step<'_>,
+    ) {
         match tag & 1 {
             0 => self.side_written(tag >> 1, outcome, step),
             _ => self.side_read(disk, tag >> 1, outcome, step),
+        }
+    }
+
+    /// The client's zio that a part of a child is for.
+    pub(super) fn client_of(&self, tag: u32) -> Option<ZioId> {
+        match tag & 1 {
+            0 => match self.writes.get(tag >> 1)?.cause {
+                Cause::Through(zio) => Some(zio),
+                Cause::Dirty(_) | Cause::Replaced => None,
+            },
+            _ => Some(self.reads.get(tag >> 1)?.zio),
         }
     }
 
@@ -515,7 +555,7 @@ impl Pool {
 
     /// Whether writes wait while a disk fails, or fail as well (ZFS: `failmode`).
     pub(super) fn stall(&mut self, id: ZioId, step: &mut Step<'_>) {
-        if self.tunables.get(Tunable::Failmode) != 0 {
+        if self.tunables.fails_on_error() {
             self.finish(id, Err(Errno::Io), step);
             return;
         }
@@ -546,7 +586,22 @@ impl Pool {
     }
 
     pub(super) fn retry_commit(&mut self, disk: usize, now: Instant) {
-        self.retries.push_back((now + RETRY_AFTER, Retry::Commit { disk }));
+        self.retries
+            .push_back((now + RETRY_AFTER, Retry::Commit { disk }));
+    }
+}
+
+/// A zio of nobody in particular, without a range; its id is given when it is sent.
+fn child_zio(disk: DiskId, op: Op, now: Instant) -> Zio {
+    Zio {
+        id: ZioId::FIRST_CHILD,
+        device: disk,
+        client: ClientId::OTHER,
+        op,
+        fua: false,
+        offset: 0,
+        length: 0,
+        arrived: now,
     }
 }
 

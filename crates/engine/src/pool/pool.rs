@@ -16,15 +16,16 @@ use super::home::{BlockRead, BlockWrite, Retry};
 use super::queue::{Limits, Queue, Queued};
 use super::request::{Phase, Request, Requests};
 use super::slab::Slab;
-use super::stats::{Class, PoolStats, Traffic};
-use super::step::{Ended, Step, SyncFor, Work};
+use super::stats::{PoolStats, Traffic};
+use super::step::{Child, Ended, Step, SyncFor, Work};
 use super::throttle::Throttle;
 use super::tunable::{Tunable, TunableError, Tunables};
 use super::txg::Txgs;
 use super::volume::Volume;
 use crate::bytes::Segment;
 use crate::command::Action;
-use crate::stats::{DiskStats, LatencyKind};
+use crate::event::Event;
+use crate::stats::DiskStats;
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
 
@@ -67,6 +68,14 @@ pub(super) struct Leaf {
     pub(super) limits: Limits,
 }
 
+impl Leaf {
+    /// Zios in its queue and at the disk.
+    pub(super) fn outstanding(&self) -> u32 {
+        let classes = self.queue.stats().classes.iter();
+        classes.map(|class| class.pending + class.active).sum()
+    }
+}
+
 /// What clients can ask.
 impl Pool {
     pub(crate) fn new(id: u32, config: PoolConfig) -> Result<Pool, PoolError> {
@@ -86,7 +95,7 @@ impl Pool {
             batches: disks.iter().map(|_| Vec::new()).collect(),
             disks: disks.iter().map(leaf).collect(),
             throttle_config: config.throttle,
-            throttle: Throttle::new(config.throttle, &config.tunables),
+            throttle: Throttle::new(config.throttle, &config.tunables, Txgs::FIRST),
             tunables: config.tunables,
             txgs: Txgs::new(),
             volumes: Vec::new(),
@@ -106,7 +115,6 @@ impl Pool {
     /// Adds a volume behind those that are there, and says its place in the pool.
     pub(crate) fn add_volume(
         &mut self,
-        id: VolumeId,
         config: &VolumeConfig,
         step: &mut Step<'_>,
     ) -> Result<usize, PoolError> {
@@ -120,7 +128,7 @@ impl Pool {
         let members = self.members.len() as u64;
         let base = self.volumes.iter().map(|volume| volume.end(members)).max();
         let base = base.unwrap_or(0).next_multiple_of(u64::from(block_size));
-        let volume = Volume::new(id, config, base);
+        let volume = Volume::new(config, base);
         let smallest = self.disks.iter().map(|leaf| leaf.disk.size).min();
         let size = smallest.unwrap_or(0);
         if volume.end(members) > size {
@@ -141,9 +149,14 @@ impl Pool {
     pub(crate) fn submit(&mut self, zio: Zio<VolumeId>, volume: usize, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
         target.occupancy.enter(step.now, &mut target.stats);
-        self.asked.count(zio.op, u64::from(zio.length));
+        // What is only to be read ahead is not: there is no cache.
+        if zio.op != Op::Cache {
+            self.asked.count(zio.op, u64::from(zio.length));
+        }
         let id = zio.id;
-        self.requests.insert(Request::new(zio, volume, step.now));
+        let number = step.events.number();
+        self.requests
+            .insert(Request::new(zio, number, volume, step.now));
         if let Some(errno) = self.closing {
             self.finish(id, Err(errno), step);
             return;
@@ -158,8 +171,10 @@ impl Pool {
     }
 
     /// The reply has left.
-    pub(crate) fn replied(&mut self, id: ZioId, offered: Instant, now: Instant) -> Option<Request> {
-        let request = self.requests.remove(id)?;
+    pub(crate) fn replied(&mut self, id: ZioId, offered: Instant, now: Instant) {
+        let Some(request) = self.requests.remove(id) else {
+            return;
+        };
         let volume = &mut self.volumes[request.volume];
         volume.occupancy.leave(now, &mut volume.stats);
         let stats = volume.stats.op_mut(request.zio.op);
@@ -168,14 +183,43 @@ impl Pool {
             Ok(()) => stats.bytes += u64::from(request.zio.length),
             Err(_) => stats.failed += 1,
         }
-        stats.record(LatencyKind::Total, now.since(request.zio.arrived));
-        stats.record(LatencyKind::Disk, offered.since(request.submitted));
-        Some(request)
+        let total = now.since(request.zio.arrived);
+        stats.record_reply(total, offered.since(request.submitted));
+    }
+
+    /// The event of a zio whose reply has left.
+    pub(crate) fn event(&self, id: ZioId, offered: Instant, now: Instant) -> Option<Event> {
+        let request = self.requests.get(id)?;
+        Some(request.event(offered, now))
+    }
+
+    /// Completes what is known of a child's event: its class, and the zio that it is a part of.
+    pub(crate) fn describe(&self, child: &Child, event: Event) -> Event {
+        let (class, parent) = match child.work {
+            Work::Picked(picked) => {
+                let queue = &self.disks[child.disk].queue;
+                let first = queue.members(picked).next();
+                (
+                    Some(queue.class(picked)),
+                    first.and_then(|member| self.client_of(member.tag)),
+                )
+            }
+            Work::Sync(SyncFor::Request(id)) => (None, Some(id)),
+            Work::Sync(SyncFor::Txg) => (None, None),
+        };
+        let parent = parent.and_then(|id| self.requests.get(id));
+        Event {
+            class,
+            parent: parent.map(|request| request.number),
+            client: parent.map_or(event.client, |request| request.zio.client),
+            ..event
+        }
     }
 
     /// The connection of these zios is gone. Those on whose blocks a disk is at work are dropped
     /// when it is done.
     pub(crate) fn abort(&mut self, ids: &[ZioId], step: &mut Step<'_>) {
+        self.throttle.forget(step.now, |zio| ids.contains(&zio));
         for id in ids {
             let Some(request) = self.requests.get_mut(*id) else {
                 continue;
@@ -183,7 +227,7 @@ impl Pool {
             request.aborted = true;
             match request.phase {
                 Phase::Locking(next) => self.leave_lock_queue(*id, next),
-                Phase::Throttled => self.throttle.forget(*id),
+                Phase::Throttled => {}
                 Phase::Stalled => self.stalled.retain(|other| other != id),
                 Phase::Reply => {}
                 Phase::Reading | Phase::Writing | Phase::Syncing => continue,
@@ -252,14 +296,17 @@ impl Pool {
     pub(crate) fn close(&mut self, errno: Errno, step: &mut Step<'_>) {
         self.closing = Some(errno);
         let waits = |request: &&Request| {
-            matches!(request.phase, Phase::Throttled | Phase::Stalled | Phase::Locking(_))
+            matches!(
+                request.phase,
+                Phase::Throttled | Phase::Stalled | Phase::Locking(_)
+            )
         };
         let waiting = self.requests.iter().filter(waits);
         let waiting: Vec<ZioId> = waiting.map(|request| request.zio.id).collect();
+        self.throttle.forget(step.now, |_| true);
         for id in waiting {
-            match self.requests.get(id).map(|request| request.phase) {
-                Some(Phase::Locking(next)) => self.leave_lock_queue(id, next),
-                _ => self.throttle.forget(id),
+            if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
+                self.leave_lock_queue(id, next);
             }
             self.finish(id, Err(errno), step);
         }
@@ -273,7 +320,7 @@ impl Pool {
     /// Carries out what follows from what has happened, until nothing does.
     fn settle(&mut self, step: &mut Step<'_>) {
         loop {
-            if let Some(id) = self.throttle.admitted() {
+            if let Some(id) = self.throttle.pop_admitted(step.now) {
                 self.admitted(id, step);
             } else if let Some(id) = self.unlocked.pop_front() {
                 self.lock(id, step);
@@ -380,7 +427,8 @@ impl Pool {
             let gap = end.map_or(0, |end| member.offset - end);
             end = Some(member.offset + u64::from(member.length));
             let gap = (gap > 0).then_some(Segment::Gap(gap as u32));
-            gap.into_iter().chain(self.buf_of(member.tag).map(Segment::Buf))
+            gap.into_iter()
+                .chain(self.buf_of(member.tag).map(Segment::Buf))
         })
     }
 }
@@ -402,30 +450,33 @@ fn limits(tunables: &Tunables, rotational: bool) -> Limits {
     use Tunable::*;
     let get = |tunable| tunables.get(tunable) as u32;
     let aggregation = match rotational {
-        true => VdevAggregationLimit,
-        false => VdevAggregationLimitNonRotating,
+        true => AggregationLimit,
+        false => AggregationLimitNonRotating,
     };
-    let joins = tunables.get(VdevAggregation) != 0;
     Limits {
-        max_active: get(VdevMaxActive),
+        max_active: get(MaxActive),
         min: [
-            VdevSyncReadMinActive,
-            VdevSyncWriteMinActive,
-            VdevAsyncReadMinActive,
-            VdevAsyncWriteMinActive,
-            VdevTrimMinActive,
+            SyncReadMinActive,
+            SyncWriteMinActive,
+            AsyncReadMinActive,
+            AsyncWriteMinActive,
+            TrimMinActive,
         ]
         .map(get),
         max: [
-            VdevSyncReadMaxActive,
-            VdevSyncWriteMaxActive,
-            VdevAsyncReadMaxActive,
-            VdevAsyncWriteMaxActive,
-            VdevTrimMaxActive,
+            SyncReadMaxActive,
+            SyncWriteMaxActive,
+            AsyncReadMaxActive,
+            AsyncWriteMaxActive,
+            TrimMaxActive,
         ]
         .map(get),
-        aggregation_limit: if joins { get(aggregation) } else { 0 },
-        read_gap_limit: get(VdevReadGapLimit),
+        aggregation_limit: if tunables.aggregates() {
+            get(aggregation)
+        } else {
+            0
+        },
+        read_gap_limit: get(ReadGapLimit),
     }
 }
 

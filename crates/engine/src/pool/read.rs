@@ -28,7 +28,11 @@ impl Pool {
                     step.move_bytes(Move::CopyOut { zio: id, to, from });
                 }
                 Some(Content::Zero | Content::Trim) => {
-                    step.move_bytes(Move::ZeroOut { zio: id, to, length });
+                    step.move_bytes(Move::ZeroOut {
+                        zio: id,
+                        to,
+                        length,
+                    });
                 }
                 None => {
                     let then = Then::Reply { at, length, to };

@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::bytes::Buf;
+use crate::event::{Device, Event};
 use crate::time::Instant;
 use crate::zio::{Outcome, VolumeId, Zio, ZioId};
 
@@ -28,6 +29,8 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) zio: Zio<VolumeId>,
+    /// Unlike the zio's id, never used again.
+    pub(super) number: u64,
     /// The volume's place in its pool.
     pub(super) volume: usize,
     pub(super) phase: Phase,
@@ -47,9 +50,10 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn new(zio: Zio<VolumeId>, volume: usize, now: Instant) -> Request {
+    pub(super) fn new(zio: Zio<VolumeId>, number: u64, volume: usize, now: Instant) -> Request {
         Request {
             zio,
+            number,
             volume,
             phase: Phase::Reading,
             submitted: now,
@@ -60,6 +64,33 @@ impl Request {
             edges: [None; 2],
             outcome: Ok(()),
             aborted: false,
+        }
+    }
+
+    /// What is known of it when its reply has left.
+    pub(super) fn event(&self, offered: Instant, now: Instant) -> Event {
+        let zio = &self.zio;
+        Event {
+            number: self.number,
+            parent: None,
+            device: Device::Volume(zio.device),
+            client: zio.client,
+            class: None,
+            op: zio.op,
+            fua: zio.fua,
+            offset: zio.offset,
+            length: zio.length,
+            outcome: self.outcome,
+            arrived: zio.arrived,
+            submitted: self.submitted,
+            admitted: self.admitted,
+            issued: self.admitted,
+            store_done: self.completed,
+            target: self.completed,
+            offered,
+            ended: now,
+            rule: None,
+            lane: None,
         }
     }
 

@@ -57,15 +57,23 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Counts one operation.
+    /// Counts one operation, unless it is a flush.
     pub(crate) fn count(&mut self, op: Op, bytes: u64) {
         let (operations, sum) = match op {
-            Op::Read => (&mut self.reads, &mut self.bytes_read),
+            Op::Read | Op::Cache => (&mut self.reads, &mut self.bytes_read),
             Op::Write | Op::Zero | Op::Trim => (&mut self.writes, &mut self.bytes_written),
-            Op::Flush | Op::Cache => return,
+            Op::Flush => return,
         };
         *operations += 1;
         *sum += bytes;
+    }
+
+    /// Counts what another has counted.
+    pub(crate) fn add(&mut self, other: Traffic) {
+        self.reads += other.reads;
+        self.bytes_read += other.bytes_read;
+        self.writes += other.writes;
+        self.bytes_written += other.bytes_written;
     }
 
     /// What has been counted since it stood at `before`.

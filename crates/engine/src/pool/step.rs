@@ -6,16 +6,17 @@ use alloc::vec::Vec;
 use super::queue::PickedId;
 use super::slab::Slab;
 use crate::bytes::{Buf, Move};
-use crate::client::ClientId;
 use crate::command::Action;
+use crate::event::Events;
 use crate::time::Instant;
-use crate::zio::{DiskId, Op, Outcome, Zio, ZioId};
+use crate::zio::{Outcome, Zio, ZioId};
 
 pub(crate) struct Step<'a> {
     pub(crate) now: Instant,
     pub(crate) actions: &'a mut Vec<Action>,
     pub(crate) buffers: &'a mut Buffers,
     pub(crate) children: &'a mut Children,
+    pub(crate) events: &'a mut Events,
 }
 
 impl Step<'_> {
@@ -81,18 +82,9 @@ pub(crate) enum SyncFor {
 
 impl Children {
     /// Sends a zio to a disk, at the end of the step.
-    pub(super) fn send(&mut self, child: Child, disk: DiskId, op: Op, range: (u64, u32), now: Instant) {
-        let id = self.sent.insert(child);
-        self.outbox.push(Zio {
-            id: ZioId(id),
-            device: disk,
-            client: ClientId::OTHER,
-            op,
-            fua: false,
-            offset: range.0,
-            length: range.1,
-            arrived: now,
-        });
+    pub(super) fn send(&mut self, child: Child, zio: Zio) {
+        let id = ZioId(self.sent.insert(child));
+        self.outbox.push(Zio { id, ..zio });
     }
 
     pub(crate) fn get(&self, id: ZioId) -> Option<&Child> {

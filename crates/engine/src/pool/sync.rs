@@ -16,27 +16,34 @@ impl Pool {
         if self.throttle.wants_quiesce() {
             self.txgs.want_quiesce();
         }
-        if self.txgs.quiesce(step.now, self.txg_timeout()) {
-            self.throttle.txg_opened(step.now, self.txgs.open());
+        if self.txgs.is_to_quiesce(step.now, self.txg_timeout()) {
+            // Those whose delay that cuts short still join this txg.
+            if self.throttle.quiesce_asked() {
+                return true;
+            }
+            self.txgs.quiesce(step.now);
+            self.throttle.txg_opened(self.txgs.open());
             return true;
         }
-        let dirty = self.throttle.dirty_by_txg();
-        let begun = self.txgs.begin_sync(step.now, dirty, self.reached_disks());
-        if let Some(txg) = begun {
-            self.throttle.sync_started(step.now, txg);
-            self.send_txg_home(slot_of(txg), step);
-            return true;
-        }
-        false
+        let Some(txg) = self.txgs.next_to_sync() else {
+            return false;
+        };
+        let dirty = self.throttle.dirty_of(txg);
+        self.txgs.begin_sync(step.now, dirty, self.reached_disks());
+        self.throttle.sync_started(txg);
+        self.send_txg_home(txg, step);
+        true
     }
 
     /// Puts all dirty blocks of a txg into the queues of the disks, together.
-    fn send_txg_home(&mut self, slot: usize, step: &mut Step<'_>) {
+    fn send_txg_home(&mut self, txg: u64, step: &mut Step<'_>) {
+        let slot = slot_of(txg);
         for volume in 0..self.volumes.len() {
-            let mut blocks = core::mem::take(&mut self.volumes[volume].dirtied[slot]);
-            for block in blocks.drain(..) {
-                self.enlist(volume, block, slot);
+            let blocks = core::mem::take(&mut self.volumes[volume].dirtied[slot]);
+            for block in &blocks {
+                self.enlist(volume, *block, txg);
             }
+            // A flush looks for those that are not home yet.
             self.volumes[volume].dirtied[slot] = blocks;
         }
         for disk in 0..self.disks.len() {
@@ -49,13 +56,13 @@ impl Pool {
     }
 
     /// A block that is home already, or on its way, is not written again.
-    fn enlist(&mut self, volume: usize, block: u32, slot: usize) {
+    fn enlist(&mut self, volume: usize, block: u32, txg: u64) {
         let state = self.volumes[volume].blocks.get(block);
-        let (Some(content), None) = (state.versions[slot], state.write) else {
+        let (Some(content), None) = (state.versions[slot_of(txg)], state.write) else {
             return;
         };
         let class = Class::AsyncWrite;
-        let id = self.begin_write(volume, block, content, Cause::Dirty(slot), class);
+        let id = self.begin_write(volume, block, content, Cause::Dirty(txg), class);
         let queued = self.queued_write(id);
         for disk in &self.members[block as usize % self.members.len()] {
             self.batches[*disk].push(queued);
@@ -63,10 +70,15 @@ impl Pool {
     }
 
     /// One block less of a txg is to be brought home.
-    pub(super) fn settled(&mut self, slot: usize, step: &mut Step<'_>) {
-        if self.txgs.settled(slot) {
-            self.commit_if_home(step);
+    pub(super) fn settled(&mut self, txg: u64, step: &mut Step<'_>) {
+        let slot = slot_of(txg);
+        if !self.txgs.settled(slot) {
+            return;
         }
+        for volume in &mut self.volumes {
+            volume.dirtied[slot].clear();
+        }
+        self.commit_if_home(step);
     }
 
     /// When all of the txg is home, its disks sync.
@@ -93,7 +105,7 @@ impl Pool {
         self.commit = None;
         let (disks, timeout) = (self.reached_disks(), self.txg_timeout());
         if let Some(done) = self.txgs.committed(step.now, disks, timeout) {
-            self.throttle.synced(step.now, slot_of(done.number), done.dirty, done.took);
+            self.throttle.synced(done.number, done.took);
             if self.throttle.wants_sync(self.txgs.open()) {
                 self.txgs.want_sync();
             }
@@ -108,12 +120,14 @@ impl Pool {
         let Some(throughput) = legacy.full_pipeline else {
             return;
         };
-        let limit = throughput * self.tunables.get(Tunable::TxgSynctime);
+        let limit = throughput * self.tunables.get(Tunable::TxgSynctimeMs);
         let size = u64::from(self.volumes[0].block_size);
         for _ in 0..2 {
+            let open = self.txgs.open();
             for block in 0..(limit / size).min(self.volumes[0].count) as u32 {
                 let content = Content::Bytes(step.buffers.allocate());
-                self.dirty_as(0, block, content, step);
+                self.put_version(0, block, content, step);
+                self.throttle.prefill(step.now, open, size);
             }
             self.txgs.want_quiesce();
             self.advance_txgs(step);

@@ -33,13 +33,10 @@ struct Txg {
     number: u64,
     birth: Instant,
     closed: Instant,
-    quiesced: Option<Instant>,
     sync: Instant,
     dirty: u64,
     /// What had reached the disks when the sync began.
     before: Traffic,
-    /// Writes that have joined it and are not yet dirty.
-    holds: u32,
 }
 
 impl Txg {
@@ -48,19 +45,20 @@ impl Txg {
             number,
             birth,
             closed: birth,
-            quiesced: None,
             sync: birth,
             dirty: 0,
             before: Traffic::default(),
-            holds: 0,
         }
     }
 }
 
 impl Txgs {
+    /// ZFS's `TXG_INITIAL`.
+    pub(super) const FIRST: u64 = 4;
+
     pub(super) fn new() -> Txgs {
         Txgs {
-            open: Txg::new(FIRST, Instant::ZERO),
+            open: Txg::new(Txgs::FIRST, Instant::ZERO),
             closed: None,
             syncing: None,
             done: VecDeque::new(),
@@ -80,11 +78,6 @@ impl Txgs {
         self.syncing.map(|txg| txg.number)
     }
 
-    /// Whether a txg waits behind one that syncs: the open one could not even quiesce.
-    pub(super) fn is_full(&self) -> bool {
-        self.syncing.is_some() && self.closed.is_some()
-    }
-
     /// A block has its first version in the open txg.
     #[inline]
     pub(super) fn dirtied(&mut self, now: Instant, timeout: Duration) {
@@ -95,30 +88,17 @@ impl Txgs {
         }
     }
 
-    /// A version is home, or was dropped for a newer one. Whether its txg is all home and synced.
+    /// A version is home, or was dropped for a newer one. Whether it was the last of its txg.
     #[inline]
     pub(super) fn settled(&mut self, slot: usize) -> bool {
         self.standing[slot] -= 1;
-        self.all_home()
+        self.standing[slot] == 0
     }
 
     /// Whether there is a txg that syncs, and all of it is home.
     pub(super) fn all_home(&self) -> bool {
         let home = |txg: Txg| self.standing[slot_of(txg.number)] == 0;
         self.syncing.is_some_and(home)
-    }
-
-    /// A write has joined the open txg, and is dirty later.
-    pub(super) fn hold(&mut self) -> u64 {
-        self.open.holds += 1;
-        self.open.number
-    }
-
-    /// A write that had joined a txg is dirty, or has gone.
-    pub(super) fn release(&mut self, txg: u64) {
-        let closed = self.closed.as_mut();
-        let txg = closed.filter(|closed| closed.number == txg);
-        txg.unwrap_or(&mut self.open).holds -= 1;
     }
 
     /// Somebody waits until what is open now is on the disks.
@@ -131,12 +111,14 @@ impl Txgs {
         self.quiesce_wanted = true;
     }
 
-    /// Closes the open txg, if there is room behind it and a reason to. True if it did.
-    pub(super) fn quiesce(&mut self, now: Instant, timeout: Duration) -> bool {
+    /// Whether there is room behind the open txg, and a reason to close it.
+    pub(super) fn is_to_quiesce(&self, now: Instant, timeout: Duration) -> bool {
         let due = self.syncing.is_none() && (self.sync_wanted || self.is_due(now, timeout));
-        if self.closed.is_some() || !(due || self.quiesce_wanted) {
-            return false;
-        }
+        self.closed.is_none() && (due || self.quiesce_wanted)
+    }
+
+    /// Closes the open txg. Writes join and become dirty in one step, so it is quiesced at once.
+    pub(super) fn quiesce(&mut self, now: Instant) {
         (self.sync_wanted, self.quiesce_wanted) = (false, false);
         let next = Txg::new(self.open.number + 1, now);
         let closed = core::mem::replace(&mut self.open, next);
@@ -144,31 +126,27 @@ impl Txgs {
             closed: now,
             ..closed
         });
-        true
     }
 
-    /// Begins the sync of the closed txg, if nothing syncs and nobody holds it.
-    pub(super) fn begin_sync(&mut self, now: Instant, dirty: [u64; TXGS], before: Traffic) -> Option<u64> {
-        let closed = self.closed.as_mut()?;
-        if closed.holds == 0 {
-            closed.quiesced.get_or_insert(now);
-        }
-        if self.syncing.is_some() || closed.quiesced.is_none() {
-            return None;
-        }
-        let txg = self.closed.take()?;
-        let number = txg.number;
-        self.syncing = Some(Txg {
+    /// The closed txg, if nothing keeps it from syncing.
+    pub(super) fn next_to_sync(&self) -> Option<u64> {
+        let closed = self.closed.filter(|_| self.syncing.is_none())?;
+        Some(closed.number)
+    }
+
+    /// Begins the sync of the closed txg.
+    pub(super) fn begin_sync(&mut self, now: Instant, dirty: u64, before: Traffic) {
+        let begin = |txg: Txg| Txg {
             sync: now,
-            dirty: dirty[slot_of(number)],
+            dirty,
             before,
             ..txg
-        });
+        };
+        self.syncing = self.closed.take().map(begin);
         self.last_sync = now;
-        Some(number)
     }
 
-    /// The txg that syncs is on the disks. How long that took, with its number and dirty bytes.
+    /// The txg that syncs is on the disks.
     pub(super) fn committed(
         &mut self,
         now: Instant,
@@ -179,13 +157,13 @@ impl Txgs {
         if self.done.len() == HISTORY {
             self.done.pop_front();
         }
-        self.done.push_back(stats_of(&txg, TxgState::Committed, now, disks));
+        self.done
+            .push_back(stats_of(&txg, TxgState::Committed, now, disks));
         if self.standing[slot_of(self.open.number)] == 0 && now.since(self.last_sync) >= timeout {
             self.last_sync = now;
         }
         Some(Committed {
             number: txg.number,
-            dirty: txg.dirty,
             took: now.since(txg.sync),
         })
     }
@@ -200,10 +178,7 @@ impl Txgs {
     /// The txgs as they stand, the oldest first.
     pub(super) fn stats(&self, now: Instant, disks: Traffic) -> impl Iterator<Item = TxgStats> {
         let syncing = self.syncing.iter().map(|txg| (txg, TxgState::Syncing));
-        let closed = self.closed.iter().map(|txg| match txg.quiesced {
-            Some(_) => (txg, TxgState::Quiesced),
-            None => (txg, TxgState::Quiescing),
-        });
+        let closed = self.closed.iter().map(|txg| (txg, TxgState::Quiesced));
         let open = [(&self.open, TxgState::Open)];
         let live = syncing.chain(closed).chain(open);
         let live = live.map(move |(txg, state)| stats_of(txg, state, now, disks));
@@ -229,14 +204,15 @@ impl Txgs {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Committed {
     pub(super) number: u64,
-    /// Dirty bytes when its sync began.
-    pub(super) dirty: u64,
     pub(super) took: Duration,
 }
 
 fn stats_of(txg: &Txg, state: TxgState, now: Instant, disks: Traffic) -> TxgStats {
-    let closed = if state == TxgState::Open { now } else { txg.closed };
-    let quiesced = txg.quiesced.unwrap_or(now);
+    let closed = if state == TxgState::Open {
+        now
+    } else {
+        txg.closed
+    };
     let syncs = matches!(state, TxgState::Syncing | TxgState::Committed);
     let sync = if syncs { txg.sync } else { now };
     TxgStats {
@@ -244,16 +220,17 @@ fn stats_of(txg: &Txg, state: TxgState, now: Instant, disks: Traffic) -> TxgStat
         birth: txg.birth,
         state,
         dirty: txg.dirty,
-        disks: if syncs { disks.since(txg.before) } else { Traffic::default() },
+        disks: if syncs {
+            disks.since(txg.before)
+        } else {
+            Traffic::default()
+        },
         open: closed.since(txg.birth),
-        quiesce: quiesced.since(closed),
-        wait: sync.since(quiesced),
+        quiesce: Duration::ZERO,
+        wait: sync.since(closed),
         sync: now.since(sync),
     }
 }
-
-/// ZFS's `TXG_INITIAL`.
-const FIRST: u64 = 4;
 
 /// ZFS's `zfs_txg_history`.
 const HISTORY: usize = 100;

@@ -4,15 +4,16 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
 use super::blocks::{BlockTable, Content, TXGS};
-use super::config::WritePolicy;
+use super::config::{VolumeConfig, WritePolicy};
 use crate::occupancy::Occupancy;
 use crate::stats::DiskStats;
 use crate::zio::{VolumeId, Zio, ZioId};
 
 #[derive(Debug)]
 pub(super) struct Volume {
-    pub(super) id: VolumeId,
     pub(super) block_size: u32,
+    /// How many blocks it has.
+    pub(super) count: u64,
     pub(super) write: WritePolicy,
     /// Where its blocks begin, on every disk of the pool.
     pub(super) base: u64,
@@ -55,11 +56,11 @@ impl Piece {
 }
 
 impl Volume {
-    pub(super) fn new(id: VolumeId, block_size: u32, write: WritePolicy, base: u64) -> Volume {
+    pub(super) fn new(config: &VolumeConfig, base: u64) -> Volume {
         Volume {
-            id,
-            block_size,
-            write,
+            block_size: config.block_size,
+            count: config.size / u64::from(config.block_size),
+            write: config.write,
             base,
             blocks: BlockTable::default(),
             dirtied: Default::default(),
@@ -69,6 +70,11 @@ impl Volume {
             stats: DiskStats::default(),
             occupancy: Occupancy::default(),
         }
+    }
+
+    /// Where its blocks end, on every disk of a pool with so many members.
+    pub(super) fn end(&self, members: u64) -> u64 {
+        self.base + self.count.div_ceil(members) * u64::from(self.block_size)
     }
 
     /// The blocks that a zio meets, in order. It has at least one byte.
@@ -87,16 +93,17 @@ impl Volume {
         })
     }
 
-    /// The newest version of a block, with its place in the ring. `open` is the open txg.
+    /// The newest version of a block, with its txg. `open` is the open txg.
     #[inline]
-    pub(super) fn newest(&self, block: u32, open: u64) -> Option<(usize, Content)> {
+    pub(super) fn newest(&self, block: u32, open: u64) -> Option<(u64, Content)> {
         let block = self.blocks.get(block);
-        (0..3).find_map(|age| {
-            let slot = slot_of(open.wrapping_sub(age));
-            Some((slot, block.versions[slot]?))
-        })
+        let version = |txg: u64| Some((txg, block.versions[slot_of(txg)]?));
+        (open + 1 - LIVE_TXGS..=open).rev().find_map(version)
     }
 }
+
+/// Open, quiescing, syncing.
+pub(super) const LIVE_TXGS: u64 = 3;
 
 /// A txg's place in the ring.
 pub(super) const fn slot_of(txg: u64) -> usize {
@@ -105,15 +112,21 @@ pub(super) const fn slot_of(txg: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Piece, Volume, WritePolicy};
+    use super::{Piece, Volume, VolumeConfig, WritePolicy};
     use crate::client::ClientId;
     use crate::time::Instant;
-    use crate::zio::{Op, VolumeId, Zio, ZioId};
+    use crate::zio::{Op, PoolId, VolumeId, Zio, ZioId};
     use alloc::vec::Vec;
 
     #[test]
     fn a_zio_is_cut_where_blocks_begin() {
-        let volume = Volume::new(VolumeId(0), 4_096, WritePolicy::Back, 0);
+        let config = VolumeConfig {
+            pool: PoolId(0),
+            size: 1 << 20,
+            block_size: 4_096,
+            write: WritePolicy::Back,
+        };
+        let volume = Volume::new(&config, 0);
         let zio = Zio {
             id: ZioId(0),
             device: VolumeId(0),

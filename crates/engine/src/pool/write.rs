@@ -6,7 +6,7 @@
 
 use super::blocks::Content;
 use super::config::WritePolicy;
-use super::home::{Cause, Then};
+use super::home::{Cause, Then, free_content};
 use super::pool::Pool;
 use super::request::{Phase, Request};
 use super::stats::Class;
@@ -116,25 +116,57 @@ impl Pool {
 /// What a partial write does not replace.
 impl Pool {
     fn fill(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, zio)) = self.begin(id, Phase::Reading) else {
+        let Some((volume, _)) = self.begin(id, Phase::Reading) else {
             return;
         };
-        let (size, open) = (self.volumes[volume].block_size, self.txgs.open());
-        let begins_within = !zio.offset.is_multiple_of(u64::from(size));
-        let ends_within = !(zio.offset + u64::from(zio.length)).is_multiple_of(u64::from(size));
         let mut reads = 0;
-        if (begins_within || ends_within) && zio.op != Op::Trim {
-            let pieces = self.volumes[volume].pieces(&zio);
-            for piece in pieces.filter(|piece| !piece.is_whole(size)) {
-                if self.volumes[volume].newest(piece.block, open).is_none() {
-                    self.read_block(id, volume, piece.block, Then::Edge(reads), step);
-                    reads += 1;
-                }
+        for (edge, block) in self.edges(id) {
+            if self.volumes[volume]
+                .newest(block, self.txgs.open())
+                .is_none()
+            {
+                self.read_block(id, volume, block, Then::Edge(edge), step);
+                reads += 1;
             }
         }
-        if reads == 0 {
-            self.filled(id, step);
+        match reads {
+            0 => self.filled(id, step),
+            _ => self.keep_edges(id, step),
         }
+    }
+
+    /// Copies what a write that waits will need of versions that may be home before it goes on.
+    fn keep_edges(&mut self, id: ZioId, step: &mut Step<'_>) {
+        for (edge, block) in self.edges(id) {
+            let Some(request) = self.requests.get_mut(id) else {
+                return;
+            };
+            let newest = self.volumes[request.volume].newest(block, self.txgs.open());
+            let (None, Some((_, content))) = (request.edges[edge], newest) else {
+                continue;
+            };
+            let size = self.volumes[request.volume].block_size;
+            request.edges[edge] = Some((block, copy_of(content, size, step)));
+        }
+    }
+
+    /// The first and the last block of a write, where it replaces only a part of them.
+    fn edges(&self, id: ZioId) -> impl Iterator<Item = (usize, u32)> + use<> {
+        let edges = self.requests.get(id).map(|request| {
+            let (zio, size) = (&request.zio, self.volumes[request.volume].block_size);
+            let size = u64::from(size);
+            let (first, end) = (zio.offset / size, zio.offset + u64::from(zio.length));
+            let last = (end - 1) / size;
+            let cut = zio.op != Op::Trim;
+            let begins_within = cut && !zio.offset.is_multiple_of(size);
+            let ends_within = cut && !end.is_multiple_of(size);
+            let first_cut = begins_within || (first == last && ends_within);
+            [
+                first_cut.then_some((0, first as u32)),
+                (ends_within && first != last).then_some((1, last as u32)),
+            ]
+        });
+        edges.into_iter().flatten().flatten()
     }
 
     /// All that a write needs is in memory.
@@ -158,6 +190,7 @@ impl Pool {
     /// Asks the throttle.
     pub(super) fn ask(&mut self, id: ZioId, step: &mut Step<'_>) {
         if self.is_degraded() {
+            self.keep_edges(id, step);
             self.stall(id, step);
             return;
         }
@@ -166,15 +199,18 @@ impl Pool {
         };
         request.phase = Phase::Throttled;
         let size = u64::from(self.volumes[request.volume].block_size);
-        let (first, end) = (request.zio.offset / size, request.zio.offset + u64::from(request.zio.length));
+        let (first, end) = (
+            request.zio.offset / size,
+            request.zio.offset + u64::from(request.zio.length),
+        );
         let tx = Tx {
             zio: id,
             started: request.submitted,
             bytes: (end.div_ceil(size) - first) * size,
         };
-        match self.throttle.ask(step.now, tx, self.txgs.pipeline()) {
+        match self.throttle.ask(step.now, tx) {
             Verdict::Admitted => self.admitted(id, step),
-            Verdict::Waits => {}
+            Verdict::Waits => self.keep_edges(id, step),
         }
     }
 
@@ -209,23 +245,41 @@ impl Pool {
             Op::Trim => return,
             _ => Content::Bytes(self.new_bytes(volume, zio, piece, step)),
         };
+        let before = self.put_version(volume, piece.block, content, step);
+        let added = if before.is_none() { size } else { 0 };
         let open = self.txgs.open();
-        let slot = slot_of(open);
-        let block = self.volumes[volume].blocks.get_mut(piece.block);
-        let before = block.versions[slot].replace(content);
-        match before {
-            None => {
-                self.volumes[volume].dirtied[slot].push(piece.block);
-                self.txgs.dirtied(step.now, self.txg_timeout());
-                self.throttle.dirtied(step.now, slot, u64::from(size));
-            }
-            Some(before) if before != content => self.discard(volume, piece.block, before, step),
-            Some(_) => {}
+        self.throttle.dirtied(step.now, open, u64::from(added));
+        if let Some(before) = before.filter(|before| *before != content) {
+            self.discard(volume, piece.block, before, step);
         }
     }
 
+    /// Makes this the version of a block in the open txg, and says what it was there before.
+    pub(super) fn put_version(
+        &mut self,
+        volume: usize,
+        block: u32,
+        content: Content,
+        step: &Step<'_>,
+    ) -> Option<Content> {
+        let slot = slot_of(self.txgs.open());
+        let volume = &mut self.volumes[volume];
+        let before = volume.blocks.get_mut(block).versions[slot].replace(content);
+        if before.is_none() {
+            volume.dirtied[slot].push(block);
+            self.txgs.dirtied(step.now, self.txg_timeout());
+        }
+        before
+    }
+
     /// A buffer with the newest bytes of a block, this write's among them.
-    fn new_bytes(&mut self, volume: usize, zio: &Zio<VolumeId>, piece: Piece, step: &mut Step<'_>) -> Buf {
+    fn new_bytes(
+        &mut self,
+        volume: usize,
+        zio: &Zio<VolumeId>,
+        piece: Piece,
+        step: &mut Step<'_>,
+    ) -> Buf {
         let size = self.volumes[volume].block_size;
         let buf = if piece.is_whole(size) {
             self.own_buffer(volume, piece.block)
@@ -254,30 +308,31 @@ impl Pool {
     fn own_buffer(&self, volume: usize, block: u32) -> Option<Buf> {
         let block = self.volumes[volume].blocks.get(block);
         let own = block.versions[slot_of(self.txgs.open())]?.buf()?;
-        let written = block.write.and_then(|id| self.writes.get(id)?.content.buf());
+        let written = block
+            .write
+            .and_then(|id| self.writes.get(id)?.content.buf());
         (written != Some(own)).then_some(own)
     }
 
     /// A buffer of the open txg that holds what a block held until now.
-    fn buffer_to_change(&mut self, volume: usize, zio: ZioId, block: u32, step: &mut Step<'_>) -> Buf {
+    fn buffer_to_change(
+        &mut self,
+        volume: usize,
+        zio: ZioId,
+        block: u32,
+        step: &mut Step<'_>,
+    ) -> Buf {
         if let Some(own) = self.own_buffer(volume, block) {
             return own;
         }
         let newest = self.volumes[volume].newest(block, self.txgs.open());
-        let edge = || self.requests.get_mut(zio)?.take_edge(block);
         match newest.map(|(_, content)| content) {
-            None => edge().unwrap_or_else(|| step.buffers.allocate()),
-            Some(Content::Bytes(from)) => {
-                let to = step.buffers.allocate();
-                step.move_bytes(Move::Clone { from, to });
-                to
+            None => {
+                let request = self.requests.get_mut(zio);
+                let edge = request.and_then(|request| request.take_edge(block));
+                edge.unwrap_or_else(|| step.buffers.allocate())
             }
-            Some(Content::Zero | Content::Trim) => {
-                let buf = step.buffers.allocate();
-                let length = self.volumes[volume].block_size;
-                step.move_bytes(Move::Zero(Span { buf, at: 0, length }));
-                buf
-            }
+            Some(content) => copy_of(content, self.volumes[volume].block_size, step),
         }
     }
 
@@ -286,19 +341,29 @@ impl Pool {
     fn discard(&mut self, volume: usize, block: u32, before: Content, step: &mut Step<'_>) {
         let under_way = self.volumes[volume].blocks.get(block).write;
         let of_before = |id: &u32| {
-            let open = Cause::Dirty(slot_of(self.txgs.open()));
+            let cause = Cause::Dirty(self.txgs.open());
             let write = self.writes.get(*id);
-            write.is_some_and(|write| write.cause == open && write.content == before)
+            write.is_some_and(|write| write.cause == cause && write.content == before)
         };
         match under_way.filter(of_before) {
             Some(id) => self.replace_in_flight(id, step),
-            None => {
-                if let Some(buf) = before.buf() {
-                    step.free(buf);
-                }
-            }
+            None => free_content(before, step),
         }
     }
+}
+
+/// A new buffer with what a version says.
+fn copy_of(content: Content, block_size: u32, step: &mut Step<'_>) -> Buf {
+    let buf = step.buffers.allocate();
+    step.move_bytes(match content {
+        Content::Bytes(from) => Move::Clone { from, to: buf },
+        Content::Zero | Content::Trim => Move::Zero(Span {
+            buf,
+            at: 0,
+            length: block_size,
+        }),
+    });
+    buf
 }
 
 /// Write-through.

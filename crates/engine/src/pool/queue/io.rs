@@ -16,6 +16,12 @@ pub(crate) struct Queued {
     pub(crate) tag: u32,
 }
 
+impl Queued {
+    pub(super) fn end(&self) -> u64 {
+        self.offset + u64::from(self.length)
+    }
+}
+
 /// How much the queue may have at the disk, by class in the order of [`Class::ALL`], and how much
 /// of it may become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,48 +1,76 @@
-//! The queue of one disk of a pool (OpenZFS: `vdev_queue.c`): which I/O goes to the disk next, and
-//! which others go with it.
+//! The queue of one disk of a pool: which I/O goes to the disk next, and which others go with it.
+//!
+//! The model is OpenZFS's `vdev_queue.c`, of 2.2 and later. Each class has a minimum and a maximum
+//! of I/O at the disk. What a client waits for is served in the order of arrival, the rest as an
+//! elevator goes up, and what lies side by side is joined. Left out are the classes of scrub,
+//! resilver and their like, and with them their credits; optional I/O; and the limit of 16 MiB for
+//! an aggregate, which is for the bounds of the tunable to keep. Zeroes are a kind of write that is
+//! joined with its own kind only.
 
+mod counts;
 mod io;
-
-use alloc::vec::Vec;
+mod rule;
+mod slab;
+mod sorted;
+#[cfg(test)]
+mod tests;
+mod waiting;
 
 use crate::pool::{Class, QueueStats, Traffic};
 use crate::time::Instant;
-use crate::zio::{DiskId, Outcome};
+use crate::zio::{DiskId, Op, Outcome};
 
+use counts::Times;
 pub(crate) use io::{Limits, Member, Picked, PickedId, Queued};
+use rule::Rule;
+use slab::Slab;
+use waiting::{END, Waiting};
 
 /// The I/O that waits for one disk, and what is there.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    waiting: Vec<(Instant, Queued)>,
-    issued: Vec<Option<(Class, Vec<Member>)>>,
+    waiting: Waiting,
+    rule: Rule,
+    issued: Slab<Issued>,
+    /// Where that which was picked last ends.
+    last_end: u64,
     stats: QueueStats,
-    joined_from: Traffic,
-    joined_to: Traffic,
+    apart: Traffic,
+    joined: Traffic,
+}
+
+/// What is at the disk.
+#[derive(Clone, Copy, Debug)]
+struct Issued {
+    picked: Picked,
+    /// The slot of its first member.
+    first: u32,
+    at: Instant,
 }
 
 impl Queue {
     pub(crate) fn new(disk: DiskId) -> Queue {
         Queue {
-            waiting: Vec::new(),
-            issued: Vec::new(),
+            waiting: Waiting::default(),
+            rule: Rule::default(),
+            issued: Slab::default(),
+            last_end: 0,
             stats: QueueStats {
                 disk,
                 classes: Default::default(),
             },
-            joined_from: Traffic::default(),
-            joined_to: Traffic::default(),
+            apart: Traffic::default(),
+            joined: Traffic::default(),
         }
     }
 
     /// Puts an I/O in.
     pub(crate) fn push(&mut self, now: Instant, io: Queued) {
         self.stats.classes[io.class as usize].pending += 1;
-        self.waiting.push((now, io));
+        self.waiting.push(now, io);
     }
 
-    /// Puts many in at once, which costs less than one by one; they need not be sorted, and are
-    /// afterwards.
+    /// Puts many in at once, sorted by offset, which costs much less than in any other order.
     pub(crate) fn push_batch(&mut self, now: Instant, batch: &mut [Queued]) {
         batch.sort_unstable_by_key(|io| (io.offset, io.tag));
         for io in batch {
@@ -50,76 +78,81 @@ impl Queue {
         }
     }
 
-    /// What goes to the disk next, or `None` until something is done, pushed or allowed. Call it
-    /// until it gives nothing.
+    /// What goes to the disk next, or `None` until something is pushed, done or allowed. There may
+    /// be more after it. As many async writes may be at the disk as the caller says.
     pub(crate) fn pick(
         &mut self,
         now: Instant,
         limits: &Limits,
         async_write_max: u32,
     ) -> Option<Picked> {
-        let active: u32 = self.stats.classes.iter().map(|class| class.active).sum();
-        let allowed = |class: Class| match class {
-            Class::AsyncWrite => async_write_max,
-            _ => limits.max[class as usize],
-        };
-        let at = self.waiting.iter().position(|(_, io)| {
-            active < limits.max_active
-                && self.stats.classes[io.class as usize].active < allowed(io.class)
-        })?;
-        let (queued, io) = self.waiting.remove(at);
-        let _ = now;
-        let class = &mut self.stats.classes[io.class as usize];
-        class.pending -= 1;
-        class.active += 1;
-        let member = Member {
-            tag: io.tag,
-            offset: io.offset,
-            length: io.length,
-            queued,
-        };
-        self.issued.push(Some((io.class, [member].into())));
-        Some(Picked {
-            id: PickedId(self.issued.len() as u32 - 1),
-            class: io.class,
-            op: io.op,
-            offset: io.offset,
-            length: io.length,
-            count: 1,
-        })
+        let class = self
+            .rule
+            .class_to_issue(&self.stats.classes, limits, async_write_max)?;
+        let slot = self.waiting.in_turn(class, self.last_end)?;
+        let (first, last) = self.waiting.join(slot, limits);
+        Some(self.issue(now, class, first, last))
     }
 
     /// The members of what was picked and is not done, by offset.
     pub(crate) fn members(&self, id: PickedId) -> impl Iterator<Item = Member> + '_ {
-        let issued = self.issued.get(id.0 as usize).and_then(Option::as_ref);
-        issued.into_iter().flat_map(|(_, members)| members).copied()
+        self.slots(id).map(|slot| {
+            let entry = self.waiting.entries[slot];
+            Member {
+                tag: entry.io.tag,
+                offset: entry.io.offset,
+                length: entry.io.length,
+                queued: entry.queued,
+            }
+        })
+    }
+
+    /// The class of what was picked and is not done.
+    pub(crate) fn class(&self, id: PickedId) -> Class {
+        self.issued[id.0].picked.class
     }
 
     /// The disk is done with what was picked: its members are forgotten, its place is free.
     pub(crate) fn done(&mut self, now: Instant, id: PickedId, outcome: Outcome) {
-        let _ = (now, outcome);
-        if let Some((class, _)) = self.issued.get_mut(id.0 as usize).and_then(Option::take) {
-            self.stats.classes[class as usize].active -= 1;
+        let Issued { picked, first, at } = self.issued.remove(id.0);
+        let stats = &mut self.stats.classes[picked.class as usize];
+        stats.active -= 1;
+        if outcome.is_ok() && picked.op != Op::Flush {
+            let times = Times {
+                queued: self.waiting.entries[first].queued,
+                issued: at,
+                done: now,
+            };
+            stats.record(times, picked.length, picked.count > 1);
+        }
+        let mut slot = first;
+        while slot != END {
+            slot = self.waiting.entries.remove(slot).next;
         }
     }
 
     /// Somebody has begun to wait for it: it goes to the end of another class (OpenZFS:
     /// `vdev_queue_change_io_priority`). Nothing changes if it is not in the queue any more.
     pub(crate) fn promote(&mut self, tag: u32, to: Class) {
-        for (_, io) in self.waiting.iter_mut().filter(|(_, io)| io.tag == tag) {
-            self.stats.classes[io.class as usize].pending -= 1;
+        let Some(slot) = self.waiting.slot_of(tag) else {
+            return;
+        };
+        let from = self.waiting.entries[slot].io.class;
+        if from != to {
+            self.stats.classes[from as usize].pending -= 1;
             self.stats.classes[to as usize].pending += 1;
-            io.class = to;
+            self.waiting.change_class(slot, to);
         }
     }
 
     /// Takes an I/O out; false if it is not in the queue any more.
     pub(crate) fn withdraw(&mut self, tag: u32) -> bool {
-        let Some(at) = self.waiting.iter().position(|(_, io)| io.tag == tag) else {
+        let Some(slot) = self.waiting.slot_of(tag) else {
             return false;
         };
-        let (_, io) = self.waiting.remove(at);
-        self.stats.classes[io.class as usize].pending -= 1;
+        let entry = self.waiting.take(slot);
+        self.waiting.entries.remove(slot);
+        self.stats.classes[entry.io.class as usize].pending -= 1;
         true
     }
 
@@ -128,13 +161,49 @@ impl Queue {
         &self.stats
     }
 
-    /// What was picked, counted one by one. Flushes are not counted.
+    /// What was picked, one by one. Flushes are not counted.
     pub(crate) fn queued(&self) -> Traffic {
-        self.joined_from
+        self.apart
     }
 
-    /// What was picked, counted as it went to the disk. Flushes are not counted.
+    /// What was picked, as it went to the disk. Flushes are not counted.
     pub(crate) fn issued(&self) -> Traffic {
-        self.joined_to
+        self.joined
+    }
+
+    /// Sends the members from `first` to `last`, which are linked, to the disk as one.
+    fn issue(&mut self, now: Instant, class: Class, first: u32, last: u32) -> Picked {
+        let begin = self.waiting.entries[first].io;
+        let end = self.waiting.entries[last].io.end();
+        let mut picked = Picked {
+            id: PickedId(0),
+            class,
+            op: begin.op,
+            offset: begin.offset,
+            length: (end - begin.offset) as u32,
+            count: 0,
+        };
+        let mut slot = first;
+        while slot != END {
+            let entry = self.waiting.take(slot);
+            self.stats.classes[entry.io.class as usize].pending -= 1;
+            self.apart.count(entry.io.op, entry.io.length.into());
+            picked.count += 1;
+            slot = entry.next;
+        }
+        self.joined.count(picked.op, picked.length.into());
+        self.stats.classes[class as usize].active += 1;
+        self.last_end = end;
+        let at = now;
+        picked.id = PickedId(self.issued.insert(Issued { picked, first, at }));
+        self.issued[picked.id.0].picked = picked;
+        picked
+    }
+
+    /// The slots of the members.
+    fn slots(&self, id: PickedId) -> impl Iterator<Item = u32> + '_ {
+        let following =
+            |slot: &u32| Some(self.waiting.entries[*slot].next).filter(|next| *next != END);
+        core::iter::successors(Some(self.issued[id.0].first), following)
     }
 }
