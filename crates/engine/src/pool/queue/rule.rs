@@ -32,8 +32,8 @@ impl Rule {
             Class::AsyncWrite => async_write_max,
             _ => limits.max[class as usize],
         };
-        let number = Class::ALL.len();
-        let mut in_turn = (self.turn..self.turn + number).map(|turn| Class::ALL[turn % number]);
+        let (before, from_turn) = Class::ALL.split_at(self.turn);
+        let mut in_turn = from_turn.iter().chain(before).copied();
         let found = in_turn
             .find(|class| below(*class, limits.min[*class as usize]))
             .or_else(|| {
@@ -42,7 +42,7 @@ impl Rule {
                     .find(|class| below(*class, max(*class)))
             });
         // As in ZFS, the turns begin anew when none may be served.
-        self.turn = found.map_or(0, |class| (class as usize + 1) % number);
+        self.turn = found.map_or(0, |class| (class as usize + 1) % Class::ALL.len());
         found
     }
 }

@@ -222,19 +222,24 @@ mod tests {
         let mut random = Random::new(5);
         let (mut sorted, mut set) = (Sorted::default(), BTreeSet::new());
         let mut near = 0;
-        for step in 0..60_000_u64 {
+        for step in 0..120_000_u64 {
             // Mostly beside the one before; it grows for a while, then shrinks.
             near = match random.below(8) {
                 0 => random.below(5_000),
+                1 => set.first().map_or(0, |first: &u64| first.saturating_sub(1)),
                 _ => near + random.below(3),
             };
-            if random.below(8) < 3 + 2 * (step / 10_000 % 2) {
-                if set.insert(near) {
-                    sorted.insert(near);
-                }
-            } else if let Some(key) = set.range(near..).next().copied() {
+            let grows = 3 + 2 * (step / 10_000 % 2);
+            let gone = match random.below(8) {
+                turn if turn < grows => None,
+                6 => set.first().copied(),
+                _ => set.range(near..).next().copied(),
+            };
+            if let Some(key) = gone {
                 set.remove(&key);
                 sorted.remove(&key);
+            } else if set.insert(near) {
+                sorted.insert(near);
             }
             if step % 16 == 0 {
                 compare(&sorted, &set, random.below(5_000));
