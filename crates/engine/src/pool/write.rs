@@ -92,13 +92,19 @@ impl Pool {
 
     /// Takes a request out of the queue for a block's lock.
     pub(super) fn leave_lock_queue(&mut self, id: ZioId, block: u32) {
+        let turns = self.unlocked.len();
         self.unlocked.retain(|other| *other != id);
+        let had_its_turn = self.unlocked.len() < turns;
         let Some(request) = self.requests.get(id) else {
             return;
         };
         let volume = &mut self.volumes[request.volume];
         if let Some(queue) = volume.lock_queues.get_mut(&block) {
             queue.retain(|other| *other != id);
+            // The lock is free: the next one would wait for ever.
+            if had_its_turn {
+                self.unlocked.extend(queue.pop_front());
+            }
             if queue.is_empty() {
                 volume.lock_queues.remove(&block);
                 volume.blocks.get_mut(block).wanted = false;
