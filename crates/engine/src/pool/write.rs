@@ -248,7 +248,11 @@ impl Pool {
         let content = match zio.op {
             Op::Zero if whole => Content::Zero,
             Op::Trim if whole => Content::Trim,
-            Op::Trim => return,
+            Op::Trim => {
+                // It takes its turn all the same: the next writer waits for its signal.
+                self.throttle.dirtied(step.now, self.txgs.open(), 0);
+                return;
+            }
             _ => Content::Bytes(self.new_bytes(volume, zio, piece, step)),
         };
         let before = self.put_version(volume, piece.block, content, step);
