@@ -30,5 +30,5 @@ pub use config::{Address, DiskConfig, ServerConfig};
 pub use handle::{ClientView, DiskInfo, DiskSnapshot, Handle, RuleSnapshot, ShardGone};
 pub use listen::ListenError;
 pub use pace::Spin;
-pub use quota::{CpuQuota, cpu_quota};
+pub use quota::{CpuQuota, Throttling, cpu_quota, cpu_throttling};
 pub use server::{STORE_THREADS, Server, StartError};
