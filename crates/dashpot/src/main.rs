@@ -6,6 +6,7 @@ mod client;
 mod commands;
 mod daemon;
 mod doctor;
+mod host;
 mod lab;
 mod report;
 mod spec;

@@ -3,6 +3,7 @@
 mod child;
 mod clear;
 mod failed;
+mod health;
 mod inject;
 mod instance;
 mod iolatency;
@@ -33,7 +34,8 @@ use crate::client::Client;
 use crate::doctor;
 use crate::spec::{ApiAddress, ParseError, parse_api};
 
-pub(crate) use output::{Column, is_broken_pipe, print, print_json, table};
+pub(crate) use health::cpus_of;
+pub(crate) use output::{Column, is_broken_pipe, print, print_json, table, time};
 
 /// Does what the command line says, and returns the program's exit code.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::health::host_line;
 use super::output::{Column, print, print_json, table, time, time_or_dash};
 use crate::api::types::{Disk, InFlightZio, Status};
 use crate::cli::StatusArgs;
@@ -47,8 +48,11 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
         return print_json(&status);
     }
     let mut text = format!(
-        "dashpot {}, pid {}, {} threads for file stores\n\n",
-        status.version.version, status.pid, status.store_threads
+        "dashpot {}, pid {}, {} threads for file stores\n{}\n",
+        status.version.version,
+        status.pid,
+        status.store_threads,
+        host_line(&status.host)
     );
     text += &table(&DISKS, status.disks.iter().map(disk_row));
     text += &status

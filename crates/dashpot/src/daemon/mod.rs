@@ -13,6 +13,7 @@ use dashpot_export::{DiskInfo, DiskSnapshot, Handle, ShardGone};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
+use crate::host::Counted;
 use crate::spec::{Injection, TypedRule, format_size};
 pub(crate) use clear::{Cleared, Scope};
 pub(crate) use refusal::{Refusal, RefusalKind};
@@ -27,6 +28,8 @@ pub(crate) struct Daemon {
     lab_rules: Vec<(usize, Injection)>,
     registry: Mutex<Registry>,
     started: Instant,
+    /// What the host had counted then.
+    counted_before: Counted,
 }
 
 impl Daemon {
@@ -42,6 +45,7 @@ impl Daemon {
             lab_rules,
             registry: Mutex::default(),
             started: now(),
+            counted_before: Counted::now(),
         }
     }
 
@@ -61,6 +65,11 @@ impl Daemon {
     /// When it began to count.
     pub(crate) fn started(&self) -> Instant {
         self.started
+    }
+
+    /// What the host had counted before.
+    pub(crate) fn counted_before(&self) -> Counted {
+        self.counted_before
     }
 
     /// The index of the disk of a name.

@@ -12,8 +12,8 @@ use utoipa::IntoParams;
 use super::to_the_end;
 use crate::api::error::{Body, Options};
 use crate::api::types::{
-    Disk, DiskLatency, Error, Lose, LostSectors, Resumed, Status, Suspend, Suspended, VersionInfo,
-    View,
+    Disk, DiskLatency, Error, Host, Lose, LostSectors, Resumed, Status, Suspend, Suspended,
+    VersionInfo, View,
 };
 use crate::daemon::{Daemon, Refusal};
 
@@ -41,6 +41,7 @@ pub(crate) async fn status(
         version: VersionInfo::current(),
         pid: std::process::id(),
         store_threads: STORE_THREADS,
+        host: Host::now(Some(daemon.counted_before())),
         disks: all(&daemon, &detail).await,
     }))
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::rule::Summary;
-use super::{VersionInfo, Wide};
+use super::{Host, VersionInfo, Wide};
 
 /// What is served.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -17,6 +17,7 @@ pub(crate) struct Status {
     pub(crate) pid: u32,
     /// Requests that can wait for the media of `file` disks at once.
     pub(crate) store_threads: usize,
+    pub(crate) host: Host,
     /// The disks, in the order of the lab.
     pub(crate) disks: Vec<Disk>,
 }

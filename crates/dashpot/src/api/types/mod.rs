@@ -5,6 +5,7 @@
 
 mod change;
 mod disk;
+mod host;
 mod latency;
 mod rule;
 mod wide;
@@ -14,6 +15,7 @@ pub(crate) use change::{
     Update, VersionInfo,
 };
 pub(crate) use disk::{Disk, InFlightZio, Status, View};
+pub(crate) use host::Host;
 pub(crate) use latency::{DiskLatency, LatencyHistogram, OpLatency};
 pub(crate) use rule::{Rule, RuleState, op_words};
 pub(crate) use wide::Wide;
