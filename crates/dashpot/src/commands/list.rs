@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::failed::warn_of_failed;
-use super::health::quota_note;
+use super::health::{overload_notes, quota_note};
 use super::output::{Column, print, print_json, table, time, time_or_dash};
 use crate::api::types::{Rule, RuleState, Status};
 use crate::cli::ListArgs;
@@ -42,7 +42,10 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
     if rules.is_empty() {
         return print("no rule is armed: 'dashpot inject DISK -D 10ms:1' arms one\n");
     }
-    print(&(text(&rules) + &quota_note(&status.host).unwrap_or_default()))
+    let mut shards = status.shards;
+    shards.retain(|shard| rules.iter().any(|rule| shard.disks.contains(&rule.disk)));
+    let quota = quota_note(&status.host).unwrap_or_default();
+    print(&(text(&rules) + &overload_notes(&shards) + &quota))
 }
 
 fn text(rules: &[Rule]) -> String {

@@ -9,7 +9,7 @@ mod registry;
 
 use dashpot_engine::{Answer, Command, DiskId, Duration, Instant};
 use dashpot_export::store::Lost;
-use dashpot_export::{DiskInfo, DiskSnapshot, Handle, ShardGone};
+use dashpot_export::{DiskInfo, DiskSnapshot, Handle, ProbeReading, ShardGone};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
@@ -70,6 +70,16 @@ impl Daemon {
     /// What the host had counted before.
     pub(crate) fn counted_before(&self) -> Counted {
         self.counted_before
+    }
+
+    /// Whether shards meet their deadlines by spinning.
+    pub(crate) fn spins(&self) -> bool {
+        self.handle.spins()
+    }
+
+    /// What the probe of a shard has found in the last minute, the oldest first.
+    pub(crate) fn probe(&self, shard: usize) -> Vec<ProbeReading> {
+        self.handle.probe(shard)
     }
 
     /// The index of the disk of a name.

@@ -44,6 +44,11 @@ impl Host {
         }
     }
 
+    /// What a daemon here would get of the CPUs.
+    pub(super) fn cpus(&self) -> &Cpus {
+        &self.cpus
+    }
+
     pub(super) fn rows(&self) -> Vec<Vec<String>> {
         let rows = [
             self.wake_cost(),
