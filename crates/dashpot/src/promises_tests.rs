@@ -109,6 +109,12 @@ fn the_probe_has_the_last_word_end_to_end() {
     );
     check(
         &host(),
+        &[reads(200_000)],
+        "yyydyy",
+        "the probe reads 200us at p50",
+    );
+    check(
+        &host(),
         &[reads(400_000), reads(1)],
         "yyynyy",
         "the probe reads 400us at p50",

@@ -261,7 +261,7 @@ fn start_shard(
     } = built;
     let probed = engine.add_disk(EngineDisk { seed: 0 });
     disks.push(probe::disk());
-    let (bell, readings) = probe::start(&mailbox, probed, spins)?;
+    let (bell, readings) = probe::start(&mailbox, probed)?;
     let inbox = Arc::clone(&mailbox);
     let pace = Pace::new(spins);
     let mut shard = Shard::new(

@@ -35,7 +35,7 @@ pub(crate) struct Load {
 }
 
 /// What a read through a socket of the daemon's own took beyond the 1 ms of its rule: the error
-/// that a client of this host meets. Of the last minute; read once a second while clients ask for
+/// that a client of this host meets, its own wake-up included. Of the last minute; read once a second while clients ask for
 /// something, and never otherwise.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Probe {
