@@ -3,9 +3,11 @@
 //!
 //! A shard that works for half of the time is asked for about half of what it can do: what waits
 //! while it works is late, and more so the less it rests. So accuracy is promised up to there, and
-//! beyond it the shard is overloaded. Waiting for a deadline is no work, by spinning or asleep. It
-//! is a careful measure: a busier shard takes more requests in a pass, each for less, so that at
-//! half of its most I/Os per second it works for somewhat more than half of the time.
+//! beyond it the shard is overloaded, if it has a rule to be accurate about. Waiting for a deadline
+//! is no work, by spinning or asleep; being kept from running in the middle of a pass is, because
+//! it takes from what the shard can do here. It is a careful measure: a busier shard takes more
+//! requests in a pass, each for less, so that at half of its most I/Os per second it works for more
+//! than half of the time.
 //!
 //! Nothing here has a timer. Passes add up what they took, and who asks does the division.
 
@@ -17,15 +19,10 @@ use dashpot_engine::{Duration, Instant};
 pub struct Work {
     /// The share of the last second or two, in percent.
     pub busy_percent: u32,
-    /// Seconds since the start in which it was overloaded.
+    /// Whether it is asked for more than accuracy is promised for.
+    pub overloaded: bool,
+    /// Seconds since the start in which it was.
     pub overloaded_seconds: u64,
-}
-
-impl Work {
-    /// Whether a shard is asked for more than accuracy is promised for.
-    pub fn is_overloaded(self) -> bool {
-        self.busy_percent > OVERLOADED_PERCENT
-    }
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +34,11 @@ pub(crate) struct Passes {
 }
 
 impl Passes {
+    /// Whether there are rules, and so an accuracy that can be lost.
+    pub(crate) fn set_armed(&mut self, armed: bool) {
+        self.work.armed = armed;
+    }
+
     /// Takes account of a pass.
     pub(crate) fn record(&mut self, begun: Instant, ended: Instant) {
         self.gaps.record(ended.since(begun).as_nanos());
@@ -60,6 +62,7 @@ struct Seconds {
     /// The work in it so far, and that of the one before.
     this: Duration,
     last: Duration,
+    armed: bool,
     /// How many were overloaded.
     overloaded: u64,
 }
@@ -85,7 +88,7 @@ impl Seconds {
             return;
         }
         let seconds = passed.as_nanos() / SECOND.as_nanos();
-        self.overloaded += u64::from(percent(self.this, SECOND) > OVERLOADED_PERCENT);
+        self.overloaded += u64::from(self.is_too_much(percent(self.this, SECOND)));
         self.last = match seconds {
             1 => self.this,
             _ => Duration::ZERO,
@@ -94,11 +97,17 @@ impl Seconds {
         self.start = self.start + Duration::from_nanos(seconds * SECOND.as_nanos());
     }
 
+    fn is_too_much(&self, busy_percent: u32) -> bool {
+        self.armed && busy_percent > OVERLOADED_PERCENT
+    }
+
     fn at(mut self, now: Instant) -> Work {
         self.advance(now);
         let passed = SECOND + now.since(self.start);
+        let busy_percent = percent(self.last + self.this, passed);
         Work {
-            busy_percent: percent(self.last + self.this, passed),
+            busy_percent,
+            overloaded: self.is_too_much(busy_percent),
             overloaded_seconds: self.overloaded,
         }
     }
@@ -122,6 +131,12 @@ mod tests {
         Instant::from_nanos(at * 1_000_000)
     }
 
+    fn armed() -> Passes {
+        let mut passes = Passes::default();
+        passes.set_armed(true);
+        passes
+    }
+
     /// Passes of `busy` ms in every 10 ms, from `from` to `to`.
     fn work(passes: &mut Passes, from: u64, to: u64, busy: u64) {
         for at in (from..to).step_by(10) {
@@ -132,21 +147,33 @@ mod tests {
     #[test]
     fn a_shard_is_overloaded_above_half_of_its_time() {
         for (busy, overloaded) in [(0, false), (4, false), (5, false), (6, true), (10, true)] {
-            let mut passes = Passes::default();
+            let mut passes = armed();
             work(&mut passes, 7_000, 9_500, busy);
-            let now = passes.work(ms(9_500));
-            assert_eq!(now.busy_percent, busy as u32 * 10);
-            assert_eq!(now.is_overloaded(), overloaded, "{now:?}");
-            assert_eq!(now.overloaded_seconds, u64::from(overloaded) * 2);
+            let is = Work {
+                busy_percent: busy as u32 * 10,
+                overloaded,
+                overloaded_seconds: u64::from(overloaded) * 2,
+            };
+            assert_eq!(passes.work(ms(9_500)), is);
         }
     }
 
     #[test]
-    fn what_is_over_is_forgotten_but_counted() {
+    fn without_a_rule_no_accuracy_is_lost() {
         let mut passes = Passes::default();
+        work(&mut passes, 7_000, 9_500, 9);
+        let busy = passes.work(ms(9_500));
+        assert_eq!((busy.busy_percent, busy.overloaded), (90, false));
+        assert_eq!(busy.overloaded_seconds, 0);
+    }
+
+    #[test]
+    fn what_is_over_is_forgotten_but_counted() {
+        let mut passes = armed();
         work(&mut passes, 1_000, 4_000, 10);
         let is = |busy_percent| Work {
             busy_percent,
+            overloaded: busy_percent > 50,
             overloaded_seconds: 3,
         };
         assert_eq!(passes.work(ms(4_500)), is(66));
@@ -158,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_pass_of_many_seconds_is_work_in_each() {
-        let mut passes = Passes::default();
+        let mut passes = armed();
         passes.record(ms(500), ms(3_250));
         let now = passes.work(ms(3_250));
         assert_eq!((now.busy_percent, now.overloaded_seconds), (100, 2));
@@ -172,7 +199,7 @@ mod tests {
             passes_and_rests in prop::collection::vec((1_u64..1_500, 0_u64..1_500), 1..40),
             later in 0_u64..3_000,
         ) {
-            let (mut passes, mut busy, mut now) = (Passes::default(), Vec::new(), 0);
+            let (mut passes, mut busy, mut now) = (armed(), Vec::new(), 0);
             for (pass, rest) in passes_and_rests {
                 passes.record(ms(now), ms(now + pass));
                 busy.extend((0..pass + rest).map(|at| at < pass));

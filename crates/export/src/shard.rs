@@ -409,6 +409,14 @@ impl Shard {
         let id = CommandId(self.commands);
         self.answers.insert(id, answer);
         self.step(Input::Command(id, command), None);
+        self.passes.set_armed(self.has_rules());
+    }
+
+    /// Whether any disk has a rule but that of the probe, which is the last.
+    fn has_rules(&self) -> bool {
+        let disks = 0..self.disks.len() as u32 - 1;
+        let mut rules = disks.flat_map(|disk| self.engine.rules(DiskId(disk), self.now));
+        rules.next().is_some()
     }
 
     fn lose(&mut self, disk: DiskId, seed: u64) -> Option<Lost> {

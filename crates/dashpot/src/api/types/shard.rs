@@ -23,12 +23,12 @@ pub(crate) struct Shard {
     pub(crate) probe: Probe,
 }
 
-/// How much of its time a shard works. Accuracy is promised up to half of it.
+/// How much of its time a shard works. The accuracy of its rules is promised up to half of it.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Load {
     /// The share of the last second or two.
     pub(crate) busy_percent: u32,
-    /// Whether that is more than accuracy is promised for.
+    /// Whether that is more, and there are rules.
     pub(crate) overloaded: bool,
     /// Seconds since the start in which it was.
     pub(crate) overloaded_seconds: u64,
@@ -81,7 +81,7 @@ impl Load {
     pub(crate) fn of(work: Work) -> Load {
         Load {
             busy_percent: work.busy_percent,
-            overloaded: work.is_overloaded(),
+            overloaded: work.overloaded,
             overloaded_seconds: work.overloaded_seconds,
         }
     }
