@@ -28,8 +28,10 @@ pub(super) async fn answer(mut listener: impl Listener, router: Router) {
 #[cfg(test)]
 mod tests {
     use super::{HEAD_MAX, answer};
+    use crate::api::error::Body;
+    use crate::api::types::Lose;
     use axum::Router;
-    use axum::routing::get;
+    use axum::routing::{get, post};
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
     use tokio::time::{Instant, timeout};
 
@@ -54,7 +56,9 @@ mod tests {
 
     fn connect() -> DuplexStream {
         let (client, server) = duplex(4096);
+        let lose = async |_: Body<Lose>| "lost";
         let router = Router::new().route("/", get(async || "here"));
+        let router = router.route("/lose", post(lose));
         tokio::spawn(answer(Once(Some(server)), router));
         client
     }
@@ -68,6 +72,17 @@ mod tests {
         ended.expect("an end").unwrap();
         assert!(asked.elapsed() >= HEAD_MAX);
         assert!(!said.starts_with(b"HTTP/1.1 200"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn half_a_body_is_refused() {
+        let mut client = connect();
+        let request = b"POST /lose HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{";
+        client.write_all(request).await.unwrap();
+        let mut said = [0; 16];
+        let answered = timeout(HEAD_MAX * 10, client.read_exact(&mut said)).await;
+        answered.expect("an answer").unwrap();
+        assert!(said.starts_with(b"HTTP/1.1 400"));
     }
 
     #[tokio::test]
