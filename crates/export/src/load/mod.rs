@@ -92,6 +92,8 @@ pub struct LoadReport {
     pub unanswered: u32,
     /// Why it ended early, if it did; the rest is what came before.
     pub broken: Option<LoadError>,
+    /// When the last reply came.
+    heard: Instant,
 }
 
 impl LoadError {
@@ -144,6 +146,7 @@ impl LoadReport {
             unanswered: 0,
             ops: [op()?, op()?, op()?],
             broken: None,
+            heard: Instant::ZERO,
         })
     }
 
@@ -164,7 +167,7 @@ pub fn run(
 ) -> Result<LoadReport, LoadError> {
     let mut load = Load::connect(config)?;
     load.report.broken = go_on(&mut load, stop).err();
-    load.report.elapsed = clock::now().since(load.start);
+    load.report.elapsed = load.report.heard.since(load.start);
     load.report.unanswered = load.in_flight();
     Ok(load.report)
 }
