@@ -1,6 +1,7 @@
 """What distorts latencies and is no rule's doing is measured, and said beside them."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -9,7 +10,7 @@ import signal
 import pytest
 
 import wire
-from conftest import eventually
+from conftest import BINARY, eventually, run
 from wire import Wire
 
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
@@ -50,6 +51,7 @@ def test_what_a_quota_has_stopped_is_shown_beside_lateness(serve):
     with cpu_quota(quota_us=2_000, period_us=20_000) as group:
         daemon = serve("-d", "d=ram,size=64M", "-r", "-D 100us", under=inside(group))
         assert daemon.json("status")["host"]["quota_millicpus"] == 100
+        assert not shard(daemon)["spins"]
         load = daemon.start("load", daemon.uri("d"), "--depth", "64", "--block", "64K")
         eventually(lambda: daemon.json("status")["host"]["throttled_periods"] > 3, "the quota stops it")
         load.send_signal(signal.SIGINT)
@@ -58,6 +60,9 @@ def test_what_a_quota_has_stopped_is_shown_beside_lateness(serve):
         assert host["quota_periods"] >= host["throttled_periods"] > 0 < host["throttled_ns"]
         assert "a quota of 0.10 CPUs, stopped in " in daemon.cli("status").stdout
         assert "the CPU quota of 0.10 CPUs: stopped in " in daemon.cli("list").stdout
+        assert all("quota" in promise["why"] for promise in daemon.json("status")["promises"][1:5])
+        doctor = json.loads(run(*inside(group), BINARY, "doctor", "--json").stdout)
+        assert doctor["host"]["quota_millicpus"] == 100 and doctor["host"]["throttled_periods"] > 0
         daemon.stop()
 
 
@@ -71,17 +76,22 @@ def test_a_flooded_shard_is_overloaded_and_its_disks_are_named(serve):
     loads = [
         daemon.start("load", daemon.uri("d"), "--depth", "16", "--block", "1M", "--write", "50%") for _ in range(4)
     ]
-    eventually(lambda: shard(daemon)["load"]["overloaded"], "the shard is overloaded")
-    status = daemon.json("status")
+
+    def overloaded():
+        status = daemon.json("status")
+        load = status["shards"][0]["load"]
+        return load["overloaded"] and load["overloaded_seconds"] and status
+
+    status = eventually(overloaded, "the shard is overloaded")
     assert status["shards"][0]["load"]["busy_percent"] > 50
     assert any("overloaded: shard 0" in promise["why"] for promise in status["promises"])
-    assert "overloaded" in daemon.cli("status").stdout
     for load in loads:
         load.send_signal(signal.SIGINT)
         load.communicate()
     eventually(lambda: not shard(daemon)["load"]["overloaded"], "the flood is over")
     # That it was is known for as long as the daemon lives: the rule's figures are of that time, too.
     assert daemon.rules()[1]["shard_load"]["overloaded_seconds"] > 0
+    assert "(overloaded for " in daemon.cli("status").stdout
     assert "shard 0 (disks d): busy for " in daemon.cli("list").stdout
 
 
