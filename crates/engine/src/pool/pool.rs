@@ -390,6 +390,7 @@ impl Pool {
         let mut stats = PoolStats {
             dirty: self.throttle.dirty(),
             throttled: self.throttle.waiting(),
+            write_limit: self.throttle.write_limit(),
             admissions: self.throttle.admissions(),
             volumes: self.asked,
             disks: self.reached_disks(),

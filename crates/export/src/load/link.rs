@@ -110,6 +110,7 @@ impl Link {
             Err(error) => return Err(LoadError::of(error.into())),
         }
         let now = clock::now();
+        report.heard = now;
         let mut taken = 0;
         while let Some(length) = self.take_reply(taken, now, report)? {
             taken += length;
