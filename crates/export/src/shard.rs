@@ -27,8 +27,8 @@ use crate::clock;
 use crate::conn::{Conn, Intake, Reply};
 use crate::handle::{DiskSnapshot, RuleSnapshot};
 use crate::mailbox::Mailbox;
-use crate::nbd::ExportInfo;
 use crate::nbd::setup::Negotiated;
+use crate::nbd::{Chunk, ExportInfo};
 use crate::pace::Pace;
 use crate::room::Taken;
 use crate::shutdown::Shutdown;
@@ -82,6 +82,8 @@ pub(crate) struct Shard {
     free_conns: Vec<usize>,
     pub(crate) buffers: Buffers,
     pub(crate) receive_buffers: Vec<Vec<u8>>,
+    /// The space of the last chunk, for the next one.
+    pub(crate) spare_chunk: Chunk,
     epoll: OwnedFd,
     pace: Pace,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
@@ -128,6 +130,7 @@ impl Shard {
             free_conns: Vec::new(),
             buffers: Buffers::default(),
             receive_buffers: Vec::new(),
+            spare_chunk: Chunk::default(),
             epoll,
             pace,
             mailbox,

@@ -33,7 +33,7 @@ pub(crate) use lossy::Lossy;
 pub use lossy::Lost;
 pub(crate) use open::{Adoption, Opened, open_all};
 pub(crate) use pool::{Finished, Job, Operation, Pool};
-pub(crate) use ram::Ram;
+pub(crate) use ram::{Ram, SLICE};
 
 /// Which store a disk has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,6 +89,16 @@ impl Store {
             Store::Lossy(lossy) => return Attempt::Done(lossy.read(offset, into)),
         }
         Attempt::Done(Ok(()))
+    }
+
+    /// A range where it is, for stores that [read at reply](Store::reads_at_reply).
+    pub(crate) fn slices(&self, offset: u64, length: u64) -> impl Iterator<Item = &[u8]> {
+        // A null store reads as memory that was never written.
+        let ram = match self {
+            Store::Ram(ram) => ram,
+            Store::Null | Store::File(_) | Store::Lossy(_) => const { &Ram::new() },
+        };
+        ram.slices(offset, length)
     }
 
     /// Writes `from` at `offset`; with `fua` it is durable when it is done.

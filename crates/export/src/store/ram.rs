@@ -12,8 +12,13 @@ use super::pieces::pieces;
 
 /// Bytes that are allocated together.
 pub(super) const CHUNK: u64 = 64 << 10;
+/// Bytes that are in one place at most.
+pub(crate) const SLICE: u64 = CHUNK;
 const CHUNKS_PER_LEAF: u64 = 1024;
 const LEAF: u64 = CHUNK * CHUNKS_PER_LEAF;
+
+/// What was never written reads as.
+static ZEROES: [u8; CHUNK as usize] = [0; CHUNK as usize];
 
 type Chunk = Option<Box<[u8]>>;
 
@@ -24,16 +29,25 @@ pub(crate) struct Ram {
 }
 
 impl Ram {
+    pub(crate) const fn new() -> Ram {
+        Ram {
+            leaves: BTreeMap::new(),
+        }
+    }
+
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
         let mut rest = into;
-        for (index, range) in pieces(CHUNK, offset, rest.len() as u64) {
-            let (part, tail) = rest.split_at_mut(range.len());
-            match self.chunk(index) {
-                Some(chunk) => part.copy_from_slice(&chunk[range]),
-                None => part.fill(0),
-            }
+        for slice in self.slices(offset, rest.len() as u64) {
+            let (part, tail) = rest.split_at_mut(slice.len());
+            part.copy_from_slice(slice);
             rest = tail;
         }
+    }
+
+    /// A range in the order of its bytes, cut at multiples of [`SLICE`].
+    pub(crate) fn slices(&self, offset: u64, length: u64) -> impl Iterator<Item = &[u8]> {
+        let chunks = pieces(CHUNK, offset, length);
+        chunks.map(|(index, range)| &self.chunk(index).unwrap_or(&ZEROES)[range])
     }
 
     pub(crate) fn write(&mut self, offset: u64, from: &[u8]) {
