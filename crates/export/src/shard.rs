@@ -34,6 +34,7 @@ use crate::room::Taken;
 use crate::shutdown::Shutdown;
 use crate::slots::{Slot, Slots};
 use crate::store::{Finished, Lost, Pool, Store};
+use crate::work::Copy;
 
 /// What other threads tell a shard.
 pub(crate) enum Message {
@@ -84,6 +85,8 @@ pub(crate) struct Shard {
     pub(crate) receive_buffers: Vec<Vec<u8>>,
     /// The space of the last chunk, for the next one.
     pub(crate) spare_chunk: Chunk,
+    /// Writes of this pass that are yet to be copied to their disks.
+    pub(crate) copies: Vec<Copy>,
     epoll: OwnedFd,
     pace: Pace,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
@@ -131,6 +134,7 @@ impl Shard {
             buffers: Buffers::default(),
             receive_buffers: Vec::new(),
             spare_chunk: Chunk::default(),
+            copies: Vec::new(),
             epoll,
             pace,
             mailbox,

@@ -156,6 +156,11 @@ impl Store {
         matches!(self, Store::Ram(_) | Store::Null)
     }
 
+    /// Whether writing is cheap and never fails, so that it can be called done before it is.
+    pub(crate) fn copies_later(&self) -> bool {
+        matches!(self, Store::Ram(_))
+    }
+
     /// What does the attempts that would block, from any thread.
     pub(crate) fn blocking(&self) -> Option<&Arc<FileStore>> {
         match self {
