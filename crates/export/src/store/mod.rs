@@ -15,6 +15,7 @@ mod open;
 mod pieces;
 mod pool;
 mod ram;
+mod slabs;
 #[cfg(test)]
 mod tests;
 
