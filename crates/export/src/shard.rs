@@ -26,8 +26,8 @@ use crate::clock;
 use crate::conn::{Conn, Intake, Reply};
 use crate::handle::{DiskSnapshot, RuleSnapshot};
 use crate::mailbox::Mailbox;
-use crate::nbd::ExportInfo;
 use crate::nbd::setup::Negotiated;
+use crate::nbd::{Chunk, ExportInfo};
 use crate::pace::Pace;
 use crate::passes::Passes;
 use crate::probe::Bell;
@@ -35,6 +35,7 @@ use crate::room::Taken;
 use crate::shutdown::Shutdown;
 use crate::slots::{Slot, Slots};
 use crate::store::{Finished, Lost, Pool, Store};
+use crate::work::Copy;
 
 /// What other threads tell a shard.
 pub(crate) enum Message {
@@ -83,6 +84,10 @@ pub(crate) struct Shard {
     free_conns: Vec<usize>,
     pub(crate) buffers: Buffers,
     pub(crate) receive_buffers: Vec<Vec<u8>>,
+    /// The space of the last chunk, for the next one.
+    pub(crate) spare_chunk: Chunk,
+    /// Writes of this pass that are yet to be copied to their disks.
+    pub(crate) copies: Vec<Copy>,
     epoll: OwnedFd,
     pace: Pace,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
@@ -130,6 +135,8 @@ impl Shard {
             free_conns: Vec::new(),
             buffers: Buffers::default(),
             receive_buffers: Vec::new(),
+            spare_chunk: Chunk::default(),
+            copies: Vec::new(),
             epoll,
             pace,
             mailbox,
