@@ -53,8 +53,9 @@ impl Engine {
 
     /// Where a child's bytes come from or go to, in the order of their offsets.
     pub fn segments(&self, id: ZioId) -> impl Iterator<Item = Segment> {
-        let child = inner(id).and_then(|id| self.sent.get(id));
-        let segments = child.map(|child| {
+        let child = inner(id).filter(|id| self.children.flights.get(*id).is_some());
+        let segments = child.map(|id| {
+            let child = self.sent.get(id);
             let pool = &self.pools[child.pool as usize];
             pool.segments(child.disk, child.work)
         });
@@ -84,7 +85,8 @@ impl Engine {
     }
 }
 
-/// What is a pool's of each input.
+/// What is a pool's of each input. None of it is compiled into [`Engine::step`]: zios of lone disks
+/// would pay for it.
 impl Engine {
     pub(super) fn with_pool<T>(
         &mut self,
@@ -102,12 +104,14 @@ impl Engine {
         Some(act(self.pools.get_mut(pool)?, &mut step))
     }
 
+    #[inline(never)]
     pub(super) fn submit_to_volume(&mut self, zio: Zio<VolumeId>, actions: &mut Vec<Action>) {
         if let Some((pool, place)) = self.volumes.get(zio.device.0 as usize).copied() {
             self.with_pool(pool, actions, |pool, step| pool.submit(zio, place, step));
         }
     }
 
+    #[inline(never)]
     pub(super) fn volume_replied(&mut self, zio: ZioId, offered: Instant) {
         let Some(pool) = self.pools.iter_mut().find(|pool| pool.has(zio)) else {
             return;
@@ -126,12 +130,14 @@ impl Engine {
         }
     }
 
+    #[inline(never)]
     pub(super) fn earliest_of_pools(&self) -> Instant {
         let children = self.children.deadlines.next();
         let pools = self.pools.iter().map(Pool::next_deadline);
         pools.fold(children, Instant::min)
     }
 
+    #[inline(never)]
     pub(super) fn meet_deadlines_of_pools(&mut self, actions: &mut Vec<Action>) {
         while let Some(child) = self.children.deadlines.pop_due(self.now) {
             self.with_child(child, Disk::due);
@@ -147,19 +153,20 @@ impl Engine {
 
 /// The zios between pools and their disks.
 impl Engine {
+    #[inline(never)]
     pub(super) fn child_done(&mut self, id: ZioId, outcome: Outcome) {
         if let Some(child) = inner(id) {
             self.with_child(child, |disk, flight, ctx| disk.done(flight, outcome, ctx));
         }
     }
 
-    #[inline]
-    pub(super) fn has_to_carry(&self) -> bool {
+    fn has_to_carry(&self) -> bool {
         !(self.sent.outbox.is_empty() && self.child_actions.is_empty())
     }
 
     /// Carries what pools send to their disks there, and what these answer back, until nothing is
     /// left to be carried.
+    #[inline(never)]
     pub(super) fn carry_children(&mut self, actions: &mut Vec<Action>) {
         while self.has_to_carry() {
             let mut sent = core::mem::take(&mut self.sent.outbox);
@@ -196,19 +203,19 @@ impl Engine {
             self.note_child(id);
         }
         self.with_child(id, |disk, flight, ctx| disk.replied(flight, now, ctx));
-        if let Some(child) = self.sent.take(id) {
-            let ended = Ended { child, outcome };
-            self.with_pool(child.pool as usize, actions, |pool, step| {
-                pool.ended(ended, step)
-            });
-        }
+        let child = self.sent.take(id);
+        let ended = Ended { child, outcome };
+        self.with_pool(child.pool as usize, actions, |pool, step| {
+            pool.ended(ended, step);
+        });
     }
 
     /// Keeps the event of a child that is about to end.
     fn note_child(&mut self, id: ZioId) {
-        let (Some(flight), Some(child)) = (self.children.flights.get(id), self.sent.get(id)) else {
+        let Some(flight) = self.children.flights.get(id) else {
             return;
         };
+        let child = self.sent.get(id);
         let event = self.event_of(flight, self.now);
         let event = self.pools[child.pool as usize].describe(child, event);
         let number = self.events.number();
