@@ -3,7 +3,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dashpot_engine::inject::{GroupId, RuleSpec, Service};
 use dashpot_engine::pool::{ThrottleConfig, Tunables, WritePolicy};
-use dashpot_engine::{Duration, Instant, Ratio};
+use dashpot_engine::{Duration, Ratio};
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::{
     Calls, DiskModel, DiskSpec, Load, Pattern, PoolSpec, Scenario, Target, VolumeSpec, WorkloadSpec,
@@ -75,7 +75,6 @@ fn lone_disk(criterion: &mut Criterion) {
                 simulation.run_until(until).unwrap();
             });
         });
-        assert!(simulation.now() > Instant::ZERO);
     }
     group.finish();
 }
