@@ -73,6 +73,12 @@ impl Deadlines {
         }
     }
 
+    /// The zios of the run that are due by `by`, the soonest first, and perhaps some that were.
+    pub(crate) fn due_by(&self, by: Instant) -> impl Iterator<Item = ZioId> {
+        let due = move |entry: &&(Deadline, ZioId)| entry.0.at() <= by;
+        self.run.iter().take_while(due).map(|(_, id)| *id)
+    }
+
     pub(crate) fn next(&self) -> Option<Instant> {
         let run = self.run.front().map(|(deadline, _)| *deadline);
         let heap = self.heap.peek().map(|(deadline, _)| deadline);
@@ -199,5 +205,16 @@ mod tests {
             })
             .collect();
         assert!(lengths.iter().all(|length| *length <= SWEEP_ABOVE + 5));
+    }
+
+    #[test]
+    fn what_is_due_soon_is_named_in_its_order() {
+        let mut deadlines = Deadlines::default();
+        for (id, at) in [(4, 10), (2, 20), (3, 20), (1, 30)] {
+            deadlines.set(ZioId(id), u64::from(id), Instant::from_nanos(at));
+        }
+        let due: Vec<ZioId> = deadlines.due_by(Instant::from_nanos(20)).collect();
+        assert_eq!(due, [ZioId(4), ZioId(2), ZioId(3)]);
+        assert_eq!(deadlines.due_by(Instant::from_nanos(9)).count(), 0);
     }
 }

@@ -159,6 +159,10 @@ impl Flights {
         self.deadlines.clear(id);
     }
 
+    pub(crate) fn due_by(&self, by: Instant) -> impl Iterator<Item = ZioId> {
+        self.deadlines.due_by(by)
+    }
+
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.next()
     }
