@@ -68,8 +68,8 @@ pub enum Move {
 /// A part of what a child zio moves between its disk and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
-    /// From or to a whole buffer.
-    Buf(Buf),
+    /// From or to a whole buffer, of so many bytes.
+    Buf(Buf, u32),
     /// So many bytes that are read and thrown away, because one large read is faster than two.
     Gap(u32),
 }

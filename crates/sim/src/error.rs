@@ -66,8 +66,8 @@ impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SetupError::Rules { disk, error } => write!(f, "the rules of disk {disk}: {error}"),
-            SetupError::Pool { pool, error } => write!(f, "pool {pool}: {error:?}"),
-            SetupError::Volume { volume, error } => write!(f, "volume {volume}: {error:?}"),
+            SetupError::Pool { pool, error } => write!(f, "pool {pool}: {error}"),
+            SetupError::Volume { volume, error } => write!(f, "volume {volume}: {error}"),
             SetupError::Workload { workload, error } => write!(f, "workload {workload}: {error}"),
         }
     }

@@ -93,6 +93,9 @@ impl Engine {
 
     /// When to step again with [`Input::Tick`], if nothing else happens before.
     pub fn next_deadline(&self) -> Option<Instant> {
+        if !self.owed.is_empty() {
+            return Some(self.now);
+        }
         let next = self.earliest();
         (next < Instant::NEVER).then_some(next)
     }
@@ -147,6 +150,8 @@ impl Engine {
 
     fn route(&mut self, input: Input<'_>, actions: &mut Vec<Action>) {
         match input {
+            // The disks of pools are their pools' alone.
+            Input::Submit(zio) if self.is_pooled(zio.device) => {}
             Input::Submit(zio) => {
                 self.with_disk(zio.device, actions, |disk, flights, ctx| {
                     disk.submit(flights.insert(zio, ctx.now), ctx);
@@ -221,10 +226,14 @@ impl Engine {
     }
 
     fn zios(&self, disk: DiskId) -> &Zios {
-        match self.pooled.get(disk.0 as usize) {
-            Some(true) => &self.children,
-            _ => &self.alone,
+        match self.is_pooled(disk) {
+            true => &self.children,
+            false => &self.alone,
         }
+    }
+
+    fn is_pooled(&self, disk: DiskId) -> bool {
+        self.pooled.get(disk.0 as usize) == Some(&true)
     }
 
     /// The earliest of all deadlines, or [`Instant::NEVER`].

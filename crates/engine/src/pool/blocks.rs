@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 
 use crate::bytes::Buf;
 
-/// The txgs that can live at the same time, as places in a ring (ZFS: `TXG_SIZE`).
-pub(super) const TXGS: usize = 4;
+/// Places for txgs in a ring: three live, and the place of the next is free (ZFS: `TXG_SIZE`).
+pub(in crate::pool) const TXGS: usize = 4;
 
 /// What a version says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! What a pool and a volume are made of.
 
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::pool::Tunables;
 use crate::time::Duration;
@@ -92,6 +93,10 @@ pub enum PoolError {
     BlockSize(u32),
     /// No blocks, or not a whole number of them.
     Size(u64),
+    /// More blocks than can be numbered: choose larger ones.
+    TooManyBlocks(u64),
+    /// More sides than a mirror can have.
+    TooManySides(usize),
     /// The pool has not so much room left.
     NoRoom {
         /// Bytes asked for.
@@ -100,3 +105,35 @@ pub enum PoolError {
         left: u64,
     },
 }
+
+impl fmt::Display for PoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PoolError::Empty => f.write_str("a pool and each of its members need a disk"),
+            PoolError::UnknownDisk(disk) => write!(f, "no disk {}", disk.0),
+            PoolError::DiskUsedTwice(disk) => write!(f, "disk {} is used twice", disk.0),
+            PoolError::UnknownPool(pool) => write!(f, "no pool {}", pool.0),
+            PoolError::BlockSize(size) => write!(
+                f,
+                "a block of {size} bytes: choose a power of two from 512 to 1048576"
+            ),
+            PoolError::Size(size) => write!(
+                f,
+                "a volume of {size} bytes: choose a whole number of blocks, and at least one"
+            ),
+            PoolError::TooManyBlocks(size) => write!(
+                f,
+                "a volume of {size} bytes has more than 4294967295 blocks: choose larger ones"
+            ),
+            PoolError::TooManySides(sides) => {
+                write!(f, "a mirror of {sides} sides: choose at most 64")
+            }
+            PoolError::NoRoom { wanted, left } => write!(
+                f,
+                "a volume of {wanted} bytes, and the pool has {left} left"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for PoolError {}

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::pool::Pool;
 use super::request::Phase;
 use super::step::{Step, SyncFor};
-use crate::zio::{Errno, ZioId};
+use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 
 impl Pool {
     /// Sends home all blocks of a volume that were acknowledged before.
@@ -61,9 +61,23 @@ impl Pool {
             return;
         }
         request.phase = Phase::Syncing;
-        request.pending = self.disks.len() as u32;
-        for disk in 0..self.disks.len() {
+        let (zio, volume) = (request.zio, request.volume);
+        let disks = self.disks_of(&zio, volume);
+        self.add_pending(id, disks.len() as u32);
+        for disk in disks {
             self.sync_disk(disk, SyncFor::Request(id), step);
         }
+    }
+
+    /// The disks that a flush, or a durable write, must sync: all, or those that have its blocks.
+    fn disks_of(&self, zio: &Zio<VolumeId>, volume: usize) -> Vec<usize> {
+        if zio.op == Op::Flush {
+            return (0..self.disks.len()).collect();
+        }
+        let pieces = self.volumes[volume].pieces(zio).take(self.members.len());
+        let members = pieces.map(|piece| self.member_of(piece.block));
+        members
+            .flat_map(|member| self.members[member].iter().copied())
+            .collect()
     }
 }

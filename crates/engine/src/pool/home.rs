@@ -153,6 +153,7 @@ impl Pool {
             offset: self.disk_offset(write.volume, write.block),
             length: self.volumes[write.volume].block_size,
             tag: id << 1,
+            alone: false,
         }
     }
 
@@ -188,7 +189,7 @@ impl Pool {
             Cause::Replaced => free_content(write.content, step),
             Cause::Dirty(txg) if !write.failed => self.retire(&write, txg, step),
             // What some sides have is dirty all the same, because others have not.
-            Cause::Dirty(txg) => self.throttle.dirty_again(step.now, txg, write.retired),
+            Cause::Dirty(txg) => self.throttle.dirty_again(txg, write.retired),
         }
         if write.failed {
             self.block_failed(volume, block, step);
@@ -212,12 +213,12 @@ impl Pool {
     }
 
     /// The version that is being written is replaced in memory: it stays dirty.
-    pub(super) fn replace_in_flight(&mut self, id: u32, step: &mut Step<'_>) {
+    pub(super) fn replace_in_flight(&mut self, id: u32) {
         let write = &mut self.writes[id];
         let (cause, retired) = (write.cause, core::mem::take(&mut write.retired));
         write.cause = Cause::Replaced;
         if let Cause::Dirty(txg) = cause {
-            self.throttle.dirty_again(step.now, txg, retired);
+            self.throttle.dirty_again(txg, retired);
         }
     }
 
@@ -381,20 +382,24 @@ impl Pool {
             offset: self.disk_offset(read.volume, read.block),
             length: self.volumes[read.volume].block_size,
             tag: id << 1 | 1,
+            alone: false,
         };
         self.disks[disk].queue.push(step.now, queued);
         self.pump(disk, step);
         true
     }
 
-    /// The side of a block's member with the fewest zios, or the first one.
+    /// The side of a block's member with the fewest zios, or the first one. Of equals it is a
+    /// matter of the block, as in ZFS, so that one reader alone uses all sides.
     fn choose_side(&self, block: u32, tried: u64) -> Option<usize> {
         let sides = &self.members[self.member_of(block)];
         let untried = (0..sides.len()).filter(|side| tried >> side & 1 == 0);
         if self.tunables.reads_primary() {
             return untried.min();
         }
-        untried.min_by_key(|side| self.disks[sides[*side]].outstanding())
+        let row = block as usize / self.members.len();
+        let turn = |side: usize| (side + row) % sides.len();
+        untried.min_by_key(|side| (self.disks[sides[*side]].outstanding(), turn(*side)))
     }
 
     fn side_read(&mut self, disk: usize, id: u32, outcome: Outcome, step: &mut Step<'_>) {
@@ -438,7 +443,7 @@ impl Pool {
 impl Pool {
     /// Gives a disk all that its queue lets it have.
     pub(super) fn pump(&mut self, disk: usize, step: &mut Step<'_>) {
-        let async_writes = self.throttle.max_async_writes(false);
+        let async_writes = self.throttle.max_async_writes();
         let leaf = &mut self.disks[disk];
         while let Some(picked) = leaf.queue.pick(step.now, &leaf.limits, async_writes) {
             let child = Child {
@@ -485,12 +490,21 @@ impl Pool {
     /// The client's zio that a part of a child is for.
     pub(super) fn client_of(&self, tag: u32) -> Option<ZioId> {
         match tag & 1 {
-            0 => match self.writes[tag >> 1].cause {
-                Cause::Through(zio) => Some(zio),
-                Cause::Dirty(_) | Cause::Replaced => None,
-            },
+            0 => {
+                let write = &self.writes[tag >> 1];
+                match write.cause {
+                    Cause::Through(zio) => Some(zio),
+                    Cause::Dirty(_) | Cause::Replaced => self.first_watcher(write),
+                }
+            }
             _ => Some(self.reads[tag >> 1].zio),
         }
+    }
+
+    /// Who waits longest for a block to be home.
+    fn first_watcher(&self, write: &BlockWrite) -> Option<ZioId> {
+        let watchers = self.volumes[write.volume].watchers.get(&write.block)?;
+        watchers.first().map(|watcher| watcher.zio)
     }
 
     pub(super) fn buf_of(&self, tag: u32) -> Option<Buf> {
@@ -523,6 +537,9 @@ impl Pool {
         let retry = Retry::Block { volume, block };
         self.retries.push_back((step.now + RETRY_AFTER, retry));
         self.release_watchers(volume, block, Err(Errno::Io), step);
+        if self.tunables.fails_on_error() {
+            self.fail_waiting(Errno::Io, step);
+        }
     }
 
     fn block_works(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
@@ -532,16 +549,22 @@ impl Pool {
             return;
         }
         target.failing -= 1;
-        if self.is_degraded() {
-            return;
-        }
-        while let Some(id) = self.stalled.pop_front() {
+        self.go_on(step);
+    }
+
+    /// Lets the writes go on that wait until no disk fails, if that is so.
+    pub(super) fn go_on(&mut self, step: &mut Step<'_>) {
+        while !self.is_degraded()
+            && let Some(id) = self.stalled.pop_front()
+        {
             self.ask(id, step);
         }
     }
 
+    /// Whether the pool cannot write what it has acknowledged.
     pub(super) fn is_degraded(&self) -> bool {
         self.volumes.iter().any(|volume| volume.failing > 0)
+            || self.disks.iter().any(|leaf| leaf.sync_failed)
     }
 
     /// Whether writes wait while a disk fails, or fail as well (ZFS: `failmode`).

@@ -58,7 +58,7 @@ pub(crate) struct Pool {
     deadline: Instant,
     /// Reused by the ends of children: the members of what was joined.
     tags: Vec<u32>,
-    closing: Option<Errno>,
+    pub(super) closing: Option<Errno>,
 }
 
 /// A disk of a pool.
@@ -67,6 +67,8 @@ pub(super) struct Leaf {
     pub(super) disk: PoolDisk,
     pub(super) queue: Queue,
     pub(super) limits: Limits,
+    /// Its last sync at the end of a txg failed and will be repeated.
+    pub(super) sync_failed: bool,
 }
 
 impl Leaf {
@@ -89,6 +91,7 @@ impl Pool {
             disk: *disk,
             queue: Queue::new(disk.disk),
             limits: limits(&config.tunables, disk.rotational),
+            sync_failed: false,
         };
         Ok(Pool {
             id,
@@ -127,6 +130,9 @@ impl Pool {
         if config.size == 0 || !config.size.is_multiple_of(u64::from(block_size)) {
             return Err(PoolError::Size(config.size));
         }
+        if config.size / u64::from(block_size) > u64::from(u32::MAX) {
+            return Err(PoolError::TooManyBlocks(config.size));
+        }
         let members = self.members.len() as u64;
         let base = self.volumes.iter().map(|volume| volume.end(members)).max();
         let base = base.unwrap_or(0).next_multiple_of(u64::from(block_size));
@@ -161,6 +167,10 @@ impl Pool {
             .insert(Request::new(zio, number, volume, step.now));
         if let Some(errno) = self.closing {
             self.finish(id, Err(errno), step);
+            return;
+        }
+        if !self.volumes[volume].holds(&zio) {
+            self.finish(id, Err(Errno::Inval), step);
             return;
         }
         match zio.op {
@@ -246,8 +256,10 @@ impl Pool {
             Work::Picked(picked) => {
                 let mut tags = core::mem::take(&mut self.tags);
                 let queue = &mut self.disks[disk].queue;
-                tags.extend(queue.members(picked).map(|member| member.tag));
-                queue.done(step.now, picked, ended.outcome);
+                if ended.outcome.is_ok() || !queue.repeat_apart(step.now, picked) {
+                    tags.extend(queue.members(picked).map(|member| member.tag));
+                    queue.done(step.now, picked, ended.outcome);
+                }
                 for tag in tags.drain(..) {
                     self.member_done(disk, tag, ended.outcome, step);
                 }
@@ -284,6 +296,9 @@ impl Pool {
             leaf.limits = limits(&self.tunables, leaf.disk.rotational);
         }
         self.throttle.tuned(step.now, &self.tunables);
+        if self.is_degraded() && self.tunables.fails_on_error() {
+            self.fail_waiting(Errno::Io, step);
+        }
         for disk in 0..self.disks.len() {
             self.pump(disk, step);
         }
@@ -294,6 +309,12 @@ impl Pool {
     /// Fails the writes that wait, and every zio that comes from now on.
     pub(crate) fn close(&mut self, errno: Errno, step: &mut Step<'_>) {
         self.closing = Some(errno);
+        self.fail_waiting(errno, step);
+        self.settle(step);
+    }
+
+    /// Fails the writes that have not been admitted.
+    pub(super) fn fail_waiting(&mut self, errno: Errno, step: &mut Step<'_>) {
         let waits = |request: &&Request| {
             matches!(
                 request.phase,
@@ -303,14 +324,13 @@ impl Pool {
         let waiting = self.requests.iter().filter(waits);
         let waiting: Vec<ZioId> = waiting.map(|request| request.zio.id).collect();
         self.throttle.forget(step.now, |_| true);
+        self.stalled.clear();
         for id in waiting {
             if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
                 self.leave_lock_queue(id, next);
             }
             self.finish(id, Err(errno), step);
         }
-        self.stalled.clear();
-        self.settle(step);
     }
 }
 
@@ -434,8 +454,10 @@ impl Pool {
             let gap = end.map_or(0, |end| member.offset - end);
             end = Some(member.offset + u64::from(member.length));
             let gap = (gap > 0).then_some(Segment::Gap(gap as u32));
-            gap.into_iter()
-                .chain(self.buf_of(member.tag).map(Segment::Buf))
+            gap.into_iter().chain(
+                self.buf_of(member.tag)
+                    .map(|buf| Segment::Buf(buf, member.length)),
+            )
         })
     }
 }
@@ -443,6 +465,9 @@ impl Pool {
 fn check_layout(members: &[Vec<PoolDisk>], disks: &[PoolDisk]) -> Result<(), PoolError> {
     if members.is_empty() || members.iter().any(Vec::is_empty) {
         return Err(PoolError::Empty);
+    }
+    if let Some(member) = members.iter().find(|sides| sides.len() > SIDES_MAX) {
+        return Err(PoolError::TooManySides(member.len()));
     }
     for (at, disk) in disks.iter().enumerate() {
         if disks[..at].iter().any(|other| other.disk == disk.disk) {
@@ -486,6 +511,9 @@ fn limits(tunables: &Tunables, rotational: bool) -> Limits {
         read_gap_limit: get(ReadGapLimit),
     }
 }
+
+/// More copies than anybody keeps, and as many as there are bits for them.
+const SIDES_MAX: usize = 64;
 
 /// ZFS's `SPA_OLD_MAXBLOCKSIZE` is smaller, its zvols may have up to 128 KiB by default; larger
 /// blocks are of use for comparison.

@@ -8,7 +8,8 @@ use super::stats::Class;
 use super::step::{Step, SyncFor};
 use super::tunable::Tunable;
 use super::volume::slot_of;
-use crate::zio::Outcome;
+use crate::bytes::{Move, Span};
+use crate::zio::{Errno, Outcome};
 
 impl Pool {
     /// One step of the txgs on their way, if one is due.
@@ -64,7 +65,8 @@ impl Pool {
         let class = Class::AsyncWrite;
         let id = self.begin_write(volume, block, content, Cause::Dirty(txg), class);
         let queued = self.queued_write(id);
-        for disk in &self.members[block as usize % self.members.len()] {
+        let member = self.member_of(block);
+        for disk in &self.members[member] {
             self.batches[*disk].push(queued);
         }
     }
@@ -94,9 +96,17 @@ impl Pool {
 
     /// A disk has made durable what the txg has written; the last one ends it.
     pub(super) fn disk_synced(&mut self, disk: usize, outcome: Outcome, step: &mut Step<'_>) {
-        if outcome.is_err() {
+        let failed = outcome.is_err();
+        let had_failed = core::mem::replace(&mut self.disks[disk].sync_failed, failed);
+        if failed {
             self.retry_commit(disk, step.now);
+            if self.tunables.fails_on_error() {
+                self.fail_waiting(Errno::Io, step);
+            }
             return;
+        }
+        if had_failed {
+            self.go_on(step);
         }
         self.commit = self.commit.map(|left| left - 1);
         if self.commit != Some(0) {
@@ -112,21 +122,24 @@ impl Pool {
         }
     }
 
-    /// Begins with a txg that syncs and one that waits for it, each as large as the limit.
+    /// Begins with a txg that syncs and one that waits for it, each as large as the limit. They are
+    /// zeroes over the beginning of the volume, which is for simulations only.
     pub(super) fn fill_pipeline(&mut self, step: &mut Step<'_>) {
         let ThrottleConfig::Legacy(legacy) = self.throttle_config else {
             return;
         };
-        let Some(throughput) = legacy.full_pipeline else {
+        let Some(limit) = legacy.full_pipeline.and(self.throttle.write_limit()) else {
             return;
         };
-        let limit = throughput * self.tunables.get(Tunable::TxgSynctimeMs);
-        let size = u64::from(self.volumes[0].block_size);
+        let limit = limit / self.tunables.get(Tunable::WriteLimitInflation);
+        let length = self.volumes[0].block_size;
+        let size = u64::from(length);
         for _ in 0..2 {
             let open = self.txgs.open();
             for block in 0..(limit / size).min(self.volumes[0].count) as u32 {
-                let content = Content::Bytes(step.buffers.allocate());
-                self.put_version(0, block, content, step);
+                let buf = step.buffers.allocate();
+                step.move_bytes(Move::Zero(Span { buf, at: 0, length }));
+                self.put_version(0, block, Content::Bytes(buf), step);
                 self.throttle.prefill(step.now, open, size);
             }
             self.txgs.want_quiesce();

@@ -105,9 +105,9 @@ tunables! {
     SyncWriteMaxActive "zfs_vdev_sync_write_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
         "The most sync writes at one disk.";
     AsyncReadMinActive "zfs_vdev_async_read_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 1,
-        "Async reads that a disk is given before other classes get more than their minimum.";
+        "Async reads that a disk is given before other classes get more than their minimum; volumes make none.";
     AsyncReadMaxActive "zfs_vdev_async_read_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 3,
-        "The most async reads at one disk.";
+        "The most async reads at one disk; volumes make none.";
     AsyncWriteMinActive "zfs_vdev_async_write_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 2,
         "Async writes that a disk is given before other classes get more than their minimum, and the most while little data is dirty.";
     AsyncWriteMaxActive "zfs_vdev_async_write_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
@@ -139,7 +139,7 @@ tunables! {
     DirtyRetire "dirty_retire" Unit::Choice(&["logical", "physical"]), 0, 1, |_| 0,
         "Whether a block stops being dirty when all its copies are written (2.2 and later), or part by part with each (2013 to 2.1).";
     MirrorRead "mirror_read" Unit::Choice(&["balanced", "primary"]), 0, 1, |_| 0,
-        "Whether a mirror is read from the side with fewer active zios, or from the first.";
+        "Whether a mirror is read from the side with fewer zios, or from the first.";
     FailMode "failmode" Unit::Choice(&["wait", "continue"]), 0, 1, |_| 0,
         "Whether writes wait or fail while a pool cannot write what it has acknowledged.";
 }

@@ -93,6 +93,13 @@ impl Volume {
         })
     }
 
+    /// Whether a zio is of bytes that the volume has.
+    pub(super) fn holds(&self, zio: &Zio<VolumeId>) -> bool {
+        let size = self.count * u64::from(self.block_size);
+        let end = zio.offset.checked_add(u64::from(zio.length));
+        end.is_some_and(|end| end <= size)
+    }
+
     /// Whether a write of whole blocks that nobody is at work on need not lock them, unless the
     /// throttle holds it back: most writes are such.
     #[inline]

@@ -198,6 +198,10 @@ impl Pool {
 impl Pool {
     /// Asks the throttle.
     pub(super) fn ask(&mut self, id: ZioId, step: &mut Step<'_>) {
+        if let Some(errno) = self.closing {
+            self.finish(id, Err(errno), step);
+            return;
+        }
         if self.is_degraded() {
             self.wait(id, step);
             self.stall(id, step);
@@ -376,7 +380,7 @@ impl Pool {
             write.cause == cause && write.content == before
         };
         match under_way.filter(of_before) {
-            Some(id) => self.replace_in_flight(id, step),
+            Some(id) => self.replace_in_flight(id),
             None => free_content(before, step),
         }
     }

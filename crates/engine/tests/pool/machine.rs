@@ -161,7 +161,7 @@ impl Machine {
         for segment in segments {
             match segment {
                 Segment::Gap(length) => at += length as usize,
-                Segment::Buf(buf) => {
+                Segment::Buf(buf, _) => {
                     let end = at + self.block_size as usize;
                     let bytes = self.buffers.entry(buf).or_default();
                     bytes.resize(self.block_size as usize, 0xee);

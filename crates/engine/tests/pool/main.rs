@@ -1,4 +1,6 @@
-//! Pools with real bytes: a driver that holds the buffers and the disks, and a flat model beside.
+//! Pools: with real bytes beside a flat model, and step by step where an order of events matters.
 
 mod bytes;
+mod cases;
+mod hand;
 mod machine;

@@ -58,10 +58,6 @@ impl Memory {
         self.get_mut(buf).size = Some(size);
     }
 
-    pub(crate) fn size(&self, buf: Buf) -> Option<u32> {
-        self.buffers.get(buf.0 as usize)?.size
-    }
-
     /// A disk begins to work on a buffer.
     pub(crate) fn disk_begins(&mut self, buf: Buf) {
         self.get_mut(buf).disks += 1;

@@ -332,11 +332,16 @@ impl Checker {
             let contents: Vec<Content> = contents.collect();
             return self.reply(zio, 0, &contents);
         }
-        for (segment, length) in self.lengths(work)? {
-            let part = contents.by_ref().take(length as usize / 512);
-            match segment {
-                Segment::Buf(buf) => self.memory.write(Span { buf, at: 0, length }, part)?,
-                Segment::Gap(_) => part.for_each(drop),
+        check_lengths(work)?;
+        for segment in &work.segments {
+            match *segment {
+                Segment::Buf(buf, length) => {
+                    let part = contents.by_ref().take(length as usize / 512);
+                    self.memory.write(Span { buf, at: 0, length }, part)?;
+                }
+                Segment::Gap(length) => {
+                    contents.by_ref().take(length as usize / 512).for_each(drop);
+                }
             }
         }
         Ok(())
@@ -361,9 +366,12 @@ impl Checker {
     /// What the buffers of a write hold.
     fn gather(&self, work: &DiskWork) -> Result<Vec<Content>, String> {
         let mut contents = Vec::new();
-        for (segment, length) in self.lengths(work)? {
-            match segment {
-                Segment::Buf(buf) => contents.extend(self.memory.read(Span { buf, at: 0, length })),
+        check_lengths(work)?;
+        for segment in &work.segments {
+            match *segment {
+                Segment::Buf(buf, length) => {
+                    contents.extend(self.memory.read(Span { buf, at: 0, length }));
+                }
                 Segment::Gap(_) => return Err("a write has a gap".into()),
             }
         }
@@ -376,32 +384,6 @@ impl Checker {
                 work.first + work.sectors
             )),
         }
-    }
-
-    /// The segments of a zio with their lengths, which must add up to its own. Buffers that are
-    /// not known to belong to a volume share the rest equally.
-    fn lengths(&self, work: &DiskWork) -> Result<Vec<(Segment, u32)>, String> {
-        let known = |segment: &Segment| match segment {
-            Segment::Gap(length) => Some(*length),
-            Segment::Buf(buf) => self.memory.size(*buf),
-        };
-        let all: Vec<Option<u32>> = work.segments.iter().map(known).collect();
-        let sum: u64 = all.iter().flatten().map(|length| u64::from(*length)).sum();
-        let unknown = all.iter().filter(|length| length.is_none()).count() as u64;
-        let rest = (work.sectors * 512).checked_sub(sum);
-        match rest {
-            Some(0) if unknown == 0 => {}
-            Some(rest) if unknown > 0 && rest > 0 && rest.is_multiple_of(unknown * 512) => {}
-            _ => {
-                return Err(format!(
-                    "the segments of {} sectors at sector {} of disk {} do not add up: {:?}",
-                    work.sectors, work.first, work.disk, work.segments
-                ));
-            }
-        }
-        let share = rest.unwrap_or(0).checked_div(unknown).unwrap_or(0) as u32;
-        let lengths = all.iter().map(|length| length.unwrap_or(share));
-        Ok(work.segments.iter().copied().zip(lengths).collect())
     }
 }
 
@@ -440,9 +422,24 @@ impl Checker {
 
 fn buffers(segments: &[Segment]) -> impl Iterator<Item = Buf> {
     segments.iter().filter_map(|segment| match segment {
-        Segment::Buf(buf) => Some(*buf),
+        Segment::Buf(buf, _) => Some(*buf),
         Segment::Gap(_) => None,
     })
+}
+
+/// The segments of a zio must add up to its length.
+fn check_lengths(work: &DiskWork) -> Checked {
+    let length = |segment: &Segment| match segment {
+        Segment::Buf(_, length) | Segment::Gap(length) => u64::from(*length),
+    };
+    let sum: u64 = work.segments.iter().map(length).sum();
+    if sum == work.sectors * 512 {
+        return Ok(());
+    }
+    Err(format!(
+        "the segments of {} sectors at sector {} of disk {} do not add up: {:?}",
+        work.sectors, work.first, work.disk, work.segments
+    ))
 }
 
 /// First sector and number of sectors of a range in bytes.

@@ -14,6 +14,8 @@ pub(crate) struct Queued {
     /// The caller's name for it, of which there is one in the queue at a time. Small and dense: the
     /// queue indexes by it.
     pub(crate) tag: u32,
+    /// It was joined with others, and they failed together: it goes by itself this time.
+    pub(crate) alone: bool,
 }
 
 impl Queued {

@@ -130,6 +130,28 @@ impl Queue {
         }
     }
 
+    /// Puts the members of what failed back, each to go by itself: one bad block is not the fault of
+    /// its neighbours (OpenZFS: `zio_vdev_io_assess`). False if it was not joined.
+    pub(crate) fn repeat_apart(&mut self, now: Instant, id: PickedId) -> bool {
+        let Issued { picked, first, .. } = self.issued[id.0];
+        if picked.count == 1 {
+            return false;
+        }
+        self.issued.remove(id.0);
+        self.stats.classes[picked.class as usize].active -= 1;
+        let mut slot = first;
+        while slot != END {
+            let entry = self.waiting.entries.remove(slot);
+            slot = entry.next;
+            let alone = Queued {
+                alone: true,
+                ..entry.io
+            };
+            self.push(now, alone);
+        }
+        true
+    }
+
     /// Somebody has begun to wait for it: it goes to the end of another class (OpenZFS:
     /// `vdev_queue_change_io_priority`). Nothing changes if it is not in the queue any more.
     pub(crate) fn promote(&mut self, tag: u32, to: Class) {

@@ -63,7 +63,7 @@ impl Waiting {
         };
         let slot = self.entries.insert(entry);
         self.turns[io.class as usize].insert(entry.turn(slot));
-        if let Some(index) = index_of(io.op) {
+        if let Some(index) = index_of(&io) {
             self.by_offset[index].insert(entry.spot(slot));
         }
         let tag = io.tag as usize;
@@ -95,7 +95,7 @@ impl Waiting {
     pub(super) fn join(&mut self, slot: u32, limits: &Limits) -> (u32, u32) {
         let picked = self.entries[slot];
         let (mut first, mut last) = (slot, slot);
-        let Some(index) = index_of(picked.io.op).filter(|_| limits.aggregation_limit > 0) else {
+        let Some(index) = index_of(&picked.io).filter(|_| limits.aggregation_limit > 0) else {
             return (first, last);
         };
         let spot = picked.spot(slot);
@@ -135,7 +135,7 @@ impl Waiting {
     pub(super) fn take(&mut self, slot: u32) -> Entry {
         let entry = self.entries[slot];
         self.turns[entry.io.class as usize].remove(&entry.turn(slot));
-        if let Some(index) = index_of(entry.io.op) {
+        if let Some(index) = index_of(&entry.io) {
             self.by_offset[index].remove(&entry.spot(slot));
         }
         self.slots[entry.io.tag as usize] = ABSENT;
@@ -202,8 +202,9 @@ fn is_fifo(class: Class) -> bool {
 }
 
 /// Where an operation is found by its offset, if it can be joined with others.
-fn index_of(op: Op) -> Option<usize> {
-    match op {
+fn index_of(io: &Queued) -> Option<usize> {
+    match io.op {
+        _ if io.alone => None,
         Op::Read => Some(0),
         Op::Write | Op::Zero => Some(1),
         Op::Flush | Op::Trim | Op::Cache => None,

@@ -50,7 +50,7 @@ pub(crate) struct Throttle {
     /// Let go, and not yet taken out.
     ready: VecDeque<Ready>,
     admissions: Admissions,
-    /// What those who were admitted may still make dirty.
+    /// What the one that was admitted last may still make dirty.
     promised: u64,
 }
 
@@ -214,8 +214,8 @@ impl Throttle {
     }
 
     /// What was retired was not the last of a block: that much of it is dirty again.
-    pub(crate) fn dirty_again(&mut self, now: Instant, txg: u64, bytes: u32) {
-        self.prefill(now, txg, u64::from(bytes));
+    pub(crate) fn dirty_again(&mut self, txg: u64, bytes: u32) {
+        self.dirty.add(txg, u64::from(bytes));
     }
 
     /// Somebody wants the open txg to quiesce. Whether that has let go anybody who slept.
@@ -270,8 +270,8 @@ impl Throttle {
 
     /// How many async writes one disk is given now. The scheduler that went with the legacy
     /// throttle did not look at dirty data: it gives the most.
-    pub(crate) fn max_async_writes(&self, sync_waiting: bool) -> u32 {
-        let always_most = sync_waiting || matches!(self.policy, Policy::Legacy(_));
+    pub(crate) fn max_async_writes(&self) -> u32 {
+        let always_most = matches!(self.policy, Policy::Legacy(_));
         self.marks.max_async_writes(self.dirty.total(), always_most)
     }
 
@@ -310,7 +310,8 @@ impl Throttle {
 impl Throttle {
     fn assign(&mut self, tx: Tx) {
         self.admissions.assigned += 1;
-        self.promised += tx.bytes;
+        // It becomes dirty before the next is admitted; what it does not use up is nobody's.
+        self.promised = tx.bytes;
     }
 
     /// What becomes of a write that is not admitted at first sight.

@@ -1,13 +1,12 @@
 //! How much data is dirty, in the pool and in each txg (OpenZFS: `dp_dirty_total`,
 //! `dp_dirty_pertxg`).
 
-/// Places for txgs, as in ZFS: three live, and the place of the next is free.
-const TXG_SIZE: u64 = 4;
+use crate::pool::blocks::TXGS;
 
 #[derive(Debug, Default)]
 pub(crate) struct Dirty {
     total: u64,
-    per_txg: [u64; TXG_SIZE as usize],
+    per_txg: [u64; TXGS],
 }
 
 impl Dirty {
@@ -16,12 +15,12 @@ impl Dirty {
     }
 
     pub(crate) fn of(&self, txg: u64) -> u64 {
-        self.per_txg[(txg % TXG_SIZE) as usize]
+        self.per_txg[txg as usize % TXGS]
     }
 
     pub(crate) fn add(&mut self, txg: u64, bytes: u64) {
         self.total += bytes;
-        self.per_txg[(txg % TXG_SIZE) as usize] += bytes;
+        self.per_txg[txg as usize % TXGS] += bytes;
         self.check();
     }
 
@@ -32,7 +31,7 @@ impl Dirty {
             self.of(txg)
         );
         self.total -= bytes;
-        self.per_txg[(txg % TXG_SIZE) as usize] -= bytes;
+        self.per_txg[txg as usize % TXGS] -= bytes;
         self.check();
     }
 

@@ -75,7 +75,7 @@ impl Legacy {
             open,
             syncing: open - 1,
             quiesce_asked: false,
-            delay_slots: config.delay_slots.unwrap_or(u32::MAX),
+            delay_slots: config.delay_slots.map_or(u32::MAX, |slots| slots.max(1)),
             asleep: 0,
         }
     }

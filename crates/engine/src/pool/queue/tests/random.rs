@@ -108,6 +108,7 @@ impl Pair {
             offset: self.below(self.blocks) * BLOCK,
             length: length as u32,
             tag: tag as u32,
+            alone: false,
         }
     }
 

@@ -26,6 +26,7 @@ fn io(class: Class, tag: u32, offset: u64) -> Queued {
         offset: offset * K,
         length: 8 << 10,
         tag,
+        alone: false,
     }
 }
 

@@ -153,5 +153,5 @@ fn a_sync_teaches_the_limit_what_the_disks_can_do() {
 fn dirty_data_does_not_matter() {
     let throttle = full_pipeline(None, 4 << 30);
     assert!(!throttle.wants_sync(OPEN + 2));
-    assert_eq!(full_pipeline(None, 0).max_async_writes(false), 10);
+    assert_eq!(full_pipeline(None, 0).max_async_writes(), 10);
 }

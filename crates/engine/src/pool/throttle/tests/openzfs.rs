@@ -173,7 +173,6 @@ fn a_txg_above_a_fifth_of_the_maximum_wants_to_be_synced() {
 
 #[test]
 fn disks_get_async_writes_by_what_is_dirty() {
-    assert_eq!(openzfs(10_000).max_async_writes(false), 2);
-    assert_eq!(openzfs(45_000).max_async_writes(false), 6);
-    assert_eq!(openzfs(45_000).max_async_writes(true), 10);
+    assert_eq!(openzfs(10_000).max_async_writes(), 2);
+    assert_eq!(openzfs(45_000).max_async_writes(), 6);
 }

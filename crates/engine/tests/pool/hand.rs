@@ -1,0 +1,174 @@
+//! A driver without bytes that is moved by hand: disks answer when they are told to.
+
+use std::collections::VecDeque;
+
+use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
+use dashpot_engine::pool::{
+    PoolConfig, PoolDisk, PoolError, ThrottleConfig, Tunable, Tunables, VolumeConfig, WritePolicy,
+};
+use dashpot_engine::{
+    Action, ClientId, Command, CommandId, DiskConfig, DiskId, Engine, Errno, Input, Instant, Op,
+    Outcome, PoolId, VolumeId, Zio, ZioId,
+};
+
+pub(crate) const BLOCK: u64 = 8 << 10;
+
+pub(crate) struct Hand {
+    pub(crate) engine: Engine,
+    pub(crate) now: Instant,
+    /// What is at the disks, the oldest first.
+    pub(crate) working: VecDeque<ZioId>,
+    pub(crate) ended: Vec<(u32, Outcome)>,
+}
+
+impl Hand {
+    /// A pool of members with so many sides, without a volume.
+    pub(crate) fn pool(
+        members: &[usize],
+        disk_size: u64,
+        throttle: ThrottleConfig,
+        tunables: &[(Tunable, u64)],
+    ) -> Result<Hand, PoolError> {
+        let mut engine = Engine::new();
+        let mut side = || PoolDisk {
+            disk: engine.add_disk(DiskConfig { seed: 1 }),
+            size: disk_size,
+            rotational: false,
+        };
+        let members = members.iter();
+        let members = members.map(|sides| (0..*sides).map(|_| side()).collect());
+        let members = members.collect();
+        let mut values = Tunables::new(8 << 30);
+        values.set_all(tunables.iter().copied()).expect("tunables");
+        engine.add_pool(PoolConfig {
+            members,
+            throttle,
+            tunables: values,
+        })?;
+        Ok(Hand {
+            engine,
+            now: Instant::ZERO,
+            working: VecDeque::new(),
+            ended: Vec::new(),
+        })
+    }
+
+    /// A volume of 8 KiB blocks over the whole of such a pool, whose disks have 1 MiB.
+    pub(crate) fn volume(
+        members: &[usize],
+        throttle: ThrottleConfig,
+        tunables: &[(Tunable, u64)],
+    ) -> Hand {
+        let mut hand = Hand::pool(members, 1 << 20, throttle, tunables).expect("a pool");
+        hand.add(1 << 20, BLOCK as u32, WritePolicy::Back)
+            .expect("a volume");
+        hand
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        size: u64,
+        block_size: u32,
+        write: WritePolicy,
+    ) -> Result<VolumeId, PoolError> {
+        self.engine.add_volume(VolumeConfig {
+            pool: PoolId(0),
+            size,
+            block_size,
+            write,
+        })
+    }
+
+    pub(crate) fn submit(&mut self, id: u32, op: Op, fua: bool, offset: u64, length: u32) {
+        let zio = Zio {
+            id: ZioId(id),
+            device: VolumeId(0),
+            client: ClientId(0),
+            op,
+            fua,
+            offset,
+            length,
+            arrived: self.now,
+        };
+        self.step(Input::SubmitToVolume(zio));
+    }
+
+    /// Writes one whole block.
+    pub(crate) fn write(&mut self, id: u32, block: u64) {
+        self.submit(id, Op::Write, false, block * BLOCK, BLOCK as u32);
+    }
+
+    pub(crate) fn command(&mut self, command: Command) {
+        self.step(Input::Command(CommandId(1), command));
+    }
+
+    pub(crate) fn inject(&mut self, rule: RuleSpec) {
+        self.command(Command::Inject {
+            disk: DiskId(0),
+            group: GroupId(1),
+            rules: vec![(RuleId(1), rule)],
+        });
+    }
+
+    /// The disk that has worked longest answers; false if none works.
+    pub(crate) fn done(&mut self, outcome: Outcome) -> bool {
+        let id = self.working.pop_front();
+        if let Some(id) = id {
+            self.step(Input::Done(id, outcome));
+        }
+        id.is_some()
+    }
+
+    /// The oldest answers, with an error if `bad` says so.
+    pub(crate) fn done_unless(&mut self, bad: impl Fn(&Zio) -> bool) -> bool {
+        let oldest = self.working.front().and_then(|id| self.engine.child(*id));
+        let failed = oldest.is_some_and(|zio| bad(&zio));
+        self.done(if failed { Err(Errno::Io) } else { Ok(()) })
+    }
+
+    /// Goes on to the next deadline; false if there is none.
+    pub(crate) fn tick(&mut self) -> bool {
+        let next = self.engine.next_deadline();
+        if let Some(at) = next {
+            self.now = self.now.max(at);
+            self.step(Input::Tick);
+        }
+        next.is_some()
+    }
+
+    /// Everything goes well from now on, for so many steps at most.
+    pub(crate) fn run(&mut self, steps: usize) {
+        for _ in 0..steps {
+            if !self.done(Ok(())) && !self.tick() {
+                break;
+            }
+        }
+    }
+
+    pub(crate) fn outcome(&self, id: u32) -> Option<Outcome> {
+        let ended = self.ended.iter().find(|(other, _)| *other == id);
+        ended.map(|(_, outcome)| *outcome)
+    }
+
+    /// What the disks are at work on.
+    pub(crate) fn ops(&self) -> Vec<Op> {
+        let zios = self.working.iter().filter_map(|id| self.engine.child(*id));
+        zios.map(|zio| zio.op).collect()
+    }
+
+    pub(crate) fn step(&mut self, input: Input<'_>) {
+        let mut actions = Vec::new();
+        self.engine.step(self.now, input, &mut actions);
+        for action in actions {
+            match action {
+                Action::Start(id) => self.working.push_back(id),
+                Action::Complete(zio, outcome) => {
+                    self.ended.push((zio.0, outcome));
+                    let offered = self.now;
+                    self.step(Input::Replied { zio, offered });
+                }
+                Action::Drop(_) | Action::Move(_) | Action::Answer(..) => {}
+            }
+        }
+    }
+}
