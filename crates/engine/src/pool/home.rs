@@ -6,13 +6,12 @@ use alloc::vec::Vec;
 use super::blocks::Content;
 use super::pool::Pool;
 use super::queue::Queued;
-use super::request::Phase;
 use super::stats::Class;
 use super::step::{Child, Step, SyncFor, Work};
 use super::volume::{LIVE_TXGS, Watcher, slot_of};
-use crate::bytes::{Buf, Move, Span};
+use crate::bytes::Buf;
 use crate::client::ClientId;
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::zio::{DiskId, Errno, Op, Outcome, Zio, ZioId};
 
 /// A block on its way to the disks.
@@ -40,34 +39,6 @@ pub(super) enum Cause {
     Replaced,
     /// A write that a client waits for.
     Through(ZioId),
-}
-
-/// A block on its way from a disk.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BlockRead {
-    zio: ZioId,
-    volume: usize,
-    block: u32,
-    buf: Buf,
-    /// Sides that have failed, one bit each.
-    tried: u64,
-    then: Then,
-}
-
-/// What becomes of a block that was read.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Then {
-    /// A part of it is a part of the reply.
-    Reply { at: u32, length: u32, to: u32 },
-    /// It is what a write does not replace of its first or last block.
-    Edge(usize),
-}
-
-/// What is repeated after a failure.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Retry {
-    Block { volume: usize, block: u32 },
-    Commit { disk: usize },
 }
 
 /// Writes.
@@ -329,7 +300,7 @@ impl Pool {
         more
     }
 
-    fn release_watchers(
+    pub(super) fn release_watchers(
         &mut self,
         volume: usize,
         block: u32,
@@ -341,101 +312,6 @@ impl Pool {
         for watcher in target.watchers.remove(&block).unwrap_or_default() {
             self.one_less(watcher.zio, outcome, step);
         }
-    }
-}
-
-/// Reads.
-impl Pool {
-    /// Reads a block into a buffer of its own.
-    pub(super) fn read_block(
-        &mut self,
-        zio: ZioId,
-        volume: usize,
-        block: u32,
-        then: Then,
-        step: &mut Step<'_>,
-    ) {
-        if let Some(request) = self.requests.get_mut(zio) {
-            request.pending += 1;
-        }
-        let id = self.reads.insert(BlockRead {
-            zio,
-            volume,
-            block,
-            buf: step.buffers.allocate(),
-            tried: 0,
-            then,
-        });
-        self.read_from_a_side(id, step);
-    }
-
-    /// False if all sides have failed.
-    fn read_from_a_side(&mut self, id: u32, step: &mut Step<'_>) -> bool {
-        let read = self.reads[id];
-        let Some(side) = self.choose_side(read.block, read.tried) else {
-            return false;
-        };
-        let disk = self.members[self.member_of(read.block)][side];
-        let queued = Queued {
-            class: Class::SyncRead,
-            op: Op::Read,
-            offset: self.disk_offset(read.volume, read.block),
-            length: self.volumes[read.volume].block_size,
-            tag: id << 1 | 1,
-            alone: false,
-        };
-        self.disks[disk].queue.push(step.now, queued);
-        self.pump(disk, step);
-        true
-    }
-
-    /// The side of a block's member with the fewest zios, or the first one. Of equals it is a
-    /// matter of the block, as in ZFS, so that one reader alone uses all sides.
-    fn choose_side(&self, block: u32, tried: u64) -> Option<usize> {
-        let sides = &self.members[self.member_of(block)];
-        let untried = (0..sides.len()).filter(|side| tried >> side & 1 == 0);
-        if self.tunables.reads_primary() {
-            return untried.min();
-        }
-        let row = block as usize / self.members.len();
-        let turn = |side: usize| (side + row) % sides.len();
-        untried.min_by_key(|side| (self.disks[sides[*side]].outstanding(), turn(*side)))
-    }
-
-    fn side_read(&mut self, disk: usize, id: u32, outcome: Outcome, step: &mut Step<'_>) {
-        let read = &mut self.reads[id];
-        if outcome.is_err() {
-            let sides = &self.members[read.block as usize % self.members.len()];
-            let side = sides.iter().position(|other| *other == disk);
-            read.tried |= 1 << side.unwrap_or(0);
-            if self.read_from_a_side(id, step) {
-                return;
-            }
-        }
-        let read = self.reads.remove(id);
-        self.block_read(read, outcome, step);
-    }
-
-    fn block_read(&mut self, read: BlockRead, outcome: Outcome, step: &mut Step<'_>) {
-        match (read.then, outcome) {
-            (Then::Edge(edge), Ok(())) => {
-                if let Some(request) = self.requests.get_mut(read.zio) {
-                    request.edges[edge] = Some((read.block, read.buf));
-                }
-            }
-            (Then::Reply { at, length, to }, Ok(())) => {
-                let from = Span {
-                    buf: read.buf,
-                    at,
-                    length,
-                };
-                let zio = read.zio;
-                step.move_bytes(Move::CopyOut { zio, to, from });
-                step.free(read.buf);
-            }
-            (_, Err(_)) => step.free(read.buf),
-        }
-        self.one_less(read.zio, outcome, step);
     }
 }
 
@@ -525,86 +401,6 @@ impl Pool {
     }
 }
 
-/// Failures.
-impl Pool {
-    /// A dirty block could not be written: it stays dirty, and is tried again.
-    fn block_failed(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
-        let target = &mut self.volumes[volume];
-        let state = target.blocks.get_mut(block);
-        if !core::mem::replace(&mut state.failing, true) {
-            target.failing += 1;
-        }
-        let retry = Retry::Block { volume, block };
-        self.retries.push_back((step.now + RETRY_AFTER, retry));
-        self.release_watchers(volume, block, Err(Errno::Io), step);
-        if self.tunables.fails_on_error() {
-            self.fail_waiting(Errno::Io, step);
-        }
-    }
-
-    fn block_works(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
-        let target = &mut self.volumes[volume];
-        let state = target.blocks.get_mut(block);
-        if !core::mem::replace(&mut state.failing, false) {
-            return;
-        }
-        target.failing -= 1;
-        self.go_on(step);
-    }
-
-    /// Lets the writes go on that wait until no disk fails, if that is so.
-    pub(super) fn go_on(&mut self, step: &mut Step<'_>) {
-        while !self.is_degraded()
-            && let Some(id) = self.stalled.pop_front()
-        {
-            self.ask(id, step);
-        }
-    }
-
-    /// Whether the pool cannot write what it has acknowledged.
-    pub(super) fn is_degraded(&self) -> bool {
-        self.volumes.iter().any(|volume| volume.failing > 0)
-            || self.disks.iter().any(|leaf| leaf.sync_failed)
-    }
-
-    /// Whether writes wait while a disk fails, or fail as well (ZFS: `failmode`).
-    pub(super) fn stall(&mut self, id: ZioId, step: &mut Step<'_>) {
-        if self.tunables.fails_on_error() {
-            self.finish(id, Err(Errno::Io), step);
-            return;
-        }
-        if let Some(request) = self.requests.get_mut(id) {
-            request.phase = Phase::Stalled;
-            self.stalled.push_back(id);
-        }
-    }
-
-    pub(super) fn repeat_failed(&mut self, step: &mut Step<'_>) {
-        while let Some((at, retry)) = self.retries.front().copied() {
-            if at > step.now {
-                break;
-            }
-            self.retries.pop_front();
-            match retry {
-                Retry::Commit { disk } => self.sync_disk(disk, SyncFor::Txg, step),
-                Retry::Block { volume, block } => self.repeat_block(volume, block, step),
-            }
-        }
-    }
-
-    fn repeat_block(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
-        let state = self.volumes[volume].blocks.get(block);
-        if state.write().is_none() && !self.send_home(volume, block, Class::AsyncWrite, step) {
-            self.block_works(volume, block, step);
-        }
-    }
-
-    pub(super) fn retry_commit(&mut self, disk: usize, now: Instant) {
-        self.retries
-            .push_back((now + RETRY_AFTER, Retry::Commit { disk }));
-    }
-}
-
 /// A zio of nobody in particular, without a range; its id is given when it is sent.
 fn child_zio(disk: DiskId, op: Op, now: Instant) -> Zio {
     Zio {
@@ -618,6 +414,3 @@ fn child_zio(disk: DiskId, op: Op, now: Instant) -> Zio {
         arrived: now,
     }
 }
-
-/// How long a failed write waits before it is repeated.
-const RETRY_AFTER: Duration = Duration::from_secs(1);

@@ -3,8 +3,10 @@
 
 mod blocks;
 mod config;
+mod failure;
 mod flush;
 mod home;
+mod limits;
 #[expect(clippy::module_inception)]
 mod pool;
 mod queue;

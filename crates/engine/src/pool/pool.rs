@@ -12,8 +12,11 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use super::config::{PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig, WritePolicy};
-use super::home::{BlockRead, BlockWrite, Retry};
+use super::failure::Retry;
+use super::home::BlockWrite;
+use super::limits::{check_layout, limits};
 use super::queue::{Limits, Queue, Queued};
+use super::read::BlockRead;
 use super::request::{Phase, Request, Requests};
 use super::slab::Slab;
 use super::stats::{PoolStats, Traffic};
@@ -461,59 +464,6 @@ impl Pool {
         })
     }
 }
-
-fn check_layout(members: &[Vec<PoolDisk>], disks: &[PoolDisk]) -> Result<(), PoolError> {
-    if members.is_empty() || members.iter().any(Vec::is_empty) {
-        return Err(PoolError::Empty);
-    }
-    if let Some(member) = members.iter().find(|sides| sides.len() > SIDES_MAX) {
-        return Err(PoolError::TooManySides(member.len()));
-    }
-    for (at, disk) in disks.iter().enumerate() {
-        if disks[..at].iter().any(|other| other.disk == disk.disk) {
-            return Err(PoolError::DiskUsedTwice(disk.disk));
-        }
-    }
-    Ok(())
-}
-
-/// What the queue of a disk may do.
-fn limits(tunables: &Tunables, rotational: bool) -> Limits {
-    use Tunable::*;
-    let get = |tunable| tunables.get(tunable) as u32;
-    let aggregation = match rotational {
-        true => AggregationLimit,
-        false => AggregationLimitNonRotating,
-    };
-    Limits {
-        max_active: get(MaxActive),
-        min: [
-            SyncReadMinActive,
-            SyncWriteMinActive,
-            AsyncReadMinActive,
-            AsyncWriteMinActive,
-            TrimMinActive,
-        ]
-        .map(get),
-        max: [
-            SyncReadMaxActive,
-            SyncWriteMaxActive,
-            AsyncReadMaxActive,
-            AsyncWriteMaxActive,
-            TrimMaxActive,
-        ]
-        .map(get),
-        aggregation_limit: if tunables.aggregates() {
-            get(aggregation)
-        } else {
-            0
-        },
-        read_gap_limit: get(ReadGapLimit),
-    }
-}
-
-/// More copies than anybody keeps, and as many as there are bits for them.
-const SIDES_MAX: usize = 64;
 
 /// ZFS's `SPA_OLD_MAXBLOCKSIZE` is smaller, its zvols may have up to 128 KiB by default; larger
 /// blocks are of use for comparison.

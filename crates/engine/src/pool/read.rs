@@ -1,13 +1,36 @@
 //! A client's read: from memory what is dirty, from the disks the rest.
 
 use super::blocks::Content;
-use super::home::Then;
 use super::pool::Pool;
+use super::queue::Queued;
 use super::request::Phase;
+use super::stats::Class;
 use super::step::Step;
-use crate::bytes::{Move, Span};
-use crate::zio::{Errno, ZioId};
+use crate::bytes::{Buf, Move, Span};
+use crate::zio::{Errno, Op, Outcome, ZioId};
 
+/// A block on its way from a disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockRead {
+    pub(super) zio: ZioId,
+    volume: usize,
+    block: u32,
+    pub(super) buf: Buf,
+    /// Sides that have failed, one bit each.
+    tried: u64,
+    then: Then,
+}
+
+/// What becomes of a block that was read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Then {
+    /// A part of it is a part of the reply.
+    Reply { at: u32, length: u32, to: u32 },
+    /// It is what a write does not replace of its first or last block.
+    Edge(usize),
+}
+
+/// Clients' reads.
 impl Pool {
     pub(super) fn read(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some((volume, zio)) = self.begin(id, Phase::Reading) else {
@@ -41,5 +64,106 @@ impl Pool {
             }
         }
         self.one_less(id, Ok(()), step);
+    }
+}
+
+/// Blocks that are read.
+impl Pool {
+    /// Reads a block into a buffer of its own.
+    pub(super) fn read_block(
+        &mut self,
+        zio: ZioId,
+        volume: usize,
+        block: u32,
+        then: Then,
+        step: &mut Step<'_>,
+    ) {
+        if let Some(request) = self.requests.get_mut(zio) {
+            request.pending += 1;
+        }
+        let id = self.reads.insert(BlockRead {
+            zio,
+            volume,
+            block,
+            buf: step.buffers.allocate(),
+            tried: 0,
+            then,
+        });
+        self.read_from_a_side(id, step);
+    }
+
+    /// False if all sides have failed.
+    fn read_from_a_side(&mut self, id: u32, step: &mut Step<'_>) -> bool {
+        let read = self.reads[id];
+        let Some(side) = self.choose_side(read.block, read.tried) else {
+            return false;
+        };
+        let disk = self.members[self.member_of(read.block)][side];
+        let queued = Queued {
+            class: Class::SyncRead,
+            op: Op::Read,
+            offset: self.disk_offset(read.volume, read.block),
+            length: self.volumes[read.volume].block_size,
+            tag: id << 1 | 1,
+            alone: false,
+        };
+        self.disks[disk].queue.push(step.now, queued);
+        self.pump(disk, step);
+        true
+    }
+
+    /// The side of a block's member with the fewest zios, or the first one. Of equals it is a
+    /// matter of the block, as in ZFS, so that one reader alone uses all sides.
+    fn choose_side(&self, block: u32, tried: u64) -> Option<usize> {
+        let sides = &self.members[self.member_of(block)];
+        let untried = (0..sides.len()).filter(|side| tried >> side & 1 == 0);
+        if self.tunables.reads_primary() {
+            return untried.min();
+        }
+        let row = block as usize / self.members.len();
+        let turn = |side: usize| (side + row) % sides.len();
+        untried.min_by_key(|side| (self.disks[sides[*side]].outstanding(), turn(*side)))
+    }
+
+    pub(super) fn side_read(
+        &mut self,
+        disk: usize,
+        id: u32,
+        outcome: Outcome,
+        step: &mut Step<'_>,
+    ) {
+        let read = &mut self.reads[id];
+        if outcome.is_err() {
+            let sides = &self.members[read.block as usize % self.members.len()];
+            let side = sides.iter().position(|other| *other == disk);
+            read.tried |= 1 << side.unwrap_or(0);
+            if self.read_from_a_side(id, step) {
+                return;
+            }
+        }
+        let read = self.reads.remove(id);
+        self.block_read(read, outcome, step);
+    }
+
+    fn block_read(&mut self, read: BlockRead, outcome: Outcome, step: &mut Step<'_>) {
+        match (read.then, outcome) {
+            (Then::Edge(edge), Ok(())) => {
+                if let Some(request) = self.requests.get_mut(read.zio) {
+                    request.edges[edge] = Some((read.block, read.buf));
+                }
+            }
+            (Then::Reply { at, length, to }, Ok(())) => {
+                let from = Span {
+                    buf: read.buf,
+                    at,
+                    length,
+                };
+                let zio = read.zio;
+                step.move_bytes(Move::CopyOut { zio, to, from });
+                step.free(read.buf);
+            }
+            (_, Err(_)) => step.free(read.buf),
+        }
+        self.one_less(read.zio, outcome, step);
     }
 }

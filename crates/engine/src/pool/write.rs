@@ -6,8 +6,9 @@
 
 use super::blocks::Content;
 use super::config::WritePolicy;
-use super::home::{Cause, Then, free_content};
+use super::home::{Cause, free_content};
 use super::pool::Pool;
+use super::read::Then;
 use super::request::{Phase, Request};
 use super::stats::Class;
 use super::step::Step;

@@ -1,0 +1,100 @@
+//! What a pool does when a disk fails: what was acknowledged stays dirty and is tried again.
+//!
+//! Until it succeeds the volume's FLUSH fails, and the pool's writes wait or fail (ZFS:
+//! `failmode`).
+
+use super::pool::Pool;
+use super::request::Phase;
+use super::stats::Class;
+use super::step::{Step, SyncFor};
+use crate::time::{Duration, Instant};
+use crate::zio::{Errno, ZioId};
+
+/// What is repeated after a failure.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Retry {
+    Block { volume: usize, block: u32 },
+    Commit { disk: usize },
+}
+
+impl Pool {
+    /// A dirty block could not be written: it stays dirty, and is tried again.
+    pub(super) fn block_failed(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
+        let target = &mut self.volumes[volume];
+        let state = target.blocks.get_mut(block);
+        if !core::mem::replace(&mut state.failing, true) {
+            target.failing += 1;
+        }
+        let retry = Retry::Block { volume, block };
+        self.retries.push_back((step.now + RETRY_AFTER, retry));
+        self.release_watchers(volume, block, Err(Errno::Io), step);
+        if self.tunables.fails_on_error() {
+            self.fail_waiting(Errno::Io, step);
+        }
+    }
+
+    pub(super) fn block_works(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
+        let target = &mut self.volumes[volume];
+        let state = target.blocks.get_mut(block);
+        if !core::mem::replace(&mut state.failing, false) {
+            return;
+        }
+        target.failing -= 1;
+        self.go_on(step);
+    }
+
+    /// Lets the writes go on that wait until no disk fails, if that is so.
+    pub(super) fn go_on(&mut self, step: &mut Step<'_>) {
+        while !self.is_degraded()
+            && let Some(id) = self.stalled.pop_front()
+        {
+            self.ask(id, step);
+        }
+    }
+
+    /// Whether the pool cannot write what it has acknowledged.
+    pub(super) fn is_degraded(&self) -> bool {
+        self.volumes.iter().any(|volume| volume.failing > 0)
+            || self.disks.iter().any(|leaf| leaf.sync_failed)
+    }
+
+    /// Whether writes wait while a disk fails, or fail as well (ZFS: `failmode`).
+    pub(super) fn stall(&mut self, id: ZioId, step: &mut Step<'_>) {
+        if self.tunables.fails_on_error() {
+            self.finish(id, Err(Errno::Io), step);
+            return;
+        }
+        if let Some(request) = self.requests.get_mut(id) {
+            request.phase = Phase::Stalled;
+            self.stalled.push_back(id);
+        }
+    }
+
+    pub(super) fn repeat_failed(&mut self, step: &mut Step<'_>) {
+        while let Some((at, retry)) = self.retries.front().copied() {
+            if at > step.now {
+                break;
+            }
+            self.retries.pop_front();
+            match retry {
+                Retry::Commit { disk } => self.sync_disk(disk, SyncFor::Txg, step),
+                Retry::Block { volume, block } => self.repeat_block(volume, block, step),
+            }
+        }
+    }
+
+    fn repeat_block(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
+        let state = self.volumes[volume].blocks.get(block);
+        if state.write().is_none() && !self.send_home(volume, block, Class::AsyncWrite, step) {
+            self.block_works(volume, block, step);
+        }
+    }
+
+    pub(super) fn retry_commit(&mut self, disk: usize, now: Instant) {
+        self.retries
+            .push_back((now + RETRY_AFTER, Retry::Commit { disk }));
+    }
+}
+
+/// How long a failed write waits before it is repeated.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
