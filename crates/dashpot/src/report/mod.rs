@@ -7,8 +7,11 @@
 pub(crate) mod in_flight;
 pub(crate) mod iolatency;
 pub(crate) mod iostat;
+pub(crate) mod nice;
 pub(crate) mod percentiles;
 pub(crate) mod quantize;
+pub(crate) mod txgs;
+pub(crate) mod zpool_iostat;
 
 use std::time::Duration;
 
