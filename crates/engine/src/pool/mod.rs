@@ -3,6 +3,7 @@
 
 mod config;
 mod stats;
+mod throttle;
 mod tunable;
 
 pub use config::{
@@ -12,4 +13,4 @@ pub use config::{
 pub use stats::{
     Admissions, Class, ClassStats, PoolStats, QueueStats, Traffic, TxgState, TxgStats,
 };
-pub use tunable::{Tunable, TunableError, Tunables};
+pub use tunable::{Tunable, TunableError, TunableInfo, Tunables, Unit};

@@ -1,39 +1,205 @@
-//! The tunables of a pool: ZFS's names, defaults and bounds, in one table.
+//! The tunables of a pool: ZFS's names, defaults and units, in one table.
+//!
+//! The table feeds the lab file, the help, the API and the page. Names that begin with `zfs_` are
+//! ZFS's, those of the throttle before 2013 included; the others choose between ways of working
+//! that ZFS has had, or that a lab wants to compare. Bounds are narrower than ZFS's where a value
+//! would stop the pool or overflow.
 
 use core::fmt;
 
-/// A tunable; its position is its place in [`Tunable::ALL`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Tunable {
-    /// The 100 % mark of the throttle.
-    DirtyDataMax,
+/// What the value of a tunable counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Bytes.
+    Bytes,
+    /// Hundredths of something that the help names.
+    Percent,
+    /// Nanoseconds.
+    Nanoseconds,
+    /// Milliseconds.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+    /// A plain number.
+    Count,
+    /// A position in this list of words.
+    Choice(&'static [&'static str]),
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct TunableInfo {
+    /// ZFS's name, if ZFS has it.
+    pub name: &'static str,
+    /// What its value counts.
+    pub unit: Unit,
+    /// The smallest value it can have.
+    pub min: u64,
+    /// The largest.
+    pub max: u64,
+    /// What it does, in one sentence.
+    pub help: &'static str,
+    default: fn(ram: u64) -> u64,
+}
+
+impl TunableInfo {
+    /// ZFS's default on a machine with so many bytes of memory.
+    pub fn default(&self, ram: u64) -> u64 {
+        (self.default)(ram).clamp(self.min, self.max)
+    }
+}
+
+/// Makes the enum and the table from the same rows.
+macro_rules! tunables {
+    ($($variant:ident $name:literal $unit:expr, $min:expr, $max:expr, $default:expr, $help:literal;)*) => {
+        /// A tunable of a pool.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Tunable {
+            $(#[doc = $help] $variant,)*
+        }
+
+        impl Tunable {
+            /// Every tunable, in the order of the table.
+            pub const ALL: &'static [Tunable] = &[$(Tunable::$variant,)*];
+        }
+
+        static TABLE: [TunableInfo; Tunable::ALL.len()] = [$(TunableInfo {
+            name: $name,
+            unit: $unit,
+            min: $min,
+            max: $max,
+            help: $help,
+            default: $default,
+        },)*];
+    };
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const PIB: u64 = 1 << 50;
+
+tunables! {
+    DirtyDataMax "zfs_dirty_data_max" Unit::Bytes, 4 * KIB, PIB, dirty_data_max,
+        "Dirty data at which writes stop; the 100 % of every dirty percentage.";
+    DirtyDataSyncPercent "zfs_dirty_data_sync_percent" Unit::Percent, 1, 100, |_| 20,
+        "Dirty data of one txg, in percent of zfs_dirty_data_max, above which it is synced at once.";
+    DelayMinDirtyPercent "zfs_delay_min_dirty_percent" Unit::Percent, 0, 100, |_| 60,
+        "Dirty data, in percent of zfs_dirty_data_max, above which writes are delayed.";
+    DelayScale "zfs_delay_scale" Unit::Nanoseconds, 1, 1_000_000_000, |_| 500_000,
+        "The delay of a write halfway between where delays begin and zfs_dirty_data_max.";
+    TxgTimeout "zfs_txg_timeout" Unit::Seconds, 1, 3_600, |_| 5,
+        "The longest time from the beginning of one sync to the beginning of the next.";
+    AsyncWriteActiveMinDirtyPercent "zfs_vdev_async_write_active_min_dirty_percent" Unit::Percent, 0, 100, |_| 30,
+        "Dirty data, in percent of zfs_dirty_data_max, below which disks get the fewest async writes.";
+    AsyncWriteActiveMaxDirtyPercent "zfs_vdev_async_write_active_max_dirty_percent" Unit::Percent, 0, 100, |_| 60,
+        "Dirty data, in percent of zfs_dirty_data_max, above which disks get the most async writes.";
+    MaxActive "zfs_vdev_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 1_000,
+        "The most zios at one disk, of all classes.";
+    SyncReadMinActive "zfs_vdev_sync_read_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
+        "Sync reads that a disk is given before other classes get more than their minimum.";
+    SyncReadMaxActive "zfs_vdev_sync_read_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
+        "The most sync reads at one disk.";
+    SyncWriteMinActive "zfs_vdev_sync_write_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
+        "Sync writes that a disk is given before other classes get more than their minimum.";
+    SyncWriteMaxActive "zfs_vdev_sync_write_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
+        "The most sync writes at one disk.";
+    AsyncReadMinActive "zfs_vdev_async_read_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 1,
+        "Async reads that a disk is given before other classes get more than their minimum.";
+    AsyncReadMaxActive "zfs_vdev_async_read_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 3,
+        "The most async reads at one disk.";
+    AsyncWriteMinActive "zfs_vdev_async_write_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 2,
+        "Async writes that a disk is given before other classes get more than their minimum, and the most while little data is dirty.";
+    AsyncWriteMaxActive "zfs_vdev_async_write_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
+        "The most async writes at one disk, given while much data is dirty.";
+    TrimMinActive "zfs_vdev_trim_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 1,
+        "Trims that a disk is given before other classes get more than their minimum.";
+    TrimMaxActive "zfs_vdev_trim_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 2,
+        "The most trims at one disk.";
+    Aggregation "aggregation" Unit::Choice(&["off", "on"]), 0, 1, |_| 1,
+        "Whether adjacent zios in the queue of a disk are joined.";
+    AggregationLimit "zfs_vdev_aggregation_limit" Unit::Bytes, 0, 16 * MIB, |_| MIB,
+        "The most bytes that are joined into one zio, on disks with a head that moves.";
+    AggregationLimitNonRotating "zfs_vdev_aggregation_limit_non_rotating" Unit::Bytes, 0, 16 * MIB, |_| 128 * KIB,
+        "The most bytes that are joined into one zio, on disks without one.";
+    ReadGapLimit "zfs_vdev_read_gap_limit" Unit::Bytes, 0, 16 * MIB, |_| 32 * KIB,
+        "The largest gap that is read along to join two reads.";
+    WriteLimitShift "zfs_write_limit_shift" Unit::Count, 0, 63, |_| 3,
+        "Legacy throttle: one txg takes at most the memory divided by two to the power of this.";
+    WriteLimitMin "zfs_write_limit_min" Unit::Bytes, 4 * KIB, PIB, |_| 32 * MIB,
+        "Legacy throttle: one txg takes at least this; also its limit before anything was measured.";
+    WriteLimitOverride "zfs_write_limit_override" Unit::Bytes, 0, PIB, |_| 0,
+        "Legacy throttle: what one txg takes, whatever was measured; 0 is off.";
+    WriteLimitInflation "zfs_write_limit_inflation" Unit::Count, 1, 24, |_| 1,
+        "Legacy throttle: every byte counts as so many, its worst case with copies and parity (ZFS: 24).";
+    TxgSynctimeMs "zfs_txg_synctime_ms" Unit::Milliseconds, 1, 600_000, |_| 5_000,
+        "Legacy throttle: how long one sync should take (5000 until 2010, 1000 after).";
+    ThrottleDelay "zfs_throttle_delay" Unit::Nanoseconds, 1, 10_000_000_000, |_| 10_000_000,
+        "Legacy throttle: how long a write waits when its txg is 7/8 full.";
+    DirtyRetire "dirty_retire" Unit::Choice(&["logical", "physical"]), 0, 1, |_| 0,
+        "Whether a block stops being dirty when all its copies are written (2.2 and later), or part by part with each (2013 to 2.1).";
+    MirrorRead "mirror_read" Unit::Choice(&["balanced", "primary"]), 0, 1, |_| 0,
+        "Whether a mirror is read from the side with fewer active zios, or from the first.";
+    FailMode "failmode" Unit::Choice(&["wait", "continue"]), 0, 1, |_| 0,
+        "Whether writes wait or fail while a pool cannot write what it has acknowledged.";
+}
+
+/// More zios than any disk is given.
+const MOST_ACTIVE: u64 = 100_000;
+
+/// A tenth of the memory, but no more than a quarter of it, or 4 GiB.
+fn dirty_data_max(ram: u64) -> u64 {
+    let cap = (4 * GIB).min(ram / 4);
+    (ram / 10).min(cap)
+}
+
+/// Pairs of which the first may not be above the second.
+const ORDERED: [(Tunable, Tunable); 6] = [
+    (
+        Tunable::AsyncWriteActiveMinDirtyPercent,
+        Tunable::AsyncWriteActiveMaxDirtyPercent,
+    ),
+    (Tunable::SyncReadMinActive, Tunable::SyncReadMaxActive),
+    (Tunable::SyncWriteMinActive, Tunable::SyncWriteMaxActive),
+    (Tunable::AsyncReadMinActive, Tunable::AsyncReadMaxActive),
+    (Tunable::AsyncWriteMinActive, Tunable::AsyncWriteMaxActive),
+    (Tunable::TrimMinActive, Tunable::TrimMaxActive),
+];
+
+impl Tunable {
+    /// Its row of the table.
+    pub fn info(self) -> &'static TunableInfo {
+        &TABLE[self as usize]
+    }
+
+    /// The tunable of this name.
+    pub fn from_name(name: &str) -> Option<Tunable> {
+        Tunable::ALL
+            .iter()
+            .copied()
+            .find(|tunable| tunable.info().name == name)
+    }
 }
 
 /// The values of a pool's tunables.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tunables {
-    values: [u64; 1],
-}
-
-/// A value that a tunable cannot have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TunableError {
-    /// Which.
-    pub tunable: Tunable,
-    /// What was asked for.
-    pub value: u64,
-}
-
-impl fmt::Display for TunableError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is out of bounds", self.value)
-    }
+    ram: u64,
+    values: [u64; Tunable::ALL.len()],
 }
 
 impl Tunables {
     /// ZFS's defaults on a machine with so many bytes of memory.
     pub fn new(ram: u64) -> Tunables {
-        Tunables { values: [ram / 10] }
+        Tunables {
+            ram,
+            values: core::array::from_fn(|at| TABLE[at].default(ram)),
+        }
+    }
+
+    /// The bytes of memory of the modelled machine.
+    pub fn ram(&self) -> u64 {
+        self.ram
     }
 
     /// The value in force.
@@ -41,9 +207,154 @@ impl Tunables {
         self.values[tunable as usize]
     }
 
-    /// Sets one.
+    /// Every tunable with the value in force, in the order of the table.
+    pub fn iter(&self) -> impl Iterator<Item = (Tunable, u64)> {
+        Tunable::ALL.iter().copied().zip(self.values)
+    }
+
+    /// Sets one, or says why it cannot have this value.
     pub fn set(&mut self, tunable: Tunable, value: u64) -> Result<(), TunableError> {
-        self.values[tunable as usize] = value;
+        self.set_all([(tunable, value)])
+    }
+
+    /// Sets all of these or none; those that limit each other are compared when all are set.
+    pub fn set_all(
+        &mut self,
+        changes: impl IntoIterator<Item = (Tunable, u64)>,
+    ) -> Result<(), TunableError> {
+        let mut changed = self.clone();
+        for (tunable, value) in changes {
+            let info = tunable.info();
+            if !(info.min..=info.max).contains(&value) {
+                return Err(TunableError::OutOfBounds { tunable, value });
+            }
+            changed.values[tunable as usize] = value;
+        }
+        changed.check_pairs()?;
+        *self = changed;
+        Ok(())
+    }
+
+    fn check_pairs(&self) -> Result<(), TunableError> {
+        for (low, high) in ORDERED {
+            if self.get(low) > self.get(high) {
+                return Err(TunableError::Crossed {
+                    low: (low, self.get(low)),
+                    high: (high, self.get(high)),
+                });
+            }
+        }
+        let scale = self.get(Tunable::DelayScale);
+        let dirty_data_max = self.get(Tunable::DirtyDataMax);
+        match scale.checked_mul(dirty_data_max) {
+            Some(_) => Ok(()),
+            None => Err(TunableError::Overflows {
+                scale,
+                dirty_data_max,
+            }),
+        }
+    }
+
+    /// Whether a block retires part by part, with each of its copies.
+    pub(crate) fn retires_physically(&self) -> bool {
+        self.get(Tunable::DirtyRetire) == 1
+    }
+
+    /// Whether a mirror is read from its first side only.
+    pub(crate) fn reads_primary(&self) -> bool {
+        self.get(Tunable::MirrorRead) == 1
+    }
+
+    /// Whether adjacent zios are joined.
+    pub(crate) fn aggregates(&self) -> bool {
+        self.get(Tunable::Aggregation) == 1
+    }
+
+    /// Whether writes fail, and do not wait, while the pool cannot write.
+    pub(crate) fn fails_on_error(&self) -> bool {
+        self.get(Tunable::FailMode) == 1
+    }
+}
+
+/// Why a tunable cannot have a value; nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TunableError {
+    /// Outside of its bounds.
+    OutOfBounds {
+        /// Which.
+        tunable: Tunable,
+        /// What was asked for.
+        value: u64,
+    },
+    /// A minimum above its maximum.
+    Crossed {
+        /// The minimum, and the value it would have.
+        low: (Tunable, u64),
+        /// The maximum, and the value it would have.
+        high: (Tunable, u64),
+    },
+    /// The product of these two does not fit into 64 bits.
+    Overflows {
+        /// What [`Tunable::DelayScale`] would be.
+        scale: u64,
+        /// What [`Tunable::DirtyDataMax`] would be.
+        dirty_data_max: u64,
+    },
+}
+
+impl fmt::Display for TunableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TunableError::OutOfBounds { tunable, value } => {
+                let info = tunable.info();
+                write!(f, "{} cannot be {value}: ", info.name)?;
+                match info.unit {
+                    Unit::Choice(words) => write!(f, "it is one of {}", Words(words)),
+                    unit => write!(f, "it is from {} to {}{unit}", info.min, info.max),
+                }
+            }
+            TunableError::Crossed { low, high } => write!(
+                f,
+                "{} would be {}, above {}, which would be {}; set both at once",
+                low.0.info().name,
+                low.1,
+                high.0.info().name,
+                high.1
+            ),
+            TunableError::Overflows {
+                scale,
+                dirty_data_max,
+            } => write!(
+                f,
+                "zfs_delay_scale ({scale}) times zfs_dirty_data_max ({dirty_data_max}) must stay below 2^64; lower one of them"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for TunableError {}
+
+impl fmt::Display for Unit {
+    /// What follows a number of this unit.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Unit::Bytes => " bytes",
+            Unit::Percent => " %",
+            Unit::Nanoseconds => " ns",
+            Unit::Milliseconds => " ms",
+            Unit::Seconds => " s",
+            Unit::Count | Unit::Choice(_) => "",
+        })
+    }
+}
+
+struct Words(&'static [&'static str]);
+
+impl fmt::Display for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, word) in self.0.iter().enumerate() {
+            write!(f, "{}{word}", if at == 0 { "" } else { ", " })?;
+        }
         Ok(())
     }
 }

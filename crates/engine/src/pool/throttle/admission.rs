@@ -1,0 +1,407 @@
+//! The face of the throttle towards the pool, and the queues in which writers wait.
+//!
+//! The pool calls in, and after each call takes out those that were let go, one by one, with
+//! [`Throttle::pop_admitted`], making their blocks dirty before it takes the next: a writer that
+//! looks again sees what those before it did, as one thread sees the other's.
+
+use alloc::collections::VecDeque;
+
+use super::dirty::Dirty;
+use super::legacy::{Attempt, Legacy};
+use super::openzfs::{Marks, WakeUps};
+use crate::pool::{Admissions, ThrottleConfig, Tunables};
+use crate::time::{Duration, Instant};
+use crate::zio::ZioId;
+
+/// One transaction: one write request of a client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tx {
+    /// The request.
+    pub(crate) zio: ZioId,
+    /// When it was complete; time spent since then counts as delay served.
+    pub(crate) started: Instant,
+    /// The most that it can make dirty: its blocks, whole.
+    pub(crate) bytes: u64,
+}
+
+/// What is decided at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It joins the open txg now.
+    Admitted,
+    /// [`Throttle::pop_admitted`] returns it later.
+    Waits,
+}
+
+/// What a pool's writes wait for.
+#[derive(Debug)]
+pub(crate) struct Throttle {
+    policy: Policy,
+    marks: Marks,
+    dirty: Dirty,
+    /// Wait for room: below the hard stop or, in the legacy throttle, in the next txg.
+    stopped: VecDeque<Tx>,
+    /// Wait for their moment, the earliest first.
+    sleepers: VecDeque<Sleeper>,
+    /// Wait for a delay slot of the legacy throttle.
+    behind: VecDeque<Tx>,
+    /// Let go, and not yet taken out.
+    ready: VecDeque<Ready>,
+    admissions: Admissions,
+    /// What those who were admitted may still make dirty.
+    promised: u64,
+}
+
+#[derive(Debug)]
+enum Policy {
+    None,
+    OpenZfs(WakeUps),
+    Legacy(Legacy),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sleeper {
+    wake: Instant,
+    tx: Tx,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Ready {
+    Admitted(Tx),
+    TriesAgain(Tx),
+}
+
+impl Throttle {
+    /// Nothing is dirty, nobody waits, and `open` is the first txg.
+    pub(crate) fn new(config: ThrottleConfig, tunables: &Tunables, open: u64) -> Throttle {
+        let policy = match config {
+            ThrottleConfig::None => Policy::None,
+            ThrottleConfig::OpenZfs => Policy::OpenZfs(WakeUps::default()),
+            ThrottleConfig::Legacy(config) => Policy::Legacy(Legacy::new(config, tunables, open)),
+        };
+        Throttle {
+            policy,
+            marks: Marks::new(tunables),
+            dirty: Dirty::default(),
+            stopped: VecDeque::new(),
+            sleepers: VecDeque::new(),
+            behind: VecDeque::new(),
+            ready: VecDeque::new(),
+            admissions: Admissions::default(),
+            promised: 0,
+        }
+    }
+
+    /// A write wants to join the open txg.
+    #[inline]
+    pub(crate) fn ask(&mut self, now: Instant, tx: Tx) -> Verdict {
+        let free = match self.policy {
+            Policy::None => self.dirty.total() < self.marks.stop_at,
+            Policy::OpenZfs(_) => self.dirty.total() <= self.marks.delay_above,
+            Policy::Legacy(_) => false,
+        };
+        let verdict = match free {
+            true => Verdict::Admitted,
+            false => self.hold_back(now, tx),
+        };
+        if verdict == Verdict::Admitted {
+            self.assign(tx);
+        }
+        verdict
+    }
+
+    /// An admitted write has made this much dirty. To be called for every block of it, with zero
+    /// for one that was dirty in its txg already: who waits at the hard stop is signalled by those
+    /// before.
+    pub(crate) fn dirtied(&mut self, now: Instant, txg: u64, bytes: u64) {
+        debug_assert!(
+            bytes <= self.promised,
+            "{bytes} bytes became dirty, and {} were admitted",
+            self.promised
+        );
+        self.promised = self.promised.saturating_sub(bytes);
+        self.dirty.add(txg, bytes);
+        if let Policy::Legacy(legacy) = &mut self.policy {
+            legacy.dirtied(txg, bytes);
+        }
+        self.signal(now);
+    }
+
+    /// So much of a txg is no longer dirty: it is on the disks, or was given up.
+    pub(crate) fn retired(&mut self, now: Instant, txg: u64, bytes: u64) {
+        self.dirty.take(txg, bytes);
+        self.signal(now);
+    }
+
+    /// When [`Throttle::wake`] is to be called.
+    pub(crate) fn next_wake(&self) -> Option<Instant> {
+        self.sleepers.front().map(|sleeper| sleeper.wake)
+    }
+
+    /// Lets go those whose time has come, whatever is dirty by now.
+    pub(crate) fn wake(&mut self, now: Instant) {
+        while self.next_wake().is_some_and(|wake| wake <= now) {
+            let first = self.sleepers.pop_front();
+            self.ready
+                .extend(first.map(|first| Ready::Admitted(first.tx)));
+        }
+    }
+
+    /// The next write that is let go; the pool makes its blocks dirty, then asks for the next.
+    pub(crate) fn pop_admitted(&mut self, now: Instant) -> Option<ZioId> {
+        loop {
+            let tx = match self.ready.pop_front() {
+                Some(Ready::Admitted(tx)) => {
+                    self.policy.slept(tx);
+                    self.assign(tx);
+                    return Some(tx.zio);
+                }
+                Some(Ready::TriesAgain(tx)) => tx,
+                None => self.pop_behind()?,
+            };
+            if self.hold_back(now, tx) == Verdict::Admitted {
+                self.assign(tx);
+                return Some(tx.zio);
+            }
+        }
+    }
+
+    /// Forgets those that are `gone`. What they had booked is free for others, and those that
+    /// they would have signalled are signalled.
+    pub(crate) fn forget(&mut self, now: Instant, gone: impl Fn(ZioId) -> bool) {
+        self.stopped.retain(|tx| !gone(tx.zio));
+        self.behind.retain(|tx| !gone(tx.zio));
+        let (mut signals, policy) = (0, &mut self.policy);
+        let mut keep = |tx: &Tx, admitted: bool| {
+            let keep = !gone(tx.zio);
+            if !keep && admitted {
+                signals += 1;
+                policy.slept(*tx);
+            }
+            keep
+        };
+        self.sleepers.retain(|sleeper| keep(&sleeper.tx, true));
+        self.ready.retain(|ready| match ready {
+            Ready::Admitted(tx) => keep(tx, true),
+            Ready::TriesAgain(tx) => keep(tx, false),
+        });
+        if let Policy::OpenZfs(wake_ups) = &mut self.policy {
+            wake_ups.give_back(self.sleepers.back().map_or(now, |last| last.wake));
+        }
+        for _ in 0..signals {
+            self.signal(now);
+        }
+    }
+}
+
+/// What the pool tells, and what it reads.
+impl Throttle {
+    /// Tunables have changed. Those who sleep keep their moments.
+    pub(crate) fn tuned(&mut self, now: Instant, tunables: &Tunables) {
+        self.marks = Marks::new(tunables);
+        if let Policy::Legacy(legacy) = &mut self.policy {
+            legacy.tuned(tunables);
+        }
+        self.signal(now);
+    }
+
+    /// Dirty data that no write has brought: the full txgs that a pool begins with.
+    pub(crate) fn prefill(&mut self, now: Instant, txg: u64, bytes: u64) {
+        self.promised += bytes;
+        self.dirtied(now, txg, bytes);
+    }
+
+    /// Somebody wants the open txg to quiesce, now or as soon as the one before it syncs.
+    pub(crate) fn quiesce_asked(&mut self) {
+        if let Policy::Legacy(legacy) = &mut self.policy {
+            legacy.quiesce_asked();
+            self.wake_all();
+        }
+    }
+
+    /// The one before is closed, and this txg takes the writes from now on.
+    pub(crate) fn txg_opened(&mut self, txg: u64) {
+        if let Policy::Legacy(legacy) = &mut self.policy {
+            legacy.txg_opened(txg);
+            self.wake_all();
+            self.ready
+                .extend(self.stopped.drain(..).map(Ready::TriesAgain));
+        }
+    }
+
+    /// A txg goes to the disks from now on.
+    pub(crate) fn sync_started(&mut self, txg: u64) {
+        if let Policy::Legacy(legacy) = &mut self.policy {
+            legacy.sync_started(txg, self.dirty.of(txg));
+            if !legacy.pipeline_is_full() {
+                self.wake_all();
+            }
+        }
+    }
+
+    /// A txg is on the disks; its sync took so long.
+    pub(crate) fn synced(&mut self, txg: u64, took: Duration) {
+        debug_assert_eq!(self.dirty.of(txg), 0, "txg {txg} is synced and dirty");
+        if let Policy::Legacy(legacy) = &mut self.policy {
+            legacy.synced(took);
+        }
+    }
+
+    /// Whether the open txg is full and writers wait for the next one.
+    pub(crate) fn wants_quiesce(&self) -> bool {
+        matches!(self.policy, Policy::Legacy(_)) && !self.stopped.is_empty()
+    }
+
+    /// Whether a txg has so much dirty data that it is to be synced at once. The legacy throttle
+    /// had no such rule.
+    pub(crate) fn wants_sync(&self, txg: u64) -> bool {
+        !matches!(self.policy, Policy::Legacy(_)) && self.dirty.of(txg) > self.marks.sync_above
+    }
+
+    /// How many async writes one disk is given now. The scheduler that went with the legacy
+    /// throttle did not look at dirty data: it gives the most.
+    pub(crate) fn max_async_writes(&self, sync_waiting: bool) -> u32 {
+        let always_most = sync_waiting || matches!(self.policy, Policy::Legacy(_));
+        self.marks.max_async_writes(self.dirty.total(), always_most)
+    }
+
+    /// Dirty bytes of the pool.
+    pub(crate) fn dirty(&self) -> u64 {
+        self.dirty.total()
+    }
+
+    /// Dirty bytes of one live txg.
+    pub(crate) fn dirty_of(&self, txg: u64) -> u64 {
+        self.dirty.of(txg)
+    }
+
+    /// Writes that wait.
+    pub(crate) fn waiting(&self) -> u32 {
+        let waiting =
+            self.stopped.len() + self.sleepers.len() + self.behind.len() + self.ready.len();
+        waiting as u32
+    }
+
+    /// How writes were admitted so far.
+    pub(crate) fn admissions(&self) -> Admissions {
+        self.admissions
+    }
+
+    /// What one txg takes in the legacy throttle.
+    pub(crate) fn write_limit(&self) -> Option<u64> {
+        match &self.policy {
+            Policy::Legacy(legacy) => Some(legacy.limit()),
+            _ => None,
+        }
+    }
+}
+
+/// The ways of one write.
+impl Throttle {
+    fn assign(&mut self, tx: Tx) {
+        self.admissions.assigned += 1;
+        self.promised += tx.bytes;
+    }
+
+    /// What becomes of a write that is not admitted at first sight.
+    fn hold_back(&mut self, now: Instant, tx: Tx) -> Verdict {
+        match &mut self.policy {
+            Policy::None => self.stop(tx),
+            Policy::OpenZfs(_) => {
+                self.admissions.dirty_delay += 1;
+                match self.dirty.total() < self.marks.stop_at {
+                    true => self.delay(now, tx),
+                    false => self.stop(tx),
+                }
+            }
+            Policy::Legacy(legacy) => {
+                let attempt = legacy.attempt(tx.bytes);
+                self.after_attempt(now, tx, attempt)
+            }
+        }
+    }
+
+    fn stop(&mut self, tx: Tx) -> Verdict {
+        self.admissions.dirty_over_max += 1;
+        self.stopped.push_back(tx);
+        Verdict::Waits
+    }
+
+    /// One that waits at the hard stop goes on, if there is room: ZFS signals one at each change
+    /// of the dirty data, and what that one makes dirty signals the next.
+    fn signal(&mut self, now: Instant) {
+        let room = self.dirty.total() < self.marks.stop_at;
+        if self.stopped.is_empty() || !room || matches!(self.policy, Policy::Legacy(_)) {
+            return;
+        }
+        if let Some(tx) = self.stopped.pop_front()
+            && self.delay(now, tx) == Verdict::Admitted
+        {
+            self.ready.push_back(Ready::Admitted(tx));
+        }
+    }
+
+    /// The one delay of a write, from what is dirty at this moment.
+    fn delay(&mut self, now: Instant, tx: Tx) -> Verdict {
+        let delay = self.marks.delay(self.dirty.total());
+        let wake = match &mut self.policy {
+            Policy::OpenZfs(wake_ups) => wake_ups.book(now, tx.started, delay),
+            _ => None,
+        };
+        match wake {
+            Some(wake) if wake > now => self.sleep(wake, tx),
+            _ => Verdict::Admitted,
+        }
+    }
+
+    fn after_attempt(&mut self, now: Instant, tx: Tx, attempt: Attempt) -> Verdict {
+        match attempt {
+            Attempt::Admitted => Verdict::Admitted,
+            Attempt::Delayed(delay) => {
+                self.admissions.delay += 1;
+                self.sleep(now + delay, tx)
+            }
+            Attempt::Blocked => {
+                self.admissions.write_limit += 1;
+                self.stopped.push_back(tx);
+                // It asks for a quiesce, and that wakes those who sleep.
+                self.wake_all();
+                Verdict::Waits
+            }
+            Attempt::Behind => {
+                self.behind.push_back(tx);
+                Verdict::Waits
+            }
+        }
+    }
+
+    /// Almost always the last of all: moments only go back when the legacy delay is tuned down.
+    fn sleep(&mut self, wake: Instant, tx: Tx) -> Verdict {
+        let before = self.sleepers.iter().rposition(|other| other.wake <= wake);
+        let place = before.map_or(0, |before| before + 1);
+        self.sleepers.insert(place, Sleeper { wake, tx });
+        Verdict::Waits
+    }
+
+    fn wake_all(&mut self) {
+        let woken = self.sleepers.drain(..);
+        self.ready
+            .extend(woken.map(|sleeper| Ready::Admitted(sleeper.tx)));
+    }
+
+    fn pop_behind(&mut self) -> Option<Tx> {
+        match &self.policy {
+            Policy::Legacy(legacy) if legacy.slot_is_free() => self.behind.pop_front(),
+            _ => None,
+        }
+    }
+}
+
+impl Policy {
+    /// A write that was delayed goes on, or is gone.
+    fn slept(&mut self, tx: Tx) {
+        if let Policy::Legacy(legacy) = self {
+            legacy.slept(tx.bytes);
+        }
+    }
+}

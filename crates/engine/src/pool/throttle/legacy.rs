@@ -1,0 +1,191 @@
+//! The throttle of ZFS before 2013: an estimate of the throughput, and a limit for each txg.
+//!
+//! Source: OpenZFS before illumos 4045, `dsl_pool_sync`, `dsl_pool_tempreserve_space` and
+//! `txg_delay`. The limit is what the disks are expected to write in `zfs_txg_synctime_ms`. A txg
+//! that is more than 7/8 full delays each writer by 10 ms, unless it could quiesce now; one that is
+//! full stops everybody until the next one opens.
+//!
+//! The delay held a lock of its processor, and writers on it queued behind the sleeper. Here a
+//! writer that finds all slots asleep joins one queue for all of them. It differs from a queue for
+//! each only where a delay has just begun or ended, because inside of it every slot takes 10 ms.
+//!
+//! What depends on the memory of the machine at the moment (ARC) is not modelled.
+
+use crate::pool::{LegacyConfig, Tunable, Tunables};
+use crate::time::Duration;
+
+#[derive(Debug)]
+pub(crate) struct Legacy {
+    bounds: Bounds,
+    /// Bytes per millisecond; zero before anything was measured.
+    throughput: u64,
+    /// What a txg takes, from the throughput.
+    limit: u64,
+    /// What is to be written of the open txg.
+    to_write: u64,
+    /// What those who sleep will add to that.
+    reserved: u64,
+    /// What the syncing txg had to write.
+    writing: u64,
+    /// The open txg.
+    open: u64,
+    /// The last txg whose sync has begun.
+    syncing: u64,
+    /// Whether somebody waits for the open txg to quiesce.
+    quiesce_asked: bool,
+    delay_slots: u32,
+    asleep: u32,
+}
+
+/// The tunables, in the form in which they are used.
+#[derive(Debug)]
+struct Bounds {
+    least: u64,
+    most: u64,
+    forced: Option<u64>,
+    inflation: u64,
+    synctime_ms: u64,
+    delay: Duration,
+}
+
+/// What becomes of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// It goes on.
+    Admitted,
+    /// It sleeps so long, and goes on.
+    Delayed(Duration),
+    /// It waits for the next txg, and tries again.
+    Blocked,
+    /// It waits for one that sleeps, and tries again.
+    Behind,
+}
+
+impl Legacy {
+    pub(crate) fn new(config: LegacyConfig, tunables: &Tunables, open: u64) -> Legacy {
+        let bounds = Bounds::new(tunables);
+        let throughput = config.full_pipeline.unwrap_or(0);
+        Legacy {
+            limit: bounds.limit(throughput),
+            bounds,
+            throughput,
+            to_write: 0,
+            reserved: 0,
+            writing: 0,
+            open,
+            syncing: open - 1,
+            quiesce_asked: false,
+            delay_slots: config.delay_slots.unwrap_or(u32::MAX),
+            asleep: 0,
+        }
+    }
+
+    /// The bytes that a txg takes, before inflation.
+    pub(crate) fn limit(&self) -> u64 {
+        self.bounds.forced.unwrap_or(self.limit)
+    }
+
+    /// A write that may make so many bytes dirty wants to join the open txg.
+    pub(crate) fn attempt(&mut self, bytes: u64) -> Attempt {
+        if !self.slot_is_free() {
+            return Attempt::Behind;
+        }
+        let (limit, taken) = (self.limit(), self.to_write + self.reserved / 2);
+        if taken > limit {
+            self.quiesce_asked = true;
+            return Attempt::Blocked;
+        }
+        if taken <= limit - limit / 8 || !self.pipeline_is_full() {
+            return Attempt::Admitted;
+        }
+        self.reserved += self.bounds.inflate(bytes);
+        self.asleep += 1;
+        Attempt::Delayed(self.bounds.delay)
+    }
+
+    /// One that was delayed goes on, or is gone.
+    pub(crate) fn slept(&mut self, bytes: u64) {
+        self.reserved -= self.bounds.inflate(bytes);
+        self.asleep -= 1;
+    }
+
+    pub(crate) fn slot_is_free(&self) -> bool {
+        self.asleep < self.delay_slots
+    }
+
+    /// Whether the open txg could not quiesce now: another one waits, quiesced, for the one that
+    /// syncs. Only then is there something to delay for.
+    pub(crate) fn pipeline_is_full(&self) -> bool {
+        self.syncing + 1 < self.open && !self.quiesce_asked
+    }
+
+    pub(crate) fn quiesce_is_asked(&self) -> bool {
+        self.quiesce_asked
+    }
+
+    pub(crate) fn dirtied(&mut self, txg: u64, bytes: u64) {
+        if txg == self.open {
+            self.to_write += self.bounds.inflate(bytes);
+        }
+    }
+
+    pub(crate) fn quiesce_asked(&mut self) {
+        self.quiesce_asked = true;
+    }
+
+    pub(crate) fn txg_opened(&mut self, txg: u64) {
+        self.open = txg;
+        self.to_write = 0;
+        self.quiesce_asked = false;
+    }
+
+    pub(crate) fn sync_started(&mut self, txg: u64, dirty: u64) {
+        self.syncing = txg;
+        self.writing = self.bounds.inflate(dirty);
+    }
+
+    /// Learns from a sync that took so long; small ones teach nothing.
+    pub(crate) fn synced(&mut self, took: Duration) {
+        let written = core::mem::take(&mut self.writing);
+        if written <= self.bounds.least / 8 || took <= Duration::from_millis(1) {
+            return;
+        }
+        let measured = written / (took.as_nanos() / 1_000_000);
+        self.throughput = match self.throughput {
+            0 => measured,
+            before => measured / 4 + 3 * before / 4,
+        };
+        self.limit = self.bounds.limit(self.throughput);
+    }
+
+    /// The limit stays until the next sync, unless it is forced.
+    pub(crate) fn tuned(&mut self, tunables: &Tunables) {
+        self.bounds = Bounds::new(tunables);
+    }
+}
+
+impl Bounds {
+    fn new(tunables: &Tunables) -> Bounds {
+        let inflation = tunables.get(Tunable::WriteLimitInflation);
+        let least = tunables.get(Tunable::WriteLimitMin);
+        let most = tunables.ram() >> tunables.get(Tunable::WriteLimitShift);
+        let forced = tunables.get(Tunable::WriteLimitOverride);
+        Bounds {
+            least,
+            most: least.max(most.saturating_mul(inflation)),
+            forced: (forced > 0).then_some(forced),
+            inflation,
+            synctime_ms: tunables.get(Tunable::TxgSynctimeMs),
+            delay: Duration::from_nanos(tunables.get(Tunable::ThrottleDelay)),
+        }
+    }
+
+    fn limit(&self, throughput: u64) -> u64 {
+        let expected = throughput.saturating_mul(self.synctime_ms);
+        expected.clamp(self.least, self.most)
+    }
+
+    fn inflate(&self, bytes: u64) -> u64 {
+        bytes.saturating_mul(self.inflation)
+    }
+}
