@@ -62,7 +62,12 @@ mod tests {
     #[test]
     fn halves_go_to_the_even_digit() {
         // 1.125 and 1.375 times 1024, 100.5 and 101.5 times 1024.
-        for (value, text) in [(1_152, "1.12K"), (1_408, "1.38K"), (102_912, "100K"), (103_936, "102K")] {
+        for (value, text) in [
+            (1_152, "1.12K"),
+            (1_408, "1.38K"),
+            (102_912, "100K"),
+            (103_936, "102K"),
+        ] {
             assert_eq!(nice_number(value), text, "{value}");
         }
     }

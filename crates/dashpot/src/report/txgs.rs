@@ -49,7 +49,17 @@ fn write_line(f: &mut fmt::Formatter<'_>, cells: [String; COLUMNS.len()]) -> fmt
 fn cells(txg: &TxgStats) -> [String; COLUMNS.len()] {
     let state = letter(txg.state).to_string();
     let figures = |numbers: [u64; 9]| numbers.map(|number| number.to_string());
-    let [dirty, read, written, reads, writes, open, quiesce, wait, sync] = figures([
+    let [
+        dirty,
+        read,
+        written,
+        reads,
+        writes,
+        open,
+        quiesce,
+        wait,
+        sync,
+    ] = figures([
         txg.dirty,
         txg.disks.bytes_read,
         txg.disks.bytes_written,

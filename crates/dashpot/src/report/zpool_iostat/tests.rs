@@ -58,7 +58,8 @@ fn lines_with_waits_and_queues() {
         pool        alloc   free   read  write   read  write|
         ----------  -----  -----  -----  -----  -----  -----|
         tank         512M  1.50G     10  1.46K    80K   188M|
-    "#]].assert_eq(&text(view(false, false), vec![busy()]));
+    "#]]
+    .assert_eq(&text(view(false, false), vec![busy()]));
     expect![[r#"
                       capacity     operations     bandwidth    total_wait     disk_wait    syncq_wait    asyncq_wait  scrub   trim  rebuild|
         pool        alloc   free   read  write   read  write   read  write   read  write   read  write   read  write   wait   wait   wait|
@@ -86,7 +87,8 @@ fn several_pools_end_with_a_line() {
         tank               512M  1.50G     10  1.46K    80K   188M|
         a-very-long-name   512M  1.50G     10  1.46K    80K   188M|
         ----------------  -----  -----  -----  -----  -----  -----|
-    "#]].assert_eq(&text(view, vec![busy(), pool("a-very-long-name")]));
+    "#]]
+    .assert_eq(&text(view, vec![busy(), pool("a-very-long-name")]));
 }
 
 #[test]
@@ -133,7 +135,8 @@ fn tables_of_latencies_and_sizes() {
         68s             0      0      0      0      0      0      0      0      0      0      0|
         137s            0      0      0      0      0      0      0      0      0      0      0|
         ---------------------------------------------------------------------------------------|
-    "#]].assert_eq(&text(View::Latencies, vec![busy()]));
+    "#]]
+    .assert_eq(&text(View::Latencies, vec![busy()]));
     expect![[r#"
         tank          sync_read    sync_write    async_read    async_write      scrub         trim         rebuild  |
         req_size      ind    agg    ind    agg    ind    agg    ind    agg    ind    agg    ind    agg    ind    agg|
