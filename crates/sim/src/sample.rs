@@ -1,0 +1,84 @@
+//! The state of a simulation over time, for charts.
+
+use dashpot_engine::pool::TxgState;
+use dashpot_engine::{DiskId, Engine, Instant, PoolId};
+
+use crate::device::Device;
+
+/// The state at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// When.
+    pub at: Instant,
+    /// By pool.
+    pub pools: Vec<PoolSample>,
+    /// By disk.
+    pub disks: Vec<DiskSample>,
+    /// Calls that have ended since the sample before.
+    pub calls: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A pool at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolSample {
+    /// Acknowledged bytes that are not yet on the disks.
+    pub dirty: u64,
+    /// Of these, the open txg's.
+    pub open: u64,
+    /// Writes that wait for admission.
+    pub throttled: u32,
+}
+
+/// A disk at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DiskSample {
+    /// Zios in its queue; a disk that is in no pool has none.
+    pub pending: u32,
+    /// Zios that it works on.
+    pub active: u32,
+}
+
+/// Calls that have ended since the beginning.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ended {
+    pub(crate) calls: u64,
+    pub(crate) bytes: u64,
+}
+
+pub(crate) fn sample(
+    engine: &Engine,
+    pools: usize,
+    devices: &[Device],
+    now: Instant,
+    since: Ended,
+) -> Sample {
+    let mut sample = Sample {
+        at: now,
+        pools: vec![PoolSample::default(); pools],
+        disks: vec![DiskSample::default(); devices.len()],
+        calls: since.calls,
+        bytes: since.bytes,
+    };
+    for (disk, device) in sample.disks.iter_mut().zip(devices) {
+        disk.active = device.active;
+    }
+    for at in 0..pools {
+        let Some(pool) = engine.pool_stats(PoolId(at as u32), now) else {
+            continue;
+        };
+        let open = pool.txgs.iter().filter(|txg| txg.state == TxgState::Open);
+        sample.pools[at] = PoolSample {
+            dirty: pool.dirty,
+            open: open.map(|txg| txg.dirty).sum(),
+            throttled: pool.throttled,
+        };
+        for queue in &pool.queues {
+            let DiskId(disk) = queue.disk;
+            let pending = queue.classes.iter().map(|class| class.pending).sum();
+            sample.disks[disk as usize].pending = pending;
+        }
+    }
+    sample
+}

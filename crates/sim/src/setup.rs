@@ -1,0 +1,167 @@
+//! From a scenario to what runs it: an engine, devices, clients.
+
+use dashpot_engine::inject::RuleId;
+use dashpot_engine::pool::{PoolConfig, PoolDisk, VolumeConfig};
+use dashpot_engine::{
+    Action, CLIENTS_TOLD_APART, ClientId, Command, CommandError, CommandId, DiskConfig, DiskId,
+    Engine, Input, Instant, PoolId, Random,
+};
+
+use crate::device::Device;
+use crate::error::{SetupError, WorkloadError};
+use crate::scenario::{Calls, DiskSpec, Load, PoolSpec, Scenario, Target, TraceEntry};
+use crate::workload::Workload;
+
+/// The lab's engine, with all rules armed.
+pub(crate) fn engine(scenario: &Scenario) -> Result<Engine, SetupError> {
+    let mut engine = Engine::new();
+    for disk in 0..scenario.disks.len() {
+        let seed = seed(scenario, Seeds::Rules, disk);
+        engine.add_disk(DiskConfig { seed });
+    }
+    for (pool, spec) in scenario.pools.iter().enumerate() {
+        let config = pool_config(spec, &scenario.disks);
+        let added = engine.add_pool(config);
+        added.map_err(|error| SetupError::Pool { pool, error })?;
+    }
+    for (volume, spec) in scenario.volumes.iter().enumerate() {
+        let added = engine.add_volume(VolumeConfig {
+            pool: PoolId(spec.pool as u32),
+            size: spec.size,
+            block_size: spec.block_size,
+            write: spec.write,
+        });
+        added.map_err(|error| SetupError::Volume { volume, error })?;
+    }
+    join(&mut engine, scenario);
+    arm(&mut engine, scenario)?;
+    Ok(engine)
+}
+
+fn pool_config(spec: &PoolSpec, disks: &[DiskSpec]) -> PoolConfig {
+    let disk = |at: &usize| PoolDisk {
+        disk: DiskId(*at as u32),
+        size: disks.get(*at).map_or(0, |disk| disk.size),
+        rotational: disks.get(*at).is_some_and(|disk| disk.rotational),
+    };
+    let member = |sides: &Vec<usize>| sides.iter().map(disk).collect();
+    PoolConfig {
+        members: spec.members.iter().map(member).collect(),
+        throttle: spec.throttle,
+        tunables: spec.tunables.clone(),
+    }
+}
+
+/// Every workload is a client of every disk: a pool's zios go in their client's name.
+fn join(engine: &mut Engine, scenario: &Scenario) {
+    let mut actions = Vec::new();
+    for disk in (0..scenario.disks.len() as u32).map(DiskId) {
+        for (at, workload) in scenario.workloads.iter().enumerate() {
+            let (client, name) = (client(at), workload.name.as_str());
+            if client != ClientId::OTHER {
+                let join = Input::Join { disk, client, name };
+                engine.step(Instant::ZERO, join, &mut actions);
+            }
+        }
+    }
+}
+
+fn arm(engine: &mut Engine, scenario: &Scenario) -> Result<(), SetupError> {
+    let mut ids = (1..).map(RuleId);
+    for (disk, spec) in scenario.disks.iter().enumerate() {
+        for (group, specs) in &spec.rules {
+            let inject = Command::Inject {
+                disk: DiskId(disk as u32),
+                group: *group,
+                rules: ids.by_ref().zip(specs.iter().cloned()).collect(),
+            };
+            command(engine, inject).map_err(|error| SetupError::Rules { disk, error })?;
+        }
+    }
+    Ok(())
+}
+
+fn command(engine: &mut Engine, command: Command) -> Result<(), CommandError> {
+    let mut actions = Vec::new();
+    let input = Input::Command(CommandId(u64::MAX), command);
+    engine.step(Instant::ZERO, input, &mut actions);
+    actions.into_iter().try_for_each(|action| match action {
+        Action::Answer(_, answer) => answer.map(drop),
+        _ => Ok(()),
+    })
+}
+
+pub(crate) fn devices(scenario: &Scenario) -> Vec<Device> {
+    let device = |(at, spec): (usize, &DiskSpec)| {
+        Device::new(&spec.model, seed(scenario, Seeds::Device, at))
+    };
+    scenario.disks.iter().enumerate().map(device).collect()
+}
+
+pub(crate) fn workloads(scenario: &Scenario) -> Result<Vec<Workload>, SetupError> {
+    let workload = |at: usize| {
+        let spec = &scenario.workloads[at];
+        if scenario.check && !in_sectors(&spec.load) {
+            return Err(WorkloadError::Sectors);
+        }
+        let seed = seed(scenario, Seeds::Workload, at);
+        Workload::new(spec, client(at), seed, |target| size(scenario, target))
+    };
+    let workload = |at| {
+        workload(at).map_err(|error| SetupError::Workload {
+            workload: at,
+            error,
+        })
+    };
+    (0..scenario.workloads.len()).map(workload).collect()
+}
+
+/// The size of what a workload may be for.
+pub(crate) fn size(scenario: &Scenario, target: Target) -> Option<u64> {
+    match target {
+        Target::Volume(at) => scenario.volumes.get(at).map(|volume| volume.size),
+        Target::Disk(at) => {
+            let sides = scenario.pools.iter().flat_map(|pool| &pool.members);
+            let pooled = sides.flatten().any(|disk| *disk == at);
+            let disk = scenario.disks.get(at).filter(|_| !pooled);
+            disk.map(|disk| disk.size)
+        }
+    }
+}
+
+fn in_sectors(load: &Load) -> bool {
+    let whole = |bytes: u64| bytes.is_multiple_of(SECTOR);
+    let calls = |calls: &Calls| {
+        whole(u64::from(calls.block)) && calls.region.is_none_or(|(start, _)| whole(start))
+    };
+    let entry = |entry: &TraceEntry| whole(entry.offset) && whole(u64::from(entry.length));
+    match load {
+        Load::Closed { calls: all, .. } | Load::Open { calls: all, .. } => calls(all),
+        Load::Trace(entries) => entries.iter().all(entry),
+    }
+}
+
+/// The identity of a workload; those beyond the ones that are told apart share one.
+fn client(workload: usize) -> ClientId {
+    match u8::try_from(workload) {
+        Ok(at) if at < CLIENTS_TOLD_APART => ClientId(at),
+        _ => ClientId::OTHER,
+    }
+}
+
+/// What draws from a stream of its own.
+#[derive(Clone, Copy)]
+enum Seeds {
+    Rules,
+    Device,
+    Workload,
+}
+
+/// Streams that do not depend on how many others there are.
+fn seed(scenario: &Scenario, kind: Seeds, at: usize) -> u64 {
+    let stream = (at as u64) << 2 | kind as u64;
+    Random::new(scenario.seed ^ stream.wrapping_mul(0x9e6c_63d0_876a_3f6b)).next_u64()
+}
+
+/// Contents are checked in units of so many bytes.
+pub(crate) const SECTOR: u64 = 512;

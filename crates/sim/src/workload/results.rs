@@ -1,0 +1,103 @@
+//! What a workload has seen: latencies at the client and at the lab, and the slowest calls.
+
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::{Duration, Instant, Op};
+
+use crate::calls::Call;
+use crate::scenario::Target;
+
+/// What a workload has seen of the calls that began after the warm-up.
+#[derive(Clone, Debug, Default)]
+pub struct WorkloadResults {
+    ops: [OpResults; Op::ALL.len()],
+    /// Its slowest calls, the slowest first.
+    pub slowest: Vec<SlowCall>,
+    /// Calls that were lost with their connection, whenever they began.
+    pub aborted: u64,
+    keep_slowest: usize,
+}
+
+/// What a workload has seen of one operation.
+#[derive(Clone, Debug, Default)]
+pub struct OpResults {
+    /// Calls that have ended, failed ones included.
+    pub calls: u64,
+    /// Of these, the ones that failed.
+    pub failed: u64,
+    /// Bytes of those that did not fail.
+    pub bytes: u64,
+    /// From the beginning of a call to its end, in nanoseconds.
+    pub at_client: Option<Box<Histogram>>,
+    /// From the submission to the disk or volume to its reply, in nanoseconds.
+    pub at_lab: Option<Box<Histogram>>,
+}
+
+/// A call that took long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlowCall {
+    /// From its beginning to its end.
+    pub latency: Duration,
+    /// When it began.
+    pub began: Instant,
+    /// What it did.
+    pub op: Op,
+    /// What it was for.
+    pub target: Target,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u32,
+}
+
+impl WorkloadResults {
+    pub(crate) fn new(keep_slowest: usize) -> WorkloadResults {
+        WorkloadResults {
+            keep_slowest,
+            ..WorkloadResults::default()
+        }
+    }
+
+    /// What was seen of one operation.
+    pub fn op(&self, op: Op) -> &OpResults {
+        &self.ops[op as usize]
+    }
+
+    /// The lab has replied.
+    pub(crate) fn replied(&mut self, call: &Call, now: Instant) {
+        let at_lab = now.since(call.submitted.unwrap_or(call.began));
+        let op = &mut self.ops[call.request.op as usize];
+        op.at_lab.get_or_insert_default().record(at_lab.as_nanos());
+    }
+
+    /// The client has its reply.
+    pub(crate) fn ended(&mut self, call: &Call, now: Instant) {
+        let latency = now.since(call.began);
+        let op = &mut self.ops[call.request.op as usize];
+        op.calls += 1;
+        match call.failed {
+            true => op.failed += 1,
+            false => op.bytes += u64::from(call.request.length),
+        }
+        op.at_client
+            .get_or_insert_default()
+            .record(latency.as_nanos());
+        let slow_enough = |slowest: &SlowCall| latency > slowest.latency;
+        if self.slowest.len() < self.keep_slowest || self.slowest.last().is_some_and(slow_enough) {
+            self.keep(call, latency);
+        }
+    }
+
+    fn keep(&mut self, call: &Call, latency: Duration) {
+        let at = self.slowest.partition_point(|slow| slow.latency >= latency);
+        let slow = SlowCall {
+            latency,
+            began: call.began,
+            op: call.request.op,
+            target: call.request.target,
+            offset: call.request.offset,
+            length: call.request.length,
+        };
+        self.slowest.insert(at, slow);
+        self.slowest.truncate(self.keep_slowest);
+    }
+}
