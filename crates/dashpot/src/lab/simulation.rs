@@ -115,7 +115,7 @@ fn read_disks(file: &Section<'_>) -> Result<Vec<DiskSpec>, ParseError> {
         });
     }
     if disks.is_empty() {
-        return Err(file.error(0..0, "", "the lab has no disk: add [disk.NAME]"));
+        return Err(ParseError::new("1: the lab has no disk: add [disk.NAME]"));
     }
     Ok(disks)
 }

@@ -1,6 +1,7 @@
-//! Numbers in at most five characters, as OpenZFS's `zpool` prints them.
+//! Numbers and times in few characters: in five at most, as OpenZFS's `zpool` prints them, and in
+//! three digits.
 //!
-//! Source: the behaviour of `zfs_nicenum_format`. Counts and sizes grow in powers of 1024 and keep
+//! Source of the former: the behaviour of `zfs_nicenum_format`. Counts and sizes grow in powers of 1024 and keep
 //! as many decimals as fit; times grow in powers of 1000 and are cut to whole units, and one of
 //! zero is a dash, because no I/O takes no time.
 
@@ -34,9 +35,24 @@ pub(crate) fn nice_time(ns: u64) -> String {
     format!("{}{}", ns / 1_000_u64.pow(index as u32), TIMES[index])
 }
 
+/// A time in three digits: `10.0ms`, `3.20s`, `750ns`.
+pub(crate) fn short_time(ns: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let Some((size, unit)) = UNITS.into_iter().find(|(size, _)| ns >= *size) else {
+        return format!("{ns}ns");
+    };
+    let value = ns as f64 / size as f64;
+    let decimals = match value {
+        value if value < 10.0 => 2,
+        value if value < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}{unit}")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{nice_number, nice_time};
+    use super::{nice_number, nice_time, short_time};
 
     #[test]
     fn numbers_fit_into_five_characters() {
@@ -81,5 +97,19 @@ mod tests {
         let rows = (0..37).map(|row| nice_time((2 << row) - 1));
         assert_eq!(rows.collect::<Vec<_>>().join(" "), labels);
         assert_eq!(nice_time(0), "-");
+    }
+
+    #[test]
+    fn times_have_three_digits() {
+        for (ns, text) in [
+            (0, "0ns"),
+            (999, "999ns"),
+            (1_500, "1.50us"),
+            (10_020_000, "10.0ms"),
+            (432_100_000, "432ms"),
+            (3_200_000_000, "3.20s"),
+        ] {
+            assert_eq!(short_time(ns), text);
+        }
     }
 }
