@@ -358,3 +358,6 @@ impl fmt::Display for Words {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

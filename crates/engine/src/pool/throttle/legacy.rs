@@ -21,11 +21,11 @@ pub(crate) struct Legacy {
     throughput: u64,
     /// What a txg takes, from the throughput.
     limit: u64,
-    /// What is to be written of the open txg.
+    /// What has become dirty in the open txg.
     to_write: u64,
-    /// What those who sleep will add to that.
+    /// What those who sleep may add to that.
     reserved: u64,
-    /// What the syncing txg had to write.
+    /// What was dirty of the syncing txg when its sync began.
     writing: u64,
     /// The open txg.
     open: u64,
@@ -80,7 +80,7 @@ impl Legacy {
         }
     }
 
-    /// The bytes that a txg takes, before inflation.
+    /// The inflated bytes that a txg takes.
     pub(crate) fn limit(&self) -> u64 {
         self.bounds.forced.unwrap_or(self.limit)
     }
@@ -90,7 +90,9 @@ impl Legacy {
         if !self.slot_is_free() {
             return Attempt::Behind;
         }
-        let (limit, taken) = (self.limit(), self.to_write + self.reserved / 2);
+        let limit = self.limit();
+        // Half, because reservations are worst cases.
+        let taken = self.bounds.inflate(self.to_write) + self.bounds.inflate(self.reserved) / 2;
         if taken > limit {
             self.quiesce_asked = true;
             return Attempt::Blocked;
@@ -98,14 +100,14 @@ impl Legacy {
         if taken <= limit - limit / 8 || !self.pipeline_is_full() {
             return Attempt::Admitted;
         }
-        self.reserved += self.bounds.inflate(bytes);
+        self.reserved += bytes;
         self.asleep += 1;
         Attempt::Delayed(self.bounds.delay)
     }
 
     /// One that was delayed goes on, or is gone.
     pub(crate) fn slept(&mut self, bytes: u64) {
-        self.reserved -= self.bounds.inflate(bytes);
+        self.reserved -= bytes;
         self.asleep -= 1;
     }
 
@@ -113,19 +115,16 @@ impl Legacy {
         self.asleep < self.delay_slots
     }
 
-    /// Whether the open txg could not quiesce now: another one waits, quiesced, for the one that
-    /// syncs. Only then is there something to delay for.
+    /// Whether the open txg has to wait before it can quiesce, for another one that is quiesced
+    /// and waits for the one that syncs. Only then is there something to delay for; and nobody is
+    /// delayed any more once somebody waits for the quiesce.
     pub(crate) fn pipeline_is_full(&self) -> bool {
         self.syncing + 1 < self.open && !self.quiesce_asked
     }
 
-    pub(crate) fn quiesce_is_asked(&self) -> bool {
-        self.quiesce_asked
-    }
-
     pub(crate) fn dirtied(&mut self, txg: u64, bytes: u64) {
         if txg == self.open {
-            self.to_write += self.bounds.inflate(bytes);
+            self.to_write += bytes;
         }
     }
 
@@ -141,12 +140,12 @@ impl Legacy {
 
     pub(crate) fn sync_started(&mut self, txg: u64, dirty: u64) {
         self.syncing = txg;
-        self.writing = self.bounds.inflate(dirty);
+        self.writing = dirty;
     }
 
     /// Learns from a sync that took so long; small ones teach nothing.
     pub(crate) fn synced(&mut self, took: Duration) {
-        let written = core::mem::take(&mut self.writing);
+        let written = self.bounds.inflate(self.writing);
         if written <= self.bounds.least / 8 || took <= Duration::from_millis(1) {
             return;
         }
@@ -189,3 +188,6 @@ impl Bounds {
         bytes.saturating_mul(self.inflation)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -107,3 +107,6 @@ impl WakeUps {
         self.last = self.last.min(last);
     }
 }
+
+#[cfg(test)]
+mod tests;

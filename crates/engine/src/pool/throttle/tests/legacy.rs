@@ -1,0 +1,147 @@
+//! The throttle before 2013, by example.
+
+use super::{OPEN, Throttle, Tunable, Verdict, at, drain, run, tunables, tx};
+use crate::pool::{LegacyConfig, ThrottleConfig};
+use crate::time::Duration;
+use alloc::vec::Vec;
+
+const MIB: u64 = 1 << 20;
+/// The limit: 32 MiB, until something was measured.
+const LIMIT: u64 = 32 * MIB;
+const NOW: u64 = 1_000;
+
+/// One txg syncs, one waits for it, and the open one has so much.
+fn full_pipeline(delay_slots: Option<u32>, dirty: u64) -> Throttle {
+    let config = LegacyConfig {
+        delay_slots,
+        full_pipeline: None,
+    };
+    let mut throttle = Throttle::new(ThrottleConfig::Legacy(config), &tunables(&[]), OPEN);
+    throttle.txg_opened(OPEN + 1);
+    throttle.sync_started(OPEN);
+    throttle.txg_opened(OPEN + 2);
+    throttle.prefill(at(NOW), OPEN + 2, dirty);
+    throttle
+}
+
+fn ask_all(throttle: &mut Throttle, zios: core::ops::Range<u32>, bytes: u64) -> Vec<Verdict> {
+    zios.map(|zio| throttle.ask(at(NOW), tx(zio, at(NOW), bytes)))
+        .collect()
+}
+
+#[test]
+fn seven_eighths_delay_each_writer_by_ten_milliseconds() {
+    let mut throttle = full_pipeline(None, LIMIT / 8 * 7);
+    assert_eq!(ask_all(&mut throttle, 0..1, 1), [Verdict::Admitted]);
+    throttle.dirtied(at(NOW), OPEN + 2, 1);
+    assert_eq!(ask_all(&mut throttle, 1..3, 1), [Verdict::Waits; 2]);
+    let wake = at(NOW + 10_000);
+    assert_eq!(run(&mut throttle, OPEN + 2, 1), [(1, wake), (2, wake)]);
+    let admissions = throttle.admissions();
+    assert_eq!(
+        (
+            admissions.assigned,
+            admissions.delay,
+            admissions.write_limit
+        ),
+        (3, 2, 0)
+    );
+}
+
+#[test]
+fn the_delay_ends_when_the_txg_before_syncs_or_a_quiesce_is_asked_for() {
+    let mut throttle = full_pipeline(None, LIMIT - MIB);
+    ask_all(&mut throttle, 0..2, 1);
+    throttle.sync_started(OPEN + 1);
+    assert_eq!(drain(&mut throttle, at(NOW), OPEN + 2, 1), [0, 1]);
+    assert_eq!(ask_all(&mut throttle, 2..3, 1), [Verdict::Admitted]);
+
+    let mut throttle = full_pipeline(None, LIMIT - MIB);
+    ask_all(&mut throttle, 0..2, 1);
+    throttle.quiesce_asked();
+    assert_eq!(drain(&mut throttle, at(NOW), OPEN + 2, 1), [0, 1]);
+    assert_eq!(throttle.next_wake(), None);
+}
+
+#[test]
+fn a_full_txg_stops_writers_until_the_next_one_opens() {
+    let mut throttle = full_pipeline(None, LIMIT - MIB);
+    ask_all(&mut throttle, 0..1, 1);
+    throttle.prefill(at(NOW), OPEN + 2, MIB + 1);
+    assert!(!throttle.wants_quiesce());
+    // It asks for the quiesce, and so ends the delay of the one before.
+    ask_all(&mut throttle, 1..4, LIMIT / 2 + 1);
+    assert!(throttle.wants_quiesce());
+    assert_eq!(drain(&mut throttle, at(NOW), OPEN + 2, 1), [0]);
+    assert_eq!(
+        (throttle.admissions().write_limit, throttle.next_wake()),
+        (3, None)
+    );
+
+    throttle.retired(at(NOW), OPEN + 2, LIMIT);
+    assert_eq!(drain(&mut throttle, at(NOW), OPEN + 2, 1), []);
+    throttle.sync_started(OPEN + 1);
+    throttle.txg_opened(OPEN + 3);
+    // Two fill the next txg, and the third finds it full.
+    assert_eq!(
+        drain(&mut throttle, at(NOW), OPEN + 3, LIMIT / 2 + 1),
+        [1, 2]
+    );
+    assert!(throttle.wants_quiesce());
+    assert_eq!(throttle.admissions().write_limit, 4);
+    throttle.txg_opened(OPEN + 4);
+    assert_eq!(drain(&mut throttle, at(NOW), OPEN + 4, 1), [3]);
+}
+
+#[test]
+fn writers_queue_behind_the_slots_of_those_who_sleep() {
+    let mut throttle = full_pipeline(Some(2), LIMIT - MIB);
+    assert_eq!(ask_all(&mut throttle, 0..5, 1), [Verdict::Waits; 5]);
+    assert_eq!((throttle.admissions().delay, throttle.waiting()), (2, 5));
+    let (first, second, third) = (at(NOW + 10_000), at(NOW + 20_000), at(NOW + 30_000));
+    let expected = [(0, first), (1, first), (2, second), (3, second), (4, third)];
+    assert_eq!(run(&mut throttle, OPEN + 2, 1), expected);
+}
+
+#[test]
+fn a_quiesce_lets_go_those_behind_as_well() {
+    let mut throttle = full_pipeline(Some(1), LIMIT - MIB);
+    ask_all(&mut throttle, 0..3, 1);
+    throttle.quiesce_asked();
+    assert_eq!(drain(&mut throttle, at(NOW), OPEN + 2, 1), [0, 1, 2]);
+}
+
+#[test]
+fn the_gone_free_their_slots_and_reservations() {
+    let mut throttle = full_pipeline(Some(1), LIMIT - MIB);
+    ask_all(&mut throttle, 0..3, 2 * MIB);
+    throttle.forget(at(NOW), |zio| zio.0 == 0);
+    assert_eq!(drain(&mut throttle, at(NOW), OPEN + 2, 1), []);
+    assert_eq!(
+        (throttle.next_wake(), throttle.waiting()),
+        (Some(at(NOW + 10_000)), 2)
+    );
+    throttle.forget(at(NOW), |_| true);
+    // Nothing is reserved: one byte above the limit would be, with half of what was.
+    throttle.prefill(at(NOW), OPEN + 2, MIB - 1);
+    ask_all(&mut throttle, 3..4, 1);
+    assert!(!throttle.wants_quiesce());
+}
+
+#[test]
+fn a_sync_teaches_the_limit_what_the_disks_can_do() {
+    let mut throttle = full_pipeline(None, 0);
+    let txg = OPEN + 1;
+    throttle.prefill(at(0), txg, 100 * MIB);
+    throttle.sync_started(txg);
+    throttle.retired(at(NOW), txg, 100 * MIB);
+    throttle.synced(txg, Duration::from_secs(1));
+    assert_eq!(throttle.write_limit(), Some(100 * MIB / 1_000 * 5_000));
+}
+
+#[test]
+fn dirty_data_does_not_matter() {
+    let throttle = full_pipeline(None, 4 << 30);
+    assert!(!throttle.wants_sync(OPEN + 2));
+    assert_eq!(full_pipeline(None, 0).max_async_writes(false), 10);
+}

@@ -1,0 +1,170 @@
+//! Delays and the hard stop, by example.
+
+use super::{OPEN, Throttle, Tunable, Verdict, at, drain, run, throttle, tunables, tx};
+use crate::pool::{ThrottleConfig, Tunables};
+use crate::time::Duration;
+use alloc::vec;
+use alloc::vec::Vec;
+
+/// Delays begin above 60,000; at 80,000 they are 500 µs.
+const MAX: u64 = 100_000;
+
+fn openzfs(dirty: u64) -> Throttle {
+    throttle(ThrottleConfig::OpenZfs, &with_max(MAX), dirty)
+}
+
+fn with_max(max: u64) -> Tunables {
+    tunables(&[(Tunable::DirtyDataMax, max)])
+}
+
+fn ask_all(throttle: &mut Throttle, us: u64, zios: core::ops::Range<u32>) -> Vec<Verdict> {
+    zios.map(|zio| throttle.ask(at(us), tx(zio, at(us), 1)))
+        .collect()
+}
+
+#[test]
+fn nobody_waits_up_to_the_mark() {
+    let mut throttle = openzfs(MAX / 100 * 60);
+    assert_eq!(ask_all(&mut throttle, 1_000, 0..1), [Verdict::Admitted]);
+    throttle.prefill(at(1_000), OPEN, 1_000);
+    assert_eq!(throttle.admissions().assigned, 1);
+    assert_eq!(throttle.admissions().dirty_delay, 0);
+    assert_eq!(ask_all(&mut throttle, 1_000, 1..2), [Verdict::Waits]);
+    assert_eq!(
+        throttle.next_wake(),
+        Some(at(1_000) + Duration::from_nanos(12_820))
+    );
+}
+
+#[test]
+fn writers_are_let_go_in_order_and_one_delay_apart() {
+    let mut throttle = openzfs(80_000);
+    assert_eq!(ask_all(&mut throttle, 1_000, 0..4), [Verdict::Waits; 4]);
+    throttle.wake(at(1_499));
+    assert_eq!(drain(&mut throttle, at(1_499), OPEN, 0), []);
+    let expected = vec![
+        (0, at(1_500)),
+        (1, at(2_000)),
+        (2, at(2_500)),
+        (3, at(3_000)),
+    ];
+    assert_eq!(run(&mut throttle, OPEN, 1), expected);
+    assert_eq!((throttle.dirty(), throttle.waiting()), (80_004, 0));
+    assert_eq!(throttle.admissions().dirty_delay, 4);
+}
+
+#[test]
+fn one_that_has_slept_is_not_stopped_any_more() {
+    let mut throttle = openzfs(80_000);
+    ask_all(&mut throttle, 1_000, 0..2);
+    throttle.prefill(at(1_000), OPEN, 30_000);
+    assert_eq!(
+        run(&mut throttle, OPEN, 1),
+        [(0, at(1_500)), (1, at(2_000))]
+    );
+    assert_eq!(throttle.admissions().dirty_over_max, 0);
+}
+
+#[test]
+fn each_change_that_leaves_room_signals_one() {
+    let mut throttle = openzfs(MAX);
+    assert_eq!(ask_all(&mut throttle, 0, 0..4), [Verdict::Waits; 4]);
+    assert_eq!(
+        (throttle.admissions().dirty_over_max, throttle.next_wake()),
+        (4, None)
+    );
+    // By then, each has waited longer than any delay.
+    let now = at(1_000_000);
+    throttle.retired(now, OPEN, 2);
+    // The first makes room for the second, and the second leaves none.
+    assert_eq!(drain(&mut throttle, now, OPEN, 1), [0, 1]);
+    throttle.retired(now, OPEN, 2);
+    // A block that was dirty already adds nothing, and still passes the signal on.
+    assert_eq!(drain(&mut throttle, now, OPEN, 0), [2, 3]);
+}
+
+#[test]
+fn the_delay_after_the_stop_is_that_of_its_moment() {
+    let mut throttle = openzfs(MAX);
+    ask_all(&mut throttle, 1_000, 0..1);
+    throttle.retired(at(1_100), OPEN, 20_000);
+    assert_eq!(throttle.next_wake(), Some(at(1_500)));
+    assert_eq!(run(&mut throttle, OPEN, 1), [(0, at(1_500))]);
+}
+
+#[test]
+fn a_raised_maximum_lets_the_stopped_go_and_a_lowered_one_strands_nobody() {
+    let now = at(1_000_000);
+    let mut throttle = openzfs(MAX);
+    ask_all(&mut throttle, 0, 0..3);
+    throttle.tuned(now, &with_max(50_000));
+    assert_eq!(drain(&mut throttle, now, OPEN, 1), []);
+    throttle.retired(now, OPEN, 50_001);
+    assert_eq!(drain(&mut throttle, now, OPEN, 1), [0]);
+    throttle.tuned(now, &with_max(10 * MAX));
+    assert_eq!(drain(&mut throttle, now, OPEN, 1), [1, 2]);
+}
+
+#[test]
+fn the_gone_give_their_moments_back() {
+    let mut throttle = openzfs(80_000);
+    ask_all(&mut throttle, 1_000, 0..4);
+    throttle.forget(at(1_100), |zio| zio.0 == 1 || zio.0 == 3);
+    ask_all(&mut throttle, 1_100, 4..5);
+    let expected = [(0, at(1_500)), (2, at(2_500)), (4, at(3_000))];
+    assert_eq!(run(&mut throttle, OPEN, 0), expected);
+
+    ask_all(&mut throttle, 4_000, 5..900);
+    throttle.forget(at(4_100), |_| true);
+    assert_eq!(throttle.waiting(), 0);
+    ask_all(&mut throttle, 4_100, 900..901);
+    assert_eq!(throttle.next_wake(), Some(at(4_600)));
+}
+
+#[test]
+fn the_gone_leave_their_signal_to_the_next() {
+    let now = at(1_000_000);
+    let mut throttle = openzfs(MAX);
+    ask_all(&mut throttle, 0, 0..3);
+    throttle.retired(now, OPEN, MAX);
+    throttle.forget(now, |zio| zio.0 == 0);
+    assert_eq!(drain(&mut throttle, now, OPEN, 0), [1, 2]);
+    assert_eq!(throttle.admissions().assigned, 2);
+}
+
+#[test]
+fn without_a_policy_there_is_only_the_stop() {
+    let mut throttle = throttle(ThrottleConfig::None, &with_max(MAX), MAX - 1);
+    assert_eq!(ask_all(&mut throttle, 0, 0..1), [Verdict::Admitted]);
+    throttle.dirtied(at(0), OPEN, 1);
+    assert_eq!(ask_all(&mut throttle, 0, 1..3), [Verdict::Waits; 2]);
+    throttle.retired(at(0), OPEN, 1);
+    assert_eq!(drain(&mut throttle, at(0), OPEN, 1), [1]);
+    assert_eq!((throttle.dirty(), throttle.waiting()), (MAX, 1));
+    assert_eq!(
+        (
+            throttle.admissions().dirty_delay,
+            throttle.admissions().dirty_over_max
+        ),
+        (0, 2)
+    );
+}
+
+#[test]
+fn a_txg_above_a_fifth_of_the_maximum_wants_to_be_synced() {
+    let mut throttle = openzfs(MAX / 5);
+    assert!(!throttle.wants_sync(OPEN));
+    throttle.prefill(at(0), OPEN + 1, MAX / 5 + 1);
+    assert!(throttle.wants_sync(OPEN + 1) && !throttle.wants_sync(OPEN));
+    assert_eq!(
+        (throttle.dirty(), throttle.dirty_of(OPEN)),
+        (MAX / 5 * 2 + 1, MAX / 5)
+    );
+}
+
+#[test]
+fn disks_get_async_writes_by_what_is_dirty() {
+    assert_eq!(openzfs(10_000).max_async_writes(false), 2);
+    assert_eq!(openzfs(45_000).max_async_writes(false), 6);
+    assert_eq!(openzfs(45_000).max_async_writes(true), 10);
+}
