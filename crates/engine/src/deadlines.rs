@@ -4,25 +4,27 @@
 //! Those go to the end of a run, and are taken from its front, for next to nothing. What would
 //! break the order goes to a heap. The next deadline is the earlier of the two fronts.
 //!
-//! A zio has one deadline at a time. One that is changed or cleared leaves its old entry in the
-//! run, where it is skipped when its turn comes; the run is swept before such entries are more
-//! than half of it.
+//! The run is a list through the zios themselves, so that a deadline can also be taken out of its
+//! middle. A zio has one deadline at a time.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::heap::IndexedHeap;
 use crate::time::Instant;
 use crate::zio::ZioId;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Deadlines {
-    run: VecDeque<(Deadline, ZioId)>,
-    /// Entries of the run that still stand.
-    standing: usize,
+    /// The earliest of all, kept because every step asks for it; [`Instant::NEVER`] of none.
+    next: Instant,
+    /// The zios at the ends of the run.
+    first: u32,
+    last: u32,
     heap: IndexedHeap<Deadline>,
-    /// By zio: where its deadline is.
-    places: Vec<Place>,
+    /// By zio.
+    entries: Vec<Entry>,
+    /// Zios issued so far.
+    issued: u64,
 }
 
 /// A moment and, for those of equal moments, the order of issue: one integer, because it is
@@ -30,104 +32,154 @@ pub(crate) struct Deadlines {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Deadline(u128);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    place: Place,
+    /// Of one in the run: its deadline, in two halves that need no alignment, and its neighbours.
+    at: Instant,
+    order: u64,
+    ahead: u32,
+    behind: u32,
+}
+
+/// Where the deadline of a zio is.
+#[derive(Clone, Copy, Debug)]
 enum Place {
     Nowhere,
-    Run(Deadline),
+    Run,
     Heap,
 }
 
 impl Deadlines {
+    /// The next number in the order of issue.
+    pub(crate) fn next_order(&mut self) -> u64 {
+        self.issued += 1;
+        self.issued
+    }
+
     /// Wakes a zio at `at`, and not before. One that never wakes has no deadline.
     pub(crate) fn set(&mut self, id: ZioId, order: u64, at: Instant) {
         self.clear(id);
         if at == Instant::NEVER {
             return;
         }
+        let index = id.0 as usize;
+        if self.entries.len() <= index {
+            self.entries.resize(index + 1, Entry::NOWHERE);
+        }
+        self.next = self.next.min(at);
         let deadline = Deadline::new(at, order);
-        let place = match self.run.back() {
-            Some((last, _)) if *last > deadline => {
+        match self.entries.get(self.last as usize) {
+            Some(last) if last.deadline() > deadline => {
                 self.heap.set(id.0, deadline);
-                Place::Heap
+                self.entries[index].place = Place::Heap;
             }
-            _ => {
-                self.run.push_back((deadline, id));
-                self.standing += 1;
-                Place::Run(deadline)
-            }
-        };
-        self.put(id, place);
+            _ => self.append(id.0, order, at),
+        }
     }
 
     #[inline]
     pub(crate) fn clear(&mut self, id: ZioId) {
-        match self.places.get_mut(id.0 as usize) {
+        match self.entries.get(id.0 as usize).map(|entry| entry.place) {
             None | Some(Place::Nowhere) => {}
-            Some(place) => match core::mem::replace(place, Place::Nowhere) {
-                Place::Heap => self.heap.remove(id.0),
-                _ => {
-                    self.standing -= 1;
-                    self.sweep();
-                }
-            },
+            Some(place) => self.take(id.0, place),
         }
     }
 
-    pub(crate) fn next(&self) -> Option<Instant> {
-        let run = self.run.front().map(|(deadline, _)| *deadline);
-        let heap = self.heap.peek().map(|(deadline, _)| deadline);
-        let next = match (run, heap) {
-            (Some(run), Some(heap)) => run.min(heap),
-            (run, heap) => run.or(heap)?,
-        };
-        Some(next.at())
+    /// The earliest deadline, or [`Instant::NEVER`].
+    #[inline]
+    pub(crate) fn next(&self) -> Instant {
+        self.next
     }
 
     /// A zio whose deadline has come; it has none from then on.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<ZioId> {
-        if self.next()? > now {
+        if self.next > now {
             return None;
         }
-        let from_heap = match (self.run.front(), self.heap.peek()) {
-            (Some((run, _)), Some((heap, _))) => heap < *run,
-            (run, _) => run.is_none(),
-        };
-        let id = match from_heap {
-            true => ZioId(self.heap.peek()?.1),
-            false => self.run.front()?.1,
-        };
-        self.clear(id);
-        Some(id)
-    }
-
-    /// Keeps the front of the run standing, and most of the rest.
-    fn sweep(&mut self) {
-        while let Some((deadline, id)) = self.run.front() {
-            if self.place(*id) == Place::Run(*deadline) {
-                break;
+        let run = self.entries.get(self.first as usize);
+        let (id, place) = match (run.map(Entry::deadline), self.heap.peek()) {
+            (Some(run), heap) if heap.is_none_or(|(heap, _)| run < heap) => {
+                (self.first, Place::Run)
             }
-            self.run.pop_front();
-        }
-        if self.run.len() > 2 * self.standing + SWEEP_ABOVE {
-            let places = &self.places;
-            self.run
-                .retain(|(deadline, id)| places[id.0 as usize] == Place::Run(*deadline));
-        }
+            (_, heap) => (heap?.1, Place::Heap),
+        };
+        self.take(id, place);
+        Some(ZioId(id))
     }
 
-    fn place(&self, id: ZioId) -> Place {
-        self.places
-            .get(id.0 as usize)
-            .copied()
-            .unwrap_or(Place::Nowhere)
+    fn take(&mut self, id: u32, place: Place) {
+        match place {
+            Place::Nowhere => {}
+            Place::Run => self.unlink(id),
+            Place::Heap => self.heap.remove(id),
+        }
+        self.entries[id as usize].place = Place::Nowhere;
+        self.next = self.earliest();
     }
 
-    fn put(&mut self, id: ZioId, place: Place) {
-        let index = id.0 as usize;
-        if self.places.len() <= index {
-            self.places.resize(index + 1, Place::Nowhere);
+    fn earliest(&self) -> Instant {
+        let run = self.entries.get(self.first as usize);
+        let run = run.map_or(Instant::NEVER, |entry| entry.at);
+        let heap = self.heap.peek();
+        run.min(heap.map_or(Instant::NEVER, |(deadline, _)| deadline.at()))
+    }
+
+    /// Puts a deadline at the end of the run.
+    #[inline]
+    fn append(&mut self, id: u32, order: u64, at: Instant) {
+        self.entries[id as usize] = Entry {
+            place: Place::Run,
+            at,
+            order,
+            ahead: self.last,
+            behind: NOBODY,
+        };
+        match self.entries.get_mut(self.last as usize) {
+            Some(last) => last.behind = id,
+            None => self.first = id,
         }
-        self.places[index] = place;
+        self.last = id;
+    }
+
+    /// Takes a deadline out of the run.
+    fn unlink(&mut self, id: u32) {
+        let Entry { ahead, behind, .. } = self.entries[id as usize];
+        match self.entries.get_mut(ahead as usize) {
+            Some(entry) => entry.behind = behind,
+            None => self.first = behind,
+        }
+        match self.entries.get_mut(behind as usize) {
+            Some(entry) => entry.ahead = ahead,
+            None => self.last = ahead,
+        }
+    }
+}
+
+impl Default for Deadlines {
+    fn default() -> Self {
+        Deadlines {
+            next: Instant::NEVER,
+            first: NOBODY,
+            last: NOBODY,
+            heap: IndexedHeap::default(),
+            entries: Vec::new(),
+            issued: 0,
+        }
+    }
+}
+
+impl Entry {
+    const NOWHERE: Entry = Entry {
+        place: Place::Nowhere,
+        at: Instant::NEVER,
+        order: 0,
+        ahead: NOBODY,
+        behind: NOBODY,
+    };
+
+    fn deadline(&self) -> Deadline {
+        Deadline::new(self.at, self.order)
     }
 }
 
@@ -141,17 +193,16 @@ impl Deadline {
     }
 }
 
-/// A run that is shorter is not worth sweeping.
-const SWEEP_ABOVE: usize = 64;
+/// No zio: beyond every id, so that it has no entry.
+const NOBODY: u32 = u32::MAX;
 
 #[cfg(test)]
 mod tests {
-    use super::{Deadlines, SWEEP_ABOVE};
+    use super::Deadlines;
     use crate::random::Random;
     use crate::time::Instant;
     use crate::zio::ZioId;
     use alloc::collections::BTreeMap;
-    use alloc::vec::Vec;
 
     /// The zio that is to wake first, by looking at all of them.
     fn first(all: &BTreeMap<u32, (u64, u64)>) -> Option<(u64, u32)> {
@@ -184,20 +235,7 @@ mod tests {
                 }
             }
             let next = first(&all).map(|(at, _)| Instant::from_nanos(at));
-            assert_eq!(deadlines.next(), next);
+            assert_eq!(deadlines.next(), next.unwrap_or(Instant::NEVER));
         }
-    }
-
-    #[test]
-    fn what_was_cleared_does_not_pile_up() {
-        let mut deadlines = Deadlines::default();
-        deadlines.set(ZioId(0), 0, Instant::from_nanos(1));
-        let lengths: Vec<usize> = (1..10_000)
-            .map(|order| {
-                deadlines.set(ZioId(1), order, Instant::from_nanos(1_000_000 + order));
-                deadlines.run.len()
-            })
-            .collect();
-        assert!(lengths.iter().all(|length| *length <= SWEEP_ABOVE + 5));
     }
 }

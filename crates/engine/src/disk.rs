@@ -13,16 +13,17 @@ use alloc::vec::Vec;
 
 use crate::client::Clients;
 use crate::command::{Action, Answer, CommandError, CommandId};
+use crate::deadlines::Deadlines;
 use crate::flight::{Flight, Flights, State};
 use crate::inject::{Gaps, Injector, RuleId, RuleSpec};
-use crate::stats::{DiskStats, InFlight, LatencyKind, Wait};
+use crate::stats::{DiskStats, InFlight, Wait};
 use crate::time::{Duration, Instant};
-use crate::zio::{Errno, Op, OpSet, Outcome, Zio, ZioId};
+use crate::zio::{Errno, Op, OpSet, Outcome, ZioId};
 
 /// What a disk needs of the engine around it, for the length of one step.
 pub(crate) struct Context<'a> {
     pub(crate) now: Instant,
-    pub(crate) flights: &'a mut Flights,
+    pub(crate) deadlines: &'a mut Deadlines,
     pub(crate) actions: &'a mut Vec<Action>,
 }
 
@@ -69,66 +70,54 @@ impl Disk {
         }
     }
 
-    pub(crate) fn submit(&mut self, zio: Zio, ctx: &mut Context<'_>) {
+    pub(crate) fn submit(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         self.count_time(ctx.now);
         self.outstanding += 1;
-        ctx.flights.insert(zio, ctx.now);
         if let Some(errno) = self.closing {
             self.active += 1;
-            self.complete(zio.id, Err(errno), ctx);
+            self.complete(flight, Err(errno), ctx);
         } else if self.suspension.is_some() {
-            self.suspended.push_back(zio.id);
+            self.suspended.push_back(flight.zio.id);
         } else {
-            self.issue(zio.id, ctx);
+            self.issue(flight, ctx);
         }
     }
 
     /// Asks the rules, and begins the hold or the work.
-    fn issue(&mut self, id: ZioId, ctx: &mut Context<'_>) {
+    fn issue(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         self.active += 1;
-        let order = ctx.flights.next_order();
-        let Some(flight) = ctx.flights.get_mut(id) else {
-            return;
-        };
-        (flight.order, flight.issued, flight.charged) = (order, ctx.now, ctx.now);
+        flight.order = ctx.deadlines.next_order();
+        (flight.issued, flight.charged) = (ctx.now, ctx.now);
         let ops = flight.zio.ops();
         if self.injector.charge(ctx.now, flight, ops).is_some() {
-            let outcome = flight.outcome;
             flight.target = ctx.now;
             flight.store_done = ctx.now;
-            self.complete(id, outcome, ctx);
+            self.complete(flight, flight.outcome, ctx);
         } else if let Some(until) = flight.hold_before {
             flight.state = State::HeldBefore;
-            ctx.flights.set_deadline(id, order, until);
+            flight.wake(until, ctx.deadlines);
         } else {
-            self.start(id, ctx);
+            self.start(flight, ctx);
         }
     }
 
     /// Asks the store. A zio that has a transfer to book is woken for it at its target, whether
     /// the store is done by then or not, so that transfers are booked in the order of the targets.
-    fn start(&mut self, id: ZioId, ctx: &mut Context<'_>) {
-        let Some(flight) = ctx.flights.get_mut(id) else {
-            return;
-        };
+    fn start(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         if let Some(until) = flight.hold_before {
             flight.late_before = ctx.now.since(until);
         }
         flight.state = State::Store;
-        let (order, target) = (flight.order, flight.target);
         if flight.owes_transfer() {
-            ctx.flights.set_deadline(id, order, target);
+            flight.wake(flight.target, ctx.deadlines);
         }
-        ctx.actions.push(Action::Start(id));
+        ctx.actions.push(Action::Start(flight.zio.id));
     }
 
     /// The store has worked.
-    pub(crate) fn done(&mut self, id: ZioId, outcome: Outcome, ctx: &mut Context<'_>) {
-        let Some(flight) = ctx.flights.get_mut(id) else {
-            return;
-        };
+    pub(crate) fn done(&mut self, flight: &mut Flight, outcome: Outcome, ctx: &mut Context<'_>) {
         if flight.state == State::Abandoned {
-            self.drop_zio(id, ctx);
+            self.drop_zio(flight, ctx);
             self.leave(ctx);
             return;
         }
@@ -136,32 +125,27 @@ impl Disk {
         flight.store_done = ctx.now;
         // An error that a rule decided stands; it was the store's turn to work all the same.
         flight.outcome = flight.outcome.and(outcome);
-        self.hold(id, ctx);
+        self.hold(flight, ctx);
     }
 
     /// Holds a zio on which the store has worked until its target, or completes it.
-    fn hold(&mut self, id: ZioId, ctx: &mut Context<'_>) {
-        let Some(flight) = ctx.flights.get_mut(id) else {
-            return;
-        };
-        let (order, target, outcome) = (flight.order, flight.target, flight.outcome);
-        if let Some(errno) = self.closing.filter(|_| target > ctx.now) {
-            self.complete(id, Err(errno), ctx);
-        } else if target > ctx.now || flight.owes_transfer() {
-            ctx.flights.set_deadline(id, order, target);
+    fn hold(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
+        let early = flight.target > ctx.now;
+        if early && let Some(errno) = self.closing {
+            self.complete(flight, Err(errno), ctx);
+        } else if early || flight.owes_transfer() {
+            flight.wake(flight.target, ctx.deadlines);
         } else if flight.zio.fua && !flight.flushing {
-            self.flush_after_write(id, ctx);
+            self.flush_after_write(flight, ctx);
         } else {
-            self.complete(id, outcome, ctx);
+            self.complete(flight, flight.outcome, ctx);
         }
     }
 
     /// The second half of a write, zero or trim with FUA: the flush after it, charged when the write has ended. The
     /// store has made the write durable already, so this is a hold only.
-    fn flush_after_write(&mut self, id: ZioId, ctx: &mut Context<'_>) {
-        let Some(flight) = ctx.flights.get_mut(id) else {
-            return;
-        };
+    #[cold]
+    fn flush_after_write(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         flight.flushing = true;
         let flush = OpSet::of(Op::Flush);
         if flight.outcome.is_ok() && self.injector.has_rule_for(flush) {
@@ -175,51 +159,40 @@ impl Disk {
             flight.transfer = None;
             (flight.hold_before, flight.before_only) = (None, false);
         }
-        self.hold(id, ctx);
+        self.hold(flight, ctx);
     }
 
     /// A zio's deadline has come.
-    pub(crate) fn due(&mut self, id: ZioId, ctx: &mut Context<'_>) {
-        let Some(flight) = ctx.flights.get_mut(id) else {
-            return;
-        };
+    pub(crate) fn due(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         // One that is woken late, for the end of its `add` hold, is woken again for its target:
         // another zio's may have come before.
         let holds_on = flight.state == State::HeldBefore && !flight.before_only;
         if flight.owes_transfer() && flight.target <= ctx.now && !holds_on {
             self.injector.transfer(flight);
-            self.wake_as_scheduled(id, ctx);
+            flight.wake_as_scheduled(ctx.now, ctx.deadlines);
             return;
         }
         match flight.state {
             State::HeldBefore => match flight.hold_before.filter(|until| *until > ctx.now) {
-                Some(until) => {
-                    let order = flight.order;
-                    ctx.flights.set_deadline(id, order, until);
-                }
-                None => self.start(id, ctx),
+                Some(until) => flight.wake(until, ctx.deadlines),
+                None => self.start(flight, ctx),
             },
-            State::Held => self.hold(id, ctx),
-            State::Suspended | State::Store | State::Abandoned | State::Reply => {}
+            State::Held => self.hold(flight, ctx),
+            _ => {}
         }
     }
 
-    fn complete(&mut self, id: ZioId, outcome: Outcome, ctx: &mut Context<'_>) {
-        ctx.flights.clear_deadline(id);
-        if let Some(flight) = ctx.flights.get_mut(id) {
-            flight.state = State::Reply;
-            flight.outcome = outcome;
-        }
-        ctx.actions.push(Action::Complete(id, outcome));
+    fn complete(&mut self, flight: &mut Flight, outcome: Outcome, ctx: &mut Context<'_>) {
+        ctx.deadlines.clear(flight.zio.id);
+        flight.state = State::Reply;
+        flight.outcome = outcome;
+        ctx.actions.push(Action::Complete(flight.zio.id, outcome));
         self.leave(ctx);
     }
 
     /// The reply has left: what is known only now is counted.
-    pub(crate) fn replied(&mut self, id: ZioId, offered: Instant, ctx: &mut Context<'_>) {
+    pub(crate) fn replied(&mut self, flight: &mut Flight, offered: Instant, ctx: &mut Context<'_>) {
         self.count_time(ctx.now);
-        let Some(flight) = ctx.flights.get_mut(id) else {
-            return;
-        };
         self.outstanding -= 1;
         self.injector.settle(ctx.now, flight, offered);
         let stats = self.stats.op_mut(flight.zio.op);
@@ -228,61 +201,63 @@ impl Disk {
             Ok(()) => stats.bytes += u64::from(flight.zio.length),
             Err(_) => stats.failed += 1,
         }
-        stats.record(LatencyKind::Total, ctx.now.since(flight.zio.arrived));
-        stats.record(LatencyKind::Disk, offered.since(flight.issued));
+        let total = ctx.now.since(flight.zio.arrived);
+        stats.record_reply(total, offered.since(flight.issued));
         if flight.target > flight.store_done {
-            stats.record(LatencyKind::Lateness, offered.since(flight.target));
+            stats.record_lateness(offered.since(flight.target));
         } else if flight.hold_before.is_some() {
-            stats.record(LatencyKind::Lateness, flight.late_before);
+            stats.record_lateness(flight.late_before);
         }
-        ctx.flights.remove(id);
+        flight.state = State::Ended;
     }
 
     /// The connection of these zios of this disk is gone.
-    pub(crate) fn abort(&mut self, ids: &[ZioId], ctx: &mut Context<'_>) {
+    pub(crate) fn abort(&mut self, ids: &[ZioId], flights: &mut Flights, ctx: &mut Context<'_>) {
         let mut gone: Vec<(ZioId, State)> = Vec::with_capacity(ids.len());
         let mut gaps = Gaps::default();
         for id in ids {
-            if let Some(flight) = ctx.flights.get_mut(*id) {
+            if let Some(flight) = flights.get_mut(*id) {
                 gone.push((*id, flight.state));
                 flight.state = State::Abandoned;
                 self.injector.abandon(ctx.now, flight, &mut gaps);
             }
         }
         if gone.iter().any(|(_, state)| *state == State::Suspended) {
-            self.forget_suspended(ctx);
+            self.forget_suspended(flights);
         }
         for (id, state) in gone {
+            let Some(flight) = flights.get_mut(id) else {
+                continue;
+            };
             match state {
-                State::Store | State::Abandoned => {}
-                State::Suspended | State::Reply => self.drop_zio(id, ctx),
+                State::Store | State::Abandoned | State::Ended => {}
+                State::Suspended | State::Reply => self.drop_zio(flight, ctx),
                 State::HeldBefore | State::Held => {
-                    self.drop_zio(id, ctx);
+                    self.drop_zio(flight, ctx);
                     self.leave(ctx);
                 }
             }
         }
         let moved = self.injector.close_gaps(ctx.now, gaps);
-        self.reschedule(&moved, ctx);
+        self.reschedule(&moved, flights, ctx);
     }
 
     /// Takes those that do not wait any more out of the queue of the suspended.
-    fn forget_suspended(&mut self, ctx: &Context<'_>) {
+    fn forget_suspended(&mut self, flights: &Flights) {
         let waits = |id: &ZioId| {
-            ctx.flights
-                .get(*id)
-                .is_some_and(|f| f.state == State::Suspended)
+            let flight = flights.get(*id);
+            flight.is_some_and(|flight| flight.state == State::Suspended)
         };
         self.suspended.retain(waits);
     }
 
-    fn drop_zio(&mut self, id: ZioId, ctx: &mut Context<'_>) {
+    fn drop_zio(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         self.count_time(ctx.now);
         self.outstanding -= 1;
         self.stats.aborted += 1;
-        ctx.flights.clear_deadline(id);
-        ctx.flights.remove(id);
-        ctx.actions.push(Action::Drop(id));
+        ctx.deadlines.clear(flight.zio.id);
+        flight.state = State::Ended;
+        ctx.actions.push(Action::Drop(flight.zio.id));
     }
 
     /// Takes the holds of rules that are removed next, or have been, off these zios.
@@ -290,56 +265,51 @@ impl Disk {
         &mut self,
         gone: impl Fn(RuleId) -> bool,
         held: &[ZioId],
+        flights: &mut Flights,
         ctx: &mut Context<'_>,
     ) {
         for id in held {
-            let Some(flight) = ctx.flights.get_mut(*id) else {
-                continue;
-            };
-            if self.injector.release(ctx.now, &gone, flight) {
-                self.wake_as_scheduled(*id, ctx);
+            if let Some(flight) = flights.get_mut(*id)
+                && self.injector.release(ctx.now, &gone, flight)
+            {
+                flight.wake_as_scheduled(ctx.now, ctx.deadlines);
             }
         }
     }
 
-    pub(crate) fn remove(&mut self, rules: &[RuleId], ctx: &mut Context<'_>) {
+    pub(crate) fn remove(
+        &mut self,
+        rules: &[RuleId],
+        flights: &mut Flights,
+        ctx: &mut Context<'_>,
+    ) {
         let moved = self.injector.remove(rules, ctx.now);
-        self.reschedule(&moved, ctx);
+        self.reschedule(&moved, flights, ctx);
     }
 
-    pub(crate) fn update(&mut self, rule: RuleId, spec: RuleSpec, ctx: &mut Context<'_>) {
+    pub(crate) fn update(
+        &mut self,
+        rule: RuleId,
+        spec: RuleSpec,
+        flights: &mut Flights,
+        ctx: &mut Context<'_>,
+    ) {
         let moved = self.injector.update(rule, spec, ctx.now, &self.clients);
-        self.reschedule(&moved, ctx);
+        self.reschedule(&moved, flights, ctx);
     }
 
     /// Gives zios whose bookings have changed the deadlines that follow from them.
-    fn reschedule(&mut self, ids: &[ZioId], ctx: &mut Context<'_>) {
+    fn reschedule(&mut self, ids: &[ZioId], flights: &mut Flights, ctx: &mut Context<'_>) {
         for id in ids {
-            let Some(flight) = ctx.flights.get_mut(*id) else {
-                continue;
-            };
-            self.injector.schedule(flight);
-            self.wake_as_scheduled(*id, ctx);
+            if let Some(flight) = flights.get_mut(*id) {
+                self.injector.schedule(flight);
+                flight.wake_as_scheduled(ctx.now, ctx.deadlines);
+            }
         }
     }
 
-    /// Sets the deadline that a zio's state and schedule call for; one that has passed is met in
-    /// the same step.
-    fn wake_as_scheduled(&mut self, id: ZioId, ctx: &mut Context<'_>) {
-        let Some(flight) = ctx.flights.get(id) else {
-            return;
-        };
-        let at = match flight.state {
-            State::HeldBefore => flight.hold_before.unwrap_or(ctx.now),
-            State::Held => flight.target,
-            State::Store if flight.owes_transfer() => flight.target,
-            _ => return,
-        };
-        let order = flight.order;
-        ctx.flights.set_deadline(id, order, at);
-    }
-
     /// One zio fewer is in flight; the last one answers those who wait for quiet.
+    #[inline]
     fn leave(&mut self, ctx: &mut Context<'_>) {
         self.active -= 1;
         if self.active == 0 {
@@ -347,6 +317,7 @@ impl Disk {
         }
     }
 
+    #[cold]
     fn answer_waiters(&mut self, ctx: &mut Context<'_>) {
         let in_flight = self.active;
         let waiters = self.suspension.iter_mut().flat_map(|s| s.waiters.drain(..));
@@ -379,7 +350,7 @@ impl Disk {
     }
 
     /// Issues what was suspended, and says how many that were.
-    pub(crate) fn resume(&mut self, ctx: &mut Context<'_>) -> u32 {
+    pub(crate) fn resume(&mut self, flights: &mut Flights, ctx: &mut Context<'_>) -> u32 {
         let waiters = self.suspension.take().map(|suspension| suspension.waiters);
         for waiter in waiters.into_iter().flatten() {
             let answer = Err(CommandError::Resumed);
@@ -387,7 +358,9 @@ impl Disk {
         }
         let waiting = self.suspended.len() as u32;
         while let Some(id) = self.suspended.pop_front() {
-            self.issue(id, ctx);
+            if let Some(flight) = flights.get_mut(id) {
+                self.issue(flight, ctx);
+            }
         }
         waiting
     }
@@ -404,14 +377,20 @@ impl Disk {
     }
 
     /// Fails what is suspended or held, and everything that would be from now on.
-    pub(crate) fn close(&mut self, errno: Errno, held: &[ZioId], ctx: &mut Context<'_>) {
+    pub(crate) fn close(
+        &mut self,
+        errno: Errno,
+        held: &[ZioId],
+        flights: &mut Flights,
+        ctx: &mut Context<'_>,
+    ) {
         self.closing = Some(errno);
         self.active += self.suspended.len() as u32;
         self.suspended.clear();
         for id in held {
-            if let Some(flight) = ctx.flights.get_mut(*id) {
+            if let Some(flight) = flights.get_mut(*id) {
                 flight.cut_short = true;
-                self.complete(*id, Err(errno), ctx);
+                self.complete(flight, Err(errno), ctx);
             }
         }
     }
@@ -460,7 +439,7 @@ impl Disk {
                 State::HeldBefore => Wait::HeldBefore,
                 State::Held => Wait::Held,
                 State::Store | State::Abandoned => Wait::Store,
-                State::Reply => Wait::Reply,
+                State::Reply | State::Ended => Wait::Reply,
             },
             rule: holding.then(|| self.injector.holder(flight)).flatten(),
             target: (flight.state != State::Suspended).then_some(flight.target),

@@ -1,15 +1,18 @@
 //! One event for each finished zio: all that can be known of it, in a fixed size.
 
+use alloc::vec::Vec;
+
 use crate::client::ClientId;
+use crate::flight::Flight;
 use crate::inject::RuleId;
 use crate::pool::Class;
 use crate::time::Instant;
-use crate::zio::{DiskId, Op, Outcome, VolumeId, ZioId};
+use crate::zio::{DiskId, Op, Outcome, VolumeId};
 
 /// A finished zio. Moments that it did not come by repeat the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its number: unlike a [`ZioId`], never used again.
+    /// Its number: unlike a [`ZioId`](crate::ZioId), never used again.
     pub number: u64,
     /// The number of the volume's zio that it is a part of. A txg's writes have none: no client
     /// waits for them.
@@ -59,4 +62,49 @@ pub enum Device {
     Disk(DiskId),
     /// A volume.
     Volume(VolumeId),
+}
+
+impl Event {
+    /// Of a disk's zio that is about to end, without what its disk, its pool and the engine know.
+    pub(crate) fn of_flight(flight: &Flight, offered: Instant, now: Instant) -> Event {
+        let zio = &flight.zio;
+        Event {
+            number: 0,
+            parent: None,
+            device: Device::Disk(zio.device),
+            client: zio.client,
+            class: None,
+            op: zio.op,
+            fua: zio.fua,
+            offset: zio.offset,
+            length: zio.length,
+            outcome: flight.outcome,
+            arrived: zio.arrived,
+            submitted: flight.submitted,
+            admitted: flight.submitted,
+            issued: flight.issued,
+            store_done: flight.store_done,
+            target: flight.target,
+            offered,
+            ended: now,
+            rule: None,
+            lane: None,
+        }
+    }
+}
+
+/// The events of an engine, if anybody wants them, and the numbers of its zios.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    pub(crate) wanted: bool,
+    pub(crate) waiting: Vec<Event>,
+    numbers: u64,
+}
+
+impl Events {
+    /// A number that no zio has had.
+    pub(crate) fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
 }

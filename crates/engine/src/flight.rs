@@ -22,6 +22,8 @@ pub(crate) enum State {
     Held,
     /// Its reply is on the way.
     Reply,
+    /// It has been replied to or dropped: its place is free.
+    Ended,
 }
 
 /// The part of a disk's bandwidth that a zio needs.
@@ -34,12 +36,14 @@ pub(crate) struct Transfer {
     pub(crate) place: Option<BookingId>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
     pub(crate) zio: Zio,
     pub(crate) state: State,
     /// The order of issue; equal deadlines are met in it.
     pub(crate) order: u64,
+    /// When the zio came to its disk, suspended or not.
+    pub(crate) submitted: Instant,
     /// When the zio was issued to its disk; reports count from here.
     pub(crate) issued: Instant,
     /// When its rules were asked: the issue, or for the flush of a FUA write the end of the write.
@@ -71,6 +75,7 @@ impl Flight {
             zio,
             state: State::Suspended,
             order: 0,
+            submitted: now,
             issued: now,
             charged: Instant::ZERO,
             bookings: None,
@@ -104,67 +109,60 @@ impl Flight {
         self.transfer
             .is_some_and(|transfer| transfer.place.is_none())
     }
+
+    pub(crate) fn wake(&self, at: Instant, deadlines: &mut Deadlines) {
+        deadlines.set(self.zio.id, self.order, at);
+    }
+
+    /// Sets the deadline that its state and schedule call for; one that has passed is met in the
+    /// same step.
+    pub(crate) fn wake_as_scheduled(&self, now: Instant, deadlines: &mut Deadlines) {
+        match self.state {
+            State::HeldBefore => self.wake(self.hold_before.unwrap_or(now), deadlines),
+            State::Held => self.wake(self.target, deadlines),
+            State::Store if self.owes_transfer() => self.wake(self.target, deadlines),
+            _ => {}
+        }
+    }
 }
 
-/// What the disks of an engine share: the zios by id, and their deadlines.
+/// The zios on their way, by id: all disks of an engine share them.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
-    slots: Vec<Option<Flight>>,
-    deadlines: Deadlines,
-    issued: u64,
+    slots: Vec<Flight>,
 }
 
 impl Flights {
-    /// Makes room for a zio where it stays until it is removed.
+    /// Makes room for a zio, where it stays until it has ended.
     pub(crate) fn insert(&mut self, zio: Zio, now: Instant) -> &mut Flight {
         let index = zio.id.0 as usize;
-        if self.slots.len() <= index {
-            self.slots.resize_with(index + 1, || None);
+        let flight = Flight::new(zio, now);
+        while self.slots.len() <= index {
+            self.slots.push(Flight {
+                state: State::Ended,
+                ..flight
+            });
         }
-        debug_assert!(self.slots[index].is_none(), "zio {index} is in use");
-        self.slots[index].insert(Flight::new(zio, now))
+        let slot = &mut self.slots[index];
+        debug_assert!(slot.state == State::Ended, "zio {index} is in use");
+        *slot = flight;
+        slot
     }
 
+    #[inline]
     pub(crate) fn get(&self, id: ZioId) -> Option<&Flight> {
-        self.slots.get(id.0 as usize)?.as_ref()
+        let slot = self.slots.get(id.0 as usize);
+        slot.filter(|flight| flight.state != State::Ended)
     }
 
+    #[inline]
     pub(crate) fn get_mut(&mut self, id: ZioId) -> Option<&mut Flight> {
-        self.slots.get_mut(id.0 as usize)?.as_mut()
-    }
-
-    /// Lets go of a zio that has no deadline.
-    pub(crate) fn remove(&mut self, id: ZioId) {
-        if let Some(slot) = self.slots.get_mut(id.0 as usize) {
-            *slot = None;
-        }
+        let slot = self.slots.get_mut(id.0 as usize);
+        slot.filter(|flight| flight.state != State::Ended)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Flight> {
-        self.slots.iter().flatten()
-    }
-
-    /// The next number in the order of issue.
-    pub(crate) fn next_order(&mut self) -> u64 {
-        self.issued += 1;
-        self.issued
-    }
-
-    /// Wakes a zio at `at`; one that never wakes has no deadline.
-    pub(crate) fn set_deadline(&mut self, id: ZioId, order: u64, at: Instant) {
-        self.deadlines.set(id, order, at);
-    }
-
-    pub(crate) fn clear_deadline(&mut self, id: ZioId) {
-        self.deadlines.clear(id);
-    }
-
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        self.deadlines.next()
-    }
-
-    /// A zio whose deadline has come; it has none from then on.
-    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<ZioId> {
-        self.deadlines.pop_due(now)
+        let in_flight = |flight: &&Flight| flight.state != State::Ended;
+        self.slots.iter().filter(in_flight)
     }
 }

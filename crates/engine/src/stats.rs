@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 
 use crate::client::ClientId;
 use crate::histogram::Histogram;
+use crate::holds::Holds;
 use crate::inject::{GroupId, RuleId, RuleSpec};
 use crate::time::{Duration, Instant};
 use crate::zio::{Op, ZioId};
@@ -30,20 +31,45 @@ pub struct OpStats {
     /// Bytes of those that did not fail.
     pub bytes: u64,
     latencies: [Option<Box<Histogram>>; 3],
+    /// Of zios whose total and disk latencies are equal, as most are: recorded here once, and in
+    /// neither of the two.
+    alike: Option<Box<Histogram>>,
 }
 
 impl OpStats {
     /// The histogram of one latency, or `None` if nothing was recorded yet.
-    pub fn latency(&self, kind: LatencyKind) -> Option<&Histogram> {
-        self.latencies[kind as usize].as_deref()
+    pub fn latency(&self, kind: LatencyKind) -> Option<Box<Histogram>> {
+        let mut latency = self.latencies[kind as usize].clone();
+        if kind != LatencyKind::Lateness
+            && let Some(alike) = &self.alike
+        {
+            latency.get_or_insert_default().merge(alike);
+        }
+        latency
     }
 
-    /// Records one latency; the histogram is allocated when it is first needed.
-    pub(crate) fn record(&mut self, kind: LatencyKind, latency: Duration) {
-        self.latencies[kind as usize]
-            .get_or_insert_default()
-            .record(latency.as_nanos());
+    /// Records the latencies of a zio that was replied to.
+    pub(crate) fn record_reply(&mut self, total: Duration, disk: Duration) {
+        if total == disk {
+            record(&mut self.alike, total);
+        } else {
+            self.record(LatencyKind::Total, total);
+            self.record(LatencyKind::Disk, disk);
+        }
     }
+
+    pub(crate) fn record_lateness(&mut self, late: Duration) {
+        self.record(LatencyKind::Lateness, late);
+    }
+
+    fn record(&mut self, kind: LatencyKind, latency: Duration) {
+        record(&mut self.latencies[kind as usize], latency);
+    }
+}
+
+/// Histograms are allocated when they are first needed.
+fn record(histogram: &mut Option<Box<Histogram>>, latency: Duration) {
+    histogram.get_or_insert_default().record(latency.as_nanos());
 }
 
 /// What a disk has counted since it was made.
@@ -96,12 +122,8 @@ pub struct RuleStats {
     pub aborted: u64,
     /// Taken, and not yet ended.
     pub now: u64,
-    /// The service times asked for, without lane wait.
-    pub requested: Option<Box<Histogram>>,
-    /// What was achieved after lane wait, of the zios held.
-    pub achieved: Option<Box<Histogram>>,
-    /// How late those were.
-    pub lateness: Option<Box<Histogram>>,
+    /// What the zios held were held for.
+    pub holds: Holds,
 }
 
 impl RuleStats {

@@ -61,7 +61,7 @@ fn engine() -> Engine {
     for (id, spec) in (1..).zip([lanes, any, add, pass]) {
         let rules = vec![(RuleId(id), spec)];
         let inject = Command::Inject {
-            device: DISK,
+            disk: DISK,
             group: GroupId(id),
             rules,
         };

@@ -62,10 +62,50 @@ impl Histogram {
     pub fn record(&mut self, ns: u64) {
         self.counts[layout::bucket_of(ns)] += 1;
         self.count += 1;
-        self.min = self.min.min(ns);
-        self.max = self.max.max(ns);
+        if ns < self.min {
+            self.min = ns;
+        }
+        if ns > self.max {
+            self.max = ns;
+        }
         self.nanos.add(ns);
         self.micros.add(ns / 1_000);
+    }
+
+    /// The histogram of one value, recorded `count` times.
+    pub(crate) fn of(ns: u64, count: u64) -> Histogram {
+        let mut histogram = Histogram::default();
+        if count > 0 {
+            histogram.counts[layout::bucket_of(ns)] = count;
+            histogram.count = count;
+            (histogram.min, histogram.max) = (ns, ns);
+            histogram.nanos = Moments::default().shifted(ns, count);
+            histogram.micros = Moments::default().shifted(ns / 1_000, count);
+        }
+        histogram
+    }
+
+    /// The histogram of the same values, each of them `by` nanoseconds more.
+    ///
+    /// Extremes and moments are exact, those in microseconds if `by` is a whole number of these.
+    /// What is in a bucket is taken to be in its middle, so a value near an edge of a bucket may be
+    /// counted in the one beside it.
+    pub(crate) fn shifted(&self, by: u64) -> Histogram {
+        let mut shifted = Histogram {
+            count: self.count,
+            nanos: self.nanos.shifted(by, self.count),
+            micros: self.micros.shifted(by / 1_000, self.count),
+            ..Histogram::default()
+        };
+        if self.count > 0 {
+            shifted.min = self.min.saturating_add(by);
+            shifted.max = self.max.saturating_add(by);
+        }
+        for (bucket, count) in self.buckets() {
+            let middle = self.middle(bucket).saturating_add(by);
+            shifted.counts[layout::bucket_of(middle)] += count;
+        }
+        shifted
     }
 
     /// Adds everything that `other` has recorded.
@@ -150,8 +190,7 @@ impl Histogram {
             seen += u128::from(count);
             seen >= rank
         })?;
-        let middle = lower_bound(bucket).midpoint(upper_bound(bucket));
-        Some(middle.max(self.min).min(self.max))
+        Some(self.middle(bucket))
     }
 
     /// The occupied buckets with their counts, lowest first.
@@ -196,6 +235,12 @@ impl Histogram {
             rows[row] += count;
         }
         rows
+    }
+
+    /// The middle of a bucket, and never outside of the extremes.
+    fn middle(&self, bucket: usize) -> u64 {
+        let middle = lower_bound(bucket).midpoint(upper_bound(bucket));
+        middle.max(self.min).min(self.max)
     }
 
     /// The outer edges of the occupied buckets, within the present extremes.

@@ -32,6 +32,20 @@ impl Moments {
         self.sum_of_squares = self.sum_of_squares.saturating_add(value * value);
     }
 
+    /// The moments of `count` values, each of which is `by` more.
+    pub(super) fn shifted(&self, by: u64, count: u64) -> Moments {
+        let (by, count) = (u128::from(by), u128::from(count));
+        let square = count.saturating_mul(by * by);
+        let middle = self.sum.saturating_mul(2 * by);
+        Moments {
+            sum: self.sum + count * by,
+            sum_of_squares: self
+                .sum_of_squares
+                .saturating_add(middle)
+                .saturating_add(square),
+        }
+    }
+
     pub(super) fn merge(&mut self, other: &Moments) {
         self.sum += other.sum;
         self.sum_of_squares = self.sum_of_squares.saturating_add(other.sum_of_squares);

@@ -86,9 +86,8 @@ impl Bookings {
     }
 
     /// Frees a booking that is in no lane's queue any more.
-    pub(crate) fn remove(&mut self, id: BookingId) -> Booking {
+    pub(crate) fn remove(&mut self, id: BookingId) {
         self.free.push(id);
-        self.slots[id.0 as usize]
     }
 
     pub(crate) fn get(&self, id: BookingId) -> &Booking {

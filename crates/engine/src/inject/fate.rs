@@ -21,21 +21,25 @@ impl Injector {
     /// Ends the promises to a zio that was replied to at `offered`, or whose write has ended then.
     pub(crate) fn settle(&mut self, now: Instant, flight: &mut Flight, offered: Instant) {
         while let Some(id) = flight.bookings {
-            let (booking, _) = self.close(now, id);
-            flight.bookings = booking.next_of_zio;
-            self.account(&booking, flight, offered);
+            flight.bookings = self.bookings.get(id).next_of_zio;
+            self.account(id, flight, offered);
+            self.close(now, id);
         }
         if let Some(place) = flight.transfer.take().and_then(|transfer| transfer.place) {
             self.close(now, place);
         }
     }
 
-    /// Counts what became of one promise.
-    fn account(&mut self, booking: &Booking, flight: &Flight, offered: Instant) {
-        let service = self.service_of(booking, flight);
-        let Some(rule) = self.find_mut(booking.rule) else {
+    /// Counts what became of one promise. Compiled into the loop of its caller it would have more
+    /// to keep than there are registers.
+    #[inline(never)]
+    fn account(&mut self, id: BookingId, flight: &Flight, offered: Instant) {
+        let booking = self.bookings.get(id);
+        let Ok(index) = self.index(booking.rule) else {
             return;
         };
+        let service = self.service_of(booking, flight);
+        let rule = &mut self.rules[index];
         rule.stats.now -= 1;
         match fate(booking, flight) {
             Fate::Failed => rule.stats.failed += 1,
@@ -66,7 +70,8 @@ impl Injector {
     /// places back.
     pub(crate) fn abandon(&mut self, now: Instant, flight: &mut Flight, gaps: &mut Gaps) {
         while let Some(id) = flight.bookings {
-            let (booking, gap) = self.close(now, id);
+            let booking = *self.bookings.get(id);
+            let gap = self.close(now, id);
             flight.bookings = booking.next_of_zio;
             if let Some(rule) = self.find_mut(booking.rule) {
                 rule.stats.now -= 1;
@@ -79,7 +84,7 @@ impl Injector {
             }
         }
         if let Some(place) = flight.transfer.take().and_then(|transfer| transfer.place) {
-            gaps.bandwidth |= self.close(now, place).1;
+            gaps.bandwidth |= self.close(now, place);
         }
     }
 
@@ -102,20 +107,23 @@ impl Injector {
     }
 
     /// Takes a booking out of its lane and out of the slab, and says whether it leaves a gap.
-    fn close(&mut self, now: Instant, id: BookingId) -> (Booking, bool) {
-        let booking = *self.bookings.get(id);
+    fn close(&mut self, now: Instant, id: BookingId) -> bool {
+        let booking = self.bookings.get(id);
         let gap = match booking.kind {
-            Kind::Delay { lane: Some(lane) } => match self.index(booking.rule) {
-                Ok(index) => match &mut self.rules[index].lanes {
-                    Some(lanes) => lanes.leave(lane, id, now, &mut self.bookings),
-                    None => false,
-                },
-                Err(_) => false,
-            },
+            Kind::Delay { lane: Some(lane) } => self.leave_lane(booking.rule, lane, now, id),
             Kind::Transfer { queued: true } => self.bandwidth.leave(id, now, &mut self.bookings),
             _ => false,
         };
-        (self.bookings.remove(id), gap)
+        self.bookings.remove(id);
+        gap
+    }
+
+    fn leave_lane(&mut self, rule: RuleId, lane: u32, now: Instant, id: BookingId) -> bool {
+        let rule = self.index(rule).map(|index| &mut self.rules[index]);
+        match rule.map(|rule| rule.lanes.as_mut()) {
+            Ok(Some(lanes)) => lanes.leave(lane, id, now, &mut self.bookings),
+            _ => false,
+        }
     }
 
     /// Takes away what rules that are removed next, or have been, hold a zio for, and says whether

@@ -147,6 +147,7 @@ impl Injector {
         }
     }
 
+    #[inline]
     fn promise(
         &mut self,
         index: usize,
@@ -352,6 +353,18 @@ impl Injector {
         for rule in &mut self.rules {
             rule.find_clients(clients);
         }
+    }
+
+    /// The rule that decided a zio's target, and which of its lanes served the zio.
+    pub(crate) fn decision(&self, flight: &Flight) -> (Option<RuleId>, Option<u32>) {
+        let rule = self.holder(flight);
+        let of_rule = |booking: &&Booking| Some(booking.rule) == rule;
+        let booking = self.bookings.of_zio(flight.bookings).find(of_rule);
+        let lane = booking.and_then(|booking| match booking.kind {
+            Kind::Delay { lane } => lane,
+            _ => None,
+        });
+        (rule, lane)
     }
 
     /// The rule that a zio waits for, if it waits for one.

@@ -1,11 +1,8 @@
 //! An armed rule (zinject: `inject_handler_t`): what it says, its lanes, its draws, its counters.
 
-use alloc::boxed::Box;
-
 use super::lane::Lanes;
 use super::spec::{Effect, GroupId, Limit, RuleId, RuleSpec};
 use crate::client::{ClientSet, Clients};
-use crate::histogram::Histogram;
 use crate::random::Random;
 use crate::stats::{RuleStats, RuleView};
 use crate::time::{Duration, Instant};
@@ -92,6 +89,7 @@ impl Rule {
     }
 
     /// Whether the rule takes part in the fate of `zio`, seen as `ops`; counts that it was asked.
+    #[inline]
     pub(crate) fn triggers(&mut self, now: Instant, zio: &Zio, ops: OpSet) -> bool {
         if !self.matches(now, zio, ops) {
             return false;
@@ -140,9 +138,7 @@ impl Rule {
         let stats = &mut self.stats;
         let tolerance = LATE.as_nanos().min(service.as_nanos() / LATE_SHARE);
         stats.late += u64::from(late.as_nanos() > tolerance);
-        record(&mut stats.requested, service);
-        record(&mut stats.achieved, service + late);
-        record(&mut stats.lateness, late);
+        stats.holds.record(service, late);
     }
 
     /// The rule as it stands; the disk's bandwidth is booked `passed` ahead.
@@ -174,10 +170,6 @@ fn touches((start, end): (u64, u64), zio: &Zio, ops: OpSet) -> bool {
     let last = zio.offset.saturating_add(u64::from(zio.length));
     let bytes = zio.length > 0 && !ops.meets(OpSet::of(Op::Flush));
     bytes && zio.offset < end && start < last
-}
-
-fn record(histogram: &mut Option<Box<Histogram>>, span: Duration) {
-    histogram.get_or_insert_default().record(span.as_nanos());
 }
 
 /// Held zios are counted as late beyond this, or beyond one part in [`LATE_SHARE`] of the delay.

@@ -1,16 +1,32 @@
 //! Pools: disks joined by a layout, the volumes carved from them, and the way of a write from its
 //! acknowledgement to the disks.
 
+mod blocks;
 mod config;
+mod flush;
+mod home;
+#[expect(clippy::module_inception)]
+mod pool;
+mod queue;
+mod read;
+mod request;
+mod slab;
 mod stats;
+mod step;
+mod sync;
 mod throttle;
 mod tunable;
+mod txg;
+mod volume;
+mod write;
 
 pub use config::{
     DELAY_MAX, LegacyConfig, PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig,
     WritePolicy,
 };
+pub(crate) use pool::Pool;
 pub use stats::{
     Admissions, Class, ClassStats, PoolStats, QueueStats, Traffic, TxgState, TxgStats,
 };
+pub(crate) use step::{Buffers, Children, Ended, Step};
 pub use tunable::{Tunable, TunableError, TunableInfo, Tunables, Unit};

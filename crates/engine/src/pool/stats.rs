@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::histogram::Histogram;
 use crate::time::{Duration, Instant};
-use crate::zio::DiskId;
+use crate::zio::{DiskId, Op};
 
 /// A pool as it stands, and what it has counted since it was made.
 #[derive(Clone, Debug, Default)]
@@ -54,6 +54,37 @@ pub struct Traffic {
     pub writes: u64,
     /// Bytes written, zeroed and trimmed.
     pub bytes_written: u64,
+}
+
+impl Traffic {
+    /// Counts one operation, unless it is a flush.
+    pub(crate) fn count(&mut self, op: Op, bytes: u64) {
+        let (operations, sum) = match op {
+            Op::Read | Op::Cache => (&mut self.reads, &mut self.bytes_read),
+            Op::Write | Op::Zero | Op::Trim => (&mut self.writes, &mut self.bytes_written),
+            Op::Flush => return,
+        };
+        *operations += 1;
+        *sum += bytes;
+    }
+
+    /// Counts what another has counted.
+    pub(crate) fn add(&mut self, other: Traffic) {
+        self.reads += other.reads;
+        self.bytes_read += other.bytes_read;
+        self.writes += other.writes;
+        self.bytes_written += other.bytes_written;
+    }
+
+    /// What has been counted since it stood at `before`.
+    pub fn since(self, before: Traffic) -> Traffic {
+        Traffic {
+            reads: self.reads - before.reads,
+            bytes_read: self.bytes_read - before.bytes_read,
+            writes: self.writes - before.writes,
+            bytes_written: self.bytes_written - before.bytes_written,
+        }
+    }
 }
 
 /// Where a txg is; the letters are those of OpenZFS's `txgs` kstat.

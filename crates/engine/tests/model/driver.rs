@@ -168,7 +168,7 @@ impl<M: Machine> Driver<M> {
 
     pub(crate) fn join(&mut self, client: ClientId, name: &str) {
         self.step(Input::Join {
-            device: DISK,
+            disk: DISK,
             client,
             name,
         });
@@ -278,6 +278,7 @@ impl<M: Machine> Driver<M> {
                 self.ids[zio.0 as usize] = None;
                 None
             }
+            Action::Move(_) => unreachable!("a lone disk moves no bytes"),
             Action::Answer(command, result) => {
                 self.log.answers.push((self.now, command.0, result));
                 None

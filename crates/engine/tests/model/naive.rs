@@ -136,6 +136,7 @@ impl Machine for Naive {
         self.advance(actions);
         match input {
             Input::Submit(zio) => self.submit(zio),
+            Input::SubmitToVolume(_) => unreachable!("the model is of a lone disk"),
             Input::Done(zio, outcome) => self.done(zio, outcome, actions),
             Input::Replied { zio, .. } => self.replied(zio),
             Input::Abort(zios) => self.abort(zios, actions),
@@ -773,6 +774,7 @@ impl Naive {
                 Ok(Answer::Resumed { waiting })
             }
             Command::Update(rule, spec) => self.update(rule, spec),
+            Command::Tune { pool, .. } => Err(CommandError::UnknownPool(pool)),
             Command::FailHeld(errno) => {
                 self.closing = Some(errno);
                 self.fail_held(errno, actions);

@@ -86,7 +86,10 @@ impl OpLatency {
     fn of(op: Op, stats: &OpStats) -> OpLatency {
         let latency = |kind| {
             let histogram = stats.latency(kind);
-            histogram.map(LatencyHistogram::of).unwrap_or_default()
+            histogram
+                .as_deref()
+                .map(LatencyHistogram::of)
+                .unwrap_or_default()
         };
         OpLatency {
             op: op.name().to_owned(),

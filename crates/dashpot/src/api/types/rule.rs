@@ -2,7 +2,7 @@
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec, Service};
-use dashpot_engine::{Duration, Op, OpSet, Ratio, RuleStats};
+use dashpot_engine::{Duration, Holds, Op, OpSet, Ratio};
 use dashpot_export::{DiskSnapshot, RuleSnapshot};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -292,21 +292,21 @@ impl RuleCounters {
             aborted: stats.aborted,
             now: stats.now,
             backlog_ns: rule.backlog.as_nanos(),
-            requested: Summary::of(stats.requested.as_deref()),
-            achieved: achieved(stats),
-            lateness: Summary::of(stats.lateness.as_deref()),
+            requested: Summary::of(stats.holds.requested().as_ref()),
+            achieved: achieved(&stats.holds),
+            lateness: Summary::of(stats.holds.lateness()),
         }
     }
 }
 
 /// What was achieved. Where all service times asked for were equal, the percentiles are these
 /// and how late they ended: buckets of lateness are finer than those of the whole.
-fn achieved(stats: &RuleStats) -> Summary {
-    let mut achieved = Summary::of(stats.achieved.as_deref());
-    let requested = stats.requested.as_deref();
+fn achieved(holds: &Holds) -> Summary {
+    let mut achieved = Summary::of(holds.achieved().as_ref());
+    let requested = holds.requested();
     let service = requested.filter(|all| all.min() == all.max());
-    if let (Some(service), Some(late)) = (service.and_then(Histogram::min), &stats.lateness) {
-        let late = Summary::of(Some(late));
+    if let Some(service) = service.and_then(|service| service.min()) {
+        let late = Summary::of(holds.lateness());
         achieved.p50_ns = late.p50_ns.map(|late| service + late);
         achieved.p99_ns = late.p99_ns.map(|late| service + late);
     }

@@ -211,12 +211,20 @@ impl Throttle {
         self.dirtied(now, txg, bytes);
     }
 
-    /// Somebody wants the open txg to quiesce, now or as soon as the one before it syncs.
-    pub(crate) fn quiesce_asked(&mut self) {
-        if let Policy::Legacy(legacy) = &mut self.policy {
-            legacy.quiesce_asked();
-            self.wake_all();
-        }
+    /// What was retired was not the last of a block: that much of it is dirty again.
+    pub(crate) fn dirty_again(&mut self, now: Instant, txg: u64, bytes: u32) {
+        self.prefill(now, txg, u64::from(bytes));
+    }
+
+    /// Somebody wants the open txg to quiesce. Whether that has let go anybody who slept.
+    pub(crate) fn quiesce_asked(&mut self) -> bool {
+        let Policy::Legacy(legacy) = &mut self.policy else {
+            return false;
+        };
+        legacy.quiesce_asked();
+        let slept = !self.sleepers.is_empty();
+        self.wake_all();
+        slept
     }
 
     /// The one before is closed, and this txg takes the writes from now on.

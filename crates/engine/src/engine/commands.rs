@@ -1,0 +1,211 @@
+//! Commands: changes of rules, of disks' states, of tunables.
+
+use alloc::string::ToString;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::Engine;
+use crate::command::{Action, Answer, Command, CommandError, CommandId, Target};
+use crate::flight::{Flight, State};
+use crate::inject::{GroupId, RULES_MAX, Rule, RuleId, RuleSpec};
+use crate::pool::{Pool, Step, Tunable};
+use crate::time::Duration;
+use crate::zio::{DiskId, Errno, PoolId, ZioId};
+
+impl Engine {
+    /// Kept out of the way of zios: compiled into [`Engine::step`] it costs every one of them.
+    #[cold]
+    pub(super) fn command(&mut self, id: CommandId, command: Command, actions: &mut Vec<Action>) {
+        let answer = match command {
+            Command::Inject { disk, group, rules } => self.inject(disk, group, rules),
+            Command::Update(rule, spec) => self.update(rule, spec, actions),
+            Command::Clear { target, release } => self.clear(target, release, actions),
+            Command::Suspend { disk, lasts, now } => {
+                match self.suspend(id, disk, lasts, now, actions) {
+                    Ok(()) => return,
+                    Err(error) => Err(error),
+                }
+            }
+            Command::Resume(disk) => match self.resume(disk, actions) {
+                Some(waiting) => Ok(Answer::Resumed { waiting }),
+                None => Err(CommandError::UnknownDisk(disk)),
+            },
+            Command::Tune {
+                pool,
+                tunable,
+                value,
+            } => self.tune(pool, tunable, value, actions),
+            Command::FailHeld(errno) => {
+                self.fail_held(errno, actions);
+                Ok(Answer::Done)
+            }
+        };
+        actions.push(Action::Answer(id, answer));
+    }
+
+    fn inject(
+        &mut self,
+        disk: DiskId,
+        group: GroupId,
+        rules: Vec<(RuleId, RuleSpec)>,
+    ) -> Result<Answer, CommandError> {
+        let now = self.now;
+        let target = self.disks.get_mut(disk.0 as usize);
+        let target = target.ok_or(CommandError::UnknownDisk(disk))?;
+        let armed = target.injector.rules();
+        if armed.len() + rules.len() > RULES_MAX {
+            return Err(CommandError::TooManyRules { limit: RULES_MAX });
+        }
+        let last = check_all(&rules, self.last_rule)?;
+        let arm = |(id, spec)| Rule::new(id, group, spec, target.seed, now, &target.clients);
+        target.injector.add(rules.into_iter().map(arm));
+        self.last_rule = last;
+        Ok(Answer::Done)
+    }
+
+    fn update(
+        &mut self,
+        rule: RuleId,
+        spec: RuleSpec,
+        actions: &mut Vec<Action>,
+    ) -> Result<Answer, CommandError> {
+        check(&spec)?;
+        let disk = self.disk_of_rule(rule)?;
+        self.with_disk(disk, actions, |disk, flights, ctx| {
+            disk.update(rule, spec, flights, ctx);
+        });
+        Ok(Answer::Done)
+    }
+
+    fn clear(
+        &mut self,
+        target: Target,
+        release: bool,
+        actions: &mut Vec<Action>,
+    ) -> Result<Answer, CommandError> {
+        let mut cleared = Vec::new();
+        // What rules that are gone have left held belongs to the disk, and goes with all of it.
+        let whole = !matches!(target, Target::Rule(_));
+        for (disk, rules) in self.rules_of(target)? {
+            let gone = |rule| whole || rules.contains(&rule);
+            if release {
+                let held = self.zios_of(disk, |state| {
+                    matches!(state, State::HeldBefore | State::Held | State::Store)
+                });
+                self.with_disk(disk, actions, |disk, flights, ctx| {
+                    disk.release(gone, &held, flights, ctx);
+                });
+            }
+            self.with_disk(disk, actions, |disk, flights, ctx| {
+                disk.remove(&rules, flights, ctx);
+            });
+            cleared.extend(rules);
+        }
+        cleared.sort_unstable();
+        Ok(Answer::Cleared(cleared))
+    }
+
+    /// The rules that a command is for, of each disk in the order of their ids.
+    fn rules_of(&self, target: Target) -> Result<Vec<(DiskId, Vec<RuleId>)>, CommandError> {
+        let of_disk = |disk: DiskId| {
+            let rules = self.disks[disk.0 as usize].injector.rules();
+            (disk, rules.iter().map(|rule| rule.id).collect())
+        };
+        match target {
+            Target::Rule(rule) => Ok(vec![(self.disk_of_rule(rule)?, vec![rule])]),
+            Target::Disk(disk) if self.disk(disk).is_none() => Err(CommandError::UnknownDisk(disk)),
+            Target::Disk(disk) => Ok(vec![of_disk(disk)]),
+            Target::All => Ok((0..self.disks.len() as u32)
+                .map(|disk| of_disk(DiskId(disk)))
+                .collect()),
+        }
+    }
+
+    fn disk_of_rule(&self, rule: RuleId) -> Result<DiskId, CommandError> {
+        let disk = self
+            .disks
+            .iter()
+            .position(|disk| disk.injector.find(rule).is_some());
+        disk.map(|disk| DiskId(disk as u32))
+            .ok_or(CommandError::UnknownRule(rule))
+    }
+
+    fn zios_of(&self, disk: DiskId, wanted: impl Fn(State) -> bool) -> Vec<ZioId> {
+        let of_disk = |flight: &&Flight| flight.zio.device == disk && wanted(flight.state);
+        let mut flights: Vec<&Flight> = self.zios(disk).flights.iter().filter(of_disk).collect();
+        flights.sort_unstable_by_key(|flight| flight.order);
+        flights.into_iter().map(|flight| flight.zio.id).collect()
+    }
+
+    fn suspend(
+        &mut self,
+        id: CommandId,
+        disk: DiskId,
+        lasts: Option<Duration>,
+        at_once: bool,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), CommandError> {
+        let resumes_at = self.with_disk(disk, actions, |disk, _, ctx| {
+            disk.suspend(id, lasts, at_once, ctx);
+            disk.resumes_at()
+        });
+        match resumes_at.ok_or(CommandError::UnknownDisk(disk))? {
+            Some(at) => self.resumes.set(disk.0, at),
+            None => self.resumes.remove(disk.0),
+        }
+        Ok(())
+    }
+
+    pub(super) fn resume(&mut self, disk: DiskId, actions: &mut Vec<Action>) -> Option<u32> {
+        self.resumes.remove(disk.0);
+        self.with_disk(disk, actions, |disk, flights, ctx| {
+            disk.resume(flights, ctx)
+        })
+    }
+
+    fn tune(
+        &mut self,
+        pool: PoolId,
+        tunable: Tunable,
+        value: u64,
+        actions: &mut Vec<Action>,
+    ) -> Result<Answer, CommandError> {
+        let tune = |pool: &mut Pool, step: &mut Step<'_>| pool.tune(tunable, value, step);
+        let tuned = self.with_pool(pool.0 as usize, actions, tune);
+        let tuned = tuned.ok_or(CommandError::UnknownPool(pool))?;
+        tuned.map_err(CommandError::Tunable)?;
+        Ok(Answer::Done)
+    }
+
+    fn fail_held(&mut self, errno: Errno, actions: &mut Vec<Action>) {
+        for pool in 0..self.pools.len() {
+            self.with_pool(pool, actions, |pool, step| pool.close(errno, step));
+        }
+        for disk in (0..self.disks.len() as u32).map(DiskId) {
+            let held = self.zios_of(disk, |state| {
+                matches!(state, State::Suspended | State::HeldBefore | State::Held)
+            });
+            self.with_disk(disk, actions, |disk, flights, ctx| {
+                disk.close(errno, &held, flights, ctx);
+            });
+        }
+    }
+}
+
+fn check(spec: &RuleSpec) -> Result<(), CommandError> {
+    spec.check()
+        .map_err(|error| CommandError::InvalidRule(error.to_string()))
+}
+
+/// Refuses rules that cannot be carried out, and ids that have been used. Says the largest one.
+fn check_all(rules: &[(RuleId, RuleSpec)], mut last: u32) -> Result<u32, CommandError> {
+    for (id, spec) in rules {
+        check(spec)?;
+        if id.0 <= last {
+            let why = "the ids of rules must grow".to_string();
+            return Err(CommandError::InvalidRule(why));
+        }
+        last = id.0;
+    }
+    Ok(last)
+}

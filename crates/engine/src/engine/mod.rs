@@ -1,0 +1,268 @@
+//! The root: routes each input to the disk or volume it is for, and meets deadlines.
+
+mod commands;
+mod pools;
+
+use alloc::vec::Vec;
+
+use crate::command::{Action, Input};
+use crate::deadlines::Deadlines;
+use crate::disk::{Context, Disk};
+use crate::event::Events;
+use crate::flight::{Flight, Flights};
+use crate::heap::IndexedHeap;
+use crate::pool::{Buffers, Children, Pool};
+use crate::stats::{DiskStats, InFlight, RuleView};
+use crate::time::{Duration, Instant};
+use crate::zio::{DiskId, ZioId};
+
+/// What a disk is, to the engine.
+#[derive(Clone, Debug)]
+pub struct DiskConfig {
+    /// Seeds the draws of its rules.
+    pub seed: u64,
+}
+
+/// The disks of one shard or of one simulation.
+#[derive(Debug, Default)]
+pub struct Engine {
+    disks: Vec<Disk>,
+    /// By disk: whether it belongs to a pool.
+    pooled: Vec<bool>,
+    /// Of the disks that are by themselves.
+    alone: Zios,
+    /// Of the disks of pools; their ids are the engine's own.
+    children: Zios,
+    pools: Vec<Pool>,
+    /// The pool of each volume, and the volume's place in it.
+    volumes: Vec<(usize, usize)>,
+    /// What the disks of pools ask for, before it is carried to the pools or to the driver.
+    child_actions: Vec<Action>,
+    sent: Children,
+    buffers: Buffers,
+    events: Events,
+    /// When suspended disks resume by themselves.
+    resumes: IndexedHeap<Instant>,
+    now: Instant,
+    /// The largest id that a rule has had.
+    last_rule: u32,
+}
+
+/// The zios of some disks, and when they wake up.
+#[derive(Debug, Default)]
+struct Zios {
+    flights: Flights,
+    deadlines: Deadlines,
+}
+
+impl Engine {
+    /// An engine without disks.
+    pub fn new() -> Engine {
+        Engine::default()
+    }
+
+    /// Adds a disk. Ids count from 0.
+    pub fn add_disk(&mut self, config: DiskConfig) -> DiskId {
+        self.disks.push(Disk::new(config.seed));
+        self.pooled.push(false);
+        DiskId(self.disks.len() as u32 - 1)
+    }
+
+    /// Takes one input, and appends to `actions` all that follows from it and from the time. The
+    /// time must not go back.
+    pub fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>) {
+        debug_assert!(now >= self.now, "time went back");
+        // What was due before has been met before; only time and this input make more due.
+        if now > self.now {
+            self.now = now;
+            if self.earliest() <= now {
+                self.meet_deadlines(actions);
+            }
+        }
+        self.route(input, actions);
+        if self.has_to_carry() {
+            self.carry_children(actions);
+        }
+        if self.earliest() <= now {
+            self.meet_deadlines(actions);
+        }
+    }
+
+    /// When to step again with [`Input::Tick`], if nothing else happens before.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        let next = self.earliest();
+        (next < Instant::NEVER).then_some(next)
+    }
+
+    /// What a disk has counted up to `now`.
+    pub fn disk_stats(&self, disk: DiskId, now: Instant) -> Option<DiskStats> {
+        Some(self.disk(disk)?.stats_at(now))
+    }
+
+    /// The rules of a disk, in the order of their ids.
+    pub fn rules(&self, disk: DiskId, now: Instant) -> impl Iterator<Item = RuleView<'_>> {
+        let views = self.disk(disk).map(|disk| disk.injector.views(now));
+        views.into_iter().flatten()
+    }
+
+    /// The zios of a disk that have not been replied to, in no particular order.
+    pub fn in_flight(&self, disk_id: DiskId) -> impl Iterator<Item = InFlight> {
+        let of_disk = move |flight: &&Flight| flight.zio.device == disk_id;
+        let disk = self.disk(disk_id);
+        let flights = self.zios(disk_id).flights.iter().filter(of_disk);
+        flights.filter_map(move |flight| Some(disk?.view(flight)))
+    }
+
+    /// Whether a zio is held for ever: by a rule that hangs, and only a command can end it.
+    pub fn never_ends(&self, zio: ZioId) -> bool {
+        let flight = match pools::inner(zio) {
+            Some(child) => self.children.flights.get(child),
+            None => self.alone.flights.get(zio),
+        };
+        flight.is_some_and(|flight| flight.target == Instant::NEVER)
+    }
+
+    /// How many zios of a disk have not been replied to.
+    pub fn in_flight_total(&self, disk: DiskId) -> u32 {
+        self.disk(disk).map_or(0, Disk::outstanding)
+    }
+
+    /// Since when a disk is suspended, and for how long it will have been, if it resumes by itself.
+    pub fn suspended(&self, disk: DiskId) -> Option<(Instant, Option<Duration>)> {
+        self.disk(disk)?.suspended()
+    }
+
+    fn disk(&self, disk: DiskId) -> Option<&Disk> {
+        self.disks.get(disk.0 as usize)
+    }
+
+    fn route(&mut self, input: Input<'_>, actions: &mut Vec<Action>) {
+        match input {
+            Input::Submit(zio) => {
+                self.with_disk(zio.device, actions, |disk, flights, ctx| {
+                    disk.submit(flights.insert(zio, ctx.now), ctx);
+                });
+            }
+            Input::Done(zio, outcome) if zio.is_child() => self.child_done(zio, outcome),
+            Input::Done(zio, outcome) => {
+                self.with_flight(zio, actions, |disk, flight, ctx| {
+                    disk.done(flight, outcome, ctx);
+                });
+            }
+            Input::Replied { zio, offered } => {
+                if self.events.wanted {
+                    self.note_alone(zio, offered);
+                }
+                let replied = self.with_flight(zio, actions, |disk, flight, ctx| {
+                    disk.replied(flight, offered, ctx);
+                });
+                if replied.is_none() {
+                    self.volume_replied(zio, offered);
+                }
+            }
+            Input::SubmitToVolume(zio) => self.submit_to_volume(zio, actions),
+            Input::Abort(zios) => self.abort(zios, actions),
+            Input::Join { disk, client, name } => {
+                self.with_disk(disk, actions, |disk, _, _| {
+                    disk.clients.join(client, name);
+                    disk.injector.find_clients(&disk.clients);
+                });
+            }
+            Input::Command(id, command) => self.command(id, command, actions),
+            Input::Tick => {}
+        }
+    }
+
+    fn with_disk<T>(
+        &mut self,
+        disk: DiskId,
+        actions: &mut Vec<Action>,
+        act: impl FnOnce(&mut Disk, &mut Flights, &mut Context<'_>) -> T,
+    ) -> Option<T> {
+        let (zios, actions) = match *self.pooled.get(disk.0 as usize)? {
+            true => (&mut self.children, &mut self.child_actions),
+            false => (&mut self.alone, actions),
+        };
+        let mut ctx = Context {
+            now: self.now,
+            deadlines: &mut zios.deadlines,
+            actions,
+        };
+        let disk = self.disks.get_mut(disk.0 as usize)?;
+        Some(act(disk, &mut zios.flights, &mut ctx))
+    }
+
+    /// `None` if no disk that is by itself has such a zio.
+    #[inline]
+    fn with_flight(
+        &mut self,
+        zio: ZioId,
+        actions: &mut Vec<Action>,
+        act: impl FnOnce(&mut Disk, &mut Flight, &mut Context<'_>),
+    ) -> Option<()> {
+        let mut ctx = Context {
+            now: self.now,
+            deadlines: &mut self.alone.deadlines,
+            actions,
+        };
+        let flight = self.alone.flights.get_mut(zio)?;
+        let disk = &mut self.disks[flight.zio.device.0 as usize];
+        act(disk, flight, &mut ctx);
+        Some(())
+    }
+
+    fn zios(&self, disk: DiskId) -> &Zios {
+        match self.pooled.get(disk.0 as usize) {
+            Some(true) => &self.children,
+            _ => &self.alone,
+        }
+    }
+
+    /// The earliest of all deadlines, or [`Instant::NEVER`].
+    #[inline]
+    fn earliest(&self) -> Instant {
+        let resume = self.resumes.peek().map_or(Instant::NEVER, |(at, _)| at);
+        let alone = self.alone.deadlines.next().min(resume);
+        match self.pools.is_empty() {
+            true => alone,
+            false => alone.min(self.earliest_of_pools()),
+        }
+    }
+
+    /// Not compiled into [`Engine::step`], because most steps have none to meet.
+    #[inline(never)]
+    fn meet_deadlines(&mut self, actions: &mut Vec<Action>) {
+        while let Some((at, disk)) = self.resumes.peek() {
+            if at > self.now {
+                break;
+            }
+            self.resume(DiskId(disk), actions);
+        }
+        while let Some(zio) = self.alone.deadlines.pop_due(self.now) {
+            self.with_flight(zio, actions, Disk::due);
+        }
+        if !self.pools.is_empty() {
+            self.meet_deadlines_of_pools(actions);
+        }
+    }
+
+    /// Zios of one connection are of one disk, but nothing here depends on it.
+    #[cold]
+    fn abort(&mut self, zios: &[ZioId], actions: &mut Vec<Action>) {
+        self.abort_of_volumes(zios, actions);
+        let disk_of = |flights: &Flights, zio: &ZioId| Some(flights.get(*zio)?.zio.device);
+        let mut rest = zios.to_vec();
+        rest.retain(|zio| self.alone.flights.get(*zio).is_some());
+        while let Some(disk) = rest
+            .first()
+            .and_then(|zio| disk_of(&self.alone.flights, zio))
+        {
+            let of_disk = |zio: &ZioId| disk_of(&self.alone.flights, zio) == Some(disk);
+            let (ids, others) = rest.into_iter().partition::<Vec<_>, _>(of_disk);
+            self.with_disk(disk, actions, |disk, flights, ctx| {
+                disk.abort(&ids, flights, ctx);
+            });
+            rest = others;
+        }
+    }
+}

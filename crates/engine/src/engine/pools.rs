@@ -1,0 +1,264 @@
+//! Pools and their volumes: what is theirs of each input, and the zios between them and their
+//! disks.
+
+use alloc::vec::Vec;
+
+use super::Engine;
+use crate::bytes::Segment;
+use crate::command::Action;
+use crate::disk::{Context, Disk};
+use crate::event::Event;
+use crate::flight::Flight;
+use crate::pool::{Ended, Pool, PoolConfig, PoolError, PoolStats, Step, VolumeConfig};
+use crate::stats::DiskStats;
+use crate::time::Instant;
+use crate::zio::{DiskId, Outcome, PoolId, VolumeId, Zio, ZioId};
+
+impl Engine {
+    /// Adds a pool. Ids count from 0.
+    pub fn add_pool(&mut self, config: PoolConfig) -> Result<PoolId, PoolError> {
+        let disks: Vec<DiskId> = config.members.iter().flatten().map(|d| d.disk).collect();
+        for disk in &disks {
+            match self.pooled.get(disk.0 as usize) {
+                None => return Err(PoolError::UnknownDisk(*disk)),
+                Some(true) => return Err(PoolError::DiskUsedTwice(*disk)),
+                Some(false) => {}
+            }
+        }
+        let id = self.pools.len() as u32;
+        self.pools.push(Pool::new(id, config)?);
+        for disk in disks {
+            self.pooled[disk.0 as usize] = true;
+        }
+        Ok(PoolId(id))
+    }
+
+    /// Adds a volume. Ids count from 0, over all pools.
+    pub fn add_volume(&mut self, config: VolumeConfig) -> Result<VolumeId, PoolError> {
+        let pool = config.pool.0 as usize;
+        let mut actions = Vec::new();
+        let add = |pool: &mut Pool, step: &mut Step<'_>| pool.add_volume(&config, step);
+        let added = self.with_pool(pool, &mut actions, add);
+        let place = added.ok_or(PoolError::UnknownPool(config.pool))??;
+        self.volumes.push((pool, place));
+        Ok(VolumeId(self.volumes.len() as u32 - 1))
+    }
+
+    /// A zio that a pool has sent to one of its disks.
+    pub fn child(&self, id: ZioId) -> Option<Zio> {
+        let flight = self.children.flights.get(inner(id)?)?;
+        Some(Zio { id, ..flight.zio })
+    }
+
+    /// Where a child's bytes come from or go to, in the order of their offsets.
+    pub fn segments(&self, id: ZioId) -> impl Iterator<Item = Segment> {
+        let child = inner(id).and_then(|id| self.sent.get(id));
+        let segments = child.map(|child| {
+            let pool = &self.pools[child.pool as usize];
+            pool.segments(child.disk, child.work)
+        });
+        segments.into_iter().flatten()
+    }
+
+    /// A pool as it stands.
+    pub fn pool_stats(&self, pool: PoolId, now: Instant) -> Option<PoolStats> {
+        Some(self.pools.get(pool.0 as usize)?.stats(now))
+    }
+
+    /// What a volume has counted up to `now`, with the meaning that it has for a disk: its
+    /// [`LatencyKind::Disk`](crate::LatencyKind) counts from the submission to the reply.
+    pub fn volume_stats(&self, volume: VolumeId, now: Instant) -> Option<DiskStats> {
+        let (pool, place) = *self.volumes.get(volume.0 as usize)?;
+        Some(self.pools[pool].volume_stats(place, now))
+    }
+
+    /// Whether finished zios leave events; they do not at first.
+    pub fn record_events(&mut self, on: bool) {
+        self.events.wanted = on;
+    }
+
+    /// Takes the events of the zios that have finished since the last time.
+    pub fn events(&mut self) -> impl Iterator<Item = Event> + '_ {
+        self.events.waiting.drain(..)
+    }
+}
+
+/// What is a pool's of each input.
+impl Engine {
+    pub(super) fn with_pool<T>(
+        &mut self,
+        pool: usize,
+        actions: &mut Vec<Action>,
+        act: impl FnOnce(&mut Pool, &mut Step<'_>) -> T,
+    ) -> Option<T> {
+        let mut step = Step {
+            now: self.now,
+            actions,
+            buffers: &mut self.buffers,
+            children: &mut self.sent,
+            events: &mut self.events,
+        };
+        Some(act(self.pools.get_mut(pool)?, &mut step))
+    }
+
+    pub(super) fn submit_to_volume(&mut self, zio: Zio<VolumeId>, actions: &mut Vec<Action>) {
+        if let Some((pool, place)) = self.volumes.get(zio.device.0 as usize).copied() {
+            self.with_pool(pool, actions, |pool, step| pool.submit(zio, place, step));
+        }
+    }
+
+    pub(super) fn volume_replied(&mut self, zio: ZioId, offered: Instant) {
+        let Some(pool) = self.pools.iter_mut().find(|pool| pool.has(zio)) else {
+            return;
+        };
+        if self.events.wanted {
+            self.events
+                .waiting
+                .extend(pool.event(zio, offered, self.now));
+        }
+        pool.replied(zio, offered, self.now);
+    }
+
+    pub(super) fn abort_of_volumes(&mut self, zios: &[ZioId], actions: &mut Vec<Action>) {
+        for pool in 0..self.pools.len() {
+            self.with_pool(pool, actions, |pool, step| pool.abort(zios, step));
+        }
+    }
+
+    pub(super) fn earliest_of_pools(&self) -> Instant {
+        let pools = self.pools.iter().filter_map(Pool::next_deadline);
+        let pools = pools.min().unwrap_or(Instant::NEVER);
+        pools.min(self.children.deadlines.next())
+    }
+
+    pub(super) fn meet_deadlines_of_pools(&mut self, actions: &mut Vec<Action>) {
+        while let Some(child) = self.children.deadlines.pop_due(self.now) {
+            self.with_child(child, Disk::due);
+        }
+        for pool in 0..self.pools.len() {
+            let deadline = self.pools[pool].next_deadline();
+            if deadline.is_some_and(|at| at <= self.now) {
+                self.with_pool(pool, actions, Pool::tick);
+            }
+        }
+        self.carry_children(actions);
+    }
+}
+
+/// The zios between pools and their disks.
+impl Engine {
+    pub(super) fn child_done(&mut self, id: ZioId, outcome: Outcome) {
+        if let Some(child) = inner(id) {
+            self.with_child(child, |disk, flight, ctx| disk.done(flight, outcome, ctx));
+        }
+    }
+
+    #[inline]
+    pub(super) fn has_to_carry(&self) -> bool {
+        !(self.sent.outbox.is_empty() && self.child_actions.is_empty())
+    }
+
+    /// Carries what pools send to their disks there, and what these answer back, until nothing is
+    /// left to be carried.
+    pub(super) fn carry_children(&mut self, actions: &mut Vec<Action>) {
+        while self.has_to_carry() {
+            let mut sent = core::mem::take(&mut self.sent.outbox);
+            for zio in sent.drain(..) {
+                self.with_disk(zio.device, actions, |disk, flights, ctx| {
+                    disk.submit(flights.insert(zio, ctx.now), ctx);
+                });
+            }
+            let mut answers = core::mem::take(&mut self.child_actions);
+            for answer in answers.drain(..) {
+                match answer {
+                    Action::Start(child) => actions.push(Action::Start(outer(child))),
+                    Action::Complete(child, outcome) => self.child_ended(child, outcome, actions),
+                    other => actions.push(other),
+                }
+            }
+            self.keep_emptied(sent, answers);
+        }
+    }
+
+    /// Emptied lists are kept, so that the next need not be allocated.
+    fn keep_emptied(&mut self, sent: Vec<Zio>, answers: Vec<Action>) {
+        if self.sent.outbox.is_empty() {
+            self.sent.outbox = sent;
+        }
+        if self.child_actions.is_empty() {
+            self.child_actions = answers;
+        }
+    }
+
+    fn child_ended(&mut self, id: ZioId, outcome: Outcome, actions: &mut Vec<Action>) {
+        let now = self.now;
+        if self.events.wanted {
+            self.note_child(id);
+        }
+        self.with_child(id, |disk, flight, ctx| disk.replied(flight, now, ctx));
+        if let Some(child) = self.sent.take(id) {
+            let ended = Ended { child, outcome };
+            self.with_pool(child.pool as usize, actions, |pool, step| {
+                pool.ended(ended, step)
+            });
+        }
+    }
+
+    /// Keeps the event of a child that is about to end.
+    fn note_child(&mut self, id: ZioId) {
+        let (Some(flight), Some(child)) = (self.children.flights.get(id), self.sent.get(id)) else {
+            return;
+        };
+        let event = self.event_of(flight, self.now);
+        let event = self.pools[child.pool as usize].describe(child, event);
+        let number = self.events.number();
+        self.events.waiting.push(Event { number, ..event });
+    }
+
+    /// The event of a lone disk's zio whose reply has left.
+    #[cold]
+    pub(super) fn note_alone(&mut self, id: ZioId, offered: Instant) {
+        if let Some(flight) = self.alone.flights.get(id) {
+            let event = self.event_of(flight, offered);
+            let number = self.events.number();
+            self.events.waiting.push(Event { number, ..event });
+        }
+    }
+
+    /// The number is given when the event is kept.
+    fn event_of(&self, flight: &Flight, offered: Instant) -> Event {
+        let disk = &self.disks[flight.zio.device.0 as usize];
+        let (rule, lane) = disk.injector.decision(flight);
+        Event {
+            rule,
+            lane,
+            ..Event::of_flight(flight, offered, self.now)
+        }
+    }
+
+    fn with_child(
+        &mut self,
+        child: ZioId,
+        act: impl FnOnce(&mut Disk, &mut Flight, &mut Context<'_>),
+    ) {
+        let mut ctx = Context {
+            now: self.now,
+            deadlines: &mut self.children.deadlines,
+            actions: &mut self.child_actions,
+        };
+        if let Some(flight) = self.children.flights.get_mut(child) {
+            let disk = &mut self.disks[flight.zio.device.0 as usize];
+            act(disk, flight, &mut ctx);
+        }
+    }
+}
+
+/// A child's id among the children, if it is one.
+pub(super) fn inner(id: ZioId) -> Option<ZioId> {
+    id.is_child().then(|| ZioId(id.0 - ZioId::FIRST_CHILD.0))
+}
+
+/// A child's id as the driver knows it.
+fn outer(child: ZioId) -> ZioId {
+    ZioId(child.0 + ZioId::FIRST_CHILD.0)
+}

@@ -1,0 +1,149 @@
+//! The holds of one rule: the times that were asked for, what was achieved, and how late it was.
+//!
+//! Most rules are constants, and what they achieve is the constant and the lateness. So only
+//! lateness is recorded until a hold asks for another time than those before it, and the rest is
+//! worked out for whoever looks.
+
+use alloc::boxed::Box;
+
+use crate::histogram::Histogram;
+use crate::time::Duration;
+
+/// What the zios that a rule has held asked for and got.
+#[derive(Clone, Debug, Default)]
+pub struct Holds {
+    lateness: Option<Box<Histogram>>,
+    asked: Asked,
+}
+
+/// What the holds so far have asked for.
+#[derive(Clone, Debug, Default)]
+enum Asked {
+    #[default]
+    Nothing,
+    Always(Duration),
+    Various(Box<Various>),
+}
+
+#[derive(Clone, Debug)]
+struct Various {
+    requested: Histogram,
+    achieved: Histogram,
+}
+
+impl Holds {
+    /// Records a hold of `service` that ended `late` by so much.
+    #[inline]
+    pub(crate) fn record(&mut self, service: Duration, late: Duration) {
+        match self.asked {
+            Asked::Always(constant) if constant == service => {}
+            _ => self.record_service(service, late),
+        }
+        let lateness = self.lateness.get_or_insert_default();
+        lateness.record(late.as_nanos());
+    }
+
+    /// Records a service that is not that of all holds before. Compiled into its caller it would
+    /// have every hold make room on the stack for two histograms.
+    #[inline(never)]
+    fn record_service(&mut self, service: Duration, late: Duration) {
+        let various = match &mut self.asked {
+            Asked::Nothing => {
+                self.asked = Asked::Always(service);
+                return;
+            }
+            Asked::Always(_) => {
+                let requested = self.requested().unwrap_or_default();
+                let achieved = self.achieved().unwrap_or_default();
+                self.asked = Asked::Various(Box::new(Various {
+                    requested,
+                    achieved,
+                }));
+                return self.record_service(service, late);
+            }
+            Asked::Various(various) => various,
+        };
+        various.requested.record(service.as_nanos());
+        various.achieved.record((service + late).as_nanos());
+    }
+
+    /// The service times asked for, without lane wait; `None` without holds.
+    pub fn requested(&self) -> Option<Histogram> {
+        let lateness = self.lateness()?;
+        Some(match &self.asked {
+            Asked::Nothing => return None,
+            Asked::Always(service) => Histogram::of(service.as_nanos(), lateness.count()),
+            Asked::Various(various) => various.requested.clone(),
+        })
+    }
+
+    /// What was achieved after lane wait. Of a rule that has always asked for the same time it is
+    /// worked out: count, extremes and sums are exact, and a value may be one bucket off.
+    pub fn achieved(&self) -> Option<Histogram> {
+        let lateness = self.lateness()?;
+        Some(match &self.asked {
+            Asked::Nothing => return None,
+            Asked::Always(service) => lateness.shifted(service.as_nanos()),
+            Asked::Various(various) => various.achieved.clone(),
+        })
+    }
+
+    /// How late the holds ended.
+    pub fn lateness(&self) -> Option<&Histogram> {
+        self.lateness.as_deref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Holds;
+    use crate::histogram::Histogram;
+    use crate::random::Random;
+    use crate::time::Duration;
+
+    /// Records lateness up to 50 µs on services that `service` gives, and compares with histograms
+    /// in which everything was recorded.
+    fn compare(service: impl Fn(u64) -> u64) {
+        let mut random = Random::new(17);
+        let mut holds = Holds::default();
+        let (mut requested, mut achieved) = (Histogram::default(), Histogram::default());
+        for n in 0..1_000 {
+            let (service, late) = (service(n), random.below(50_000));
+            holds.record(Duration::from_nanos(service), Duration::from_nanos(late));
+            requested.record(service);
+            achieved.record(service + late);
+            assert_eq!(holds.requested().as_ref(), Some(&requested));
+            let got = holds.achieved().unwrap();
+            let sums = |all: &Histogram| (all.count(), all.min(), all.max(), all.sum());
+            assert_eq!(sums(&got), sums(&achieved));
+            assert_eq!(got.sum_of_squares(), achieved.sum_of_squares());
+            assert_eq!(got.mean_micros(), achieved.mean_micros());
+            assert_eq!(got.stddev_micros(), achieved.stddev_micros());
+        }
+        // Buckets there are wider than half of one of the lateness: one bucket to either side.
+        let (p50, got) = (achieved.quantile(500_000), holds.achieved().unwrap());
+        let error = got.quantile(500_000).unwrap().abs_diff(p50.unwrap());
+        assert!(error * 40 <= p50.unwrap(), "{error} ns of {p50:?}");
+    }
+
+    #[test]
+    fn a_constant_is_worked_out() {
+        compare(|_| 10_000_000);
+    }
+
+    #[test]
+    fn one_that_changes_is_recorded_from_then_on() {
+        compare(|n| if n < 500 { 10_000_000 } else { 12_000_000 });
+    }
+
+    #[test]
+    fn what_varies_is_recorded() {
+        compare(|n| 1_000_000 * (1 + n % 7));
+    }
+
+    #[test]
+    fn without_holds_there_is_nothing() {
+        let holds = Holds::default();
+        assert!(holds.requested().is_none() && holds.achieved().is_none());
+    }
+}

@@ -1,0 +1,39 @@
+//! How long something was busy, and how many zios it had meanwhile (iostat: `%util`, `aqu-sz`).
+
+use crate::stats::DiskStats;
+use crate::time::{Duration, Instant};
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Occupancy {
+    outstanding: u32,
+    counted_until: Instant,
+}
+
+impl Occupancy {
+    pub(crate) fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    pub(crate) fn enter(&mut self, now: Instant, stats: &mut DiskStats) {
+        self.count(now, stats);
+        self.outstanding += 1;
+    }
+
+    pub(crate) fn leave(&mut self, now: Instant, stats: &mut DiskStats) {
+        self.count(now, stats);
+        self.outstanding -= 1;
+    }
+
+    /// Counts the time since it was last counted.
+    pub(crate) fn count(&mut self, now: Instant, stats: &mut DiskStats) {
+        let span = now.since(self.counted_until);
+        if span == Duration::ZERO {
+            return;
+        }
+        self.counted_until = now;
+        if self.outstanding > 0 {
+            stats.busy += span;
+            stats.depth_time += u128::from(span.as_nanos()) * u128::from(self.outstanding);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! FLUSH, and writes with FUA: what they wait for goes home at once, then the disks sync.
+//!
+//! This stands for ZFS's intent log, without its second copy. Neither waits for another volume's
+//! dirty data.
+
+use alloc::vec::Vec;
+
+use super::pool::Pool;
+use super::request::Phase;
+use super::step::{Step, SyncFor};
+use crate::zio::{Errno, ZioId};
+
+impl Pool {
+    /// Sends home all blocks of a volume that were acknowledged before.
+    pub(super) fn flush(&mut self, id: ZioId, step: &mut Step<'_>) {
+        let Some((volume, _)) = self.begin(id, Phase::Writing) else {
+            return;
+        };
+        if self.volumes[volume].failing > 0 {
+            self.finish(id, Err(Errno::Io), step);
+            return;
+        }
+        let mut blocks: Vec<u32> = Vec::new();
+        let volume_of = &mut self.volumes[volume];
+        for (slot, dirtied) in volume_of.dirtied.iter_mut().enumerate() {
+            let table = &volume_of.blocks;
+            dirtied.retain(|block| table.get(*block).versions[slot].is_some());
+            blocks.extend_from_slice(dirtied);
+        }
+        blocks.sort_unstable();
+        blocks.dedup();
+        self.watch_all(id, volume, &blocks, step);
+    }
+
+    /// Sends home the blocks of a durable write.
+    pub(super) fn send_request_home(&mut self, id: ZioId, step: &mut Step<'_>) {
+        let Some((volume, zio)) = self.begin(id, Phase::Writing) else {
+            return;
+        };
+        let pieces = self.volumes[volume].pieces(&zio);
+        let blocks: Vec<u32> = pieces.map(|piece| piece.block).collect();
+        self.watch_all(id, volume, &blocks, step);
+    }
+
+    fn watch_all(&mut self, id: ZioId, volume: usize, blocks: &[u32], step: &mut Step<'_>) {
+        // One more than the blocks, so that the last one is not the end before all have begun.
+        self.add_pending(id, 1);
+        for block in blocks {
+            self.watch(volume, *block, id, step);
+        }
+        self.one_less(id, Ok(()), step);
+    }
+
+    /// All that a request has written is on its disks; if it asked for it, they sync.
+    pub(super) fn home(&mut self, id: ZioId, step: &mut Step<'_>) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        if !request.is_durable() {
+            self.finish(id, Ok(()), step);
+            return;
+        }
+        request.phase = Phase::Syncing;
+        request.pending = self.disks.len() as u32;
+        for disk in 0..self.disks.len() {
+            self.sync_disk(disk, SyncFor::Request(id), step);
+        }
+    }
+}

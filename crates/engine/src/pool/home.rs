@@ -1,0 +1,609 @@
+//! The way of blocks between memory and the disks: at most one write of a block is on its way at
+//! a time, and a newer version goes home after an older one.
+
+use alloc::vec::Vec;
+
+use super::blocks::Content;
+use super::pool::Pool;
+use super::queue::Queued;
+use super::request::Phase;
+use super::stats::Class;
+use super::step::{Child, Step, SyncFor, Work};
+use super::volume::{LIVE_TXGS, Watcher, slot_of};
+use crate::bytes::{Buf, Move, Span};
+use crate::client::ClientId;
+use crate::time::{Duration, Instant};
+use crate::zio::{DiskId, Errno, Op, Outcome, Zio, ZioId};
+
+/// A block on its way to the disks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockWrite {
+    pub(super) volume: usize,
+    pub(super) block: u32,
+    pub(super) content: Content,
+    pub(super) cause: Cause,
+    class: Class,
+    /// How many sides there are, and how many have not answered.
+    sides: u8,
+    left: u8,
+    failed: bool,
+    /// Bytes that are not counted as dirty any more, because some sides have them.
+    pub(super) retired: u32,
+}
+
+/// Why a block is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// Its version of this txg is dirty.
+    Dirty(u64),
+    /// The same, but that version has been replaced since: it stays dirty.
+    Replaced,
+    /// A write that a client waits for.
+    Through(ZioId),
+}
+
+/// A block on its way from a disk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BlockRead {
+    zio: ZioId,
+    volume: usize,
+    block: u32,
+    buf: Buf,
+    /// Sides that have failed, one bit each.
+    tried: u64,
+    then: Then,
+}
+
+/// What becomes of a block that was read.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Then {
+    /// A part of it is a part of the reply.
+    Reply { at: u32, length: u32, to: u32 },
+    /// It is what a write does not replace of its first or last block.
+    Edge(usize),
+}
+
+/// What is repeated after a failure.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Retry {
+    Block { volume: usize, block: u32 },
+    Commit { disk: usize },
+}
+
+/// Writes.
+impl Pool {
+    /// Sends the newest version of a block home; older ones that are not on their way are dropped
+    /// for it. `false` if there is none.
+    pub(super) fn send_home(
+        &mut self,
+        volume: usize,
+        block: u32,
+        class: Class,
+        step: &mut Step<'_>,
+    ) -> bool {
+        let open = self.txgs.open();
+        let Some((txg, content)) = self.volumes[volume].newest(block, open) else {
+            return false;
+        };
+        for older in open + 1 - LIVE_TXGS..txg {
+            self.drop_version(volume, block, older, step);
+        }
+        self.send(volume, block, content, Cause::Dirty(txg), class, step);
+        true
+    }
+
+    /// Puts a block into the queues of all sides of its member.
+    pub(super) fn send(
+        &mut self,
+        volume: usize,
+        block: u32,
+        content: Content,
+        cause: Cause,
+        class: Class,
+        step: &mut Step<'_>,
+    ) {
+        let id = self.begin_write(volume, block, content, cause, class);
+        let member = self.member_of(block);
+        for side in 0..self.members[member].len() {
+            let disk = self.members[member][side];
+            let queued = self.queued_write(id);
+            self.disks[disk].queue.push(step.now, queued);
+            self.pump(disk, step);
+        }
+    }
+
+    pub(super) fn begin_write(
+        &mut self,
+        volume: usize,
+        block: u32,
+        content: Content,
+        cause: Cause,
+        class: Class,
+    ) -> u32 {
+        let sides = self.members[self.member_of(block)].len() as u8;
+        let id = self.writes.insert(BlockWrite {
+            volume,
+            block,
+            content,
+            cause,
+            class,
+            sides,
+            left: sides,
+            failed: false,
+            retired: 0,
+        });
+        self.volumes[volume].blocks.get_mut(block).write = Some(id);
+        id
+    }
+
+    /// A write as it goes into the queue of each side.
+    pub(super) fn queued_write(&self, id: u32) -> Queued {
+        let Some(write) = self.writes.get(id) else {
+            unreachable!("a write lives until all sides have answered")
+        };
+        let (op, class) = match write.content {
+            Content::Bytes(_) => (Op::Write, write.class),
+            Content::Zero => (Op::Zero, write.class),
+            Content::Trim => (Op::Trim, Class::Trim),
+        };
+        Queued {
+            class,
+            op,
+            offset: self.disk_offset(write.volume, write.block),
+            length: self.volumes[write.volume].block_size,
+            tag: id << 1,
+        }
+    }
+
+    /// One side has written a block, or failed to.
+    fn side_written(&mut self, id: u32, outcome: Outcome, step: &mut Step<'_>) {
+        let physical = self.tunables.retires_physically();
+        let Some(write) = self.writes.get_mut(id) else {
+            return;
+        };
+        write.failed |= outcome.is_err();
+        write.left -= 1;
+        let size = self.volumes[write.volume].block_size;
+        if let (Cause::Dirty(txg), true, false) = (write.cause, physical, write.failed) {
+            let share = size / u32::from(write.sides);
+            write.retired += share;
+            self.throttle.retired(step.now, txg, u64::from(share));
+        }
+        if write.left == 0
+            && let Some(write) = self.writes.remove(id)
+        {
+            self.written(write, step);
+        }
+    }
+
+    /// All sides have answered.
+    fn written(&mut self, write: BlockWrite, step: &mut Step<'_>) {
+        let (volume, block) = (write.volume, write.block);
+        self.volumes[volume].blocks.get_mut(block).write = None;
+        match write.cause {
+            Cause::Through(zio) => {
+                free_content(write.content, step);
+                let outcome = if write.failed { Err(Errno::Io) } else { Ok(()) };
+                self.one_less(zio, outcome, step);
+                return;
+            }
+            Cause::Replaced => free_content(write.content, step),
+            Cause::Dirty(txg) if !write.failed => self.retire(&write, txg, step),
+            // What some sides have is dirty all the same, because others have not.
+            Cause::Dirty(txg) => self.throttle.dirty_again(step.now, txg, write.retired),
+        }
+        if write.failed {
+            self.block_failed(volume, block, step);
+        } else {
+            self.block_works(volume, block, step);
+            self.after_write(volume, block, step);
+        }
+    }
+
+    /// A version is home.
+    fn retire(&mut self, write: &BlockWrite, txg: u64, step: &mut Step<'_>) {
+        let volume = &mut self.volumes[write.volume];
+        volume.blocks.get_mut(write.block).versions[slot_of(txg)] = None;
+        let rest = u64::from(volume.block_size - write.retired);
+        free_content(write.content, step);
+        self.throttle.retired(step.now, txg, rest);
+        self.settled(txg, step);
+    }
+
+    /// The version that is being written is replaced in memory: it stays dirty.
+    pub(super) fn replace_in_flight(&mut self, id: u32, step: &mut Step<'_>) {
+        let Some(write) = self.writes.get_mut(id) else {
+            return;
+        };
+        let (cause, retired) = (write.cause, core::mem::take(&mut write.retired));
+        write.cause = Cause::Replaced;
+        if let Cause::Dirty(txg) = cause {
+            self.throttle.dirty_again(step.now, txg, retired);
+        }
+    }
+
+    /// Forgets a version because a newer one goes home in its place.
+    fn drop_version(&mut self, volume: usize, block: u32, txg: u64, step: &mut Step<'_>) {
+        let target = &mut self.volumes[volume];
+        let Some(content) = target.blocks.get_mut(block).versions[slot_of(txg)].take() else {
+            return;
+        };
+        let size = u64::from(target.block_size);
+        free_content(content, step);
+        self.throttle.retired(step.now, txg, size);
+        self.settled(txg, step);
+    }
+
+    /// What waits for a block goes on, now that a write of it has ended.
+    fn after_write(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
+        let watched = self.volumes[volume].blocks.get(block).watched;
+        let more = watched && self.answer_watchers(volume, block, step);
+        if more && self.send_home(volume, block, Class::SyncWrite, step) {
+            return;
+        }
+        if more {
+            self.release_watchers(volume, block, Ok(()), step);
+        }
+        let versions = self.volumes[volume].blocks.get(block).versions;
+        if let Some(txg) = self.txgs.syncing()
+            && let Some(content) = versions[slot_of(txg)]
+        {
+            self.send(
+                volume,
+                block,
+                content,
+                Cause::Dirty(txg),
+                Class::AsyncWrite,
+                step,
+            );
+        }
+    }
+}
+
+pub(super) fn free_content(content: Content, step: &mut Step<'_>) {
+    if let Some(buf) = content.buf() {
+        step.free(buf);
+    }
+}
+
+/// Those who wait for a block to be home.
+impl Pool {
+    /// Makes a request wait until what memory holds of a block is home.
+    pub(super) fn watch(&mut self, volume: usize, block: u32, zio: ZioId, step: &mut Step<'_>) {
+        let open = self.txgs.open();
+        let Some((txg, _)) = self.volumes[volume].newest(block, open) else {
+            return;
+        };
+        let state = self.volumes[volume].blocks.get_mut(block);
+        state.watched = true;
+        let under_way = state.write;
+        let covers = under_way.is_some_and(|id| self.is_of(id, txg));
+        let writes = if under_way.is_some() && !covers { 2 } else { 1 };
+        let watchers = self.volumes[volume].watchers.entry(block).or_default();
+        watchers.push(Watcher { zio, writes });
+        if let Some(request) = self.requests.get_mut(zio) {
+            request.pending += 1;
+        }
+        match under_way {
+            Some(id) => self.hasten(id, step),
+            None => {
+                self.send_home(volume, block, Class::SyncWrite, step);
+            }
+        }
+    }
+
+    fn is_of(&self, write: u32, txg: u64) -> bool {
+        let write = self.writes.get(write);
+        write.is_some_and(|write| write.cause == Cause::Dirty(txg))
+    }
+
+    /// A queued write for which somebody waits now.
+    fn hasten(&mut self, id: u32, step: &mut Step<'_>) {
+        let Some(write) = self.writes.get(id) else {
+            return;
+        };
+        let member = self.member_of(write.block);
+        for side in 0..self.members[member].len() {
+            let disk = self.members[member][side];
+            self.disks[disk].queue.promote(id << 1, Class::SyncWrite);
+            self.pump(disk, step);
+        }
+    }
+
+    /// One write of a watched block has ended. Whether somebody waits for another.
+    fn answer_watchers(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
+        let Some(watchers) = self.volumes[volume].watchers.get_mut(&block) else {
+            return false;
+        };
+        for watcher in watchers.iter_mut() {
+            watcher.writes -= 1;
+        }
+        let (home, waiting): (Vec<Watcher>, Vec<Watcher>) =
+            watchers.iter().partition(|watcher| watcher.writes == 0);
+        *watchers = waiting;
+        let more = !watchers.is_empty();
+        if !more {
+            self.volumes[volume].watchers.remove(&block);
+            self.volumes[volume].blocks.get_mut(block).watched = false;
+        }
+        for watcher in home {
+            self.one_less(watcher.zio, Ok(()), step);
+        }
+        more
+    }
+
+    fn release_watchers(
+        &mut self,
+        volume: usize,
+        block: u32,
+        outcome: Outcome,
+        step: &mut Step<'_>,
+    ) {
+        let target = &mut self.volumes[volume];
+        target.blocks.get_mut(block).watched = false;
+        for watcher in target.watchers.remove(&block).unwrap_or_default() {
+            self.one_less(watcher.zio, outcome, step);
+        }
+    }
+}
+
+/// Reads.
+impl Pool {
+    /// Reads a block into a buffer of its own.
+    pub(super) fn read_block(
+        &mut self,
+        zio: ZioId,
+        volume: usize,
+        block: u32,
+        then: Then,
+        step: &mut Step<'_>,
+    ) {
+        if let Some(request) = self.requests.get_mut(zio) {
+            request.pending += 1;
+        }
+        let id = self.reads.insert(BlockRead {
+            zio,
+            volume,
+            block,
+            buf: step.buffers.allocate(),
+            tried: 0,
+            then,
+        });
+        self.read_from_a_side(id, step);
+    }
+
+    /// False if all sides have failed.
+    fn read_from_a_side(&mut self, id: u32, step: &mut Step<'_>) -> bool {
+        let Some(read) = self.reads.get(id).copied() else {
+            return false;
+        };
+        let Some(side) = self.choose_side(read.block, read.tried) else {
+            return false;
+        };
+        let disk = self.members[self.member_of(read.block)][side];
+        let queued = Queued {
+            class: Class::SyncRead,
+            op: Op::Read,
+            offset: self.disk_offset(read.volume, read.block),
+            length: self.volumes[read.volume].block_size,
+            tag: id << 1 | 1,
+        };
+        self.disks[disk].queue.push(step.now, queued);
+        self.pump(disk, step);
+        true
+    }
+
+    /// The side of a block's member with the fewest zios, or the first one.
+    fn choose_side(&self, block: u32, tried: u64) -> Option<usize> {
+        let sides = &self.members[self.member_of(block)];
+        let untried = (0..sides.len()).filter(|side| tried >> side & 1 == 0);
+        if self.tunables.reads_primary() {
+            return untried.min();
+        }
+        untried.min_by_key(|side| self.disks[sides[*side]].outstanding())
+    }
+
+    fn side_read(&mut self, disk: usize, id: u32, outcome: Outcome, step: &mut Step<'_>) {
+        let Some(read) = self.reads.get_mut(id) else {
+            return;
+        };
+        if outcome.is_err() {
+            let sides = &self.members[read.block as usize % self.members.len()];
+            let side = sides.iter().position(|other| *other == disk);
+            read.tried |= 1 << side.unwrap_or(0);
+            if self.read_from_a_side(id, step) {
+                return;
+            }
+        }
+        if let Some(read) = self.reads.remove(id) {
+            self.block_read(read, outcome, step);
+        }
+    }
+
+    fn block_read(&mut self, read: BlockRead, outcome: Outcome, step: &mut Step<'_>) {
+        match (read.then, outcome) {
+            (Then::Edge(edge), Ok(())) => {
+                if let Some(request) = self.requests.get_mut(read.zio) {
+                    request.edges[edge] = Some((read.block, read.buf));
+                }
+            }
+            (Then::Reply { at, length, to }, Ok(())) => {
+                let from = Span {
+                    buf: read.buf,
+                    at,
+                    length,
+                };
+                let zio = read.zio;
+                step.move_bytes(Move::CopyOut { zio, to, from });
+                step.free(read.buf);
+            }
+            (_, Err(_)) => step.free(read.buf),
+        }
+        self.one_less(read.zio, outcome, step);
+    }
+}
+
+/// Disks.
+impl Pool {
+    /// Gives a disk all that its queue lets it have.
+    pub(super) fn pump(&mut self, disk: usize, step: &mut Step<'_>) {
+        let async_writes = self.throttle.max_async_writes(false);
+        let leaf = &mut self.disks[disk];
+        while let Some(picked) = leaf.queue.pick(step.now, &leaf.limits, async_writes) {
+            let child = Child {
+                pool: self.id,
+                disk,
+                work: Work::Picked(picked.id),
+            };
+            let first = leaf.queue.members(picked.id).next();
+            let zio = Zio {
+                offset: picked.offset,
+                length: picked.length,
+                arrived: first.map_or(step.now, |member| member.queued),
+                ..child_zio(leaf.disk.disk, picked.op, step.now)
+            };
+            step.children.send(child, zio);
+        }
+    }
+
+    /// Asks a disk to make durable what it has.
+    pub(super) fn sync_disk(&mut self, disk: usize, who: SyncFor, step: &mut Step<'_>) {
+        let child = Child {
+            pool: self.id,
+            disk,
+            work: Work::Sync(who),
+        };
+        let zio = child_zio(self.disks[disk].disk.disk, Op::Flush, step.now);
+        step.children.send(child, zio);
+    }
+
+    /// A part of what a disk was given is done.
+    pub(super) fn member_done(
+        &mut self,
+        disk: usize,
+        tag: u32,
+        outcome: Outcome,
+        step: &mut Step<'_>,
+    ) {
+        match tag & 1 {
+            0 => self.side_written(tag >> 1, outcome, step),
+            _ => self.side_read(disk, tag >> 1, outcome, step),
+        }
+    }
+
+    /// The client's zio that a part of a child is for.
+    pub(super) fn client_of(&self, tag: u32) -> Option<ZioId> {
+        match tag & 1 {
+            0 => match self.writes.get(tag >> 1)?.cause {
+                Cause::Through(zio) => Some(zio),
+                Cause::Dirty(_) | Cause::Replaced => None,
+            },
+            _ => Some(self.reads.get(tag >> 1)?.zio),
+        }
+    }
+
+    pub(super) fn buf_of(&self, tag: u32) -> Option<Buf> {
+        match tag & 1 {
+            0 => self.writes.get(tag >> 1)?.content.buf(),
+            _ => Some(self.reads.get(tag >> 1)?.buf),
+        }
+    }
+
+    pub(super) fn member_of(&self, block: u32) -> usize {
+        block as usize % self.members.len()
+    }
+
+    pub(super) fn disk_offset(&self, volume: usize, block: u32) -> u64 {
+        let volume = &self.volumes[volume];
+        let row = u64::from(block) / self.members.len() as u64;
+        volume.base + row * u64::from(volume.block_size)
+    }
+}
+
+/// Failures.
+impl Pool {
+    /// A dirty block could not be written: it stays dirty, and is tried again.
+    fn block_failed(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
+        let target = &mut self.volumes[volume];
+        let state = target.blocks.get_mut(block);
+        if !core::mem::replace(&mut state.failing, true) {
+            target.failing += 1;
+        }
+        let retry = Retry::Block { volume, block };
+        self.retries.push_back((step.now + RETRY_AFTER, retry));
+        self.release_watchers(volume, block, Err(Errno::Io), step);
+    }
+
+    fn block_works(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
+        let target = &mut self.volumes[volume];
+        let state = target.blocks.get_mut(block);
+        if !core::mem::replace(&mut state.failing, false) {
+            return;
+        }
+        target.failing -= 1;
+        if self.is_degraded() {
+            return;
+        }
+        while let Some(id) = self.stalled.pop_front() {
+            self.ask(id, step);
+        }
+    }
+
+    pub(super) fn is_degraded(&self) -> bool {
+        self.volumes.iter().any(|volume| volume.failing > 0)
+    }
+
+    /// Whether writes wait while a disk fails, or fail as well (ZFS: `failmode`).
+    pub(super) fn stall(&mut self, id: ZioId, step: &mut Step<'_>) {
+        if self.tunables.fails_on_error() {
+            self.finish(id, Err(Errno::Io), step);
+            return;
+        }
+        if let Some(request) = self.requests.get_mut(id) {
+            request.phase = Phase::Stalled;
+            self.stalled.push_back(id);
+        }
+    }
+
+    pub(super) fn repeat_failed(&mut self, step: &mut Step<'_>) {
+        while let Some((at, retry)) = self.retries.front().copied() {
+            if at > step.now {
+                break;
+            }
+            self.retries.pop_front();
+            match retry {
+                Retry::Commit { disk } => self.sync_disk(disk, SyncFor::Txg, step),
+                Retry::Block { volume, block } => self.repeat_block(volume, block, step),
+            }
+        }
+    }
+
+    fn repeat_block(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
+        let state = self.volumes[volume].blocks.get(block);
+        if state.write.is_none() && !self.send_home(volume, block, Class::AsyncWrite, step) {
+            self.block_works(volume, block, step);
+        }
+    }
+
+    pub(super) fn retry_commit(&mut self, disk: usize, now: Instant) {
+        self.retries
+            .push_back((now + RETRY_AFTER, Retry::Commit { disk }));
+    }
+}
+
+/// A zio of nobody in particular, without a range; its id is given when it is sent.
+fn child_zio(disk: DiskId, op: Op, now: Instant) -> Zio {
+    Zio {
+        id: ZioId::FIRST_CHILD,
+        device: disk,
+        client: ClientId::OTHER,
+        op,
+        fua: false,
+        offset: 0,
+        length: 0,
+        arrived: now,
+    }
+}
+
+/// How long a failed write waits before it is repeated.
+const RETRY_AFTER: Duration = Duration::from_secs(1);

@@ -1,0 +1,485 @@
+//! A pool: its disks and volumes, its throttle and its txgs.
+//!
+//! ```text
+//! write ─ lock ─ fill ─ throttle ─ dirty ─ reply        txg ─ home ─ queue ─ disks ─ sync
+//! ```
+//!
+//! After OpenZFS's zvol, `dmu_tx.c`, `dsl_pool.c` and `txg.c`. It differs in that a block has one
+//! place on the disks and is written there (no allocator, no metadata, no ZIL), in that there is
+//! no cache of clean blocks, and in that a FLUSH writes home what it must make durable.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::config::{PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig, WritePolicy};
+use super::home::{BlockRead, BlockWrite, Retry};
+use super::queue::{Limits, Queue, Queued};
+use super::request::{Phase, Request, Requests};
+use super::slab::Slab;
+use super::stats::{PoolStats, Traffic};
+use super::step::{Child, Ended, Step, SyncFor, Work};
+use super::throttle::Throttle;
+use super::tunable::{Tunable, TunableError, Tunables};
+use super::txg::Txgs;
+use super::volume::Volume;
+use crate::bytes::Segment;
+use crate::command::Action;
+use crate::event::Event;
+use crate::stats::DiskStats;
+use crate::time::{Duration, Instant};
+use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
+
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pub(super) id: u32,
+    /// The sides of each member, as places in `disks`.
+    pub(super) members: Vec<Vec<usize>>,
+    pub(super) disks: Vec<Leaf>,
+    pub(super) throttle_config: ThrottleConfig,
+    pub(super) tunables: Tunables,
+    pub(super) throttle: Throttle,
+    pub(super) txgs: Txgs,
+    pub(super) volumes: Vec<Volume>,
+    pub(super) requests: Requests,
+    pub(super) writes: Slab<BlockWrite>,
+    pub(super) reads: Slab<BlockRead>,
+    /// What failed and is to be repeated, in the order of time.
+    pub(super) retries: VecDeque<(Instant, Retry)>,
+    /// Requests whose lock was given to them in this step.
+    pub(super) unlocked: VecDeque<ZioId>,
+    /// Writes that wait until no disk fails any more.
+    pub(super) stalled: VecDeque<ZioId>,
+    /// Disks whose sync the txg still waits for; none before all of it is home.
+    pub(super) commit: Option<u32>,
+    /// What clients asked of the volumes.
+    pub(super) asked: Traffic,
+    /// Reused by the syncs of txgs: what goes to each disk.
+    pub(super) batches: Vec<Vec<Queued>>,
+    /// Reused by the ends of children: the members of what was joined.
+    tags: Vec<u32>,
+    closing: Option<Errno>,
+}
+
+/// A disk of a pool.
+#[derive(Debug)]
+pub(super) struct Leaf {
+    pub(super) disk: PoolDisk,
+    pub(super) queue: Queue,
+    pub(super) limits: Limits,
+}
+
+impl Leaf {
+    /// Zios in its queue and at the disk.
+    pub(super) fn outstanding(&self) -> u32 {
+        let classes = self.queue.stats().classes.iter();
+        classes.map(|class| class.pending + class.active).sum()
+    }
+}
+
+/// What clients can ask.
+impl Pool {
+    pub(crate) fn new(id: u32, config: PoolConfig) -> Result<Pool, PoolError> {
+        let disks: Vec<PoolDisk> = config.members.iter().flatten().copied().collect();
+        check_layout(&config.members, &disks)?;
+        let mut places = 0..disks.len();
+        let sides = |member: &Vec<PoolDisk>| places.by_ref().take(member.len()).collect();
+        let members = config.members.iter().map(sides).collect();
+        let leaf = |disk: &PoolDisk| Leaf {
+            disk: *disk,
+            queue: Queue::new(disk.disk),
+            limits: limits(&config.tunables, disk.rotational),
+        };
+        Ok(Pool {
+            id,
+            members,
+            batches: disks.iter().map(|_| Vec::new()).collect(),
+            disks: disks.iter().map(leaf).collect(),
+            throttle_config: config.throttle,
+            throttle: Throttle::new(config.throttle, &config.tunables, Txgs::FIRST),
+            tunables: config.tunables,
+            txgs: Txgs::new(),
+            volumes: Vec::new(),
+            requests: Requests::default(),
+            writes: Slab::default(),
+            reads: Slab::default(),
+            retries: VecDeque::new(),
+            unlocked: VecDeque::new(),
+            stalled: VecDeque::new(),
+            commit: None,
+            asked: Traffic::default(),
+            tags: Vec::new(),
+            closing: None,
+        })
+    }
+
+    /// Adds a volume behind those that are there, and says its place in the pool.
+    pub(crate) fn add_volume(
+        &mut self,
+        config: &VolumeConfig,
+        step: &mut Step<'_>,
+    ) -> Result<usize, PoolError> {
+        let block_size = config.block_size;
+        if !block_size.is_power_of_two() || !(512..=BLOCK_MAX).contains(&block_size) {
+            return Err(PoolError::BlockSize(block_size));
+        }
+        if config.size == 0 || !config.size.is_multiple_of(u64::from(block_size)) {
+            return Err(PoolError::Size(config.size));
+        }
+        let members = self.members.len() as u64;
+        let base = self.volumes.iter().map(|volume| volume.end(members)).max();
+        let base = base.unwrap_or(0).next_multiple_of(u64::from(block_size));
+        let volume = Volume::new(config, base);
+        let smallest = self.disks.iter().map(|leaf| leaf.disk.size).min();
+        let size = smallest.unwrap_or(0);
+        if volume.end(members) > size {
+            let left = size.saturating_sub(base) / u64::from(block_size) * u64::from(block_size);
+            return Err(PoolError::NoRoom {
+                wanted: config.size,
+                left: left * members,
+            });
+        }
+        self.volumes.push(volume);
+        let place = self.volumes.len() - 1;
+        if place == 0 && config.write == WritePolicy::Back {
+            self.fill_pipeline(step);
+        }
+        Ok(place)
+    }
+
+    pub(crate) fn submit(&mut self, zio: Zio<VolumeId>, volume: usize, step: &mut Step<'_>) {
+        let target = &mut self.volumes[volume];
+        target.occupancy.enter(step.now, &mut target.stats);
+        // What is only to be read ahead is not: there is no cache.
+        if zio.op != Op::Cache {
+            self.asked.count(zio.op, u64::from(zio.length));
+        }
+        let id = zio.id;
+        let number = step.events.number();
+        self.requests
+            .insert(Request::new(zio, number, volume, step.now));
+        if let Some(errno) = self.closing {
+            self.finish(id, Err(errno), step);
+            return;
+        }
+        match zio.op {
+            Op::Read => self.read(id, step),
+            Op::Write | Op::Zero | Op::Trim => self.write(id, step),
+            Op::Flush => self.flush(id, step),
+            Op::Cache => self.finish(id, Ok(()), step),
+        }
+        self.settle(step);
+    }
+
+    /// The reply has left.
+    pub(crate) fn replied(&mut self, id: ZioId, offered: Instant, now: Instant) {
+        let Some(request) = self.requests.remove(id) else {
+            return;
+        };
+        let volume = &mut self.volumes[request.volume];
+        volume.occupancy.leave(now, &mut volume.stats);
+        let stats = volume.stats.op_mut(request.zio.op);
+        stats.completed += 1;
+        match request.outcome {
+            Ok(()) => stats.bytes += u64::from(request.zio.length),
+            Err(_) => stats.failed += 1,
+        }
+        let total = now.since(request.zio.arrived);
+        stats.record_reply(total, offered.since(request.submitted));
+    }
+
+    /// The event of a zio whose reply has left.
+    pub(crate) fn event(&self, id: ZioId, offered: Instant, now: Instant) -> Option<Event> {
+        let request = self.requests.get(id)?;
+        Some(request.event(offered, now))
+    }
+
+    /// Completes what is known of a child's event: its class, and the zio that it is a part of.
+    pub(crate) fn describe(&self, child: &Child, event: Event) -> Event {
+        let (class, parent) = match child.work {
+            Work::Picked(picked) => {
+                let queue = &self.disks[child.disk].queue;
+                let first = queue.members(picked).next();
+                (
+                    Some(queue.class(picked)),
+                    first.and_then(|member| self.client_of(member.tag)),
+                )
+            }
+            Work::Sync(SyncFor::Request(id)) => (None, Some(id)),
+            Work::Sync(SyncFor::Txg) => (None, None),
+        };
+        let parent = parent.and_then(|id| self.requests.get(id));
+        Event {
+            class,
+            parent: parent.map(|request| request.number),
+            client: parent.map_or(event.client, |request| request.zio.client),
+            ..event
+        }
+    }
+
+    /// The connection of these zios is gone. Those on whose blocks a disk is at work are dropped
+    /// when it is done.
+    pub(crate) fn abort(&mut self, ids: &[ZioId], step: &mut Step<'_>) {
+        self.throttle.forget(step.now, |zio| ids.contains(&zio));
+        for id in ids {
+            let Some(request) = self.requests.get_mut(*id) else {
+                continue;
+            };
+            request.aborted = true;
+            match request.phase {
+                Phase::Locking(next) => self.leave_lock_queue(*id, next),
+                Phase::Throttled => {}
+                Phase::Stalled => self.stalled.retain(|other| other != id),
+                Phase::Reply => {}
+                Phase::Reading | Phase::Writing | Phase::Syncing => continue,
+            }
+            self.finish(*id, Ok(()), step);
+        }
+        self.settle(step);
+    }
+
+    /// A child has ended.
+    pub(crate) fn ended(&mut self, ended: Ended, step: &mut Step<'_>) {
+        let disk = ended.child.disk;
+        match ended.child.work {
+            Work::Picked(picked) => {
+                let mut tags = core::mem::take(&mut self.tags);
+                let queue = &mut self.disks[disk].queue;
+                tags.extend(queue.members(picked).map(|member| member.tag));
+                queue.done(step.now, picked, ended.outcome);
+                for tag in tags.drain(..) {
+                    self.member_done(disk, tag, ended.outcome, step);
+                }
+                self.tags = tags;
+                self.pump(disk, step);
+            }
+            Work::Sync(SyncFor::Request(id)) => self.one_less(id, ended.outcome, step),
+            Work::Sync(SyncFor::Txg) => self.disk_synced(disk, ended.outcome, step),
+        }
+        self.settle(step);
+    }
+
+    /// Time has passed.
+    pub(crate) fn tick(&mut self, step: &mut Step<'_>) {
+        self.repeat_failed(step);
+        self.throttle.wake(step.now);
+        self.settle(step);
+    }
+
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        let retry = self.retries.front().map(|(at, _)| *at);
+        let timer = self.txgs.next_deadline(self.txg_timeout());
+        [retry, timer, self.throttle.next_wake()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    pub(crate) fn tune(
+        &mut self,
+        tunable: Tunable,
+        value: u64,
+        step: &mut Step<'_>,
+    ) -> Result<(), TunableError> {
+        self.tunables.set(tunable, value)?;
+        for leaf in &mut self.disks {
+            leaf.limits = limits(&self.tunables, leaf.disk.rotational);
+        }
+        self.throttle.tuned(step.now, &self.tunables);
+        for disk in 0..self.disks.len() {
+            self.pump(disk, step);
+        }
+        self.settle(step);
+        Ok(())
+    }
+
+    /// Fails the writes that wait, and every zio that comes from now on.
+    pub(crate) fn close(&mut self, errno: Errno, step: &mut Step<'_>) {
+        self.closing = Some(errno);
+        let waits = |request: &&Request| {
+            matches!(
+                request.phase,
+                Phase::Throttled | Phase::Stalled | Phase::Locking(_)
+            )
+        };
+        let waiting = self.requests.iter().filter(waits);
+        let waiting: Vec<ZioId> = waiting.map(|request| request.zio.id).collect();
+        self.throttle.forget(step.now, |_| true);
+        for id in waiting {
+            if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
+                self.leave_lock_queue(id, next);
+            }
+            self.finish(id, Err(errno), step);
+        }
+        self.stalled.clear();
+        self.settle(step);
+    }
+}
+
+/// What every step ends with.
+impl Pool {
+    /// Carries out what follows from what has happened, until nothing does.
+    fn settle(&mut self, step: &mut Step<'_>) {
+        loop {
+            if let Some(id) = self.throttle.pop_admitted(step.now) {
+                self.admitted(id, step);
+            } else if let Some(id) = self.unlocked.pop_front() {
+                self.lock(id, step);
+            } else if !self.advance_txgs(step) {
+                break;
+            }
+        }
+    }
+
+    /// One thing less for a request to wait for.
+    pub(super) fn one_less(&mut self, id: ZioId, outcome: Outcome, step: &mut Step<'_>) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        request.outcome = request.outcome.and(outcome);
+        request.pending -= 1;
+        if request.pending > 0 {
+            return;
+        }
+        let (phase, op, outcome) = (request.phase, request.zio.op, request.outcome);
+        match phase {
+            Phase::Reading if op != Op::Read && outcome.is_ok() => self.filled(id, step),
+            Phase::Writing if outcome.is_ok() => self.home(id, step),
+            _ => self.finish(id, outcome, step),
+        }
+    }
+
+    /// Ends a request: its locks and buffers are given back, its reply is asked for.
+    pub(super) fn finish(&mut self, id: ZioId, outcome: Outcome, step: &mut Step<'_>) {
+        self.unlock(id);
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        for (_, buf) in request.edges.iter_mut().filter_map(Option::take) {
+            step.free(buf);
+        }
+        if request.aborted {
+            let volume = &mut self.volumes[request.volume];
+            volume.occupancy.leave(step.now, &mut volume.stats);
+            volume.stats.aborted += 1;
+            self.requests.remove(id);
+            step.actions.push(Action::Drop(id));
+            return;
+        }
+        request.phase = Phase::Reply;
+        request.outcome = outcome;
+        request.completed = step.now;
+        step.actions.push(Action::Complete(id, outcome));
+    }
+
+    pub(super) fn txg_timeout(&self) -> Duration {
+        Duration::from_secs(self.tunables.get(Tunable::TxgTimeout))
+    }
+}
+
+/// What is known of a pool.
+impl Pool {
+    pub(crate) fn stats(&self, now: Instant) -> PoolStats {
+        let mut stats = PoolStats {
+            dirty: self.throttle.dirty(),
+            throttled: self.throttle.waiting(),
+            admissions: self.throttle.admissions(),
+            volumes: self.asked,
+            disks: self.reached_disks(),
+            txgs: self.txgs.stats(now, self.reached_disks()).collect(),
+            ..PoolStats::default()
+        };
+        for leaf in &self.disks {
+            stats.queued.add(leaf.queue.queued());
+            stats.queues.push(leaf.queue.stats().clone());
+        }
+        stats
+    }
+
+    pub(crate) fn volume_stats(&self, volume: usize, now: Instant) -> DiskStats {
+        let volume = &self.volumes[volume];
+        let (mut stats, mut occupancy) = (volume.stats.clone(), volume.occupancy);
+        occupancy.count(now, &mut stats);
+        stats
+    }
+
+    pub(crate) fn has(&self, id: ZioId) -> bool {
+        self.requests.get(id).is_some()
+    }
+
+    pub(super) fn reached_disks(&self) -> Traffic {
+        let mut sum = Traffic::default();
+        for leaf in &self.disks {
+            sum.add(leaf.queue.issued());
+        }
+        sum
+    }
+
+    /// Where the bytes of a child come from or go to.
+    pub(crate) fn segments(&self, disk: usize, work: Work) -> impl Iterator<Item = Segment> + '_ {
+        let picked = match work {
+            Work::Picked(picked) => Some(picked),
+            Work::Sync(_) => None,
+        };
+        let queue = &self.disks[disk].queue;
+        let members = picked.into_iter().flat_map(|picked| queue.members(picked));
+        let mut end = None;
+        members.flat_map(move |member| {
+            let gap = end.map_or(0, |end| member.offset - end);
+            end = Some(member.offset + u64::from(member.length));
+            let gap = (gap > 0).then_some(Segment::Gap(gap as u32));
+            gap.into_iter()
+                .chain(self.buf_of(member.tag).map(Segment::Buf))
+        })
+    }
+}
+
+fn check_layout(members: &[Vec<PoolDisk>], disks: &[PoolDisk]) -> Result<(), PoolError> {
+    if members.is_empty() || members.iter().any(Vec::is_empty) {
+        return Err(PoolError::Empty);
+    }
+    for (at, disk) in disks.iter().enumerate() {
+        if disks[..at].iter().any(|other| other.disk == disk.disk) {
+            return Err(PoolError::DiskUsedTwice(disk.disk));
+        }
+    }
+    Ok(())
+}
+
+/// What the queue of a disk may do.
+fn limits(tunables: &Tunables, rotational: bool) -> Limits {
+    use Tunable::*;
+    let get = |tunable| tunables.get(tunable) as u32;
+    let aggregation = match rotational {
+        true => AggregationLimit,
+        false => AggregationLimitNonRotating,
+    };
+    Limits {
+        max_active: get(MaxActive),
+        min: [
+            SyncReadMinActive,
+            SyncWriteMinActive,
+            AsyncReadMinActive,
+            AsyncWriteMinActive,
+            TrimMinActive,
+        ]
+        .map(get),
+        max: [
+            SyncReadMaxActive,
+            SyncWriteMaxActive,
+            AsyncReadMaxActive,
+            AsyncWriteMaxActive,
+            TrimMaxActive,
+        ]
+        .map(get),
+        aggregation_limit: if tunables.aggregates() {
+            get(aggregation)
+        } else {
+            0
+        },
+        read_gap_limit: get(ReadGapLimit),
+    }
+}
+
+/// ZFS's `SPA_OLD_MAXBLOCKSIZE` is smaller, its zvols may have up to 128 KiB by default; larger
+/// blocks are of use for comparison.
+const BLOCK_MAX: u32 = 1 << 20;

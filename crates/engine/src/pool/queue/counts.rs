@@ -1,0 +1,38 @@
+//! What a queue counts (OpenZFS: `vdev_stat_update`).
+
+use alloc::boxed::Box;
+
+use crate::histogram::Histogram;
+use crate::pool::ClassStats;
+use crate::time::Instant;
+
+/// When something was put into the queue, went to the disk, and was done.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub(super) queued: Instant,
+    pub(super) issued: Instant,
+    pub(super) done: Instant,
+}
+
+impl ClassStats {
+    /// Records what reached the disk as one, and ended well.
+    pub(super) fn record(&mut self, times: Times, length: u32, joined: bool) {
+        let Times {
+            queued,
+            issued,
+            done,
+        } = times;
+        record(&mut self.total_wait, done.since(queued).as_nanos());
+        record(&mut self.queue_wait, issued.since(queued).as_nanos());
+        record(&mut self.disk_wait, done.since(issued).as_nanos());
+        let sizes = match joined {
+            true => &mut self.joined,
+            false => &mut self.alone,
+        };
+        record(sizes, length.into());
+    }
+}
+
+fn record(histogram: &mut Option<Box<Histogram>>, value: u64) {
+    histogram.get_or_insert_default().record(value);
+}

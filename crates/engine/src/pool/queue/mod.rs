@@ -1,0 +1,209 @@
+//! The queue of one disk of a pool: which I/O goes to the disk next, and which others go with it.
+//!
+//! The model is OpenZFS's `vdev_queue.c`, of 2.2 and later. Each class has a minimum and a maximum
+//! of I/O at the disk. What a client waits for is served in the order of arrival, the rest as an
+//! elevator goes up, and what lies side by side is joined. Left out are the classes of scrub,
+//! resilver and their like, and with them their credits; optional I/O; and the limit of 16 MiB for
+//! an aggregate, which is for the bounds of the tunable to keep. Zeroes are a kind of write that is
+//! joined with its own kind only.
+
+mod counts;
+mod io;
+mod rule;
+mod slab;
+mod sorted;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+use crate::pool::{Class, QueueStats, Traffic};
+use crate::time::Instant;
+use crate::zio::{DiskId, Op, Outcome};
+
+use counts::Times;
+pub(crate) use io::{Limits, Member, Picked, PickedId, Queued};
+use rule::Rule;
+use slab::Slab;
+use waiting::{END, Waiting};
+
+/// The I/O that waits for one disk, and what is there.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    waiting: Waiting,
+    rule: Rule,
+    issued: Slab<Issued>,
+    /// Where that which was picked last ends.
+    last_end: u64,
+    stats: QueueStats,
+    apart: Traffic,
+    joined: Traffic,
+}
+
+/// What is at the disk.
+#[derive(Clone, Copy, Debug)]
+struct Issued {
+    picked: Picked,
+    /// The slot of its first member.
+    first: u32,
+    at: Instant,
+}
+
+impl Queue {
+    pub(crate) fn new(disk: DiskId) -> Queue {
+        Queue {
+            waiting: Waiting::default(),
+            rule: Rule::default(),
+            issued: Slab::default(),
+            last_end: 0,
+            stats: QueueStats {
+                disk,
+                classes: Default::default(),
+            },
+            apart: Traffic::default(),
+            joined: Traffic::default(),
+        }
+    }
+
+    /// Puts an I/O in.
+    pub(crate) fn push(&mut self, now: Instant, io: Queued) {
+        self.stats.classes[io.class as usize].pending += 1;
+        self.waiting.push(now, io);
+    }
+
+    /// Puts many in at once, sorted by offset, which costs much less than in any other order.
+    pub(crate) fn push_batch(&mut self, now: Instant, batch: &mut [Queued]) {
+        batch.sort_unstable_by_key(|io| (io.offset, io.tag));
+        for io in batch {
+            self.push(now, *io);
+        }
+    }
+
+    /// What goes to the disk next, or `None` until something is pushed, done or allowed. There may
+    /// be more after it. As many async writes may be at the disk as the caller says.
+    pub(crate) fn pick(
+        &mut self,
+        now: Instant,
+        limits: &Limits,
+        async_write_max: u32,
+    ) -> Option<Picked> {
+        let class = self
+            .rule
+            .class_to_issue(&self.stats.classes, limits, async_write_max)?;
+        let slot = self.waiting.in_turn(class, self.last_end)?;
+        let (first, last) = self.waiting.join(slot, limits);
+        Some(self.issue(now, class, first, last))
+    }
+
+    /// The members of what was picked and is not done, by offset.
+    pub(crate) fn members(&self, id: PickedId) -> impl Iterator<Item = Member> + '_ {
+        self.slots(id).map(|slot| {
+            let entry = self.waiting.entries[slot];
+            Member {
+                tag: entry.io.tag,
+                offset: entry.io.offset,
+                length: entry.io.length,
+                queued: entry.queued,
+            }
+        })
+    }
+
+    /// The class of what was picked and is not done.
+    pub(crate) fn class(&self, id: PickedId) -> Class {
+        self.issued[id.0].picked.class
+    }
+
+    /// The disk is done with what was picked: its members are forgotten, its place is free.
+    pub(crate) fn done(&mut self, now: Instant, id: PickedId, outcome: Outcome) {
+        let Issued { picked, first, at } = self.issued.remove(id.0);
+        let stats = &mut self.stats.classes[picked.class as usize];
+        stats.active -= 1;
+        if outcome.is_ok() && picked.op != Op::Flush {
+            let times = Times {
+                queued: self.waiting.entries[first].queued,
+                issued: at,
+                done: now,
+            };
+            stats.record(times, picked.length, picked.count > 1);
+        }
+        let mut slot = first;
+        while slot != END {
+            slot = self.waiting.entries.remove(slot).next;
+        }
+    }
+
+    /// Somebody has begun to wait for it: it goes to the end of another class (OpenZFS:
+    /// `vdev_queue_change_io_priority`). Nothing changes if it is not in the queue any more.
+    pub(crate) fn promote(&mut self, tag: u32, to: Class) {
+        let Some(slot) = self.waiting.slot_of(tag) else {
+            return;
+        };
+        let from = self.waiting.entries[slot].io.class;
+        if from != to {
+            self.stats.classes[from as usize].pending -= 1;
+            self.stats.classes[to as usize].pending += 1;
+            self.waiting.change_class(slot, to);
+        }
+    }
+
+    /// Takes an I/O out; false if it is not in the queue any more.
+    pub(crate) fn withdraw(&mut self, tag: u32) -> bool {
+        let Some(slot) = self.waiting.slot_of(tag) else {
+            return false;
+        };
+        let entry = self.waiting.take(slot);
+        self.waiting.entries.remove(slot);
+        self.stats.classes[entry.io.class as usize].pending -= 1;
+        true
+    }
+
+    /// How the queue stands, and the latencies and sizes of what was done without an error.
+    pub(crate) fn stats(&self) -> &QueueStats {
+        &self.stats
+    }
+
+    /// What was picked, one by one. Flushes are not counted.
+    pub(crate) fn queued(&self) -> Traffic {
+        self.apart
+    }
+
+    /// What was picked, as it went to the disk. Flushes are not counted.
+    pub(crate) fn issued(&self) -> Traffic {
+        self.joined
+    }
+
+    /// Sends the members from `first` to `last`, which are linked, to the disk as one.
+    fn issue(&mut self, now: Instant, class: Class, first: u32, last: u32) -> Picked {
+        let begin = self.waiting.entries[first].io;
+        let end = self.waiting.entries[last].io.end();
+        let mut picked = Picked {
+            id: PickedId(0),
+            class,
+            op: begin.op,
+            offset: begin.offset,
+            length: (end - begin.offset) as u32,
+            count: 0,
+        };
+        let mut slot = first;
+        while slot != END {
+            let entry = self.waiting.take(slot);
+            self.stats.classes[entry.io.class as usize].pending -= 1;
+            self.apart.count(entry.io.op, entry.io.length.into());
+            picked.count += 1;
+            slot = entry.next;
+        }
+        self.joined.count(picked.op, picked.length.into());
+        self.stats.classes[class as usize].active += 1;
+        self.last_end = end;
+        let at = now;
+        picked.id = PickedId(self.issued.insert(Issued { picked, first, at }));
+        self.issued[picked.id.0].picked = picked;
+        picked
+    }
+
+    /// The slots of the members.
+    fn slots(&self, id: PickedId) -> impl Iterator<Item = u32> + '_ {
+        let following =
+            |slot: &u32| Some(self.waiting.entries[*slot].next).filter(|next| *next != END);
+        core::iter::successors(Some(self.issued[id.0].first), following)
+    }
+}

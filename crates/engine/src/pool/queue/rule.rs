@@ -1,0 +1,52 @@
+//! Which class is served next (OpenZFS: `vdev_queue_class_to_issue`).
+
+use crate::pool::queue::Limits;
+use crate::pool::{Class, ClassStats};
+
+/// Classes that have less at the disk than their minimum take turns; beyond that, the first in the
+/// order of priority that has less than its maximum is served.
+#[derive(Debug)]
+pub(super) struct Rule {
+    /// The class that has the first turn, by its place in [`Class::ALL`].
+    turn: usize,
+}
+
+impl Rule {
+    /// The class to serve, or `None` if none may be.
+    pub(super) fn class_to_issue(
+        &mut self,
+        classes: &[ClassStats; Class::ALL.len()],
+        limits: &Limits,
+        async_write_max: u32,
+    ) -> Option<Class> {
+        let active: u32 = classes.iter().map(|class| class.active).sum();
+        let idle = classes.iter().all(|class| class.pending == 0);
+        if idle || active >= limits.max_active {
+            return None;
+        }
+        let below = |class: Class, limit: u32| {
+            let stats = &classes[class as usize];
+            stats.pending > 0 && stats.active < limit
+        };
+        let max = |class: Class| match class {
+            Class::AsyncWrite => async_write_max,
+            _ => limits.max[class as usize],
+        };
+        let in_turn = Class::ALL.iter().cycle().skip(self.turn);
+        let found = in_turn
+            .take(Class::ALL.len())
+            .find(|class| below(**class, limits.min[**class as usize]))
+            .or_else(|| Class::ALL.iter().find(|class| below(**class, max(**class))))
+            .copied();
+        // As in ZFS, the turns begin anew when none may be served.
+        self.turn = found.map_or(0, |class| (class as usize + 1) % Class::ALL.len());
+        found
+    }
+}
+
+impl Default for Rule {
+    /// As in ZFS, as if a sync read had been served last.
+    fn default() -> Self {
+        Rule { turn: 1 }
+    }
+}

@@ -1,0 +1,54 @@
+//! Values that are named by where they are.
+
+use alloc::vec::Vec;
+
+#[derive(Debug)]
+pub(super) struct Slab<T> {
+    values: Vec<T>,
+    /// Slots whose value has been taken out.
+    free: Vec<u32>,
+}
+
+impl<T: Copy> Slab<T> {
+    /// The slot of the value, until it is taken out.
+    pub(super) fn insert(&mut self, value: T) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.values[slot as usize] = value;
+                slot
+            }
+            None => {
+                self.values.push(value);
+                self.values.len() as u32 - 1
+            }
+        }
+    }
+
+    pub(super) fn remove(&mut self, slot: u32) -> T {
+        self.free.push(slot);
+        self.values[slot as usize]
+    }
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Slab {
+            values: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<T> core::ops::Index<u32> for Slab<T> {
+    type Output = T;
+
+    fn index(&self, slot: u32) -> &T {
+        &self.values[slot as usize]
+    }
+}
+
+impl<T> core::ops::IndexMut<u32> for Slab<T> {
+    fn index_mut(&mut self, slot: u32) -> &mut T {
+        &mut self.values[slot as usize]
+    }
+}

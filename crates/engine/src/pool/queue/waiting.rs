@@ -1,0 +1,209 @@
+//! The I/O that waits: in each class in the order of its turn, and over all of them by offset.
+
+use alloc::vec::Vec;
+
+use super::io::{Limits, Queued};
+use super::slab::Slab;
+use super::sorted::Sorted;
+use crate::pool::Class;
+use crate::time::Instant;
+use crate::zio::Op;
+
+/// The slot of a tag that does not wait.
+const ABSENT: u32 = u32::MAX;
+/// No further member.
+pub(super) const END: u32 = u32::MAX;
+/// Nanoseconds of arrival in which an elevator may go up and not be unfair, as a power of two: half
+/// a second (OpenZFS: `VDQ_T_SHIFT`).
+const BUCKET_SHIFT: u32 = 29;
+
+/// An I/O from its arrival until the disk is done with it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) io: Queued,
+    pub(super) queued: Instant,
+    rank: u64,
+    /// The next member of what was picked.
+    pub(super) next: u32,
+}
+
+/// A place in the order of a class. Those of one rank are served by offset, as by an elevator. In a
+/// class that is first in, first out, each has a rank of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    rank: u64,
+    spot: Spot,
+}
+
+/// A place on the disk: its offset, and below it the tag and the slot of who goes there, in one
+/// integer, because it is compared more often than anything else. The tag is there so that equal
+/// offsets have an order, which in ZFS they have by their address in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Spot(u128);
+
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    pub(super) entries: Slab<Entry>,
+    /// By tag.
+    slots: Vec<u32>,
+    turns: [Sorted<Turn>; Class::ALL.len()],
+    /// What can be joined, reads apart from writes and zeroes.
+    by_offset: [Sorted<Spot>; 2],
+    /// Arrivals in classes that are first in, first out.
+    arrivals: u64,
+}
+
+impl Waiting {
+    pub(super) fn push(&mut self, now: Instant, io: Queued) {
+        let entry = Entry {
+            io,
+            queued: now,
+            rank: self.rank(now, io.class),
+            next: END,
+        };
+        let slot = self.entries.insert(entry);
+        self.turns[io.class as usize].insert(entry.turn(slot));
+        if let Some(index) = index_of(io.op) {
+            self.by_offset[index].insert(entry.spot(slot));
+        }
+        let tag = io.tag as usize;
+        if self.slots.len() <= tag {
+            self.slots.resize(tag + 1, ABSENT);
+        }
+        self.slots[tag] = slot;
+    }
+
+    /// The one of a class that is served next: the first at or above where the disk was left, of
+    /// those that came in the same half second as the oldest, or else the oldest.
+    pub(super) fn in_turn(&self, class: Class, last_end: u64) -> Option<u32> {
+        let turns = &self.turns[class as usize];
+        let oldest = turns.first()?;
+        if is_fifo(class) || oldest.spot.offset() >= last_end {
+            return Some(oldest.spot.slot());
+        }
+        let onwards = Turn {
+            rank: oldest.rank,
+            spot: Spot::new(last_end, 0, 0),
+        };
+        let next = turns.from(&onwards).next();
+        let next = next.filter(|next| next.rank == oldest.rank);
+        Some(next.unwrap_or(oldest).spot.slot())
+    }
+
+    /// Links the one in `slot` with those around it that can be joined with it, whatever their
+    /// class, and gives the first and the last (OpenZFS: `vdev_queue_aggregate`).
+    pub(super) fn join(&mut self, slot: u32, limits: &Limits) -> (u32, u32) {
+        let picked = self.entries[slot];
+        let (mut first, mut last) = (slot, slot);
+        let Some(index) = index_of(picked.io.op).filter(|_| limits.aggregation_limit > 0) else {
+            return (first, last);
+        };
+        let (spot, by_offset) = (picked.spot(slot), &self.by_offset[index]);
+        for below in by_offset.below(&spot) {
+            let span = self.entries[last].io.end() - below.offset();
+            if !self.adjoin(below.slot(), first, limits) || span > limits.aggregation_limit.into() {
+                break;
+            }
+            self.entries[below.slot()].next = first;
+            first = below.slot();
+        }
+        for above in by_offset.from(&spot).skip(1) {
+            let span = self.entries[above.slot()].io.end() - self.entries[first].io.offset;
+            if !self.adjoin(last, above.slot(), limits) || span > limits.aggregation_limit.into() {
+                break;
+            }
+            self.entries[last].next = above.slot();
+            last = above.slot();
+        }
+        (first, last)
+    }
+
+    /// Whether two do the same, the second where the first ends or a little above.
+    fn adjoin(&self, first: u32, second: u32, limits: &Limits) -> bool {
+        let (first, second) = (&self.entries[first].io, &self.entries[second].io);
+        let gap_limit = match first.op {
+            Op::Read => limits.read_gap_limit,
+            _ => 0,
+        };
+        let gap = second.offset.checked_sub(first.end());
+        first.op == second.op && gap.is_some_and(|gap| gap <= gap_limit.into())
+    }
+
+    /// Takes one out of the order of its class and from among the offsets. It keeps its slot.
+    pub(super) fn take(&mut self, slot: u32) -> Entry {
+        let entry = self.entries[slot];
+        self.turns[entry.io.class as usize].remove(&entry.turn(slot));
+        if let Some(index) = index_of(entry.io.op) {
+            self.by_offset[index].remove(&entry.spot(slot));
+        }
+        self.slots[entry.io.tag as usize] = ABSENT;
+        entry
+    }
+
+    /// Puts the one in `slot` at the end of another class.
+    pub(super) fn change_class(&mut self, slot: u32, to: Class) {
+        let entry = self.entries[slot];
+        self.turns[entry.io.class as usize].remove(&entry.turn(slot));
+        let rank = self.rank(entry.queued, to);
+        let entry = &mut self.entries[slot];
+        (entry.io.class, entry.rank) = (to, rank);
+        self.turns[to as usize].insert(entry.turn(slot));
+    }
+
+    pub(super) fn slot_of(&self, tag: u32) -> Option<u32> {
+        let slot = self.slots.get(tag as usize).copied();
+        slot.filter(|slot| *slot != ABSENT)
+    }
+
+    fn rank(&mut self, queued: Instant, class: Class) -> u64 {
+        if is_fifo(class) {
+            self.arrivals += 1;
+            return self.arrivals;
+        }
+        queued.as_nanos() >> BUCKET_SHIFT
+    }
+}
+
+impl Entry {
+    fn turn(&self, slot: u32) -> Turn {
+        Turn {
+            rank: self.rank,
+            spot: self.spot(slot),
+        }
+    }
+
+    fn spot(&self, slot: u32) -> Spot {
+        Spot::new(self.io.offset, self.io.tag, slot)
+    }
+}
+
+impl Spot {
+    fn new(offset: u64, tag: u32, slot: u32) -> Spot {
+        Spot(u128::from(offset) << 64 | u128::from(tag) << 32 | u128::from(slot))
+    }
+
+    fn offset(self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    fn slot(self) -> u32 {
+        self.0 as u32
+    }
+}
+
+/// Whether a class is served in the order of arrival.
+fn is_fifo(class: Class) -> bool {
+    match class {
+        Class::SyncRead | Class::SyncWrite | Class::Trim => true,
+        Class::AsyncRead | Class::AsyncWrite => false,
+    }
+}
+
+/// Where an operation is found by its offset, if it can be joined with others.
+fn index_of(op: Op) -> Option<usize> {
+    match op {
+        Op::Read => Some(0),
+        Op::Write | Op::Zero => Some(1),
+        Op::Flush | Op::Trim | Op::Cache => None,
+    }
+}

@@ -1,0 +1,104 @@
+//! What a pool needs of the engine around it, for the length of one step; and the zios that it
+//! sends to its disks.
+
+use alloc::vec::Vec;
+
+use super::queue::PickedId;
+use super::slab::Slab;
+use crate::bytes::{Buf, Move};
+use crate::command::Action;
+use crate::event::Events;
+use crate::time::Instant;
+use crate::zio::{Outcome, Zio, ZioId};
+
+pub(crate) struct Step<'a> {
+    pub(crate) now: Instant,
+    pub(crate) actions: &'a mut Vec<Action>,
+    pub(crate) buffers: &'a mut Buffers,
+    pub(crate) children: &'a mut Children,
+    pub(crate) events: &'a mut Events,
+}
+
+impl Step<'_> {
+    pub(super) fn move_bytes(&mut self, action: Move) {
+        self.actions.push(Action::Move(action));
+    }
+
+    pub(super) fn free(&mut self, buf: Buf) {
+        self.buffers.free.push(buf);
+        self.move_bytes(Move::Free(buf));
+    }
+}
+
+/// The names of buffers.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    free: Vec<Buf>,
+    used: u32,
+}
+
+impl Buffers {
+    pub(super) fn allocate(&mut self) -> Buf {
+        self.free.pop().unwrap_or_else(|| {
+            self.used += 1;
+            Buf(self.used - 1)
+        })
+    }
+}
+
+/// The zios that pools have sent to their disks.
+#[derive(Debug, Default)]
+pub(crate) struct Children {
+    sent: Slab<Child>,
+    /// To be submitted to their disks.
+    pub(crate) outbox: Vec<Zio>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Child {
+    pub(crate) pool: u32,
+    /// Its disk's place in the pool.
+    pub(crate) disk: usize,
+    pub(crate) work: Work,
+}
+
+/// What a child does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// What was picked from the disk's queue.
+    Picked(PickedId),
+    /// Makes durable what the disk has; not queued, as in ZFS.
+    Sync(SyncFor),
+}
+
+/// Who waits for a disk's sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SyncFor {
+    /// A client's flush or durable write.
+    Request(ZioId),
+    /// The txg that syncs.
+    Txg,
+}
+
+impl Children {
+    /// Sends a zio to a disk, at the end of the step.
+    pub(super) fn send(&mut self, child: Child, zio: Zio) {
+        let id = ZioId(self.sent.insert(child));
+        self.outbox.push(Zio { id, ..zio });
+    }
+
+    pub(crate) fn get(&self, id: ZioId) -> Option<&Child> {
+        self.sent.get(id.0)
+    }
+
+    pub(crate) fn take(&mut self, id: ZioId) -> Option<Child> {
+        self.sent.remove(id.0)
+    }
+}
+
+/// A child that has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ended {
+    pub(crate) child: Child,
+    pub(crate) outcome: Outcome,
+}

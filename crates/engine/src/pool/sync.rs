@@ -1,0 +1,137 @@
+//! How txgs get to the disks (OpenZFS: `txg_sync_thread`, `spa_sync`).
+
+use super::blocks::Content;
+use super::config::ThrottleConfig;
+use super::home::Cause;
+use super::pool::Pool;
+use super::stats::Class;
+use super::step::{Step, SyncFor};
+use super::tunable::Tunable;
+use super::volume::slot_of;
+use crate::zio::Outcome;
+
+impl Pool {
+    /// One step of the txgs on their way, if one is due.
+    pub(super) fn advance_txgs(&mut self, step: &mut Step<'_>) -> bool {
+        if self.throttle.wants_quiesce() {
+            self.txgs.want_quiesce();
+        }
+        if self.txgs.is_to_quiesce(step.now, self.txg_timeout()) {
+            // Those whose delay that cuts short still join this txg.
+            if self.throttle.quiesce_asked() {
+                return true;
+            }
+            self.txgs.quiesce(step.now);
+            self.throttle.txg_opened(self.txgs.open());
+            return true;
+        }
+        let Some(txg) = self.txgs.next_to_sync() else {
+            return false;
+        };
+        let dirty = self.throttle.dirty_of(txg);
+        self.txgs.begin_sync(step.now, dirty, self.reached_disks());
+        self.throttle.sync_started(txg);
+        self.send_txg_home(txg, step);
+        true
+    }
+
+    /// Puts all dirty blocks of a txg into the queues of the disks, together.
+    fn send_txg_home(&mut self, txg: u64, step: &mut Step<'_>) {
+        let slot = slot_of(txg);
+        for volume in 0..self.volumes.len() {
+            let blocks = core::mem::take(&mut self.volumes[volume].dirtied[slot]);
+            for block in &blocks {
+                self.enlist(volume, *block, txg);
+            }
+            // A flush looks for those that are not home yet.
+            self.volumes[volume].dirtied[slot] = blocks;
+        }
+        for disk in 0..self.disks.len() {
+            let batch = &mut self.batches[disk];
+            self.disks[disk].queue.push_batch(step.now, batch);
+            batch.clear();
+            self.pump(disk, step);
+        }
+        self.commit_if_home(step);
+    }
+
+    /// A block that is home already, or on its way, is not written again.
+    fn enlist(&mut self, volume: usize, block: u32, txg: u64) {
+        let state = self.volumes[volume].blocks.get(block);
+        let (Some(content), None) = (state.versions[slot_of(txg)], state.write) else {
+            return;
+        };
+        let class = Class::AsyncWrite;
+        let id = self.begin_write(volume, block, content, Cause::Dirty(txg), class);
+        let queued = self.queued_write(id);
+        for disk in &self.members[block as usize % self.members.len()] {
+            self.batches[*disk].push(queued);
+        }
+    }
+
+    /// One block less of a txg is to be brought home.
+    pub(super) fn settled(&mut self, txg: u64, step: &mut Step<'_>) {
+        let slot = slot_of(txg);
+        if !self.txgs.settled(slot) {
+            return;
+        }
+        for volume in &mut self.volumes {
+            volume.dirtied[slot].clear();
+        }
+        self.commit_if_home(step);
+    }
+
+    /// When all of the txg is home, its disks sync.
+    fn commit_if_home(&mut self, step: &mut Step<'_>) {
+        if self.commit.is_some() || !self.txgs.all_home() {
+            return;
+        }
+        self.commit = Some(self.disks.len() as u32);
+        for disk in 0..self.disks.len() {
+            self.sync_disk(disk, SyncFor::Txg, step);
+        }
+    }
+
+    /// A disk has made durable what the txg has written; the last one ends it.
+    pub(super) fn disk_synced(&mut self, disk: usize, outcome: Outcome, step: &mut Step<'_>) {
+        if outcome.is_err() {
+            self.retry_commit(disk, step.now);
+            return;
+        }
+        self.commit = self.commit.map(|left| left - 1);
+        if self.commit != Some(0) {
+            return;
+        }
+        self.commit = None;
+        let (disks, timeout) = (self.reached_disks(), self.txg_timeout());
+        if let Some(done) = self.txgs.committed(step.now, disks, timeout) {
+            self.throttle.synced(done.number, done.took);
+            if self.throttle.wants_sync(self.txgs.open()) {
+                self.txgs.want_sync();
+            }
+        }
+    }
+
+    /// Begins with a txg that syncs and one that waits for it, each as large as the limit.
+    pub(super) fn fill_pipeline(&mut self, step: &mut Step<'_>) {
+        let ThrottleConfig::Legacy(legacy) = self.throttle_config else {
+            return;
+        };
+        let Some(throughput) = legacy.full_pipeline else {
+            return;
+        };
+        let limit = throughput * self.tunables.get(Tunable::TxgSynctimeMs);
+        let size = u64::from(self.volumes[0].block_size);
+        for _ in 0..2 {
+            let open = self.txgs.open();
+            for block in 0..(limit / size).min(self.volumes[0].count) as u32 {
+                let content = Content::Bytes(step.buffers.allocate());
+                self.put_version(0, block, content, step);
+                self.throttle.prefill(step.now, open, size);
+            }
+            self.txgs.want_quiesce();
+            self.advance_txgs(step);
+            self.advance_txgs(step);
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Transaction groups: open, quiescing, syncing (OpenZFS: `txg.c`).
+//!
+//! At most one of each lives at a time. A txg begins to sync when the one before it is on the
+//! disks, and when there is a reason: its dirty data, the time since the last sync began, or
+//! somebody who waits. It differs from ZFS in that txgs without dirty data are skipped, so that an
+//! idle pool never wakes up: the timer runs on as if they had synced in no time.
+
+use alloc::collections::VecDeque;
+
+use super::blocks::TXGS;
+use super::stats::{Traffic, TxgState, TxgStats};
+use super::volume::slot_of;
+use crate::time::{Duration, Instant};
+
+#[derive(Debug)]
+pub(super) struct Txgs {
+    open: Txg,
+    /// Quiescing or quiesced.
+    closed: Option<Txg>,
+    syncing: Option<Txg>,
+    done: VecDeque<TxgStats>,
+    /// Dirty blocks that are not home, by txg.
+    standing: [u32; TXGS],
+    last_sync: Instant,
+    /// Somebody waits for the open txg to sync.
+    sync_wanted: bool,
+    /// Somebody waits for the next txg to open.
+    quiesce_wanted: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Txg {
+    number: u64,
+    birth: Instant,
+    closed: Instant,
+    sync: Instant,
+    dirty: u64,
+    /// What had reached the disks when the sync began.
+    before: Traffic,
+}
+
+impl Txg {
+    fn new(number: u64, birth: Instant) -> Txg {
+        Txg {
+            number,
+            birth,
+            closed: birth,
+            sync: birth,
+            dirty: 0,
+            before: Traffic::default(),
+        }
+    }
+}
+
+impl Txgs {
+    /// ZFS's `TXG_INITIAL`.
+    pub(super) const FIRST: u64 = 4;
+
+    pub(super) fn new() -> Txgs {
+        Txgs {
+            open: Txg::new(Txgs::FIRST, Instant::ZERO),
+            closed: None,
+            syncing: None,
+            done: VecDeque::new(),
+            standing: [0; TXGS],
+            last_sync: Instant::ZERO,
+            sync_wanted: false,
+            quiesce_wanted: false,
+        }
+    }
+
+    #[inline]
+    pub(super) fn open(&self) -> u64 {
+        self.open.number
+    }
+
+    pub(super) fn syncing(&self) -> Option<u64> {
+        self.syncing.map(|txg| txg.number)
+    }
+
+    /// A block has its first version in the open txg.
+    #[inline]
+    pub(super) fn dirtied(&mut self, now: Instant, timeout: Duration) {
+        let standing = &mut self.standing[slot_of(self.open.number)];
+        *standing += 1;
+        if *standing == 1 {
+            self.skip_empty(now, timeout);
+        }
+    }
+
+    /// A version is home, or was dropped for a newer one. Whether it was the last of its txg.
+    #[inline]
+    pub(super) fn settled(&mut self, slot: usize) -> bool {
+        self.standing[slot] -= 1;
+        self.standing[slot] == 0
+    }
+
+    /// Whether there is a txg that syncs, and all of it is home.
+    pub(super) fn all_home(&self) -> bool {
+        let home = |txg: Txg| self.standing[slot_of(txg.number)] == 0;
+        self.syncing.is_some_and(home)
+    }
+
+    /// Somebody waits until what is open now is on the disks.
+    pub(super) fn want_sync(&mut self) {
+        self.sync_wanted = true;
+    }
+
+    /// Somebody waits for the next txg to open.
+    pub(super) fn want_quiesce(&mut self) {
+        self.quiesce_wanted = true;
+    }
+
+    /// Whether there is room behind the open txg, and a reason to close it.
+    pub(super) fn is_to_quiesce(&self, now: Instant, timeout: Duration) -> bool {
+        let due = self.syncing.is_none() && (self.sync_wanted || self.is_due(now, timeout));
+        self.closed.is_none() && (due || self.quiesce_wanted)
+    }
+
+    /// Closes the open txg. Writes join and become dirty in one step, so it is quiesced at once.
+    pub(super) fn quiesce(&mut self, now: Instant) {
+        (self.sync_wanted, self.quiesce_wanted) = (false, false);
+        let next = Txg::new(self.open.number + 1, now);
+        let closed = core::mem::replace(&mut self.open, next);
+        self.closed = Some(Txg {
+            closed: now,
+            ..closed
+        });
+    }
+
+    /// The closed txg, if nothing keeps it from syncing.
+    pub(super) fn next_to_sync(&self) -> Option<u64> {
+        let closed = self.closed.filter(|_| self.syncing.is_none())?;
+        Some(closed.number)
+    }
+
+    /// Begins the sync of the closed txg.
+    pub(super) fn begin_sync(&mut self, now: Instant, dirty: u64, before: Traffic) {
+        let begin = |txg: Txg| Txg {
+            sync: now,
+            dirty,
+            before,
+            ..txg
+        };
+        self.syncing = self.closed.take().map(begin);
+        self.last_sync = now;
+    }
+
+    /// The txg that syncs is on the disks.
+    pub(super) fn committed(
+        &mut self,
+        now: Instant,
+        disks: Traffic,
+        timeout: Duration,
+    ) -> Option<Committed> {
+        let txg = self.syncing.take()?;
+        if self.done.len() == HISTORY {
+            self.done.pop_front();
+        }
+        self.done
+            .push_back(stats_of(&txg, TxgState::Committed, now, disks));
+        if self.standing[slot_of(self.open.number)] == 0 && now.since(self.last_sync) >= timeout {
+            self.last_sync = now;
+        }
+        Some(Committed {
+            number: txg.number,
+            took: now.since(txg.sync),
+        })
+    }
+
+    /// When the timer closes the open txg, if nothing does so before.
+    pub(super) fn next_deadline(&self, timeout: Duration) -> Option<Instant> {
+        let idle = self.syncing.is_none() && self.closed.is_none();
+        let dirty = self.standing[slot_of(self.open.number)] > 0;
+        (idle && dirty).then_some(self.last_sync + timeout)
+    }
+
+    /// The txgs as they stand, the oldest first.
+    pub(super) fn stats(&self, now: Instant, disks: Traffic) -> impl Iterator<Item = TxgStats> {
+        let syncing = self.syncing.iter().map(|txg| (txg, TxgState::Syncing));
+        let closed = self.closed.iter().map(|txg| (txg, TxgState::Quiesced));
+        let open = [(&self.open, TxgState::Open)];
+        let live = syncing.chain(closed).chain(open);
+        let live = live.map(move |(txg, state)| stats_of(txg, state, now, disks));
+        self.done.iter().copied().chain(live)
+    }
+
+    fn is_due(&self, now: Instant, timeout: Duration) -> bool {
+        self.next_deadline(timeout).is_some_and(|at| at <= now)
+    }
+
+    /// Moves the timer over the empty txgs that would have synced while nothing was dirty.
+    fn skip_empty(&mut self, now: Instant, timeout: Duration) {
+        if self.syncing.is_some() || self.closed.is_some() || timeout == Duration::ZERO {
+            return;
+        }
+        let idle = now.since(self.last_sync).as_nanos();
+        let skipped = idle - idle % timeout.as_nanos();
+        self.last_sync = self.last_sync + Duration::from_nanos(skipped);
+    }
+}
+
+/// A txg that has just reached the disks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Committed {
+    pub(super) number: u64,
+    pub(super) took: Duration,
+}
+
+fn stats_of(txg: &Txg, state: TxgState, now: Instant, disks: Traffic) -> TxgStats {
+    let closed = if state == TxgState::Open {
+        now
+    } else {
+        txg.closed
+    };
+    let syncs = matches!(state, TxgState::Syncing | TxgState::Committed);
+    let sync = if syncs { txg.sync } else { now };
+    TxgStats {
+        txg: txg.number,
+        birth: txg.birth,
+        state,
+        dirty: txg.dirty,
+        disks: if syncs {
+            disks.since(txg.before)
+        } else {
+            Traffic::default()
+        },
+        open: closed.since(txg.birth),
+        quiesce: Duration::ZERO,
+        wait: sync.since(closed),
+        sync: now.since(sync),
+    }
+}
+
+/// ZFS's `zfs_txg_history`.
+const HISTORY: usize = 100;

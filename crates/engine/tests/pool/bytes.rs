@@ -1,0 +1,105 @@
+//! Whatever the layout and the policy, a volume holds what was written to it.
+
+use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, WritePolicy};
+use dashpot_engine::{Op, Random, ZioId};
+
+use crate::machine::Machine;
+
+const SIZE: u64 = 64 << 10;
+const BLOCK: u32 = 1 << 10;
+const LAYOUTS: [&[usize]; 4] = [&[1], &[2], &[1, 1, 1], &[2, 2]];
+
+fn policies() -> [(ThrottleConfig, WritePolicy); 4] {
+    let legacy = LegacyConfig {
+        delay_slots: Some(1),
+        full_pipeline: None,
+    };
+    [
+        (ThrottleConfig::None, WritePolicy::Through),
+        (ThrottleConfig::None, WritePolicy::Back),
+        (ThrottleConfig::OpenZfs, WritePolicy::Back),
+        (ThrottleConfig::Legacy(legacy), WritePolicy::Back),
+    ]
+}
+
+fn draw_range(random: &mut Random) -> (u64, u64) {
+    let offset = random.below(SIZE - 1);
+    let length = 1 + random.below((SIZE - offset).min(5_000));
+    if random.below(2) == 0 {
+        return (offset, length);
+    }
+    let block = u64::from(BLOCK);
+    let first = offset / block * block;
+    (first, length.next_multiple_of(block).min(SIZE - first))
+}
+
+/// One zio at a time: each is judged before the next.
+fn run(members: &[usize], throttle: ThrottleConfig, write: WritePolicy, seed: u64) {
+    let mut machine = Machine::new(members, throttle, write, BLOCK, SIZE, seed);
+    let mut random = Random::new(seed);
+    let mut model = vec![0u8; SIZE as usize];
+    for number in 0..400u32 {
+        let (offset, length) = draw_range(&mut random);
+        let range = offset as usize..(offset + length) as usize;
+        let id = ZioId(number % 7);
+        let fua = random.below(8) == 0;
+        let op = match random.below(10) {
+            0..=3 => Op::Read,
+            4..=7 => Op::Write,
+            8 => Op::Zero,
+            _ => Op::Flush,
+        };
+        let data = match op {
+            Op::Flush => Vec::new(),
+            Op::Write => vec![number as u8 | 1; length as usize],
+            _ => vec![0; length as usize],
+        };
+        match op {
+            Op::Write => model[range.clone()].copy_from_slice(&data),
+            Op::Zero => model[range.clone()].fill(0),
+            _ => {}
+        }
+        machine.submit(id, op, fua && op != Op::Flush, offset, data);
+        while machine.ended.is_empty() {
+            assert!(machine.advance(), "seed {seed}: {op:?} {number} never ends");
+        }
+        let (ended, outcome, reply) = machine.ended.remove(0);
+        assert_eq!((ended, outcome), (id, Ok(())), "seed {seed}");
+        if op == Op::Read {
+            assert!(
+                reply == model[range],
+                "seed {seed}: read {number} of {members:?}"
+            );
+        }
+        if op == Op::Flush {
+            for side in 0..2 {
+                let disk = machine.on_disk(members, side);
+                let differs = disk.iter().zip(&model).position(|(a, b)| a != b);
+                assert!(
+                    differs.is_none(),
+                    "seed {seed}: flush {number} of {members:?} by {throttle:?} {write:?}, side \
+                     {side}: byte {differs:?}"
+                );
+            }
+        }
+        for _ in 0..random.below(6) {
+            machine.advance();
+        }
+    }
+    while machine.advance() {}
+    assert!(
+        machine.on_disk(members, 0) == model,
+        "seed {seed}: at the end"
+    );
+}
+
+#[test]
+fn a_volume_holds_what_was_written() {
+    for seed in 0..60 {
+        for members in LAYOUTS {
+            for (throttle, write) in policies() {
+                run(members, throttle, write, seed);
+            }
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! A driver with bytes: disks are vectors that answer after a random time.
+
+use std::collections::BTreeMap;
+
+use dashpot_engine::pool::{
+    PoolConfig, PoolDisk, ThrottleConfig, Tunable, Tunables, VolumeConfig, WritePolicy,
+};
+use dashpot_engine::{
+    Action, Buf, ClientId, DiskConfig, DiskId, Duration, Engine, Input, Instant, Move, Op, Outcome,
+    PoolId, Random, Segment, Span, VolumeId, Zio, ZioId,
+};
+
+pub struct Machine {
+    pub engine: Engine,
+    pub now: Instant,
+    block_size: u32,
+    disks: Vec<Vec<u8>>,
+    buffers: BTreeMap<Buf, Vec<u8>>,
+    payloads: BTreeMap<ZioId, Vec<u8>>,
+    /// What disks are at work on, with the moment at which each is done.
+    working: BTreeMap<(Instant, u64), ZioId>,
+    started: u64,
+    random: Random,
+    pub ended: Vec<(ZioId, Outcome, Vec<u8>)>,
+}
+
+impl Machine {
+    pub fn new(
+        members: &[usize],
+        throttle: ThrottleConfig,
+        write: WritePolicy,
+        block_size: u32,
+        size: u64,
+        seed: u64,
+    ) -> Machine {
+        let mut engine = Engine::new();
+        let count: usize = members.iter().sum();
+        let disks: Vec<DiskId> = (0..count as u64)
+            .map(|seed| engine.add_disk(DiskConfig { seed }))
+            .collect();
+        let mut rest = disks.iter();
+        let disk = |disk: &DiskId| PoolDisk {
+            disk: *disk,
+            size,
+            rotational: false,
+        };
+        let members = members
+            .iter()
+            .map(|sides| rest.by_ref().take(*sides).map(disk).collect());
+        let mut tunables = Tunables::new(1 << 30);
+        tunables
+            .set(Tunable::DirtyDataMax, 40 * u64::from(block_size))
+            .unwrap();
+        let config = PoolConfig {
+            members: members.collect(),
+            throttle,
+            tunables,
+        };
+        engine.add_pool(config).unwrap();
+        let volume = VolumeConfig {
+            pool: PoolId(0),
+            size,
+            block_size,
+            write,
+        };
+        engine.add_volume(volume).unwrap();
+        Machine {
+            engine,
+            now: Instant::ZERO,
+            block_size,
+            disks: vec![vec![0; size as usize]; count],
+            buffers: BTreeMap::new(),
+            payloads: BTreeMap::new(),
+            working: BTreeMap::new(),
+            started: 0,
+            random: Random::new(seed),
+            ended: Vec::new(),
+        }
+    }
+
+    pub fn submit(&mut self, id: ZioId, op: Op, fua: bool, offset: u64, data: Vec<u8>) {
+        let zio = Zio {
+            id,
+            device: VolumeId(0),
+            client: ClientId(0),
+            op,
+            fua,
+            offset,
+            length: data.len() as u32,
+            arrived: self.now,
+        };
+        self.payloads.insert(id, data);
+        self.step(Input::SubmitToVolume(zio));
+    }
+
+    /// Goes on to the next moment at which something happens; false if there is none.
+    pub fn advance(&mut self) -> bool {
+        let done = self.working.first_key_value().map(|((at, _), _)| *at);
+        let wake = self.engine.next_deadline();
+        let Some(next) = [done, wake].into_iter().flatten().min() else {
+            return false;
+        };
+        self.now = self.now.max(next);
+        if done.is_some_and(|at| at <= self.now)
+            && let Some((_, id)) = self.working.pop_first()
+        {
+            self.finish(id);
+        } else {
+            self.step(Input::Tick);
+        }
+        true
+    }
+
+    /// Bytes that the volume's client would find on the first side of each disk.
+    pub fn on_disk(&self, members: &[usize], side: usize) -> Vec<u8> {
+        let blocks = self.disks[0].len() / self.block_size as usize;
+        let mut image = Vec::new();
+        for block in 0..blocks {
+            let member = block % members.len();
+            let before: usize = members[..member].iter().sum();
+            let disk = before + side % members[member];
+            let at = block / members.len() * self.block_size as usize;
+            image.extend_from_slice(&self.disks[disk][at..at + self.block_size as usize]);
+        }
+        image
+    }
+
+    fn step(&mut self, input: Input<'_>) {
+        let mut actions = Vec::new();
+        self.engine.step(self.now, input, &mut actions);
+        for action in actions {
+            match action {
+                Action::Start(id) => {
+                    let takes = Duration::from_micros(self.random.below(2_000));
+                    self.started += 1;
+                    self.working.insert((self.now + takes, self.started), id);
+                }
+                Action::Move(step) => self.move_bytes(step),
+                Action::Complete(id, outcome) => {
+                    let data = self.payloads.remove(&id).unwrap();
+                    self.ended.push((id, outcome, data));
+                    self.engine.step(
+                        self.now,
+                        Input::Replied {
+                            zio: id,
+                            offered: self.now,
+                        },
+                        &mut Vec::new(),
+                    );
+                }
+                Action::Drop(_) | Action::Answer(..) => {}
+            }
+        }
+    }
+
+    fn finish(&mut self, id: ZioId) {
+        let zio = self.engine.child(id).unwrap();
+        let segments: Vec<Segment> = self.engine.segments(id).collect();
+        let disk = &mut self.disks[zio.device.0 as usize];
+        let mut at = zio.offset as usize;
+        for segment in segments {
+            match segment {
+                Segment::Gap(length) => at += length as usize,
+                Segment::Buf(buf) => {
+                    let end = at + self.block_size as usize;
+                    let bytes = self.buffers.entry(buf).or_default();
+                    bytes.resize(self.block_size as usize, 0xee);
+                    match zio.op {
+                        Op::Read => bytes.copy_from_slice(&disk[at..end]),
+                        _ => disk[at..end].copy_from_slice(bytes),
+                    }
+                    at = end;
+                }
+            }
+        }
+        if matches!(zio.op, Op::Zero | Op::Trim) {
+            disk[at..at + zio.length as usize].fill(0);
+        }
+        self.step(Input::Done(id, Ok(())));
+    }
+
+    fn span(&mut self, span: Span) -> &mut [u8] {
+        let bytes = self.buffers.entry(span.buf).or_default();
+        bytes.resize(self.block_size as usize, 0xee);
+        &mut bytes[span.at as usize..][..span.length as usize]
+    }
+
+    fn move_bytes(&mut self, step: Move) {
+        match step {
+            Move::CopyIn { zio, from, to } => {
+                let data = self.payloads[&zio][from as usize..][..to.length as usize].to_vec();
+                self.span(to).copy_from_slice(&data);
+            }
+            Move::CopyOut { zio, to, from } => {
+                let data = self.span(from).to_vec();
+                let reply = self.payloads.get_mut(&zio).unwrap();
+                reply[to as usize..][..data.len()].copy_from_slice(&data);
+            }
+            Move::ZeroOut { zio, to, length } => {
+                let reply = self.payloads.get_mut(&zio).unwrap();
+                reply[to as usize..][..length as usize].fill(0);
+            }
+            Move::Zero(span) => self.span(span).fill(0),
+            Move::Clone { from, to } => {
+                let data = self.buffers[&from].clone();
+                self.buffers.insert(to, data);
+            }
+            Move::Free(buf) => {
+                self.buffers.remove(&buf);
+            }
+        }
+    }
+}
