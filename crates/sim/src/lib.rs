@@ -10,6 +10,7 @@
 
 mod agenda;
 mod calls;
+mod checker;
 mod device;
 mod driver;
 mod error;
@@ -17,6 +18,7 @@ mod pipe;
 mod sample;
 pub mod scenario;
 mod setup;
+pub mod swarm;
 mod workload;
 
 pub use driver::Simulation;

@@ -1,0 +1,220 @@
+//! What the sectors of one disk or volume may hold, by what its clients were told.
+//!
+//! A sector may hold what any write has put there, unless another write came wholly after it: one
+//! that was submitted after the first was acknowledged, and is acknowledged itself. A read may
+//! return what was so at any moment between its submission and its reply. After a loss of power
+//! the disks may go back further: to what was so when the last flush that succeeded was submitted,
+//! but not behind a write with FUA.
+//!
+//! A write that failed or was aborted, or a trim, may have happened or not: it takes nothing away.
+
+use std::collections::BTreeSet;
+
+use super::sectors::{Content, Sparse};
+
+/// A moment: submissions and replies are numbered as they come.
+pub(crate) type Moment = u64;
+
+/// What has been told to the clients of one disk or volume.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    sectors: Sparse<Vec<Version>>,
+    now: Moment,
+    /// When the last flush that succeeded was submitted.
+    flushed: Moment,
+    /// When the reads on their way were submitted.
+    reads: BTreeSet<Moment>,
+}
+
+/// What a sector may hold.
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    content: Content,
+    write: u64,
+    replied: Option<Moment>,
+    /// Whether it is certain that it has happened, once it is replied to.
+    sure: bool,
+    /// Since when it cannot be read any more.
+    over: Option<Moment>,
+    /// Whether what came after it was durable when it was acknowledged.
+    over_for_good: bool,
+}
+
+/// A write, zero or trim on its way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Writing {
+    pub(crate) write: u64,
+    pub(crate) first: u64,
+    pub(crate) sectors: u64,
+    pub(crate) submitted: Moment,
+    pub(crate) durable: bool,
+}
+
+impl Version {
+    /// What every sector holds at first.
+    const FIRST: Version = Version {
+        content: Content::ZERO,
+        write: 0,
+        replied: Some(0),
+        sure: true,
+        over: None,
+        over_for_good: false,
+    };
+
+    fn readable_since(&self, moment: Moment) -> bool {
+        self.over.is_none_or(|over| over > moment)
+    }
+
+    fn survives(&self, flushed: Moment) -> bool {
+        !self.over_for_good && self.readable_since(flushed)
+    }
+}
+
+impl History {
+    /// The next moment.
+    pub(crate) fn moment(&mut self) -> Moment {
+        self.now += 1;
+        self.now
+    }
+
+    /// A write with these contents is submitted. One that is not `sure` may leave things as they
+    /// are.
+    pub(crate) fn write_submitted(
+        &mut self,
+        writing: &Writing,
+        sure: bool,
+        content: impl Fn(u64) -> Content,
+    ) {
+        for place in 0..writing.sectors {
+            let versions = self.sectors.get_mut(writing.first + place);
+            if versions.is_empty() {
+                versions.push(Version::FIRST);
+            }
+            versions.push(Version {
+                content: content(place),
+                write: writing.write,
+                replied: None,
+                sure,
+                over: None,
+                over_for_good: false,
+            });
+        }
+    }
+
+    /// It is replied to, or has been let go of.
+    pub(crate) fn write_replied(&mut self, writing: &Writing, succeeded: bool) {
+        let now = self.moment();
+        let oldest_read = self.reads.first().copied().unwrap_or(Moment::MAX);
+        for sector in writing.first..writing.first + writing.sectors {
+            let versions = self.sectors.get_mut(sector);
+            let own = versions
+                .iter_mut()
+                .find(|version| version.write == writing.write);
+            let Some(own) = own else {
+                continue;
+            };
+            own.replied = Some(now);
+            own.sure &= succeeded;
+            if own.sure {
+                let before = |replied: Moment| replied < writing.submitted;
+                for version in versions.iter_mut() {
+                    if version.replied.is_some_and(before) {
+                        version.over.get_or_insert(now);
+                        version.over_for_good |= writing.durable;
+                    }
+                }
+            }
+            let flushed = self.flushed;
+            versions
+                .retain(|version| version.survives(flushed) || version.readable_since(oldest_read));
+        }
+    }
+
+    /// A read is submitted.
+    pub(crate) fn read_submitted(&mut self) -> Moment {
+        let now = self.moment();
+        self.reads.insert(now);
+        now
+    }
+
+    /// It has returned these contents, or failed.
+    pub(crate) fn read_replied(
+        &mut self,
+        first: u64,
+        submitted: Moment,
+        contents: Option<&[Content]>,
+    ) -> Result<(), String> {
+        self.reads.remove(&submitted);
+        let now = self.moment();
+        for (sector, content) in (first..).zip(contents.unwrap_or_default()) {
+            let touched = !self.sectors.get(sector).is_empty();
+            if !touched && *content == Content::ZERO {
+                continue;
+            }
+            let versions = self.sectors.get_mut(sector);
+            if !may_return(versions, *content, submitted) {
+                return Err(format!(
+                    "a read of sector {sector} has returned {content}; it may hold {}",
+                    listed(versions.iter().filter(|v| v.readable_since(submitted)))
+                ));
+            }
+            settle(versions, *content, submitted, now);
+        }
+        Ok(())
+    }
+
+    /// A flush that was submitted then has succeeded.
+    pub(crate) fn flushed(&mut self, submitted: Moment) {
+        self.flushed = self.flushed.max(submitted);
+    }
+
+    /// Whether a sector may hold this after a loss of power.
+    pub(crate) fn may_survive(&self, sector: u64, content: Content) -> Result<(), String> {
+        let versions = self.sectors.get(sector);
+        let survivor = |version: &&Version| version.survives(self.flushed);
+        let fits = |version: &Version| version.content == content;
+        let untouched = versions.is_empty() && content == Content::ZERO;
+        if untouched || versions.iter().filter(survivor).any(fits) {
+            return Ok(());
+        }
+        Err(format!(
+            "after a loss of power sector {sector} holds {content}; it may hold {}",
+            listed(versions.iter().filter(survivor))
+        ))
+    }
+
+    /// The sectors that were ever written.
+    pub(crate) fn written(&self) -> impl Iterator<Item = u64> {
+        let sectors = self.sectors.iter();
+        let written = sectors.filter(|(_, versions)| !versions.is_empty());
+        written.map(|(sector, _)| sector)
+    }
+}
+
+fn may_return(versions: &[Version], content: Content, submitted: Moment) -> bool {
+    let readable = versions.iter().filter(|v| v.readable_since(submitted));
+    readable
+        .map(|version| version.content)
+        .any(|c| c == content)
+}
+
+/// What a read has returned while nothing was written is what the sector holds, whichever of
+/// several writes at the same time came last.
+fn settle(versions: &mut [Version], content: Content, submitted: Moment, now: Moment) {
+    let quiet = |version: &Version| {
+        version.sure && version.replied.is_some_and(|replied| replied < submitted)
+    };
+    if !versions.iter().all(quiet) {
+        return;
+    }
+    for version in versions {
+        if version.content != content {
+            version.over.get_or_insert(now);
+        }
+    }
+}
+
+fn listed<'a>(versions: impl Iterator<Item = &'a Version>) -> String {
+    let contents: BTreeSet<String> = versions.map(|v| v.content.to_string()).collect();
+    contents.into_iter().collect::<Vec<_>>().join(" or ")
+}

@@ -1,0 +1,90 @@
+//! Where the sectors of volumes are on the disks, as far as writes have shown it.
+//!
+//! Nothing is assumed of how blocks are spread: a place on a disk belongs to the volume's sector
+//! that was first written there, for ever, and the sides of a mirror hold it at the same place.
+
+use std::collections::BTreeMap;
+
+use super::sectors::{Content, Sparse};
+use crate::scenario::{Scenario, Target};
+
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// By disk and sector: what belongs there.
+    owners: Vec<Sparse<Option<Place>>>,
+    /// Where the sectors of volumes are, on one side each.
+    homes: BTreeMap<Place, (usize, u64)>,
+    /// By disk: all sides of its member.
+    sides: Vec<Vec<usize>>,
+    /// By number: what a write was for, and its first sector.
+    writes: Vec<Place>,
+}
+
+/// A sector of a disk or volume.
+type Place = (Target, u64);
+
+impl Layout {
+    pub(crate) fn new(scenario: &Scenario) -> Layout {
+        let members = || scenario.pools.iter().flat_map(|pool| &pool.members);
+        let sides = |disk: usize| {
+            let member = members().find(|sides| sides.contains(&disk));
+            member.cloned().unwrap_or_else(|| vec![disk])
+        };
+        Layout {
+            owners: vec![Sparse::default(); scenario.disks.len()],
+            homes: BTreeMap::new(),
+            sides: (0..scenario.disks.len()).map(sides).collect(),
+            writes: Vec::new(),
+        }
+    }
+
+    /// The number of a new write, which begins at this sector.
+    pub(crate) fn new_write(&mut self, target: Target, first: u64) -> u64 {
+        self.writes.push((target, first));
+        self.writes.len() as u64
+    }
+
+    /// A disk of a pool has been written: every sector must be where it belongs.
+    pub(crate) fn check(
+        &mut self,
+        disk: usize,
+        first: u64,
+        contents: &[Content],
+    ) -> Result<(), String> {
+        for (sector, content) in (first..).zip(contents) {
+            let Some((write, place)) = content.origin() else {
+                continue;
+            };
+            let Some((target, start)) = self.writes.get(write as usize - 1) else {
+                return Err(format!(
+                    "disk {disk} has got {content}, but there is no such write"
+                ));
+            };
+            let owner = (*target, start + place);
+            let known = *self.owners[disk].get_mut(sector).get_or_insert(owner);
+            let (home, at) = *self.homes.entry(owner).or_insert((disk, sector));
+            if known != owner || at != sector || !self.sides[home].contains(&disk) {
+                return Err(format!(
+                    "sector {sector} of disk {disk} has got {owner:?}, which is at sector {at} of \
+                     disk {home}; it belongs to {known:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a sector is: on which disks, and at which of their sectors, if that is known. One
+    /// that was never written home is on no disk: it is zeroes.
+    pub(crate) fn places(&self, target: Target, sector: u64) -> Vec<(usize, Option<u64>)> {
+        if let Target::Disk(disk) = target {
+            return vec![(disk, Some(sector))];
+        }
+        match self.homes.get(&(target, sector)) {
+            None => vec![(0, None)],
+            Some((disk, at)) => {
+                let sides = self.sides[*disk].iter();
+                sides.map(|side| (*side, Some(*at))).collect()
+            }
+        }
+    }
+}

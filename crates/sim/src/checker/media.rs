@@ -1,0 +1,94 @@
+//! What a disk holds, and what of it is durable: what it has flushed, or written with FUA.
+//!
+//! What is not durable survives a loss of power or does not, each sector of each write by itself.
+//! A disk writes back by itself what has waited long, so that its cache is bounded.
+
+use std::collections::VecDeque;
+
+use dashpot_engine::Random;
+
+use super::sectors::{Content, Sparse};
+
+/// The contents of a disk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Media {
+    visible: Sparse<Content>,
+    durable: Sparse<Content>,
+    /// What is not known to be durable, in the order in which it was written.
+    cache: VecDeque<Cached>,
+    /// Writes so far.
+    written: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Cached {
+    order: u64,
+    first: u64,
+    contents: Vec<Content>,
+    durable: bool,
+}
+
+impl Media {
+    pub(crate) fn read(&self, sector: u64) -> Content {
+        *self.visible.get(sector)
+    }
+
+    pub(crate) fn write(&mut self, first: u64, contents: Vec<Content>, durable: bool) {
+        for (sector, content) in (first..).zip(&contents) {
+            *self.visible.get_mut(sector) = *content;
+        }
+        self.written += 1;
+        self.cache.push_back(Cached {
+            order: self.written,
+            first,
+            contents,
+            durable,
+        });
+        if self.cache.len() > CACHE
+            && let Some(oldest) = self.cache.front_mut()
+        {
+            oldest.durable = true;
+        }
+        self.write_back();
+    }
+
+    /// What a flush that begins now will make durable.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// A flush has ended that began when so much had been written.
+    pub(crate) fn flushed(&mut self, written: u64) {
+        for cached in &mut self.cache {
+            cached.durable |= cached.order <= written;
+        }
+        self.write_back();
+    }
+
+    /// What is there after a loss of power now.
+    pub(crate) fn after_power_loss(&self, random: &mut Random) -> Sparse<Content> {
+        let mut left = self.durable.clone();
+        for cached in &self.cache {
+            for (sector, content) in (cached.first..).zip(&cached.contents) {
+                if cached.durable || random.below(2) == 0 {
+                    *left.get_mut(sector) = *content;
+                }
+            }
+        }
+        left
+    }
+
+    fn write_back(&mut self) {
+        while self.cache.front().is_some_and(|cached| cached.durable) {
+            let Some(cached) = self.cache.pop_front() else {
+                return;
+            };
+            for (sector, content) in (cached.first..).zip(cached.contents) {
+                *self.durable.get_mut(sector) = content;
+            }
+        }
+    }
+}
+
+/// Writes that a disk keeps in its cache.
+const CACHE: usize = 1_024;

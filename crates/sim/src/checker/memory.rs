@@ -1,0 +1,108 @@
+//! What buffers hold. A buffer that a disk works on is not to be changed.
+
+use dashpot_engine::{Buf, Span};
+
+use super::sectors::Content;
+
+/// All buffers.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    buffers: Vec<Buffer>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Buffer {
+    /// As far as it was ever filled.
+    sectors: Vec<Content>,
+    /// Its size in bytes, as far as it is known: buffers are as large as a volume's blocks.
+    size: Option<u32>,
+    /// Disks that write what it holds, or read into it.
+    disks: u32,
+}
+
+impl Memory {
+    pub(crate) fn read(&self, span: Span) -> impl Iterator<Item = Content> {
+        let buffer = self.buffers.get(span.buf.0 as usize);
+        (sector(span.at)..sector(span.at + span.length)).map(move |at| {
+            let content = buffer.and_then(|buffer| buffer.sectors.get(at));
+            content.copied().unwrap_or(Content::UNKNOWN)
+        })
+    }
+
+    pub(crate) fn write(
+        &mut self,
+        span: Span,
+        contents: impl Iterator<Item = Content>,
+    ) -> Result<(), String> {
+        let buffer = self.to_change(span.buf)?;
+        buffer.fill(sector(span.at), contents);
+        Ok(())
+    }
+
+    pub(crate) fn clone_buf(&mut self, from: Buf, to: Buf) -> Result<(), String> {
+        let from = self.get_mut(from).clone();
+        let to = self.to_change(to)?;
+        (to.sectors, to.size) = (from.sectors, from.size);
+        Ok(())
+    }
+
+    pub(crate) fn free(&mut self, buf: Buf) -> Result<(), String> {
+        let buffer = self.to_change(buf)?;
+        buffer.sectors.clear();
+        buffer.size = None;
+        Ok(())
+    }
+
+    /// The buffer belongs to a volume with blocks of this size.
+    pub(crate) fn learn_size(&mut self, buf: Buf, size: u32) {
+        self.get_mut(buf).size = Some(size);
+    }
+
+    pub(crate) fn size(&self, buf: Buf) -> Option<u32> {
+        self.buffers.get(buf.0 as usize)?.size
+    }
+
+    /// A disk begins to work on a buffer.
+    pub(crate) fn disk_begins(&mut self, buf: Buf) {
+        self.get_mut(buf).disks += 1;
+    }
+
+    /// It has ended.
+    pub(crate) fn disk_ends(&mut self, buf: Buf) {
+        self.get_mut(buf).disks -= 1;
+    }
+
+    fn get_mut(&mut self, buf: Buf) -> &mut Buffer {
+        let at = buf.0 as usize;
+        if self.buffers.len() <= at {
+            self.buffers.resize_with(at + 1, Buffer::default);
+        }
+        &mut self.buffers[at]
+    }
+
+    fn to_change(&mut self, buf: Buf) -> Result<&mut Buffer, String> {
+        let buffer = self.get_mut(buf);
+        if buffer.disks > 0 {
+            return Err(format!(
+                "buffer {} is changed while a disk works on it",
+                buf.0
+            ));
+        }
+        Ok(buffer)
+    }
+}
+
+impl Buffer {
+    fn fill(&mut self, first: usize, contents: impl Iterator<Item = Content>) {
+        for (at, content) in (first..).zip(contents) {
+            if self.sectors.len() <= at {
+                self.sectors.resize(at + 1, Content::UNKNOWN);
+            }
+            self.sectors[at] = content;
+        }
+    }
+}
+
+fn sector(byte: u32) -> usize {
+    byte as usize / 512
+}

@@ -1,0 +1,454 @@
+//! What must hold at every step, of contents and of order.
+//!
+//! - A read returns what its sectors may hold ([`history`]), and all of it.
+//! - Every zio ends once: it is replied to, or dropped if its connection is lost.
+//! - A buffer is not changed while a disk works on it, and nothing unknown is written to a disk.
+//! - At most one write is on its way to a block of a pool's disk, and each place on a disk belongs
+//!   to one place of one volume for ever.
+//! - After a loss of power the disks hold what was flushed, or written with FUA: on all sides of a
+//!   mirror.
+//! - A pool's own figures make sense ([`views`]).
+
+mod history;
+mod layout;
+mod media;
+mod memory;
+mod sectors;
+#[cfg(test)]
+mod tests;
+mod views;
+
+use std::collections::BTreeMap;
+
+use dashpot_engine::{
+    Buf, DiskId, Engine, Instant, Move, Op, Outcome, Random, Segment, Span, Zio, ZioId,
+};
+
+use crate::calls::Request;
+use crate::scenario::{Scenario, Target};
+use history::{History, Moment, Writing};
+use layout::Layout;
+use media::Media;
+use memory::Memory;
+use sectors::Content;
+use views::Views;
+
+/// Everything that is known of contents.
+#[derive(Debug)]
+pub(crate) struct Checker {
+    histories: BTreeMap<Target, History>,
+    media: Vec<Media>,
+    memory: Memory,
+    layout: Layout,
+    views: Views,
+    /// By zio: what a client waits for.
+    clients: Vec<Option<ClientWork>>,
+    /// What disks work on.
+    disks: BTreeMap<ZioId, DiskWork>,
+    /// By volume.
+    block_sizes: Vec<u32>,
+    steps: u64,
+}
+
+#[derive(Debug)]
+struct ClientWork {
+    request: Request,
+    submitted: Moment,
+    /// Of a write, zero or trim.
+    writing: Option<Writing>,
+    /// Of a read: its reply, as far as it is there.
+    reply: Vec<Content>,
+    /// Whether a disk of its own works on it.
+    at_disk: bool,
+}
+
+#[derive(Debug)]
+struct DiskWork {
+    disk: usize,
+    op: Op,
+    fua: bool,
+    first: u64,
+    sectors: u64,
+    segments: Vec<Segment>,
+    /// What a flush will make durable.
+    written: u64,
+}
+
+type Checked = Result<(), String>;
+
+/// What clients do.
+impl Checker {
+    pub(crate) fn new(scenario: &Scenario) -> Checker {
+        Checker {
+            histories: BTreeMap::new(),
+            media: vec![Media::default(); scenario.disks.len()],
+            memory: Memory::default(),
+            layout: Layout::new(scenario),
+            views: Views::new(scenario),
+            clients: Vec::new(),
+            disks: BTreeMap::new(),
+            block_sizes: scenario.volumes.iter().map(|v| v.block_size).collect(),
+            steps: 0,
+        }
+    }
+
+    /// A client's zio is submitted.
+    pub(crate) fn submitted(&mut self, zio: ZioId, request: &Request) -> Checked {
+        let history = self.histories.entry(request.target).or_default();
+        let (first, sectors) = sectors_of(request.offset, request.length);
+        let mut work = ClientWork {
+            request: *request,
+            submitted: 0,
+            writing: None,
+            reply: Vec::new(),
+            at_disk: false,
+        };
+        match request.op {
+            Op::Read => {
+                work.submitted = history.read_submitted();
+                work.reply = vec![Content::UNKNOWN; sectors as usize];
+            }
+            Op::Write | Op::Zero | Op::Trim => {
+                work.submitted = history.moment();
+                let writing = Writing {
+                    write: self.layout.new_write(request.target, first),
+                    first,
+                    sectors,
+                    submitted: work.submitted,
+                    durable: request.fua,
+                };
+                let content = |place| match request.op {
+                    Op::Write => Content::of(writing.write, place),
+                    _ => Content::ZERO,
+                };
+                history.write_submitted(&writing, request.op != Op::Trim, content);
+                work.writing = Some(writing);
+            }
+            Op::Flush | Op::Cache => work.submitted = history.moment(),
+        }
+        self.views.submitted(request);
+        let at = zio.0 as usize;
+        if self.clients.len() <= at {
+            self.clients.resize_with(at + 1, || None);
+        }
+        match self.clients[at].replace(work) {
+            None => Ok(()),
+            Some(_) => Err(format!("zio {at} is submitted twice")),
+        }
+    }
+
+    /// A client's zio is replied to.
+    pub(crate) fn completed(&mut self, zio: ZioId, outcome: Outcome) -> Checked {
+        let work = self.take_client(zio)?;
+        let target = work.request.target;
+        let history = self.histories.entry(target).or_default();
+        let checked = match (work.request.op, work.writing) {
+            (_, Some(writing)) => {
+                history.write_replied(&writing, outcome.is_ok());
+                Ok(())
+            }
+            (Op::Read, _) => {
+                let (first, _) = sectors_of(work.request.offset, work.request.length);
+                let contents = outcome.is_ok().then_some(work.reply.as_slice());
+                history.read_replied(first, work.submitted, contents)
+            }
+            (Op::Flush, _) if outcome.is_ok() => {
+                history.flushed(work.submitted);
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        checked.map_err(|what| format!("{target:?}: {what}"))
+    }
+
+    /// The engine has let go of a client's zio whose connection is lost.
+    pub(crate) fn dropped(&mut self, zio: ZioId) -> Checked {
+        let work = self.take_client(zio)?;
+        let history = self.histories.entry(work.request.target).or_default();
+        match work.writing {
+            Some(writing) => history.write_replied(&writing, false),
+            None if work.request.op == Op::Read => {
+                let (first, _) = sectors_of(work.request.offset, work.request.length);
+                history.read_replied(first, work.submitted, None)?;
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn take_client(&mut self, zio: ZioId) -> Result<ClientWork, String> {
+        let work = self.clients.get_mut(zio.0 as usize);
+        let work = work.and_then(Option::take);
+        let work = work.ok_or_else(|| format!("zio {} ends twice, or never began", zio.0))?;
+        if work.at_disk {
+            return Err(format!("zio {} ends while its disk works on it", zio.0));
+        }
+        self.views.ended(&work.request);
+        Ok(work)
+    }
+
+    fn client(&mut self, zio: ZioId) -> Result<&mut ClientWork, String> {
+        let work = self.clients.get_mut(zio.0 as usize);
+        let work = work.and_then(Option::as_mut);
+        work.ok_or_else(|| format!("bytes move for zio {}, but nobody waits for it", zio.0))
+    }
+}
+
+/// What moves in memory.
+impl Checker {
+    pub(crate) fn moved(&mut self, action: Move) -> Checked {
+        match action {
+            Move::CopyIn { zio, from, to } => {
+                self.learn_size(zio, to)?;
+                let write = self.client(zio)?.writing.map_or(0, |writing| writing.write);
+                let (place, sectors) = sectors_of(u64::from(from), to.length);
+                let contents = (place..place + sectors).map(|place| Content::of(write, place));
+                self.memory.write(to, contents)
+            }
+            Move::CopyOut { zio, to, from } => {
+                self.learn_size(zio, from)?;
+                let contents: Vec<Content> = self.memory.read(from).collect();
+                self.reply(zio, to, &contents)
+            }
+            Move::ZeroOut { zio, to, length } => {
+                let (_, sectors) = sectors_of(0, length);
+                self.reply(zio, to, &vec![Content::ZERO; sectors as usize])
+            }
+            Move::Zero(span) => {
+                let (_, sectors) = sectors_of(0, span.length);
+                let zeroes = (0..sectors).map(|_| Content::ZERO);
+                self.memory.write(span, zeroes)
+            }
+            Move::Clone { from, to } => self.memory.clone_buf(from, to),
+            Move::Free(buf) => self.memory.free(buf),
+        }
+    }
+
+    fn reply(&mut self, zio: ZioId, to: u32, contents: &[Content]) -> Checked {
+        let (first, _) = sectors_of(u64::from(to), 0);
+        let reply = &mut self.client(zio)?.reply;
+        let place = reply.get_mut(first as usize..first as usize + contents.len());
+        let place = place.ok_or_else(|| format!("more is moved to zio {} than it reads", zio.0))?;
+        place.copy_from_slice(contents);
+        Ok(())
+    }
+
+    /// A buffer that a client of a volume fills or reads is a block of that volume.
+    fn learn_size(&mut self, zio: ZioId, span: Span) -> Checked {
+        if let Target::Volume(volume) = self.client(zio)?.request.target {
+            self.memory.learn_size(span.buf, self.block_sizes[volume]);
+        }
+        Ok(())
+    }
+}
+
+/// What disks do.
+impl Checker {
+    /// A disk begins to work on a zio.
+    pub(crate) fn started(&mut self, zio: &Zio, segments: Vec<Segment>) -> Checked {
+        let DiskId(disk) = zio.device;
+        let (first, sectors) = sectors_of(zio.offset, zio.length);
+        let work = DiskWork {
+            disk: disk as usize,
+            op: zio.op,
+            fua: zio.fua,
+            first,
+            sectors,
+            segments,
+            written: self.media[disk as usize].written(),
+        };
+        if zio.id.is_child() {
+            self.check_overlap(&work)?;
+            for buf in buffers(&work.segments) {
+                self.memory.disk_begins(buf);
+            }
+        } else {
+            self.client(zio.id)?.at_disk = true;
+        }
+        match self.disks.insert(zio.id, work) {
+            None => Ok(()),
+            Some(_) => Err(format!("zio {} is started twice", zio.id.0)),
+        }
+    }
+
+    /// At most one write is on its way to a block.
+    fn check_overlap(&self, work: &DiskWork) -> Checked {
+        let writes = |work: &DiskWork| matches!(work.op, Op::Write | Op::Zero | Op::Trim);
+        if !writes(work) {
+            return Ok(());
+        }
+        let end = work.first + work.sectors;
+        let meets = |other: &DiskWork| {
+            other.disk == work.disk && other.first < end && work.first < other.first + other.sectors
+        };
+        match self
+            .disks
+            .values()
+            .find(|other| writes(other) && meets(other))
+        {
+            None => Ok(()),
+            Some(other) => Err(format!(
+                "two writes are on their way to disk {}: sectors {}..{} and {}..{}",
+                work.disk,
+                other.first,
+                other.first + other.sectors,
+                work.first,
+                end
+            )),
+        }
+    }
+
+    /// It has ended: bytes are where they belong.
+    pub(crate) fn finished(&mut self, zio: ZioId) -> Checked {
+        let work = self.disks.remove(&zio);
+        let work = work.ok_or_else(|| format!("zio {} is done, but never began", zio.0))?;
+        if zio.is_child() {
+            let buffers: Vec<_> = buffers(&work.segments).collect();
+            buffers.iter().for_each(|buf| self.memory.disk_ends(*buf));
+        } else {
+            self.client(zio)?.at_disk = false;
+        }
+        match work.op {
+            Op::Read => self.disk_read(zio, &work),
+            Op::Write => self.disk_write(zio, &work),
+            Op::Zero | Op::Trim => {
+                let zeroes = vec![Content::ZERO; work.sectors as usize];
+                self.media[work.disk].write(work.first, zeroes, work.fua);
+                Ok(())
+            }
+            Op::Flush => {
+                self.media[work.disk].flushed(work.written);
+                Ok(())
+            }
+            Op::Cache => Ok(()),
+        }
+    }
+
+    fn disk_read(&mut self, zio: ZioId, work: &DiskWork) -> Checked {
+        let media = &self.media[work.disk];
+        let sectors = work.first..work.first + work.sectors;
+        let mut contents = sectors.map(|sector| media.read(sector));
+        if !zio.is_child() {
+            let contents: Vec<Content> = contents.collect();
+            return self.reply(zio, 0, &contents);
+        }
+        for (segment, length) in self.lengths(work)? {
+            let part = contents.by_ref().take(length as usize / 512);
+            match segment {
+                Segment::Buf(buf) => self.memory.write(Span { buf, at: 0, length }, part)?,
+                Segment::Gap(_) => part.for_each(drop),
+            }
+        }
+        Ok(())
+    }
+
+    fn disk_write(&mut self, zio: ZioId, work: &DiskWork) -> Checked {
+        let contents = match self.clients.get(zio.0 as usize) {
+            Some(Some(client)) if !zio.is_child() => {
+                let write = client.writing.map_or(0, |writing| writing.write);
+                let contents = (0..work.sectors).map(|place| Content::of(write, place));
+                contents.collect()
+            }
+            _ => self.gather(work)?,
+        };
+        if zio.is_child() {
+            self.layout.check(work.disk, work.first, &contents)?;
+        }
+        self.media[work.disk].write(work.first, contents, work.fua);
+        Ok(())
+    }
+
+    /// What the buffers of a write hold.
+    fn gather(&self, work: &DiskWork) -> Result<Vec<Content>, String> {
+        let mut contents = Vec::new();
+        for (segment, length) in self.lengths(work)? {
+            match segment {
+                Segment::Buf(buf) => contents.extend(self.memory.read(Span { buf, at: 0, length })),
+                Segment::Gap(_) => return Err("a write has a gap".into()),
+            }
+        }
+        match contents.contains(&Content::UNKNOWN) {
+            false => Ok(contents),
+            true => Err(format!(
+                "memory that nobody has filled is written to disk {}, sectors {}..{}",
+                work.disk,
+                work.first,
+                work.first + work.sectors
+            )),
+        }
+    }
+
+    /// The segments of a zio with their lengths, which must add up to its own. Buffers that are
+    /// not known to belong to a volume share the rest equally.
+    fn lengths(&self, work: &DiskWork) -> Result<Vec<(Segment, u32)>, String> {
+        let known = |segment: &Segment| match segment {
+            Segment::Gap(length) => Some(*length),
+            Segment::Buf(buf) => self.memory.size(*buf),
+        };
+        let all: Vec<Option<u32>> = work.segments.iter().map(known).collect();
+        let sum: u64 = all.iter().flatten().map(|length| u64::from(*length)).sum();
+        let unknown = all.iter().filter(|length| length.is_none()).count() as u64;
+        let rest = (work.sectors * 512).checked_sub(sum);
+        match rest {
+            Some(0) if unknown == 0 => {}
+            Some(rest) if unknown > 0 && rest > 0 && rest.is_multiple_of(unknown * 512) => {}
+            _ => {
+                return Err(format!(
+                    "the segments of {} sectors at sector {} of disk {} do not add up: {:?}",
+                    work.sectors, work.first, work.disk, work.segments
+                ));
+            }
+        }
+        let share = rest.unwrap_or(0).checked_div(unknown).unwrap_or(0) as u32;
+        let lengths = all.iter().map(|length| length.unwrap_or(share));
+        Ok(work.segments.iter().copied().zip(lengths).collect())
+    }
+}
+
+/// What is looked at from outside.
+impl Checker {
+    /// Whether the figures of the pools make sense. They are copied to be looked at, histograms
+    /// and all, so not every step is.
+    pub(crate) fn check_views(&mut self, engine: &Engine, now: Instant) -> Checked {
+        self.steps += 1;
+        if !self.steps.is_multiple_of(LOOK_EVERY) {
+            return Ok(());
+        }
+        self.views.check(engine, now)
+    }
+
+    /// Whether what was flushed would be there if the power were lost now.
+    pub(crate) fn check_power_loss(&self, seed: u64) -> Checked {
+        let mut random = Random::new(seed);
+        let left = self.media.iter();
+        let left: Vec<_> = left
+            .map(|media| media.after_power_loss(&mut random))
+            .collect();
+        for (target, history) in &self.histories {
+            for sector in history.written() {
+                for (disk, at) in self.layout.places(*target, sector) {
+                    let content = at.map_or(Content::ZERO, |at| *left[disk].get(at));
+                    history
+                        .may_survive(sector, content)
+                        .map_err(|what| format!("{target:?} on disk {disk}: {what}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn buffers(segments: &[Segment]) -> impl Iterator<Item = Buf> {
+    segments.iter().filter_map(|segment| match segment {
+        Segment::Buf(buf) => Some(*buf),
+        Segment::Gap(_) => None,
+    })
+}
+
+/// First sector and number of sectors of a range in bytes.
+fn sectors_of(offset: u64, length: u32) -> (u64, u64) {
+    (offset / 512, u64::from(length) / 512)
+}
+
+/// Steps between looks at the figures of the pools; prime, so that no rhythm hides from it.
+const LOOK_EVERY: u64 = 61;

@@ -1,0 +1,48 @@
+//! What the driver does for disks: they work on what they are given, and say when they are done.
+
+use dashpot_engine::{DiskId, Input, Segment, Zio, ZioId};
+
+use super::Simulation;
+use crate::agenda::Happening;
+use crate::error::Violation;
+use crate::scenario::Target;
+
+impl Simulation {
+    /// A disk begins to work.
+    pub(super) fn start(&mut self, id: ZioId) -> Result<(), Violation> {
+        let Some(zio) = self.work(id) else {
+            return Err(self.violation(format!("zio {} is started, but there is none", id.0)));
+        };
+        self.check(|checker, engine| {
+            let segments: Vec<Segment> = engine.segments(id).collect();
+            checker.started(&zio, segments)
+        })?;
+        let DiskId(disk) = zio.device;
+        let done = self.devices[disk as usize].start(self.now, zio.op, zio.length);
+        if done > self.now {
+            self.agenda.set(done, Happening::Done { zio: id, disk });
+            return Ok(());
+        }
+        self.done_by(disk, id)
+    }
+
+    /// What a disk has to do.
+    fn work(&self, id: ZioId) -> Option<Zio> {
+        if id.is_child() {
+            return self.engine.child(id).copied();
+        }
+        let call = self.calls.get(id.0);
+        match call.request.target {
+            Target::Disk(disk) => Some(self.zio(id, DiskId(disk as u32), call)),
+            Target::Volume(_) => None,
+        }
+    }
+
+    /// A disk is done.
+    pub(super) fn done_by(&mut self, disk: u32, zio: ZioId) -> Result<(), Violation> {
+        self.devices[disk as usize].active -= 1;
+        self.check(|checker, _| checker.finished(zio))?;
+        self.input(Input::Done(zio, Ok(())));
+        Ok(())
+    }
+}

@@ -1,0 +1,307 @@
+//! The loop: whatever comes next, of the engine's deadlines and of what disks and clients have in
+//! store, is done at its time.
+//!
+//! At equal times the engine's deadlines come first, then disks, commands, clients and samples, each
+//! in the order in which they were set. What takes no time is done at once.
+
+mod clients;
+mod disks;
+
+use dashpot_engine::{
+    Action, Answer, CommandError, CommandId, Duration, Engine, Event, Input, Instant, PoolId,
+};
+
+use crate::agenda::{Agenda, Happening};
+use crate::calls::{Call, Calls};
+use crate::checker::Checker;
+use crate::device::Device;
+use crate::error::{SetupError, Violation};
+use crate::sample::{Ended, Sample, sample};
+use crate::scenario::Scenario;
+use crate::setup;
+use crate::workload::{Workload, WorkloadResults};
+
+/// A scenario on its way.
+#[derive(Debug)]
+pub struct Simulation {
+    scenario: Scenario,
+    engine: Engine,
+    now: Instant,
+    agenda: Agenda,
+    actions: Vec<Action>,
+    devices: Vec<Device>,
+    workloads: Vec<Workload>,
+    calls: Calls,
+    ended: Ended,
+    samples: Vec<Sample>,
+    /// What had ended at the last sample.
+    sampled: Ended,
+    answers: Vec<(usize, Result<Answer, CommandError>)>,
+    checker: Option<Box<Checker>>,
+    /// Set when no more calls begin.
+    closing: bool,
+    /// Things done since time last went on.
+    standing: u64,
+}
+
+impl Simulation {
+    /// A scenario at its beginning.
+    pub fn new(scenario: Scenario) -> Result<Simulation, SetupError> {
+        let mut simulation = Simulation {
+            engine: setup::engine(&scenario)?,
+            devices: setup::devices(&scenario),
+            workloads: setup::workloads(&scenario)?,
+            checker: scenario.check.then(|| Box::new(Checker::new(&scenario))),
+            scenario,
+            now: Instant::ZERO,
+            agenda: Agenda::default(),
+            actions: Vec::new(),
+            calls: Calls::default(),
+            ended: Ended::default(),
+            samples: Vec::new(),
+            sampled: Ended::default(),
+            answers: Vec::new(),
+            closing: false,
+            standing: 0,
+        };
+        simulation.plan();
+        Ok(simulation)
+    }
+
+    /// Runs up to a moment, that moment included, but not beyond the scenario's end.
+    pub fn run_until(&mut self, until: Instant) -> Result<(), Violation> {
+        let until = until.min(self.ends());
+        while self.go_on(until)? {}
+        self.now = self.now.max(until);
+        Ok(())
+    }
+
+    /// Begins no more calls, and runs until none is on its way and nothing is dirty, or until a
+    /// moment. Whether that is so.
+    pub fn drain(&mut self, until: Instant) -> Result<bool, Violation> {
+        self.closing = true;
+        while self.is_busy() && self.go_on(until)? {}
+        Ok(!self.is_busy())
+    }
+
+    /// The virtual time.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Whether the scenario has come to its end.
+    pub fn done(&self) -> bool {
+        self.now >= self.ends()
+    }
+
+    /// What is simulated.
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    /// The engine, for its views.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Whether finished zios leave events; they do not at first.
+    pub fn record_events(&mut self, on: bool) {
+        self.engine.record_events(on);
+    }
+
+    /// Takes the events of the zios that have finished since the last time. They are kept until
+    /// then, so take them often.
+    pub fn events(&mut self) -> impl Iterator<Item = Event> + '_ {
+        self.engine.events()
+    }
+
+    /// What a workload has seen, by its place in the scenario.
+    pub fn results(&self, workload: usize) -> Option<&WorkloadResults> {
+        Some(&self.workloads.get(workload)?.results)
+    }
+
+    /// A workload's calls that have not ended: how many, and when the oldest began. They are in no
+    /// histogram.
+    pub fn in_flight(&self, workload: usize) -> (usize, Option<Instant>) {
+        let own = |(_, call): &(u32, &Call)| call.workload as usize == workload;
+        let calls = self.calls.alive().filter(own);
+        calls.fold((0, None), |(count, oldest), (_, call)| {
+            let oldest = oldest.map_or(call.began, |oldest: Instant| oldest.min(call.began));
+            (count + 1, Some(oldest))
+        })
+    }
+
+    /// Calls that have ended since the beginning, of all workloads.
+    pub fn calls_ended(&self) -> u64 {
+        self.ended.calls
+    }
+
+    /// The states noted so far.
+    pub fn samples(&self) -> &[Sample] {
+        &self.samples
+    }
+
+    /// What the scenario's commands were answered, by their places, in the order of the answers.
+    pub fn answers(&self) -> &[(usize, Result<Answer, CommandError>)] {
+        &self.answers
+    }
+
+    /// Whether everything that was flushed would be on the disks if the power were lost now; what
+    /// else is lost is drawn from the seed. Always, if the scenario is not checked.
+    pub fn check_power_loss(&self, seed: u64) -> Result<(), Violation> {
+        let checker = self.checker.as_ref();
+        let checked = checker.map_or(Ok(()), |checker| checker.check_power_loss(seed));
+        checked.map_err(|what| self.violation(what))
+    }
+
+    fn is_busy(&self) -> bool {
+        let mut pools = (0..self.scenario.pools.len() as u32).map(PoolId);
+        self.calls.len() > 0
+            || pools.any(|pool| {
+                let stats = self.engine.pool_stats(pool, self.now);
+                stats.is_some_and(|stats| stats.dirty > 0)
+            })
+    }
+
+    fn ends(&self) -> Instant {
+        Instant::ZERO + self.scenario.lasts
+    }
+
+    /// Notes everything that is known from the beginning.
+    fn plan(&mut self) {
+        for (command, (at, _)) in (0..).zip(&self.scenario.commands) {
+            let happening = Happening::Command(command);
+            self.agenda.set_rare(Instant::ZERO + *at, happening);
+        }
+        for (workload, spec) in (0..).zip(&self.scenario.workloads) {
+            for at in &spec.disconnects {
+                let happening = Happening::Disconnect(workload);
+                self.agenda.set_rare(Instant::ZERO + *at, happening);
+            }
+        }
+        for (workload, client) in (0..).zip(&self.workloads) {
+            for thread in 0..client.threads() {
+                let turn = Happening::Turn { workload, thread };
+                self.agenda.set_rare(client.starts(), turn);
+            }
+        }
+        if self.scenario.sample_every.is_some() {
+            self.agenda.set_rare(Instant::ZERO, Happening::Sample);
+        }
+    }
+
+    /// Does what comes next, unless that is after `until`.
+    fn go_on(&mut self, until: Instant) -> Result<bool, Violation> {
+        let happening = self.agenda.next().unwrap_or(Instant::NEVER);
+        let deadline = self.engine.next_deadline().unwrap_or(Instant::NEVER);
+        let next = happening.min(deadline).max(self.now);
+        if next > until || next == Instant::NEVER {
+            return Ok(false);
+        }
+        self.tell_time(next)?;
+        if deadline <= next {
+            self.input(Input::Tick);
+        } else if let Some(happening) = self.agenda.pop() {
+            self.happen(happening)?;
+        }
+        self.perform()?;
+        let now = self.now;
+        self.check(|checker, engine| checker.check_views(engine, now))?;
+        Ok(true)
+    }
+
+    /// Time goes on, or stands still for one more thing to be done.
+    fn tell_time(&mut self, now: Instant) -> Result<(), Violation> {
+        if now > self.now {
+            (self.now, self.standing) = (now, 0);
+        }
+        self.standing += 1;
+        if self.standing > STANDING_MAX {
+            let what = "time stands still: something goes round without taking any";
+            return Err(self.violation(what.into()));
+        }
+        Ok(())
+    }
+
+    fn violation(&self, what: String) -> Violation {
+        Violation { at: self.now, what }
+    }
+
+    /// Tells the checker, if there is one.
+    fn check(
+        &mut self,
+        tell: impl FnOnce(&mut Checker, &Engine) -> Result<(), String>,
+    ) -> Result<(), Violation> {
+        match &mut self.checker {
+            None => Ok(()),
+            Some(checker) => {
+                tell(checker, &self.engine).map_err(|what| Violation { at: self.now, what })
+            }
+        }
+    }
+
+    fn input(&mut self, input: Input<'_>) {
+        self.engine.step(self.now, input, &mut self.actions);
+    }
+
+    fn happen(&mut self, happening: Happening) -> Result<(), Violation> {
+        match happening {
+            Happening::Done { zio, disk } => return self.done_by(disk, zio),
+            Happening::Command(at) => self.command(at),
+            Happening::Disconnect(workload) => return self.disconnect(workload),
+            Happening::Turn { workload, thread } => return self.turn(workload, thread),
+            Happening::Link(call) => return self.link(call),
+            Happening::Submit(call) => return self.submit(call),
+            Happening::Reply(call) => return self.end(call),
+            Happening::Sample => self.sample(),
+        }
+        Ok(())
+    }
+
+    /// Does all that the engine has asked for, and what follows from it.
+    fn perform(&mut self) -> Result<(), Violation> {
+        let mut at = 0;
+        while let Some(action) = self.actions.get(at) {
+            match action {
+                Action::Start(zio) => self.start(*zio)?,
+                Action::Move(bytes) => {
+                    let bytes = *bytes;
+                    self.check(|checker, _| checker.moved(bytes))?;
+                }
+                Action::Complete(zio, outcome) => self.complete(*zio, *outcome)?,
+                Action::Drop(zio) => self.dropped(*zio)?,
+                Action::Answer(CommandId(command), answer) => {
+                    self.answers.push((*command as usize, answer.clone()));
+                }
+            }
+            at += 1;
+            self.tell_time(self.now)?;
+        }
+        self.actions.clear();
+        Ok(())
+    }
+
+    fn command(&mut self, at: u32) {
+        let (_, command) = &self.scenario.commands[at as usize];
+        let input = Input::Command(CommandId(u64::from(at)), command.clone());
+        self.input(input);
+    }
+
+    fn sample(&mut self) {
+        let since = Ended {
+            calls: self.ended.calls - self.sampled.calls,
+            bytes: self.ended.bytes - self.sampled.bytes,
+        };
+        let pools = self.scenario.pools.len();
+        let sample = sample(&self.engine, pools, &self.devices, self.now, since);
+        self.samples.push(sample);
+        self.sampled = self.ended;
+        if let Some(every) = self.scenario.sample_every {
+            let every = every.max(Duration::from_nanos(1));
+            self.agenda.set_rare(self.now + every, Happening::Sample);
+        }
+    }
+}
+
+/// More than any lab does at one moment, unless it goes round.
+const STANDING_MAX: u64 = 1 << 26;

@@ -1,0 +1,134 @@
+//! Random labs, with everything checked: what nobody thought of trying.
+//!
+//! A seed makes a small lab: lone disks and a pool, volumes, rules with errors and hangs, clients
+//! whose I/O overlaps, commands and lost connections. In its last part all rules are cleared, all
+//! disks resumed, and a last client flushes and reads everything. The power is lost, for the
+//! checker alone, at moments in between and at the end.
+
+mod lab;
+mod load;
+
+use dashpot_engine::{Duration, Instant, Op, Random};
+
+use crate::driver::Simulation;
+use crate::error::Violation;
+use crate::scenario::Scenario;
+
+/// What a seed has tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// The seed.
+    pub seed: u64,
+    /// Disks, pools and volumes.
+    pub disks: usize,
+    /// Pools.
+    pub pools: usize,
+    /// Volumes.
+    pub volumes: usize,
+    /// Calls that have ended.
+    pub calls: u64,
+    /// Of these, the ones that failed.
+    pub failed: u64,
+    /// Calls that were lost with their connection.
+    pub aborted: u64,
+    /// The virtual time at the end.
+    pub lasted: Duration,
+    /// All latencies, as one number: equal for equal runs.
+    pub digest: u64,
+}
+
+/// Runs the lab of a seed to its end.
+pub fn run_seed(seed: u64) -> Result<Summary, Violation> {
+    let scenario = scenario(seed);
+    let begin = |what: String| Violation {
+        at: Instant::ZERO,
+        what,
+    };
+    let mut simulation = Simulation::new(scenario).map_err(|error| begin(error.to_string()))?;
+    let lasts = simulation.scenario().lasts.as_nanos();
+    for part in 1..=POWER_LOSSES {
+        let until = Instant::from_nanos(lasts / POWER_LOSSES * part);
+        simulation.run_until(until)?;
+        simulation.check_power_loss(seed ^ part)?;
+    }
+    if !simulation.drain(simulation.now() + PATIENCE)? {
+        return Err(never_ends(&simulation));
+    }
+    simulation.check_power_loss(seed)?;
+    Ok(summary(seed, &simulation))
+}
+
+/// The lab of a seed.
+pub fn scenario(seed: u64) -> Scenario {
+    let mut dice = Dice(Random::new(seed));
+    let mut scenario = lab::lab(seed, &mut dice);
+    load::load(&mut scenario, &mut dice);
+    scenario
+}
+
+fn never_ends(simulation: &Simulation) -> Violation {
+    let in_flight = (0..simulation.scenario().workloads.len()).map(|at| simulation.in_flight(at).0);
+    let what = format!(
+        "{PATIENCE} after the end, with no rules and all disks resumed, calls in flight by \
+         workload: {:?}",
+        in_flight.collect::<Vec<_>>()
+    );
+    Violation {
+        at: simulation.now(),
+        what,
+    }
+}
+
+fn summary(seed: u64, simulation: &Simulation) -> Summary {
+    let scenario = simulation.scenario();
+    let mut summary = Summary {
+        seed,
+        disks: scenario.disks.len(),
+        pools: scenario.pools.len(),
+        volumes: scenario.volumes.len(),
+        lasted: simulation.now().since(Instant::ZERO),
+        ..Summary::default()
+    };
+    for results in (0..scenario.workloads.len()).filter_map(|at| simulation.results(at)) {
+        summary.aborted += results.aborted;
+        for op in Op::ALL.map(|op| results.op(op)) {
+            summary.calls += op.calls;
+            summary.failed += op.failed;
+            let squares = op.at_client.as_ref().map_or(0, |at| at.sum_of_squares());
+            summary.digest = Random::new(summary.digest ^ squares as u64).next_u64();
+        }
+    }
+    summary
+}
+
+/// Draws for labs.
+struct Dice(Random);
+
+impl Dice {
+    /// A number of this range, its end included.
+    fn within(&mut self, least: u64, most: u64) -> u64 {
+        least + self.0.below(most - least + 1)
+    }
+
+    /// True once in so many times.
+    fn once_in(&mut self, times: u64) -> bool {
+        self.0.below(times) == 0
+    }
+
+    /// One of these.
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.0.below(all.len() as u64) as usize]
+    }
+
+    /// A time up to this one, of any order of magnitude from 1 µs on.
+    fn time(&mut self, most: Duration) -> Duration {
+        let magnitudes = u64::from((most.as_nanos() / 1_000).max(1).ilog2());
+        let span = 1_000 << self.within(0, magnitudes);
+        Duration::from_nanos(self.within(span / 2, span))
+    }
+}
+
+/// How often the power is lost before the end.
+const POWER_LOSSES: u64 = 8;
+/// How long a lab may take to come to rest, in virtual time.
+const PATIENCE: Duration = Duration::from_secs(600);
