@@ -32,12 +32,15 @@ impl Rule {
             Class::AsyncWrite => async_write_max,
             _ => limits.max[class as usize],
         };
-        let in_turn = Class::ALL.iter().cycle().skip(self.turn);
+        let (before, from_turn) = Class::ALL.split_at(self.turn);
+        let mut in_turn = from_turn.iter().chain(before).copied();
         let found = in_turn
-            .take(Class::ALL.len())
-            .find(|class| below(**class, limits.min[**class as usize]))
-            .or_else(|| Class::ALL.iter().find(|class| below(**class, max(**class))))
-            .copied();
+            .find(|class| below(*class, limits.min[*class as usize]))
+            .or_else(|| {
+                Class::ALL
+                    .into_iter()
+                    .find(|class| below(*class, max(*class)))
+            });
         // As in ZFS, the turns begin anew when none may be served.
         self.turn = found.map_or(0, |class| (class as usize + 1) % Class::ALL.len());
         found

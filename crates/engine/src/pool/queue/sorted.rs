@@ -1,8 +1,9 @@
 //! A sorted list for keys that mostly come and go side by side.
 //!
 //! A queue is filled in the order of offsets, emptied in that order, and searched for neighbours in
-//! between. The keys lie in chunks; what follows the last change finds its chunk without a search,
-//! and its place at an end of it. Anything else costs two binary searches and half a chunk's move.
+//! between. The keys lie in chunks, and a finger stays where the last change was: what follows finds
+//! its place there or at an end of that chunk. Anything else costs two binary searches, and half a
+//! chunk's move.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -16,15 +17,21 @@ pub(super) struct Sorted<K> {
     chunks: VecDeque<Chunk<K>>,
     /// Emptied ones, for the next that is needed.
     spare: Vec<Vec<K>>,
-    /// Where the last change was.
-    finger: usize,
+    finger: Place,
+}
+
+/// Where a key is or belongs: the chunk, and the index among its live keys.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    chunk: usize,
+    index: usize,
 }
 
 #[derive(Debug)]
 struct Chunk<K> {
     /// Its keys are not below this one, those of the chunk before are.
     low: K,
-    /// Those from `begin` on are in the list. They leave from the front without a move.
+    /// Those from `begin` on are live. They leave from the front without a move.
     keys: Vec<K>,
     begin: usize,
 }
@@ -37,52 +44,69 @@ impl<K: Copy + Ord> Sorted<K> {
     /// The keys that are not below `key`, upwards.
     #[inline]
     pub(super) fn from(&self, key: &K) -> impl Iterator<Item = K> {
-        let at = self.chunk_of(key);
-        let here = self
-            .chunks
-            .get(at)
-            .map(|chunk| &chunk.keys[chunk.place_of(key)..]);
-        let rest = self.chunks.range(self.chunks.len().min(at + 1)..);
-        let rest = rest.flat_map(|chunk| chunk.live());
+        let Place { chunk, index } = self.place_of(key);
+        let here = self.chunks.get(chunk).map(|chunk| &chunk.live()[index..]);
+        let rest = self.chunks.range(self.chunks.len().min(chunk + 1)..);
+        let rest = rest.flat_map(Chunk::live);
         here.unwrap_or_default().iter().chain(rest).copied()
     }
 
     /// The keys below `key`, downwards.
     #[inline]
     pub(super) fn below(&self, key: &K) -> impl Iterator<Item = K> {
-        let at = self.chunk_of(key);
-        let here = self
-            .chunks
-            .get(at)
-            .map(|chunk| &chunk.keys[chunk.begin..chunk.place_of(key)]);
-        let rest = self.chunks.range(..at).rev();
+        let Place { chunk, index } = self.place_of(key);
+        let rest = self.chunks.range(..chunk).rev();
         let rest = rest.flat_map(|chunk| chunk.live().iter().rev());
+        let here = self.chunks.get(chunk);
+        let here = here.map(|chunk| &chunk.live()[..index]);
         here.unwrap_or_default().iter().rev().chain(rest).copied()
+    }
+
+    /// Puts a finger on a key, so that what comes next need not search for it.
+    #[inline]
+    pub(super) fn seek(&mut self, key: &K) {
+        self.finger = self.place_of(key);
     }
 
     /// Puts a key in that is not there.
     #[inline]
     pub(super) fn insert(&mut self, key: K) {
-        let at = self.chunk_of(&key);
-        match self.chunks.get_mut(at) {
-            Some(chunk) if chunk.keys.len() < FULL => {
-                chunk.insert(key);
-                self.finger = at;
-            }
-            _ => self.insert_after_split(at, key),
+        self.seek(&key);
+        let Place { chunk, index } = self.finger;
+        match self.chunks.get_mut(chunk) {
+            Some(chunk) if chunk.keys.len() < FULL => chunk.insert(index, key),
+            Some(_) => self.make_room_and_insert(key),
+            None => self.insert_chunk(0, [key]),
         }
     }
 
-    /// Takes a key out that is there.
+    /// Takes a key out that is there. The finger is then on the next one.
     #[inline]
     pub(super) fn remove(&mut self, key: &K) {
-        let at = self.chunk_of(key);
+        self.seek(key);
+        let Place { chunk: at, index } = self.finger;
         let Some(chunk) = self.chunks.get_mut(at) else {
             return;
         };
-        self.finger = at;
-        if chunk.remove(key) {
-            self.drop_chunk(at);
+        debug_assert!(chunk.live().get(index) == Some(key));
+        if chunk.remove(index) {
+            let emptied = self.chunks.remove(at);
+            self.spare.extend(emptied.map(|chunk| chunk.keys));
+        }
+    }
+
+    #[inline]
+    fn place_of(&self, key: &K) -> Place {
+        let Place { chunk, index } = self.finger;
+        let under_finger = self.chunks.get(chunk).map(|chunk| chunk.live().get(index));
+        if under_finger == Some(Some(key)) {
+            return self.finger;
+        }
+        let chunk = self.chunk_of(key);
+        let index = self.chunks.get(chunk).map(|chunk| chunk.index_of(key));
+        Place {
+            chunk,
+            index: index.unwrap_or(0),
         }
     }
 
@@ -90,84 +114,78 @@ impl<K: Copy + Ord> Sorted<K> {
     #[inline]
     fn chunk_of(&self, key: &K) -> usize {
         let begins_above = |at| self.chunks.get(at).is_none_or(|chunk| chunk.low > *key);
-        if !begins_above(self.finger) && begins_above(self.finger + 1) {
-            return self.finger;
+        let Place { chunk, .. } = self.finger;
+        if !begins_above(chunk) && begins_above(chunk + 1) {
+            return chunk;
         }
         let above = self.chunks.partition_point(|chunk| chunk.low <= *key);
         above.saturating_sub(1)
     }
 
-    /// Inserts where there is no room. A key above all of its chunk begins one, so that the chunks
-    /// of an ascending series are left full.
-    fn insert_after_split(&mut self, at: usize, key: K) {
-        let mut upper = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(FULL));
-        upper.clear();
-        let Some(chunk) = self.chunks.get_mut(at) else {
-            upper.push(key);
-            self.chunks.push_back(Chunk::new(upper));
-            return;
-        };
-        let place = chunk.place_of(&key);
-        let cut = match place {
-            FULL => FULL,
-            _ => chunk.begin.midpoint(FULL),
-        };
-        upper.extend(chunk.keys.drain(cut..));
-        if place >= cut {
-            upper.insert(place - cut, key);
+    /// Inserts at the finger, in a chunk that has no room at its end. A key above all of a full
+    /// chunk begins another, so that those of an ascending series are left full.
+    fn make_room_and_insert(&mut self, key: K) {
+        let Place { chunk: at, index } = self.finger;
+        let chunk = &mut self.chunks[at];
+        if chunk.begin > 0 {
+            chunk.keys.drain(..chunk.begin);
+            chunk.begin = 0;
+            chunk.insert(index, key);
+        } else if index == FULL {
+            self.insert_chunk(at + 1, [key]);
         } else {
-            chunk.insert(key);
+            let upper = chunk.keys.split_off(FULL / 2);
+            self.insert_chunk(at + 1, upper);
+            self.insert(key);
         }
-        self.chunks.insert(at + 1, Chunk::new(upper));
-        self.finger = at + usize::from(place >= cut);
     }
 
-    fn drop_chunk(&mut self, at: usize) {
-        let emptied = self.chunks.remove(at);
-        self.spare.extend(emptied.map(|chunk| chunk.keys));
+    fn insert_chunk(&mut self, at: usize, live: impl IntoIterator<Item = K>) {
+        let mut keys = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(FULL));
+        keys.clear();
+        keys.extend(live);
+        let chunk = Chunk {
+            low: keys[0],
+            keys,
+            begin: 0,
+        };
+        self.chunks.insert(at, chunk);
+        self.finger = Place {
+            chunk: at,
+            index: 0,
+        };
     }
 }
 
 impl<K: Copy + Ord> Chunk<K> {
-    fn new(keys: Vec<K>) -> Chunk<K> {
-        Chunk {
-            low: keys[0],
-            keys,
-            begin: 0,
-        }
-    }
-
     fn live(&self) -> &[K] {
         &self.keys[self.begin..]
     }
 
     /// Where a key is or belongs.
     #[inline]
-    fn place_of(&self, key: &K) -> usize {
+    fn index_of(&self, key: &K) -> usize {
         let live = self.live();
-        let place = match (live.first(), live.last()) {
+        match (live.first(), live.last()) {
             (Some(first), _) if key <= first => 0,
             (_, Some(last)) if key > last => live.len(),
             _ => live.partition_point(|other| other < key),
-        };
-        self.begin + place
+        }
     }
 
     #[inline]
-    fn insert(&mut self, key: K) {
-        self.keys.insert(self.place_of(&key), key);
+    fn insert(&mut self, index: usize, key: K) {
+        self.keys.insert(self.begin + index, key);
         self.low = self.low.min(key);
     }
 
     /// Whether the chunk is empty now.
     #[inline]
-    fn remove(&mut self, key: &K) -> bool {
-        let place = self.place_of(key);
-        debug_assert!(self.keys.get(place) == Some(key));
-        if place == self.begin {
+    fn remove(&mut self, index: usize) -> bool {
+        if index == 0 {
             self.begin += 1;
         } else {
-            self.keys.remove(place);
+            self.keys.remove(self.begin + index);
         }
         self.begin == self.keys.len()
     }
@@ -178,7 +196,7 @@ impl<K> Default for Sorted<K> {
         Sorted {
             chunks: VecDeque::new(),
             spare: Vec::new(),
-            finger: 0,
+            finger: Place::default(),
         }
     }
 }
@@ -204,19 +222,24 @@ mod tests {
         let mut random = Random::new(5);
         let (mut sorted, mut set) = (Sorted::default(), BTreeSet::new());
         let mut near = 0;
-        for step in 0..60_000_u64 {
+        for step in 0..120_000_u64 {
             // Mostly beside the one before; it grows for a while, then shrinks.
             near = match random.below(8) {
                 0 => random.below(5_000),
+                1 => set.first().map_or(0, |first: &u64| first.saturating_sub(1)),
                 _ => near + random.below(3),
             };
-            if random.below(8) < 3 + 2 * (step / 10_000 % 2) {
-                if set.insert(near) {
-                    sorted.insert(near);
-                }
-            } else if let Some(key) = set.range(near..).next().copied() {
+            let grows = 3 + 2 * (step / 10_000 % 2);
+            let gone = match random.below(8) {
+                turn if turn < grows => None,
+                6 => set.first().copied(),
+                _ => set.range(near..).next().copied(),
+            };
+            if let Some(key) = gone {
                 set.remove(&key);
                 sorted.remove(&key);
+            } else if set.insert(near) {
+                sorted.insert(near);
             }
             if step % 16 == 0 {
                 compare(&sorted, &set, random.below(5_000));

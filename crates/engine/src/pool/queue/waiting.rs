@@ -98,7 +98,9 @@ impl Waiting {
         let Some(index) = index_of(picked.io.op).filter(|_| limits.aggregation_limit > 0) else {
             return (first, last);
         };
-        let (spot, by_offset) = (picked.spot(slot), &self.by_offset[index]);
+        let spot = picked.spot(slot);
+        self.by_offset[index].seek(&spot);
+        let by_offset = &self.by_offset[index];
         for below in by_offset.below(&spot) {
             let span = self.entries[last].io.end() - below.offset();
             if !self.adjoin(below.slot(), first, limits) || span > limits.aggregation_limit.into() {

@@ -4,7 +4,7 @@ mod naive;
 mod random;
 mod vectors;
 
-use super::{Limits, Picked, Queue, Queued};
+use super::{Limits, Picked, Queue};
 use crate::pool::Class;
 use crate::time::Instant;
 use crate::zio::{DiskId, Op};

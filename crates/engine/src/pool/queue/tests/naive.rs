@@ -138,10 +138,10 @@ impl Naive {
                 return Some(Class::ALL[class]);
             }
         }
-        for class in 0..5 {
-            if has_below(class, max[class]) {
-                self.last_class = class;
-                return Some(Class::ALL[class]);
+        for class in Class::ALL {
+            if has_below(class as usize, max[class as usize]) {
+                self.last_class = class as usize;
+                return Some(class);
             }
         }
         // Such that the first class is the next in turn.
