@@ -216,5 +216,8 @@ fn settle(versions: &mut [Version], content: Content, submitted: Moment, now: Mo
 
 fn listed<'a>(versions: impl Iterator<Item = &'a Version>) -> String {
     let contents: BTreeSet<String> = versions.map(|v| v.content.to_string()).collect();
-    contents.into_iter().collect::<Vec<_>>().join(" or ")
+    match contents.is_empty() {
+        true => Content::ZERO.to_string(),
+        false => contents.into_iter().collect::<Vec<_>>().join(" or "),
+    }
 }

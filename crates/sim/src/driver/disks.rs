@@ -29,7 +29,7 @@ impl Simulation {
     /// What a disk has to do.
     fn work(&self, id: ZioId) -> Option<Zio> {
         if id.is_child() {
-            return self.engine.child(id).copied();
+            return self.engine.child(id);
         }
         let call = self.calls.get(id.0);
         match call.request.target {

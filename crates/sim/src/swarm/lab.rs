@@ -136,7 +136,8 @@ fn pool(disks: usize, dice: &mut Dice) -> PoolSpec {
 fn throttle(dice: &mut Dice) -> ThrottleConfig {
     let legacy = LegacyConfig {
         delay_slots: dice.one_of(&[None, Some(1), Some(3)]),
-        full_pipeline: dice.one_of(&[None, Some(1 << 10)]),
+        // It makes blocks up that nobody has written, which the contents would contradict.
+        full_pipeline: None,
     };
     dice.one_of(&[
         ThrottleConfig::None,

@@ -61,7 +61,7 @@ fn closed(targets: &[(Target, u64)], dice: &mut Dice) -> Load {
     Load::Closed {
         threads: dice.within(1, 8) as u32,
         inside: dice.one_of(&[Duration::ZERO, Duration::from_micros(10)]),
-        think: dice.time(Duration::from_millis(20)),
+        think: THINK_LEAST + dice.time(Duration::from_millis(20)),
         calls: Calls {
             target,
             region: Some((start, size - start)),
@@ -230,6 +230,8 @@ const NEVER: Ratio = match Ratio::new(0, 1) {
     Some(never) => never,
     None => panic!("nothing of one is a ratio"),
 };
+/// Keeps the number of calls small where disks take no time.
+const THINK_LEAST: Duration = Duration::from_micros(500);
 /// When faults are cleared and clients end, in percent of the whole.
 const CLEARED: u64 = 80;
 /// When the last client begins.
