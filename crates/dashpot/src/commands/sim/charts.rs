@@ -56,12 +56,14 @@ fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(refused)
 }
 
-/// Every workload's operations, with as much of a name as tells them apart.
+/// Every workload's operations that take time, with as much of a name as tells them apart.
 fn named<'a>(outcomes: &'a [Outcome<'_>]) -> impl Iterator<Item = (String, &'a WorkloadSummary)> {
     let several_labs = outcomes.len() > 1;
     let several = outcomes.iter().any(|one| one.summary.workloads.len() > 1);
     outcomes.iter().flat_map(move |outcome| {
-        outcome.summary.workloads.iter().map(move |workload| {
+        let workloads = outcome.summary.workloads.iter();
+        let slow = |workload: &&WorkloadSummary| workload.client.histogram.max() > Some(0);
+        workloads.filter(slow).map(move |workload| {
             let own = format!("{} {}", workload.workload, workload.op);
             let name = match (several_labs, several) {
                 (true, true) => format!("{} {own}", outcome.summary.lab),

@@ -119,7 +119,10 @@ impl DeviceLook {
 
 impl OpInterval {
     fn between(op: Op, later: &OpStats, earlier: &OpStats) -> OpInterval {
-        let latency = |kind| difference(later.latency(kind), earlier.latency(kind));
+        let latency = |kind| {
+            let (later, earlier) = (later.latency(kind), earlier.latency(kind));
+            difference(later.as_deref(), earlier.as_deref())
+        };
         OpInterval {
             op: op.name().to_owned(),
             completed: later.completed - earlier.completed,

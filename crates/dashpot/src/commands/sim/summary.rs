@@ -1,12 +1,12 @@
 //! What came of a simulation: latencies at the clients and at the devices, what pools made of it,
 //! and how writes were admitted.
 
-use dashpot_engine::histogram::{Histogram, Moments};
+use dashpot_engine::histogram::{Histogram, Moments, upper_bound};
 use dashpot_engine::pool::{Admissions, Traffic};
 use dashpot_engine::{Duration, Instant, Op};
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::WorkloadSpec;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::look::{PoolLook, pools, traffic_since};
 use super::run::Run;
@@ -44,15 +44,22 @@ pub(super) struct WorkloadSummary {
     oldest_ns: Option<u64>,
 }
 
-/// JSON: `{"mean_ns": …, "stddev_ns": …, "n": …, "p50_ns": …, …, "max_ns": …}`.
+/// JSON: `{"mean_ns": …, "stddev_ns": …, "n": …, "p50_ns": …, …, "max_ns": …, "histogram":
+/// [{"upto_ns": …, "count": …}, …]}`. A bucket reaches from above the one before up to `upto_ns`.
 #[derive(Serialize)]
 pub(super) struct Latency {
     mean_ns: Option<u64>,
     stddev_ns: Option<u64>,
     #[serde(flatten)]
     percentiles: Percentiles,
-    #[serde(skip)]
+    #[serde(serialize_with = "buckets")]
     pub(super) histogram: Histogram,
+}
+
+#[derive(Serialize)]
+struct Bucket {
+    upto_ns: u64,
+    count: u64,
 }
 
 /// JSON: `{"pool": "tank", "volumes": traffic, "queued": traffic, "disks": traffic,
@@ -377,6 +384,14 @@ impl PoolSummary {
             row("disks", self.disks, Some(self.amplification)),
         ]
     }
+}
+
+fn buckets<S: Serializer>(histogram: &Histogram, serializer: S) -> Result<S::Ok, S::Error> {
+    let bucket = |(bucket, count)| Bucket {
+        upto_ns: upper_bound(bucket),
+        count,
+    };
+    serializer.collect_seq(histogram.buckets().map(bucket))
 }
 
 fn mebibytes(bytes: u64) -> f64 {

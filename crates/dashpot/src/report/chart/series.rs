@@ -26,14 +26,14 @@ pub(crate) type Line = Vec<(f64, f64)>;
 const PANEL_HEIGHT: f64 = 140.0;
 const GAP: f64 = 44.0;
 /// Below the last panel: moments, and the title of the axis.
-const FOOT: f64 = 52.0;
+const FOOT: f64 = 56.0;
 
 impl SeriesChart {
     /// The picture as SVG.
     pub(crate) fn svg(&self) -> String {
-        let head = 48.0 + legend_height(self.names.len());
+        let head = 28.0 + legend_height(self.names.len());
         let panels = self.panels.len() as f64;
-        let height = head + panels * (PANEL_HEIGHT + GAP) + FOOT - 10.0;
+        let height = head + panels * (PANEL_HEIGHT + GAP) + FOOT;
         let mut svg = Svg::new(height, &self.title);
         svg.label("title", LEFT, 28.0, Anchor::Start, &self.title);
         svg.legend(54.0, &self.names);
