@@ -126,9 +126,9 @@ impl Engine {
     }
 
     pub(super) fn earliest_of_pools(&self) -> Instant {
-        let pools = self.pools.iter().filter_map(Pool::next_deadline);
-        let pools = pools.min().unwrap_or(Instant::NEVER);
-        pools.min(self.children.deadlines.next())
+        let children = self.children.deadlines.next();
+        let pools = self.pools.iter().map(Pool::next_deadline);
+        pools.fold(children, Instant::min)
     }
 
     pub(super) fn meet_deadlines_of_pools(&mut self, actions: &mut Vec<Action>) {
@@ -136,8 +136,7 @@ impl Engine {
             self.with_child(child, Disk::due);
         }
         for pool in 0..self.pools.len() {
-            let deadline = self.pools[pool].next_deadline();
-            if deadline.is_some_and(|at| at <= self.now) {
+            if self.pools[pool].next_deadline() <= self.now {
                 self.with_pool(pool, actions, Pool::tick);
             }
         }

@@ -31,12 +31,36 @@ impl Content {
     }
 }
 
+/// A [`Content`] or none, in four bytes: there is a block for every 8 KiB of a volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Version(u32);
+
+impl Version {
+    fn new(content: Option<Content>) -> Version {
+        Version(match content {
+            None => 0,
+            Some(Content::Zero) => 1,
+            Some(Content::Trim) => 2,
+            Some(Content::Bytes(buf)) => buf.0 + 3,
+        })
+    }
+
+    fn content(self) -> Option<Content> {
+        match self.0 {
+            0 => None,
+            1 => Some(Content::Zero),
+            2 => Some(Content::Trim),
+            buf => Some(Content::Bytes(Buf(buf - 3))),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Block {
     /// Dirty versions, by txg.
-    pub(super) versions: [Option<Content>; TXGS],
-    /// The write home that is in a queue or at a disk.
-    pub(super) write: Option<u32>,
+    versions: [Version; TXGS],
+    /// The write home that is in a queue or at a disk, plus one; or 0.
+    write: u32,
     /// A client's write is at work on it; others wait.
     pub(super) locked: bool,
     /// Others wait for the lock.
@@ -45,6 +69,31 @@ pub(super) struct Block {
     pub(super) watched: bool,
     /// Its last write home failed and will be repeated.
     pub(super) failing: bool,
+}
+
+impl Block {
+    /// Its dirty version of the txg in this place of the ring.
+    #[inline]
+    pub(super) fn version(&self, slot: usize) -> Option<Content> {
+        self.versions[slot].content()
+    }
+
+    /// Replaces a version, and says what it was.
+    pub(super) fn set_version(&mut self, slot: usize, content: Option<Content>) -> Option<Content> {
+        let before = self.versions[slot].content();
+        self.versions[slot] = Version::new(content);
+        before
+    }
+
+    /// The write home that is in a queue or at a disk.
+    #[inline]
+    pub(super) fn write(&self) -> Option<u32> {
+        self.write.checked_sub(1)
+    }
+
+    pub(super) fn set_write(&mut self, write: Option<u32>) {
+        self.write = write.map_or(0, |id| id + 1);
+    }
 }
 
 #[derive(Debug, Default)]

@@ -24,7 +24,7 @@ impl Pool {
         let volume_of = &mut self.volumes[volume];
         for (slot, dirtied) in volume_of.dirtied.iter_mut().enumerate() {
             let table = &volume_of.blocks;
-            dirtied.retain(|block| table.get(*block).versions[slot].is_some());
+            dirtied.retain(|block| table.get(*block).version(slot).is_some());
             blocks.extend_from_slice(dirtied);
         }
         blocks.sort_unstable();

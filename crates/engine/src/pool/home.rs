@@ -132,7 +132,10 @@ impl Pool {
             failed: false,
             retired: 0,
         });
-        self.volumes[volume].blocks.get_mut(block).write = Some(id);
+        self.volumes[volume]
+            .blocks
+            .get_mut(block)
+            .set_write(Some(id));
         id
     }
 
@@ -179,7 +182,7 @@ impl Pool {
     /// All sides have answered.
     fn written(&mut self, write: BlockWrite, step: &mut Step<'_>) {
         let (volume, block) = (write.volume, write.block);
-        self.volumes[volume].blocks.get_mut(block).write = None;
+        self.volumes[volume].blocks.get_mut(block).set_write(None);
         match write.cause {
             Cause::Through(zio) => {
                 free_content(write.content, step);
@@ -203,7 +206,8 @@ impl Pool {
     /// A version is home.
     fn retire(&mut self, write: &BlockWrite, txg: u64, step: &mut Step<'_>) {
         let volume = &mut self.volumes[write.volume];
-        volume.blocks.get_mut(write.block).versions[slot_of(txg)] = None;
+        let block = volume.blocks.get_mut(write.block);
+        block.set_version(slot_of(txg), None);
         let rest = u64::from(volume.block_size - write.retired);
         free_content(write.content, step);
         self.throttle.retired(step.now, txg, rest);
@@ -225,7 +229,8 @@ impl Pool {
     /// Forgets a version because a newer one goes home in its place.
     fn drop_version(&mut self, volume: usize, block: u32, txg: u64, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
-        let Some(content) = target.blocks.get_mut(block).versions[slot_of(txg)].take() else {
+        let state = target.blocks.get_mut(block);
+        let Some(content) = state.set_version(slot_of(txg), None) else {
             return;
         };
         let size = u64::from(target.block_size);
@@ -244,9 +249,9 @@ impl Pool {
         if more {
             self.release_watchers(volume, block, Ok(()), step);
         }
-        let versions = self.volumes[volume].blocks.get(block).versions;
+        let state = self.volumes[volume].blocks.get(block);
         if let Some(txg) = self.txgs.syncing()
-            && let Some(content) = versions[slot_of(txg)]
+            && let Some(content) = state.version(slot_of(txg))
         {
             self.send(
                 volume,
@@ -276,7 +281,7 @@ impl Pool {
         };
         let state = self.volumes[volume].blocks.get_mut(block);
         state.watched = true;
-        let under_way = state.write;
+        let under_way = state.write();
         let covers = under_way.is_some_and(|id| self.is_of(id, txg));
         let writes = if under_way.is_some() && !covers { 2 } else { 1 };
         let watchers = self.volumes[volume].watchers.entry(block).or_default();
@@ -580,7 +585,7 @@ impl Pool {
 
     fn repeat_block(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
         let state = self.volumes[volume].blocks.get(block);
-        if state.write.is_none() && !self.send_home(volume, block, Class::AsyncWrite, step) {
+        if state.write().is_none() && !self.send_home(volume, block, Class::AsyncWrite, step) {
             self.block_works(volume, block, step);
         }
     }

@@ -55,6 +55,7 @@ pub(crate) struct Pool {
     pub(super) asked: Traffic,
     /// Reused by the syncs of txgs: what goes to each disk.
     pub(super) batches: Vec<Vec<Queued>>,
+    deadline: Instant,
     /// Reused by the ends of children: the members of what was joined.
     tags: Vec<u32>,
     closing: Option<Errno>,
@@ -107,6 +108,7 @@ impl Pool {
             stalled: VecDeque::new(),
             commit: None,
             asked: Traffic::default(),
+            deadline: Instant::NEVER,
             tags: Vec::new(),
             closing: None,
         })
@@ -265,13 +267,10 @@ impl Pool {
         self.settle(step);
     }
 
-    pub(crate) fn next_deadline(&self) -> Option<Instant> {
-        let retry = self.retries.front().map(|(at, _)| *at);
-        let timer = self.txgs.next_deadline(self.txg_timeout());
-        [retry, timer, self.throttle.next_wake()]
-            .into_iter()
-            .flatten()
-            .min()
+    /// When [`Pool::tick`] is to be called, or [`Instant::NEVER`].
+    #[inline]
+    pub(crate) fn next_deadline(&self) -> Instant {
+        self.deadline
     }
 
     pub(crate) fn tune(
@@ -328,6 +327,15 @@ impl Pool {
                 break;
             }
         }
+        self.deadline = self.find_deadline();
+    }
+
+    /// Asked for after every step, and so looked for once in each.
+    fn find_deadline(&self) -> Instant {
+        let retry = self.retries.front().map_or(Instant::NEVER, |(at, _)| *at);
+        let wake = self.throttle.next_wake().unwrap_or(Instant::NEVER);
+        let timer = self.txgs.next_deadline(self.txg_timeout());
+        retry.min(wake).min(timer)
     }
 
     /// One thing less for a request to wait for.

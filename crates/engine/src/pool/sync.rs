@@ -58,7 +58,7 @@ impl Pool {
     /// A block that is home already, or on its way, is not written again.
     fn enlist(&mut self, volume: usize, block: u32, txg: u64) {
         let state = self.volumes[volume].blocks.get(block);
-        let (Some(content), None) = (state.versions[slot_of(txg)], state.write) else {
+        let (Some(content), None) = (state.version(slot_of(txg)), state.write()) else {
             return;
         };
         let class = Class::AsyncWrite;

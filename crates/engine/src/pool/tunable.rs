@@ -144,8 +144,8 @@ tunables! {
         "Whether writes wait or fail while a pool cannot write what it has acknowledged.";
 }
 
-/// More zios than any disk is given.
-const MOST_ACTIVE: u64 = 100_000;
+/// More zios than any disk is given. Times the most dirty data it stays within 64 bits.
+const MOST_ACTIVE: u64 = 10_000;
 
 /// A tenth of the memory, but no more than a quarter of it, or 4 GiB.
 fn dirty_data_max(ram: u64) -> u64 {

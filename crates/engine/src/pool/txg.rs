@@ -168,11 +168,14 @@ impl Txgs {
         })
     }
 
-    /// When the timer closes the open txg, if nothing does so before.
-    pub(super) fn next_deadline(&self, timeout: Duration) -> Option<Instant> {
+    /// When the timer closes the open txg, if nothing does so before; or [`Instant::NEVER`].
+    pub(super) fn next_deadline(&self, timeout: Duration) -> Instant {
         let idle = self.syncing.is_none() && self.closed.is_none();
         let dirty = self.standing[slot_of(self.open.number)] > 0;
-        (idle && dirty).then_some(self.last_sync + timeout)
+        match idle && dirty {
+            true => self.last_sync + timeout,
+            false => Instant::NEVER,
+        }
     }
 
     /// The txgs as they stand, the oldest first.
@@ -186,7 +189,7 @@ impl Txgs {
     }
 
     fn is_due(&self, now: Instant, timeout: Duration) -> bool {
-        self.next_deadline(timeout).is_some_and(|at| at <= now)
+        self.next_deadline(timeout) <= now
     }
 
     /// Moves the timer over the empty txgs that would have synced while nothing was dirty.

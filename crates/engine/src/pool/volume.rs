@@ -93,11 +93,21 @@ impl Volume {
         })
     }
 
+    /// Whether a write of whole blocks that nobody is at work on need not lock them, unless the
+    /// throttle holds it back: most writes are such.
+    #[inline]
+    pub(super) fn takes_at_once(&self, zio: &Zio<VolumeId>) -> bool {
+        let size = u64::from(self.block_size);
+        let whole = (zio.offset | u64::from(zio.length)) & (size - 1) == 0;
+        let free = |piece: Piece| !self.blocks.get(piece.block).locked;
+        whole && self.write == WritePolicy::Back && self.pieces(zio).all(free)
+    }
+
     /// The newest version of a block, with its txg. `open` is the open txg.
     #[inline]
     pub(super) fn newest(&self, block: u32, open: u64) -> Option<(u64, Content)> {
         let block = self.blocks.get(block);
-        let version = |txg: u64| Some((txg, block.versions[slot_of(txg)]?));
+        let version = |txg: u64| Some((txg, block.version(slot_of(txg))?));
         (open + 1 - LIVE_TXGS..=open).rev().find_map(version)
     }
 }

@@ -19,16 +19,19 @@ use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 /// Locks.
 impl Pool {
     pub(super) fn write(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, zio)) = self.begin(id, Phase::Locking(0)) else {
+        let Some(request) = self.requests.get_mut(id) else {
             return;
         };
-        let Some(first) = self.volumes[volume].pieces(&zio).next() else {
+        if request.zio.length == 0 {
             self.finish(id, Err(Errno::Inval), step);
             return;
-        };
-        if let Some(request) = self.requests.get_mut(id) {
-            request.phase = Phase::Locking(first.block);
         }
+        let (zio, volume) = (&request.zio, &self.volumes[request.volume]);
+        if volume.takes_at_once(zio) {
+            self.ask(id, step);
+            return;
+        }
+        request.phase = Phase::Locking((zio.offset / u64::from(volume.block_size)) as u32);
         self.lock(id, step);
     }
 
@@ -190,7 +193,7 @@ impl Pool {
     /// Asks the throttle.
     pub(super) fn ask(&mut self, id: ZioId, step: &mut Step<'_>) {
         if self.is_degraded() {
-            self.keep_edges(id, step);
+            self.wait(id, step);
             self.stall(id, step);
             return;
         }
@@ -210,8 +213,24 @@ impl Pool {
         };
         match self.throttle.ask(step.now, tx) {
             Verdict::Admitted => self.admitted(id, step),
-            Verdict::Waits => self.keep_edges(id, step),
+            Verdict::Waits => self.wait(id, step),
         }
+    }
+
+    /// What a write that is held back must have: the locks of its blocks, if it came without, and
+    /// what it does not replace.
+    fn wait(&mut self, id: ZioId, step: &mut Step<'_>) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        if !request.locked {
+            request.locked = true;
+            let volume = &mut self.volumes[request.volume];
+            for piece in volume.pieces(&request.zio) {
+                volume.blocks.get_mut(piece.block).locked = true;
+            }
+        }
+        self.keep_edges(id, step);
     }
 
     /// The throttle has admitted a write: it joins the open txg.
@@ -264,7 +283,10 @@ impl Pool {
     ) -> Option<Content> {
         let slot = slot_of(self.txgs.open());
         let volume = &mut self.volumes[volume];
-        let before = volume.blocks.get_mut(block).versions[slot].replace(content);
+        let before = volume
+            .blocks
+            .get_mut(block)
+            .set_version(slot, Some(content));
         if before.is_none() {
             volume.dirtied[slot].push(block);
             self.txgs.dirtied(step.now, self.txg_timeout());
@@ -307,9 +329,9 @@ impl Pool {
     /// never modified.
     fn own_buffer(&self, volume: usize, block: u32) -> Option<Buf> {
         let block = self.volumes[volume].blocks.get(block);
-        let own = block.versions[slot_of(self.txgs.open())]?.buf()?;
+        let own = block.version(slot_of(self.txgs.open()))?.buf()?;
         let written = block
-            .write
+            .write()
             .and_then(|id| self.writes.get(id)?.content.buf());
         (written != Some(own)).then_some(own)
     }
@@ -339,7 +361,7 @@ impl Pool {
     /// Forgets what a version was before; if it is on its way to a disk, that is not the end of
     /// the version any more.
     fn discard(&mut self, volume: usize, block: u32, before: Content, step: &mut Step<'_>) {
-        let under_way = self.volumes[volume].blocks.get(block).write;
+        let under_way = self.volumes[volume].blocks.get(block).write();
         let of_before = |id: &u32| {
             let cause = Cause::Dirty(self.txgs.open());
             let write = self.writes.get(*id);

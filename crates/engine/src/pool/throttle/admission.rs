@@ -1,8 +1,10 @@
 //! The face of the throttle towards the pool, and the queues in which writers wait.
 //!
-//! The pool calls in, and after each call takes out those that were let go, one by one, with
-//! [`Throttle::pop_admitted`], making their blocks dirty before it takes the next: a writer that
-//! looks again sees what those before it did, as one thread sees the other's.
+//! After each call that can let somebody go, the pool takes those out one by one with
+//! [`Throttle::pop_admitted`], and makes the blocks of each dirty before it takes the next: a
+//! writer that looks again sees what those before it did, as one thread sees the other's. What a
+//! quiesce lets go still belongs to the txg that quiesces, so it is taken out before the next one
+//! opens.
 
 use alloc::collections::VecDeque;
 

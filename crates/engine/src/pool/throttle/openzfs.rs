@@ -1,7 +1,7 @@
 //! The throttle of OpenZFS since 2013: delays that grow with the dirty data of the pool.
 //!
 //! Source: OpenZFS 2.2 to master, `dmu_tx_delay` and `vdev_queue_max_async_writes`. The integer
-//! arithmetic is the original's, with intermediate results that cannot overflow.
+//! arithmetic is the original's; that no product overflows, the bounds of the tunables see to.
 
 use crate::pool::{DELAY_MAX, Tunable, Tunables};
 use crate::time::{Duration, Instant};
@@ -58,9 +58,8 @@ impl Marks {
         if dirty >= self.stop_at {
             return DELAY_MAX;
         }
-        let above = u128::from(self.delay_scale) * u128::from(dirty - self.delay_above);
-        let delay = above / u128::from(self.stop_at - dirty);
-        u64::try_from(delay).map_or(DELAY_MAX, |ns| Duration::from_nanos(ns).min(DELAY_MAX))
+        let above = self.delay_scale * (dirty - self.delay_above);
+        Duration::from_nanos(above / (self.stop_at - dirty)).min(DELAY_MAX)
     }
 
     /// How many async writes one disk is given. All that are allowed while a `sync_waiting`, and
@@ -72,8 +71,8 @@ impl Marks {
         } else if dirty < low.dirty {
             low.writes
         } else {
-            let rise = u128::from(dirty - low.dirty) * u128::from(high.writes - low.writes);
-            low.writes + (rise / u128::from(high.dirty - low.dirty)) as u64
+            let rise = (dirty - low.dirty) * (high.writes - low.writes);
+            low.writes + rise / (high.dirty - low.dirty)
         };
         writes as u32
     }

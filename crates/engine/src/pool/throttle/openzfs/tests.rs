@@ -77,6 +77,24 @@ fn the_integers_of_four_gibibytes_are_the_originals() {
 }
 
 #[test]
+fn the_largest_tunables_do_not_overflow() {
+    let most = |tunable: Tunable| (tunable, tunable.info().max);
+    let mut tunables = Tunables::new(8 << 30);
+    let max = tunables.set_all([
+        most(Tunable::DirtyDataMax),
+        most(Tunable::AsyncWriteMaxActive),
+        (Tunable::DelayScale, (1 << 14) - 1),
+        (Tunable::DelayMinDirtyPercent, 0),
+        (Tunable::AsyncWriteActiveMinDirtyPercent, 0),
+        (Tunable::AsyncWriteActiveMaxDirtyPercent, 100),
+    ]);
+    assert_eq!(max, Ok(()));
+    let marks = Marks::new(&tunables);
+    assert_eq!(marks.delay(marks.stop_at - 1), Duration::from_millis(100));
+    assert_eq!(marks.max_async_writes(marks.stop_at - 1, false), 9_999);
+}
+
+#[test]
 fn delays_that_begin_at_the_maximum_are_none() {
     let mut tunables = Tunables::new(8 << 30);
     tunables.set(Tunable::DelayMinDirtyPercent, 100).unwrap();

@@ -49,6 +49,16 @@ fn seven_eighths_delay_each_writer_by_ten_milliseconds() {
 }
 
 #[test]
+fn a_delay_that_was_tuned_down_ends_before_those_that_began_earlier() {
+    let mut throttle = full_pipeline(None, LIMIT - MIB);
+    ask_all(&mut throttle, 0..1, 1);
+    throttle.tuned(at(NOW), &tunables(&[(Tunable::ThrottleDelay, 1_000_000)]));
+    ask_all(&mut throttle, 1..2, 1);
+    let expected = [(1, at(NOW + 1_000)), (0, at(NOW + 10_000))];
+    assert_eq!(run(&mut throttle, OPEN + 2, 1), expected);
+}
+
+#[test]
 fn the_delay_ends_when_the_txg_before_syncs_or_a_quiesce_is_asked_for() {
     let mut throttle = full_pipeline(None, LIMIT - MIB);
     ask_all(&mut throttle, 0..2, 1);

@@ -145,9 +145,8 @@ impl Naive {
         self.to_write = 0;
         self.quiesce_asked = false;
         self.end_delays();
-        while self.is_legacy() && self.first_stopped().is_some() {
-            self.first_stopped()
-                .map(|at| self.change(at, State::TriesAgain));
+        while let Some(at) = self.first_stopped().filter(|_| self.is_legacy()) {
+            self.change(at, State::TriesAgain);
         }
     }
 
@@ -272,8 +271,8 @@ impl Naive {
     }
 
     fn end_delays(&mut self) {
-        while self.is_legacy() && self.earliest().is_some() {
-            self.earliest().map(|(_, at)| self.change(at, State::Woken));
+        while let Some((_, at)) = self.earliest().filter(|_| self.is_legacy()) {
+            self.change(at, State::Woken);
         }
     }
 }

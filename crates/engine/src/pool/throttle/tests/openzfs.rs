@@ -54,6 +54,15 @@ fn writers_are_let_go_in_order_and_one_delay_apart() {
 }
 
 #[test]
+fn one_whose_delay_ends_this_moment_goes_on_and_the_next_is_one_delay_later() {
+    let mut throttle = openzfs(80_000);
+    let served = tx(0, at(500), 1);
+    assert_eq!(throttle.ask(at(1_000), served), Verdict::Admitted);
+    assert_eq!(throttle.ask(at(1_000), tx(1, at(600), 1)), Verdict::Waits);
+    assert_eq!(throttle.next_wake(), Some(at(1_500)));
+}
+
+#[test]
 fn one_that_has_slept_is_not_stopped_any_more() {
     let mut throttle = openzfs(80_000);
     ask_all(&mut throttle, 1_000, 0..2);
