@@ -95,13 +95,19 @@ impl Pool {
 
     /// Takes a request out of the queue for a block's lock.
     pub(super) fn leave_lock_queue(&mut self, id: ZioId, block: u32) {
+        let turns = self.unlocked.len();
         self.unlocked.retain(|other| *other != id);
+        let had_its_turn = self.unlocked.len() < turns;
         let Some(request) = self.requests.get(id) else {
             return;
         };
         let volume = &mut self.volumes[request.volume];
         if let Some(queue) = volume.lock_queues.get_mut(&block) {
             queue.retain(|other| *other != id);
+            // The lock is free: the next one would wait for ever.
+            if had_its_turn {
+                self.unlocked.extend(queue.pop_front());
+            }
             if queue.is_empty() {
                 volume.lock_queues.remove(&block);
                 volume.blocks.get_mut(block).wanted = false;
@@ -261,7 +267,11 @@ impl Pool {
         let content = match zio.op {
             Op::Zero if whole => Content::Zero,
             Op::Trim if whole => Content::Trim,
-            Op::Trim => return,
+            Op::Trim => {
+                // It takes its turn all the same: the next writer waits for its signal.
+                self.throttle.dirtied(step.now, self.txgs.open(), 0);
+                return;
+            }
             _ => Content::Bytes(self.new_bytes(volume, zio, piece, step)),
         };
         let before = self.put_version(volume, piece.block, content, step);
