@@ -5,17 +5,19 @@ use std::path::Path;
 
 use anyhow::Context;
 use dashpot_engine::Duration;
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::pool::TxgStats;
 use dashpot_sim::{Sample, Simulation};
 
 use super::Outcome;
-use super::summary::WorkloadSummary;
+use super::look::pools;
 use crate::report::chart::{LatencyChart, LatencySeries, Line, Panel, SeriesChart, histogram_text};
 
 /// What a picture over time has of one simulation.
 pub(super) struct Series {
     seconds: f64,
     dirty: Line,
-    open: Line,
+    txgs: Line,
     active: Line,
     throughput: Line,
 }
@@ -27,10 +29,7 @@ pub(super) fn sample_interval(lasts: Duration) -> Duration {
 
 /// The latencies of all labs at their clients, beside each other; nothing if there were none.
 pub(super) fn terminal(outcomes: &[Outcome<'_>]) -> String {
-    let series: Vec<_> = named(outcomes)
-        .map(|(name, workload)| (name, &workload.client.histogram))
-        .collect();
-    let text = histogram_text(&series);
+    let text = histogram_text(&named(outcomes));
     if text.is_empty() {
         return text;
     }
@@ -39,10 +38,8 @@ pub(super) fn terminal(outcomes: &[Outcome<'_>]) -> String {
 
 /// Writes the pictures to a directory.
 pub(super) fn write(directory: &Path, outcomes: &[Outcome<'_>]) -> anyhow::Result<()> {
-    let series = named(outcomes).map(|(name, workload)| LatencySeries {
-        name,
-        latencies: &workload.client.histogram,
-    });
+    let series = named(outcomes).into_iter();
+    let series = series.map(|(name, latencies)| LatencySeries { name, latencies });
     let latency = LatencyChart {
         title: "Latency at the clients".to_owned(),
         series: series.collect(),
@@ -56,23 +53,33 @@ fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(refused)
 }
 
-/// Every workload's operations that take time, with as much of a name as tells them apart.
-fn named<'a>(outcomes: &'a [Outcome<'_>]) -> impl Iterator<Item = (String, &'a WorkloadSummary)> {
-    let several_labs = outcomes.len() > 1;
-    let several = outcomes.iter().any(|one| one.summary.workloads.len() > 1);
-    outcomes.iter().flat_map(move |outcome| {
-        let workloads = outcome.summary.workloads.iter();
-        let slow = |workload: &&WorkloadSummary| workload.client.histogram.max() > Some(0);
-        workloads.filter(slow).map(move |workload| {
-            let own = format!("{} {}", workload.workload, workload.op);
-            let name = match (several_labs, several) {
-                (true, true) => format!("{} {own}", outcome.summary.lab),
-                (true, false) => outcome.summary.lab.clone(),
-                (false, _) => own,
-            };
-            (name, workload)
-        })
-    })
+/// Latencies at the clients of all that takes time, with as much of a name as tells them apart.
+fn named<'a>(outcomes: &'a [Outcome<'_>]) -> Vec<(String, &'a Histogram)> {
+    let mut all = Vec::new();
+    for outcome in outcomes {
+        for workload in &outcome.summary.workloads {
+            for op in &workload.ops {
+                let latencies = &op.client.histogram;
+                let words = [outcome.summary.lab.as_str(), &workload.workload, op.op];
+                if latencies.max() > Some(0) {
+                    all.push((words, latencies));
+                }
+            }
+        }
+    }
+    let differs = [0, 1, 2].map(|word| all.iter().any(|one| one.0[word] != all[0].0[word]));
+    let name = |words: [&str; 3]| {
+        let words = words.into_iter().zip(differs);
+        let kept: Vec<&str> = words
+            .filter_map(|(word, differs)| differs.then_some(word))
+            .collect();
+        kept.join(" ")
+    };
+    let named = all.iter().map(|(words, latencies)| match name(*words) {
+        name if name.is_empty() => (words[0].to_owned(), *latencies),
+        name => (name, *latencies),
+    });
+    named.collect()
 }
 
 impl Series {
@@ -88,10 +95,7 @@ impl Series {
                 |sample| sample.pools.iter().map(|pool| pool.dirty).sum(),
                 MEBI,
             ),
-            open: line(
-                |sample| sample.pools.iter().map(|pool| pool.open).sum(),
-                MEBI,
-            ),
+            txgs: txgs(simulation),
             active: line(
                 |sample| sample.disks.iter().map(|disk| u64::from(disk.active)).sum(),
                 1.0,
@@ -99,6 +103,25 @@ impl Series {
             throughput: throughput(samples),
         }
     }
+}
+
+/// What the transaction groups held when their sync began: those that are remembered.
+fn txgs(simulation: &Simulation) -> Line {
+    let pools = pools(simulation);
+    let mut line: Line = pools
+        .iter()
+        .flat_map(|pool| &pool.stats.txgs)
+        .filter(|txg| txg.dirty > 0)
+        .map(|txg| (synced(txg), txg.dirty as f64 / MEBI))
+        .collect();
+    line.sort_by(|a, b| a.0.total_cmp(&b.0));
+    line
+}
+
+/// The second at which a sync began.
+fn synced(txg: &TxgStats) -> f64 {
+    let at = txg.birth + txg.open + txg.quiesce + txg.wait;
+    at.as_nanos() as f64 / 1e9
 }
 
 /// Bytes per second of the calls that ended between two samples.
@@ -129,7 +152,10 @@ fn over_time(outcomes: &[Outcome<'_>]) -> SeriesChart {
         seconds: ends.fold(0.0, f64::max),
         panels: vec![
             panel("dirty data (MiB)", |series| &series.dirty),
-            panel("open transaction group (MiB)", |series| &series.open),
+            panel(
+                "transaction groups: dirty data when their sync began (MiB, the last 100)",
+                |series| &series.txgs,
+            ),
             panel("zios at the disks", |series| &series.active),
             panel("replied to clients (MiB/s)", |series| &series.throughput),
         ],

@@ -25,11 +25,21 @@ pub(super) struct Summary {
     pools: Vec<PoolSummary>,
 }
 
-/// What a workload saw of one operation. JSON: `{"workload": "db", "op": "write", "failed": 0,
-/// "iops": …, "bytes_per_second": …, "client": latency, "device": latency}`.
+/// JSON: `{"workload": "db", "in_flight": 10, "oldest_ns": …, "ops": [operation, …]}`.
 #[derive(Serialize)]
 pub(super) struct WorkloadSummary {
     pub(super) workload: String,
+    /// Calls that have not ended, and are in no number.
+    in_flight: usize,
+    /// How long the first of them has taken so far.
+    oldest_ns: Option<u64>,
+    pub(super) ops: Vec<OpSummary>,
+}
+
+/// What a workload saw of one operation. JSON: `{"op": "write", "failed": 0, "iops": …,
+/// "bytes_per_second": …, "client": latency, "device": latency}`.
+#[derive(Serialize)]
+pub(super) struct OpSummary {
     pub(super) op: &'static str,
     failed: u64,
     iops: f64,
@@ -38,10 +48,6 @@ pub(super) struct WorkloadSummary {
     pub(super) client: Latency,
     /// From its submission to the volume or disk to the reply.
     device: Latency,
-    /// Calls of the workload that have not ended, and are in no number.
-    in_flight: usize,
-    /// How long the first of them has taken so far.
-    oldest_ns: Option<u64>,
 }
 
 /// JSON: `{"mean_ns": …, "stddev_ns": …, "n": …, "p50_ns": …, …, "max_ns": …, "histogram":
@@ -112,27 +118,35 @@ impl Summary {
         let simulation = &run.simulation;
         let scenario = simulation.scenario();
         let workloads = scenario.workloads.iter().enumerate();
-        let of_ops = |(at, spec)| Op::ALL.map(|op| WorkloadSummary::of(simulation, at, spec, op));
+        let workload = |(at, spec)| WorkloadSummary::of(simulation, at, spec);
         let now = pools(simulation);
         Summary {
             lab: lab.to_owned(),
             seed: scenario.seed,
             elapsed_ns: simulation.now().as_nanos(),
             warmup_ns: scenario.warmup.as_nanos(),
-            workloads: workloads.flat_map(of_ops).flatten().collect(),
+            workloads: workloads.map(workload).collect(),
             pools: now.iter().zip(&run.warm).map(PoolSummary::of).collect(),
         }
     }
 }
 
 impl WorkloadSummary {
-    /// Nothing, if there was no call of this operation.
-    fn of(
-        simulation: &Simulation,
-        at: usize,
-        spec: &WorkloadSpec,
-        op: Op,
-    ) -> Option<WorkloadSummary> {
+    fn of(simulation: &Simulation, at: usize, spec: &WorkloadSpec) -> WorkloadSummary {
+        let (in_flight, oldest) = simulation.in_flight(at);
+        let op = |op| OpSummary::of(simulation, at, spec, op);
+        WorkloadSummary {
+            workload: spec.name.clone(),
+            in_flight,
+            oldest_ns: oldest.map(|began| simulation.now().since(began).as_nanos()),
+            ops: Op::ALL.into_iter().filter_map(op).collect(),
+        }
+    }
+}
+
+impl OpSummary {
+    /// Nothing, if no call of this operation has ended.
+    fn of(simulation: &Simulation, at: usize, spec: &WorkloadSpec, op: Op) -> Option<OpSummary> {
         let seen = simulation.results(at)?.op(op);
         let client = seen.at_client.as_deref()?;
         let seconds = active(simulation, spec).as_nanos() as f64 / 1e9;
@@ -143,17 +157,13 @@ impl WorkloadSummary {
                 0.0
             }
         };
-        let (in_flight, oldest) = simulation.in_flight(at);
-        Some(WorkloadSummary {
-            workload: spec.name.clone(),
+        Some(OpSummary {
             op: op.name(),
             failed: seen.failed,
             iops: rate(seen.calls),
             bytes_per_second: rate(seen.bytes),
             client: Latency::of(client),
             device: Latency::of(seen.at_lab.as_deref().unwrap_or(client)),
-            in_flight,
-            oldest_ns: oldest.map(|began| simulation.now().since(began).as_nanos()),
         })
     }
 }
@@ -246,18 +256,7 @@ impl Summary {
         }
         text += "\n\n";
         text += &self.latencies();
-        for (at, workload) in self.workloads.iter().enumerate() {
-            // What is in flight is not told apart by operation.
-            let first = at == 0 || self.workloads[at - 1].workload != workload.workload;
-            if let Some(oldest) = workload.oldest_ns.filter(|_| first) {
-                text += &format!(
-                    "In flight of {}: {}, the oldest for {}.\n",
-                    workload.workload,
-                    workload.in_flight,
-                    time(oldest)
-                );
-            }
-        }
+        text.extend(self.workloads.iter().filter_map(WorkloadSummary::waiting));
         if !self.pools.is_empty() {
             text += &format!("\n{}\n{}", self.traffic(), self.admissions());
         }
@@ -279,11 +278,10 @@ impl Summary {
             Column::Figure("p99.9"),
             Column::Figure("max"),
         ];
-        let rows = self.workloads.iter().flat_map(|workload| {
-            let at_client = workload.row("client", &workload.client);
-            [at_client, workload.row("device", &workload.device)]
-        });
-        table(&columns, rows)
+        table(
+            &columns,
+            self.workloads.iter().flat_map(WorkloadSummary::rows),
+        )
     }
 
     fn traffic(&self) -> String {
@@ -331,7 +329,26 @@ impl Summary {
 }
 
 impl WorkloadSummary {
-    fn row(&self, at: &str, latency: &Latency) -> Vec<String> {
+    fn rows(&self) -> Vec<Vec<String>> {
+        let rows = |op: &OpSummary| {
+            let at_client = op.row(&self.workload, "client", &op.client);
+            [at_client, op.row(&self.workload, "device", &op.device)]
+        };
+        self.ops.iter().flat_map(rows).collect()
+    }
+
+    /// What no number knows of.
+    fn waiting(&self) -> Option<String> {
+        let oldest = time(self.oldest_ns?);
+        let (name, calls) = (&self.workload, self.in_flight);
+        Some(format!(
+            "In flight of {name}: {calls}, the oldest for {oldest}.\n"
+        ))
+    }
+}
+
+impl OpSummary {
+    fn row(&self, workload: &str, at: &str, latency: &Latency) -> Vec<String> {
         let percentiles = &latency.percentiles;
         let figures = [
             latency.mean_ns,
@@ -342,7 +359,7 @@ impl WorkloadSummary {
             percentiles.max_ns,
         ];
         let mut row = vec![
-            self.workload.clone(),
+            workload.to_owned(),
             self.op.to_owned(),
             at.to_owned(),
             percentiles.n.to_string(),
