@@ -16,15 +16,18 @@ def words(uri, seconds, depth, *options):
 
 
 def load(server, seconds, depth, *options, export=None):
-    """IOPS, the least latency, p50 and p99 in ns (None where n is too small), and the server's CPU time per I/O."""
+    """IOPS, the least latency, p50 and p99 in ns (None where n is too small), and the server's CPU time and
+    instructions per I/O (None where they cannot be counted)."""
     argv = words(server.uri(export), seconds, depth, *options)
-    before = process.cpu_ns(server.pid)
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds + GRACE_SECONDS)
-    cpu = process.cpu_ns(server.pid) - before
+    with process.Instructions(server.pid) as instructions:
+        before = process.cpu_ns(server.pid)
+        done = subprocess.run(instructions.under(argv), capture_output=True, text=True, timeout=seconds + GRACE_SECONDS)
+        cpu = process.cpu_ns(server.pid) - before
+        count = instructions.count()
     if done.returncode:
         raise RuntimeError(f"dashpot load: {process.complaint(done.stderr)}")
     figures = read(done.stdout)
-    return {**figures, "cpu_ns": cpu / figures["n"]}
+    return {**figures, "cpu_ns": cpu / figures["n"], "instructions": count and count / figures["n"]}
 
 
 def read(text):

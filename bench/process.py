@@ -1,9 +1,13 @@
 """Processes that are measured: started so that none outlives the bench, and read through /proc."""
 
 import ctypes
+import functools
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -11,6 +15,7 @@ PR_SET_PDEATHSIG = 1
 # The kernel's number for the CPU time of a process, all its threads, the dead ones included
 # (clock_getcpuclockid): nanoseconds, where /proc/PID/stat has ticks of 10 ms.
 CPUCLOCK_SCHED = 2
+PERF = ["perf", "stat", "-x", ",", "-e", "instructions"]
 
 
 def start(argv, **options):
@@ -41,6 +46,38 @@ def complaint(errors):
 def cpu_ns(pid):
     """CPU time that a process has used so far."""
     return time.clock_gettime_ns((~pid << 3) | CPUCLOCK_SCHED)
+
+
+class Instructions:
+    """Counts the instructions of a process, all its threads, while a command runs that `under` has put under perf."""
+
+    def __init__(self, pid):
+        self.pid = pid
+
+    def __enter__(self):
+        self.file = tempfile.NamedTemporaryFile("r", prefix="dashpot-bench.")
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+
+    def under(self, argv):
+        if not counts_instructions():
+            return argv
+        return [*PERF, "-o", self.file.name, "-p", str(self.pid), "--", *argv]
+
+    def count(self):
+        """None where the machine does not let perf count, as most virtual ones."""
+        found = re.search(r"^(\d+),", self.file.read(), re.MULTILINE)
+        return int(found[1]) if found else None
+
+
+@functools.cache
+def counts_instructions():
+    if not shutil.which(PERF[0]):
+        return False
+    done = subprocess.run([*PERF, "--", "true"], capture_output=True, text=True)
+    return re.search(r"^\d+,", done.stderr, re.MULTILINE) is not None
 
 
 def memory_bytes(pid, kind="VmRSS"):

@@ -1,4 +1,4 @@
-"""Zero delay: IOPS, and CPU time of the server per I/O."""
+"""Zero delay: IOPS, and CPU time and instructions of the server per I/O."""
 
 import collections
 import contextlib
@@ -71,21 +71,27 @@ def unit(bench, running, cell, name):
     write = ["--write", "100%"] if cell.op == "write" else []
     options = ["--block", cell.block, "--connections", cell.connections, *write]
     figures = load(server, bench.seconds(0.5, 0.15), cell.depth, *options)
-    return {"iops": figures["iops"], "cpu_ns": figures["cpu_ns"]}
+    return {key: figures[key] for key in ("iops", "cpu_ns", "instructions")}
 
 
 def report(samples):
-    for figure, form, title in [
-        ("iops", count, "speed: IOPS at no delay (ratio to the best peer; above 1 dashpot is faster)"),
-        ("cpu_ns", micros, "speed: CPU time of the server per I/O in us (ratio to the peer with the most IOPS; below 1 dashpot is cheaper)"),
+    for figure, form, title, more in [
+        ("iops", count, "speed: IOPS at no delay (ratio to the best peer; above 1 dashpot is faster)", []),
+        ("cpu_ns", micros, "speed: CPU time of the server per I/O in us, and dashpot's instructions (ratio to the peer with the most IOPS; below 1 dashpot is cheaper)",
+         ["instructions", "ratio"]),
     ]:
         rows = []
         for cell in cells():
             best = samples.best(cell, "iops", PEERS)
-            ratio = samples.ratio(cell, figure, "dashpot", best)
             shown = [spread(samples.spread(cell, name, figure), form) for name in SERVERS]
-            rows.append([cell, *shown, spread(ratio, lambda value: f"{value:.2f}"), best or "-"])
-        print_table(title, ["cell", *SERVERS, "ratio", "best peer"], rows)
+            rows.append([cell, *shown, ratio(samples, cell, figure, best), best or "-"])
+            if figure == "cpu_ns":
+                rows[-1] += [spread(samples.spread(cell, "dashpot", "instructions"), count), ratio(samples, cell, "instructions", best)]
+        print_table(title, ["cell", *SERVERS, "ratio", "best peer", *more], rows)
+
+
+def ratio(samples, cell, figure, best):
+    return spread(samples.ratio(cell, figure, "dashpot", best), lambda value: f"{value:.2f}")
 
 
 def promise(bench, samples):

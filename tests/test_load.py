@@ -34,3 +34,17 @@ def test_a_load_whose_daemon_goes_away_says_what_came_before(daemon):
     titles, read = text.splitlines()
     assert read.split()[0] == "read" and int(read.split()[1]) > 100
     assert errors == "dashpot: the load ended early: the server closed the connection\n"
+
+
+def test_a_load_that_is_never_answered_fails_and_names_how_many(daemon):
+    daemon.cli("inject", "d", "--hang")
+    done = run(BINARY, "load", daemon.uri("d"), "--depth", "3", "--time", "100ms", "--json", code=1)
+    assert json.loads(done.stdout)["unanswered"] == 3
+    assert "3 requests were never answered" in done.stderr
+
+
+def test_a_load_whose_last_replies_come_after_its_time_succeeds(daemon):
+    daemon.cli("inject", "d", "-D", "500ms")
+    done = run(BINARY, "load", daemon.uri("d"), "--depth", "3", "--time", "100ms", "--json")
+    report = json.loads(done.stdout)
+    assert report["unanswered"] == 0 and report["ops"][0]["latency"]["n"] == 3

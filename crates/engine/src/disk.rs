@@ -16,6 +16,7 @@ use crate::command::{Action, Answer, CommandError, CommandId};
 use crate::deadlines::Deadlines;
 use crate::flight::{Flight, Flights, State};
 use crate::inject::{Gaps, Injector, RuleId, RuleSpec};
+use crate::occupancy::Occupancy;
 use crate::stats::{DiskStats, InFlight, Wait};
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, Op, OpSet, Outcome, ZioId};
@@ -38,10 +39,8 @@ pub(crate) struct Disk {
     suspended: VecDeque<ZioId>,
     /// Issued, and neither completed nor dropped.
     active: u32,
-    /// Submitted, and neither replied to nor dropped.
-    outstanding: u32,
-    /// Until when `stats.busy` and `stats.depth_time` are counted.
-    counted_until: Instant,
+    /// Of the zios submitted, and neither replied to nor dropped.
+    occupancy: Occupancy,
     /// Set when the daemon goes away: nothing is held any more, and nothing new is taken.
     closing: Option<Errno>,
 }
@@ -64,15 +63,13 @@ impl Disk {
             suspension: None,
             suspended: VecDeque::new(),
             active: 0,
-            outstanding: 0,
-            counted_until: Instant::ZERO,
+            occupancy: Occupancy::default(),
             closing: None,
         }
     }
 
     pub(crate) fn submit(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
-        self.count_time(ctx.now);
-        self.outstanding += 1;
+        self.occupancy.enter(ctx.now, &mut self.stats);
         if let Some(errno) = self.closing {
             self.active += 1;
             self.complete(flight, Err(errno), ctx);
@@ -192,8 +189,7 @@ impl Disk {
 
     /// The reply has left: what is known only now is counted.
     pub(crate) fn replied(&mut self, flight: &mut Flight, offered: Instant, ctx: &mut Context<'_>) {
-        self.count_time(ctx.now);
-        self.outstanding -= 1;
+        self.occupancy.leave(ctx.now, &mut self.stats);
         self.injector.settle(ctx.now, flight, offered);
         let stats = self.stats.op_mut(flight.zio.op);
         stats.completed += 1;
@@ -252,8 +248,7 @@ impl Disk {
     }
 
     fn drop_zio(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
-        self.count_time(ctx.now);
-        self.outstanding -= 1;
+        self.occupancy.leave(ctx.now, &mut self.stats);
         self.stats.aborted += 1;
         ctx.deadlines.clear(flight.zio.id);
         flight.state = State::Ended;
@@ -395,33 +390,14 @@ impl Disk {
         }
     }
 
-    /// Counts the time since it was last counted: called before the number in flight changes.
-    fn count_time(&mut self, now: Instant) {
-        let span = now.since(self.counted_until);
-        if span == Duration::ZERO {
-            return;
-        }
-        self.counted_until = now;
-        if self.outstanding > 0 {
-            self.stats.busy += span;
-            self.stats.depth_time += u128::from(span.as_nanos()) * u128::from(self.outstanding);
-        }
-    }
-
     /// Zios submitted, and neither replied to nor dropped.
     pub(crate) fn outstanding(&self) -> u32 {
-        self.outstanding
+        self.occupancy.outstanding()
     }
 
     /// The counters as of `now`.
     pub(crate) fn stats_at(&self, now: Instant) -> DiskStats {
-        let mut stats = self.stats.clone();
-        let span = now.since(self.counted_until);
-        if self.outstanding > 0 {
-            stats.busy += span;
-            stats.depth_time += u128::from(span.as_nanos()) * u128::from(self.outstanding);
-        }
-        stats
+        self.occupancy.stats_at(now, &self.stats)
     }
 
     pub(crate) fn view(&self, flight: &Flight) -> InFlight {

@@ -24,8 +24,15 @@ impl Occupancy {
         self.outstanding -= 1;
     }
 
+    /// The counters as of `now`.
+    pub(crate) fn stats_at(mut self, now: Instant, stats: &DiskStats) -> DiskStats {
+        let mut stats = stats.clone();
+        self.count(now, &mut stats);
+        stats
+    }
+
     /// Counts the time since it was last counted.
-    pub(crate) fn count(&mut self, now: Instant, stats: &mut DiskStats) {
+    fn count(&mut self, now: Instant, stats: &mut DiskStats) {
         let span = now.since(self.counted_until);
         if span == Duration::ZERO {
             return;

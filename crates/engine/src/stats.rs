@@ -190,3 +190,26 @@ pub struct InFlight {
     /// The earliest moment at which it may complete.
     pub target: Option<Instant>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{LatencyKind, OpStats};
+    use crate::histogram::Histogram;
+    use crate::time::Duration;
+
+    #[test]
+    fn equal_latencies_are_in_both_histograms() {
+        let mut stats = OpStats::default();
+        let (mut total, mut disk) = (Histogram::default(), Histogram::default());
+        for n in 0..100 {
+            let span = Duration::from_micros(n * n);
+            let wait = Duration::from_micros(n % 3);
+            stats.record_reply(span + wait, span);
+            total.record((span + wait).as_nanos());
+            disk.record(span.as_nanos());
+        }
+        assert_eq!(stats.latency(LatencyKind::Total).as_deref(), Some(&total));
+        assert_eq!(stats.latency(LatencyKind::Disk).as_deref(), Some(&disk));
+        assert_eq!(stats.latency(LatencyKind::Lateness), None);
+    }
+}

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 
 use dashpot_engine::{ClientId, DiskId, Instant, ZioId};
 
+use crate::nbd::Chunk;
 use crate::nbd::setup::Features;
 use crate::nbd::wire::Request;
 use crate::slots::ZioList;
@@ -22,8 +23,8 @@ pub(crate) struct Conn {
     pub(crate) ready: VecDeque<Reply>,
     /// How many of them are to requests that became no zio.
     pub(crate) notes: u32,
-    /// What the transport has not accepted yet of the last chunk.
-    pub(crate) unsent: Unsent,
+    /// The last chunk, if the transport has not accepted all of it.
+    pub(crate) unsent: Chunk,
     /// Its zios that have not been replied to.
     pub(crate) zios: ZioList,
     /// It has asked for the end: nothing more is read, and it closes after its last reply.
@@ -79,15 +80,6 @@ pub(crate) enum Reply {
     Bytes(Vec<u8>),
 }
 
-/// The part of a chunk that the transport did not accept.
-#[derive(Debug, Default)]
-pub(crate) struct Unsent {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) start: usize,
-    /// The zios whose last byte is in it.
-    pub(crate) zios: Vec<ZioId>,
-}
-
 impl Conn {
     pub(crate) fn new(fd: OwnedFd, disk: DiskId, client: ClientId, features: Features) -> Conn {
         Conn {
@@ -99,7 +91,7 @@ impl Conn {
             received: Received::default(),
             ready: VecDeque::new(),
             notes: 0,
-            unsent: Unsent::default(),
+            unsent: Chunk::default(),
             zios: ZioList::default(),
             closing: false,
             deaf: false,
@@ -117,10 +109,7 @@ impl Conn {
 
     /// Whether everything that it asked for has been replied to and sent.
     pub(crate) fn is_finished(&self) -> bool {
-        self.closing
-            && self.zios.is_empty()
-            && self.ready.is_empty()
-            && self.unsent.bytes.is_empty()
+        self.closing && self.zios.is_empty() && self.ready.is_empty() && self.unsent.is_empty()
     }
 }
 

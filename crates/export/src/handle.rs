@@ -11,6 +11,9 @@ use dashpot_engine::{
     Answer, Command, CommandError, DiskId, DiskStats, Duration, InFlight, Instant, RuleStats,
 };
 
+use crate::clock;
+use crate::passes::Work;
+use crate::probe::{ProbeReading, Readings};
 use crate::routes::Route;
 use crate::shard::Message;
 use crate::store::Lost;
@@ -62,6 +65,8 @@ pub struct DiskSnapshot {
     pub faulted: Option<String>,
     /// How long the shard of this disk did not look at its sockets, each time.
     pub loop_gap: Box<Histogram>,
+    /// How much of its time that shard works.
+    pub work: Work,
 }
 
 /// A rule at one moment.
@@ -97,19 +102,41 @@ pub struct ClientView {
 pub struct Handle {
     disks: Arc<[DiskInfo]>,
     routes: Arc<[Route]>,
+    /// By shard.
+    readings: Arc<[Arc<Readings>]>,
+    spins: bool,
 }
 
 impl Handle {
-    pub(crate) fn new(disks: Vec<DiskInfo>, routes: Vec<Route>) -> Handle {
+    pub(crate) fn new(
+        disks: Vec<DiskInfo>,
+        routes: Vec<Route>,
+        readings: Vec<Arc<Readings>>,
+        spins: bool,
+    ) -> Handle {
         Handle {
             disks: disks.into(),
             routes: routes.into(),
+            readings: readings.into(),
+            spins,
         }
     }
 
     /// The served disks, in the order of the configuration. Calls name a disk by its index here.
     pub fn disks(&self) -> &[DiskInfo] {
         &self.disks
+    }
+
+    /// Whether the shards meet their deadlines by spinning.
+    pub fn spins(&self) -> bool {
+        self.spins
+    }
+
+    /// What the probe of a shard has found in the last minute, the oldest first. Nothing if
+    /// nothing was asked of the shard.
+    pub fn probe(&self, shard: usize) -> Vec<ProbeReading> {
+        let readings = self.readings.get(shard);
+        readings.map_or_else(Vec::new, |readings| readings.last_minute(clock::now()))
     }
 
     /// Sends a command to the shard of a disk. `build` gets the disk's id in its shard.

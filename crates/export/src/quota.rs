@@ -1,4 +1,9 @@
-//! The CPU quota that is in force for this process, if there is one.
+//! The CPU quota that is in force for this process, and how often it has stopped the process:
+//! from the control groups of version 2 and 1, its own and those above it.
+//!
+//! A quota is a group's, and so is what the kernel counts of it: the group that was stopped most
+//! says how much of the time this process was kept from running. A container does not see the
+//! groups above its own; those do not count.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,26 +17,125 @@ pub struct CpuQuota {
     pub period_us: u64,
 }
 
-/// The tightest quota of this process's control groups, version 2.
-pub fn cpu_quota() -> Option<CpuQuota> {
-    let quotas = control_groups().into_iter().filter_map(|group| {
-        let text = fs::read_to_string(group.join("cpu.max")).ok()?;
-        parse_cpu_max(&text)
-    });
-    quotas.min_by_key(|quota| quota.quota_us * 1_000_000 / quota.period_us.max(1))
+impl CpuQuota {
+    /// Thousandths of a CPU that it amounts to.
+    pub fn millicpus(self) -> u64 {
+        self.quota_us.saturating_mul(1_000) / self.period_us.max(1)
+    }
 }
 
-/// The group of this process, and all above it.
-fn control_groups() -> Vec<PathBuf> {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"));
-    let root = Path::new("/sys/fs/cgroup");
-    let own = root.join(own.unwrap_or_default());
-    let within = |group: &&Path| group.starts_with(root);
-    own.ancestors()
-        .take_while(within)
-        .map(Path::to_owned)
-        .collect()
+/// How often a quota has stopped its group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Throttling {
+    /// Periods in which something of the group ran.
+    pub periods: u64,
+    /// Those of them in which the quota was used up, and the group stopped for the rest.
+    pub throttled: u64,
+    /// For how long, added up over the CPUs.
+    pub throttled_ns: u64,
+}
+
+impl Throttling {
+    /// What has been added since an earlier look.
+    pub fn since(self, earlier: Throttling) -> Throttling {
+        Throttling {
+            periods: self.periods.saturating_sub(earlier.periods),
+            throttled: self.throttled.saturating_sub(earlier.throttled),
+            throttled_ns: self.throttled_ns.saturating_sub(earlier.throttled_ns),
+        }
+    }
+}
+
+/// The tightest quota of this process's control groups.
+pub fn cpu_quota() -> Option<CpuQuota> {
+    quota(&groups(Path::new(PROC), Path::new(CGROUPS)))
+}
+
+/// How often the quotas of this process's control groups have stopped it, since the groups exist.
+/// Nothing where nothing is known: then no quota can be set either.
+pub fn cpu_throttling() -> Throttling {
+    throttling(&groups(Path::new(PROC), Path::new(CGROUPS)))
+}
+
+/// A control group's directory, and where its version of the control groups keeps its figures.
+struct Group {
+    directory: PathBuf,
+    version: Version,
+}
+
+#[derive(Clone, Copy)]
+enum Version {
+    One,
+    Two,
+}
+
+fn quota(groups: &[Group]) -> Option<CpuQuota> {
+    let quotas = groups.iter().filter_map(Group::quota);
+    quotas.min_by_key(|quota| quota.millicpus())
+}
+
+fn throttling(groups: &[Group]) -> Throttling {
+    let each = groups.iter().filter_map(Group::throttling);
+    each.max_by_key(|each| each.throttled_ns)
+        .unwrap_or_default()
+}
+
+/// The groups of this process, and all above them.
+fn groups(proc: &Path, cgroups: &Path) -> Vec<Group> {
+    let lines = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
+    let lines = lines.lines();
+    lines.flat_map(|line| groups_of(line, cgroups)).collect()
+}
+
+/// Those of a line `ID:CONTROLLERS:PATH`.
+fn groups_of(line: &str, cgroups: &Path) -> Vec<Group> {
+    let mut parts = line.splitn(3, ':').skip(1);
+    let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
+        return Vec::new();
+    };
+    let (root, version) = if controllers.is_empty() {
+        (cgroups.to_path_buf(), Version::Two)
+    } else if controllers.split(',').any(|name| name == "cpu") {
+        (cgroups.join("cpu"), Version::One)
+    } else {
+        return Vec::new();
+    };
+    let paths = Path::new(path.trim_start_matches('/')).ancestors();
+    let group = |path: &Path| Group {
+        directory: root.join(path),
+        version,
+    };
+    paths.map(group).collect()
+}
+
+impl Group {
+    fn quota(&self) -> Option<CpuQuota> {
+        match self.version {
+            Version::Two => parse_cpu_max(&self.read("cpu.max")?),
+            Version::One => Some(CpuQuota {
+                // Without a quota it is -1, which is no number here.
+                quota_us: self.read("cpu.cfs_quota_us")?.trim().parse().ok()?,
+                period_us: self.read("cpu.cfs_period_us")?.trim().parse().ok()?,
+            }),
+        }
+    }
+
+    fn throttling(&self) -> Option<Throttling> {
+        let stat = self.read("cpu.stat")?;
+        let throttled_ns = match self.version {
+            Version::Two => field(&stat, "throttled_usec")?.saturating_mul(1_000),
+            Version::One => field(&stat, "throttled_time")?,
+        };
+        Some(Throttling {
+            periods: field(&stat, "nr_periods")?,
+            throttled: field(&stat, "nr_throttled")?,
+            throttled_ns,
+        })
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.directory.join(name)).ok()
+    }
 }
 
 /// `max 100000` or `50000 100000`.
@@ -43,18 +147,109 @@ fn parse_cpu_max(text: &str) -> Option<CpuQuota> {
     })
 }
 
+/// The number after a name.
+fn field(stat: &str, name: &str) -> Option<u64> {
+    let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
+    lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
+}
+
+const PROC: &str = "/proc";
+const CGROUPS: &str = "/sys/fs/cgroup";
+
 #[cfg(test)]
 mod tests {
-    use super::{CpuQuota, parse_cpu_max};
+    use std::fs;
+
+    use super::{CpuQuota, Throttling, groups, quota, throttling};
+
+    /// What is found in a tree of files.
+    fn of(files: &[(&str, &str)]) -> (Option<CpuQuota>, Throttling) {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let groups = groups(&root.path().join("proc"), &root.path().join("cgroup"));
+        (quota(&groups), throttling(&groups))
+    }
 
     #[test]
     fn a_quota_is_told_from_none() {
-        assert_eq!(parse_cpu_max("max 100000\n"), None);
-        let half = CpuQuota {
-            quota_us: 50_000,
-            period_us: 100_000,
+        let own = ("proc/self/cgroup", "0::/a\n");
+        assert_eq!(of(&[own]), (None, Throttling::default()));
+        let (none, _) = of(&[own, ("cgroup/a/cpu.max", "max 100000\n")]);
+        assert_eq!(none, None);
+        let (half, _) = of(&[own, ("cgroup/a/cpu.max", "50000 100000\n")]);
+        let half = half.unwrap();
+        assert_eq!((half.quota_us, half.period_us), (50_000, 100_000));
+        assert_eq!(half.millicpus(), 500);
+    }
+
+    #[test]
+    fn the_tightest_quota_and_the_most_stopped_group_count() {
+        let (tightest, most) = of(&[
+            ("proc/self/cgroup", "1:memory:/x\n0::/pod/container\n"),
+            ("cgroup/pod/container/cpu.max", "150000 100000"),
+            (
+                "cgroup/pod/container/cpu.stat",
+                "usage_usec 9\nnr_periods 8\nnr_throttled 1\nthrottled_usec 10\n",
+            ),
+            ("cgroup/pod/cpu.max", "20000 50000"),
+            (
+                "cgroup/pod/cpu.stat",
+                "usage_usec 9\nnr_periods 7\nnr_throttled 5\nthrottled_usec 3000\n",
+            ),
+            // The root group has no quota, and counts none.
+            ("cgroup/cpu.stat", "usage_usec 9\nuser_usec 3\n"),
+        ]);
+        assert_eq!(tightest.unwrap().millicpus(), 400);
+        let pod = Throttling {
+            periods: 7,
+            throttled: 5,
+            throttled_ns: 3_000_000,
         };
-        assert_eq!(parse_cpu_max("50000 100000\n"), Some(half));
-        assert_eq!(parse_cpu_max(""), None);
+        assert_eq!(most, pod);
+    }
+
+    #[test]
+    fn version_1_counts_in_nanoseconds_and_below_the_mount() {
+        let stat = "nr_periods 21\nnr_throttled 20\nthrottled_time 1079593780\n";
+        let (quota, throttling) = of(&[
+            ("proc/self/cgroup", "4:cpu,cpuacct:/docker/7\n0::/\n"),
+            ("cgroup/cpu/cpu.cfs_quota_us", "20000\n"),
+            ("cgroup/cpu/cpu.cfs_period_us", "100000\n"),
+            ("cgroup/cpu/cpu.stat", stat),
+        ]);
+        assert_eq!(quota.unwrap().millicpus(), 200);
+        let counted = Throttling {
+            periods: 21,
+            throttled: 20,
+            throttled_ns: 1_079_593_780,
+        };
+        assert_eq!(throttling, counted);
+        let (none, _) = of(&[
+            ("proc/self/cgroup", "4:cpu:/\n"),
+            ("cgroup/cpu/cpu.cfs_quota_us", "-1\n"),
+            ("cgroup/cpu/cpu.cfs_period_us", "100000\n"),
+        ]);
+        assert_eq!(none, None);
+    }
+
+    #[test]
+    fn what_happened_before_does_not_count() {
+        let earlier = Throttling {
+            periods: 5,
+            throttled: 2,
+            throttled_ns: 10,
+        };
+        let later = Throttling {
+            periods: 9,
+            throttled: 2,
+            throttled_ns: 15,
+        };
+        let since = later.since(earlier);
+        assert_eq!((since.periods, since.throttled), (4, 0));
+        assert_eq!(since.throttled_ns, 5);
     }
 }

@@ -19,6 +19,7 @@ use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
 use crate::nbd::ExportInfo;
 use crate::pace::{Pace, Spin};
+use crate::probe::{self, Readings};
 use crate::quota::cpu_quota;
 use crate::room::Taken;
 use crate::routes::Route;
@@ -88,7 +89,15 @@ impl Server {
         let disks = describe(config, &opened);
         let exports = disks.iter().map(export_info).collect::<Arc<[ExportInfo]>>();
         let pool = Arc::new(Pool::new(STORE_THREADS)?);
-        let (shards, routes) = start_shards(config, opened, &exports, &pool)?;
+        let spins = config.spin == Spin::Auto && cpu_quota().is_none();
+        let (built, routes) = build_shards(config, opened, &exports)?;
+        let mut shards = Vec::new();
+        let mut readings = Vec::new();
+        for (at, built) in built.into_iter().enumerate() {
+            let (shard, found) = start_shard(at, built, &pool, spins)?;
+            shards.push(shard);
+            readings.push(found);
+        }
         let door_mailbox = Arc::new(Mailbox::new()?);
         let mut door = Door::new(
             listeners,
@@ -105,7 +114,7 @@ impl Server {
             thread: Some(thread),
             end: || DoorMessage::Close,
         };
-        let handle = Handle::new(disks, routes);
+        let handle = Handle::new(disks, routes, readings, spins);
         Ok(Server {
             handle,
             addresses,
@@ -196,28 +205,38 @@ fn export_info(disk: &DiskInfo) -> ExportInfo {
     }
 }
 
-fn start_shards(
+/// What a shard begins with.
+struct Built {
+    engine: Engine,
+    disks: Vec<Disk>,
+    mailbox: Arc<Mailbox<Message>>,
+}
+
+/// Deals the disks to shards that have yet to be started.
+fn build_shards(
     config: &ServerConfig,
     opened: Vec<Opened>,
     exports: &[ExportInfo],
-    pool: &Arc<Pool>,
-) -> io::Result<(Vec<Running<Message>>, Vec<Route>)> {
+) -> io::Result<(Vec<Built>, Vec<Route>)> {
+    let build = |_| {
+        Ok(Built {
+            engine: Engine::default(),
+            disks: Vec::new(),
+            mailbox: Arc::new(Mailbox::new()?),
+        })
+    };
     let count = config.shards.max(1);
-    let mut engines: Vec<(Engine, Vec<Disk>)> = Vec::new();
-    engines.resize_with(count, Default::default);
-    let mailboxes = (0..count).map(|_| Ok(Arc::new(Mailbox::new()?)));
-    let mailboxes = mailboxes.collect::<io::Result<Vec<_>>>()?;
+    let mut shards = (0..count).map(build).collect::<io::Result<Vec<Built>>>()?;
     let mut routes = Vec::new();
     for (at, (opened, export)) in opened.into_iter().zip(exports).enumerate() {
-        let shard = shard_of(at, config);
-        let (engine, disks) = &mut engines[shard];
+        let shard = &mut shards[shard_of(at, config)];
         let seed = config.seed ^ (at as u64) << 32;
-        let disk = engine.add_disk(EngineDisk { seed });
+        let disk = shard.engine.add_disk(EngineDisk { seed });
         routes.push(Route {
-            mailbox: Arc::clone(&mailboxes[shard]),
+            mailbox: Arc::clone(&shard.mailbox),
             disk,
         });
-        disks.push(Disk {
+        shard.disks.push(Disk {
             export: export.clone(),
             store: opened.store,
             clients: ClientTable::default(),
@@ -225,22 +244,34 @@ fn start_shards(
             taken: Taken::default(),
         });
     }
-    let mut threads = Vec::new();
-    for (at, ((engine, disks), mailbox)) in engines.into_iter().zip(mailboxes).enumerate() {
-        let pace = Pace::new(config.spin == Spin::Auto && cpu_quota().is_none());
-        let shard = Shard::new(engine, disks, Arc::clone(&mailbox), Arc::clone(pool), pace)?;
-        threads.push(start_shard(at, shard, mailbox)?);
-    }
-    Ok((threads, routes))
+    Ok((shards, routes))
 }
 
 /// A shard that panics or fails takes its own connections and commands with it, nobody else's.
 fn start_shard(
     at: usize,
-    mut shard: Shard,
-    mailbox: Arc<Mailbox<Message>>,
-) -> io::Result<Running<Message>> {
+    built: Built,
+    pool: &Arc<Pool>,
+    spins: bool,
+) -> io::Result<(Running<Message>, Arc<Readings>)> {
+    let Built {
+        mut engine,
+        mut disks,
+        mailbox,
+    } = built;
+    let probed = engine.add_disk(EngineDisk { seed: 0 });
+    disks.push(probe::disk());
+    let (bell, readings) = probe::start(&mailbox, probed)?;
     let inbox = Arc::clone(&mailbox);
+    let pace = Pace::new(spins);
+    let mut shard = Shard::new(
+        engine,
+        disks,
+        Arc::clone(&inbox),
+        Arc::clone(pool),
+        pace,
+        bell,
+    )?;
     let thread = Builder::new()
         .name(format!("dashpot-shard-{at}"))
         .spawn(move || {
@@ -250,11 +281,12 @@ fn start_shard(
             inbox.close();
             report(&format!("shard {at}"), result);
         })?;
-    Ok(Running {
+    let running = Running {
         mailbox,
         thread: Some(thread),
         end: || Message::Shutdown(Duration::ZERO),
-    })
+    };
+    Ok((running, readings))
 }
 
 fn report(who: &str, result: Result<io::Result<()>, Box<dyn Any + Send>>) {

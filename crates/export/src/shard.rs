@@ -14,7 +14,6 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{
     Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, InFlight, Input,
     Instant, Outcome, ZioId,
@@ -27,13 +26,16 @@ use crate::clock;
 use crate::conn::{Conn, Intake, Reply};
 use crate::handle::{DiskSnapshot, RuleSnapshot};
 use crate::mailbox::Mailbox;
-use crate::nbd::ExportInfo;
 use crate::nbd::setup::Negotiated;
+use crate::nbd::{Chunk, ExportInfo};
 use crate::pace::Pace;
+use crate::passes::Passes;
+use crate::probe::Bell;
 use crate::room::Taken;
 use crate::shutdown::Shutdown;
 use crate::slots::{Slot, Slots};
 use crate::store::{Finished, Lost, Pool, Store};
+use crate::work::Copy;
 
 /// What other threads tell a shard.
 pub(crate) enum Message {
@@ -82,6 +84,10 @@ pub(crate) struct Shard {
     free_conns: Vec<usize>,
     pub(crate) buffers: Buffers,
     pub(crate) receive_buffers: Vec<Vec<u8>>,
+    /// The space of the last chunk, for the next one.
+    pub(crate) spare_chunk: Chunk,
+    /// Writes of this pass that are yet to be copied to their disks.
+    pub(crate) copies: Vec<Copy>,
     epoll: OwnedFd,
     pace: Pace,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
@@ -100,9 +106,9 @@ pub(crate) struct Shard {
     pub(crate) gave_back: bool,
     /// Connections that are not read because there is no room.
     pub(crate) stalled: Vec<usize>,
-    /// How long passes took: for so long nobody looked at the sockets. Lateness cannot show it,
-    /// because a request that is not read yet has no target.
-    loop_gap: Box<Histogram>,
+    passes: Passes,
+    /// Asks for a look at the shard from outside.
+    bell: Bell,
     /// When payloads that do not come were last looked for.
     pub(crate) evicted: Instant,
     pub(crate) shutdown: Option<Shutdown>,
@@ -115,6 +121,7 @@ impl Shard {
         mailbox: Arc<Mailbox<Message>>,
         pool: Arc<Pool>,
         pace: Pace,
+        bell: Bell,
     ) -> io::Result<Shard> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let data = epoll::EventData::new_u64(MAILBOX);
@@ -128,6 +135,8 @@ impl Shard {
             free_conns: Vec::new(),
             buffers: Buffers::default(),
             receive_buffers: Vec::new(),
+            spare_chunk: Chunk::default(),
+            copies: Vec::new(),
             epoll,
             pace,
             mailbox,
@@ -141,7 +150,8 @@ impl Shard {
             taken: Taken::default(),
             gave_back: false,
             stalled: Vec::new(),
-            loop_gap: Box::default(),
+            passes: Passes::default(),
+            bell,
             evicted: Instant::ZERO,
             shutdown: None,
         })
@@ -167,10 +177,18 @@ impl Shard {
             self.end_stalls();
             self.evict();
             self.advance_shutdown();
-            self.loop_gap.record(clock::now().since(woke).as_nanos());
+            self.passes.record(woke, clock::now());
+            if self.has_clients() {
+                self.bell.ring(woke);
+            }
         }
         self.sync_stores();
         Ok(())
+    }
+
+    /// Whether anybody is connected but the probe.
+    fn has_clients(&self) -> bool {
+        self.conns.len() - self.free_conns.len() > 1
     }
 
     /// When to stop waiting. `None` if nothing but a descriptor can wake it: an idle shard does
@@ -400,6 +418,14 @@ impl Shard {
         let id = CommandId(self.commands);
         self.answers.insert(id, answer);
         self.step(Input::Command(id, command), None);
+        self.passes.set_armed(self.has_rules());
+    }
+
+    /// Whether any disk has a rule but that of the probe, which is the last.
+    fn has_rules(&self) -> bool {
+        let disks = 0..self.disks.len() as u32 - 1;
+        let mut rules = disks.flat_map(|disk| self.engine.rules(DiskId(disk), self.now));
+        rules.next().is_some()
     }
 
     fn lose(&mut self, disk: DiskId, seed: u64) -> Option<Lost> {
@@ -428,7 +454,8 @@ impl Shard {
             stalled: self.conns.iter().flatten().filter(of_disk).count() as u32,
             stalls: disk.stalls,
             faulted: disk.store.fault().map(str::to_owned),
-            loop_gap: self.loop_gap.clone(),
+            loop_gap: self.passes.gaps(),
+            work: self.passes.work(self.now),
         })
     }
 

@@ -1,14 +1,24 @@
-//! What the store does for a zio: at once, or on a thread of the pool.
+//! What the store does for a zio: at once, at the end of the pass, or on a thread of the pool.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use dashpot_engine::{Errno, Input, Outcome, ZioId};
+use dashpot_engine::{DiskId, Errno, Input, Outcome, ZioId};
 
 use crate::clock;
 use crate::nbd::check::Operation;
 use crate::shard::{Message, Shard};
 use crate::store::{self, Attempt, Finished, Job};
+
+/// A write that has been called done, and is yet to be copied to its disk.
+#[derive(Debug)]
+pub(crate) struct Copy {
+    disk: DiskId,
+    offset: u64,
+    /// Where in the receive buffer its payload is.
+    place: Range<usize>,
+}
 
 impl Shard {
     /// Has the store do what a zio asks, now or on a thread of the pool.
@@ -35,6 +45,10 @@ impl Shard {
                 self.pieces.push_back((id, 0));
                 return None;
             }
+            // Its caller copies it, with the others of the same pass.
+            Operation::Write { .. } if incoming.is_some() && disk.store.copies_later() => {
+                return Some(Ok(()));
+            }
             Operation::Write { fua } => {
                 disk.store
                     .write(offset, incoming.unwrap_or(&slot.payload), fua)
@@ -57,6 +71,32 @@ impl Shard {
                 self.send_to_pool(id, incoming);
                 None
             }
+        }
+    }
+
+    /// Notes where in the receive buffer the payload of a write is, if that is yet to be copied.
+    pub(crate) fn copy_later(&mut self, id: Option<ZioId>, place: Range<usize>) {
+        if let Some(slot) = id.and_then(|id| self.slots.get(id))
+            && slot.started
+            && self.disks[slot.disk.0 as usize].store.copies_later()
+        {
+            let (disk, offset) = (slot.disk, slot.offset);
+            self.copies.push(Copy {
+                disk,
+                offset,
+                place,
+            });
+        }
+    }
+
+    /// Makes the copies of a pass, one behind the other: a copy to cold memory keeps the CPU's
+    /// store buffer full, and whatever comes between two of them waits for it. Nobody can see that
+    /// the engine was told first, because replies leave later.
+    pub(crate) fn copy_writes(&mut self, received: &[u8]) {
+        for copy in self.copies.drain(..) {
+            let store = &mut self.disks[copy.disk.0 as usize].store;
+            let attempt = store.write(copy.offset, &received[copy.place], false);
+            debug_assert_eq!(attempt, Attempt::Done(Ok(())));
         }
     }
 

@@ -204,3 +204,19 @@ fn a_shutdown_fails_what_is_held_and_removes_the_sockets() {
         assert_eq!(sum(&report, |op| op.errors), 10);
     }
 }
+
+#[test]
+fn a_probe_looks_while_there_are_clients_and_counts_nowhere() {
+    let served = serve();
+    let handle = served.server.handle();
+    served.snapshot();
+    assert_eq!(handle.probe(0), []);
+    let mut reads = 0;
+    while handle.probe(0).is_empty() {
+        let report = run(&served.reads(4), |_| false).unwrap();
+        reads += sum(&report, |op| op.latency.len());
+    }
+    assert_eq!(handle.probe(1), []);
+    assert_eq!(served.snapshot().stats.op(Op::Read).completed, reads);
+    assert_eq!(handle.disks().len(), 2);
+}

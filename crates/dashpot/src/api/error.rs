@@ -1,14 +1,21 @@
 //! Refusals as HTTP answers, and extractors that refuse in the same form.
 
+use std::time::Duration;
+
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::de::DeserializeOwned;
+use tokio::time::timeout;
 
 use super::types::Error;
 use crate::daemon::{Refusal, RefusalKind};
+
+/// How long a request may take for its body.
+const BODY_MAX: Duration = Duration::from_secs(10);
 
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
@@ -35,9 +42,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &S) -> Result<Body<T>, Refusal> {
-        let bytes = axum::body::Bytes::from_request(request, state)
-            .await
-            .map_err(|error| Refusal::bad_request(error.to_string()))?;
+        let bytes = timeout(BODY_MAX, Bytes::from_request(request, state)).await;
+        let bytes = bytes.map_err(|_| {
+            Refusal::bad_request(format!("the body was not there after {BODY_MAX:?}"))
+                .remedy("send it at once, and as many bytes as Content-Length says")
+        })?;
+        let bytes = bytes.map_err(|error| Refusal::bad_request(error.to_string()))?;
         // Whatever its Content-Type is: curl sends that of a form.
         let parsed = serde_json::from_slice(if bytes.is_empty() { b"{}" } else { &bytes[..] });
         parsed.map(Body).map_err(|error| {

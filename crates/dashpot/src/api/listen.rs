@@ -15,6 +15,8 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 use tokio::net::{TcpListener, UnixListener};
 
+use super::answer::answer;
+
 /// A socket that listens. Dropped, a unix socket is removed.
 pub(crate) struct ApiListener {
     address: Address,
@@ -53,10 +55,10 @@ impl ApiListener {
     }
 
     /// Answers requests until it is dropped.
-    pub(crate) async fn serve(self, router: Router) -> io::Result<()> {
+    pub(crate) async fn serve(self, router: Router) {
         match self.socket {
-            Socket::Unix(listener, _file) => axum::serve(listener, router).await,
-            Socket::Tcp(listener) => axum::serve(listener, router).await,
+            Socket::Unix(listener, _file) => answer(listener, router).await,
+            Socket::Tcp(listener) => answer(listener, router).await,
         }
     }
 }

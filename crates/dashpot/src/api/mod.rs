@@ -4,6 +4,7 @@
 //! carries a rule sends its words, in the one grammar that there is.
 
 mod access;
+mod answer;
 mod error;
 mod listen;
 mod openapi;

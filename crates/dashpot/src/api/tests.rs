@@ -96,8 +96,8 @@ fn serve(address: Address, daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> 
             daemon.arm_lab().await.unwrap();
             let listener = ApiListener::bind(&address).await.unwrap();
             bound.send(listener.address().clone()).unwrap();
-            listener.serve(router(daemon, access)).await
-        })
+            listener.serve(router(daemon, access)).await;
+        });
     });
     listens.recv().unwrap()
 }

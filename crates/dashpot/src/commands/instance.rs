@@ -1,7 +1,6 @@
 //! Running disks with their control plane: what `serve` and `run` have in common.
 
 use std::future::Future;
-use std::io;
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -34,7 +33,7 @@ pub(crate) struct Instance {
 #[must_use]
 pub(crate) struct Running {
     instance: Instance,
-    answering: JoinHandle<io::Result<()>>,
+    answering: JoinHandle<()>,
 }
 
 /// A disk, and where clients reach it.

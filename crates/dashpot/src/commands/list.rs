@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::failed::warn_of_failed;
+use super::health::{overload_notes, quota_note};
 use super::output::{Column, print, print_json, table, time, time_or_dash};
-use crate::api::types::{Disk, Rule, RuleState};
+use crate::api::types::{Rule, RuleState, Status};
 use crate::cli::ListArgs;
 use crate::client::{Client, segment};
 
@@ -26,10 +27,11 @@ const COLUMNS: [Column; 14] = [
 ];
 
 pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
+    let status: Status = client.get("/v1/status?oldest=0")?;
     let path = match &args.disk {
         Some(disk) => format!("/v1/disks/{}/rules", segment(disk)),
         None => {
-            warn_of_failed(&client.get::<Vec<Disk>>("/v1/disks?oldest=0")?);
+            warn_of_failed(&status.disks);
             "/v1/rules".to_owned()
         }
     };
@@ -40,7 +42,10 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
     if rules.is_empty() {
         return print("no rule is armed: 'dashpot inject DISK -D 10ms:1' arms one\n");
     }
-    print(&text(&rules))
+    let mut shards = status.shards;
+    shards.retain(|shard| rules.iter().any(|rule| shard.disks.contains(&rule.disk)));
+    let quota = quota_note(&status.host).unwrap_or_default();
+    print(&(text(&rules) + &overload_notes(&shards) + &quota))
 }
 
 fn text(rules: &[Rule]) -> String {

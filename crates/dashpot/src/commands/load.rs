@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
 use dashpot_engine::{Op, Ratio};
-use dashpot_export::load::{LoadConfig, LoadReport, OpReport, Pace, run};
+use dashpot_export::load::{DRAIN_MAX, LoadConfig, LoadReport, OpReport, Pace, run};
 use hdrhistogram::Histogram;
 use hdrhistogram::iterators::IterationValue;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -41,6 +41,13 @@ fn verdict(report: LoadReport) -> anyhow::Result<()> {
     let wrong = sum(|op| op.wrong);
     if let Some(broken) = report.broken {
         return Err(anyhow::Error::new(broken).context("the load ended early"));
+    }
+    if report.unanswered > 0 {
+        let unanswered = report.unanswered;
+        bail!(
+            "{unanswered} requests were never answered, in the load nor in {DRAIN_MAX} after it, \
+             and are in no latency: 'dashpot status --inflight' says where they wait"
+        );
     }
     if wrong > 0 {
         bail!("--verify: {wrong} reads gave something else than was written");
@@ -173,12 +180,13 @@ fn text(report: &LoadReport) -> String {
     table(&columns, asked(report).map(row))
 }
 
-/// JSON: `{"elapsed_ns": …, "ops": [{"op": "read", "iops": …, "bytes_per_second": …, "errors": 0,
+/// JSON: `{"elapsed_ns": …, "unanswered": 0, "ops": [{"op": "read", "iops": …, "bytes_per_second": …, "errors": 0,
 /// "wrong": 0, "min_ns": …, "mean_ns": …, "latency": {"n": …, "p50_ns": …, …}, "histogram":
 /// [{"upto_ns": …, "count": …}, …]}]}`. A bucket reaches from above the one before up to `upto_ns`.
 #[derive(Serialize)]
 struct Summary {
     elapsed_ns: u64,
+    unanswered: u32,
     ops: Vec<OpSummary>,
 }
 
@@ -216,6 +224,7 @@ impl Summary {
         };
         Summary {
             elapsed_ns: report.elapsed.as_nanos(),
+            unanswered: report.unanswered,
             ops: asked(report).map(summary).collect(),
         }
     }

@@ -3,6 +3,7 @@
 mod child;
 mod clear;
 mod failed;
+mod health;
 mod inject;
 mod instance;
 mod iolatency;
@@ -34,7 +35,8 @@ use crate::client::Client;
 use crate::doctor;
 use crate::spec::{ApiAddress, ParseError, parse_api};
 
-pub(crate) use output::{Column, is_broken_pipe, print, print_json, table};
+pub(crate) use health::{cpus_of, promise_table, shard_table};
+pub(crate) use output::{Column, is_broken_pipe, print, print_json, table, time};
 
 /// Does what the command line says, and returns the program's exit code.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -57,7 +59,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Iostat(args) => iostat::iostat(&client()?, &args)?,
         Command::Quantize(args) => quantize::quantize(&client()?, &args)?,
         Command::Load(args) => load::load(&args)?,
-        Command::Doctor(args) => doctor::doctor(&args)?,
+        Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
         Command::Man(args) => cli::write_man_pages(&args.dir).with_context(|| {
             let dir = args.dir.display();
             format!("man pages cannot be written to '{dir}': name a directory that exists")

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::health::{broken_promises, host_line, shard_table};
 use super::output::{Column, print, print_json, table, time, time_or_dash};
 use crate::api::types::{Disk, InFlightZio, Status};
 use crate::cli::StatusArgs;
@@ -47,8 +48,11 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
         return print_json(&status);
     }
     let mut text = format!(
-        "dashpot {}, pid {}, {} threads for file stores\n\n",
-        status.version.version, status.pid, status.store_threads
+        "dashpot {}, pid {}, {} threads for file stores\n{}\n",
+        status.version.version,
+        status.pid,
+        status.store_threads,
+        host_line(&status.host)
     );
     text += &table(&DISKS, status.disks.iter().map(disk_row));
     text += &status
@@ -56,7 +60,8 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
         .iter()
         .flat_map(client_lines)
         .collect::<String>();
-    text += &gap_lines(&status.disks);
+    text += &format!("\n{}", shard_table(&status.shards));
+    text += &format!("\n{}", broken_promises(&status.promises));
     if status
         .disks
         .iter()
@@ -146,19 +151,4 @@ fn zio_row(disk: &str, zio: &InFlightZio) -> Vec<String> {
         time_or_dash(zio.remaining_ns),
         zio.client.clone(),
     ]
-}
-
-/// One line for each shard: for how long it did not look at its sockets, each time.
-fn gap_lines(disks: &[Disk]) -> String {
-    let mut shards: Vec<&Disk> = disks.iter().collect();
-    shards.sort_by_key(|disk| disk.shard);
-    shards.dedup_by_key(|disk| disk.shard);
-    let line = |disk: &&Disk| {
-        let gap = &disk.loop_gap;
-        let (p50, p99) = (time_or_dash(gap.p50_ns), time_or_dash(gap.p99_ns));
-        let max = time_or_dash(gap.max_ns);
-        let shard = disk.shard;
-        format!("shard {shard}: loop gap p50 {p50}, p99 {p99}, max {max}\n")
-    };
-    format!("\n{}", shards.iter().map(line).collect::<String>())
 }

@@ -9,10 +9,11 @@ mod registry;
 
 use dashpot_engine::{Answer, Command, DiskId, Duration, Instant};
 use dashpot_export::store::Lost;
-use dashpot_export::{DiskInfo, DiskSnapshot, Handle, ShardGone};
+use dashpot_export::{DiskInfo, DiskSnapshot, Handle, ProbeReading, ShardGone};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
+use crate::host::Counted;
 use crate::spec::{Injection, TypedRule, format_size};
 pub(crate) use clear::{Cleared, Scope};
 pub(crate) use refusal::{Refusal, RefusalKind};
@@ -27,6 +28,8 @@ pub(crate) struct Daemon {
     lab_rules: Vec<(usize, Injection)>,
     registry: Mutex<Registry>,
     started: Instant,
+    /// What the host had counted then.
+    counted_before: Counted,
 }
 
 impl Daemon {
@@ -42,6 +45,7 @@ impl Daemon {
             lab_rules,
             registry: Mutex::default(),
             started: now(),
+            counted_before: Counted::now(),
         }
     }
 
@@ -61,6 +65,21 @@ impl Daemon {
     /// When it began to count.
     pub(crate) fn started(&self) -> Instant {
         self.started
+    }
+
+    /// What the host had counted before.
+    pub(crate) fn counted_before(&self) -> Counted {
+        self.counted_before
+    }
+
+    /// Whether shards meet their deadlines by spinning.
+    pub(crate) fn spins(&self) -> bool {
+        self.handle.spins()
+    }
+
+    /// What the probe of a shard has found in the last minute, the oldest first.
+    pub(crate) fn probe(&self, shard: usize) -> Vec<ProbeReading> {
+        self.handle.probe(shard)
     }
 
     /// The index of the disk of a name.

@@ -5,8 +5,11 @@ mod ways;
 
 use serde::Serialize;
 
+use crate::api::types::{Shard, Status};
 use crate::cli::DoctorArgs;
-use crate::commands::{Column, print, print_json, table};
+use crate::client::Client;
+use crate::commands::{Column, print, print_json, promise_table, shard_table, table};
+use crate::promises::{Promise, promises};
 use host::Host;
 use ways::Way;
 
@@ -14,6 +17,10 @@ use ways::Way;
 #[derive(Debug, Serialize)]
 struct Diagnosis {
     host: Host,
+    /// Which promises about time can hold here: for the daemon that runs, or one that would.
+    promises: Vec<Promise>,
+    /// The shards of the daemon that runs, with what their probes have read.
+    shards: Vec<Shard>,
     ways: Vec<Way>,
 }
 
@@ -29,10 +36,20 @@ const WAYS: [Column; 3] = [
     Column::Text("why, and what would change it"),
 ];
 
-/// Examines the host. It changes nothing, and needs no daemon.
-pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<()> {
+/// Examines the host. It changes nothing, and needs no daemon; one that runs is asked how it does.
+pub(crate) fn doctor(daemon: Option<&Client>, args: &DoctorArgs) -> anyhow::Result<()> {
+    let host = Host::examine();
+    let status = daemon.and_then(|daemon| daemon.get("/v1/status?oldest=0").ok());
+    let (promises, shards) = match status {
+        Some(Status {
+            promises, shards, ..
+        }) => (promises, shards),
+        None => (promises(host.cpus(), &[]), Vec::new()),
+    };
     let diagnosis = Diagnosis {
-        host: Host::examine(),
+        host,
+        promises,
+        shards,
         ways: ways::all(),
     };
     if args.json {
@@ -40,5 +57,10 @@ pub(crate) fn doctor(args: &DoctorArgs) -> anyhow::Result<()> {
     }
     let host = table(&HOST, diagnosis.host.rows());
     let ways = table(&WAYS, diagnosis.ways.iter().map(Way::row));
-    print(&format!("{host}\n{ways}"))
+    let promises = promise_table(&diagnosis.promises);
+    let shards = match diagnosis.shards.as_slice() {
+        [] => "no daemon answers: what its probe would read is not known\n".to_owned(),
+        shards => shard_table(shards),
+    };
+    print(&format!("{host}\n{promises}\n{shards}\n{ways}"))
 }

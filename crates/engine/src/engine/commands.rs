@@ -56,10 +56,10 @@ impl Engine {
         if armed.len() + rules.len() > RULES_MAX {
             return Err(CommandError::TooManyRules { limit: RULES_MAX });
         }
-        let last = check_all(&rules, self.last_rule)?;
+        let next = check_all(&rules, self.next_rule)?;
         let arm = |(id, spec)| Rule::new(id, group, spec, target.seed, now, &target.clients);
         target.injector.add(rules.into_iter().map(arm));
-        self.last_rule = last;
+        self.next_rule = next;
         Ok(Answer::Done)
     }
 
@@ -197,15 +197,15 @@ fn check(spec: &RuleSpec) -> Result<(), CommandError> {
         .map_err(|error| CommandError::InvalidRule(error.to_string()))
 }
 
-/// Refuses rules that cannot be carried out, and ids that have been used. Says the largest one.
-fn check_all(rules: &[(RuleId, RuleSpec)], mut last: u32) -> Result<u32, CommandError> {
+/// Refuses rules that cannot be carried out, and ids that have been used. Says the least that the next may have.
+fn check_all(rules: &[(RuleId, RuleSpec)], mut next: u32) -> Result<u32, CommandError> {
     for (id, spec) in rules {
         check(spec)?;
-        if id.0 <= last {
+        if id.0 < next {
             let why = "the ids of rules must grow".to_string();
             return Err(CommandError::InvalidRule(why));
         }
-        last = id.0;
+        next = id.0.saturating_add(1);
     }
-    Ok(last)
+    Ok(next)
 }

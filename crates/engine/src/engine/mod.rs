@@ -44,8 +44,8 @@ pub struct Engine {
     /// When suspended disks resume by themselves.
     resumes: IndexedHeap<Instant>,
     now: Instant,
-    /// The largest id that a rule has had.
-    last_rule: u32,
+    /// The least id that the next rule may have.
+    next_rule: u32,
 }
 
 /// The zios of some disks, and when they wake up.

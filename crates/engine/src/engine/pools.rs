@@ -52,8 +52,9 @@ impl Engine {
 
     /// Where a child's bytes come from or go to, in the order of their offsets.
     pub fn segments(&self, id: ZioId) -> impl Iterator<Item = Segment> {
-        let child = inner(id).and_then(|id| self.sent.get(id));
-        let segments = child.map(|child| {
+        let child = inner(id).filter(|id| self.children.flights.get(*id).is_some());
+        let segments = child.map(|id| {
+            let child = self.sent.get(id);
             let pool = &self.pools[child.pool as usize];
             pool.segments(child.disk, child.work)
         });
@@ -195,19 +196,19 @@ impl Engine {
             self.note_child(id);
         }
         self.with_child(id, |disk, flight, ctx| disk.replied(flight, now, ctx));
-        if let Some(child) = self.sent.take(id) {
-            let ended = Ended { child, outcome };
-            self.with_pool(child.pool as usize, actions, |pool, step| {
-                pool.ended(ended, step)
-            });
-        }
+        let child = self.sent.take(id);
+        let ended = Ended { child, outcome };
+        self.with_pool(child.pool as usize, actions, |pool, step| {
+            pool.ended(ended, step);
+        });
     }
 
     /// Keeps the event of a child that is about to end.
     fn note_child(&mut self, id: ZioId) {
-        let (Some(flight), Some(child)) = (self.children.flights.get(id), self.sent.get(id)) else {
+        let Some(flight) = self.children.flights.get(id) else {
             return;
         };
+        let child = self.sent.get(id);
         let event = self.event_of(flight, self.now);
         let event = self.pools[child.pool as usize].describe(child, event);
         let number = self.events.number();

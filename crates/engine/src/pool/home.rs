@@ -141,9 +141,7 @@ impl Pool {
 
     /// A write as it goes into the queue of each side.
     pub(super) fn queued_write(&self, id: u32) -> Queued {
-        let Some(write) = self.writes.get(id) else {
-            unreachable!("a write lives until all sides have answered")
-        };
+        let write = &self.writes[id];
         let (op, class) = match write.content {
             Content::Bytes(_) => (Op::Write, write.class),
             Content::Zero => (Op::Zero, write.class),
@@ -161,9 +159,7 @@ impl Pool {
     /// One side has written a block, or failed to.
     fn side_written(&mut self, id: u32, outcome: Outcome, step: &mut Step<'_>) {
         let physical = self.tunables.retires_physically();
-        let Some(write) = self.writes.get_mut(id) else {
-            return;
-        };
+        let write = &mut self.writes[id];
         write.failed |= outcome.is_err();
         write.left -= 1;
         let size = self.volumes[write.volume].block_size;
@@ -172,9 +168,8 @@ impl Pool {
             write.retired += share;
             self.throttle.retired(step.now, txg, u64::from(share));
         }
-        if write.left == 0
-            && let Some(write) = self.writes.remove(id)
-        {
+        if write.left == 0 {
+            let write = self.writes.remove(id);
             self.written(write, step);
         }
     }
@@ -216,9 +211,7 @@ impl Pool {
 
     /// The version that is being written is replaced in memory: it stays dirty.
     pub(super) fn replace_in_flight(&mut self, id: u32, step: &mut Step<'_>) {
-        let Some(write) = self.writes.get_mut(id) else {
-            return;
-        };
+        let write = &mut self.writes[id];
         let (cause, retired) = (write.cause, core::mem::take(&mut write.retired));
         write.cause = Cause::Replaced;
         if let Cause::Dirty(txg) = cause {
@@ -298,16 +291,12 @@ impl Pool {
     }
 
     fn is_of(&self, write: u32, txg: u64) -> bool {
-        let write = self.writes.get(write);
-        write.is_some_and(|write| write.cause == Cause::Dirty(txg))
+        self.writes[write].cause == Cause::Dirty(txg)
     }
 
     /// A queued write for which somebody waits now.
     fn hasten(&mut self, id: u32, step: &mut Step<'_>) {
-        let Some(write) = self.writes.get(id) else {
-            return;
-        };
-        let member = self.member_of(write.block);
+        let member = self.member_of(self.writes[id].block);
         for side in 0..self.members[member].len() {
             let disk = self.members[member][side];
             self.disks[disk].queue.promote(id << 1, Class::SyncWrite);
@@ -379,9 +368,7 @@ impl Pool {
 
     /// False if all sides have failed.
     fn read_from_a_side(&mut self, id: u32, step: &mut Step<'_>) -> bool {
-        let Some(read) = self.reads.get(id).copied() else {
-            return false;
-        };
+        let read = self.reads[id];
         let Some(side) = self.choose_side(read.block, read.tried) else {
             return false;
         };
@@ -409,9 +396,7 @@ impl Pool {
     }
 
     fn side_read(&mut self, disk: usize, id: u32, outcome: Outcome, step: &mut Step<'_>) {
-        let Some(read) = self.reads.get_mut(id) else {
-            return;
-        };
+        let read = &mut self.reads[id];
         if outcome.is_err() {
             let sides = &self.members[read.block as usize % self.members.len()];
             let side = sides.iter().position(|other| *other == disk);
@@ -420,9 +405,8 @@ impl Pool {
                 return;
             }
         }
-        if let Some(read) = self.reads.remove(id) {
-            self.block_read(read, outcome, step);
-        }
+        let read = self.reads.remove(id);
+        self.block_read(read, outcome, step);
     }
 
     fn block_read(&mut self, read: BlockRead, outcome: Outcome, step: &mut Step<'_>) {
@@ -499,18 +483,18 @@ impl Pool {
     /// The client's zio that a part of a child is for.
     pub(super) fn client_of(&self, tag: u32) -> Option<ZioId> {
         match tag & 1 {
-            0 => match self.writes.get(tag >> 1)?.cause {
+            0 => match self.writes[tag >> 1].cause {
                 Cause::Through(zio) => Some(zio),
                 Cause::Dirty(_) | Cause::Replaced => None,
             },
-            _ => Some(self.reads.get(tag >> 1)?.zio),
+            _ => Some(self.reads[tag >> 1].zio),
         }
     }
 
     pub(super) fn buf_of(&self, tag: u32) -> Option<Buf> {
         match tag & 1 {
-            0 => self.writes.get(tag >> 1)?.content.buf(),
-            _ => Some(self.reads.get(tag >> 1)?.buf),
+            0 => self.writes[tag >> 1].content.buf(),
+            _ => Some(self.reads[tag >> 1].buf),
         }
     }
 

@@ -390,6 +390,7 @@ impl Pool {
         let mut stats = PoolStats {
             dirty: self.throttle.dirty(),
             throttled: self.throttle.waiting(),
+            write_limit: self.throttle.write_limit(),
             admissions: self.throttle.admissions(),
             volumes: self.asked,
             disks: self.reached_disks(),
@@ -405,9 +406,7 @@ impl Pool {
 
     pub(crate) fn volume_stats(&self, volume: usize, now: Instant) -> DiskStats {
         let volume = &self.volumes[volume];
-        let (mut stats, mut occupancy) = (volume.stats.clone(), volume.occupancy);
-        occupancy.count(now, &mut stats);
-        stats
+        volume.occupancy.stats_at(now, &volume.stats)
     }
 
     pub(crate) fn has(&self, id: ZioId) -> bool {

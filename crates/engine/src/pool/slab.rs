@@ -1,47 +1,54 @@
-//! Records with small, dense, reusable names.
+//! Values that are named by where they are: names are small, dense and reused.
 
 use alloc::vec::Vec;
 
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    records: Vec<Option<T>>,
+    values: Vec<T>,
+    /// Slots whose value has been taken out.
     free: Vec<u32>,
 }
 
+impl<T: Copy> Slab<T> {
+    /// The slot of the value, until it is taken out.
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        match self.free.pop() {
+            Some(slot) => {
+                self.values[slot as usize] = value;
+                slot
+            }
+            None => {
+                self.values.push(value);
+                self.values.len() as u32 - 1
+            }
+        }
+    }
+
+    pub(crate) fn remove(&mut self, slot: u32) -> T {
+        self.free.push(slot);
+        self.values[slot as usize]
+    }
+}
+
 impl<T> Default for Slab<T> {
-    fn default() -> Slab<T> {
+    fn default() -> Self {
         Slab {
-            records: Vec::new(),
+            values: Vec::new(),
             free: Vec::new(),
         }
     }
 }
 
-impl<T> Slab<T> {
-    pub(crate) fn insert(&mut self, record: T) -> u32 {
-        match self.free.pop() {
-            Some(id) => {
-                self.records[id as usize] = Some(record);
-                id
-            }
-            None => {
-                self.records.push(Some(record));
-                self.records.len() as u32 - 1
-            }
-        }
-    }
+impl<T> core::ops::Index<u32> for Slab<T> {
+    type Output = T;
 
-    pub(crate) fn get(&self, id: u32) -> Option<&T> {
-        self.records.get(id as usize)?.as_ref()
+    fn index(&self, slot: u32) -> &T {
+        &self.values[slot as usize]
     }
+}
 
-    pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut T> {
-        self.records.get_mut(id as usize)?.as_mut()
-    }
-
-    pub(crate) fn remove(&mut self, id: u32) -> Option<T> {
-        let record = self.records.get_mut(id as usize)?.take();
-        self.free.extend(record.is_some().then_some(id));
-        record
+impl<T> core::ops::IndexMut<u32> for Slab<T> {
+    fn index_mut(&mut self, slot: u32) -> &mut T {
+        &mut self.values[slot as usize]
     }
 }

@@ -14,6 +14,8 @@ pub struct PoolStats {
     pub dirty: u64,
     /// Writes that wait for admission.
     pub throttled: u32,
+    /// What one txg takes in the legacy throttle, in inflated bytes.
+    pub write_limit: Option<u64>,
     /// How writes were admitted.
     pub admissions: Admissions,
     /// What clients asked of the volumes.

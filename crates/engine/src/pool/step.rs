@@ -87,11 +87,13 @@ impl Children {
         self.outbox.push(Zio { id, ..zio });
     }
 
-    pub(crate) fn get(&self, id: ZioId) -> Option<&Child> {
-        self.sent.get(id.0)
+    /// What a zio does that was sent, and has not been taken.
+    pub(crate) fn get(&self, id: ZioId) -> &Child {
+        &self.sent[id.0]
     }
 
-    pub(crate) fn take(&mut self, id: ZioId) -> Option<Child> {
+    /// A zio has ended.
+    pub(crate) fn take(&mut self, id: ZioId) -> Child {
         self.sent.remove(id.0)
     }
 }

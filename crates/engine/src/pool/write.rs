@@ -340,9 +340,7 @@ impl Pool {
     fn own_buffer(&self, volume: usize, block: u32) -> Option<Buf> {
         let block = self.volumes[volume].blocks.get(block);
         let own = block.version(slot_of(self.txgs.open()))?.buf()?;
-        let written = block
-            .write()
-            .and_then(|id| self.writes.get(id)?.content.buf());
+        let written = block.write().and_then(|id| self.writes[id].content.buf());
         (written != Some(own)).then_some(own)
     }
 
@@ -374,8 +372,8 @@ impl Pool {
         let under_way = self.volumes[volume].blocks.get(block).write();
         let of_before = |id: &u32| {
             let cause = Cause::Dirty(self.txgs.open());
-            let write = self.writes.get(*id);
-            write.is_some_and(|write| write.cause == cause && write.content == before)
+            let write = &self.writes[*id];
+            write.cause == cause && write.content == before
         };
         match under_way.filter(of_before) {
             Some(id) => self.replace_in_flight(id, step),

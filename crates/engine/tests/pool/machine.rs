@@ -10,9 +10,9 @@ use dashpot_engine::{
     PoolId, Random, Segment, Span, VolumeId, Zio, ZioId,
 };
 
-pub struct Machine {
-    pub engine: Engine,
-    pub now: Instant,
+pub(crate) struct Machine {
+    pub(crate) engine: Engine,
+    pub(crate) now: Instant,
     block_size: u32,
     disks: Vec<Vec<u8>>,
     buffers: BTreeMap<Buf, Vec<u8>>,
@@ -21,11 +21,11 @@ pub struct Machine {
     working: BTreeMap<(Instant, u64), ZioId>,
     started: u64,
     random: Random,
-    pub ended: Vec<(ZioId, Outcome, Vec<u8>)>,
+    pub(crate) ended: Vec<(ZioId, Outcome, Vec<u8>)>,
 }
 
 impl Machine {
-    pub fn new(
+    pub(crate) fn new(
         members: &[usize],
         throttle: ThrottleConfig,
         write: WritePolicy,
@@ -78,7 +78,7 @@ impl Machine {
         }
     }
 
-    pub fn submit(&mut self, id: ZioId, op: Op, fua: bool, offset: u64, data: Vec<u8>) {
+    pub(crate) fn submit(&mut self, id: ZioId, op: Op, fua: bool, offset: u64, data: Vec<u8>) {
         let zio = Zio {
             id,
             device: VolumeId(0),
@@ -94,7 +94,7 @@ impl Machine {
     }
 
     /// Goes on to the next moment at which something happens; false if there is none.
-    pub fn advance(&mut self) -> bool {
+    pub(crate) fn advance(&mut self) -> bool {
         let done = self.working.first_key_value().map(|((at, _), _)| *at);
         let wake = self.engine.next_deadline();
         let Some(next) = [done, wake].into_iter().flatten().min() else {
@@ -112,7 +112,7 @@ impl Machine {
     }
 
     /// Bytes that the volume's client would find on the first side of each disk.
-    pub fn on_disk(&self, members: &[usize], side: usize) -> Vec<u8> {
+    pub(crate) fn on_disk(&self, members: &[usize], side: usize) -> Vec<u8> {
         let blocks = self.disks[0].len() / self.block_size as usize;
         let mut image = Vec::new();
         for block in 0..blocks {

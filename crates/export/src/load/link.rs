@@ -1,5 +1,7 @@
 //! One connection of a load: requests out, replies in, many at a time.
 
+use std::array;
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use dashpot_engine::{Instant, Op};
@@ -18,6 +20,8 @@ pub(super) struct Link {
     /// By cookie.
     asked: Vec<Asked>,
     free: Vec<u32>,
+    /// Those that are yet to be sent.
+    queue: VecDeque<u32>,
     unsent: Vec<u8>,
     sent: usize,
     received: Vec<u8>,
@@ -40,6 +44,7 @@ impl Link {
             verify: config.verify,
             asked: Vec::new(),
             free: Vec::new(),
+            queue: VecDeque::new(),
             unsent: Vec::new(),
             sent: 0,
             received: Vec::new(),
@@ -54,7 +59,7 @@ impl Link {
         self.sent < self.unsent.len()
     }
 
-    /// Puts a request into the send buffer.
+    /// Queues a request.
     pub(super) fn begin(&mut self, op: Op, offset: u64, start: Instant) {
         let asked = Asked { op, offset, start };
         let cookie = self.free.pop().unwrap_or(self.asked.len() as u32);
@@ -62,30 +67,12 @@ impl Link {
             Some(place) => *place = asked,
             None => self.asked.push(asked),
         }
-        let (command, offset, length) = match op {
-            Op::Write => (command::WRITE, offset, self.block),
-            Op::Flush => (command::FLUSH, 0, 0),
-            _ => (command::READ, offset, self.block),
-        };
-        let cookie = u64::from(cookie);
-        let request = Request {
-            flags: 0,
-            command,
-            cookie,
-            offset,
-            length,
-        };
-        self.unsent.extend_from_slice(&encode(&request));
-        if op == Op::Write {
-            let from = self.unsent.len();
-            self.unsent.resize(from + length as usize, 0);
-            put_pattern(offset, &mut self.unsent[from..]);
-        }
+        self.queue.push_back(cookie);
     }
 
     /// Offers the socket what there is to send.
     pub(super) fn send(&mut self) -> Result<(), LoadError> {
-        while self.has_unsent() {
+        while self.has_unsent() || self.encode() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
             match rustix::net::send(&self.socket, &self.unsent[self.sent..], flags) {
                 Ok(sent) => self.sent += sent,
@@ -94,9 +81,35 @@ impl Link {
                 Err(error) => return Err(LoadError::of(error.into())),
             }
         }
+        Ok(())
+    }
+
+    /// Makes the bytes of the next requests, no more than a cache holds; false if there are none.
+    fn encode(&mut self) -> bool {
         self.unsent.clear();
         self.sent = 0;
-        Ok(())
+        while self.unsent.len() < SEND_LENGTH
+            && let Some(cookie) = self.queue.pop_front()
+        {
+            let Asked { op, offset, .. } = self.asked[cookie as usize];
+            let (command, offset, length) = match op {
+                Op::Write => (command::WRITE, offset, self.block),
+                Op::Flush => (command::FLUSH, 0, 0),
+                _ => (command::READ, offset, self.block),
+            };
+            let request = Request {
+                flags: 0,
+                command,
+                cookie: u64::from(cookie),
+                offset,
+                length,
+            };
+            self.unsent.extend_from_slice(&encode(&request));
+            if op == Op::Write {
+                put_pattern(offset, length as usize, &mut self.unsent);
+            }
+        }
+        self.has_unsent()
     }
 
     /// Takes the replies that have come.
@@ -110,6 +123,7 @@ impl Link {
             Err(error) => return Err(LoadError::of(error.into())),
         }
         let now = clock::now();
+        report.heard = now;
         let mut taken = 0;
         while let Some(length) = self.take_reply(taken, now, report)? {
             taken += length;
@@ -163,20 +177,55 @@ impl AsFd for Link {
     }
 }
 
-/// What a load writes at an offset: the number of each eight bytes.
-fn put_pattern(offset: u64, block: &mut [u8]) {
-    for (at, word) in block.chunks_mut(8).enumerate() {
-        let bytes = (offset + 8 * at as u64).to_le_bytes();
-        word.copy_from_slice(&bytes[..word.len()]);
+/// Appends what a load writes at an offset: the number of each eight bytes.
+fn put_pattern(offset: u64, length: usize, bytes: &mut Vec<u8>) {
+    let end = bytes.len() + length;
+    let mut words = pattern(offset);
+    while bytes.len() < end {
+        let page: [[u8; 8]; 512] = array::from_fn(|_| words.next().unwrap_or_default());
+        let part = page.as_flattened();
+        bytes.extend_from_slice(&part[..part.len().min(end - bytes.len())]);
     }
 }
 
 /// Whether a block that was read is what a load writes there, or has never been written.
 fn is_as_written(offset: u64, block: &[u8]) -> bool {
-    let word_is =
-        |(at, word): (usize, &[u8])| word == &(offset + 8 * at as u64).to_le_bytes()[..word.len()];
-    block.iter().all(|byte| *byte == 0) || block.chunks(8).enumerate().all(word_is)
+    let (words, rest) = block.as_chunks();
+    let last = offset + 8 * words.len() as u64;
+    let is_pattern = words
+        .iter()
+        .zip(pattern(offset))
+        .all(|(word, pattern)| *word == pattern)
+        && *rest == last.to_le_bytes()[..rest.len()];
+    is_pattern || block.iter().all(|byte| *byte == 0)
 }
 
+fn pattern(offset: u64) -> impl Iterator<Item = [u8; 8]> {
+    (offset..).step_by(8).map(u64::to_le_bytes)
+}
+
+/// Bytes of requests made at a time, or one request.
+const SEND_LENGTH: usize = 256 << 10;
 /// Bytes received at a time.
 const RECEIVE_LENGTH: usize = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::{is_as_written, put_pattern};
+
+    #[test]
+    fn a_block_of_any_length_is_known_again() {
+        for length in [1, 7, 8, 21, 4096, 9000] {
+            assert!(is_as_written(512, &vec![0; length]), "zeroes, {length}");
+            let mut block = Vec::new();
+            put_pattern(512, length, &mut block);
+            assert_eq!(block.len(), length);
+            assert!(is_as_written(512, &block), "{length}");
+            for at in [0, length / 2, length - 1] {
+                block[at] ^= 0x80;
+                assert!(!is_as_written(512, &block), "{length}, byte {at}");
+                block[at] ^= 0x80;
+            }
+        }
+    }
+}

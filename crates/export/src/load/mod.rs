@@ -87,8 +87,13 @@ pub struct LoadReport {
     pub elapsed: Duration,
     /// Reads, writes and flushes, as in [`Op`].
     pub ops: [OpReport; 3],
+    /// Requests without a reply when it had ended and [`DRAIN_MAX`] had passed. They are in no
+    /// latency.
+    pub unanswered: u32,
     /// Why it ended early, if it did; the rest is what came before.
     pub broken: Option<LoadError>,
+    /// When the last reply came.
+    heard: Instant,
 }
 
 impl LoadError {
@@ -138,8 +143,10 @@ impl LoadReport {
         };
         Ok(LoadReport {
             elapsed: Duration::ZERO,
+            unanswered: 0,
             ops: [op()?, op()?, op()?],
             broken: None,
+            heard: Instant::ZERO,
         })
     }
 
@@ -160,7 +167,8 @@ pub fn run(
 ) -> Result<LoadReport, LoadError> {
     let mut load = Load::connect(config)?;
     load.report.broken = go_on(&mut load, stop).err();
-    load.report.elapsed = clock::now().since(load.start);
+    load.report.elapsed = load.report.heard.since(load.start);
+    load.report.unanswered = load.in_flight();
     Ok(load.report)
 }
 
@@ -320,4 +328,4 @@ const DIGITS: u8 = 4;
 /// How often `stop` is asked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long replies are waited for when the time is over.
-const DRAIN_MAX: Duration = Duration::from_secs(5);
+pub const DRAIN_MAX: Duration = Duration::from_secs(5);

@@ -5,6 +5,7 @@
 //! `receive` and `send`, is the shard's: it moves bytes between sockets, zios and stores.
 
 pub mod check;
+mod chunk;
 pub mod client;
 mod export;
 mod receive;
@@ -12,4 +13,5 @@ mod send;
 pub mod setup;
 pub mod wire;
 
+pub(crate) use chunk::Chunk;
 pub use export::ExportInfo;

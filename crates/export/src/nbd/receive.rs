@@ -62,6 +62,7 @@ impl Shard {
                 break;
             }
         }
+        self.copy_writes(&received.bytes);
         self.put_back(at, received);
     }
 
@@ -214,16 +215,11 @@ impl Shard {
     ) -> bool {
         let length = request.length as usize;
         if received.rest().len() >= length {
-            let start = received.start;
-            received.start += length;
-            let payload = &received.bytes[start..received.start];
-            self.submit(
-                at,
-                &request,
-                Operation::Write { fua },
-                self.now,
-                Some(payload),
-            );
+            let place = received.start..received.start + length;
+            received.start = place.end;
+            let payload = Some(&received.bytes[place.clone()]);
+            let id = self.submit(at, &request, Operation::Write { fua }, self.now, payload);
+            self.copy_later(id, place);
             return true;
         }
         let mut bytes = self.buffers.take(request.length);
@@ -306,9 +302,10 @@ impl Shard {
         operation: Operation,
         arrived: Instant,
         incoming: Option<&[u8]>,
-    ) {
+    ) -> Option<ZioId> {
         let id = self.prepare(at, request, operation);
         self.issue(at, id, request, arrived, incoming);
+        id
     }
 
     /// Gives a request a slot.

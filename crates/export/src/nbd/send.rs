@@ -1,15 +1,16 @@
 //! Replies: out of the shard, in chunks of a bounded size, into the sockets.
 
-use dashpot_engine::{Errno, Input, ZioId};
-use rustix::net::SendFlags;
+use std::io::IoSlice;
+
+use dashpot_engine::{Input, ZioId};
+use rustix::net::{self, SendAncillaryBuffer, SendFlags};
 
 use super::check::Operation;
-use super::wire::{self};
+use super::chunk::{Chunk, SLICES_MAX};
+use super::wire;
 use crate::clock;
 use crate::conn::Reply;
 use crate::shard::Shard;
-use crate::slots::Slot;
-use crate::store::{Attempt, Store};
 
 impl Shard {
     pub(crate) fn queue_send(&mut self, at: usize) {
@@ -53,29 +54,19 @@ impl Shard {
             return;
         };
         let mut chunk = std::mem::take(&mut conn.unsent);
-        if chunk.bytes.is_empty() {
-            self.fill_chunk(at, &mut chunk.bytes, &mut chunk.zios);
+        if chunk.is_empty() {
+            chunk = std::mem::take(&mut self.spare_chunk);
+            self.fill_chunk(at, &mut chunk);
         }
-        if chunk.bytes.is_empty() {
-            return self.recycle_chunk(at, chunk);
-        }
-        let Some(conn) = self.conn(at) else {
-            return;
-        };
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        let rest = &chunk.bytes[chunk.start..];
-        let result = match conn.deaf {
-            true => Ok(rest.len()),
-            false => rustix::net::send(&conn.fd, rest, flags),
-        };
+        let result = self.offer(at, &chunk);
         self.now = clock::now();
         self.note_offered(&chunk.zios);
         match result {
-            Ok(sent) => chunk.start += sent,
+            Ok(sent) => chunk.sent += sent,
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
             Err(_) => return self.hang_up(at),
         }
-        if chunk.start < chunk.bytes.len() {
+        if !chunk.is_sent() {
             if let Some(conn) = self.conn(at) {
                 conn.unsent = chunk;
                 conn.blocked = true;
@@ -86,7 +77,8 @@ impl Shard {
         for id in chunk.zios.drain(..) {
             self.finish(at, id);
         }
-        self.recycle_chunk(at, chunk);
+        chunk.clear();
+        self.spare_chunk = chunk;
         if self.conn(at).is_some_and(|conn| !conn.ready.is_empty()) {
             self.queue_send(at);
         }
@@ -94,32 +86,34 @@ impl Shard {
         self.end_if_only_hung(at);
     }
 
-    /// Keeps the space of a chunk that was sent whole for the next one.
-    fn recycle_chunk(&mut self, at: usize, mut chunk: crate::conn::Unsent) {
-        chunk.bytes.clear();
-        chunk.start = 0;
-        match self.conn(at) {
-            Some(conn) if !conn.ready.is_empty() => conn.unsent = chunk,
-            _ => self.keep_receive_buffer(chunk.bytes),
+    /// Offers the transport what it has not accepted yet. Says how many bytes it takes.
+    fn offer(&self, at: usize, chunk: &Chunk) -> rustix::io::Result<usize> {
+        let Some(conn) = self.conns[at].as_ref() else {
+            return Ok(0);
+        };
+        if chunk.is_empty() || conn.deaf {
+            return Ok(chunk.length() - chunk.sent);
         }
+        let store = &self.disks[conn.disk.0 as usize].store;
+        let mut room = [IoSlice::new(&[]); SLICES_MAX];
+        let slices = chunk.slices(&self.slots, store, &mut room);
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        net::sendmsg(&conn.fd, slices, &mut SendAncillaryBuffer::default(), flags)
     }
 
     /// Fills a chunk with as many replies as one may have.
-    fn fill_chunk(&mut self, at: usize, bytes: &mut Vec<u8>, zios: &mut Vec<ZioId>) {
-        if bytes.capacity() == 0 {
-            *bytes = self.receive_buffers.pop().unwrap_or_default();
-        }
+    fn fill_chunk(&mut self, at: usize, chunk: &mut Chunk) {
         for _ in 0..REPLIES_PER_CHUNK {
             let Some(reply) = self.conn(at).and_then(|conn| conn.ready.pop_front()) else {
                 return;
             };
             match reply {
                 Reply::Bytes(reply) => {
-                    bytes.extend_from_slice(&reply);
+                    chunk.heads.extend_from_slice(&reply);
                     self.end_note(at);
                 }
-                Reply::Zio { id, sent } => match self.put_reply(at, id, sent, bytes) {
-                    None => zios.push(id),
+                Reply::Zio { id, sent } => match self.put_reply(at, id, sent, chunk) {
+                    None => chunk.zios.push(id),
                     Some(sent) => {
                         if let Some(conn) = self.conn(at) {
                             conn.ready.push_front(Reply::Zio { id, sent });
@@ -127,7 +121,7 @@ impl Shard {
                     }
                 },
             }
-            if bytes.len() >= CHUNK_LENGTH {
+            if chunk.length() >= CHUNK_LENGTH {
                 return;
             }
         }
@@ -148,39 +142,34 @@ impl Shard {
 
     /// Puts a reply, or the next part of one, into a chunk. Says how many bytes of data are in,
     /// if there are more to come.
-    fn put_reply(&mut self, at: usize, id: ZioId, sent: u32, bytes: &mut Vec<u8>) -> Option<u32> {
+    fn put_reply(&mut self, at: usize, id: ZioId, sent: u32, chunk: &mut Chunk) -> Option<u32> {
         let structured = self.conn(at)?.features.structured;
         let slot = self.slots.get(id)?;
         let (cookie, outcome) = (slot.cookie, slot.outcome);
+        let heads = &mut chunk.heads;
         match (outcome, slot.operation) {
             (Ok(()), Operation::Read { .. }) => {
                 if sent == 0 && structured {
                     let header = wire::data_chunk(cookie, slot.offset, slot.length);
-                    bytes.extend_from_slice(&header);
+                    heads.extend_from_slice(&header);
                 } else if sent == 0 {
-                    bytes.extend_from_slice(&wire::simple_reply(cookie, Ok(())));
+                    heads.extend_from_slice(&wire::simple_reply(cookie, Ok(())));
                 }
-                let room = CHUNK_LENGTH.saturating_sub(bytes.len()).max(1) as u32;
+                let room = CHUNK_LENGTH.saturating_sub(chunk.length()).max(1) as u32;
                 let part = room.min(slot.length - sent);
-                put_data(
-                    &self.disks[slot.disk.0 as usize].store,
-                    slot,
-                    sent,
-                    part,
-                    bytes,
-                );
+                chunk.push_data(id, sent, part);
                 (sent + part < slot.length).then_some(sent + part)
             }
             (Err(errno), _) if structured => {
-                wire::put_error_chunk(bytes, cookie, errno, "");
+                wire::put_error_chunk(heads, cookie, errno, "");
                 None
             }
             (Ok(()), _) if structured => {
-                bytes.extend_from_slice(&wire::none_chunk(cookie));
+                heads.extend_from_slice(&wire::none_chunk(cookie));
                 None
             }
             (outcome, _) => {
-                bytes.extend_from_slice(&wire::simple_reply(cookie, outcome));
+                heads.extend_from_slice(&wire::simple_reply(cookie, outcome));
                 None
             }
         }
@@ -214,22 +203,8 @@ impl Shard {
     }
 }
 
-/// Appends `part` bytes of what was read: from the zio's payload, or now from the store.
-fn put_data(store: &Store, slot: &Slot, sent: u32, part: u32, bytes: &mut Vec<u8>) {
-    let (sent, part) = (sent as usize, part as usize);
-    if let Some(data) = slot.payload.get(sent..sent + part) {
-        bytes.extend_from_slice(data);
-        return;
-    }
-    let start = bytes.len();
-    bytes.resize(start + part, 0);
-    // Stores that are read here can neither wait nor fail.
-    let attempt = store.read(slot.offset + sent as u64, &mut bytes[start..]);
-    debug_assert_eq!(attempt, Attempt::Done(Ok::<(), Errno>(())));
-}
-
 /// Replies in a chunk, and the bytes after which no more are added.
-const REPLIES_PER_CHUNK: usize = 32;
-const CHUNK_LENGTH: usize = 128 << 10;
+pub(super) const REPLIES_PER_CHUNK: usize = 32;
+pub(super) const CHUNK_LENGTH: usize = 128 << 10;
 /// Chunks sent before the sockets are looked at again.
 const CHUNKS_PER_PASS: usize = 64;

@@ -15,6 +15,7 @@ mod open;
 mod pieces;
 mod pool;
 mod ram;
+mod slabs;
 #[cfg(test)]
 mod tests;
 
@@ -33,7 +34,7 @@ pub(crate) use lossy::Lossy;
 pub use lossy::Lost;
 pub(crate) use open::{Adoption, Opened, open_all};
 pub(crate) use pool::{Finished, Job, Operation, Pool};
-pub(crate) use ram::Ram;
+pub(crate) use ram::{Ram, SLICE};
 
 /// Which store a disk has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,6 +92,16 @@ impl Store {
         Attempt::Done(Ok(()))
     }
 
+    /// A range where it is, for stores that [read at reply](Store::reads_at_reply).
+    pub(crate) fn slices(&self, offset: u64, length: u64) -> impl Iterator<Item = &[u8]> {
+        // A null store reads as memory that was never written.
+        let ram = match self {
+            Store::Ram(ram) => ram,
+            Store::Null | Store::File(_) | Store::Lossy(_) => const { &Ram::new() },
+        };
+        ram.slices(offset, length)
+    }
+
     /// Writes `from` at `offset`; with `fua` it is durable when it is done.
     pub(crate) fn write(&mut self, offset: u64, from: &[u8], fua: bool) -> Attempt {
         match self {
@@ -144,6 +155,11 @@ impl Store {
     /// Whether reading is cheap and never blocks, so that a held read need not hold its bytes.
     pub(crate) fn reads_at_reply(&self) -> bool {
         matches!(self, Store::Ram(_) | Store::Null)
+    }
+
+    /// Whether writing is cheap and never fails, so that it can be called done before it is.
+    pub(crate) fn copies_later(&self) -> bool {
+        matches!(self, Store::Ram(_))
     }
 
     /// What does the attempts that would block, from any thread.

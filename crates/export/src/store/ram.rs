@@ -1,4 +1,4 @@
-//! Sparse memory: chunks are allocated when they are first written, and freed when all of them is
+//! Sparse memory: chunks are taken when they are first written, and given back when all of them is
 //! zeroed or trimmed.
 //!
 //! Chunks hang on leaves, and leaves on a small tree, so that a disk of many TiB costs nothing
@@ -6,34 +6,48 @@
 //! memory, and so a look-up at a few nanoseconds.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::extent::Found;
 use super::pieces::pieces;
+use super::slabs::{CHUNK, Chunk, Slabs};
 
-/// Bytes that are allocated together.
-pub(super) const CHUNK: u64 = 64 << 10;
+/// Bytes that are in one place at most.
+pub(crate) const SLICE: u64 = CHUNK;
 const CHUNKS_PER_LEAF: u64 = 1024;
 const LEAF: u64 = CHUNK * CHUNKS_PER_LEAF;
 
-type Chunk = Option<Box<[u8]>>;
+/// What was never written reads as.
+static ZEROES: [u8; CHUNK as usize] = [0; CHUNK as usize];
 
 /// A store in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Ram {
-    leaves: BTreeMap<u64, Box<[Chunk]>>,
+    leaves: BTreeMap<u64, Box<[Option<Chunk>]>>,
+    slabs: Slabs,
 }
 
 impl Ram {
+    pub(crate) const fn new() -> Ram {
+        Ram {
+            leaves: BTreeMap::new(),
+            slabs: Slabs::new(),
+        }
+    }
+
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) {
         let mut rest = into;
-        for (index, range) in pieces(CHUNK, offset, rest.len() as u64) {
-            let (part, tail) = rest.split_at_mut(range.len());
-            match self.chunk(index) {
-                Some(chunk) => part.copy_from_slice(&chunk[range]),
-                None => part.fill(0),
-            }
+        for slice in self.slices(offset, rest.len() as u64) {
+            let (part, tail) = rest.split_at_mut(slice.len());
+            part.copy_from_slice(slice);
             rest = tail;
         }
+    }
+
+    /// A range in the order of its bytes, cut at multiples of [`SLICE`].
+    pub(crate) fn slices(&self, offset: u64, length: u64) -> impl Iterator<Item = &[u8]> {
+        let chunks = pieces(CHUNK, offset, length);
+        chunks.map(|(index, range)| &self.chunk(index).unwrap_or(&ZEROES)[range])
     }
 
     pub(crate) fn write(&mut self, offset: u64, from: &[u8]) {
@@ -49,12 +63,25 @@ impl Ram {
         for (index, range) in pieces(CHUNK, offset, length) {
             if no_hole {
                 self.allocated(index)[range].fill(0);
-            } else if let Some(chunk) = self.chunk_mut(index) {
-                match chunk {
-                    Some(bytes) if range.len() < bytes.len() => bytes[range].fill(0),
-                    _ => *chunk = None,
-                }
+            } else {
+                self.punch(index, range);
             }
+        }
+    }
+
+    /// Zeroes a part of a chunk, or gives back all of it.
+    fn punch(&mut self, index: u64, range: Range<usize>) {
+        let Some(place) = self.leaves.get_mut(&(index / CHUNKS_PER_LEAF)) else {
+            return;
+        };
+        let place = &mut place[(index % CHUNKS_PER_LEAF) as usize];
+        if range.len() == CHUNK as usize {
+            place
+                .take()
+                .into_iter()
+                .for_each(|chunk| self.slabs.give(chunk));
+        } else if let Some(chunk) = place {
+            self.slabs.bytes_mut(chunk)[range].fill(0);
         }
     }
 
@@ -79,21 +106,16 @@ impl Ram {
 
     fn chunk(&self, index: u64) -> Option<&[u8]> {
         let leaf = self.leaves.get(&(index / CHUNKS_PER_LEAF))?;
-        leaf[(index % CHUNKS_PER_LEAF) as usize].as_deref()
-    }
-
-    fn chunk_mut(&mut self, index: u64) -> Option<&mut Chunk> {
-        let leaf = self.leaves.get_mut(&(index / CHUNKS_PER_LEAF))?;
-        Some(&mut leaf[(index % CHUNKS_PER_LEAF) as usize])
+        let chunk = leaf[(index % CHUNKS_PER_LEAF) as usize].as_ref()?;
+        Some(self.slabs.bytes(chunk))
     }
 
     fn allocated(&mut self, index: u64) -> &mut [u8] {
-        let leaf = self
-            .leaves
-            .entry(index / CHUNKS_PER_LEAF)
-            .or_insert_with(|| vec![None; CHUNKS_PER_LEAF as usize].into_boxed_slice());
-        leaf[(index % CHUNKS_PER_LEAF) as usize]
-            .get_or_insert_with(|| vec![0; CHUNK as usize].into_boxed_slice())
+        let leaf = self.leaves.entry(index / CHUNKS_PER_LEAF);
+        let leaf = leaf.or_insert_with(|| (0..CHUNKS_PER_LEAF).map(|_| None).collect());
+        let place = &mut leaf[(index % CHUNKS_PER_LEAF) as usize];
+        let chunk = place.get_or_insert_with(|| self.slabs.take());
+        self.slabs.bytes_mut(chunk)
     }
 }
 

@@ -12,10 +12,11 @@ use utoipa::IntoParams;
 use super::to_the_end;
 use crate::api::error::{Body, Options};
 use crate::api::types::{
-    Disk, DiskLatency, Error, Lose, LostSectors, Resumed, Status, Suspend, Suspended, VersionInfo,
-    View,
+    Disk, DiskLatency, Error, Host, Lose, LostSectors, Resumed, Shard, Status, Suspend, Suspended,
+    VersionInfo, View,
 };
 use crate::daemon::{Daemon, Refusal};
+use crate::promises::promises;
 
 /// How much is to be said of a disk.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -37,11 +38,17 @@ pub(crate) async fn status(
     State(daemon): State<Arc<Daemon>>,
     Options(detail): Options<Detail>,
 ) -> Result<Json<Status>, Refusal> {
+    let disks = all(&daemon, &detail).await;
+    let host = Host::now(Some(daemon.counted_before()));
+    let shards = Shard::all(&disks, daemon.spins(), |shard| daemon.probe(shard));
     Ok(Json(Status {
         version: VersionInfo::current(),
         pid: std::process::id(),
         store_threads: STORE_THREADS,
-        disks: all(&daemon, &detail).await,
+        promises: promises(&host, &shards),
+        host,
+        shards,
+        disks,
     }))
 }
 

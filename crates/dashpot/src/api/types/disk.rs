@@ -1,12 +1,13 @@
 //! A disk at one moment.
 
 use dashpot_engine::{DiskStats, InFlight, Instant, Op, Wait};
-use dashpot_export::{ClientView, DiskInfo, DiskSnapshot};
+use dashpot_export::{ClientView, DiskInfo, DiskSnapshot, Work};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::rule::Summary;
-use super::{VersionInfo, Wide};
+use super::{Host, Load, Shard, VersionInfo, Wide};
+use crate::promises::Promise;
 
 /// What is served.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -17,6 +18,10 @@ pub(crate) struct Status {
     pub(crate) pid: u32,
     /// Requests that can wait for the media of `file` disks at once.
     pub(crate) store_threads: usize,
+    pub(crate) host: Host,
+    pub(crate) shards: Vec<Shard>,
+    /// Which promises about time can hold on this host, now.
+    pub(crate) promises: Vec<Promise>,
     /// The disks, in the order of the lab.
     pub(crate) disks: Vec<Disk>,
 }
@@ -55,6 +60,8 @@ pub(crate) struct Disk {
     /// How long the disk's shard did not look at its sockets, each time since the start. Lateness
     /// cannot show it: a request that was not read yet had no target.
     pub(crate) loop_gap: Summary,
+    /// How much of its time that shard works.
+    pub(crate) shard_load: Load,
     /// Zios not replied to.
     pub(crate) in_flight: u32,
     /// The oldest of them, as many as were asked for.
@@ -151,6 +158,7 @@ impl View<'_> {
             stalled: snapshot.stalled,
             stalls: snapshot.stalls,
             loop_gap: Summary::of(Some(&snapshot.loop_gap)),
+            shard_load: Load::of(snapshot.work),
             in_flight: snapshot.in_flight_total,
             oldest: self.oldest().collect(),
             ops: Op::ALL.map(|op| OpCount::of(snapshot, op)).to_vec(),
@@ -208,6 +216,7 @@ impl Disk {
             stalls: 0,
             faulted: None,
             loop_gap: Box::default(),
+            work: Work::default(),
         };
         let view = View {
             info,

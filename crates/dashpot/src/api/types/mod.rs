@@ -5,8 +5,10 @@
 
 mod change;
 mod disk;
+mod host;
 mod latency;
 mod rule;
+mod shard;
 mod wide;
 
 pub(crate) use change::{
@@ -14,6 +16,10 @@ pub(crate) use change::{
     Update, VersionInfo,
 };
 pub(crate) use disk::{Disk, InFlightZio, Status, View, wait_word};
+pub(crate) use host::Host;
 pub(crate) use latency::{DiskLatency, LatencyHistogram, OpLatency};
 pub(crate) use rule::{Rule, RuleState, op_words};
+#[cfg(test)]
+pub(crate) use shard::Probe;
+pub(crate) use shard::{Load, Shard};
 pub(crate) use wide::Wide;

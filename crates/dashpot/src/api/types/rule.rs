@@ -7,6 +7,7 @@ use dashpot_export::{DiskSnapshot, RuleSnapshot};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::Load;
 use crate::api::why::why_nothing;
 use crate::daemon::Record;
 
@@ -39,6 +40,8 @@ pub(crate) struct Rule {
     pub(crate) stalled: u32,
     /// Times that a connection of its disk was kept from being read.
     pub(crate) stalls: u64,
+    /// How much of its time the shard of its disk works. Overloaded, it is late.
+    pub(crate) shard_load: Load,
 }
 
 /// What a rule says, word by word.
@@ -181,6 +184,7 @@ impl Rule {
             why_nothing: why_nothing(&rule.spec, &rule.stats, state),
             stalled: snapshot.stalled,
             stalls: snapshot.stalls,
+            shard_load: Load::of(snapshot.work),
         })
     }
 }

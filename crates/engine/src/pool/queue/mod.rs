@@ -10,7 +10,6 @@
 mod counts;
 mod io;
 mod rule;
-mod slab;
 mod sorted;
 #[cfg(test)]
 mod tests;
@@ -20,10 +19,10 @@ use crate::pool::{Class, QueueStats, Traffic};
 use crate::time::Instant;
 use crate::zio::{DiskId, Op, Outcome};
 
+use super::slab::Slab;
 use counts::Times;
 pub(crate) use io::{Limits, Member, Picked, PickedId, Queued};
 use rule::Rule;
-use slab::Slab;
 use waiting::{END, Waiting};
 
 /// The I/O that waits for one disk, and what is there.
@@ -143,17 +142,6 @@ impl Queue {
             self.stats.classes[to as usize].pending += 1;
             self.waiting.change_class(slot, to);
         }
-    }
-
-    /// Takes an I/O out; false if it is not in the queue any more.
-    pub(crate) fn withdraw(&mut self, tag: u32) -> bool {
-        let Some(slot) = self.waiting.slot_of(tag) else {
-            return false;
-        };
-        let entry = self.waiting.take(slot);
-        self.waiting.entries.remove(slot);
-        self.stats.classes[entry.io.class as usize].pending -= 1;
-        true
     }
 
     /// How the queue stands, and the latencies and sizes of what was done without an error.

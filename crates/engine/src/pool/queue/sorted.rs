@@ -71,6 +71,14 @@ impl<K: Copy + Ord> Sorted<K> {
     /// Puts a key in that is not there.
     #[inline]
     pub(super) fn insert(&mut self, key: K) {
+        // A txg's blocks come in order, above all that is there.
+        if let Some(last) = self.chunks.back_mut()
+            && last.keys.len() < FULL
+            && last.live().last() < Some(&key)
+        {
+            last.keys.push(key);
+            return;
+        }
         self.seek(&key);
         let Place { chunk, index } = self.finger;
         match self.chunks.get_mut(chunk) {

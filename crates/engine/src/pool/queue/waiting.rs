@@ -3,9 +3,9 @@
 use alloc::vec::Vec;
 
 use super::io::{Limits, Queued};
-use super::slab::Slab;
 use super::sorted::Sorted;
 use crate::pool::Class;
+use crate::pool::slab::Slab;
 use crate::time::Instant;
 use crate::zio::Op;
 

@@ -6,7 +6,7 @@ use proptest::test_runner::TestCaseError;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use super::super::lossy::{SECTOR, wait};
-use super::super::ram::CHUNK;
+use super::super::slabs::CHUNK;
 use super::super::{Attempt, FileStore, Store, StoreConfig};
 use super::{directory_of, disk, open_one};
 

@@ -108,15 +108,6 @@ impl Naive {
         one.io.class = to;
     }
 
-    pub(super) fn withdraw(&mut self, tag: u32) -> bool {
-        let Some(place) = self.waiting.iter().position(|one| one.io.tag == tag) else {
-            return false;
-        };
-        let one = self.waiting.remove(place);
-        self.classes[one.io.class as usize].pending -= 1;
-        true
-    }
-
     fn class_to_issue(&mut self, limits: &Limits, async_max: u32) -> Option<Class> {
         let active: u32 = self.classes.iter().map(|class| class.active).sum();
         if self.waiting.is_empty() || active >= limits.max_active {

@@ -61,8 +61,7 @@ impl Pair {
         match self.below(40) {
             0 if self.below(4) == 0 => self.change_limits(),
             1 => self.promote(),
-            2 => self.withdraw(),
-            3 if backlog < 100 => self.push_batch(),
+            2 if backlog < 100 => self.push_batch(),
             4..20 if backlog < 150 => self.push(),
             20..30 => self.done(),
             _ => self.pick(),
@@ -215,15 +214,6 @@ impl Pair {
         };
         self.queue.promote(tag, to);
         self.naive.promote(tag, to);
-    }
-
-    fn withdraw(&mut self) {
-        let tag = self.tag();
-        let withdrawn = self.naive.withdraw(tag);
-        assert_eq!(self.queue.withdraw(tag), withdrawn);
-        if withdrawn {
-            self.end(tag);
-        }
     }
 
     fn compare(&self) {

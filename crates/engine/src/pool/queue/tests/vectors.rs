@@ -276,19 +276,7 @@ fn one_that_is_promoted_goes_to_the_end_of_its_new_class() {
     assert_eq!(order(&mut queue, &limits), [[3], [1], [2], [0]]);
     // They are at the disk now.
     queue.promote(0, SyncWrite);
-    assert!(!queue.withdraw(0) && !queue.withdraw(7));
     assert!(queue.stats().classes.iter().all(|class| class.pending == 0));
-}
-
-#[test]
-fn one_that_is_withdrawn_is_nobodys_neighbour() {
-    let mut queue = with(AsyncWrite, &[(0, 0), (1, 8), (2, 16)]);
-    assert!(queue.withdraw(1) && !queue.withdraw(1));
-    assert_eq!(queue.stats().classes[AsyncWrite as usize].pending, 2);
-    assert_eq!(order(&mut queue, &DEFAULTS), [[0], [2]]);
-    // Its tag is free again.
-    queue.push(at(0), io(AsyncWrite, 1, 8));
-    assert_eq!(order(&mut queue, &DEFAULTS), [[1]]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ mod scenario;
 
 use super::{Throttle, Tx, Verdict};
 use crate::pool::{ThrottleConfig, Tunable, Tunables};
-use crate::time::{Duration, Instant};
+use crate::time::Instant;
 use crate::zio::ZioId;
 use alloc::vec::Vec;
 

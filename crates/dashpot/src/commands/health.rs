@@ -1,0 +1,226 @@
+//! What distorts latencies and is no rule's doing, said beside them.
+
+use super::output::{Column, table, time, time_or_dash};
+use crate::api::types::{Host, Shard};
+use crate::promises::{CanHold, Promise};
+
+const SHARDS: [Column; 9] = [
+    Column::Figure("shard"),
+    Column::Text("state"),
+    Column::Figure("busy"),
+    Column::Figure("loop gap p50"),
+    Column::Figure("p99"),
+    Column::Figure("max"),
+    Column::Figure("probe p50"),
+    Column::Figure("max"),
+    Column::Figure("n"),
+];
+
+const PROMISES: [Column; 3] = [
+    Column::Text("promise"),
+    Column::Text("can hold"),
+    Column::Text("why"),
+];
+
+/// What the daemon gets of the host's CPUs.
+pub(super) fn host_line(host: &Host) -> String {
+    let cpus = host.cpus;
+    let quota = match host.quota_millicpus {
+        None => "no quota".to_owned(),
+        Some(quota) => format!("a quota of {}", cpus_of(quota)),
+    };
+    let throttled = throttled(host).map_or_else(String::new, |what| format!(", {what}"));
+    let steal = match host.steal_percent {
+        Some(steal) => format!("{steal:.1} %"),
+        None => "unknown".to_owned(),
+    };
+    format!("CPUs: {cpus}, {quota}{throttled}; steal since the start: {steal}\n")
+}
+
+/// Whether shards keep up: how busy they are, how long they did not look at their sockets, and what
+/// the probe has read in the last minute.
+pub(crate) fn shard_table(shards: &[Shard]) -> String {
+    let row = |shard: &Shard| {
+        let (gap, probe) = (&shard.loop_gap, &shard.probe);
+        vec![
+            shard.shard.to_string(),
+            state(shard),
+            format!("{} %", shard.load.busy_percent),
+            time_or_dash(gap.p50_ns),
+            time_or_dash(gap.p99_ns),
+            time_or_dash(gap.max_ns),
+            time_or_dash(probe.p50_ns),
+            time_or_dash(probe.max_ns),
+            probe.n.to_string(),
+        ]
+    };
+    let unread = shards.iter().all(|shard| shard.probe.n == 0);
+    let note = "the probe is off: no client has asked for anything in the last minute\n";
+    table(&SHARDS, shards.iter().map(row)) + if unread { note } else { "" }
+}
+
+fn state(shard: &Shard) -> String {
+    let state = match (shard.load.overloaded, shard.spins) {
+        (true, _) => "overloaded",
+        (false, true) => "spins",
+        (false, false) => "sleeps",
+    };
+    match shard.load.overloaded_seconds {
+        0 => state.to_owned(),
+        seconds => format!("{state} (overloaded for {seconds} s)"),
+    }
+}
+
+/// Every promise about time.
+pub(crate) fn promise_table(promises: &[Promise]) -> String {
+    table(&PROMISES, promises.iter().map(promise_row))
+}
+
+/// The promises that may not hold.
+pub(super) fn broken_promises(promises: &[Promise]) -> String {
+    let broken = promises.iter().filter(|one| one.can_hold != CanHold::Yes);
+    let rows: Vec<Vec<String>> = broken.map(promise_row).collect();
+    match rows.is_empty() {
+        true => "every promise about time can hold here\n".to_owned(),
+        false => table(&PROMISES, rows),
+    }
+}
+
+fn promise_row(promise: &Promise) -> Vec<String> {
+    let can_hold = match promise.can_hold {
+        CanHold::Yes => "yes",
+        CanHold::Doubtful => "doubtful",
+        CanHold::No => "no",
+    };
+    vec![
+        promise.promise.clone(),
+        can_hold.to_owned(),
+        promise.why.clone(),
+    ]
+}
+
+/// What makes the latencies of all rules of some disks late: more work than their shard can do.
+pub(super) fn overload_notes(shards: &[Shard]) -> String {
+    let overloaded = shards
+        .iter()
+        .filter(|shard| shard.load.overloaded_seconds > 0);
+    let line = |shard: &Shard| {
+        format!(
+            "shard {} (disks {}): busy for {} % of its time, overloaded for {} s since the start: \
+             accuracy is not promised then\n",
+            shard.shard,
+            shard.disks.join(", "),
+            shard.load.busy_percent,
+            shard.load.overloaded_seconds
+        )
+    };
+    overloaded.map(line).collect()
+}
+
+/// What the kernel has done to enforce a quota.
+pub(super) fn quota_note(host: &Host) -> Option<String> {
+    let what = throttled(host)?;
+    let quota = host
+        .quota_millicpus
+        .map_or_else(String::new, |quota| format!(" of {}", cpus_of(quota)));
+    Some(format!(
+        "the CPU quota{quota}: {what}; latencies are distorted\n"
+    ))
+}
+
+fn throttled(host: &Host) -> Option<String> {
+    let (stopped, periods) = (host.throttled_periods, host.quota_periods);
+    let lasted = time(host.throttled_ns);
+    (stopped > 0).then(|| {
+        format!("stopped in {stopped} of {periods} periods since the start, {lasted} in all")
+    })
+}
+
+/// `0.20 CPUs`.
+pub(crate) fn cpus_of(millicpus: u64) -> String {
+    format!("{:.2} CPUs", millicpus as f64 / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{host_line, overload_notes, quota_note, shard_table};
+    use crate::api::types::{Host, Load, Probe, Shard};
+    use expect_test::expect;
+
+    fn host(quota: Option<u64>, stopped: u64) -> Host {
+        Host {
+            cpus: 2,
+            quota_millicpus: quota,
+            quota_periods: 21,
+            throttled_periods: stopped,
+            throttled_ns: 1_080_000_000,
+            steal_percent: Some(12.34),
+        }
+    }
+
+    #[test]
+    fn what_a_quota_has_stopped_is_said() {
+        assert_eq!(
+            host_line(&host(Some(200), 20)),
+            "CPUs: 2, a quota of 0.20 CPUs, stopped in 20 of 21 periods since the start, 1.08s in \
+             all; steal since the start: 12.3 %\n"
+        );
+        assert!(
+            quota_note(&host(Some(200), 20))
+                .unwrap()
+                .contains("20 of 21")
+        );
+    }
+
+    #[test]
+    fn a_quota_that_has_stopped_nothing_is_no_news() {
+        assert_eq!(quota_note(&host(Some(200), 0)), None);
+        assert_eq!(
+            host_line(&host(None, 0)),
+            "CPUs: 2, no quota; steal since the start: 12.3 %\n"
+        );
+    }
+
+    fn shard(shard: usize, busy_percent: u32, overloaded_seconds: u64, n: u64) -> Shard {
+        Shard {
+            shard,
+            disks: vec!["a".to_owned(), "b".to_owned()],
+            spins: true,
+            load: Load {
+                busy_percent,
+                overloaded: busy_percent > 50,
+                overloaded_seconds,
+            },
+            loop_gap: Default::default(),
+            probe: Probe {
+                n,
+                ..Probe::default()
+            },
+        }
+    }
+
+    #[test]
+    fn shards_show_whether_they_keep_up() {
+        expect![[r#"
+            shard  state                             busy  loop gap p50  p99  max  probe p50  max   n
+                0  overloaded (overloaded for 12 s)  83 %             -    -    -          -    -  40
+                1  spins (overloaded for 7 s)         3 %             -    -    -          -    -   0
+        "#]]
+        .assert_eq(&shard_table(&[shard(0, 83, 12, 40), shard(1, 3, 7, 0)]));
+        expect![[r#"
+            shard  state  busy  loop gap p50  p99  max  probe p50  max  n
+                0  spins   0 %             -    -    -          -    -  0
+            the probe is off: no client has asked for anything in the last minute
+        "#]]
+        .assert_eq(&shard_table(&[shard(0, 0, 0, 0)]));
+    }
+
+    #[test]
+    fn an_overload_is_noted_with_the_disks_that_it_makes_late() {
+        assert_eq!(overload_notes(&[shard(0, 3, 0, 0)]), "");
+        expect![[r#"
+            shard 0 (disks a, b): busy for 83 % of its time, overloaded for 12 s since the start: accuracy is not promised then
+        "#]]
+        .assert_eq(&overload_notes(&[shard(0, 83, 12, 0), shard(1, 3, 0, 0)]));
+    }
+}
