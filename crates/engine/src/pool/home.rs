@@ -193,8 +193,10 @@ impl Pool {
         if write.failed {
             self.block_failed(volume, block, step);
         } else {
-            self.block_works(volume, block, step);
+            // Those who waited for this write first: a write that has stalled may begin to wait for
+            // its own as soon as the disks work again.
             self.after_write(volume, block, step);
+            self.block_works(volume, block, step);
         }
     }
 
