@@ -12,8 +12,8 @@ use crate::error::{SetupError, WorkloadError};
 use crate::scenario::{Calls, DiskSpec, Load, PoolSpec, Scenario, Target, TraceEntry};
 use crate::workload::Workload;
 
-/// The lab's engine, with all rules armed.
-pub(crate) fn engine(scenario: &Scenario) -> Result<Engine, SetupError> {
+/// The lab's engine, with all rules armed, and what it asks for at once.
+pub(crate) fn engine(scenario: &Scenario) -> Result<(Engine, Vec<Action>), SetupError> {
     let mut engine = Engine::new();
     for disk in 0..scenario.disks.len() {
         let seed = seed(scenario, Seeds::Rules, disk);
@@ -33,9 +33,11 @@ pub(crate) fn engine(scenario: &Scenario) -> Result<Engine, SetupError> {
         });
         added.map_err(|error| SetupError::Volume { volume, error })?;
     }
-    join(&mut engine, scenario);
-    arm(&mut engine, scenario)?;
-    Ok(engine)
+    let mut actions = Vec::new();
+    join(&mut engine, scenario, &mut actions);
+    arm(&mut engine, scenario, &mut actions)?;
+    engine.step(Instant::ZERO, Input::Tick, &mut actions);
+    Ok((engine, actions))
 }
 
 fn pool_config(spec: &PoolSpec, disks: &[DiskSpec]) -> PoolConfig {
@@ -53,42 +55,54 @@ fn pool_config(spec: &PoolSpec, disks: &[DiskSpec]) -> PoolConfig {
 }
 
 /// Every workload is a client of every disk: a pool's zios go in their client's name.
-fn join(engine: &mut Engine, scenario: &Scenario) {
-    let mut actions = Vec::new();
+fn join(engine: &mut Engine, scenario: &Scenario, actions: &mut Vec<Action>) {
     for disk in (0..scenario.disks.len() as u32).map(DiskId) {
         for (at, workload) in scenario.workloads.iter().enumerate() {
             let (client, name) = (client(at), workload.name.as_str());
             if client != ClientId::OTHER {
                 let join = Input::Join { disk, client, name };
-                engine.step(Instant::ZERO, join, &mut actions);
+                engine.step(Instant::ZERO, join, actions);
             }
         }
     }
 }
 
-fn arm(engine: &mut Engine, scenario: &Scenario) -> Result<(), SetupError> {
+fn arm(
+    engine: &mut Engine,
+    scenario: &Scenario,
+    actions: &mut Vec<Action>,
+) -> Result<(), SetupError> {
     let mut ids = (1..).map(RuleId);
     for (disk, spec) in scenario.disks.iter().enumerate() {
         for (group, specs) in &spec.rules {
+            let numbered = specs.iter().cloned().zip(ids.by_ref());
+            let numbered = numbered.map(|(spec, id)| (id, spec));
             let inject = Command::Inject {
                 disk: DiskId(disk as u32),
                 group: *group,
-                rules: ids.by_ref().zip(specs.iter().cloned()).collect(),
+                rules: numbered.collect(),
             };
-            command(engine, inject).map_err(|error| SetupError::Rules { disk, error })?;
+            command(engine, inject, actions).map_err(|error| SetupError::Rules { disk, error })?;
         }
     }
     Ok(())
 }
 
-fn command(engine: &mut Engine, command: Command) -> Result<(), CommandError> {
-    let mut actions = Vec::new();
+/// A command that is answered at once.
+fn command(
+    engine: &mut Engine,
+    command: Command,
+    actions: &mut Vec<Action>,
+) -> Result<(), CommandError> {
     let input = Input::Command(CommandId(u64::MAX), command);
-    engine.step(Instant::ZERO, input, &mut actions);
-    actions.into_iter().try_for_each(|action| match action {
-        Action::Answer(_, answer) => answer.map(drop),
-        _ => Ok(()),
-    })
+    engine.step(Instant::ZERO, input, actions);
+    match actions.pop() {
+        Some(Action::Answer(_, answer)) => answer.map(drop),
+        other => {
+            actions.extend(other);
+            Ok(())
+        }
+    }
 }
 
 pub(crate) fn devices(scenario: &Scenario) -> Vec<Device> {

@@ -39,6 +39,8 @@ pub struct Engine {
     /// What the disks of pools ask for, before it is carried to the pools or to the driver.
     child_actions: Vec<Action>,
     sent: Children,
+    /// What the first volume of a pool has begun with, to be said in the next step.
+    owed: Vec<Action>,
     buffers: Buffers,
     events: Events,
     /// When suspended disks resume by themselves.
@@ -72,6 +74,7 @@ impl Engine {
     /// time must not go back.
     pub fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>) {
         debug_assert!(now >= self.now, "time went back");
+        actions.append(&mut self.owed);
         // What was due before has been met before; only time and this input make more due.
         if now > self.now {
             self.now = now;

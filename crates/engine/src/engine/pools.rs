@@ -36,9 +36,10 @@ impl Engine {
     /// Adds a volume. Ids count from 0, over all pools.
     pub fn add_volume(&mut self, config: VolumeConfig) -> Result<VolumeId, PoolError> {
         let pool = config.pool.0 as usize;
-        let mut actions = Vec::new();
+        let mut actions = core::mem::take(&mut self.owed);
         let add = |pool: &mut Pool, step: &mut Step<'_>| pool.add_volume(&config, step);
         let added = self.with_pool(pool, &mut actions, add);
+        self.owed = actions;
         let place = added.ok_or(PoolError::UnknownPool(config.pool))??;
         self.volumes.push((pool, place));
         Ok(VolumeId(self.volumes.len() as u32 - 1))

@@ -47,15 +47,16 @@ pub struct Simulation {
 impl Simulation {
     /// A scenario at its beginning.
     pub fn new(scenario: Scenario) -> Result<Simulation, SetupError> {
+        let (engine, actions) = setup::engine(&scenario)?;
         let mut simulation = Simulation {
-            engine: setup::engine(&scenario)?,
+            engine,
             devices: setup::devices(&scenario),
             workloads: setup::workloads(&scenario)?,
             checker: scenario.check.then(|| Box::new(Checker::new(&scenario))),
             scenario,
             now: Instant::ZERO,
             agenda: Agenda::default(),
-            actions: Vec::new(),
+            actions,
             calls: Calls::default(),
             ended: Ended::default(),
             samples: Vec::new(),
@@ -71,6 +72,7 @@ impl Simulation {
     /// Runs up to a moment, that moment included, but not beyond the scenario's end.
     pub fn run_until(&mut self, until: Instant) -> Result<(), Violation> {
         let until = until.min(self.ends());
+        self.perform()?;
         while self.go_on(until)? {}
         self.now = self.now.max(until);
         Ok(())

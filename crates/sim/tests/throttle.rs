@@ -1,0 +1,157 @@
+//! The scenarios of Adam Leventhal's articles on the write throttle, under virtual time.
+//!
+//! The units are binary, as only they make the articles' figures fit: 64,000 × 8 KiB are 500 MiB,
+//! which a disk of 100 MiB/s writes in 5 s.
+
+mod common;
+
+use common::{workload, writes};
+use dashpot_engine::histogram::{Histogram, lower_bound};
+use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunable, Tunables, WritePolicy};
+use dashpot_engine::{Duration, Instant, Op};
+use dashpot_sim::Simulation;
+use dashpot_sim::scenario::{
+    Calls, DiskModel, DiskSpec, Load, Pattern, PoolSpec, Scenario, Target, VolumeSpec, WorkloadSpec,
+};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// One disk of 100 MiB/s, one volume of 8 KiB blocks, one client that writes in sequence.
+fn lab(throttle: ThrottleConfig, client: WorkloadSpec, seconds: u64) -> Scenario {
+    let mut tunables = Tunables::new(8 * GIB);
+    tunables.set(Tunable::DirtyDataMax, 512 * MIB).unwrap();
+    Scenario {
+        seed: 1,
+        disks: vec![DiskSpec {
+            name: "c1t1d0".into(),
+            size: 64 * GIB,
+            model: DiskModel {
+                bandwidth: Some(100 * MIB),
+                ..DiskModel::default()
+            },
+            rotational: false,
+            rules: Vec::new(),
+        }],
+        pools: vec![PoolSpec {
+            name: "tank".into(),
+            members: vec![vec![0]],
+            throttle,
+            tunables,
+        }],
+        volumes: vec![VolumeSpec {
+            name: "tank/foo".into(),
+            pool: 0,
+            size: 16 * GIB,
+            block_size: 8192,
+            write: WritePolicy::Back,
+        }],
+        workloads: vec![client],
+        commands: Vec::new(),
+        lasts: Duration::from_secs(seconds),
+        warmup: Duration::ZERO,
+        check: false,
+        sample_every: None,
+    }
+}
+
+fn client(threads: u32, inside: Duration, link: Option<u64>) -> WorkloadSpec {
+    let load = Load::Closed {
+        threads,
+        inside,
+        think: Duration::ZERO,
+        calls: Calls {
+            target: Target::Volume(0),
+            pattern: Pattern::Sequential,
+            ..writes()
+        },
+    };
+    WorkloadSpec {
+        link,
+        ..workload(load)
+    }
+}
+
+fn legacy(delay_slots: Option<u32>) -> ThrottleConfig {
+    ThrottleConfig::Legacy(LegacyConfig {
+        delay_slots,
+        // Bytes per millisecond.
+        full_pipeline: Some(100 * MIB / 1_000),
+    })
+}
+
+fn after(simulation: &mut Simulation, seconds: u64) -> Histogram {
+    let until = Instant::ZERO + Duration::from_secs(seconds);
+    simulation.run_until(until).unwrap();
+    let writes = simulation.results(0).unwrap().op(Op::Write);
+    writes.at_lab.as_deref().cloned().unwrap_or_default()
+}
+
+/// Of 64,000 writes of whole cycles, how many took from this long to less than that, in µs.
+fn of_64_000(latencies: &Histogram, from: u64, to: u64) -> u64 {
+    let within = latencies.buckets().filter(|(at, _)| {
+        let microseconds = lower_bound(*at) / 1_000;
+        (from..to).contains(&microseconds)
+    });
+    within.map(|(_, count)| count).sum::<u64>() * 64_000 / latencies.count()
+}
+
+/// KiB that a client of 10 threads at 100 MiB/s has written after so many ms.
+fn first_cycle(delay_slots: Option<u32>, moments: [u64; 2]) -> [u64; 2] {
+    let client = client(10, Duration::from_nanos(781_250), None);
+    let mut simulation = Simulation::new(lab(legacy(delay_slots), client, 60)).unwrap();
+    moments.map(|ms| {
+        let until = Instant::ZERO + Duration::from_millis(ms);
+        simulation.run_until(until).unwrap();
+        simulation.calls_ended() * 8
+    })
+}
+
+#[test]
+fn legacy_lets_seven_eighths_in_at_full_speed_and_then_almost_nothing() {
+    // 437.5 MiB, then 496 KiB with one delay at a time, or 4.45 MiB with ten.
+    assert_eq!(first_cycle(Some(1), [4_376, 4_999]), [448_000, 448_496]);
+    assert_eq!(first_cycle(None, [4_376, 4_999]), [448_000, 452_560]);
+}
+
+#[test]
+fn legacy_delays_nobody_from_the_second_cycle_on_if_the_disk_keeps_up() {
+    let client = client(10, Duration::from_nanos(781_250), None);
+    let mut simulation = Simulation::new(lab(legacy(None), client, 60)).unwrap();
+    let before = after(&mut simulation, 20);
+    let since = after(&mut simulation, 60).since(&before);
+    assert_eq!(since.count() / 40, 12_799);
+    // Now and then one finds a txg full for the moment in which the next one opens.
+    assert!(since.max().unwrap() < 1_000_000, "{:?}", since.max());
+    assert!(since.quantile(999_900).unwrap() < 1_000);
+}
+
+/// Of 64,000 writes of 1,000 threads behind a link of 1 GiB/s: at once, later, and above 200 ms.
+fn flood(delay_slots: Option<u32>) -> [u64; 3] {
+    let client = client(1_000, Duration::ZERO, Some(GIB));
+    let mut simulation = Simulation::new(lab(legacy(delay_slots), client, 100)).unwrap();
+    let before = after(&mut simulation, 40);
+    let since = after(&mut simulation, 80).since(&before);
+    [(0, 1), (1, 200_000), (200_000, u64::MAX)].map(|(from, to)| of_64_000(&since, from, to))
+}
+
+#[test]
+fn legacy_lets_most_of_a_flood_in_at_once_and_a_thousand_wait_for_seconds() {
+    // The article's 55,000, 8,000 and 1,000; an independent event simulation gives exactly this.
+    assert_eq!(flood(None), [54_574, 8_433, 992]);
+    // With one delay at a time almost nobody is delayed. That simulation gives 62,550 and 1,450.
+    assert_eq!(flood(Some(1)), [62_548, 39, 1_411]);
+}
+
+#[test]
+fn openzfs_has_one_mode_where_little_says() {
+    let client = client(1_000, Duration::ZERO, Some(GIB));
+    let mut simulation = Simulation::new(lab(ThrottleConfig::OpenZfs, client, 60)).unwrap();
+    let before = after(&mut simulation, 30);
+    let since = after(&mut simulation, 60).since(&before);
+    assert_eq!(since.count() / 30, 12_800);
+    let mean = since.mean().unwrap();
+    assert!((78_000_000..78_200_000).contains(&mean), "{mean}");
+    // 77.6 ms to 79.3 ms is one bucket.
+    assert_eq!(since.buckets().count(), 1);
+}
