@@ -83,7 +83,7 @@ impl Engine {
             }
         }
         self.route(input, actions);
-        if self.has_to_carry() {
+        if !self.pools.is_empty() {
             self.carry_children(actions);
         }
         if self.earliest() <= now {

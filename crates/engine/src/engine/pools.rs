@@ -85,7 +85,8 @@ impl Engine {
     }
 }
 
-/// What is a pool's of each input.
+/// What is a pool's of each input. None of it is compiled into [`Engine::step`]: zios of lone disks
+/// would pay for it.
 impl Engine {
     pub(super) fn with_pool<T>(
         &mut self,
@@ -103,12 +104,14 @@ impl Engine {
         Some(act(self.pools.get_mut(pool)?, &mut step))
     }
 
+    #[inline(never)]
     pub(super) fn submit_to_volume(&mut self, zio: Zio<VolumeId>, actions: &mut Vec<Action>) {
         if let Some((pool, place)) = self.volumes.get(zio.device.0 as usize).copied() {
             self.with_pool(pool, actions, |pool, step| pool.submit(zio, place, step));
         }
     }
 
+    #[inline(never)]
     pub(super) fn volume_replied(&mut self, zio: ZioId, offered: Instant) {
         let Some(pool) = self.pools.iter_mut().find(|pool| pool.has(zio)) else {
             return;
@@ -127,12 +130,14 @@ impl Engine {
         }
     }
 
+    #[inline(never)]
     pub(super) fn earliest_of_pools(&self) -> Instant {
         let children = self.children.deadlines.next();
         let pools = self.pools.iter().map(Pool::next_deadline);
         pools.fold(children, Instant::min)
     }
 
+    #[inline(never)]
     pub(super) fn meet_deadlines_of_pools(&mut self, actions: &mut Vec<Action>) {
         while let Some(child) = self.children.deadlines.pop_due(self.now) {
             self.with_child(child, Disk::due);
@@ -148,19 +153,20 @@ impl Engine {
 
 /// The zios between pools and their disks.
 impl Engine {
+    #[inline(never)]
     pub(super) fn child_done(&mut self, id: ZioId, outcome: Outcome) {
         if let Some(child) = inner(id) {
             self.with_child(child, |disk, flight, ctx| disk.done(flight, outcome, ctx));
         }
     }
 
-    #[inline]
-    pub(super) fn has_to_carry(&self) -> bool {
+    fn has_to_carry(&self) -> bool {
         !(self.sent.outbox.is_empty() && self.child_actions.is_empty())
     }
 
     /// Carries what pools send to their disks there, and what these answer back, until nothing is
     /// left to be carried.
+    #[inline(never)]
     pub(super) fn carry_children(&mut self, actions: &mut Vec<Action>) {
         while self.has_to_carry() {
             let mut sent = core::mem::take(&mut self.sent.outbox);
