@@ -21,9 +21,7 @@ pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
 pub(crate) use report::{IolatencyArgs, IostatArgs, Pace, QuantizeArgs};
-pub(crate) use sim::{
-    Layer, ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs, parse_report,
-};
+pub(crate) use sim::{Layer, ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
 
 /// A slow disk you control, and a microscope for storage latency.
 #[derive(Debug, Parser)]

@@ -38,7 +38,7 @@ pub(crate) struct SimArgs {
     /// Write a line for each zio, of one lab, to this file
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) events: Option<PathBuf>,
-    /// Write latency.svg and series.svg to this directory
+    /// Write pictures to this directory: latency*.svg and series.svg
     #[arg(long, value_name = "DIR")]
     pub(crate) chart: Option<PathBuf>,
     /// Check contents and invariants at every step, at several times the cost

@@ -11,6 +11,7 @@ use dashpot_sim::{Sample, Simulation};
 
 use super::Outcome;
 use super::look::pools;
+use super::summary::Summary;
 use crate::report::chart::{LatencyChart, LatencySeries, Line, Panel, SeriesChart, histogram_text};
 
 /// What a picture over time has of one simulation.
@@ -27,24 +28,39 @@ pub(super) fn sample_interval(lasts: Duration) -> Duration {
     Duration::from_nanos((lasts.as_nanos() / SAMPLES).max(1))
 }
 
-/// The latencies of all labs at their clients, beside each other; nothing if there were none.
+/// The latencies at the clients beside each other; nothing if there were none.
 pub(super) fn terminal(outcomes: &[Outcome<'_>]) -> String {
-    let text = histogram_text(&named(outcomes));
-    if text.is_empty() {
-        return text;
+    let mut text = String::new();
+    for group in groups(outcomes) {
+        text += "\n";
+        if !group.name.is_empty() {
+            text += &format!("{}\n", group.name);
+        }
+        text += &histogram_text(&group.series);
     }
-    format!("\n{text}")
+    text
 }
 
 /// Writes the pictures to a directory.
 pub(super) fn write(directory: &Path, outcomes: &[Outcome<'_>]) -> anyhow::Result<()> {
-    let series = named(outcomes).into_iter();
-    let series = series.map(|(name, latencies)| LatencySeries { name, latencies });
-    let latency = LatencyChart {
-        title: "Latency at the clients".to_owned(),
-        series: series.collect(),
-    };
-    write_file(&directory.join("latency.svg"), &latency.svg())?;
+    for Group { name, series } in groups(outcomes) {
+        let words = name.replace(['/', ' '], "-");
+        let (of, dash) = match name.is_empty() {
+            true => (String::new(), ""),
+            false => (format!(": {name}"), "-"),
+        };
+        let series = series.into_iter();
+        let chart = LatencyChart {
+            title: format!("Latency at the clients{of}"),
+            series: series
+                .map(|(name, latencies)| LatencySeries { name, latencies })
+                .collect(),
+        };
+        write_file(
+            &directory.join(format!("latency{dash}{words}.svg")),
+            &chart.svg(),
+        )?;
+    }
     write_file(&directory.join("series.svg"), &over_time(outcomes).svg())
 }
 
@@ -53,33 +69,43 @@ fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(refused)
 }
 
-/// Latencies at the clients of all that takes time, with as much of a name as tells them apart.
-fn named<'a>(outcomes: &'a [Outcome<'_>]) -> Vec<(String, &'a Histogram)> {
-    let mut all = Vec::new();
-    for outcome in outcomes {
-        for workload in &outcome.summary.workloads {
-            for op in &workload.ops {
-                let latencies = &op.client.histogram;
-                let words = [outcome.summary.lab.as_str(), &workload.workload, op.op];
-                if latencies.max() > Some(0) {
-                    all.push((words, latencies));
-                }
+/// Latencies that belong into one picture, each with a name.
+struct Group<'a> {
+    /// Nothing, if there is one group only.
+    name: String,
+    series: Vec<(String, &'a Histogram)>,
+}
+
+/// What takes time: of one lab all together, of several what is to be compared.
+fn groups<'a>(outcomes: &'a [Outcome<'_>]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for Summary { lab, workloads, .. } in outcomes.iter().map(|outcome| &outcome.summary) {
+        for (workload, op) in workloads
+            .iter()
+            .flat_map(|one| one.ops.iter().map(move |op| (one, op)))
+        {
+            let latencies = &op.client.histogram;
+            if latencies.max() == Some(0) {
+                continue;
+            }
+            let of = format!("{} {}", workload.workload, op.op);
+            let (group, name) = match outcomes.len() {
+                1 => (String::new(), of),
+                _ => (of, lab.clone()),
+            };
+            match groups.iter_mut().find(|known| known.name == group) {
+                Some(known) => known.series.push((name, latencies)),
+                None => groups.push(Group {
+                    name: group,
+                    series: vec![(name, latencies)],
+                }),
             }
         }
     }
-    let differs = [0, 1, 2].map(|word| all.iter().any(|one| one.0[word] != all[0].0[word]));
-    let name = |words: [&str; 3]| {
-        let words = words.into_iter().zip(differs);
-        let kept: Vec<&str> = words
-            .filter_map(|(word, differs)| differs.then_some(word))
-            .collect();
-        kept.join(" ")
-    };
-    let named = all.iter().map(|(words, latencies)| match name(*words) {
-        name if name.is_empty() => (words[0].to_owned(), *latencies),
-        name => (name, *latencies),
-    });
-    named.collect()
+    if let [only] = groups.as_mut_slice() {
+        only.name.clear();
+    }
+    groups
 }
 
 impl Series {

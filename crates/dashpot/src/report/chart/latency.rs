@@ -28,7 +28,7 @@ impl LatencyChart<'_> {
     /// The picture as SVG.
     pub(crate) fn svg(&self) -> String {
         let names: Vec<String> = self.series.iter().map(LatencySeries::legend).collect();
-        let top = 52.0 + legend_height(names.len());
+        let top = 52.0 + legend_height(&names);
         let bottom = top + PLOT_HEIGHT;
         let mut svg = Svg::new(bottom + FOOT, &self.title);
         svg.label("title", LEFT, 28.0, Anchor::Start, &self.title);

@@ -31,7 +31,7 @@ const FOOT: f64 = 56.0;
 impl SeriesChart {
     /// The picture as SVG.
     pub(crate) fn svg(&self) -> String {
-        let head = 28.0 + legend_height(self.names.len());
+        let head = 28.0 + legend_height(&self.names);
         let panels = self.panels.len() as f64;
         let height = head + panels * (PANEL_HEIGHT + GAP) + FOOT;
         let mut svg = Svg::new(height, &self.title);

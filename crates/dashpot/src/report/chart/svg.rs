@@ -108,7 +108,7 @@ impl Svg {
 
     /// Names of series in one row, each behind a piece of its line.
     pub(super) fn legend(&mut self, y: f64, names: &[String]) {
-        let columns = names.len().clamp(1, 3);
+        let columns = legend_columns(names);
         let width = (RIGHT - LEFT) / columns as f64;
         for (at, name) in names.iter().enumerate() {
             let x = LEFT + width * (at % columns) as f64;
@@ -135,8 +135,15 @@ impl Svg {
 }
 
 /// How high the rows of a legend are together.
-pub(super) fn legend_height(names: usize) -> f64 {
-    LEGEND_ROW * names.div_ceil(3) as f64
+pub(super) fn legend_height(names: &[String]) -> f64 {
+    LEGEND_ROW * names.len().div_ceil(legend_columns(names)) as f64
+}
+
+/// As many names beside each other as have room.
+fn legend_columns(names: &[String]) -> usize {
+    let longest = names.iter().map(|name| name.chars().count()).max();
+    let width = 60.0 + LETTER_WIDTH * longest.unwrap_or(0) as f64;
+    (((RIGHT - LEFT) / width) as usize).clamp(1, names.len().max(1))
 }
 
 fn escape(text: &str) -> String {
@@ -145,3 +152,5 @@ fn escape(text: &str) -> String {
 }
 
 const LEGEND_ROW: f64 = 22.0;
+/// Of most letters in most fonts at this size, at the most.
+const LETTER_WIDTH: f64 = 8.2;
