@@ -92,6 +92,15 @@ impl Deadlines {
         self.next
     }
 
+    /// The zios of the run that are due by `by`, the soonest first.
+    pub(crate) fn due_by(&self, by: Instant) -> impl Iterator<Item = ZioId> {
+        let entry = |id: u32| self.entries.get(id as usize);
+        let behind = move |id: &u32| entry(*id).map(|entry| entry.behind);
+        let run = core::iter::successors(Some(self.first), behind);
+        run.take_while(move |id| entry(*id).is_some_and(|entry| entry.at <= by))
+            .map(ZioId)
+    }
+
     /// A zio whose deadline has come; it has none from then on.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<ZioId> {
         if self.next > now {
@@ -203,6 +212,7 @@ mod tests {
     use crate::time::Instant;
     use crate::zio::ZioId;
     use alloc::collections::BTreeMap;
+    use alloc::vec::Vec;
 
     /// The zio that is to wake first, by looking at all of them.
     fn first(all: &BTreeMap<u32, (u64, u64)>) -> Option<(u64, u32)> {
@@ -237,5 +247,16 @@ mod tests {
             let next = first(&all).map(|(at, _)| Instant::from_nanos(at));
             assert_eq!(deadlines.next(), next.unwrap_or(Instant::NEVER));
         }
+    }
+
+    #[test]
+    fn what_is_due_soon_is_named_in_its_order() {
+        let mut deadlines = Deadlines::default();
+        for (id, at) in [(4, 10), (2, 20), (3, 20), (1, 30)] {
+            deadlines.set(ZioId(id), u64::from(id), Instant::from_nanos(at));
+        }
+        let due: Vec<ZioId> = deadlines.due_by(Instant::from_nanos(20)).collect();
+        assert_eq!(due, [ZioId(4), ZioId(2), ZioId(3)]);
+        assert_eq!(deadlines.due_by(Instant::from_nanos(9)).count(), 0);
     }
 }

@@ -10,6 +10,7 @@ mod clock;
 mod config;
 mod conn;
 mod door;
+mod fetch;
 mod handle;
 mod listen;
 pub mod load;

@@ -41,12 +41,14 @@ impl Pace {
         }
     }
 
-    /// Waits for events until `deadline`, or for ever if there is none.
+    /// Waits for events until `deadline`, or for ever if there is none. What would be spun begins
+    /// with `prepare`, which ends by the deadline.
     pub(crate) fn wait(
         &mut self,
         epoll: &OwnedFd,
         events: &mut Vec<epoll::Event>,
         deadline: Option<Instant>,
+        prepare: impl FnOnce(Instant),
     ) -> io::Result<()> {
         let Some(deadline) = deadline else {
             return poll(epoll, events, None);
@@ -64,7 +66,7 @@ impl Pace {
             }
             self.learn(woke.since(now + sleep));
         }
-        self.spin(epoll, events, deadline)
+        self.spin(epoll, events, deadline, prepare)
     }
 
     fn spin(
@@ -72,9 +74,11 @@ impl Pace {
         epoll: &OwnedFd,
         events: &mut Vec<epoll::Event>,
         deadline: Instant,
+        prepare: impl FnOnce(Instant),
     ) -> io::Result<()> {
         let begun = clock::now();
-        let mut now = begun;
+        prepare(deadline);
+        let mut now = clock::now();
         while now < deadline && events.is_empty() {
             poll(epoll, events, Some(Duration::ZERO))?;
             now = clock::now();

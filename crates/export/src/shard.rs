@@ -24,6 +24,7 @@ use crate::buffers::Buffers;
 use crate::clients::ClientTable;
 use crate::clock;
 use crate::conn::{Conn, Intake, Reply};
+use crate::fetch::fetch_next;
 use crate::handle::{DiskSnapshot, RuleSnapshot};
 use crate::mailbox::Mailbox;
 use crate::nbd::setup::Negotiated;
@@ -162,7 +163,10 @@ impl Shard {
         let mut events = Vec::with_capacity(EVENTS);
         while !self.is_over() {
             let deadline = self.deadline();
-            self.pace.wait(&self.epoll, &mut events, deadline)?;
+            let (engine, slots, disks) = (&self.engine, &self.slots, &self.disks);
+            let prepare = |until| fetch_next(engine, slots, disks, until);
+            self.pace
+                .wait(&self.epoll, &mut events, deadline, prepare)?;
             self.now = clock::now();
             let woke = self.now;
             self.step(Input::Tick, None);

@@ -2,10 +2,11 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dashpot_engine::inject::{GroupId, RuleSpec, Service};
-use dashpot_engine::{Duration, Instant, Ratio};
+use dashpot_engine::pool::{ThrottleConfig, Tunables, WritePolicy};
+use dashpot_engine::{Duration, Ratio};
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::{
-    Calls, DiskModel, DiskSpec, Load, Pattern, Scenario, Target, WorkloadSpec,
+    Calls, DiskModel, DiskSpec, Load, Pattern, PoolSpec, Scenario, Target, VolumeSpec, WorkloadSpec,
 };
 
 /// Writes of each iteration: 32 threads at 1 ms, for 1 s.
@@ -74,10 +75,60 @@ fn lone_disk(criterion: &mut Criterion) {
                 simulation.run_until(until).unwrap();
             });
         });
-        assert!(simulation.now() > Instant::ZERO);
     }
     group.finish();
 }
 
-criterion_group!(benches, lone_disk);
+/// A pool of one fluid disk of 4 GiB/s and a volume that 32 threads write 8 KiB blocks to.
+fn pooled(throttle: ThrottleConfig, pattern: Pattern) -> Scenario {
+    let model = DiskModel {
+        bandwidth: Some(4 << 30),
+        ..DiskModel::default()
+    };
+    let mut scenario = scenario(model, Vec::new());
+    scenario.pools.push(PoolSpec {
+        name: "tank".into(),
+        members: vec![vec![0]],
+        throttle,
+        tunables: Tunables::new(8 << 30),
+    });
+    scenario.volumes.push(VolumeSpec {
+        name: "tank/foo".into(),
+        pool: 0,
+        size: 512 << 20,
+        block_size: 8192,
+        write: WritePolicy::Back,
+    });
+    if let Load::Closed { inside, calls, .. } = &mut scenario.workloads[0].load {
+        *inside = Duration::from_millis(1);
+        calls.target = Target::Volume(0);
+        calls.pattern = pattern;
+    }
+    scenario
+}
+
+fn volume(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("volume");
+    group.throughput(Throughput::Elements(WRITES));
+    for (name, throttle, pattern) in [
+        ("openzfs_random", ThrottleConfig::OpenZfs, Pattern::Random),
+        (
+            "openzfs_sequential",
+            ThrottleConfig::OpenZfs,
+            Pattern::Sequential,
+        ),
+        ("none_sequential", ThrottleConfig::None, Pattern::Sequential),
+    ] {
+        let mut simulation = Simulation::new(pooled(throttle, pattern)).unwrap();
+        group.bench_function(name, |b| {
+            b.iter(|| {
+                let until = simulation.now() + Duration::from_secs(1);
+                simulation.run_until(until).unwrap();
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, lone_disk, volume);
 criterion_main!(benches);

@@ -97,6 +97,12 @@ impl Engine {
         (next < Instant::NEVER).then_some(next)
     }
 
+    /// A guess, for who wants to prepare: most of the zios of lone disks that wake up by `by`, the
+    /// soonest first.
+    pub fn due_by(&self, by: Instant) -> impl Iterator<Item = ZioId> {
+        self.alone.deadlines.due_by(by)
+    }
+
     /// What a disk has counted up to `now`.
     pub fn disk_stats(&self, disk: DiskId, now: Instant) -> Option<DiskStats> {
         Some(self.disk(disk)?.stats_at(now))

@@ -34,20 +34,20 @@ impl Memory {
         span: Span,
         contents: impl Iterator<Item = Content>,
     ) -> Result<(), String> {
-        let buffer = self.to_change(span.buf)?;
+        let buffer = self.changing(span.buf)?;
         buffer.fill(sector(span.at), contents);
         Ok(())
     }
 
     pub(crate) fn clone_buf(&mut self, from: Buf, to: Buf) -> Result<(), String> {
         let from = self.get_mut(from).clone();
-        let to = self.to_change(to)?;
+        let to = self.changing(to)?;
         (to.sectors, to.size) = (from.sectors, from.size);
         Ok(())
     }
 
     pub(crate) fn free(&mut self, buf: Buf) -> Result<(), String> {
-        let buffer = self.to_change(buf)?;
+        let buffer = self.changing(buf)?;
         buffer.sectors.clear();
         buffer.size = None;
         Ok(())
@@ -80,7 +80,7 @@ impl Memory {
         &mut self.buffers[at]
     }
 
-    fn to_change(&mut self, buf: Buf) -> Result<&mut Buffer, String> {
+    fn changing(&mut self, buf: Buf) -> Result<&mut Buffer, String> {
         let buffer = self.get_mut(buf);
         if buffer.disks > 0 {
             return Err(format!(

@@ -306,4 +306,4 @@ impl Simulation {
 }
 
 /// More than any lab does at one moment, unless it goes round.
-const STANDING_MAX: u64 = 1 << 23;
+const STANDING_MAX: u64 = 1 << 22;

@@ -1,8 +1,6 @@
 //! The lane rule of OpenZFS's `zio_handle_io_delay`, as vectors of arrivals and ends.
 
-mod common;
-
-use common::{disk, ends, ms, scenario, workload, writes};
+use crate::common::{disk, ends, ms, scenario, workload, writes};
 use dashpot_engine::inject::RuleSpec;
 use dashpot_engine::{Instant, Op, OpSet};
 use dashpot_sim::Simulation;

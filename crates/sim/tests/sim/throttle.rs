@@ -3,9 +3,7 @@
 //! The units are binary, as only they make the articles' figures fit: 64,000 × 8 KiB are 500 MiB,
 //! which a disk of 100 MiB/s writes in 5 s.
 
-mod common;
-
-use common::{workload, writes};
+use crate::common::{workload, writes};
 use dashpot_engine::histogram::{Histogram, lower_bound};
 use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunable, Tunables, WritePolicy};
 use dashpot_engine::{Duration, Instant, Op};
