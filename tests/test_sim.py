@@ -73,7 +73,7 @@ def test_the_summary_has_clients_devices_pools_and_a_histogram(lab):
     for row in [r"client +read +client ", r"client +write +device ", r"lone +flush +client ",
                 r"tank +volumes ", r"tank +disks ", r"tank +\d+ "]:
         assert re.search(f"^{row}", text, re.M), f"{row}\n{text}"
-    assert re.search(r"^ latency   client read +lone write", text, re.M), text
+    assert re.search(r"^latency    client read +lone write", text, re.M), text
 
 
 def test_json_counts_what_the_client_asked_for(lab):
@@ -275,3 +275,10 @@ def test_the_labs_of_the_project_run(path):
     lasts = int(warmup[1]) + 1 if warmup else 1
     [outcome] = as_json(path, "--for", f"{lasts}s")
     assert outcome["elapsed_ns"] == lasts * 10**9
+
+
+def test_a_swarm_checks_random_labs_and_counts_them():
+    once, again = (sim("--swarm", "20", "--seed", "7").stdout for _ in range(2))
+    assert once == again
+    assert re.fullmatch(r"20 labs from seed 7: \d+ calls, \d+ failed, \d+ aborted, digest [0-9a-f]{16}\n", once)
+    assert "cannot be used with" in sim("--swarm", "1", "x.toml", code=2).stderr

@@ -23,7 +23,7 @@ Example: what the queues of the pools do, second by second
   dashpot sim lab.toml --report 'zpool-iostat -q 1' --report txgs")]
 pub(crate) struct SimArgs {
     /// Lab files; several are compared
-    #[arg(required = true, value_name = "LAB")]
+    #[arg(required_unless_present = "swarm", value_name = "LAB")]
     pub(crate) labs: Vec<PathBuf>,
     /// How long, instead of what the lab says [60s]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
@@ -44,6 +44,10 @@ pub(crate) struct SimArgs {
     /// Check contents and invariants at every step, at several times the cost
     #[arg(long)]
     pub(crate) check: bool,
+    /// Simulate so many random labs instead, with everything checked
+    #[arg(long, value_name = "N")]
+    #[arg(conflicts_with_all = ["labs", "lasts", "reports", "events", "chart", "check", "json"])]
+    pub(crate) swarm: Option<u64>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

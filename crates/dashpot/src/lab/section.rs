@@ -107,14 +107,14 @@ impl<'a> Section<'a> {
                 "a list: [\"…\", \"…\"] or [[\"…\", \"…\"], …]",
             ));
         };
-        let mut member = |value: &Spanned<DeValue<'_>>| match value.get_ref().as_array() {
+        let member = |value: &Spanned<DeValue<'_>>| match value.get_ref().as_array() {
             Some(sides) => sides
                 .iter()
                 .map(|side| self.parse_word(key, side, &mut parse))
                 .collect(),
             None => Ok(vec![self.parse_word(key, value, &mut parse)?]),
         };
-        members.iter().map(|value| member(value)).collect()
+        members.iter().map(member).collect()
     }
 
     /// The value of a key that is true or false.

@@ -7,6 +7,7 @@ mod progress;
 mod reports;
 mod run;
 mod summary;
+mod swarm;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,6 +30,9 @@ use crate::spec::ParseError;
 
 /// Simulates labs until their end or Ctrl-C, which shows what there is so far.
 pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
+    if let Some(seeds) = args.swarm {
+        return swarm::swarm(args.seed.unwrap_or(1), seeds);
+    }
     if args.events.is_some() && args.labs.len() > 1 {
         usage(&ParseError::new("--events is of one lab: name one"));
     }

@@ -7,7 +7,7 @@ use dashpot_engine::Duration;
 use dashpot_sim::Simulation;
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A line on a terminal; nothing in a pipe.
+/// The progress of one simulation.
 pub(super) struct Progress {
     bar: ProgressBar,
     began: Instant,
@@ -16,15 +16,8 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new(lasts: Duration) -> Progress {
-        let bar = match stderr().is_terminal() {
-            true => ProgressBar::new_spinner(),
-            false => ProgressBar::hidden(),
-        };
-        if let Ok(style) = ProgressStyle::with_template("{elapsed} {msg}") {
-            bar.set_style(style);
-        }
         Progress {
-            bar,
+            bar: bar(),
             began: Instant::now(),
             lasts_s: lasts.as_nanos() as f64 / 1e9,
         }
@@ -39,6 +32,18 @@ impl Progress {
             self.lasts_s
         ));
     }
+}
+
+/// A line on a terminal; nothing in a pipe.
+pub(super) fn bar() -> ProgressBar {
+    if !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{elapsed} {msg}") {
+        bar.set_style(style);
+    }
+    bar
 }
 
 impl Drop for Progress {

@@ -29,7 +29,7 @@ pub(crate) fn histogram_text(series: &[(String, &Histogram)]) -> String {
     let mut text = head(series, bar_width);
     for row in first..last {
         let from = if row == 0 { 0 } else { 1_000 << (row - 1) };
-        let mut line = format!("{:>LABEL_WIDTH$}", short_time(from));
+        let mut line = format!("{:<LABEL_WIDTH$}", short_time(from));
         for column in &rows {
             let count = count(column, row);
             let bar = "#".repeat(bar_length(count, most, bar_width));
@@ -42,7 +42,7 @@ pub(crate) fn histogram_text(series: &[(String, &Histogram)]) -> String {
 }
 
 fn head(series: &[(String, &Histogram)], bar_width: usize) -> String {
-    let mut line = format!("{:>LABEL_WIDTH$}", "latency");
+    let mut line = format!("{:<LABEL_WIDTH$}", "latency");
     let width = COUNT_WIDTH - 2 + bar_width;
     for (name, _) in series {
         let name: String = name.chars().take(width).collect();
@@ -87,13 +87,13 @@ mod tests {
             ("openzfs".to_owned(), &openzfs),
         ];
         expect![[r#"
-             latency   legacy                              openzfs
-               512us     55000 #########################         0
-              1.02ms         0                                   0
-              2.05ms         0                                   0
-              4.10ms         0                                   0
-              8.19ms      8000 #####################         60000 #########################
-              16.4ms         1 #                                 0
+            latency    legacy                              openzfs
+            512us        55000 #########################         0
+            1.02ms           0                                   0
+            2.05ms           0                                   0
+            4.10ms           0                                   0
+            8.19ms        8000 #####################         60000 #########################
+            16.4ms           1 #                                 0
         "#]]
         .assert_eq(&histogram_text(&series));
     }
