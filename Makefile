@@ -18,7 +18,7 @@ test: ## all tests: the crates', then real NBD clients against the built program
 	@scripts/deps
 	@scripts/test
 
-experiments: ## repeat the experiments of two articles; fails when a claim does not hold
+experiments: ## repeat the experiments of three articles; fails when a claim does not hold
 	@scripts/deps
 	@scripts/experiments
 

@@ -3,6 +3,7 @@
 import sys
 
 import dm_delay
+import throttle
 import zinject
 from lab import Claims
 
@@ -10,4 +11,5 @@ if __name__ == "__main__":
     claims = Claims()
     zinject.run(claims)
     dm_delay.run(claims)
+    throttle.run(claims)
     sys.exit(claims.verdict())

@@ -8,6 +8,7 @@ mod generate;
 mod lab;
 mod load;
 mod report;
+mod sim;
 
 use clap::{Parser, Subcommand};
 
@@ -19,7 +20,8 @@ pub(crate) use control::{
 pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man_pages};
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
-pub(crate) use report::{IolatencyArgs, IostatArgs, QuantizeArgs};
+pub(crate) use report::{IolatencyArgs, IostatArgs, Pace, QuantizeArgs};
+pub(crate) use sim::{Layer, ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
 
 /// A slow disk you control, and a microscope for storage latency.
 #[derive(Debug, Parser)]
@@ -69,6 +71,7 @@ pub(crate) enum Command {
     Iostat(IostatArgs),
     Quantize(QuantizeArgs),
     Zinject(ZinjectArgs),
+    Sim(SimArgs),
     Load(LoadArgs),
     Doctor(DoctorArgs),
     Man(ManArgs),

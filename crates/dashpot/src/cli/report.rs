@@ -6,7 +6,7 @@ use dashpot_engine::{Duration, OpSet};
 use crate::spec::{parse_interval, parse_ops, parse_span};
 
 /// How often, and how many times.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Pace {
     /// Seconds between reports, or a time such as 500ms
     #[arg(value_parser = parse_interval)]
@@ -16,7 +16,7 @@ pub(crate) struct Pace {
 }
 
 /// Show disk latency as histograms, as perf-tools' iolatency does
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example: reads only, five times, with the time of day\n  \
     dashpot iolatency -T -i '*R*' 1 5"
@@ -56,7 +56,7 @@ pub(crate) enum IolatencyCompat {
 }
 
 /// Show rates, sizes, waits and queues, as sysstat's iostat does
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  dashpot iostat -x 1")]
 pub(crate) struct IostatArgs {
     /// Show waits and queues, too
@@ -70,7 +70,7 @@ pub(crate) struct IostatArgs {
 }
 
 /// Show latency as DTrace's quantize does, with averages and IOPS
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example: writes during a minute, a line for each disk\n  \
     dashpot quantize --by disk --op write --for 60s"

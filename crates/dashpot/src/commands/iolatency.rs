@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::report::iolatency::{Boundary, ENDING, Interval, opening};
 
 /// iolatency's own default.
-const INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) fn iolatency(client: &Client, args: &IolatencyArgs) -> anyhow::Result<()> {
     let interval = args.pace.interval.unwrap_or(INTERVAL);
@@ -22,6 +22,7 @@ pub(crate) fn iolatency(client: &Client, args: &IolatencyArgs) -> anyhow::Result
     }
     while let Some(intervals) = watch.next()? {
         let report = Interval {
+            time: args.timestamp.then(time_of_day),
             mention: watch.mention(),
             ..report(&intervals, args)
         };
@@ -40,7 +41,8 @@ pub(crate) fn iolatency(client: &Client, args: &IolatencyArgs) -> anyhow::Result
     print(ENDING)
 }
 
-fn report(intervals: &[DiskInterval], args: &IolatencyArgs) -> Interval {
+/// The report of an interval, without the time of day.
+pub(super) fn report(intervals: &[DiskInterval], args: &IolatencyArgs) -> Interval {
     let boundary = match args.compat {
         Some(_) => Boundary::AsOriginal,
         None => Boundary::AsLabelled,
@@ -51,7 +53,6 @@ fn report(intervals: &[DiskInterval], args: &IolatencyArgs) -> Interval {
         elapsed_of_all(intervals),
     );
     Interval {
-        time: args.timestamp.then(time_of_day),
         in_flight: in_flight_of_all(intervals),
         ..report
     }

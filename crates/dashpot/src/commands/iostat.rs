@@ -27,7 +27,16 @@ pub(crate) fn iostat(client: &Client, args: &IostatArgs) -> anyhow::Result<()> {
 }
 
 fn show(intervals: &[DiskInterval], mention: Mention, args: &IostatArgs) -> anyhow::Result<()> {
-    let report = Iostat {
+    let report = report(intervals, mention, args);
+    if args.json {
+        return print_json_line(&report);
+    }
+    print(&report.to_string())
+}
+
+/// The report of an interval.
+pub(super) fn report(intervals: &[DiskInterval], mention: Mention, args: &IostatArgs) -> Iostat {
+    Iostat {
         columns: if args.extended {
             Columns::Extended
         } else {
@@ -35,11 +44,7 @@ fn show(intervals: &[DiskInterval], mention: Mention, args: &IostatArgs) -> anyh
         },
         disks: intervals.iter().map(disk).collect(),
         mention,
-    };
-    if args.json {
-        return print_json_line(&report);
     }
-    print(&report.to_string())
 }
 
 /// As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.

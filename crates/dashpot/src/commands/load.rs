@@ -99,7 +99,7 @@ fn ppm(share: Option<Ratio>) -> u32 {
 }
 
 /// Becomes true with SIGINT or SIGTERM: a load that is stopped still says what came of it.
-fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
+pub(super) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stopped = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
         // A second one ends the program as it would without this.

@@ -20,6 +20,7 @@ mod reset;
 mod resume;
 mod run;
 mod serve;
+mod sim;
 mod status;
 mod suspend;
 mod update;
@@ -46,6 +47,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Serve(args) => return serve::serve(&args, api.as_ref()),
         Command::Inject(args) => return inject::inject(&client()?, &args),
         Command::Zinject(args) => return zinject::zinject(client, &args),
+        Command::Sim(args) => return sim::sim(&args),
         Command::Status(args) => status::status(&client()?, &args)?,
         Command::Update(args) => update::update(&client()?, &args)?,
         Command::List(args) => list::list(&client()?, &args)?,

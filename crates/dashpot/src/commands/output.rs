@@ -6,6 +6,7 @@ use clap::error::ErrorKind;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 
+pub(crate) use crate::report::nice::short_time as time;
 use crate::spec::ParseError;
 
 /// A column of a table.
@@ -74,21 +75,6 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.downcast_ref::<io::Error>().is_some_and(pipe))
 }
 
-/// A time in three digits: `10.0ms`, `3.20s`, `750ns`.
-pub(crate) fn time(ns: u64) -> String {
-    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
-    let Some((size, unit)) = UNITS.into_iter().find(|(size, _)| ns >= *size) else {
-        return format!("{ns}ns");
-    };
-    let value = ns as f64 / size as f64;
-    let decimals = match value {
-        value if value < 10.0 => 2,
-        value if value < 100.0 => 1,
-        _ => 0,
-    };
-    format!("{value:.decimals$}{unit}")
-}
-
 /// A time that may not be known.
 pub(crate) fn time_or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| "-".to_owned(), time)
@@ -96,22 +82,8 @@ pub(crate) fn time_or_dash(ns: Option<u64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Column, is_broken_pipe, table, time};
+    use super::{Column, is_broken_pipe, table};
     use expect_test::expect;
-
-    #[test]
-    fn times_have_three_digits() {
-        for (ns, text) in [
-            (0, "0ns"),
-            (999, "999ns"),
-            (1_500, "1.50us"),
-            (10_020_000, "10.0ms"),
-            (432_100_000, "432ms"),
-            (3_200_000_000, "3.20s"),
-        ] {
-            assert_eq!(time(ns), text);
-        }
-    }
 
     #[test]
     fn figures_are_flush_right() {

@@ -15,19 +15,24 @@ pub(crate) fn quantize(client: &Client, args: &QuantizeArgs) -> anyhow::Result<(
     let Some(intervals) = watch.next()? else {
         return Ok(());
     };
-    let ops = args.op.unwrap_or(OpSet::ALL);
-    let report = Quantize {
-        elapsed: elapsed_of_all(&intervals),
-        scope: match args.by {
-            Some(_) => Scope::Disks(intervals.iter().map(|one| disk(one, ops)).collect()),
-            None => Scope::Total(aggregation(&intervals, ops)),
-        },
-        in_flight: in_flight_of_all(&intervals),
-    };
+    let report = report(&intervals, args);
     if args.json {
         return print_json(&report);
     }
     print(&report.to_string())
+}
+
+/// The report of a stretch of time.
+pub(super) fn report(intervals: &[DiskInterval], args: &QuantizeArgs) -> Quantize {
+    let ops = args.op.unwrap_or(OpSet::ALL);
+    Quantize {
+        elapsed: elapsed_of_all(intervals),
+        scope: match args.by {
+            Some(_) => Scope::Disks(intervals.iter().map(|one| disk(one, ops)).collect()),
+            None => Scope::Total(aggregation(intervals, ops)),
+        },
+        in_flight: in_flight_of_all(intervals),
+    }
 }
 
 fn disk(interval: &DiskInterval, ops: OpSet) -> Disk {

@@ -1,10 +1,10 @@
-//! Lab files: TOML, `[disk.NAME]` and `[serve]`.
-
-use std::ops::Range;
+//! What a daemon serves, from a lab file: TOML, `[disk.NAME]` and `[serve]`.
 
 use dashpot_export::DiskConfig;
+use toml::Spanned;
 use toml::de::DeTable;
 
+use super::model::MODEL_KEYS;
 use super::section::{Section, line_of};
 use super::{Lab, LabDisk};
 use crate::cli::parse_shards;
@@ -13,51 +13,57 @@ use crate::spec::{
     parse_injection, parse_listen, parse_name, parse_store,
 };
 
-const FILE_KEYS: [&str; 2] = ["disk", "serve"];
+/// The tables of a lab. A daemon has no use for workloads and the settings of simulations, and a
+/// simulation has none for addresses.
+pub(super) const FILE_KEYS: [&str; 6] = ["disk", "pool", "volume", "serve", "workload", "sim"];
 const DISK_KEYS: [&str; 5] = ["store", "size", "block", "read_only", "rules"];
 const SERVE_KEYS: [&str; 3] = ["nbd", "api", "shards"];
 
 /// Known to a lab, but to no daemon so far.
 const LATER_KEYS: [&str; 2] = ["pool", "volume"];
 
-/// Reads a lab. An error begins with the number of its line.
+/// Reads what a daemon serves. An error begins with the number of its line.
 pub(super) fn parse(text: &str) -> Result<Lab, ParseError> {
-    let table = DeTable::parse(text).map_err(|error| {
-        let line = line_of(text, error.span().map_or(0, |span| span.start));
-        ParseError::new(format!("{line}: {}", error.message()))
-    })?;
-    let file = Section::new(text, "", table.get_ref());
+    let table = parse_toml(text)?;
+    let file = Section::of_file(text, table.get_ref());
     refuse_later(&file)?;
     file.refuse_unknown(&FILE_KEYS)?;
     let mut lab = Lab::default();
     for (key, table) in file.tables("disk")? {
         let place = format!("[disk.{}]", key.get_ref());
-        let section = Section::new(text, &place, table);
-        let disk = read_disk(&section, key.get_ref(), key.span())?;
-        lab.disks.push(disk);
+        let section = file.below(place, key.span(), table);
+        lab.disks.push(read_disk(&section, key.get_ref())?);
     }
     if let Some(table) = file.table("serve")? {
-        read_serve(&Section::new(text, "[serve]", table), &mut lab)?;
+        let start = file.span_of("serve").unwrap_or_default();
+        read_serve(&file.below("[serve]", start, table), &mut lab)?;
     }
     Ok(lab)
+}
+
+pub(super) fn parse_toml(text: &str) -> Result<Spanned<DeTable<'_>>, ParseError> {
+    DeTable::parse(text).map_err(|error| {
+        let line = line_of(text, error.span().map_or(0, |span| span.start));
+        ParseError::new(format!("{line}: {}", error.message()))
+    })
 }
 
 fn refuse_later(file: &Section<'_>) -> Result<(), ParseError> {
     for key in LATER_KEYS {
         if let Some(span) = file.span_of(key) {
             let place = format!("[{key}]");
-            let message = "pools and volumes are not served yet; serve disks";
+            let message = "pools and volumes are simulated, not served yet: dashpot sim LAB";
             return Err(file.error(span, &place, message));
         }
     }
     Ok(())
 }
 
-fn read_disk(section: &Section<'_>, name: &str, span: Range<usize>) -> Result<LabDisk, ParseError> {
-    let misplaced = |why: &str| section.error(span.clone(), "", why);
+pub(super) fn read_disk(section: &Section<'_>, name: &str) -> Result<LabDisk, ParseError> {
+    let misplaced = |why: &str| section.error(section.start(), "", why);
     let name = parse_name(name).map_err(|error| misplaced(&error.to_string()))?;
     // Before the store is missed, because that is most often a typo of its key.
-    section.refuse_unknown(&DISK_KEYS)?;
+    section.refuse_unknown(&[&DISK_KEYS[..], &MODEL_KEYS].concat())?;
     let store = section.value("store", parse_store)?;
     let store = store.ok_or_else(|| misplaced("no store; add store = \"ram\""))?;
     let default_size = needs_size(&store).then_some(DEFAULT_SIZE);

@@ -1,7 +1,15 @@
 //! The lab: what one daemon serves, from a lab file, from the command line, or from both.
 
 mod file;
+mod model;
+mod place;
+mod pool;
 mod section;
+mod simulation;
+mod trace;
+mod tunable;
+mod volume;
+mod workload;
 
 use std::path::Path;
 
@@ -12,6 +20,8 @@ use crate::cli::LabArgs;
 use crate::spec::{
     DEFAULT_BLOCK, DEFAULT_SIZE, DiskInjection, Injection, Listen, ParseError, format_size, nearest,
 };
+
+pub(crate) use simulation::load_scenario;
 
 /// What one daemon serves.
 #[derive(Clone, Debug, Default)]
@@ -64,12 +74,8 @@ impl Lab {
     }
 
     fn load(path: &Path) -> Result<Lab, ParseError> {
-        let shown = path.display();
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            ParseError::new(format!("the lab file '{shown}' cannot be read: {error}"))
-        })?;
-        let mut lab =
-            file::parse(&text).map_err(|error| ParseError::new(format!("{shown}:{error}")))?;
+        let named = |error| ParseError::new(format!("{}:{error}", path.display()));
+        let mut lab = file::parse(&read_file(path)?).map_err(named)?;
         let directory = path.parent().unwrap_or(Path::new(""));
         for disk in &mut lab.disks {
             anchor(&mut disk.config.store, directory);
@@ -139,6 +145,13 @@ impl Lab {
     fn names(&self) -> impl Iterator<Item = &str> {
         self.disks.iter().map(|disk| disk.config.name.as_str())
     }
+}
+
+fn read_file(path: &Path) -> Result<String, ParseError> {
+    std::fs::read_to_string(path).map_err(|error| {
+        let shown = path.display();
+        ParseError::new(format!("the lab file '{shown}' cannot be read: {error}"))
+    })
 }
 
 /// Refuses rules that nothing can match. A file that gives its disk the size is not open yet.

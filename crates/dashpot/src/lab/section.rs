@@ -10,17 +10,39 @@ use crate::spec::{ParseError, nearest};
 /// A table and where it is.
 pub(super) struct Section<'a> {
     text: &'a str,
-    name: &'a str,
+    name: String,
+    /// Where its name is.
+    start: Range<usize>,
     table: &'a DeTable<'a>,
 }
 
 /// A table and its name in the table around it.
-type NamedTable<'a> = (&'a Spanned<DeString<'a>>, &'a DeTable<'a>);
+pub(super) type NamedTable<'a> = (&'a Spanned<DeString<'a>>, &'a DeTable<'a>);
 
 impl<'a> Section<'a> {
-    /// A table of the file with this whole text, and its name in brackets, as the file has it.
-    pub(super) fn new(text: &'a str, name: &'a str, table: &'a DeTable<'a>) -> Section<'a> {
-        Section { text, name, table }
+    /// The whole file.
+    pub(super) fn of_file(text: &'a str, table: &'a DeTable<'a>) -> Section<'a> {
+        Section {
+            text,
+            name: String::new(),
+            start: 0..0,
+            table,
+        }
+    }
+
+    /// A table of this one, its name in brackets, as the file has it, and where that is.
+    pub(super) fn below(
+        &self,
+        name: impl Into<String>,
+        start: Range<usize>,
+        table: &'a DeTable<'a>,
+    ) -> Section<'a> {
+        Section {
+            text: self.text,
+            name: name.into(),
+            start,
+            table,
+        }
     }
 
     /// Refuses every key that is not known.
@@ -42,7 +64,7 @@ impl<'a> Section<'a> {
     pub(super) fn value<T>(
         &self,
         key: &str,
-        parse: impl Fn(&str) -> Result<T, ParseError>,
+        parse: impl FnOnce(&str) -> Result<T, ParseError>,
     ) -> Result<Option<T>, ParseError> {
         let Some(value) = self.table.get(key) else {
             return Ok(None);
@@ -54,7 +76,7 @@ impl<'a> Section<'a> {
     pub(super) fn list<T>(
         &self,
         key: &str,
-        parse: impl Fn(&str) -> Result<T, ParseError>,
+        mut parse: impl FnMut(&str) -> Result<T, ParseError>,
     ) -> Result<Vec<T>, ParseError> {
         let Some(value) = self.table.get(key) else {
             return Ok(Vec::new());
@@ -64,8 +86,35 @@ impl<'a> Section<'a> {
         };
         values
             .iter()
-            .map(|value| self.parse_word(key, value, &parse))
+            .map(|value| self.parse_word(key, value, &mut parse))
             .collect()
+    }
+
+    /// The values of a key that takes a list of words and of lists of words; a word by itself is a
+    /// list of one.
+    pub(super) fn nested_list<T>(
+        &self,
+        key: &str,
+        mut parse: impl FnMut(&str) -> Result<T, ParseError>,
+    ) -> Result<Vec<Vec<T>>, ParseError> {
+        let Some(value) = self.table.get(key) else {
+            return Ok(Vec::new());
+        };
+        let Some(members) = value.get_ref().as_array() else {
+            return Err(self.wrong_type(
+                key,
+                value,
+                "a list: [\"…\", \"…\"] or [[\"…\", \"…\"], …]",
+            ));
+        };
+        let member = |value: &Spanned<DeValue<'_>>| match value.get_ref().as_array() {
+            Some(sides) => sides
+                .iter()
+                .map(|side| self.parse_word(key, side, &mut parse))
+                .collect(),
+            None => Ok(vec![self.parse_word(key, value, &mut parse)?]),
+        };
+        members.iter().map(member).collect()
     }
 
     /// The value of a key that is true or false.
@@ -99,15 +148,30 @@ impl<'a> Section<'a> {
             .transpose()
     }
 
+    /// Whether there is such a key.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// Where the table's name is.
+    pub(super) fn start(&self) -> Range<usize> {
+        self.start.clone()
+    }
+
     /// Where a key is.
     pub(super) fn span_of(&self, key: &str) -> Option<Range<usize>> {
         self.table.get_key_value(key).map(|(key, _)| key.span())
     }
 
+    /// Refuses what a key says.
+    pub(super) fn refuse<T>(&self, key: &str, message: &str) -> Result<T, ParseError> {
+        Err(self.error(self.span_of(key).unwrap_or_default(), key, message))
+    }
+
     /// `LINE: [TABLE] KEY: MESSAGE`.
     pub(super) fn error(&self, span: Range<usize>, key: &str, message: &str) -> ParseError {
         let line = line_of(self.text, span.start);
-        let place = [self.name, key].map(str::trim).join(" ");
+        let place = [self.name.as_str(), key].map(str::trim).join(" ");
         ParseError::new(format!("{line}: {}: {message}", place.trim()))
     }
 
@@ -115,7 +179,7 @@ impl<'a> Section<'a> {
         &self,
         key: &str,
         value: &Spanned<DeValue<'_>>,
-        parse: impl Fn(&str) -> Result<T, ParseError>,
+        parse: impl FnOnce(&str) -> Result<T, ParseError>,
     ) -> Result<T, ParseError> {
         let word = match value.get_ref() {
             DeValue::String(word) => word.as_ref(),

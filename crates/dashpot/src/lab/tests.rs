@@ -72,7 +72,8 @@ fn mistakes_name_their_line_place_and_remedy() {
         ),
         (
             "[disk.a]\nstore = \"ram\"\ncolour = 1",
-            "3: [disk.a] colour: unknown key; known are store, size, block, read_only, rules",
+            "3: [disk.a] colour: unknown key; known are store, size, block, read_only, rules, \
+             service, rate, lanes, bandwidth, flush, rotational",
         ),
         (
             "[server]\nnbd = []",
@@ -84,11 +85,11 @@ fn mistakes_name_their_line_place_and_remedy() {
         ),
         (
             "[pool.tank]\ndisks = []",
-            "1: [pool]: pools and volumes are not served yet; serve disks",
+            "1: [pool]: pools and volumes are simulated, not served yet: dashpot sim LAB",
         ),
         (
             "\n[volume.\"tank/foo\"]\nsize = \"1G\"",
-            "2: [volume]: pools and volumes are not served yet; serve disks",
+            "2: [volume]: pools and volumes are simulated, not served yet: dashpot sim LAB",
         ),
         (
             "[disk.a]\nsize = \"1G\"",

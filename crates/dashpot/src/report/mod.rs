@@ -4,11 +4,15 @@
 //! for byte, and its `Serialize` is what `--json` prints; the shape is described at each type.
 //! Percentiles carry the number of zios that they are of, and are `null` where those are too few.
 
+pub(crate) mod chart;
 pub(crate) mod in_flight;
 pub(crate) mod iolatency;
 pub(crate) mod iostat;
+pub(crate) mod nice;
 pub(crate) mod percentiles;
 pub(crate) mod quantize;
+pub(crate) mod txgs;
+pub(crate) mod zpool_iostat;
 
 use std::time::Duration;
 

@@ -31,12 +31,13 @@ pub(crate) use disk::{
 pub(crate) use duration::{parse_duration, parse_interval, parse_span};
 pub(crate) use name::{nearest, parse_name};
 pub(crate) use ops::parse_ops;
-pub(crate) use probability::parse_probability;
+pub(crate) use probability::{NEVER, parse_probability, parse_share};
 pub(crate) use rule::{
     DiskInjection, Injection, RuleArgs, TypedRule, parse_disk_injection, parse_injection,
 };
 pub(crate) use seed::parse_seed;
-pub(crate) use size::{format_size, parse_size};
+pub(crate) use service::parse_service;
+pub(crate) use size::{format_size, parse_bandwidth, parse_range, parse_size};
 pub(crate) use uri::{NbdUri, parse_uri};
 
 /// Why words are not a value: one sentence that quotes the words and names the remedy.

@@ -6,6 +6,12 @@ use dashpot_engine::Ratio;
 use super::ParseError;
 use super::decimal::Decimal;
 
+/// None of any number of cases.
+pub(crate) const NEVER: Ratio = match Ratio::new(0, 1) {
+    Some(never) => never,
+    None => panic!("0 of 1 is a ratio"),
+};
+
 /// An exact probability above 0, in lowest terms.
 pub(crate) fn parse_probability(text: &str) -> Result<Ratio, ParseError> {
     let (hits, cases) = match (text.strip_suffix('%'), text.split_once(':')) {
@@ -23,6 +29,14 @@ pub(crate) fn parse_probability(text: &str) -> Result<Ratio, ParseError> {
     }
     lowest_terms(hits, cases)
         .ok_or_else(|| ParseError::new(format!("'{text}' is above 100%: give at most 100% or 1:1")))
+}
+
+/// A part of a whole: as [`parse_probability`], but it can be none.
+pub(crate) fn parse_share(text: &str) -> Result<Ratio, ParseError> {
+    if text == "0%" {
+        return Ok(NEVER);
+    }
+    parse_probability(text)
 }
 
 /// The probability as a percentage if that is exact, else as a ratio.

@@ -57,7 +57,7 @@ fn parse_lanes(lanes: &str, text: &str) -> Result<u32, ParseError> {
 }
 
 /// A service time and its words in canonical form.
-fn parse_service(text: &str) -> Result<(Service, String), ParseError> {
+pub(crate) fn parse_service(text: &str) -> Result<(Service, String), ParseError> {
     if let Some(span) = text.strip_prefix("uniform=") {
         let (low, high) = parse_span(span, text)?;
         return table(

@@ -252,7 +252,8 @@ impl OpCount {
     }
 }
 
-fn wait_word(wait: Wait) -> &'static str {
+/// Where a zio waits, in one word.
+pub(crate) fn wait_word(wait: Wait) -> &'static str {
     match wait {
         Wait::Suspended => "suspended",
         Wait::HeldBefore => "held-before",

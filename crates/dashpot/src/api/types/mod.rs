@@ -15,7 +15,7 @@ pub(crate) use change::{
     Cleared, Error, Failure, Inject, Lose, LostSectors, Resumed, RulesReset, Suspend, Suspended,
     Update, VersionInfo,
 };
-pub(crate) use disk::{Disk, InFlightZio, Status, View};
+pub(crate) use disk::{Disk, InFlightZio, Status, View, wait_word};
 pub(crate) use host::Host;
 pub(crate) use latency::{DiskLatency, LatencyHistogram, OpLatency};
 pub(crate) use rule::{Rule, RuleState, op_words};

@@ -1,0 +1,194 @@
+//! `sim`: a lab under the virtual clock, and the reports over it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use dashpot_engine::Duration;
+
+use super::report::{IolatencyArgs, IostatArgs, Pace, QuantizeArgs};
+use crate::spec::{ParseError, parse_interval, parse_seed, parse_span};
+
+/// Simulate labs: hours of disk time in seconds, the same every time
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A report is one of those below, with its options, over the simulated time:
+  iolatency, iostat, quantize   as the commands; --layer volume: of volumes
+  zpool-iostat [-l|-q|-w|-r] [POOL]... [interval [count]]
+  txgs [POOL]                   the last 100 transaction groups, at the end
+--report 'txgs --help' has a report's own options.
+
+Example: two throttles beside each other, in numbers and in a picture
+  dashpot sim legacy.toml openzfs.toml --chart .
+Example: what the queues of the pools do, second by second
+  dashpot sim lab.toml --report 'zpool-iostat -q 1' --report txgs")]
+pub(crate) struct SimArgs {
+    /// Lab files; several are compared
+    #[arg(required_unless_present = "swarm", value_name = "LAB")]
+    pub(crate) labs: Vec<PathBuf>,
+    /// How long, instead of what the lab says [60s]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) lasts: Option<Duration>,
+    /// Seed of all draws, instead of what the lab says [1]
+    #[arg(long, value_name = "N", value_parser = parse_seed)]
+    pub(crate) seed: Option<u64>,
+    /// Print a report instead of the summary; may be given several times
+    #[arg(long = "report", value_name = "WORDS", value_parser = parse_report)]
+    pub(crate) reports: Vec<ReportWords>,
+    /// Write a line for each zio, of one lab, to this file
+    #[arg(long, value_name = "FILE.csv")]
+    pub(crate) events: Option<PathBuf>,
+    /// Write pictures to this directory: latency*.svg and series.svg
+    #[arg(long, value_name = "DIR")]
+    pub(crate) chart: Option<PathBuf>,
+    /// Check contents and invariants at every step, at several times the cost
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Simulate so many random labs instead, with everything checked
+    #[arg(long, value_name = "N")]
+    #[arg(conflicts_with_all = ["labs", "lasts", "reports", "events", "chart", "check", "json"])]
+    pub(crate) swarm: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A report, and the words that asked for it.
+#[derive(Clone, Debug)]
+pub(crate) struct ReportWords {
+    pub(crate) words: String,
+    pub(crate) kind: ReportKind,
+}
+
+/// What a `--report` says.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ReportKind {
+    /// Show latency as histograms, as perf-tools' iolatency does
+    Iolatency {
+        #[command(flatten)]
+        args: IolatencyArgs,
+        /// Of disks or of volumes
+        #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+        layer: Layer,
+    },
+    /// Show rates, sizes, waits and queues, as sysstat's iostat does
+    Iostat {
+        #[command(flatten)]
+        args: IostatArgs,
+        /// Of disks or of volumes
+        #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+        layer: Layer,
+    },
+    /// Show latency as DTrace's quantize does, with averages and IOPS
+    Quantize {
+        #[command(flatten)]
+        args: QuantizeArgs,
+        /// Of disks or of volumes
+        #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+        layer: Layer,
+    },
+    ZpoolIostat(ZpoolIostatArgs),
+    Txgs(TxgsArgs),
+}
+
+/// What a report is of: of disks, and of the volumes above them, but never of both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Layer {
+    #[default]
+    Disk,
+    Volume,
+}
+
+/// Show pools as OpenZFS's zpool iostat does
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ZpoolIostatArgs {
+    /// Average waits
+    #[arg(short = 'l')]
+    pub(crate) latency: bool,
+    /// Queues at the end of the interval
+    #[arg(short = 'q')]
+    pub(crate) queues: bool,
+    /// Histograms of waits
+    #[arg(short = 'w', conflicts_with_all = ["latency", "queues", "sizes"])]
+    pub(crate) waits: bool,
+    /// Histograms of sizes
+    #[arg(short = 'r', conflicts_with_all = ["latency", "queues"])]
+    pub(crate) sizes: bool,
+    /// Pools, then an interval and a count: [POOL]... [interval [count]]
+    #[arg(value_name = "POOL|interval")]
+    pub(crate) words: Vec<String>,
+}
+
+impl ZpoolIostatArgs {
+    /// The pools that are named, and how often they are shown. Names have a letter, and intervals
+    /// begin with a digit.
+    pub(crate) fn pools_and_pace(&self) -> Result<(&[String], Pace), ParseError> {
+        let is_number = |word: &String| word.starts_with(|first: char| first.is_ascii_digit());
+        let pools = self.words.iter().position(is_number);
+        let (pools, pace) = self.words.split_at(pools.unwrap_or(self.words.len()));
+        let pace = match pace {
+            [] => Pace::default(),
+            [interval] => Pace {
+                interval: Some(parse_interval(interval)?),
+                count: None,
+            },
+            [interval, count] => Pace {
+                interval: Some(parse_interval(interval)?),
+                count: Some(parse_count(count)?),
+            },
+            [.., more] => {
+                return Err(ParseError::new(format!(
+                    "'{more}' is too much: write [POOL]... [interval [count]]"
+                )));
+            }
+        };
+        Ok((pools, pace))
+    }
+}
+
+/// Show the transaction groups of pools, as OpenZFS's txgs kstat does
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TxgsArgs {
+    /// Only this pool
+    pub(crate) pool: Option<String>,
+}
+
+fn parse_count(text: &str) -> Result<u64, ParseError> {
+    text.parse()
+        .map_err(|_| ParseError::new(format!("'{text}' is no number of reports: give 1 or more")))
+}
+
+/// The words of a report that come as one string.
+#[derive(Parser)]
+#[command(
+    name = "--report",
+    no_binary_name = true,
+    disable_help_subcommand = true
+)]
+struct Report {
+    #[command(subcommand)]
+    kind: ReportKind,
+}
+
+/// A report and its options, in one string.
+pub(crate) fn parse_report(text: &str) -> Result<ReportWords, ParseError> {
+    let words = shlex::split(text)
+        .ok_or_else(|| ParseError::new(format!("'{text}' has a quote that does not end")))?;
+    let report = Report::try_parse_from(words).map_err(|error| match error.kind() {
+        clap::error::ErrorKind::DisplayHelp => error.exit(),
+        _ => ParseError::new(first_line(&error.to_string())),
+    })?;
+    if let ReportKind::ZpoolIostat(args) = &report.kind {
+        args.pools_and_pace()?;
+    }
+    Ok(ReportWords {
+        words: text.to_owned(),
+        kind: report.kind,
+    })
+}
+
+/// What is wrong, without the usage of a command that does not exist.
+fn first_line(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    line.strip_prefix("error: ").unwrap_or(line).to_owned()
+}

@@ -1,0 +1,193 @@
+//! Pictures of simulations: latencies, and what the pools and the disks did over time.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+use dashpot_engine::Duration;
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::pool::TxgStats;
+use dashpot_sim::{Sample, Simulation};
+
+use super::Outcome;
+use super::look::pools;
+use super::summary::Summary;
+use crate::report::chart::{LatencyChart, LatencySeries, Line, Panel, SeriesChart, histogram_text};
+
+/// What a picture over time has of one simulation.
+pub(super) struct Series {
+    seconds: f64,
+    dirty: Line,
+    txgs: Line,
+    active: Line,
+    throughput: Line,
+}
+
+/// How often a simulation that does not say is sampled.
+pub(super) fn sample_interval(lasts: Duration) -> Duration {
+    Duration::from_nanos((lasts.as_nanos() / SAMPLES).max(1))
+}
+
+/// The latencies at the clients beside each other; nothing if there were none.
+pub(super) fn terminal(outcomes: &[Outcome<'_>]) -> String {
+    let mut text = String::new();
+    for group in groups(outcomes) {
+        text += "\n";
+        if !group.name.is_empty() {
+            text += &format!("{}\n", group.name);
+        }
+        text += &histogram_text(&group.series);
+    }
+    text
+}
+
+/// Writes the pictures to a directory.
+pub(super) fn write(directory: &Path, outcomes: &[Outcome<'_>]) -> anyhow::Result<()> {
+    for Group { name, series } in groups(outcomes) {
+        let words = name.replace(['/', ' '], "-");
+        let (of, dash) = match name.is_empty() {
+            true => (String::new(), ""),
+            false => (format!(": {name}"), "-"),
+        };
+        let series = series.into_iter();
+        let chart = LatencyChart {
+            title: format!("Latency at the clients{of}"),
+            series: series
+                .map(|(name, latencies)| LatencySeries { name, latencies })
+                .collect(),
+        };
+        write_file(
+            &directory.join(format!("latency{dash}{words}.svg")),
+            &chart.svg(),
+        )?;
+    }
+    write_file(&directory.join("series.svg"), &over_time(outcomes).svg())
+}
+
+fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    let refused = || format!("--chart: '{}' cannot be written", path.display());
+    fs::write(path, text).with_context(refused)
+}
+
+/// Latencies that belong into one picture, each with a name.
+struct Group<'a> {
+    /// Nothing, if there is one group only.
+    name: String,
+    series: Vec<(String, &'a Histogram)>,
+}
+
+/// What takes time: of one lab all together, of several what is to be compared.
+fn groups<'a>(outcomes: &'a [Outcome<'_>]) -> Vec<Group<'a>> {
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for Summary { lab, workloads, .. } in outcomes.iter().map(|outcome| &outcome.summary) {
+        for (workload, op) in workloads
+            .iter()
+            .flat_map(|one| one.ops.iter().map(move |op| (one, op)))
+        {
+            let latencies = &op.client.histogram;
+            if latencies.max() == Some(0) {
+                continue;
+            }
+            let of = format!("{} {}", workload.workload, op.op);
+            let (group, name) = match outcomes.len() {
+                1 => (String::new(), of),
+                _ => (of, lab.clone()),
+            };
+            match groups.iter_mut().find(|known| known.name == group) {
+                Some(known) => known.series.push((name, latencies)),
+                None => groups.push(Group {
+                    name: group,
+                    series: vec![(name, latencies)],
+                }),
+            }
+        }
+    }
+    if let [only] = groups.as_mut_slice() {
+        only.name.clear();
+    }
+    groups
+}
+
+impl Series {
+    pub(super) fn of(simulation: &Simulation) -> Series {
+        let samples = simulation.samples();
+        let line = |figure: fn(&Sample) -> u64, unit: f64| {
+            let point = |sample: &Sample| (seconds(sample), figure(sample) as f64 / unit);
+            samples.iter().map(point).collect()
+        };
+        Series {
+            seconds: simulation.now().as_nanos() as f64 / 1e9,
+            dirty: line(
+                |sample| sample.pools.iter().map(|pool| pool.dirty).sum(),
+                MEBI,
+            ),
+            txgs: txgs(simulation),
+            active: line(
+                |sample| sample.disks.iter().map(|disk| u64::from(disk.active)).sum(),
+                1.0,
+            ),
+            throughput: throughput(samples),
+        }
+    }
+}
+
+/// What the transaction groups held when their sync began: those that are remembered.
+fn txgs(simulation: &Simulation) -> Line {
+    let pools = pools(simulation);
+    let mut line: Line = pools
+        .iter()
+        .flat_map(|pool| &pool.stats.txgs)
+        .filter(|txg| txg.dirty > 0)
+        .map(|txg| (synced(txg), txg.dirty as f64 / MEBI))
+        .collect();
+    line.sort_by(|a, b| a.0.total_cmp(&b.0));
+    line
+}
+
+/// The second at which a sync began.
+fn synced(txg: &TxgStats) -> f64 {
+    let at = txg.birth + txg.open + txg.quiesce + txg.wait;
+    at.as_nanos() as f64 / 1e9
+}
+
+/// Bytes per second of the calls that ended between two samples.
+fn throughput(samples: &[Sample]) -> Line {
+    let rate = |pair: &[Sample]| {
+        let elapsed = seconds(&pair[1]) - seconds(&pair[0]);
+        (seconds(&pair[1]), pair[1].bytes as f64 / MEBI / elapsed)
+    };
+    samples.windows(2).map(rate).collect()
+}
+
+fn seconds(sample: &Sample) -> f64 {
+    sample.at.as_nanos() as f64 / 1e9
+}
+
+fn over_time(outcomes: &[Outcome<'_>]) -> SeriesChart {
+    let panel = |title: &str, line: fn(&Series) -> &Line| Panel {
+        title: title.to_owned(),
+        lines: outcomes
+            .iter()
+            .map(|one| line(&one.series).clone())
+            .collect(),
+    };
+    let ends = outcomes.iter().map(|one| one.series.seconds);
+    SeriesChart {
+        title: "Pools, disks and clients over time".to_owned(),
+        names: outcomes.iter().map(|one| one.summary.lab.clone()).collect(),
+        seconds: ends.fold(0.0, f64::max),
+        panels: vec![
+            panel("dirty data (MiB)", |series| &series.dirty),
+            panel(
+                "transaction groups: dirty data when their sync began (MiB, the last 100)",
+                |series| &series.txgs,
+            ),
+            panel("zios at the disks", |series| &series.active),
+            panel("replied to clients (MiB/s)", |series| &series.throughput),
+        ],
+    }
+}
+
+/// Samples of a simulation that does not say how many.
+const SAMPLES: u64 = 600;
+const MEBI: f64 = (1 << 20) as f64;

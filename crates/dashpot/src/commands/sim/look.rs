@@ -1,0 +1,193 @@
+//! Looks at a simulation, in place of those that a daemon's API gives, and what was done between
+//! two of them.
+
+use std::time::Duration;
+
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::pool::{Class, ClassStats, PoolStats, Traffic};
+use dashpot_engine::{DiskId, DiskStats, Instant, LatencyKind, Op, OpStats, PoolId, VolumeId};
+use dashpot_sim::Simulation;
+use dashpot_sim::scenario::{PoolSpec, Scenario};
+
+use crate::api::types::wait_word;
+use crate::cli::Layer;
+use crate::commands::rates::{DiskInterval, OpInterval};
+use crate::report::in_flight::InFlight;
+use crate::report::zpool_iostat::{ClassInterval, Pool};
+
+/// A disk or a volume at one moment.
+pub(super) struct DeviceLook {
+    pub(super) name: String,
+    at: Instant,
+    stats: DiskStats,
+    in_flight: InFlight,
+}
+
+/// A pool at one moment.
+pub(super) struct PoolLook {
+    pub(super) name: String,
+    at: Instant,
+    pub(super) stats: PoolStats,
+    allocated: u64,
+    free: u64,
+}
+
+/// All disks or all volumes as they stand.
+pub(super) fn devices(simulation: &Simulation, layer: Layer) -> Vec<DeviceLook> {
+    let (scenario, now) = (simulation.scenario(), simulation.now());
+    let look = |name: &String, stats: Option<DiskStats>, in_flight| DeviceLook {
+        name: name.clone(),
+        at: now,
+        stats: stats.unwrap_or_default(),
+        in_flight,
+    };
+    match layer {
+        Layer::Disk => {
+            let disks = scenario.disks.iter().zip((0..).map(DiskId));
+            let engine = simulation.engine();
+            disks
+                .map(|(disk, id)| {
+                    let in_flight = in_flight(simulation, id, &disk.name);
+                    look(&disk.name, engine.disk_stats(id, now), in_flight)
+                })
+                .collect()
+        }
+        Layer::Volume => {
+            let volumes = scenario.volumes.iter().zip((0..).map(VolumeId));
+            let stats = |id| simulation.engine().volume_stats(id, now);
+            volumes
+                .map(|(volume, id)| look(&volume.name, stats(id), InFlight::default()))
+                .collect()
+        }
+    }
+}
+
+/// All pools as they stand.
+pub(super) fn pools(simulation: &Simulation) -> Vec<PoolLook> {
+    let (scenario, now) = (simulation.scenario(), simulation.now());
+    let look = |(at, pool): (usize, &PoolSpec)| {
+        let volumes = scenario.volumes.iter().filter(|volume| volume.pool == at);
+        let allocated = volumes.map(|volume| volume.size).sum();
+        let id = PoolId(u32::try_from(at).unwrap_or(u32::MAX));
+        PoolLook {
+            name: pool.name.clone(),
+            at: now,
+            stats: simulation.engine().pool_stats(id, now).unwrap_or_default(),
+            allocated,
+            free: capacity(scenario, pool).saturating_sub(allocated),
+        }
+    };
+    scenario.pools.iter().enumerate().map(look).collect()
+}
+
+/// Blocks are dealt to the members in turn, so the smallest ends the pool.
+fn capacity(scenario: &Scenario, pool: &PoolSpec) -> u64 {
+    let disks = pool.members.iter().flatten();
+    let smallest = disks.map(|disk| scenario.disks[*disk].size).min();
+    smallest
+        .unwrap_or(0)
+        .saturating_mul(pool.members.len() as u64)
+}
+
+fn in_flight(simulation: &Simulation, disk: DiskId, name: &str) -> InFlight {
+    let zios = simulation.engine().in_flight(disk);
+    // The order of the engine's list is that of its slots.
+    let oldest = zios.min_by_key(|zio| (zio.arrived, zio.zio));
+    InFlight {
+        zios: simulation.engine().in_flight_total(disk).into(),
+        oldest_ns: oldest.map(|zio| simulation.now().since(zio.arrived).as_nanos()),
+        disk: oldest.map(|_| name.to_owned()),
+        wait: oldest.map(|zio| wait_word(zio.wait).to_owned()),
+        rule: oldest.and_then(|zio| zio.rule).map(|rule| rule.0),
+    }
+}
+
+impl DeviceLook {
+    /// What was done since an earlier look.
+    pub(super) fn since(&self, earlier: &DeviceLook) -> DiskInterval {
+        let op = |op: Op| OpInterval::between(op, self.stats.op(op), earlier.stats.op(op));
+        DiskInterval {
+            disk: self.name.clone(),
+            elapsed: span(self.at, earlier.at),
+            ops: Op::ALL.map(op).into(),
+            busy: Duration::from_nanos((self.stats.busy - earlier.stats.busy).as_nanos()),
+            depth_time_ns: self.stats.depth_time - earlier.stats.depth_time,
+            in_flight: self.in_flight.clone(),
+        }
+    }
+}
+
+impl OpInterval {
+    fn between(op: Op, later: &OpStats, earlier: &OpStats) -> OpInterval {
+        let latency = |kind| {
+            let (later, earlier) = (later.latency(kind), earlier.latency(kind));
+            difference(later.as_deref(), earlier.as_deref())
+        };
+        OpInterval {
+            op: op.name().to_owned(),
+            completed: later.completed - earlier.completed,
+            bytes: later.bytes - earlier.bytes,
+            total: latency(LatencyKind::Total),
+            disk: latency(LatencyKind::Disk),
+        }
+    }
+}
+
+impl PoolLook {
+    /// What was done since an earlier look.
+    pub(super) fn since(&self, earlier: &PoolLook) -> Pool {
+        let queues = || self.stats.queues.iter().zip(&earlier.stats.queues);
+        let class = |class| {
+            let mut all = ClassInterval::empty(class);
+            for (later, earlier) in queues() {
+                let at = class as usize;
+                add(&mut all, &later.classes[at], &earlier.classes[at]);
+            }
+            all
+        };
+        Pool {
+            name: self.name.clone(),
+            elapsed: span(self.at, earlier.at),
+            allocated: self.allocated,
+            free: self.free,
+            traffic: traffic_since(self.stats.disks, earlier.stats.disks),
+            classes: Class::ALL.map(class),
+        }
+    }
+}
+
+/// What was counted since it stood at `earlier`.
+pub(super) fn traffic_since(later: Traffic, earlier: Traffic) -> Traffic {
+    Traffic {
+        reads: later.reads - earlier.reads,
+        bytes_read: later.bytes_read - earlier.bytes_read,
+        writes: later.writes - earlier.writes,
+        bytes_written: later.bytes_written - earlier.bytes_written,
+    }
+}
+
+fn add(all: &mut ClassInterval, later: &ClassStats, earlier: &ClassStats) {
+    all.pending += u64::from(later.pending);
+    all.active += u64::from(later.active);
+    for (sum, later, earlier) in [
+        (&mut all.total_wait, &later.total_wait, &earlier.total_wait),
+        (&mut all.disk_wait, &later.disk_wait, &earlier.disk_wait),
+        (&mut all.queue_wait, &later.queue_wait, &earlier.queue_wait),
+        (&mut all.alone, &later.alone, &earlier.alone),
+        (&mut all.joined, &later.joined, &earlier.joined),
+    ] {
+        sum.merge(&difference(later.as_deref(), earlier.as_deref()));
+    }
+}
+
+fn difference(later: Option<&Histogram>, earlier: Option<&Histogram>) -> Histogram {
+    match (later, earlier) {
+        (Some(later), Some(earlier)) => later.since(earlier),
+        (Some(later), None) => later.clone(),
+        (None, _) => Histogram::default(),
+    }
+}
+
+fn span(later: Instant, earlier: Instant) -> Duration {
+    Duration::from_nanos(later.since(earlier).as_nanos())
+}

@@ -1,0 +1,53 @@
+//! The progress line: virtual time, and how much faster than time it goes.
+
+use std::io::{IsTerminal, stderr};
+use std::time::Instant;
+
+use dashpot_engine::Duration;
+use dashpot_sim::Simulation;
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// The progress of one simulation.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    began: Instant,
+    lasts_s: f64,
+}
+
+impl Progress {
+    pub(super) fn new(lasts: Duration) -> Progress {
+        Progress {
+            bar: bar(),
+            began: Instant::now(),
+            lasts_s: lasts.as_nanos() as f64 / 1e9,
+        }
+    }
+
+    pub(super) fn show(&mut self, simulation: &Simulation) {
+        let seconds = simulation.now().as_nanos() as f64 / 1e9;
+        let speed = seconds / self.began.elapsed().as_secs_f64().max(1e-9);
+        let calls = simulation.calls_ended();
+        self.bar.set_message(format!(
+            "{seconds:.1} s of {:.1} s, {speed:.0} times as fast as time, {calls} calls",
+            self.lasts_s
+        ));
+    }
+}
+
+/// A line on a terminal; nothing in a pipe.
+pub(super) fn bar() -> ProgressBar {
+    if !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{elapsed} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

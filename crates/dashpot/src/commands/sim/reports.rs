@@ -1,0 +1,266 @@
+//! Reports over virtual time: each looks when its interval has ended, and says what it would say
+//! over a daemon. What comes before the first interval, and is since the start there, is left out:
+//! nothing was done before the start.
+
+use anyhow::{Context, bail};
+use dashpot_engine::{Duration, Instant};
+use dashpot_sim::Simulation;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::look::{DeviceLook, PoolLook, devices, pools};
+use crate::cli::{IolatencyArgs, Layer, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs};
+use crate::commands::rates::DiskInterval;
+use crate::commands::{iolatency, iostat, quantize};
+use crate::report::in_flight::Mention;
+use crate::report::iolatency::{ENDING, Interval, opening};
+use crate::report::txgs::Txgs;
+use crate::report::zpool_iostat::{View, ZpoolIostat};
+use crate::spec::{ParseError, nearest};
+
+/// A report on its way, and what it has said so far.
+pub(super) struct Report<'a> {
+    words: &'a ReportWords,
+    interval: Duration,
+    /// Looks to come, if not until the end.
+    left: Option<u64>,
+    next: Instant,
+    last: Look,
+    pub(super) text: String,
+    pub(super) json: Vec<Value>,
+}
+
+/// What a report looks at.
+struct Look {
+    at: Instant,
+    devices: Vec<DeviceLook>,
+    pools: Vec<PoolLook>,
+}
+
+impl<'a> Report<'a> {
+    /// A report that begins now.
+    pub(super) fn begin(
+        words: &'a ReportWords,
+        simulation: &Simulation,
+    ) -> anyhow::Result<Report<'a>> {
+        let (interval, left) = schedule(&words.kind)?;
+        let look = Look::new(&words.kind, simulation);
+        let last = look.with_context(|| format!("--report '{}'", words.words))?;
+        let text = match &words.kind {
+            // A simulation ends by itself.
+            ReportKind::Iolatency { .. } => opening(interval.as_nanos() as f64 / 1e9, false),
+            _ => String::new(),
+        };
+        Ok(Report {
+            words,
+            interval,
+            left,
+            next: simulation.now() + interval,
+            last,
+            text,
+            json: Vec::new(),
+        })
+    }
+
+    pub(super) fn words(&self) -> &'a str {
+        &self.words.words
+    }
+
+    /// When it looks next.
+    pub(super) fn next(&self) -> Instant {
+        match self.left {
+            Some(0) => Instant::NEVER,
+            _ => self.next,
+        }
+    }
+
+    /// Looks if it is time to, or if this is the end.
+    pub(super) fn go_on(&mut self, simulation: &Simulation, over: bool) -> anyhow::Result<()> {
+        let now = simulation.now();
+        let cut_short = over && self.left != Some(0) && self.last.at < now;
+        if self.next() > now && !cut_short {
+            return Ok(());
+        }
+        self.left = self.left.map(|left| left - 1);
+        let look = Look::new(&self.words.kind, simulation)?;
+        let mention = match over || self.left == Some(0) {
+            true => Mention::All,
+            false => Mention::WholeInterval,
+        };
+        self.say(&look, mention)?;
+        self.last = look;
+        self.next = self.next + self.interval;
+        Ok(())
+    }
+
+    /// What is said when there is nothing more to look at.
+    pub(super) fn end(&mut self) {
+        if matches!(self.words.kind, ReportKind::Iolatency { .. }) {
+            self.text += ENDING;
+        }
+    }
+
+    fn say(&mut self, look: &Look, mention: Mention) -> anyhow::Result<()> {
+        let intervals = look.devices_since(&self.last);
+        match &self.words.kind {
+            ReportKind::Iolatency { args, .. } => {
+                let report = iolatency_report(&intervals, mention, args, look.at);
+                self.keep(&report)
+            }
+            ReportKind::Iostat { args, .. } => {
+                self.keep(&iostat::report(&intervals, mention, args))
+            }
+            ReportKind::Quantize { args, .. } => self.keep(&quantize::report(&intervals, args)),
+            ReportKind::ZpoolIostat(args) => {
+                let pools = look.pools.iter().zip(&self.last.pools);
+                let report = ZpoolIostat {
+                    view: view(args),
+                    titled: self.json.is_empty(),
+                    pools: pools.map(|(later, earlier)| later.since(earlier)).collect(),
+                };
+                self.keep(&report)
+            }
+            ReportKind::Txgs(_) => look.pools.iter().try_for_each(|pool| {
+                if look.pools.len() > 1 {
+                    self.text += &format!("{}:\n", pool.name);
+                }
+                self.keep(&Txgs(pool.stats.txgs.clone()))
+            }),
+        }
+    }
+
+    fn keep(&mut self, report: &(impl Serialize + ToString)) -> anyhow::Result<()> {
+        self.text += &report.to_string();
+        self.json.push(serde_json::to_value(report)?);
+        Ok(())
+    }
+}
+
+impl Look {
+    fn new(kind: &ReportKind, simulation: &Simulation) -> Result<Look, ParseError> {
+        let mut look = Look {
+            at: simulation.now(),
+            devices: Vec::new(),
+            pools: Vec::new(),
+        };
+        match kind {
+            ReportKind::Iolatency { args, layer } => {
+                look.devices = devices_of(simulation, *layer)?;
+                if let Some(device) = &args.device {
+                    let names = std::slice::from_ref(device);
+                    keep_named(&mut look.devices, names, |device| &device.name)?;
+                }
+            }
+            ReportKind::Iostat { layer, .. } | ReportKind::Quantize { layer, .. } => {
+                look.devices = devices_of(simulation, *layer)?;
+            }
+            ReportKind::ZpoolIostat(args) => {
+                look.pools = pools_of(simulation, args.pools_and_pace()?.0)?;
+            }
+            ReportKind::Txgs(TxgsArgs { pool }) => {
+                look.pools = pools_of(simulation, pool.as_slice())?;
+            }
+        }
+        Ok(look)
+    }
+
+    fn devices_since(&self, earlier: &Look) -> Vec<DiskInterval> {
+        let pairs = self.devices.iter().zip(&earlier.devices);
+        pairs.map(|(later, earlier)| later.since(earlier)).collect()
+    }
+}
+
+fn devices_of(simulation: &Simulation, layer: Layer) -> Result<Vec<DeviceLook>, ParseError> {
+    let devices = devices(simulation, layer);
+    if devices.is_empty() {
+        return Err(ParseError::new(
+            "the lab has no volume; leave out '--layer volume'",
+        ));
+    }
+    Ok(devices)
+}
+
+fn pools_of(simulation: &Simulation, names: &[String]) -> Result<Vec<PoolLook>, ParseError> {
+    let mut pools = pools(simulation);
+    if pools.is_empty() {
+        return Err(ParseError::new("the lab has no pool; look at its disks"));
+    }
+    if !names.is_empty() {
+        keep_named(&mut pools, names, |pool| &pool.name)?;
+    }
+    Ok(pools)
+}
+
+/// Keeps those that are named, all of which have to be there.
+fn keep_named<T>(
+    all: &mut Vec<T>,
+    names: &[String],
+    name_of: fn(&T) -> &String,
+) -> Result<(), ParseError> {
+    let known: Vec<&str> = all.iter().map(|one| name_of(one).as_str()).collect();
+    if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+        let remedy = match nearest(name, known.iter().copied()) {
+            Some(near) => format!("did you mean '{near}'?"),
+            None => format!("there is {}", known.join(", ")),
+        };
+        return Err(ParseError::new(format!("there is no '{name}'; {remedy}")));
+    }
+    all.retain(|one| names.contains(name_of(one)));
+    Ok(())
+}
+
+/// The interval of a report, and how many it has if not until the end.
+fn schedule(kind: &ReportKind) -> anyhow::Result<(Duration, Option<u64>)> {
+    // Without an interval there is one report, of everything.
+    let of_pace = |pace: &Pace| match pace.interval {
+        Some(interval) => (interval, pace.count),
+        None => (Duration::MAX, Some(1)),
+    };
+    let json = match kind {
+        ReportKind::Iolatency { args, .. } => args.json,
+        ReportKind::Iostat { args, .. } => args.json,
+        ReportKind::Quantize { args, .. } => args.json,
+        ReportKind::ZpoolIostat(_) | ReportKind::Txgs(_) => false,
+    };
+    if json {
+        bail!("--report: --json is not a report's here; give it to 'dashpot sim' itself");
+    }
+    Ok(match kind {
+        ReportKind::Iolatency { args, .. } => {
+            let interval = args.pace.interval.unwrap_or(iolatency::INTERVAL);
+            (interval, args.pace.count)
+        }
+        ReportKind::Iostat { args, .. } => of_pace(&args.pace),
+        ReportKind::Quantize { args, .. } => (args.lasts.unwrap_or(Duration::MAX), Some(1)),
+        ReportKind::ZpoolIostat(args) => of_pace(&args.pools_and_pace()?.1),
+        ReportKind::Txgs(_) => (Duration::MAX, Some(1)),
+    })
+}
+
+fn view(args: &ZpoolIostatArgs) -> View {
+    match (args.waits, args.sizes) {
+        (true, _) => View::Latencies,
+        (_, true) => View::Sizes,
+        _ => View::Lines {
+            latency: args.latency,
+            queues: args.queues,
+        },
+    }
+}
+
+/// The time of day is that of a day that began with the simulation.
+fn iolatency_report(
+    intervals: &[DiskInterval],
+    mention: Mention,
+    args: &IolatencyArgs,
+    now: Instant,
+) -> Interval {
+    let seconds = now.as_nanos() / 1_000_000_000;
+    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+    let time = || format!("{hours:02}:{minutes:02}:{:02}", seconds % 60);
+    Interval {
+        time: args.timestamp.then(time),
+        mention,
+        ..iolatency::report(intervals, args)
+    }
+}

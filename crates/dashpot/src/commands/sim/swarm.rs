@@ -1,0 +1,53 @@
+//! `--swarm`: random labs, with everything checked, until one shows a defect.
+
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use anyhow::bail;
+use dashpot_sim::swarm::{Summary, run_seed};
+
+use super::INTERRUPTED;
+use super::progress::bar;
+use crate::commands::load::stop_on_signals;
+use crate::commands::output::print;
+
+/// Runs the labs of `count` seeds. The first that fails ends it, and is named with the words that
+/// show it again.
+pub(super) fn swarm(first: u64, count: u64) -> anyhow::Result<ExitCode> {
+    let interrupted = stop_on_signals()?;
+    let progress = bar();
+    let mut total = Summary::default();
+    let mut seeds = 0;
+    for seed in (first..=u64::MAX).take(usize::try_from(count)?) {
+        if interrupted.load(Ordering::Relaxed) {
+            break;
+        }
+        let again = format!("again: dashpot sim --swarm 1 --seed {seed}");
+        match catch_unwind(|| run_seed(seed)) {
+            Ok(Ok(summary)) => add(&mut total, &summary),
+            Ok(Err(violation)) => bail!("seed {seed}, {violation}; {again}"),
+            // What panicked has said why.
+            Err(_) => bail!("seed {seed} panicked; {again}"),
+        }
+        seeds += 1;
+        progress.set_message(format!("{seeds} of {count} labs, {} calls", total.calls));
+    }
+    progress.finish_and_clear();
+    print(&format!(
+        "{seeds} labs from seed {first}: {} calls, {} failed, {} aborted, digest {:016x}\n",
+        total.calls, total.failed, total.aborted, total.digest
+    ))?;
+    match seeds < count {
+        true => Ok(ExitCode::from(INTERRUPTED)),
+        false => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The digest depends on the order of the seeds, so that none can be lost.
+fn add(total: &mut Summary, summary: &Summary) {
+    total.calls += summary.calls;
+    total.failed += summary.failed;
+    total.aborted += summary.aborted;
+    total.digest = total.digest.rotate_left(1) ^ summary.digest;
+}

@@ -1,0 +1,24 @@
+//! Names of what a lab has, and what is said of one that it does not have.
+
+use crate::spec::{ParseError, nearest};
+
+/// The place of a name in a list.
+pub(super) fn place_of(kind: &str, name: &str, known: &[&str]) -> Result<usize, ParseError> {
+    let place = known.iter().position(|known| *known == name);
+    place.ok_or_else(|| {
+        ParseError::new(format!(
+            "there is no {kind} '{name}'; {}",
+            remedy(kind, name, known)
+        ))
+    })
+}
+
+fn remedy(kind: &str, name: &str, known: &[&str]) -> String {
+    if known.is_empty() {
+        return format!("the lab has no {kind} at all");
+    }
+    match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("there is {}", known.join(", ")),
+    }
+}

@@ -1,0 +1,138 @@
+//! `[pool.NAME]`: disks joined by a layout, and the tunables of their throttle.
+
+use std::collections::BTreeMap;
+
+use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunables};
+use dashpot_sim::scenario::PoolSpec;
+
+use super::place::place_of;
+use super::section::Section;
+use super::tunable::{self, read_tunables};
+use super::volume::Throttle;
+use crate::spec::{ParseError, parse_bandwidth, parse_name, parse_size};
+
+const POOL_KEYS: [&str; 2] = ["disks", "ram"];
+const LEGACY_KEYS: [&str; 2] = ["delay_slots", "full_pipeline"];
+
+/// A pool of which the throttle is not known before its volumes are.
+pub(super) struct PoolDraft<'a> {
+    section: Section<'a>,
+    pub(super) name: String,
+    members: Vec<Vec<usize>>,
+    tunables: Tunables,
+    legacy: LegacyConfig,
+    /// What volumes can take.
+    pub(super) capacity: u64,
+    /// What volumes have taken.
+    pub(super) allocated: u64,
+    /// What write-back volumes wait for, and the first that said so.
+    pub(super) throttle: Option<(Throttle, String)>,
+}
+
+/// The disks of the lab, and which pool has which.
+pub(super) struct Disks<'a> {
+    pub(super) names: Vec<&'a str>,
+    pub(super) sizes: Vec<u64>,
+    pub(super) pools: BTreeMap<usize, String>,
+}
+
+impl Disks<'_> {
+    /// Gives a disk to a pool.
+    fn take(&mut self, name: &str, pool: &str) -> Result<usize, ParseError> {
+        let at = place_of("disk", name, &self.names)?;
+        match self.pools.insert(at, pool.to_owned()) {
+            None => Ok(at),
+            Some(other) => Err(ParseError::new(format!(
+                "disk '{name}' is in pool '{other}' already; leave it out of one place"
+            ))),
+        }
+    }
+}
+
+/// Reads a pool, and takes its disks.
+pub(super) fn read_pool<'a>(
+    section: Section<'a>,
+    name: &str,
+    disks: &mut Disks<'_>,
+) -> Result<PoolDraft<'a>, ParseError> {
+    let misplaced = |why: &str| section.error(section.start(), "", why);
+    let name = parse_name(name).map_err(|error| misplaced(&error.to_string()))?;
+    if name.contains('/') {
+        return Err(misplaced(
+            "the name of a pool has no '/': that is where a volume's begins",
+        ));
+    }
+    section.refuse_unknown(&[&POOL_KEYS[..], &LEGACY_KEYS, &tunable::names()].concat())?;
+    let members = section.nested_list("disks", |word| disks.take(word, &name))?;
+    if members.is_empty() || members.iter().any(Vec::is_empty) {
+        return Err(misplaced(
+            "a pool or a mirror without disks; add disks = [\"a\", \"b\"] or [[\"a\", \"b\"], …]",
+        ));
+    }
+    let capacity = capacity(&members, &disks.sizes);
+    let ram = section.value("ram", parse_size)?.unwrap_or(DEFAULT_RAM);
+    Ok(PoolDraft {
+        name,
+        members,
+        tunables: read_tunables(&section, ram)?,
+        legacy: read_legacy(&section)?,
+        capacity,
+        allocated: 0,
+        throttle: None,
+        section,
+    })
+}
+
+/// Blocks are dealt to the members in turn, so the smallest ends the pool.
+fn capacity(members: &[Vec<usize>], sizes: &[u64]) -> u64 {
+    let smallest = members.iter().flatten().map(|disk| sizes[*disk]).min();
+    smallest.unwrap_or(0).saturating_mul(members.len() as u64)
+}
+
+fn read_legacy(section: &Section<'_>) -> Result<LegacyConfig, ParseError> {
+    let per_millisecond = |word: &str| parse_bandwidth(word).map(|rate| rate / 1_000);
+    Ok(LegacyConfig {
+        delay_slots: section.value("delay_slots", parse_slots)?.flatten(),
+        full_pipeline: section.value("full_pipeline", per_millisecond)?,
+    })
+}
+
+fn parse_slots(text: &str) -> Result<Option<u32>, ParseError> {
+    if text == "independent" {
+        return Ok(None);
+    }
+    let slots = text.parse().ok().filter(|slots| *slots > 0);
+    slots.map(Some).ok_or_else(|| {
+        ParseError::new(format!(
+            "'{text}' slots are not possible: give 1 or more, or \"independent\""
+        ))
+    })
+}
+
+impl PoolDraft<'_> {
+    /// The pool, when all of its volumes have been read.
+    pub(super) fn finish(self) -> Result<PoolSpec, ParseError> {
+        let throttle = self.throttle.map(|(throttle, _)| throttle);
+        if throttle != Some(Throttle::Legacy)
+            && let Some(key) = LEGACY_KEYS.into_iter().find(|key| self.section.has(key))
+        {
+            return self.section.refuse(
+                key,
+                "only the legacy throttle has this; make it write = \"legacy\" in a volume",
+            );
+        }
+        Ok(PoolSpec {
+            name: self.name,
+            members: self.members,
+            throttle: match throttle {
+                Some(Throttle::OpenZfs) => ThrottleConfig::OpenZfs,
+                Some(Throttle::Legacy) => ThrottleConfig::Legacy(self.legacy),
+                Some(Throttle::None) | None => ThrottleConfig::None,
+            },
+            tunables: self.tunables,
+        })
+    }
+}
+
+/// ZFS derives defaults from the memory of the machine; that of the model is no machine's.
+const DEFAULT_RAM: u64 = 8 << 30;

@@ -1,0 +1,179 @@
+//! A lab file as a simulation: all of its tables but `[serve]`, as one scenario.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use dashpot_engine::Duration;
+use dashpot_engine::inject::{GroupId, RuleSpec};
+use dashpot_sim::scenario::{DiskSpec, Scenario, VolumeSpec};
+
+use super::file::{FILE_KEYS, parse_toml, read_disk};
+use super::model::read_model;
+use super::pool::{Disks, PoolDraft, read_pool};
+use super::section::{NamedTable, Section};
+use super::volume::read_volume;
+use super::workload::{Targets, read_workload};
+use super::{check_ranges, read_file};
+use crate::daemon::Registry;
+use crate::spec::{Injection, ParseError, parse_duration, parse_seed, parse_span};
+
+const SIM_KEYS: [&str; 4] = ["lasts", "warmup", "seed", "sample"];
+
+/// Groups of rules, in the order in which they are armed.
+type Groups = Vec<(GroupId, Vec<RuleSpec>)>;
+
+/// Reads a lab as a simulation.
+pub(crate) fn load_scenario(path: &Path) -> Result<Scenario, ParseError> {
+    let text = read_file(path)?;
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let named = |error| ParseError::new(format!("{}:{error}", path.display()));
+    parse(&text, directory).map_err(named)
+}
+
+/// The scenario of a lab with this text, and with traces in `directory`. An error begins with the
+/// number of its line.
+pub(super) fn parse(text: &str, directory: &Path) -> Result<Scenario, ParseError> {
+    let table = parse_toml(text)?;
+    let file = Section::of_file(text, table.get_ref());
+    file.refuse_unknown(&FILE_KEYS)?;
+    let disks = read_disks(&file)?;
+    let mut known = Disks {
+        names: disks.iter().map(|disk| disk.name.as_str()).collect(),
+        sizes: disks.iter().map(|disk| disk.size).collect(),
+        pools: BTreeMap::new(),
+    };
+    let mut pools = Vec::new();
+    for named in file.tables("pool")? {
+        pools.push(read_pool(
+            below(&file, "pool", named),
+            named.0.get_ref(),
+            &mut known,
+        )?);
+    }
+    let mut volumes = Vec::new();
+    for named in file.tables("volume")? {
+        let section = below(&file, "volume", named);
+        volumes.push(read_volume(&section, named.0.get_ref(), &mut pools)?);
+    }
+    let targets = targets(&known, &volumes);
+    let mut workloads = Vec::new();
+    for named in file.tables("workload")? {
+        let section = below(&file, "workload", named);
+        workloads.push(read_workload(
+            &section,
+            named.0.get_ref(),
+            &targets,
+            directory,
+        )?);
+    }
+    let pools = pools.into_iter().map(PoolDraft::finish);
+    let pools = pools.collect::<Result<_, ParseError>>()?;
+    let sim = file.table("sim")?;
+    let sim = sim.map(|table| file.below("[sim]", file.span_of("sim").unwrap_or_default(), table));
+    let scenario = Scenario {
+        seed: 1,
+        pools,
+        disks,
+        volumes,
+        workloads,
+        commands: Vec::new(),
+        lasts: DEFAULT_LASTS,
+        warmup: Duration::ZERO,
+        check: false,
+        sample_every: None,
+    };
+    match sim {
+        Some(sim) => with_settings(scenario, &sim),
+        None => Ok(scenario),
+    }
+}
+
+fn below<'a>(file: &Section<'a>, kind: &str, (key, table): NamedTable<'a>) -> Section<'a> {
+    file.below(format!("[{kind}.{}]", key.get_ref()), key.span(), table)
+}
+
+fn read_disks(file: &Section<'_>) -> Result<Vec<DiskSpec>, ParseError> {
+    let mut registry = Registry::default();
+    let mut disks = Vec::new();
+    for named in file.tables("disk")? {
+        let section = below(file, "disk", named);
+        let disk = read_disk(&section, named.0.get_ref())?;
+        let misplaced = |why: String| section.error(section.start(), "", &why);
+        check_ranges(&disk).map_err(|error| misplaced(error.to_string()))?;
+        let rules = arm(&mut registry, disks.len(), disk.injections).map_err(|why| {
+            section.error(section.span_of("rules").unwrap_or_default(), "rules", &why)
+        })?;
+        let (model, rotational) = read_model(&section)?;
+        disks.push(DiskSpec {
+            size: disk.config.size.ok_or_else(|| {
+                misplaced("no size: a simulation opens no file; add size = \"1G\"".to_owned())
+            })?,
+            name: disk.config.name,
+            model,
+            rotational,
+            rules,
+        });
+    }
+    if disks.is_empty() {
+        return Err(ParseError::new("1: the lab has no disk: add [disk.NAME]"));
+    }
+    Ok(disks)
+}
+
+/// The rules of a disk with the ids and groups that a daemon would give them.
+fn arm(registry: &mut Registry, disk: usize, injections: Vec<Injection>) -> Result<Groups, String> {
+    let mut groups = Vec::new();
+    for injection in injections {
+        let plan = registry.plan(disk, injection, None);
+        let plan = plan.map_err(|refusal| refusal.to_string())?;
+        let rules = plan.rules().into_iter().map(|(_, spec)| spec);
+        groups.extend(plan.group().map(|group| (group, rules.collect())));
+        registry.commit(plan);
+    }
+    Ok(groups)
+}
+
+fn targets<'a>(disks: &'a Disks<'_>, volumes: &'a [VolumeSpec]) -> Targets<'a> {
+    let disk = |(at, (name, size)): (usize, (&&'a str, &u64))| {
+        (*name, *size, disks.pools.get(&at).map(String::as_str))
+    };
+    Targets {
+        disks: disks
+            .names
+            .iter()
+            .zip(&disks.sizes)
+            .enumerate()
+            .map(disk)
+            .collect(),
+        volumes: volumes
+            .iter()
+            .map(|volume| (volume.name.as_str(), volume.size))
+            .collect(),
+    }
+}
+
+fn with_settings(scenario: Scenario, sim: &Section<'_>) -> Result<Scenario, ParseError> {
+    sim.refuse_unknown(&SIM_KEYS)?;
+    let lasts = sim.value("lasts", parse_span)?.unwrap_or(DEFAULT_LASTS);
+    let warmup = sim.value("warmup", parse_duration)?.unwrap_or_default();
+    if warmup >= lasts {
+        return sim.refuse(
+            "warmup",
+            &format!("nothing is left of the whole time, {lasts}"),
+        );
+    }
+    Ok(Scenario {
+        seed: sim.value("seed", parse_seed)?.unwrap_or(scenario.seed),
+        lasts,
+        warmup,
+        sample_every: sim.value("sample", parse_span)?,
+        ..scenario
+    })
+}
+
+/// How long a simulation lasts that does not say.
+const DEFAULT_LASTS: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+#[path = "simulation_tests.rs"]
+mod tests;

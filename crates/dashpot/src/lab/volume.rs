@@ -1,0 +1,143 @@
+//! `[volume."POOL/NAME"]`: block devices carved from pools, and what their writes wait for.
+
+use dashpot_engine::pool::WritePolicy;
+use dashpot_sim::scenario::VolumeSpec;
+
+use super::place::place_of;
+use super::pool::PoolDraft;
+use super::section::Section;
+use crate::spec::{ParseError, format_size, parse_name, parse_size};
+
+const VOLUME_KEYS: [&str; 3] = ["size", "block_size", "write"];
+
+/// What a volume's `write` can say: when its writes are acknowledged, and what they wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Write {
+    Through,
+    Back(Throttle),
+}
+
+/// The throttle of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Throttle {
+    None,
+    OpenZfs,
+    Legacy,
+}
+
+impl Throttle {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Throttle::None => "none",
+            Throttle::OpenZfs => "openzfs",
+            Throttle::Legacy => "legacy",
+        }
+    }
+}
+
+/// Reads a volume, and takes its room and its throttle from its pool.
+pub(super) fn read_volume(
+    section: &Section<'_>,
+    name: &str,
+    pools: &mut [PoolDraft<'_>],
+) -> Result<VolumeSpec, ParseError> {
+    let misplaced = |error: ParseError| section.error(section.start(), "", &error.to_string());
+    let name = parse_name(name).map_err(misplaced)?;
+    section.refuse_unknown(&VOLUME_KEYS)?;
+    let at = pool_of(&name, pools).map_err(misplaced)?;
+    let block_size = section.value("block_size", volume_block)?;
+    let block_size = block_size.unwrap_or(DEFAULT_BLOCK_SIZE);
+    let size = section.value("size", |word| volume_size(word, block_size, &pools[at]))?;
+    let size = size.ok_or_else(|| {
+        let text = "no size; add size = \"512M\"";
+        section.error(section.start(), "", text)
+    })?;
+    let write = section.value("write", |word| parse_write(word, &name, &mut pools[at]))?;
+    pools[at].allocated += size;
+    Ok(VolumeSpec {
+        name,
+        pool: at,
+        size,
+        block_size,
+        write: match write {
+            Some(Write::Back(_)) => WritePolicy::Back,
+            Some(Write::Through) | None => WritePolicy::Through,
+        },
+    })
+}
+
+fn pool_of(name: &str, pools: &[PoolDraft<'_>]) -> Result<usize, ParseError> {
+    let Some((pool, _)) = name.split_once('/') else {
+        return Err(ParseError::new(format!(
+            "'{name}' names no pool: write [volume.\"POOL/{name}\"]"
+        )));
+    };
+    let names: Vec<&str> = pools.iter().map(|pool| pool.name.as_str()).collect();
+    place_of("pool", pool, &names)
+}
+
+/// The block size of a volume.
+fn volume_block(text: &str) -> Result<u32, ParseError> {
+    let size = parse_size(text)?;
+    let block = u32::try_from(size).ok();
+    let fits = |block: &u32| block.is_power_of_two() && (512..=BLOCK_SIZE_MAX).contains(block);
+    block.filter(fits).ok_or_else(|| {
+        ParseError::new(format!(
+            "blocks of '{text}' are not possible: give a power of two from 512 to 1M"
+        ))
+    })
+}
+
+fn volume_size(text: &str, block_size: u32, pool: &PoolDraft<'_>) -> Result<u64, ParseError> {
+    let size = parse_size(text)?;
+    let block = u64::from(block_size);
+    if size == 0 || !size.is_multiple_of(block) {
+        return Err(ParseError::new(format!(
+            "'{text}' is no whole number of blocks of {}: give a multiple of it",
+            format_size(block)
+        )));
+    }
+    let left = pool.capacity - pool.allocated;
+    if size > left {
+        return Err(ParseError::new(format!(
+            "'{text}' is more than pool '{}' has left, {} of {}: make it smaller, or the disks larger",
+            pool.name,
+            format_size(left),
+            format_size(pool.capacity)
+        )));
+    }
+    Ok(size)
+}
+
+fn parse_write(text: &str, volume: &str, pool: &mut PoolDraft<'_>) -> Result<Write, ParseError> {
+    let write = match text {
+        "through" => Write::Through,
+        "none" => Write::Back(Throttle::None),
+        "openzfs" => Write::Back(Throttle::OpenZfs),
+        "legacy" => Write::Back(Throttle::Legacy),
+        _ => {
+            return Err(ParseError::new(format!(
+                "'{text}' is no write policy: those are through, none, openzfs and legacy"
+            )));
+        }
+    };
+    let Write::Back(throttle) = write else {
+        return Ok(write);
+    };
+    match &pool.throttle {
+        Some((other, named_by)) if *other != throttle => Err(ParseError::new(format!(
+            "'{text}' is not what '{named_by}' says, '{}': a pool has one throttle; name the same, \
+             or \"through\"",
+            other.word()
+        ))),
+        Some(_) => Ok(write),
+        None => {
+            pool.throttle = Some((throttle, volume.to_owned()));
+            Ok(write)
+        }
+    }
+}
+
+/// ZFS's default (`volblocksize`) of the time of the articles.
+const DEFAULT_BLOCK_SIZE: u32 = 8 << 10;
+const BLOCK_SIZE_MAX: u32 = 1 << 20;

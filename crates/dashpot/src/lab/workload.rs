@@ -1,0 +1,202 @@
+//! `[workload.NAME]`: who reads and writes in a simulation.
+
+use std::path::Path;
+
+use dashpot_engine::Duration;
+use dashpot_sim::scenario::{Calls, Load, Pattern, Target, WorkloadSpec};
+
+use super::place::place_of;
+use super::section::Section;
+use super::trace;
+use crate::spec::{
+    NEVER, ParseError, format_size, parse_bandwidth, parse_duration, parse_name, parse_range,
+    parse_share, parse_size, parse_span,
+};
+
+const CALL_KEYS: [&str; 7] = [
+    "target",
+    "block",
+    "read",
+    "pattern",
+    "sync",
+    "flush_every",
+    "region",
+];
+const CLOSED_KEYS: [&str; 3] = ["threads", "inside", "think"];
+const OPEN_KEYS: [&str; 2] = ["rate", "burst"];
+const COMMON_KEYS: [&str; 4] = ["start", "stop", "link", "trace"];
+
+/// What a workload can have as its target, with sizes.
+pub(super) struct Targets<'a> {
+    /// Disks, and the pool that a disk belongs to.
+    pub(super) disks: Vec<(&'a str, u64, Option<&'a str>)>,
+    pub(super) volumes: Vec<(&'a str, u64)>,
+}
+
+impl Targets<'_> {
+    /// A disk or a volume by its name, and its size.
+    pub(super) fn find(&self, name: &str) -> Result<(Target, u64), ParseError> {
+        let taken = self.disks.iter().find(|disk| disk.0 == name);
+        if let Some((_, _, Some(pool))) = taken {
+            return Err(ParseError::new(format!(
+                "disk '{name}' belongs to pool '{pool}', which writes it; name one of the pool's \
+                 volumes"
+            )));
+        }
+        let volumes = self.volumes.iter().enumerate();
+        let volumes = volumes.map(|(at, volume)| (volume.0, Target::Volume(at), volume.1));
+        let lone = self
+            .disks
+            .iter()
+            .enumerate()
+            .filter(|(_, disk)| disk.2.is_none());
+        let lone = lone.map(|(at, disk)| (disk.0, Target::Disk(at), disk.1));
+        let known: Vec<(&str, Target, u64)> = volumes.chain(lone).collect();
+        let names: Vec<&str> = known.iter().map(|known| known.0).collect();
+        let (_, target, size) = known[place_of("target", name, &names)?];
+        Ok((target, size))
+    }
+}
+
+/// Reads a workload. Traces are found beside the lab, in `directory`.
+pub(super) fn read_workload(
+    section: &Section<'_>,
+    name: &str,
+    targets: &Targets<'_>,
+    directory: &Path,
+) -> Result<WorkloadSpec, ParseError> {
+    let misplaced = |why: &str| section.error(section.start(), "", why);
+    let name = parse_name(name).map_err(|error| misplaced(&error.to_string()))?;
+    section.refuse_unknown(&[&CALL_KEYS[..], &CLOSED_KEYS, &OPEN_KEYS, &COMMON_KEYS].concat())?;
+    let starts = section.value("start", parse_duration)?;
+    let starts = starts.unwrap_or(Duration::ZERO);
+    let stops = section.value("stop", parse_span)?;
+    if stops.is_some_and(|stops| stops <= starts) {
+        return section.refuse("stop", &format!("it is not after the start, {starts}"));
+    }
+    Ok(WorkloadSpec {
+        name,
+        starts,
+        stops,
+        link: section.value("link", parse_bandwidth)?,
+        disconnects: Vec::new(),
+        slowest: 0,
+        load: read_load(section, targets, directory)?,
+    })
+}
+
+fn read_load(
+    section: &Section<'_>,
+    targets: &Targets<'_>,
+    directory: &Path,
+) -> Result<Load, ParseError> {
+    let load_trace = |word: &str| trace::load(&directory.join(word), targets);
+    if section.has("trace") {
+        let others = [&CALL_KEYS[..], &CLOSED_KEYS, &OPEN_KEYS].concat();
+        refuse_beside(section, "trace", &others)?;
+        let entries = section.value("trace", load_trace)?;
+        return Ok(Load::Trace(entries.unwrap_or_default()));
+    }
+    let calls = read_calls(section, targets)?;
+    if let Some(rate) = section.value("rate", parse_number)? {
+        refuse_beside(section, "rate", &CLOSED_KEYS)?;
+        let burst = section.value("burst", parse_number)?.unwrap_or(1);
+        return Ok(Load::Open { rate, burst, calls });
+    }
+    if section.has("burst") {
+        return section.refuse("burst", "bursts are of an open loop: add rate = 1000");
+    }
+    Ok(Load::Closed {
+        threads: section.value("threads", parse_number)?.unwrap_or(1),
+        inside: section.value("inside", parse_duration)?.unwrap_or_default(),
+        think: section.value("think", parse_duration)?.unwrap_or_default(),
+        calls,
+    })
+}
+
+fn refuse_beside(section: &Section<'_>, key: &str, others: &[&str]) -> Result<(), ParseError> {
+    match others.iter().find(|other| section.has(other)) {
+        Some(other) => section.refuse(
+            other,
+            &format!("it does not go with '{key}'; leave one of them out"),
+        ),
+        None => Ok(()),
+    }
+}
+
+fn read_calls(section: &Section<'_>, targets: &Targets<'_>) -> Result<Calls, ParseError> {
+    let target = section.value("target", |word| targets.find(word))?;
+    let (target, size) = target.ok_or_else(|| {
+        let text = "no target; add target = \"POOL/VOLUME\" or a disk, or a trace";
+        section.error(section.start(), "", text)
+    })?;
+    let region = section.value("region", |word| region_within(word, size))?;
+    let room = region.map_or(size, |(_, length)| length);
+    let block = section.value("block", |word| block_within(word, room))?;
+    let reads = section.value("read", parse_share)?;
+    Ok(Calls {
+        target,
+        region,
+        block: block.unwrap_or(DEFAULT_BLOCK),
+        reads: reads.unwrap_or(NEVER),
+        pattern: section
+            .value("pattern", parse_pattern)?
+            .unwrap_or(Pattern::Random),
+        sync: section.flag("sync")?.unwrap_or(false),
+        flush_every: section.value("flush_every", parse_number)?,
+    })
+}
+
+/// A region as its first byte and its length.
+fn region_within(text: &str, size: u64) -> Result<(u64, u64), ParseError> {
+    let (start, end) = parse_range(text)?;
+    if end > size {
+        return Err(ParseError::new(format!(
+            "'{text}' goes beyond the end of the target at {}: end it there or before",
+            format_size(size)
+        )));
+    }
+    Ok((start, end - start))
+}
+
+fn block_within(text: &str, room: u64) -> Result<u32, ParseError> {
+    let block = parse_size(text)?;
+    if block == 0 || block > BLOCK_MAX {
+        return Err(ParseError::new(format!(
+            "blocks of '{text}' are not possible: give 1 byte to 32M"
+        )));
+    }
+    if block > room {
+        return Err(ParseError::new(format!(
+            "'{text}' is more than the region or the target has, {}: make one of them fit",
+            format_size(room)
+        )));
+    }
+    u32::try_from(block).map_err(|_| ParseError::new(format!("'{text}' is too large")))
+}
+
+fn parse_pattern(text: &str) -> Result<Pattern, ParseError> {
+    match text {
+        "random" => Ok(Pattern::Random),
+        "sequential" => Ok(Pattern::Sequential),
+        _ => Err(ParseError::new(format!(
+            "'{text}' is no pattern: those are random and sequential"
+        ))),
+    }
+}
+
+/// A number of threads, calls or writes.
+fn parse_number<N: TryFrom<u64>>(text: &str) -> Result<N, ParseError> {
+    let number = text.parse().ok().filter(|number| *number > 0);
+    number
+        .and_then(|number| N::try_from(number).ok())
+        .ok_or_else(|| {
+            ParseError::new(format!(
+                "'{text}' is not possible: give a whole number of 1 or more"
+            ))
+        })
+}
+
+const DEFAULT_BLOCK: u32 = 8 << 10;
+/// NBD's longest request.
+const BLOCK_MAX: u64 = 32 << 20;

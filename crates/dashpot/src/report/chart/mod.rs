@@ -1,0 +1,15 @@
+//! Pictures: SVG without scripts or references, for pages and for browsers by themselves, in light
+//! and in dark; and a latency histogram in the characters of a terminal.
+//!
+//! Lines differ in colour and in dashes, so that they are told apart without colours, too. Logarithms
+//! come from `libm`: equal numbers give equal bytes on every machine.
+
+mod axis;
+mod latency;
+mod series;
+mod svg;
+mod terminal;
+
+pub(crate) use latency::{LatencyChart, LatencySeries};
+pub(crate) use series::{Line, Panel, SeriesChart};
+pub(crate) use terminal::histogram_text;

@@ -1,0 +1,156 @@
+//! What all pictures have in common: their style, and the few shapes that they are made of.
+
+use std::fmt::Write;
+
+/// Width of every picture.
+pub(super) const WIDTH: f64 = 920.0;
+/// Where the axes' area begins and ends.
+pub(super) const LEFT: f64 = 84.0;
+pub(super) const RIGHT: f64 = WIDTH - 24.0;
+
+/// Lines that are told apart; more than these take turns.
+const STYLES: usize = 6;
+
+const STYLE: &str = "\
+.paper{fill:#fff}.frame{fill:none;stroke:#8a8f98}.grid{stroke:#e3e5e8}\
+text{font:14px system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;fill:#1f2328}\
+.title{font-size:17px;font-weight:600}.tick{font-size:13px;fill:#4d545d}\
+.line{fill:none;stroke-width:2;stroke-linejoin:round}.area{stroke:none;fill-opacity:.13}\
+.mean{stroke-width:1.6;stroke-dasharray:2 4}\
+.s0{stroke:#c2410c}.s1{stroke:#0b62a8}.s2{stroke:#15803d}.s3{stroke:#8e3a9d}.s4{stroke:#8a6d00}.s5{stroke:#57606a}\
+.f0{fill:#c2410c}.f1{fill:#0b62a8}.f2{fill:#15803d}.f3{fill:#8e3a9d}.f4{fill:#8a6d00}.f5{fill:#57606a}\
+.d1{stroke-dasharray:7 3}.d2{stroke-dasharray:2 2}.d3{stroke-dasharray:9 3 2 3}.d4{stroke-dasharray:12 4}.d5{stroke-dasharray:4 4}\
+@media(prefers-color-scheme:dark){.paper{fill:#0f1318}.frame{stroke:#7d8590}.grid{stroke:#2a3038}\
+text{fill:#e6edf3}.tick{fill:#aab4be}\
+.s0{stroke:#ff9457}.s1{stroke:#62b5f6}.s2{stroke:#5fd08a}.s3{stroke:#d79be8}.s4{stroke:#e3c14b}.s5{stroke:#a8b1bb}\
+.f0{fill:#ff9457}.f1{fill:#62b5f6}.f2{fill:#5fd08a}.f3{fill:#d79be8}.f4{fill:#e3c14b}.f5{fill:#a8b1bb}}";
+
+/// A picture on its way.
+pub(super) struct Svg {
+    text: String,
+}
+
+/// Where a text's place is in it.
+#[derive(Clone, Copy)]
+pub(super) enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+impl Svg {
+    /// An empty picture of this height, and what it is of.
+    pub(super) fn new(height: f64, title: &str) -> Svg {
+        let title = escape(title);
+        let text = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+             width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n<title>{title}</title>\n\
+             <style>{STYLE}</style>\n<rect class=\"paper\" width=\"{WIDTH}\" \
+             height=\"{height}\"/>\n"
+        );
+        Svg { text }
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        self.text += "</svg>\n";
+        self.text
+    }
+
+    pub(super) fn label(&mut self, class: &str, x: f64, y: f64, anchor: Anchor, words: &str) {
+        let anchor = match anchor {
+            Anchor::Start => "start",
+            Anchor::Middle => "middle",
+            Anchor::End => "end",
+        };
+        self.push(&format!(
+            "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{}</text>",
+            escape(words)
+        ));
+    }
+
+    /// The title of an axis that goes up.
+    pub(super) fn upright(&mut self, x: f64, y: f64, words: &str) {
+        self.push(&format!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 {x:.1} \
+             {y:.1})\">{}</text>",
+            escape(words)
+        ));
+    }
+
+    pub(super) fn straight(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        self.push(&format!(
+            "<path class=\"{class}\" d=\"M{:.1} {:.1}L{:.1} {:.1}\"/>",
+            from.0, from.1, to.0, to.1
+        ));
+    }
+
+    pub(super) fn frame(&mut self, top: f64, bottom: f64) {
+        let (width, height) = (RIGHT - LEFT, bottom - top);
+        self.push(&format!(
+            "<rect class=\"frame\" x=\"{LEFT:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
+             height=\"{height:.1}\"/>"
+        ));
+    }
+
+    /// A line of a series through these points; nothing of fewer than two.
+    pub(super) fn line(&mut self, series: usize, points: &[(f64, f64)]) {
+        if points.len() > 1 {
+            let style = series % STYLES;
+            let class = format!("line s{style} d{style}");
+            self.path(&class, points, "");
+        }
+    }
+
+    /// What lies between such a line and the ground.
+    pub(super) fn area(&mut self, series: usize, points: &[(f64, f64)]) {
+        self.path(&format!("area f{}", series % STYLES), points, "Z");
+    }
+
+    /// Names of series in one row, each behind a piece of its line.
+    pub(super) fn legend(&mut self, y: f64, names: &[String]) {
+        let columns = legend_columns(names);
+        let width = (RIGHT - LEFT) / columns as f64;
+        for (at, name) in names.iter().enumerate() {
+            let x = LEFT + width * (at % columns) as f64;
+            let y = y + LEGEND_ROW * (at / columns) as f64;
+            self.line(at, &[(x, y - 5.0), (x + 30.0, y - 5.0)]);
+            self.label("", x + 38.0, y, Anchor::Start, name);
+        }
+    }
+
+    fn path(&mut self, class: &str, points: &[(f64, f64)], end: &str) {
+        let mut path = String::new();
+        for (at, (x, y)) in points.iter().enumerate() {
+            let letter = if at == 0 { 'M' } else { 'L' };
+            // Writing to a string cannot fail.
+            let _ = write!(path, "{letter}{x:.1} {y:.1}");
+        }
+        self.push(&format!("<path class=\"{class}\" d=\"{path}{end}\"/>"));
+    }
+
+    fn push(&mut self, element: &str) {
+        self.text += element;
+        self.text.push('\n');
+    }
+}
+
+/// How high the rows of a legend are together.
+pub(super) fn legend_height(names: &[String]) -> f64 {
+    LEGEND_ROW * names.len().div_ceil(legend_columns(names)) as f64
+}
+
+/// As many names beside each other as have room.
+fn legend_columns(names: &[String]) -> usize {
+    let longest = names.iter().map(|name| name.chars().count()).max();
+    let width = 60.0 + LETTER_WIDTH * longest.unwrap_or(0) as f64;
+    (((RIGHT - LEFT) / width) as usize).clamp(1, names.len().max(1))
+}
+
+fn escape(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    text.replace('>', "&gt;").replace('"', "&quot;")
+}
+
+const LEGEND_ROW: f64 = 22.0;
+/// Of most letters in most fonts at this size, at the most.
+const LETTER_WIDTH: f64 = 8.2;

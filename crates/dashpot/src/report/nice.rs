@@ -1,0 +1,115 @@
+//! Numbers and times in few characters: in five at most, as OpenZFS's `zpool` prints them, and in
+//! three digits.
+//!
+//! Source of the former: the behaviour of `zfs_nicenum_format`. Counts and sizes grow in powers of 1024 and keep
+//! as many decimals as fit; times grow in powers of 1000 and are cut to whole units, and one of
+//! zero is a dash, because no I/O takes no time.
+
+const LETTERS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
+const TIMES: [&str; 4] = ["ns", "us", "ms", "s"];
+
+/// What fits into a column.
+const WIDTH: usize = 5;
+
+/// A count or a size: `812`, `1.50K`, `10.0K`, `1023K`.
+pub(crate) fn nice_number(value: u64) -> String {
+    let index = value.max(1).ilog(1_024) as usize;
+    let unit = 1_024_u64.pow(index as u32);
+    let letter = LETTERS[index];
+    if value.is_multiple_of(unit) {
+        return format!("{}{letter}", value / unit);
+    }
+    let scaled = value as f64 / unit as f64;
+    let with_decimals = |decimals: usize| format!("{scaled:.decimals$}{letter}");
+    let mut attempts = [2, 1].into_iter().map(with_decimals);
+    let fitting = attempts.find(|text| text.len() <= WIDTH);
+    fitting.unwrap_or_else(|| with_decimals(0))
+}
+
+/// A time: `7ns`, `1us`, `511ns`, `68s`; `-` of none.
+pub(crate) fn nice_time(ns: u64) -> String {
+    if ns == 0 {
+        return "-".to_owned();
+    }
+    let index = (ns.ilog(1_000) as usize).min(TIMES.len() - 1);
+    format!("{}{}", ns / 1_000_u64.pow(index as u32), TIMES[index])
+}
+
+/// A time in three digits: `10.0ms`, `3.20s`, `750ns`.
+pub(crate) fn short_time(ns: u64) -> String {
+    const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
+    let Some((size, unit)) = UNITS.into_iter().find(|(size, _)| ns >= *size) else {
+        return format!("{ns}ns");
+    };
+    let value = ns as f64 / size as f64;
+    let decimals = match value {
+        value if value < 10.0 => 2,
+        value if value < 100.0 => 1,
+        _ => 0,
+    };
+    format!("{value:.decimals$}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{nice_number, nice_time, short_time};
+
+    #[test]
+    fn numbers_fit_into_five_characters() {
+        for (value, text) in [
+            (0, "0"),
+            (1_023, "1023"),
+            (1_024, "1K"),
+            (1_536, "1.50K"),
+            (10_239, "10.0K"),
+            (102_399, "100K"),
+            (1_047_552, "1023K"),
+            (1_048_575, "1024K"),
+            (1 << 20, "1M"),
+            (500 << 20, "500M"),
+            (3 << 39, "1.50T"),
+            (u64::MAX, "16.0E"),
+        ] {
+            assert_eq!(nice_number(value), text, "{value}");
+        }
+    }
+
+    /// The C library rounds a number that lies in the middle to the even digit.
+    #[test]
+    fn halves_go_to_the_even_digit() {
+        // 1.125 and 1.375 times 1024, 100.5 and 101.5 times 1024.
+        for (value, text) in [
+            (1_152, "1.12K"),
+            (1_408, "1.38K"),
+            (102_912, "100K"),
+            (103_936, "102K"),
+        ] {
+            assert_eq!(nice_number(value), text, "{value}");
+        }
+    }
+
+    /// The labels of the rows of `zpool iostat -w`.
+    #[test]
+    fn times_have_no_decimals() {
+        let labels = "1ns 3ns 7ns 15ns 31ns 63ns 127ns 255ns 511ns 1us 2us 4us 8us 16us 32us 65us \
+                      131us 262us 524us 1ms 2ms 4ms 8ms 16ms 33ms 67ms 134ms 268ms 536ms 1s 2s 4s \
+                      8s 17s 34s 68s 137s";
+        let rows = (0..37).map(|row| nice_time((2 << row) - 1));
+        assert_eq!(rows.collect::<Vec<_>>().join(" "), labels);
+        assert_eq!(nice_time(0), "-");
+    }
+
+    #[test]
+    fn times_have_three_digits() {
+        for (ns, text) in [
+            (0, "0ns"),
+            (999, "999ns"),
+            (1_500, "1.50us"),
+            (10_020_000, "10.0ms"),
+            (432_100_000, "432ms"),
+            (3_200_000_000, "3.20s"),
+        ] {
+            assert_eq!(short_time(ns), text);
+        }
+    }
+}

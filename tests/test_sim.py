@@ -1,0 +1,284 @@
+"""`dashpot sim`: labs under the virtual clock, by their output alone."""
+
+import csv
+import json
+import re
+import signal
+import subprocess
+
+import pytest
+
+from conftest import BINARY, ROOT, run
+
+LABS = ROOT / "labs"
+
+POOL = """
+[disk.a]
+store = "null"
+size = "64M"
+bandwidth = "100M"
+rules = ["-D 1ms:1 -T read --name slow"]
+[disk.b]
+store = "null"
+size = "64M"
+bandwidth = "100M"
+[disk.c]
+store = "null"
+size = "64M"
+service = "lognormal=1ms..5ms"
+lanes = 2
+[pool.tank]
+disks = ["a", "b"]
+zfs_dirty_data_max = "4M"
+[volume."tank/foo"]
+size = "64M"
+write = "openzfs"
+[workload.client]
+target = "tank/foo"
+threads = 4
+think = "1ms"
+read = "30%"
+[workload.lone]
+target = "c"
+rate = 100
+flush_every = 10
+[sim]
+lasts = "3s"
+"""
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """Writes a lab file."""
+
+    def write(text, name="lab.toml"):
+        path = tmp_path / name
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def sim(*words, code=0):
+    return run(BINARY, "sim", *words, code=code)
+
+
+def as_json(*words):
+    return json.loads(sim(*words, "--json").stdout)
+
+
+def test_the_summary_has_clients_devices_pools_and_a_histogram(lab):
+    text = sim(lab(POOL)).stdout
+    assert text.startswith("lab: 3s, seed 1\n")
+    for row in [r"client +read +client ", r"client +write +device ", r"lone +flush +client ",
+                r"tank +volumes ", r"tank +disks ", r"tank +\d+ "]:
+        assert re.search(f"^{row}", text, re.M), f"{row}\n{text}"
+    assert re.search(r"^latency    client read +lone write", text, re.M), text
+
+
+def test_json_counts_what_the_client_asked_for(lab):
+    [outcome] = as_json(lab(POOL))
+    lone = next(one for one in outcome["workloads"] if one["workload"] == "lone")
+    writes = next(op for op in lone["ops"] if op["op"] == "write")
+    flushes = next(op for op in lone["ops"] if op["op"] == "flush")
+    # A call each 10 ms, of which every eleventh is a flush; the last ones have not ended.
+    asked = writes["client"]["n"] + flushes["client"]["n"] + lone["in_flight"]
+    assert 300 <= asked <= 301
+    assert sum(bucket["count"] for bucket in writes["client"]["histogram"]) == writes["client"]["n"]
+    [pool] = outcome["pools"]
+    client = next(one for one in outcome["workloads"] if one["workload"] == "client")
+    calls = sum(op["client"]["n"] for op in client["ops"])
+    asked = pool["volumes"]["reads"] + pool["volumes"]["writes"]
+    assert calls <= asked <= calls + 4
+
+
+REPORTS = ["iolatency -T 1", "iolatency -d c 1", "iostat -x 1", "iostat --layer volume", "quantize --by disk",
+           "quantize --layer volume --op write", "zpool-iostat -l 1", "zpool-iostat -q tank 1 2", "zpool-iostat -w",
+           "zpool-iostat -r", "txgs", "txgs tank"]
+
+
+@pytest.mark.parametrize("words", [[], *([("--report"), report] for report in REPORTS),
+                                   ["--report", "txgs", "--report", "iostat 1"], ["--json", "--report", "txgs"]],
+                         ids=" ".join)
+def test_equal_seeds_give_equal_bytes(lab, words):
+    path = lab(POOL)
+    once, again, other = (sim(path, *words, *seed).stdout for seed in ([], [], ["--seed", "2"]))
+    assert once and once == again
+    quiet = words[-1:] == ["zpool-iostat -r"]
+    assert quiet or once != other, "the seed changes nothing"
+
+
+def test_reports_begin_as_the_originals_do(lab):
+    path = lab(POOL)
+    for report, beginning in [
+        ("iolatency 1", "Tracing block I/O. Output every 1 seconds.\n\n  >=(ms) .. <(ms)   : I/O      |Distribution"),
+        ("iostat -x 1", "Device            r/s     rkB/s   rrqm/s"),
+        ("quantize", "\nhistogram of latencies (us):\n"),
+        ("zpool-iostat -l 1", "              capacity     operations     bandwidth    total_wait     disk_wait    "
+                              "syncq_wait    asyncq_wait  scrub   trim  rebuild\npool        alloc   free "),
+        ("zpool-iostat -w", "\ntank         total_wait     disk_wait    syncq_wait    asyncq_wait\nlatency      read"),
+        ("txgs", "txg      birth            state ndirty "),
+    ]:
+        text = sim(path, "--report", report).stdout
+        assert text.startswith(beginning.lstrip("\n") if report.startswith("zpool") else beginning), text[:300]
+
+
+def test_intervals_are_of_virtual_time(lab):
+    path = lab(POOL)
+    table = sim(path, "--report", "zpool-iostat 1").stdout.splitlines()
+    assert [line.split()[0] for line in table[1:]] == ["pool", "----------", "tank", "tank", "tank"]
+    assert len(sim(path, "--report", "zpool-iostat tank 1 2").stdout.splitlines()) == 5
+    text = sim(path, "--report", "iolatency -T 2").stdout
+    # The last interval is cut short by the end.
+    assert re.findall(r"^\d\d:\d\d:\d\d:$", text, re.M) == ["00:00:02:", "00:00:03:"]
+
+
+def test_several_reports_and_labs_are_told_apart(lab):
+    one, two = lab(POOL, "one.toml"), lab(POOL, "two.toml")
+    text = sim(one, two, "--report", "txgs", "--report", "iostat").stdout
+    headings = re.findall(r"^--- .*", text, re.M)
+    assert headings == ["--- one: txgs", "--- one: iostat", "--- two: txgs", "--- two: iostat"]
+
+
+COLUMNS = ("number,parent,device,client,class,op,fua,offset,length,outcome,arrived_ns,submitted_ns,admitted_ns,"
+           "issued_ns,store_done_ns,target_ns,offered_ns,ended_ns,rule,lane").split(",")
+
+
+def test_events_have_a_line_for_each_zio(lab, tmp_path):
+    path = tmp_path / "events.csv"
+    [outcome] = as_json(lab(POOL), "--events", path)
+    with open(path, newline="") as file:
+        reader = csv.DictReader(file)
+        assert reader.fieldnames == COLUMNS
+        events = list(reader)
+    ended = sum(op["client"]["n"] for one in outcome["workloads"] for op in one["ops"])
+    of_clients = [event for event in events if event["device"] in ("tank/foo", "c")]
+    assert len(of_clients) == ended
+    times = [name for name in COLUMNS if name.endswith("_ns") and name != "target_ns"]
+    for event in events:
+        moments = [int(event[name]) for name in times]
+        assert moments == sorted(moments), event
+    numbers = {event["number"] for event in events}
+    assert len(numbers) == len(events)
+    children = [event for event in events if event["device"] in ("a", "b")]
+    assert children and {child["class"] for child in children} >= {"sync_read", "async_write"}
+    slow = [child for child in children if child["device"] == "a" and child["op"] == "read"]
+    assert slow and {(child["rule"], child["lane"]) for child in slow} == {("1", "0")}
+    assert {event["client"] for event in of_clients} == {"client", "lone"}
+    assert [name.name for name in tmp_path.iterdir() if name.name.startswith(".")] == []
+
+
+def test_events_that_cannot_be_written_leave_nothing(lab, tmp_path):
+    refused = sim(lab(POOL), "--events", tmp_path / "missing" / "e.csv", code=1)
+    assert "--events" in refused.stderr
+    directory = tmp_path / "directory"
+    directory.mkdir()
+    sim(lab(POOL), "--events", directory, code=1)
+    assert sorted(name.name for name in tmp_path.iterdir()) == ["directory", "lab.toml"]
+
+
+def test_pictures_are_whole_and_the_same_every_time(lab, tmp_path):
+    path = lab(POOL)
+    pictures = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        sim(path, "--chart", tmp_path / name)
+        pictures.append([(tmp_path / name / file).read_text() for file in ("latency.svg", "series.svg")])
+    assert pictures[0] == pictures[1]
+    for picture in pictures[0]:
+        assert picture.startswith("<svg ") and picture.endswith("</svg>\n")
+        assert "NaN" not in picture and "inf" not in picture
+
+
+def test_ctrl_c_shows_what_there_is(lab, tmp_path):
+    path = lab(POOL.replace('lasts = "3s"', 'lasts = "100000m"'))
+    events = tmp_path / "events.csv"
+    with subprocess.Popen([BINARY, "sim", path, "--events", events], stdout=subprocess.PIPE, text=True) as process:
+        draft = None
+        while draft is None or draft.stat().st_size < 10_000:
+            draft = next(tmp_path.glob(".events.csv.*"), None)
+        process.send_signal(signal.SIGINT)
+        text = process.communicate()[0]
+    assert process.returncode == 130
+    assert "client    read" in text
+    assert events.read_text().endswith("\n") and not list(tmp_path.glob(".events*"))
+
+
+def test_a_trace_is_replayed_to_the_nanosecond(lab, tmp_path):
+    (tmp_path / "t.csv").write_text("time_ns,op,target,offset,length\n0,read,d,0,4096\n0,read,d,0,4096\n"
+                                    "5000000,read,d,0,4096\n")
+    path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nrules = ["-D 10ms:1"]\n[workload.w]\ntrace = "t.csv"\n'
+               '[sim]\nlasts = "1s"\n')
+    events = tmp_path / "e.csv"
+    sim(path, "--events", events)
+    with open(events, newline="") as file:
+        ended = [int(event["ended_ns"]) for event in csv.DictReader(file)]
+    assert ended == [10_000_000, 20_000_000, 30_000_000]
+
+
+DISK = '[disk.a]\nstore = "null"\nsize = "1M"\n'
+BAD_LABS = [
+    ('[pool.p]\ndisks = ["b"]', "lab.toml:5: [pool.p] disks: there is no disk 'b'; did you mean 'a'?"),
+    ('[pool.p]\ndisks = ["a", "a"]', "lab.toml:5: [pool.p] disks: disk 'a' is in pool 'p' already"),
+    ('[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "2M"', "lab.toml:7: [volume.p/v] size: '2M' is more than"),
+    ('[pool.p]\ndisks = ["a"]\n[volume."p/v"]\nsize = "1M"\nblock_size = "3K"',
+     "lab.toml:8: [volume.p/v] block_size: blocks of '3K' are not possible: give a power of two"),
+    ('[pool.p]\ndisks = ["a"]\nzfs_dirty_data_sync_percent = 0',
+     "lab.toml:6: [pool.p] zfs_dirty_data_sync_percent: '0' is out of bounds: give 1% to 100%"),
+    ('[workload.w]\ntrace = "t.csv"', "t.csv:2: op: 'reed' is unknown"),
+    ('[workload.w]\ntrace = "u.csv"', "u.csv:1: there is no target 'b'; did you mean 'a'?"),
+    ('[workload.w]\ntrace = "v.csv"', "v.csv:2: time_ns: '4' is before the line above, 5"),
+    ('[sim]\nlasts = "0s"', "lab.toml:5: [sim] lasts: '0s' ends at once"),
+]
+
+
+@pytest.mark.parametrize("text, message", BAD_LABS, ids=[message[:40] for _, message in BAD_LABS])
+def test_bad_labs_are_refused_with_their_place(lab, tmp_path, text, message):
+    for name, line in [("t", "0,read,a,0,512\n1,reed,a,0,512"), ("u", "0,read,b,0,512"),
+                       ("v", "5,read,a,0,512\n4,read,a,0,512")]:
+        (tmp_path / f"{name}.csv").write_text(line + "\n")
+    refused = sim(lab(f"{DISK}{text}\n"), code=1)
+    assert message in refused.stderr and refused.stdout == ""
+    assert "panicked" not in refused.stderr
+
+
+@pytest.mark.parametrize("words, code, message", [
+    ([], 2, "LAB"),
+    (["nowhere.toml"], 1, "'nowhere.toml' cannot be read"),
+    (["LAB", "--for", "1"], 2, "did you mean 1ms?"),
+    (["LAB", "--report", "txg"], 2, "unrecognized subcommand 'txg'"),
+    (["LAB", "--report", "iostat -y"], 2, "unexpected argument '-y'"),
+    (["LAB", "--report", "zpool-iostat -l -w"], 2, "cannot be used with"),
+    (["LAB", "--report", "txgs tonk"], 1, "--report 'txgs tonk': there is no 'tonk'; did you mean 'tank'?"),
+    (["LAB", "--report", "iolatency -d d"], 1, "there is no 'd'; did you mean"),
+    (["LAB", "--report", "iostat --json"], 1, "give it to 'dashpot sim' itself"),
+    (["LAB", "LAB", "--events", "e.csv"], 2, "--events is of one lab"),
+], ids=str)
+def test_bad_words_are_refused(lab, words, code, message):
+    path = lab(POOL)
+    refused = sim(*(path if word == "LAB" else word for word in words), code=code)
+    assert message in refused.stderr, refused.stderr
+    assert refused.stdout == ""
+
+
+def test_a_daemon_ignores_workloads_and_refuses_pools(lab):
+    refused = run(BINARY, "serve", lab(POOL), code=1)
+    assert "lab.toml:16: [pool]: pools and volumes are simulated, not served yet: dashpot sim LAB" in refused.stderr
+    ignored = lab(f'{DISK}service = "1ms"\n[workload.w]\nanything = 1\n[sim]\nlasts = "1s"\n')
+    done = run(BINARY, "run", ignored, "--", "true")
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("path", sorted(LABS.glob("*.toml")), ids=lambda path: path.name)
+def test_the_labs_of_the_project_run(path):
+    warmup = re.search(r'warmup = "(\d+)s"', path.read_text())
+    lasts = int(warmup[1]) + 1 if warmup else 1
+    [outcome] = as_json(path, "--for", f"{lasts}s")
+    assert outcome["elapsed_ns"] == lasts * 10**9
+
+
+def test_a_swarm_checks_random_labs_and_counts_them():
+    once, again = (sim("--swarm", "20", "--seed", "7").stdout for _ in range(2))
+    assert once == again
+    assert re.fullmatch(r"20 labs from seed 7: \d+ calls, \d+ failed, \d+ aborted, digest [0-9a-f]{16}\n", once)
+    assert "cannot be used with" in sim("--swarm", "1", "x.toml", code=2).stderr
