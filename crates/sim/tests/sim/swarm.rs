@@ -4,7 +4,7 @@ use dashpot_sim::swarm::run_seed;
 
 #[test]
 fn nothing_is_violated() {
-    for seed in 0..200 {
+    for seed in 0..1_000 {
         if let Err(violation) = run_seed(seed) {
             panic!("seed {seed}: {violation}");
         }
