@@ -5,7 +5,7 @@ use std::fmt::Write;
 /// Width of every picture.
 pub(super) const WIDTH: f64 = 920.0;
 /// Where the axes' area begins and ends.
-pub(super) const LEFT: f64 = 84.0;
+pub(super) const LEFT: f64 = 104.0;
 pub(super) const RIGHT: f64 = WIDTH - 24.0;
 
 /// Lines that are told apart; more than these take turns.
