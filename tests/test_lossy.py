@@ -97,3 +97,19 @@ def test_a_disk_that_never_loses_anything_says_so(daemon):
         "curl", "--silent", "--unix-socket", daemon.api, "--json", '{"seed": 1}',
         "http://localhost/v1/disks/d/lose")
     assert "loses nothing" in json.loads(answer.stdout)["error"]
+
+
+@pytest.mark.parametrize("store", ["ram", "file"])
+def test_a_read_of_any_length_is_answered(serve, directory, store):
+    """Large reads of a file are the pool's. This store has none, and waits on its shard."""
+    size = 4 << 20
+    if store == "file":
+        image = directory / "d.img"
+        with open(image, "wb") as file:
+            file.truncate(size)
+        store = f"file:{image}"
+    daemon = serve("-d", f"d=lossy:{store},size={size}")
+    client = Client(daemon).handle
+    written = bytes(range(256)) * (1 << 12)
+    client.pwrite(written, 512)
+    assert client.pread(len(written), 512) == written

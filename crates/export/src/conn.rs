@@ -35,6 +35,8 @@ pub(crate) struct Conn {
     pub(crate) blocked: bool,
     /// The shard's memory bound keeps it from being read.
     pub(crate) stalled: bool,
+    /// Then, the bytes that its next request would make the shard hold.
+    pub(crate) wanted: u64,
     /// Whether it waits for its turn to be read on, and to be sent to.
     pub(crate) read_queued: bool,
     pub(crate) send_queued: bool,
@@ -97,6 +99,7 @@ impl Conn {
             deaf: false,
             blocked: false,
             stalled: false,
+            wanted: 0,
             read_queued: false,
             send_queued: false,
         }

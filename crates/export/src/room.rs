@@ -50,20 +50,20 @@ impl Shard {
         self.gave_back = true;
     }
 
-    /// Stops reading a connection until there is room again.
-    pub(crate) fn stall(&mut self, at: usize) {
+    /// Stops reading a connection until there is room for the `bytes` that its next request holds.
+    pub(crate) fn stall(&mut self, at: usize, bytes: u64) {
         let Some(conn) = self.conn(at) else {
             return;
         };
         conn.stalled = true;
+        conn.wanted = bytes;
         let disk = conn.disk;
         self.disks[disk.0 as usize].stalls += 1;
         self.stalled.push(at);
         self.watch(at);
     }
 
-    /// Looks again at the connections that are not read, if anything was given back. Those for
-    /// which it is still not enough stall again.
+    /// Looks again at the connections that are not read, if anything was given back.
     pub(crate) fn end_stalls(&mut self) {
         if self.stalled.is_empty() || !std::mem::take(&mut self.gave_back) {
             return;
@@ -72,7 +72,7 @@ impl Shard {
             let Some(conn) = self.conns[at].as_ref() else {
                 continue;
             };
-            if !self.has_room(conn, 0) {
+            if !self.has_room(conn, conn.wanted) {
                 self.stalled.push(at);
             } else if let Some(conn) = self.conn(at) {
                 conn.stalled = false;

@@ -33,7 +33,9 @@ impl Shard {
         let attempt = match slot.operation {
             Operation::Read { .. } if disk.store.reads_at_reply() => return Some(Ok(())),
             // To read much takes long, even if it does not wait.
-            Operation::Read { .. } if length > INLINE_MAX => Attempt::WouldBlock,
+            Operation::Read { .. } if length > INLINE_MAX && disk.store.blocking().is_some() => {
+                Attempt::WouldBlock
+            }
             Operation::Read { .. } => {
                 slot.payload = self.buffers.take(slot.length);
                 slot.payload.resize(slot.length as usize, 0);
@@ -219,7 +221,7 @@ impl Shard {
     }
 }
 
-/// Reads above this length are not even tried on the shard.
+/// Reads above this length are not even tried on the shard, if a thread of the pool can do them.
 const INLINE_MAX: u64 = 256 << 10;
 /// Bytes that are zeroed before others have their turn.
 const PIECE: u64 = 4 << 20;

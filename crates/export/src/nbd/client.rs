@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 use super::wire::{REQUEST_LEN, Request, SIMPLE_REPLY_LEN};
 use crate::config::Address;
@@ -25,6 +26,9 @@ pub enum ConnectError {
     /// The server hung up before it had said what the export is.
     #[error("{0}: the server closed the connection while it was being set up")]
     Closed(Address),
+    /// The server takes connections, and then says nothing.
+    #[error("{0}: the server has not answered for {PATIENCE:?} while it was being set up")]
+    Silent(Address),
     /// The peer does not speak NBD, or not the kind that is needed.
     #[error("{0}: no NBD server of the fixed newstyle answers there")]
     NotNbd(Address),
@@ -58,6 +62,7 @@ pub fn connect(address: &Address, export: &str) -> Result<Connection, ConnectErr
     match address {
         Address::Unix(path) => {
             let socket = UnixStream::connect(path).map_err(refused)?;
+            socket.set_read_timeout(Some(PATIENCE)).map_err(refused)?;
             let (size, flags) = shake_hands(&socket, address, export)?;
             Ok(Connection {
                 socket: socket.into(),
@@ -68,6 +73,7 @@ pub fn connect(address: &Address, export: &str) -> Result<Connection, ConnectErr
         Address::Tcp(peer) => {
             let socket = TcpStream::connect(peer).map_err(refused)?;
             socket.set_nodelay(true).map_err(refused)?;
+            socket.set_read_timeout(Some(PATIENCE)).map_err(refused)?;
             let (size, flags) = shake_hands(&socket, address, export)?;
             Ok(Connection {
                 socket: socket.into(),
@@ -95,6 +101,9 @@ where
         }
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
             Err(ConnectError::Closed(address.clone()))
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(ConnectError::Silent(address.clone()))
         }
         Err(source) => Err(ConnectError::Refused {
             address: address.clone(),
@@ -196,6 +205,9 @@ const REQUEST_MAGIC: u32 = 0x2560_9513;
 const REPLY_MAGIC: u32 = 0x6744_6698;
 /// The longest reply to an option that is read, in bytes.
 const REPLY_MAX: u32 = 64 << 10;
+/// How long a server may be silent in a handshake, so that nobody waits for ever for one that has
+/// no room for another client.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 mod tests {

@@ -151,25 +151,25 @@ impl Shard {
             }
         };
         let present = received.rest().len() - REQUEST_LEN >= request.length as usize;
-        if !self.may_take(at, &request, operation, present) {
-            self.stall(at);
+        let holds = self.holds(disk, &request, operation, present);
+        if !self.conns[at]
+            .as_ref()
+            .is_some_and(|conn| self.has_room(conn, holds))
+        {
+            self.stall(at, holds);
             return false;
         }
         received.start += REQUEST_LEN;
         self.accept(at, request, operation, received)
     }
 
-    /// Whether there is room for a request. A payload that is yet to come is never small.
-    fn may_take(&self, at: usize, request: &Request, operation: Operation, present: bool) -> bool {
-        let Some(conn) = self.conns[at].as_ref() else {
-            return false;
-        };
-        let bytes = match operation {
+    /// The bytes that a request makes the shard hold. A payload that is yet to come is never small.
+    fn holds(&self, disk: DiskId, request: &Request, operation: Operation, present: bool) -> u64 {
+        match operation {
             Operation::Write { .. } if !present => u64::MAX,
             Operation::Write { .. } => u64::from(request.length),
-            operation => self.read_holds(conn.disk, operation, request.length),
-        };
-        self.has_room(conn, bytes)
+            operation => self.read_holds(disk, operation, request.length),
+        }
     }
 
     /// The bytes that a read makes the shard hold until it is replied to.

@@ -112,13 +112,16 @@ fn request<'a>(disk: &'a DiskConfig, path: &'a Path) -> Request<'a> {
     }
 }
 
-/// What all RAM disks together can come to take.
+/// What all RAM disks together can come to take: the memory of each comes in huge pages.
 fn ram_bytes(disks: &[DiskConfig], opened: &[Opened]) -> u64 {
     let sizes = disks
         .iter()
         .zip(opened)
         .filter(|(disk, _)| in_ram(&disk.store));
-    sizes.fold(0, |sum, (_, opened)| sum.saturating_add(opened.size))
+    sizes.fold(0, |sum: u64, (_, opened)| {
+        let pages = opened.size.div_ceil(HUGE_PAGE);
+        sum.saturating_add(pages.saturating_mul(HUGE_PAGE))
+    })
 }
 
 fn in_ram(store: &StoreConfig) -> bool {
@@ -126,5 +129,30 @@ fn in_ram(store: &StoreConfig) -> bool {
         StoreConfig::Ram => true,
         StoreConfig::Null | StoreConfig::File(_) => false,
         StoreConfig::Lossy(inner) => in_ram(inner),
+    }
+}
+
+/// A disk of any size can come to take a whole one. That of x86-64, and of most others.
+const HUGE_PAGE: u64 = 2 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::{HUGE_PAGE, open, ram_bytes};
+    use crate::config::DiskConfig;
+    use crate::store::StoreConfig;
+
+    #[test]
+    fn a_small_ram_disk_counts_as_the_huge_page_that_it_takes() {
+        let disks = [64 << 10, HUGE_PAGE, HUGE_PAGE + 1].map(|size| DiskConfig {
+            name: "d".to_owned(),
+            store: StoreConfig::Ram,
+            size: Some(size),
+            block: 1,
+            read_only: false,
+        });
+        let opened = disks
+            .each_ref()
+            .map(|disk| open(disk, &disk.store).unwrap());
+        assert_eq!(ram_bytes(&disks, &opened), 4 * HUGE_PAGE);
     }
 }
