@@ -36,9 +36,7 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<()> {
 
 /// Whether what was measured is a load that the disk has served.
 fn verdict(report: LoadReport) -> anyhow::Result<()> {
-    let sum = |of: fn(&OpReport) -> u64| report.ops.iter().map(of).sum::<u64>();
-    let (answered, errors) = (sum(|op| op.latency.len()), sum(|op| op.errors));
-    let wrong = sum(|op| op.wrong);
+    let wrong = report.ops.iter().map(|op| op.wrong).sum::<u64>();
     if let Some(broken) = report.broken {
         return Err(anyhow::Error::new(broken).context("the load ended early"));
     }
@@ -52,10 +50,16 @@ fn verdict(report: LoadReport) -> anyhow::Result<()> {
     if wrong > 0 {
         bail!("--verify: {wrong} reads gave something else than was written");
     }
-    if errors > 0 && errors == answered {
-        bail!("all {errors} requests were answered with an error: 'dashpot list' has the rules");
+    let all_failed = |op: &OpReport| op.errors > 0 && op.errors == op.latency.len();
+    match asked(&report).find(|(_, op)| all_failed(op)) {
+        Some((op, failed)) => bail!(
+            "all {} requests were answered with an error, of those to {}: 'dashpot list' has the \
+             rules, 'dashpot status' says what is read-only",
+            failed.errors,
+            op.name()
+        ),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 fn config(args: &LoadArgs) -> anyhow::Result<LoadConfig> {
