@@ -282,3 +282,33 @@ def test_a_swarm_checks_random_labs_and_counts_them():
     assert once == again
     assert re.fullmatch(r"20 labs from seed 7: \d+ calls, \d+ failed, \d+ aborted, digest [0-9a-f]{16}\n", once)
     assert "cannot be used with" in sim("--swarm", "1", "x.toml", code=2).stderr
+
+
+def test_a_lab_changes_at_its_times(lab):
+    """A rule that is armed and cleared, and a maximum of dirty data that shrinks under way."""
+    text = POOL + """
+[[at]]
+time = "1s"
+inject = "c -D 300ms --name later"
+[[at]]
+time = "1500ms"
+clear = "later"
+[[at]]
+time = "2s"
+tune = { pool = "tank", zfs_dirty_data_max = "1M" }
+"""
+    path = lab(text)
+    changed = summary_of(path)
+    slow = latencies(changed, "lone", "write")["max_ns"]
+    plain = latencies(summary_of(lab(POOL, "plain.toml")), "lone", "write")["max_ns"]
+    assert plain < 300_000_000 <= slow
+    assert changed["pools"][0]["dirty_bytes"] <= 1 << 20
+
+
+def summary_of(path):
+    return json.loads(run(BINARY, "sim", path, "--json").stdout)[0]
+
+
+def latencies(summary, workload, op):
+    workload = next(one for one in summary["workloads"] if one["workload"] == workload)
+    return next(one for one in workload["ops"] if one["op"] == op)["client"]

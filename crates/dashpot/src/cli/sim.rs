@@ -45,7 +45,7 @@ pub(crate) struct SimArgs {
     #[arg(long)]
     pub(crate) check: bool,
     /// Simulate so many random labs instead, with everything checked
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(conflicts_with_all = ["labs", "lasts", "reports", "events", "chart", "check", "json"])]
     pub(crate) swarm: Option<u64>,
     /// Print JSON
@@ -176,6 +176,9 @@ pub(crate) fn parse_report(text: &str) -> Result<ReportWords, ParseError> {
         .ok_or_else(|| ParseError::new(format!("'{text}' has a quote that does not end")))?;
     let report = Report::try_parse_from(words).map_err(|error| match error.kind() {
         clap::error::ErrorKind::DisplayHelp => error.exit(),
+        clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => ParseError::new(
+            "no report is named: give iolatency, iostat, quantize, zpool-iostat or txgs",
+        ),
         _ => ParseError::new(first_line(&error.to_string())),
     })?;
     if let ReportKind::ZpoolIostat(args) = &report.kind {

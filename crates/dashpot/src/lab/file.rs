@@ -13,9 +13,10 @@ use crate::spec::{
     parse_injection, parse_listen, parse_name, parse_store,
 };
 
-/// The tables of a lab. A daemon has no use for workloads and the settings of simulations, and a
-/// simulation has none for addresses.
-pub(super) const FILE_KEYS: [&str; 6] = ["disk", "pool", "volume", "serve", "workload", "sim"];
+/// The tables of a lab. A daemon has no use for workloads, and for the changes and settings of
+/// simulations, and a simulation has none for addresses.
+pub(super) const FILE_KEYS: [&str; 7] =
+    ["disk", "pool", "volume", "serve", "workload", "at", "sim"];
 const DISK_KEYS: [&str; 5] = ["store", "size", "block", "read_only", "rules"];
 const SERVE_KEYS: [&str; 3] = ["nbd", "api", "shards"];
 

@@ -1,5 +1,6 @@
 //! The lab: what one daemon serves, from a lab file, from the command line, or from both.
 
+mod change;
 mod file;
 mod model;
 mod place;
@@ -156,18 +157,20 @@ fn read_file(path: &Path) -> Result<String, ParseError> {
 
 /// Refuses rules that nothing can match. A file that gives its disk the size is not open yet.
 fn check_ranges(disk: &LabDisk) -> Result<(), ParseError> {
-    let Some(size) = disk.config.size else {
-        return Ok(());
-    };
-    let rules = disk.injections.iter().flat_map(|all| &all.rules);
-    for rule in rules {
+    let size = disk.config.size.unwrap_or(u64::MAX);
+    let mut injections = disk.injections.iter();
+    injections.try_for_each(|injection| check_range(injection, &disk.config.name, size))
+}
+
+/// Refuses rules that nothing on a disk can match.
+fn check_range(injection: &Injection, disk: &str, size: u64) -> Result<(), ParseError> {
+    for rule in &injection.rules {
         if let Some((start, _)) = rule.spec.range.filter(|(start, _)| *start >= size) {
             return Err(ParseError::new(format!(
-                "the rule '{}': its --range begins at {}, beyond the end of disk {} at {}; \
+                "the rule '{}': its --range begins at {}, beyond the end of disk {disk} at {}; \
                  begin it below",
                 rule.words,
                 format_size(start),
-                disk.config.name,
                 format_size(size),
             )));
         }

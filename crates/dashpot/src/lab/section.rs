@@ -140,6 +140,22 @@ impl<'a> Section<'a> {
         Ok(found)
     }
 
+    /// The tables of a list, `[[KEY]]`, in the order of the file.
+    pub(super) fn table_list(&self, key: &str) -> Result<Vec<Section<'a>>, ParseError> {
+        let Some(value) = self.table.get(key) else {
+            return Ok(Vec::new());
+        };
+        let Some(tables) = value.get_ref().as_array() else {
+            return Err(self.wrong_type(key, value, &format!("a list of tables: [[{key}]]")));
+        };
+        let name = format!("[[{key}]]");
+        let table = |value: &'a Spanned<DeValue<'a>>| match value.get_ref().as_table() {
+            Some(table) => Ok(self.below(name.as_str(), value.span(), table)),
+            None => Err(self.wrong_type(key, value, &format!("a table: [[{key}]]"))),
+        };
+        tables.iter().map(table).collect()
+    }
+
     /// The table under a key.
     pub(super) fn table(&self, key: &str) -> Result<Option<&'a DeTable<'a>>, ParseError> {
         self.table

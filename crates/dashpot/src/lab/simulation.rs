@@ -7,6 +7,7 @@ use dashpot_engine::Duration;
 use dashpot_engine::inject::{GroupId, RuleSpec};
 use dashpot_sim::scenario::{DiskSpec, Scenario, VolumeSpec};
 
+use super::change::read_changes;
 use super::file::{FILE_KEYS, parse_toml, read_disk};
 use super::model::read_model;
 use super::pool::{Disks, PoolDraft, read_pool};
@@ -36,7 +37,8 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<Scenario, ParseError
     let table = parse_toml(text)?;
     let file = Section::of_file(text, table.get_ref());
     file.refuse_unknown(&FILE_KEYS)?;
-    let disks = read_disks(&file)?;
+    let mut registry = Registry::default();
+    let disks = read_disks(&file, &mut registry)?;
     let mut known = Disks {
         names: disks.iter().map(|disk| disk.name.as_str()).collect(),
         sizes: disks.iter().map(|disk| disk.size).collect(),
@@ -67,7 +69,8 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<Scenario, ParseError
         )?);
     }
     let pools = pools.into_iter().map(PoolDraft::finish);
-    let pools = pools.collect::<Result<_, ParseError>>()?;
+    let pools = pools.collect::<Result<Vec<_>, ParseError>>()?;
+    let commands = read_changes(&file, &disks, &pools, registry)?;
     let sim = file.table("sim")?;
     let sim = sim.map(|table| file.below("[sim]", file.span_of("sim").unwrap_or_default(), table));
     let scenario = Scenario {
@@ -76,7 +79,7 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<Scenario, ParseError
         disks,
         volumes,
         workloads,
-        commands: Vec::new(),
+        commands,
         lasts: DEFAULT_LASTS,
         warmup: Duration::ZERO,
         check: false,
@@ -92,15 +95,14 @@ fn below<'a>(file: &Section<'a>, kind: &str, (key, table): NamedTable<'a>) -> Se
     file.below(format!("[{kind}.{}]", key.get_ref()), key.span(), table)
 }
 
-fn read_disks(file: &Section<'_>) -> Result<Vec<DiskSpec>, ParseError> {
-    let mut registry = Registry::default();
+fn read_disks(file: &Section<'_>, registry: &mut Registry) -> Result<Vec<DiskSpec>, ParseError> {
     let mut disks = Vec::new();
     for named in file.tables("disk")? {
         let section = below(file, "disk", named);
         let disk = read_disk(&section, named.0.get_ref())?;
         let misplaced = |why: String| section.error(section.start(), "", &why);
         check_ranges(&disk).map_err(|error| misplaced(error.to_string()))?;
-        let rules = arm(&mut registry, disks.len(), disk.injections).map_err(|why| {
+        let rules = arm(registry, disks.len(), disk.injections).map_err(|why| {
             section.error(section.span_of("rules").unwrap_or_default(), "rules", &why)
         })?;
         let (model, rotational) = read_model(&section)?;

@@ -302,6 +302,14 @@ fn mistakes_in_workloads_name_their_line_place_and_remedy() {
             "11: [workload.w] threads: '0' is not possible: give a whole number of 1 or more",
         ),
         (
+            "target = \"b\"\nthreads = 4000000000",
+            "11: [workload.w] threads: '4000000000' is too many: at most 1000000",
+        ),
+        (
+            "target = \"b\"\nrate = 18446744073709551615",
+            "11: [workload.w] rate: '18446744073709551615' is too many: at most 1000000000",
+        ),
+        (
             "target = \"b\"\nread = 30",
             "11: [workload.w] read: '30' has no unit: write 30% for 30 in a hundred, or a ratio such as 1:10",
         ),

@@ -11,14 +11,23 @@ pub(super) fn names() -> Vec<&'static str> {
     tunables.map(|tunable| tunable.info().name).collect()
 }
 
-/// Sets the tunables that a pool names, all at once, because some limit each other.
+/// The tunables that a pool begins with.
 pub(super) fn read_tunables(section: &Section<'_>, ram: u64) -> Result<Tunables, ParseError> {
+    let mut tunables = Tunables::new(ram);
+    set_tunables(section, &mut tunables)?;
+    Ok(tunables)
+}
+
+/// Sets the tunables that a table names, all at once, because some limit each other. Returns them.
+pub(super) fn set_tunables(
+    section: &Section<'_>,
+    tunables: &mut Tunables,
+) -> Result<Vec<(Tunable, u64)>, ParseError> {
     let mut changes = Vec::new();
     for tunable in Tunable::ALL.iter().copied() {
         let value = section.value(tunable.info().name, |word| parse_tunable(tunable, word))?;
         changes.extend(value.map(|value| (tunable, value)));
     }
-    let mut tunables = Tunables::new(ram);
     let set = tunables.set_all(changes.iter().copied());
     set.map_err(|error| {
         let key = culprit(&error);
@@ -29,7 +38,7 @@ pub(super) fn read_tunables(section: &Section<'_>, ram: u64) -> Result<Tunables,
             &error.to_string(),
         )
     })?;
-    Ok(tunables)
+    Ok(changes)
 }
 
 /// The tunables that are to blame: one of them was set.

@@ -98,7 +98,7 @@ fn read_load(
         return Ok(Load::Trace(entries.unwrap_or_default()));
     }
     let calls = read_calls(section, targets)?;
-    if let Some(rate) = section.value("rate", parse_number)? {
+    if let Some(rate) = section.value("rate", parse_rate)? {
         refuse_beside(section, "rate", &CLOSED_KEYS)?;
         let burst = section.value("burst", parse_number)?.unwrap_or(1);
         return Ok(Load::Open { rate, burst, calls });
@@ -107,7 +107,7 @@ fn read_load(
         return section.refuse("burst", "bursts are of an open loop: add rate = 1000");
     }
     Ok(Load::Closed {
-        threads: section.value("threads", parse_number)?.unwrap_or(1),
+        threads: section.value("threads", parse_threads)?.unwrap_or(1),
         inside: section.value("inside", parse_duration)?.unwrap_or_default(),
         think: section.value("think", parse_duration)?.unwrap_or_default(),
         calls,
@@ -197,6 +197,31 @@ fn parse_number<N: TryFrom<u64>>(text: &str) -> Result<N, ParseError> {
         })
 }
 
+fn parse_threads(text: &str) -> Result<u32, ParseError> {
+    at_most(parse_number(text)?, THREADS_MAX, text)
+}
+
+fn parse_rate(text: &str) -> Result<u64, ParseError> {
+    at_most(parse_number(text)?, RATE_MAX, text)
+}
+
+fn at_most<N: PartialOrd + std::fmt::Display>(
+    number: N,
+    most: N,
+    text: &str,
+) -> Result<N, ParseError> {
+    match number > most {
+        true => Err(ParseError::new(format!(
+            "'{text}' is too many: at most {most}"
+        ))),
+        false => Ok(number),
+    }
+}
+
+/// What memory has room for, without a look at how much there is.
+const THREADS_MAX: u32 = 1_000_000;
+/// Calls per second; time has no unit that is finer.
+const RATE_MAX: u64 = 1_000_000_000;
 const DEFAULT_BLOCK: u32 = 8 << 10;
 /// NBD's longest request.
 const BLOCK_MAX: u64 = 32 << 20;

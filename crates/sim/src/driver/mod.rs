@@ -219,7 +219,9 @@ impl Simulation {
         }
         self.standing += 1;
         if self.standing > STANDING_MAX {
-            let what = "time stands still: something goes round without taking any";
+            let what = "time stands still: calls begin and end without taking any; give the \
+                        workload a think time or the time inside a call, its link a rate, or \
+                        the disk a service time";
             return Err(self.violation(what.into()));
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use dashpot_engine::Duration;
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::TxgStats;
@@ -39,6 +39,17 @@ pub(super) fn terminal(outcomes: &[Outcome<'_>]) -> String {
         text += &histogram_text(&group.series);
     }
     text
+}
+
+/// Refuses what is no directory, before a simulation that may take long.
+pub(super) fn check(directory: &Path) -> anyhow::Result<()> {
+    match directory.is_dir() {
+        true => Ok(()),
+        false => bail!(
+            "--chart {}: there is no such directory; make it first",
+            directory.display()
+        ),
+    }
 }
 
 /// Writes the pictures to a directory.

@@ -39,6 +39,7 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     // All of them before the first, which may take long.
     let scenarios = args.labs.iter().map(|lab| scenario(lab, args));
     let scenarios = scenarios.collect::<Result<Vec<_>, ParseError>>()?;
+    args.chart.as_deref().map_or(Ok(()), charts::check)?;
     let interrupted = stop_on_signals()?;
     let mut results = Vec::new();
     for (lab, scenario) in args.labs.iter().zip(scenarios) {

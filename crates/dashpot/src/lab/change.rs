@@ -1,0 +1,191 @@
+//! `[[at]]`: what is done to a lab while it is simulated, in the words of the daemon's commands.
+//!
+//! Changes are read in the order of their times, whatever their order in the file: a rule has to be
+//! armed before it is cleared, and what a tunable may be depends on what others are by then.
+
+use dashpot_engine::inject::RuleId;
+use dashpot_engine::pool::{Tunable, Tunables};
+use dashpot_engine::{Command, DiskId, Duration, PoolId, Target};
+use dashpot_sim::scenario::{DiskSpec, PoolSpec};
+
+use super::check_range;
+use super::place::place_of;
+use super::section::Section;
+use super::tunable::{self, set_tunables};
+use crate::daemon::Registry;
+use crate::spec::{ParseError, parse_disk_injection, parse_duration};
+
+const ACTION_KEYS: [&str; 5] = ["tune", "inject", "clear", "suspend", "resume"];
+
+/// Reads what is done to the lab, and when.
+pub(super) fn read_changes(
+    file: &Section<'_>,
+    disks: &[DiskSpec],
+    pools: &[PoolSpec],
+    registry: Registry,
+) -> Result<Vec<(Duration, Command)>, ParseError> {
+    let timed = file.table_list("at")?.into_iter().map(|section| {
+        let time = section.value("time", parse_duration)?;
+        Ok((time.ok_or_else(|| no_time(&section))?, section))
+    });
+    let mut timed = timed.collect::<Result<Vec<_>, ParseError>>()?;
+    timed.sort_by_key(|(time, _)| *time);
+    let mut state = State {
+        disks,
+        disk_names: disks.iter().map(|disk| disk.name.as_str()).collect(),
+        pool_names: pools.iter().map(|pool| pool.name.as_str()).collect(),
+        tunables: pools.iter().map(|pool| pool.tunables.clone()).collect(),
+        registry,
+    };
+    let mut commands = Vec::new();
+    for (time, section) in &timed {
+        let read = state.read(section)?;
+        commands.extend(read.into_iter().map(|command| (*time, command)));
+    }
+    Ok(commands)
+}
+
+fn no_time(section: &Section<'_>) -> ParseError {
+    section.error(section.start(), "", "no time; add time = \"10s\"")
+}
+
+/// What the lab is like at the time of a change.
+struct State<'a> {
+    disks: &'a [DiskSpec],
+    disk_names: Vec<&'a str>,
+    pool_names: Vec<&'a str>,
+    /// By pool.
+    tunables: Vec<Tunables>,
+    registry: Registry,
+}
+
+impl State<'_> {
+    fn read(&mut self, section: &Section<'_>) -> Result<Vec<Command>, ParseError> {
+        section.refuse_unknown(&[&["time"][..], &ACTION_KEYS].concat())?;
+        let mut named = ACTION_KEYS.into_iter().filter(|key| section.has(key));
+        let Some(action) = named.next() else {
+            let text = format!("nothing is done; add one of {}", ACTION_KEYS.join(", "));
+            return Err(section.error(section.start(), "", &text));
+        };
+        if let Some(other) = named.next() {
+            let text = format!("it does not go with '{action}'; give it an [[at]] of its own");
+            return section.refuse(other, &text);
+        }
+        if let Some(table) = section.table("tune")? {
+            let start = section.span_of("tune").unwrap_or_default();
+            return self.tune(&section.below("[[at]] tune", start, table));
+        }
+        let commands = section.value(action, |word| match action {
+            "inject" => self.inject(word),
+            "clear" => self.clear(word),
+            "suspend" => Ok(vec![Command::Suspend {
+                disk: self.disk(word)?,
+                lasts: None,
+                now: true,
+            }]),
+            _ => Ok(vec![Command::Resume(self.disk(word)?)]),
+        })?;
+        Ok(commands.unwrap_or_default())
+    }
+
+    fn tune(&mut self, section: &Section<'_>) -> Result<Vec<Command>, ParseError> {
+        section.refuse_unknown(&[&["pool"][..], &tunable::names()].concat())?;
+        let pool = section.value("pool", |word| place_of("pool", word, &self.pool_names))?;
+        let misplaced = |text| section.error(section.start(), "", text);
+        let pool = pool.ok_or_else(|| misplaced("no pool; add pool = \"NAME\""))?;
+        let before = self.tunables[pool].clone();
+        let changes = set_tunables(section, &mut self.tunables[pool])?;
+        if changes.is_empty() {
+            let text = "nothing is set; add a tunable: zfs_dirty_data_max = \"64M\"";
+            return Err(misplaced(text));
+        }
+        let command = |(tunable, value)| Command::Tune {
+            pool: PoolId(pool as u32),
+            tunable,
+            value,
+        };
+        Ok(one_by_one(before, changes)
+            .into_iter()
+            .map(command)
+            .collect())
+    }
+
+    fn inject(&mut self, words: &str) -> Result<Vec<Command>, ParseError> {
+        let parsed = parse_disk_injection(words)?;
+        let disk = match (&parsed.disk, self.disks) {
+            (Some(name), _) => place_of("disk", name, &self.disk_names)?,
+            (None, [_]) => 0,
+            (None, _) => {
+                return Err(ParseError::new(format!(
+                    "'{words}' names no disk, and the lab has several; put one's name first"
+                )));
+            }
+        };
+        let DiskSpec { name, size, .. } = &self.disks[disk];
+        check_range(&parsed.injection, name, *size)?;
+        let plan = self.registry.plan(disk, parsed.injection, None);
+        let plan = plan.map_err(|refusal| ParseError::new(refusal.to_string()))?;
+        let inject = plan.group().map(|group| Command::Inject {
+            disk: DiskId(disk as u32),
+            group,
+            rules: plan.rules(),
+        });
+        self.registry.commit(plan);
+        Ok(inject.into_iter().collect())
+    }
+
+    /// The rules of `all`, of a disk, or of an id or a name, in this order.
+    fn clear(&mut self, word: &str) -> Result<Vec<Command>, ParseError> {
+        let disk = self.disk_names.iter().position(|name| *name == word);
+        let of_disk = |at: usize| word == "all" || disk == Some(at);
+        let all = self.registry.records().filter(|rule| of_disk(rule.disk));
+        let all: Vec<RuleId> = all.map(|rule| rule.id).collect();
+        let (targets, gone) = match (word, disk) {
+            ("all", _) => (vec![Target::All], all),
+            (_, Some(disk)) => (vec![Target::Disk(DiskId(disk as u32))], all),
+            _ => {
+                let named = self.rules(word)?;
+                (named.iter().copied().map(Target::Rule).collect(), named)
+            }
+        };
+        self.registry.remove(&gone);
+        let clear = |target| Command::Clear {
+            target,
+            release: false,
+        };
+        Ok(targets.into_iter().map(clear).collect())
+    }
+
+    fn rules(&self, word: &str) -> Result<Vec<RuleId>, ParseError> {
+        let found = self.registry.find(word).map_err(|_| {
+            ParseError::new(format!(
+                "no disk is called '{word}', and no rule that is armed at this time: name one of \
+                 them, or all"
+            ))
+        })?;
+        Ok(found.iter().map(|rule| rule.id).collect())
+    }
+
+    fn disk(&self, name: &str) -> Result<DiskId, ParseError> {
+        let disk = place_of("disk", name, &self.disk_names)?;
+        Ok(DiskId(disk as u32))
+    }
+}
+
+/// Changes in an order in which the engine, which is told them one by one, can make each of them.
+/// There is one if all of them together are possible: what is to be a higher limit is raised first,
+/// and what is to be a lower one is lowered last.
+fn one_by_one(mut tunables: Tunables, mut changes: Vec<(Tunable, u64)>) -> Vec<(Tunable, u64)> {
+    let mut ordered = Vec::new();
+    while let Some(next) = changes
+        .iter()
+        .position(|(tunable, value)| tunables.set(*tunable, *value).is_ok())
+    {
+        ordered.push(changes.remove(next));
+    }
+    ordered
+}
+
+#[cfg(test)]
+#[path = "change_tests.rs"]
+mod tests;
