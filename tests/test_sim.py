@@ -312,3 +312,11 @@ def summary_of(path):
 def latencies(summary, workload, op):
     workload = next(one for one in summary["workloads"] if one["workload"] == workload)
     return next(one for one in workload["ops"] if one["op"] == op)["client"]
+
+
+def test_tunables_are_listed_as_a_lab_takes_them():
+    rows = json.loads(sim("--tunables", "--json").stdout)
+    scale = next(row for row in rows if row["name"] == "zfs_delay_scale")
+    assert (scale["default"], scale["max"]) == ("500us", "1s")
+    assert sim("--tunables").stdout.count("\n") == len(rows) + 1
+    assert "cannot be used with" in sim("--tunables", "x.toml", code=2).stderr

@@ -23,7 +23,7 @@ Example: what the queues of the pools do, second by second
   dashpot sim lab.toml --report 'zpool-iostat -q 1' --report txgs")]
 pub(crate) struct SimArgs {
     /// Lab files; several are compared
-    #[arg(required_unless_present = "swarm", value_name = "LAB")]
+    #[arg(required_unless_present_any = ["swarm", "tunables"], value_name = "LAB")]
     pub(crate) labs: Vec<PathBuf>,
     /// How long, instead of what the lab says [60s]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
@@ -48,6 +48,10 @@ pub(crate) struct SimArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(conflicts_with_all = ["labs", "lasts", "reports", "events", "chart", "check", "json"])]
     pub(crate) swarm: Option<u64>,
+    /// List what can be tuned in a lab's [pool.NAME], and nothing else
+    #[arg(long)]
+    #[arg(conflicts_with_all = ["labs", "lasts", "seed", "reports", "events", "chart", "check", "swarm"])]
+    pub(crate) tunables: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -22,7 +22,9 @@ use crate::spec::{
     DEFAULT_BLOCK, DEFAULT_SIZE, DiskInjection, Injection, Listen, ParseError, format_size, nearest,
 };
 
+pub(crate) use pool::DEFAULT_RAM;
 pub(crate) use simulation::load_scenario;
+pub(crate) use tunable::in_words as tunable_in_words;
 
 /// What one daemon serves.
 #[derive(Clone, Debug, Default)]

@@ -135,4 +135,4 @@ impl PoolDraft<'_> {
 }
 
 /// ZFS derives defaults from the memory of the machine; that of the model is no machine's.
-const DEFAULT_RAM: u64 = 8 << 30;
+pub(crate) const DEFAULT_RAM: u64 = 8 << 30;

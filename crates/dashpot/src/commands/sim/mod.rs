@@ -8,6 +8,7 @@ mod reports;
 mod run;
 mod summary;
 mod swarm;
+mod tunables;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,6 +31,10 @@ use crate::spec::ParseError;
 
 /// Simulates labs until their end or Ctrl-C, which shows what there is so far.
 pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
+    if args.tunables {
+        tunables::list(args.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if let Some(seeds) = args.swarm {
         return swarm::swarm(args.seed.unwrap_or(1), seeds);
     }

@@ -1,0 +1,48 @@
+//! `sim --tunables`: the engine's table of what a pool can be tuned in.
+
+use dashpot_engine::pool::{Tunable, TunableInfo};
+use serde::Serialize;
+
+use crate::commands::output::{Column, print, print_json, table};
+use crate::lab::{DEFAULT_RAM, tunable_in_words};
+
+/// A row. JSON: `{"name": "zfs_delay_scale", "default": "500us", "min": "1ns", "max": "1s",
+/// "help": "The delay …"}`, values as a lab file takes them.
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    default: String,
+    min: String,
+    max: String,
+    help: &'static str,
+}
+
+pub(super) fn list(json: bool) -> anyhow::Result<()> {
+    let rows = Tunable::ALL.iter().map(|tunable| row(tunable.info()));
+    if json {
+        return print_json(&rows.collect::<Vec<_>>());
+    }
+    let columns = [
+        Column::Text("tunable"),
+        Column::Figure("default"),
+        Column::Figure("from"),
+        Column::Figure("to"),
+        Column::Text("what it does"),
+    ];
+    let cells = rows.map(|row| {
+        let name = row.name.to_owned();
+        vec![name, row.default, row.min, row.max, row.help.to_owned()]
+    });
+    print(&table(&columns, cells))
+}
+
+fn row(info: &'static TunableInfo) -> Row {
+    let words = |value| tunable_in_words(value, info.unit);
+    Row {
+        name: info.name,
+        default: words(info.default(DEFAULT_RAM)),
+        min: words(info.min),
+        max: words(info.max),
+        help: info.help,
+    }
+}
