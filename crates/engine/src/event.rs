@@ -3,19 +3,18 @@
 use alloc::vec::Vec;
 
 use crate::client::ClientId;
-use crate::flight::Flight;
 use crate::inject::RuleId;
 use crate::pool::Class;
 use crate::time::Instant;
-use crate::zio::{DiskId, Op, Outcome, VolumeId};
+use crate::zio::{DiskId, Op, Outcome, VolumeId, Zio};
 
 /// A finished zio. Moments that it did not come by repeat the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Its number: unlike a [`ZioId`](crate::ZioId), never used again.
     pub number: u64,
-    /// The number of the volume's zio that it is a part of. A txg's writes have none: no client
-    /// waits for them.
+    /// The number of the volume's zio that it is a part of, or that waits for it. What a txg writes
+    /// has none: no client waits for it.
     pub parent: Option<u64>,
     /// What it was for.
     pub device: Device,
@@ -65,28 +64,27 @@ pub enum Device {
 }
 
 impl Event {
-    /// Of a disk's zio that is about to end, without what its disk, its pool and the engine know.
-    pub(crate) fn of_flight(flight: &Flight, offered: Instant, now: Instant) -> Event {
-        let zio = &flight.zio;
+    /// What a zio says of itself; its moments are all that of its arrival.
+    pub(crate) fn of<D>(zio: &Zio<D>, device: Device) -> Event {
         Event {
             number: 0,
             parent: None,
-            device: Device::Disk(zio.device),
+            device,
             client: zio.client,
             class: None,
             op: zio.op,
             fua: zio.fua,
             offset: zio.offset,
             length: zio.length,
-            outcome: flight.outcome,
+            outcome: Ok(()),
             arrived: zio.arrived,
-            submitted: flight.submitted,
-            admitted: flight.submitted,
-            issued: flight.issued,
-            store_done: flight.store_done,
-            target: flight.target,
-            offered,
-            ended: now,
+            submitted: zio.arrived,
+            admitted: zio.arrived,
+            issued: zio.arrived,
+            store_done: zio.arrived,
+            target: zio.arrived,
+            offered: zio.arrived,
+            ended: zio.arrived,
             rule: None,
             lane: None,
         }

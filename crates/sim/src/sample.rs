@@ -1,6 +1,5 @@
 //! The state of a simulation over time, for charts.
 
-use dashpot_engine::pool::TxgState;
 use dashpot_engine::{DiskId, Engine, Instant, PoolId};
 
 use crate::device::Device;
@@ -25,8 +24,6 @@ pub struct Sample {
 pub struct PoolSample {
     /// Acknowledged bytes that are not yet on the disks.
     pub dirty: u64,
-    /// Of these, the open txg's.
-    pub open: u64,
     /// Writes that wait for admission.
     pub throttled: u32,
 }
@@ -65,19 +62,16 @@ pub(crate) fn sample(
         disk.active = device.active;
     }
     for at in 0..pools {
-        let Some(pool) = engine.pool_stats(PoolId(at as u32), now) else {
+        let Some(pool) = engine.pool_state(PoolId(at as u32)) else {
             continue;
         };
-        let open = pool.txgs.iter().filter(|txg| txg.state == TxgState::Open);
         sample.pools[at] = PoolSample {
             dirty: pool.dirty,
-            open: open.map(|txg| txg.dirty).sum(),
             throttled: pool.throttled,
         };
         for queue in &pool.queues {
             let DiskId(disk) = queue.disk;
-            let pending = queue.classes.iter().map(|class| class.pending).sum();
-            sample.disks[disk as usize].pending = pending;
+            sample.disks[disk as usize].pending = queue.pending.iter().sum();
         }
     }
     sample

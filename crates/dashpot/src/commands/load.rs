@@ -1,6 +1,5 @@
 //! `load`: loads a disk over NBD, and says what came of it.
 
-use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,18 +8,18 @@ use dashpot_engine::{Op, Ratio};
 use dashpot_export::load::{DRAIN_MAX, LoadConfig, LoadReport, OpReport, Pace, run};
 use hdrhistogram::Histogram;
 use hdrhistogram::iterators::IterationValue;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::output::{Column, print, print_json, table, time_or_dash};
+use super::output::{Column, print, print_json, progress_bar, table, time_or_dash, usage};
 use crate::cli::LoadArgs;
 use crate::report::percentiles::{Percentiles, is_enough};
+use crate::spec::ParseError;
 
 /// Runs the load until its time is over or Ctrl-C.
 pub(super) fn load(args: &LoadArgs) -> anyhow::Result<()> {
     let config = config(args)?;
     let interrupted = stop_on_signals()?;
-    let progress = progress();
+    let progress = progress_bar();
     let report = run(&config, |report| {
         progress.set_message(progress_line(report));
         interrupted.load(Ordering::Relaxed)
@@ -77,7 +76,9 @@ fn config(args: &LoadArgs) -> anyhow::Result<LoadConfig> {
     });
     let (writes_ppm, flushes_ppm) = (ppm(args.write), ppm(args.flush));
     if writes_ppm + flushes_ppm > 1_000_000 {
-        bail!("--write and --flush together are above 100%: lower one of them");
+        usage(&ParseError::new(
+            "--write and --flush together are above 100%: lower one of them",
+        ));
     }
     Ok(LoadConfig {
         address: args.uri.address.clone(),
@@ -111,18 +112,6 @@ pub(super) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&stopped))?;
     }
     Ok(stopped)
-}
-
-/// A line on a terminal; nothing in a pipe.
-fn progress() -> ProgressBar {
-    if !stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{elapsed} {msg}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 fn progress_line(report: &LoadReport) -> String {

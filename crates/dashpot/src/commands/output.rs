@@ -1,9 +1,10 @@
 //! How answers are printed: tables without borders, JSON, and times in three digits.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use clap::error::ErrorKind;
 use comfy_table::{CellAlignment, Table, presets};
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 pub(crate) use crate::report::nice::short_time as time;
@@ -35,6 +36,18 @@ pub(crate) fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<Strin
         }
     }
     table.trim_fmt() + "\n"
+}
+
+/// A line of progress on a terminal; nothing in a pipe.
+pub(crate) fn progress_bar() -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{elapsed} {msg}") {
+        bar.set_style(style);
+    }
+    bar
 }
 
 /// Prints a value as indented JSON.

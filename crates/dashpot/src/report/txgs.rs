@@ -1,7 +1,8 @@
 //! `txgs`: the transaction groups of a pool, one line each.
 //!
 //! Source: the columns, widths and letters of OpenZFS's kstat `txgs` (2.2). Difference: times that
-//! have not ended are 0 until they have, and the line of the kstat's own counters is left out.
+//! have not ended are 0 until they have, qtime is always 0 (a closed txg is quiesced), and the line of
+//! the kstat's own counters is left out.
 
 use std::fmt;
 
@@ -47,50 +48,28 @@ fn write_line(f: &mut fmt::Formatter<'_>, cells: [String; COLUMNS.len()]) -> fmt
 }
 
 fn cells(txg: &TxgStats) -> [String; COLUMNS.len()] {
-    let state = letter(txg.state).to_string();
-    let figures = |numbers: [u64; 9]| numbers.map(|number| number.to_string());
-    let [
-        dirty,
-        read,
-        written,
-        reads,
-        writes,
-        open,
-        quiesce,
-        wait,
-        sync,
-    ] = figures([
-        txg.dirty,
-        txg.disks.bytes_read,
-        txg.disks.bytes_written,
-        txg.disks.reads,
-        txg.disks.writes,
-        txg.open.as_nanos(),
-        txg.quiesce.as_nanos(),
-        txg.wait.as_nanos(),
-        txg.sync.as_nanos(),
-    ]);
-    let birth = txg.birth.as_nanos().to_string();
     [
         txg.txg.to_string(),
-        birth,
-        state,
-        dirty,
-        read,
-        written,
-        reads,
-        writes,
-        open,
-        quiesce,
-        wait,
-        sync,
+        txg.birth.as_nanos().to_string(),
+        letter(txg.state).to_string(),
+        txg.dirty.to_string(),
+        txg.disks.bytes_read.to_string(),
+        txg.disks.bytes_written.to_string(),
+        txg.disks.reads.to_string(),
+        txg.disks.writes.to_string(),
+        txg.open.as_nanos().to_string(),
+        QUIESCE_NS.to_string(),
+        txg.wait.as_nanos().to_string(),
+        txg.sync.as_nanos().to_string(),
     ]
 }
+
+/// How long a closed txg waits for writes that have joined it.
+const QUIESCE_NS: u64 = 0;
 
 fn letter(state: TxgState) -> char {
     match state {
         TxgState::Open => 'O',
-        TxgState::Quiescing => 'Q',
         TxgState::Quiesced => 'W',
         TxgState::Syncing => 'S',
         TxgState::Committed => 'C',
@@ -125,7 +104,7 @@ impl TxgObject {
             reads: txg.disks.reads,
             writes: txg.disks.writes,
             open_ns: txg.open.as_nanos(),
-            quiesce_ns: txg.quiesce.as_nanos(),
+            quiesce_ns: QUIESCE_NS,
             wait_ns: txg.wait.as_nanos(),
             sync_ns: txg.sync.as_nanos(),
         }
@@ -162,7 +141,6 @@ mod tests {
                 bytes_written: 524_288_000,
             },
             open: Duration::from_millis(5_000),
-            quiesce: Duration::from_nanos(1_234),
             wait: Duration::ZERO,
             sync: Duration::from_millis(4_999),
         }
@@ -174,7 +152,6 @@ mod tests {
             dirty: 0,
             disks: Traffic::default(),
             open: Duration::ZERO,
-            quiesce: Duration::ZERO,
             sync: Duration::ZERO,
             ..txg(5, TxgState::Open)
         };
@@ -182,7 +159,7 @@ mod tests {
         let text = Txgs(vec![txg(4, TxgState::Committed), open]).to_string();
         expect![[r#"
             txg      birth            state ndirty       nread        nwritten     reads    writes   otime        qtime        wtime        stime       |
-            4        20000000000      C     524288000    24576        524288000    3        64000    5000000000   1234         0            4999000000  |
+            4        20000000000      C     524288000    24576        524288000    3        64000    5000000000   0            0            4999000000  |
             5        25000000000      O     0            0            0            0        0        0            0            0            0           |
         "#]]
         .assert_eq(&text.replace('\n', "|\n"));
@@ -190,11 +167,11 @@ mod tests {
 
     #[test]
     fn a_letter_says_how_far_it_is() {
-        use TxgState::{Committed, Open, Quiesced, Quiescing, Syncing};
-        let states = [Open, Quiescing, Quiesced, Syncing, Committed];
+        use TxgState::{Committed, Open, Quiesced, Syncing};
+        let states = [Open, Quiesced, Syncing, Committed];
         let text = Txgs(states.map(|state| txg(4, state)).into()).to_string();
         let letters = text.lines().skip(1).map(|line| &line[26..27]);
-        assert_eq!(letters.collect::<String>(), "OQWSC");
+        assert_eq!(letters.collect::<String>(), "OWSC");
     }
 
     #[test]

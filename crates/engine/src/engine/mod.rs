@@ -14,7 +14,7 @@ use crate::heap::IndexedHeap;
 use crate::pool::{Buffers, Children, Pool};
 use crate::stats::{DiskStats, InFlight, RuleView};
 use crate::time::{Duration, Instant};
-use crate::zio::{DiskId, ZioId};
+use crate::zio::{DiskId, Zio, ZioId};
 
 /// What a disk is, to the engine.
 #[derive(Clone, Debug)]
@@ -74,7 +74,9 @@ impl Engine {
     /// time must not go back.
     pub fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>) {
         debug_assert!(now >= self.now, "time went back");
-        actions.append(&mut self.owed);
+        if !self.owed.is_empty() {
+            actions.append(&mut self.owed);
+        }
         // What was due before has been met before; only time and this input make more due.
         if now > self.now {
             self.now = now;
@@ -150,13 +152,7 @@ impl Engine {
 
     fn route(&mut self, input: Input<'_>, actions: &mut Vec<Action>) {
         match input {
-            // The disks of pools are their pools' alone.
-            Input::Submit(zio) if self.is_pooled(zio.device) => {}
-            Input::Submit(zio) => {
-                self.with_disk(zio.device, actions, |disk, flights, ctx| {
-                    disk.submit(flights.insert(zio, ctx.now), ctx);
-                });
-            }
+            Input::Submit(zio) => self.submit(zio, actions),
             Input::Done(zio, outcome) if zio.is_child() => self.child_done(zio, outcome),
             Input::Done(zio, outcome) => {
                 self.with_flight(zio, actions, |disk, flight, ctx| {
@@ -185,6 +181,21 @@ impl Engine {
             Input::Command(id, command) => self.command(id, command, actions),
             Input::Tick => {}
         }
+    }
+
+    /// The disks of pools are their pools' alone.
+    #[inline]
+    fn submit(&mut self, zio: Zio, actions: &mut Vec<Action>) {
+        if self.pooled.get(zio.device.0 as usize) != Some(&false) {
+            return;
+        }
+        let mut ctx = Context {
+            now: self.now,
+            deadlines: &mut self.alone.deadlines,
+            actions,
+        };
+        let disk = &mut self.disks[zio.device.0 as usize];
+        disk.submit(self.alone.flights.insert(zio, self.now), &mut ctx);
     }
 
     fn with_disk<T>(

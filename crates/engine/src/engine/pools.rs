@@ -7,9 +7,9 @@ use super::Engine;
 use crate::bytes::Segment;
 use crate::command::Action;
 use crate::disk::{Context, Disk};
-use crate::event::Event;
+use crate::event::{Device, Event};
 use crate::flight::Flight;
-use crate::pool::{Ended, Pool, PoolConfig, PoolError, PoolStats, Step, VolumeConfig};
+use crate::pool::{Ended, Pool, PoolConfig, PoolError, PoolState, PoolStats, Step, VolumeConfig};
 use crate::stats::DiskStats;
 use crate::time::Instant;
 use crate::zio::{DiskId, Outcome, PoolId, VolumeId, Zio, ZioId};
@@ -62,7 +62,12 @@ impl Engine {
         segments.into_iter().flatten()
     }
 
-    /// A pool as it stands.
+    /// How a pool stands now.
+    pub fn pool_state(&self, pool: PoolId) -> Option<PoolState> {
+        Some(self.pools.get(pool.0 as usize)?.state())
+    }
+
+    /// A pool as it stands, and all that it has counted.
     pub fn pool_stats(&self, pool: PoolId, now: Instant) -> Option<PoolStats> {
         Some(self.pools.get(pool.0 as usize)?.stats(now))
     }
@@ -237,9 +242,17 @@ impl Engine {
         let disk = &self.disks[flight.zio.device.0 as usize];
         let (rule, lane) = disk.injector.decision(flight);
         Event {
+            outcome: flight.outcome,
+            submitted: flight.submitted,
+            admitted: flight.submitted,
+            issued: flight.issued,
+            store_done: flight.store_done,
+            target: flight.target,
+            offered,
+            ended: self.now,
             rule,
             lane,
-            ..Event::of_flight(flight, offered, self.now)
+            ..Event::of(&flight.zio, Device::Disk(flight.zio.device))
         }
     }
 

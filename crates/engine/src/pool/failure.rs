@@ -24,12 +24,13 @@ impl Pool {
         let state = target.blocks.get_mut(block);
         if !core::mem::replace(&mut state.failing, true) {
             target.failing += 1;
+            self.failing += 1;
         }
         let retry = Retry::Block { volume, block };
         self.retries.push_back((step.now + RETRY_AFTER, retry));
         self.release_watchers(volume, block, Err(Errno::Io), step);
         if self.tunables.fails_on_error() {
-            self.fail_waiting(Errno::Io, step);
+            self.fail_held_back(Errno::Io, step);
         }
     }
 
@@ -40,6 +41,7 @@ impl Pool {
             return;
         }
         target.failing -= 1;
+        self.failing -= 1;
         self.go_on(step);
     }
 
@@ -54,8 +56,7 @@ impl Pool {
 
     /// Whether the pool cannot write what it has acknowledged.
     pub(super) fn is_degraded(&self) -> bool {
-        self.volumes.iter().any(|volume| volume.failing > 0)
-            || self.disks.iter().any(|leaf| leaf.sync_failed)
+        self.failing > 0
     }
 
     /// Whether writes wait while a disk fails, or fail as well (ZFS: `failmode`).

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use super::pool::Pool;
 use super::request::Phase;
 use super::step::{Step, SyncFor};
-use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
+use crate::zio::{Errno, Op, ZioId};
 
 impl Pool {
     /// Sends home all blocks of a volume that were acknowledged before.
@@ -29,7 +29,7 @@ impl Pool {
         }
         blocks.sort_unstable();
         blocks.dedup();
-        self.watch_all(id, volume, &blocks, step);
+        self.watch_all(id, volume, blocks, step);
     }
 
     /// Sends home the blocks of a durable write.
@@ -37,16 +37,21 @@ impl Pool {
         let Some((volume, zio)) = self.begin(id, Phase::Writing) else {
             return;
         };
-        let pieces = self.volumes[volume].pieces(&zio);
-        let blocks: Vec<u32> = pieces.map(|piece| piece.block).collect();
-        self.watch_all(id, volume, &blocks, step);
+        let blocks = self.volumes[volume].pieces(&zio).map(|piece| piece.block);
+        self.watch_all(id, volume, blocks, step);
     }
 
-    fn watch_all(&mut self, id: ZioId, volume: usize, blocks: &[u32], step: &mut Step<'_>) {
+    fn watch_all(
+        &mut self,
+        id: ZioId,
+        volume: usize,
+        blocks: impl IntoIterator<Item = u32>,
+        step: &mut Step<'_>,
+    ) {
         // One more than the blocks, so that the last one is not the end before all have begun.
         self.add_pending(id, 1);
         for block in blocks {
-            self.watch(volume, *block, id, step);
+            self.watch(volume, block, id, step);
         }
         self.one_less(id, Ok(()), step);
     }
@@ -62,22 +67,23 @@ impl Pool {
         }
         request.phase = Phase::Syncing;
         let (zio, volume) = (request.zio, request.volume);
-        let disks = self.disks_of(&zio, volume);
-        self.add_pending(id, disks.len() as u32);
-        for disk in disks {
-            self.sync_disk(disk, SyncFor::Request(id), step);
+        self.add_pending(id, 1);
+        if zio.op == Op::Flush {
+            (0..self.members.len()).for_each(|member| self.sync_member(member, id, step));
+        } else {
+            // Its blocks are on neighbouring members, and on all of them if they are as many.
+            let pieces = self.volumes[volume].pieces(&zio).take(self.members.len());
+            pieces.for_each(|piece| self.sync_member(self.member_of(piece.block), id, step));
         }
+        self.one_less(id, Ok(()), step);
     }
 
-    /// The disks that a flush, or a durable write, must sync: all, or those that have its blocks.
-    fn disks_of(&self, zio: &Zio<VolumeId>, volume: usize) -> Vec<usize> {
-        if zio.op == Op::Flush {
-            return (0..self.disks.len()).collect();
+    /// Makes a request wait until all sides of a member have made durable what they have.
+    fn sync_member(&mut self, member: usize, id: ZioId, step: &mut Step<'_>) {
+        for side in 0..self.members[member].len() {
+            self.add_pending(id, 1);
+            let disk = self.members[member][side];
+            self.sync_disk(disk, SyncFor::Request(id), step);
         }
-        let pieces = self.volumes[volume].pieces(zio).take(self.members.len());
-        let members = pieces.map(|piece| self.member_of(piece.block));
-        members
-            .flat_map(|member| self.members[member].iter().copied())
-            .collect()
     }
 }

@@ -19,7 +19,7 @@ use super::queue::{Limits, Queue, Queued};
 use super::read::BlockRead;
 use super::request::{Phase, Request, Requests};
 use super::slab::Slab;
-use super::stats::{PoolStats, Traffic};
+use super::stats::{PoolState, PoolStats, QueueState, Traffic};
 use super::step::{Child, Ended, Step, SyncFor, Work};
 use super::throttle::Throttle;
 use super::tunable::{Tunable, TunableError, Tunables};
@@ -52,6 +52,8 @@ pub(crate) struct Pool {
     pub(super) unlocked: VecDeque<ZioId>,
     /// Writes that wait until no disk fails any more.
     pub(super) stalled: VecDeque<ZioId>,
+    /// Blocks and disks that keep the pool from writing what it has acknowledged.
+    pub(super) failing: u32,
     /// Disks whose sync the txg still waits for; none before all of it is home.
     pub(super) commit: Option<u32>,
     /// What clients asked of the volumes.
@@ -75,6 +77,15 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
+    fn state(&self) -> QueueState {
+        let classes = &self.queue.stats().classes;
+        QueueState {
+            disk: self.disk.disk,
+            pending: core::array::from_fn(|class| classes[class].pending),
+            active: core::array::from_fn(|class| classes[class].active),
+        }
+    }
+
     /// Zios in its queue and at the disk.
     pub(super) fn outstanding(&self) -> u32 {
         let classes = self.queue.stats().classes.iter();
@@ -112,6 +123,7 @@ impl Pool {
             retries: VecDeque::new(),
             unlocked: VecDeque::new(),
             stalled: VecDeque::new(),
+            failing: 0,
             commit: None,
             asked: Traffic::default(),
             deadline: Instant::NEVER,
@@ -300,7 +312,7 @@ impl Pool {
         }
         self.throttle.tuned(step.now, &self.tunables);
         if self.is_degraded() && self.tunables.fails_on_error() {
-            self.fail_waiting(Errno::Io, step);
+            self.fail_held_back(Errno::Io, step);
         }
         for disk in 0..self.disks.len() {
             self.pump(disk, step);
@@ -312,26 +324,28 @@ impl Pool {
     /// Fails the writes that wait, and every zio that comes from now on.
     pub(crate) fn close(&mut self, errno: Errno, step: &mut Step<'_>) {
         self.closing = Some(errno);
-        self.fail_waiting(errno, step);
+        let waits = |request: &&Request| matches!(request.phase, Phase::Locking(_));
+        let waiting = self.requests.iter().filter(waits);
+        let waiting: Vec<ZioId> = waiting.map(|request| request.zio.id).collect();
+        // First, because whoever is failed gives its locks to them.
+        for id in waiting {
+            if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
+                self.leave_lock_queue(id, next);
+                self.finish(id, Err(errno), step);
+            }
+        }
+        self.fail_held_back(errno, step);
         self.settle(step);
     }
 
-    /// Fails the writes that have not been admitted.
-    pub(super) fn fail_waiting(&mut self, errno: Errno, step: &mut Step<'_>) {
-        let waits = |request: &&Request| {
-            matches!(
-                request.phase,
-                Phase::Throttled | Phase::Stalled | Phase::Locking(_)
-            )
-        };
+    /// Fails the writes that have their locks, and have not been admitted.
+    pub(super) fn fail_held_back(&mut self, errno: Errno, step: &mut Step<'_>) {
+        let waits = |request: &&Request| matches!(request.phase, Phase::Throttled | Phase::Stalled);
         let waiting = self.requests.iter().filter(waits);
         let waiting: Vec<ZioId> = waiting.map(|request| request.zio.id).collect();
         self.throttle.forget(step.now, |_| true);
         self.stalled.clear();
         for id in waiting {
-            if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
-                self.leave_lock_queue(id, next);
-            }
             self.finish(id, Err(errno), step);
         }
     }
@@ -425,6 +439,15 @@ impl Pool {
             stats.queues.push(leaf.queue.stats().clone());
         }
         stats
+    }
+
+    pub(crate) fn state(&self) -> PoolState {
+        PoolState {
+            dirty: self.throttle.dirty(),
+            throttled: self.throttle.waiting(),
+            txgs: self.txgs.live().collect(),
+            queues: self.disks.iter().map(Leaf::state).collect(),
+        }
     }
 
     pub(crate) fn volume_stats(&self, volume: usize, now: Instant) -> DiskStats {

@@ -69,19 +69,9 @@ impl Request {
 
     /// What is known of it when its reply has left.
     pub(super) fn event(&self, offered: Instant, now: Instant) -> Event {
-        let zio = &self.zio;
         Event {
             number: self.number,
-            parent: None,
-            device: Device::Volume(zio.device),
-            client: zio.client,
-            class: None,
-            op: zio.op,
-            fua: zio.fua,
-            offset: zio.offset,
-            length: zio.length,
             outcome: self.outcome,
-            arrived: zio.arrived,
             submitted: self.submitted,
             admitted: self.admitted,
             issued: self.admitted,
@@ -89,8 +79,7 @@ impl Request {
             target: self.completed,
             offered,
             ended: now,
-            rule: None,
-            lane: None,
+            ..Event::of(&self.zio, Device::Volume(self.zio.device))
         }
     }
 

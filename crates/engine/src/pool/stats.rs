@@ -30,6 +30,31 @@ pub struct PoolStats {
     pub queues: Vec<QueueStats>,
 }
 
+/// How a pool stands at a moment. Unlike [`PoolStats`] it copies no histogram, so that it can be
+/// looked at in every step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolState {
+    /// Acknowledged bytes that are not yet on the disks.
+    pub dirty: u64,
+    /// Writes that wait for admission.
+    pub throttled: u32,
+    /// The txgs that live, the oldest first.
+    pub txgs: Vec<(u64, TxgState)>,
+    /// By disk, in the order of the configuration.
+    pub queues: Vec<QueueState>,
+}
+
+/// How the queue of one disk of a pool stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueState {
+    /// The disk.
+    pub disk: DiskId,
+    /// Zios that wait, by class in the order of [`Class::ALL`].
+    pub pending: [u32; Class::ALL.len()],
+    /// Zios at the disk, by class.
+    pub active: [u32; Class::ALL.len()],
+}
+
 /// How writes were admitted (OpenZFS: the `dmu_tx` kstat).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Admissions {
@@ -94,9 +119,8 @@ impl Traffic {
 pub enum TxgState {
     /// Takes writes.
     Open,
-    /// Takes none, and waits for those that have begun.
-    Quiescing,
-    /// Waits for the one before it.
+    /// Takes none, and waits for the one before it. ZFS's `Q` does not occur: a write joins its txg
+    /// and is dirty in one step, so a closed txg is quiesced.
     Quiesced,
     /// Goes to the disks.
     Syncing,
@@ -119,8 +143,6 @@ pub struct TxgStats {
     pub disks: Traffic,
     /// How long it was open.
     pub open: Duration,
-    /// How long it waited for those that had begun.
-    pub quiesce: Duration,
     /// How long it waited for the one before it.
     pub wait: Duration,
     /// How long it synced.

@@ -99,13 +99,15 @@ impl Pool {
         let failed = outcome.is_err();
         let had_failed = core::mem::replace(&mut self.disks[disk].sync_failed, failed);
         if failed {
+            self.failing += u32::from(!had_failed);
             self.retry_commit(disk, step.now);
             if self.tunables.fails_on_error() {
-                self.fail_waiting(Errno::Io, step);
+                self.fail_held_back(Errno::Io, step);
             }
             return;
         }
         if had_failed {
+            self.failing -= 1;
             self.go_on(step);
         }
         self.commit = self.commit.map(|left| left - 1);

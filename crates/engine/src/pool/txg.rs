@@ -15,7 +15,6 @@ use crate::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Txgs {
     open: Txg,
-    /// Quiescing or quiesced.
     closed: Option<Txg>,
     syncing: Option<Txg>,
     done: VecDeque<TxgStats>,
@@ -180,12 +179,20 @@ impl Txgs {
 
     /// The txgs as they stand, the oldest first.
     pub(super) fn stats(&self, now: Instant, disks: Traffic) -> impl Iterator<Item = TxgStats> {
-        let syncing = self.syncing.iter().map(|txg| (txg, TxgState::Syncing));
-        let closed = self.closed.iter().map(|txg| (txg, TxgState::Quiesced));
-        let open = [(&self.open, TxgState::Open)];
-        let live = syncing.chain(closed).chain(open);
+        let live = self.living();
         let live = live.map(move |(txg, state)| stats_of(txg, state, now, disks));
         self.done.iter().copied().chain(live)
+    }
+
+    /// The numbers of those that live, the oldest first, and where they are.
+    pub(super) fn live(&self) -> impl Iterator<Item = (u64, TxgState)> {
+        self.living().map(|(txg, state)| (txg.number, state))
+    }
+
+    fn living(&self) -> impl Iterator<Item = (&Txg, TxgState)> {
+        let syncing = self.syncing.iter().map(|txg| (txg, TxgState::Syncing));
+        let closed = self.closed.iter().map(|txg| (txg, TxgState::Quiesced));
+        syncing.chain(closed).chain([(&self.open, TxgState::Open)])
     }
 
     fn is_due(&self, now: Instant, timeout: Duration) -> bool {
@@ -229,7 +236,6 @@ fn stats_of(txg: &Txg, state: TxgState, now: Instant, disks: Traffic) -> TxgStat
             Traffic::default()
         },
         open: closed.since(txg.birth),
-        quiesce: Duration::ZERO,
         wait: sync.since(closed),
         sync: now.since(sync),
     }

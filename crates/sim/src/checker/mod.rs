@@ -20,9 +20,7 @@ mod views;
 
 use std::collections::BTreeMap;
 
-use dashpot_engine::{
-    Buf, DiskId, Engine, Instant, Move, Op, Outcome, Random, Segment, Span, Zio, ZioId,
-};
+use dashpot_engine::{Buf, DiskId, Engine, Move, Op, Outcome, Random, Segment, Span, Zio, ZioId};
 
 use crate::calls::Request;
 use crate::scenario::{Scenario, Target};
@@ -47,7 +45,6 @@ pub(crate) struct Checker {
     disks: BTreeMap<ZioId, DiskWork>,
     /// By volume.
     block_sizes: Vec<u32>,
-    steps: u64,
 }
 
 #[derive(Debug)]
@@ -88,7 +85,6 @@ impl Checker {
             clients: Vec::new(),
             disks: BTreeMap::new(),
             block_sizes: scenario.volumes.iter().map(|v| v.block_size).collect(),
-            steps: 0,
         }
     }
 
@@ -389,14 +385,9 @@ impl Checker {
 
 /// What is looked at from outside.
 impl Checker {
-    /// Whether the figures of the pools make sense. They are copied to be looked at, histograms
-    /// and all, so not every step is.
-    pub(crate) fn check_views(&mut self, engine: &Engine, now: Instant) -> Checked {
-        self.steps += 1;
-        if !self.steps.is_multiple_of(LOOK_EVERY) {
-            return Ok(());
-        }
-        self.views.check(engine, now)
+    /// Whether the figures of the pools make sense.
+    pub(crate) fn check_views(&mut self, engine: &Engine) -> Checked {
+        self.views.check(engine)
     }
 
     /// Whether what was flushed would be there if the power were lost now.
@@ -446,6 +437,3 @@ fn check_lengths(work: &DiskWork) -> Checked {
 fn sectors_of(offset: u64, length: u32) -> (u64, u64) {
     (offset / 512, u64::from(length) / 512)
 }
-
-/// Steps between looks at the figures of the pools; prime, so that no rhythm hides from it.
-const LOOK_EVERY: u64 = 61;

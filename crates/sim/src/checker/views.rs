@@ -1,7 +1,7 @@
 //! Whether a pool's own figures make sense.
 
-use dashpot_engine::pool::{Class, PoolStats, ThrottleConfig, Tunable, TxgState, TxgStats};
-use dashpot_engine::{Command, Engine, Instant, Op, PoolId};
+use dashpot_engine::pool::{Class, PoolState, ThrottleConfig, Tunable, TxgState};
+use dashpot_engine::{Command, Engine, Op, PoolId};
 
 use crate::calls::Request;
 use crate::scenario::{Scenario, Target};
@@ -25,7 +25,8 @@ struct Bounds {
     most_writing: u64,
     /// Whether dirty data is bounded by the tunable: the legacy throttle has no such bound.
     bounded: bool,
-    last_txg: u64,
+    /// The oldest txg that lived when it was last looked.
+    oldest_txg: u64,
 }
 
 impl Views {
@@ -68,10 +69,10 @@ impl Views {
         writes.then_some((pool, blocks * block))
     }
 
-    pub(crate) fn check(&mut self, engine: &Engine, now: Instant) -> Result<(), String> {
+    pub(crate) fn check(&mut self, engine: &Engine) -> Result<(), String> {
         for (pool, bounds) in (0..).zip(&mut self.pools) {
-            if let Some(stats) = engine.pool_stats(PoolId(pool), now) {
-                let checked = bounds.check(&stats);
+            if let Some(state) = engine.pool_state(PoolId(pool)) {
+                let checked = bounds.check(&state);
                 checked.map_err(|what| format!("pool {pool}: {what}"))?;
             }
         }
@@ -103,21 +104,21 @@ impl Bounds {
             writing: 0,
             most_writing: 0,
             bounded: !matches!(throttle, ThrottleConfig::Legacy(_)),
-            last_txg: 0,
+            oldest_txg: 0,
         }
     }
 
-    fn check(&mut self, stats: &PoolStats) -> Result<(), String> {
+    fn check(&mut self, pool: &PoolState) -> Result<(), String> {
         let most = self.dirty_max.saturating_add(self.most_writing);
-        if self.bounded && stats.dirty > most {
+        if self.bounded && pool.dirty > most {
             return Err(format!(
                 "{} bytes are dirty: more than the maximum of {} and the {} that were admitted",
-                stats.dirty, self.dirty_max, self.most_writing
+                pool.dirty, self.dirty_max, self.most_writing
             ));
         }
-        for queue in &stats.queues {
+        for queue in &pool.queues {
             for (class, max) in Class::ALL.iter().zip(self.active_max) {
-                let active = queue.classes[*class as usize].active;
+                let active = queue.active[*class as usize];
                 if u64::from(active) > max {
                     return Err(format!(
                         "disk {} has {active} zios of class {} active, but {max} are allowed",
@@ -127,30 +128,30 @@ impl Bounds {
                 }
             }
         }
-        self.check_txgs(&stats.txgs)
+        self.check_txgs(&pool.txgs)
     }
 
-    fn check_txgs(&mut self, txgs: &[TxgStats]) -> Result<(), String> {
-        let follows = |pair: &[TxgStats]| {
-            let (older, newer) = (pair[0], pair[1]);
-            let both_done = newer.state == TxgState::Committed && older.state == newer.state;
-            newer.txg == older.txg + 1
-                && newer.birth >= older.birth
-                && (both_done || rank(newer.state) < rank(older.state))
+    fn check_txgs(&mut self, txgs: &[(u64, TxgState)]) -> Result<(), String> {
+        let follows = |pair: &[(u64, TxgState)]| {
+            let ((older, its_state), (newer, state)) = (pair[0], pair[1]);
+            newer == older + 1 && rank(state) < rank(its_state)
         };
         if let Some(pair) = txgs.windows(2).find(|pair| !follows(pair)) {
             return Err(format!(
-                "txg {} {:?} is followed by txg {} {:?}",
-                pair[0].txg, pair[0].state, pair[1].txg, pair[1].state
+                "txg {:?} is followed by txg {:?}",
+                pair[0], pair[1]
             ));
         }
-        if let Some(last) = txgs.last() {
-            if last.state != TxgState::Open || last.txg < self.last_txg {
-                return Err(format!("the last txg is {} {:?}", last.txg, last.state));
+        match txgs {
+            [(oldest, _), ..] if *oldest < self.oldest_txg => {
+                Err(format!("txg {oldest} lives, and {} has", self.oldest_txg))
             }
-            self.last_txg = last.txg;
+            [(oldest, _), .., (_, TxgState::Open)] | [(oldest, TxgState::Open)] => {
+                self.oldest_txg = *oldest;
+                Ok(())
+            }
+            _ => Err(format!("no txg is open: {txgs:?}")),
         }
-        Ok(())
     }
 }
 
@@ -158,7 +159,7 @@ impl Bounds {
 fn rank(state: TxgState) -> u32 {
     match state {
         TxgState::Open => 0,
-        TxgState::Quiescing | TxgState::Quiesced => 1,
+        TxgState::Quiesced => 1,
         TxgState::Syncing => 2,
         TxgState::Committed => 3,
     }

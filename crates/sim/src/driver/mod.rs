@@ -160,8 +160,8 @@ impl Simulation {
         let mut pools = (0..self.scenario.pools.len() as u32).map(PoolId);
         self.calls.len() > 0
             || pools.any(|pool| {
-                let stats = self.engine.pool_stats(pool, self.now);
-                stats.is_some_and(|stats| stats.dirty > 0)
+                let state = self.engine.pool_state(pool);
+                state.is_some_and(|state| state.dirty > 0)
             })
     }
 
@@ -207,8 +207,7 @@ impl Simulation {
             self.happen(happening)?;
         }
         self.perform()?;
-        let now = self.now;
-        self.check(|checker, engine| checker.check_views(engine, now))?;
+        self.check(|checker, engine| checker.check_views(engine))?;
         Ok(true)
     }
 

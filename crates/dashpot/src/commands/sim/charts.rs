@@ -157,7 +157,7 @@ fn txgs(simulation: &Simulation) -> Line {
 
 /// The second at which a sync began.
 fn synced(txg: &TxgStats) -> f64 {
-    let at = txg.birth + txg.open + txg.quiesce + txg.wait;
+    let at = txg.birth + txg.open + txg.wait;
     at.as_nanos() as f64 / 1e9
 }
 

@@ -1,11 +1,12 @@
 //! The progress line: virtual time, and how much faster than time it goes.
 
-use std::io::{IsTerminal, stderr};
 use std::time::Instant;
 
 use dashpot_engine::Duration;
 use dashpot_sim::Simulation;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
+
+use crate::commands::output::progress_bar;
 
 /// The progress of one simulation.
 pub(super) struct Progress {
@@ -17,7 +18,7 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(lasts: Duration) -> Progress {
         Progress {
-            bar: bar(),
+            bar: progress_bar(),
             began: Instant::now(),
             lasts_s: lasts.as_nanos() as f64 / 1e9,
         }
@@ -32,18 +33,6 @@ impl Progress {
             self.lasts_s
         ));
     }
-}
-
-/// A line on a terminal; nothing in a pipe.
-pub(super) fn bar() -> ProgressBar {
-    if !stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{elapsed} {msg}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 impl Drop for Progress {

@@ -8,15 +8,14 @@ use anyhow::bail;
 use dashpot_sim::swarm::{Summary, run_seed};
 
 use super::INTERRUPTED;
-use super::progress::bar;
 use crate::commands::load::stop_on_signals;
-use crate::commands::output::print;
+use crate::commands::output::{print, progress_bar};
 
 /// Runs the labs of `count` seeds. The first that fails ends it, and is named with the words that
 /// show it again.
 pub(super) fn swarm(first: u64, count: u64) -> anyhow::Result<ExitCode> {
     let interrupted = stop_on_signals()?;
-    let progress = bar();
+    let progress = progress_bar();
     let mut total = Summary::default();
     let mut seeds = 0;
     for seed in (first..=u64::MAX).take(usize::try_from(count)?) {
