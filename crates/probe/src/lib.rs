@@ -1,0 +1,16 @@
+//! The kernel's block devices: every I/O that they finish, with its moments, through a private
+//! instance of tracefs.
+//!
+//! A [`Tracer`] makes the instance, reads the kernel's binary records by the offsets that the
+//! kernel itself names, and pairs them to finished I/Os ([`Io`]). When it goes, so does the
+//! instance; what a killed one left is removed by the next.
+
+mod device;
+mod io;
+mod record;
+mod tracer;
+
+pub use device::{Device, DeviceError, Layer, Number};
+pub use io::{Comm, Io, Rwbs, Submitter};
+pub use record::{Record, What};
+pub use tracer::{InFlight, Options, Progress, Start, TraceError, Tracer};
