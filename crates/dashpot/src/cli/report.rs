@@ -15,6 +15,17 @@ pub(crate) struct Pace {
     pub(crate) count: Option<u64>,
 }
 
+/// Which disks a report is of.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct DeviceArgs {
+    /// Only this disk: the daemon's, or the kernel's by name, path or major,minor
+    #[arg(short = 'd', long = "device", value_name = "DEVICE")]
+    pub(crate) devices: Vec<String>,
+    /// The kernel's disks; takes root
+    #[arg(short = 'k', long)]
+    pub(crate) kernel: bool,
+}
+
 /// Show disk latency as histograms, as perf-tools' iolatency does
 #[derive(Args, Clone, Debug)]
 #[command(

@@ -5,9 +5,9 @@ use dashpot_engine::glob_matches;
 use dashpot_engine::histogram::Histogram;
 
 use super::output::{print, print_json_line};
-use super::rates::{DiskInterval, OpInterval, Watch, elapsed_of_all, in_flight_of_all};
 use crate::cli::IolatencyArgs;
 use crate::client::Client;
+use crate::observe::{DeviceInterval, OpInterval, Watch, elapsed_of_all, in_flight_of_all};
 use crate::report::iolatency::{Boundary, ENDING, Interval, opening};
 
 /// iolatency's own default.
@@ -42,7 +42,7 @@ pub(crate) fn iolatency(client: &Client, args: &IolatencyArgs) -> anyhow::Result
 }
 
 /// The report of an interval, without the time of day.
-pub(super) fn report(intervals: &[DiskInterval], args: &IolatencyArgs) -> Interval {
+pub(super) fn report(intervals: &[DeviceInterval], args: &IolatencyArgs) -> Interval {
     let boundary = match args.compat {
         Some(_) => Boundary::AsOriginal,
         None => Boundary::AsLabelled,
@@ -58,7 +58,7 @@ pub(super) fn report(intervals: &[DiskInterval], args: &IolatencyArgs) -> Interv
     }
 }
 
-fn latencies(intervals: &[DiskInterval], args: &IolatencyArgs) -> Histogram {
+fn latencies(intervals: &[DeviceInterval], args: &IolatencyArgs) -> Histogram {
     let glob = args.iotype.as_deref().unwrap_or("*");
     let mut all = Histogram::default();
     let ops = intervals.iter().flat_map(|interval| &interval.ops);

@@ -11,10 +11,8 @@ mod iostat;
 mod list;
 mod load;
 mod output;
-mod pace;
 mod private;
 mod quantize;
-mod rates;
 mod ready;
 mod reset;
 mod resume;
@@ -35,6 +33,7 @@ use crate::client::Client;
 use crate::doctor;
 use crate::spec::{ApiAddress, ParseError, parse_api};
 
+pub(crate) use failed::warn_of_failed;
 pub(crate) use health::{cpus_of, promise_table, shard_table};
 pub(crate) use output::{Column, is_broken_pipe, print, print_json, table, time};
 

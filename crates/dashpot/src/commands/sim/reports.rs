@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::look::{DeviceLook, PoolLook, devices, pools};
 use crate::cli::{IolatencyArgs, Layer, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs};
-use crate::commands::rates::DiskInterval;
 use crate::commands::{iolatency, iostat, quantize};
+use crate::observe::DeviceInterval;
 use crate::report::in_flight::Mention;
 use crate::report::iolatency::{ENDING, Interval, opening};
 use crate::report::txgs::Txgs;
@@ -164,7 +164,7 @@ impl Look {
         Ok(look)
     }
 
-    fn devices_since(&self, earlier: &Look) -> Vec<DiskInterval> {
+    fn devices_since(&self, earlier: &Look) -> Vec<DeviceInterval> {
         let pairs = self.devices.iter().zip(&earlier.devices);
         pairs.map(|(later, earlier)| later.since(earlier)).collect()
     }
@@ -250,7 +250,7 @@ fn view(args: &ZpoolIostatArgs) -> View {
 
 /// The time of day is that of a day that began with the simulation.
 fn iolatency_report(
-    intervals: &[DiskInterval],
+    intervals: &[DeviceInterval],
     mention: Mention,
     args: &IolatencyArgs,
     now: Instant,

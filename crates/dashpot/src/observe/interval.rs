@@ -1,0 +1,49 @@
+//! What devices did in an interval, whatever counted it.
+
+use std::time::Duration;
+
+use dashpot_engine::histogram::Histogram;
+
+use crate::report::in_flight::InFlight;
+
+/// What a device did in an interval.
+pub(crate) struct DeviceInterval {
+    /// Its name: of a disk of dashpot's, of a volume, or of a disk of the kernel's.
+    pub(crate) device: String,
+    pub(crate) elapsed: Duration,
+    /// By operation, and by what was asked for beside it.
+    pub(crate) ops: Vec<OpInterval>,
+    pub(crate) busy: Duration,
+    /// The integral of the number of I/Os in flight, in I/O-nanoseconds.
+    pub(crate) depth_time_ns: u128,
+    /// At the interval's end.
+    pub(crate) in_flight: InFlight,
+}
+
+/// What a device did of one operation.
+pub(crate) struct OpInterval {
+    pub(crate) op: String,
+    pub(crate) completed: u64,
+    pub(crate) bytes: u64,
+    /// From arrival until the reply was accepted.
+    pub(crate) total: Histogram,
+    /// From issue until the reply was offered.
+    pub(crate) disk: Histogram,
+}
+
+/// The oldest I/O of several devices, and how many there are.
+pub(crate) fn in_flight_of_all(intervals: &[DeviceInterval]) -> InFlight {
+    let each = intervals.iter().map(|interval| &interval.in_flight);
+    let zios = each.clone().map(|in_flight| in_flight.zios).sum();
+    let oldest = each.max_by_key(|in_flight| in_flight.oldest_ns);
+    InFlight {
+        zios,
+        ..oldest.cloned().unwrap_or_default()
+    }
+}
+
+/// The length of an interval of several devices, which are looked at one after another.
+pub(crate) fn elapsed_of_all(intervals: &[DeviceInterval]) -> Duration {
+    let each = intervals.iter().map(|interval| interval.elapsed);
+    each.max().unwrap_or_default()
+}
