@@ -7,6 +7,7 @@
 
 mod device;
 mod io;
+mod pairing;
 mod record;
 mod tracer;
 
