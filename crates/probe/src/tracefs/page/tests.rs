@@ -4,6 +4,9 @@ use super::{Cursor, Layout, PageError};
 use crate::tracefs::fixtures::{KERNELS, PageWriter, layout};
 use crate::tracefs::format::FormatError;
 
+/// Events: when they were, and their records.
+type Events = Vec<(u64, Vec<u8>)>;
+
 /// What a page is made of.
 #[derive(Clone, Debug)]
 enum Piece {
@@ -34,7 +37,7 @@ fn start_ns() -> impl Strategy<Value = u64> {
 }
 
 /// Writes as many pieces as have room, and says which events a reader must find.
-fn write(start_ns: u64, pieces: &[Piece]) -> (PageWriter, Vec<(u64, Vec<u8>)>) {
+fn write(start_ns: u64, pieces: &[Piece]) -> (PageWriter, Events) {
     let mut page = PageWriter::new(start_ns);
     let (mut time_ns, mut events) = (start_ns, Vec::new());
     for (number, piece) in pieces.iter().enumerate() {
@@ -65,7 +68,7 @@ fn write(start_ns: u64, pieces: &[Piece]) -> (PageWriter, Vec<(u64, Vec<u8>)>) {
     (page, events)
 }
 
-fn read(layout: &Layout, page: &[u8]) -> (Vec<(u64, Vec<u8>)>, Result<bool, PageError>) {
+fn read(layout: &Layout, page: &[u8]) -> (Events, Result<bool, PageError>) {
     let mut events = Vec::new();
     let mut all = || {
         let mut cursor = Cursor::new(layout, page)?;
