@@ -10,6 +10,7 @@ use crate::pairing::Pairing;
 use crate::tracefs::events::{Decoder, Kind, filter, wanted};
 use crate::tracefs::format::{Format, FormatError};
 use crate::tracefs::instance::Instance;
+use crate::tracefs::page::Layout;
 use crate::tracefs::ring::{Item, Ring};
 
 /// What is watched.
@@ -122,7 +123,7 @@ impl Tracer {
         for (kind, disks) in wanted(options) {
             decoders.extend(enable(&instance, kind, &disks)?);
         }
-        let ring = Ring::open(&instance, decoders)?;
+        let ring = Ring::open(&instance.path("per_cpu"), layout(&instance)?, decoders)?;
         instance.write("tracing_on", "1")?;
         Ok(Tracer {
             devices: options.devices.clone(),
@@ -210,12 +211,10 @@ fn enable(
             Ok(None)
         };
     }
-    let understood = |error: FormatError| TraceError::Format {
-        what: format!("description of '{name}'"),
-        why: error.to_string(),
-    };
-    let format = Format::parse(&instance.read(&file("format"))?).map_err(understood)?;
-    let decoder = Decoder::new(kind, &format).map_err(understood)?;
+    let what = || format!("description of '{name}'");
+    let format = Format::parse(&instance.read(&file("format"))?);
+    let format = format.map_err(|error| misunderstood(what(), error))?;
+    let decoder = Decoder::new(kind, &format).map_err(|error| misunderstood(what(), error))?;
     if let Some(filter) = filter(disks) {
         instance.write(&file("filter"), &filter)?;
     }
@@ -223,8 +222,23 @@ fn enable(
     Ok(Some((format.id, decoder)))
 }
 
+fn layout(instance: &Instance) -> Result<Layout, TraceError> {
+    let text = instance.read("events/header_page")?;
+    Layout::parse(&text).map_err(|error| misunderstood("description of its pages".into(), error))
+}
+
+fn misunderstood(what: String, error: FormatError) -> TraceError {
+    TraceError::Format {
+        what,
+        why: error.to_string(),
+    }
+}
+
 /// The clock that the events are stamped by.
 fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::events::Decoder;
-use super::instance::{Instance, refused};
+use super::instance::refused;
 use super::page::{Cursor, Layout, PageError};
 use crate::record::Record;
 use crate::tracer::TraceError;
@@ -62,19 +63,14 @@ pub(crate) enum Item<'a> {
 }
 
 impl Ring {
-    /// Opens the buffers of an instance whose events are read by these decoders, each with the
-    /// number that its records begin with.
+    /// Opens the buffers of an instance (its `per_cpu`), whose records are read by these decoders,
+    /// each with the number that its records begin with.
     pub(crate) fn open(
-        instance: &Instance,
+        per_cpu: &Path,
+        layout: Layout,
         decoders: Vec<(u16, Decoder)>,
     ) -> Result<Ring, TraceError> {
-        let layout = Layout::parse(&instance.read("events/header_page")?);
-        let layout = layout.map_err(|error| TraceError::Format {
-            what: "description of its pages".to_owned(),
-            why: error.to_string(),
-        })?;
-        let directory = instance.path("per_cpu");
-        let entries = fs::read_dir(&directory).map_err(|error| refused(&directory, error))?;
+        let entries = fs::read_dir(per_cpu).map_err(|error| refused(per_cpu, error))?;
         let cpus = entries
             .flatten()
             .map(|entry| Cpu::open(&entry.path(), layout.size))
@@ -110,7 +106,7 @@ impl Ring {
             cpu.advance(&self.reader)?;
             match cpu.head {
                 Some(head) => *first = Reverse((head.at_ns, number)),
-                None => drop(std::collections::binary_heap::PeekMut::pop(first)),
+                None => drop(PeekMut::pop(first)),
             }
         }
         Ok(())
