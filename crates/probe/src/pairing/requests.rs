@@ -156,8 +156,9 @@ impl Requests {
             request.sectors += u64::from(record.sectors);
             request.merged += 1;
             request.seen_ns = record.at_ns;
-            if let Some(absorbed) = absorbed {
-                request.absorb(&absorbed);
+            match absorbed {
+                Some(absorbed) => request.absorb(&absorbed),
+                None => request.queued_ns = None,
             }
             self.wait(request);
         }
@@ -283,6 +284,7 @@ impl Request {
             (Some(one), Some(two)) => Some(one.min(two)),
             (one, two) => one.or(two),
         };
+        self.done_bytes += absorbed.done_bytes;
         self.merged += absorbed.merged;
         self.requeued += absorbed.requeued;
     }
