@@ -2,9 +2,13 @@
 
 mod daemon;
 mod interval;
+mod kernel;
 mod pace;
+mod question;
 mod target;
+mod watch;
 
-pub(crate) use daemon::Watch;
 pub(crate) use interval::{DeviceInterval, OpInterval, elapsed_of_all, in_flight_of_all};
+pub(crate) use question::{By, Question};
 pub(crate) use target::Target;
+pub(crate) use watch::Watch;
