@@ -95,7 +95,7 @@ pub struct InFlight {
 }
 
 /// Devices being watched. Dropping it leaves nothing behind in the kernel.
-#[derive(Debug)]
+
 pub struct Tracer {
     devices: Vec<Device>,
     // Before the instance: it cannot be removed while its files are open.
