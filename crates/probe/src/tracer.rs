@@ -172,13 +172,7 @@ impl Tracer {
 /// What comes from a disk may be of another partition of it, or, where there were more disks than a
 /// filter takes, of one that nobody asked for.
 fn is_watched(devices: &[Device], disk: Number, sector: u64) -> bool {
-    devices.iter().any(|device| {
-        let of_part = device
-            .part
-            .as_ref()
-            .is_none_or(|part| part.contains(&sector));
-        device.disk == disk && of_part
-    })
+    devices.iter().any(|device| device.has(disk, sector))
 }
 
 /// Sets an instance up; nothing is recorded yet.

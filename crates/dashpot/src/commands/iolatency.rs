@@ -81,6 +81,9 @@ fn latencies(intervals: &[DeviceInterval], args: &IolatencyArgs) -> Histogram {
 /// Whether a glob over the kernel's letters takes an operation. Writes that ask for durability
 /// are counted with the others, so that both `W` and `WF` take them.
 fn has_type(op: &OpInterval, glob: &str) -> bool {
+    if let Some(rwbs) = &op.rwbs {
+        return glob_matches(glob.as_bytes(), rwbs.as_bytes());
+    }
     let letters: &[&str] = match op.op.as_str() {
         "read" => &["R"],
         "write" => &["W", "WF"],
