@@ -71,8 +71,14 @@ impl Device {
     }
 
     /// Whether the kernel still has it: a loop device without a file stays, but has no size.
-    pub(crate) fn is_there(&self) -> bool {
+    pub fn is_there(&self) -> bool {
         self.is_there_in(Path::new(SYS))
+    }
+
+    /// Whether an I/O of a disk that begins at this sector is this device's: of a partition, its
+    /// disk's are only in part.
+    pub fn has(&self, disk: Number, sector: u64) -> bool {
+        self.disk == disk && self.part.as_ref().is_none_or(|part| part.contains(&sector))
     }
 
     fn is_there_in(&self, sys: &Path) -> bool {

@@ -96,7 +96,7 @@ pub struct InFlight {
 }
 
 /// Devices being watched. Dropping it leaves nothing behind in the kernel.
-#[derive(Debug)]
+
 pub struct Tracer {
     devices: Vec<Device>,
     // Before the instance: it cannot be removed while its files are open.
@@ -173,13 +173,7 @@ impl Tracer {
 /// What comes from a disk may be of another partition of it, or, where there were more disks than a
 /// filter takes, of one that nobody asked for.
 fn is_watched(devices: &[Device], disk: Number, sector: u64) -> bool {
-    devices.iter().any(|device| {
-        let of_part = device
-            .part
-            .as_ref()
-            .is_none_or(|part| part.contains(&sector));
-        device.disk == disk && of_part
-    })
+    devices.iter().any(|device| device.has(disk, sector))
 }
 
 /// Sets an instance up; nothing is recorded yet.
