@@ -8,7 +8,6 @@ use crate::record::{Record, What};
 use crate::tracer::{InFlight, Start};
 
 /// The I/Os in flight.
-#[derive(Debug)]
 pub(crate) struct Pairing {
     issued: HashMap<(Number, u64), (Record, u32)>,
 }
