@@ -19,7 +19,7 @@ const HEAD_MAX: Duration = Duration::from_secs(10);
 const ONE_MAX: Duration = Duration::from_secs(20);
 
 /// How many connections for one request there may be at once; more wait to be accepted.
-const ONES_MAX: usize = 32;
+const ONES_MAX: usize = 128;
 
 /// What clients may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use axum::body::Bytes;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -36,10 +37,10 @@ impl Format {
     }
 
     /// OpenMetrics text in this format.
-    pub(super) fn of(self, text: &str) -> String {
+    pub(super) fn of(self, text: Bytes) -> Bytes {
         match self {
-            Format::OpenMetrics => text.to_owned(),
-            Format::Plain => plain(text),
+            Format::OpenMetrics => text,
+            Format::Plain => Bytes::from(plain(&String::from_utf8_lossy(&text))),
         }
     }
 }

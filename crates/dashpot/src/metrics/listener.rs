@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -34,23 +35,23 @@ pub(crate) fn router<S: Source>(source: S) -> Router {
 /// A source, and the text that was made of it last.
 struct Scraped<S> {
     source: S,
-    last: Mutex<Option<(Instant, Arc<str>)>>,
+    last: Mutex<Option<(Instant, Bytes)>>,
 }
 
 impl<S: Source> Scraped<S> {
     /// A text that was begun after this was called. Those who wait for one share the next, so that
     /// many scrapers at once cost no more snapshots than one after another.
-    async fn text(&self) -> Result<Arc<str>, fmt::Error> {
+    async fn text(&self) -> Result<Bytes, fmt::Error> {
         let asked = Instant::now();
         let mut last = self.last.lock().await;
         if let Some((begun, text)) = last.as_ref()
             && *begun >= asked
         {
-            return Ok(Arc::clone(text));
+            return Ok(text.clone());
         }
         let begun = Instant::now();
-        let text = Arc::from(self.source.text().await?);
-        *last = Some((begun, Arc::clone(&text)));
+        let text = Bytes::from(self.source.text().await?);
+        *last = Some((begun, text.clone()));
         Ok(text)
     }
 }
@@ -63,7 +64,7 @@ async fn metrics<S: Source>(
     let accept = accept.and_then(|value| value.to_str().ok());
     let format = Format::accepted(accept.unwrap_or_default());
     match scraped.text().await {
-        Ok(text) => ([(header::CONTENT_TYPE, format.name())], format.of(&text)).into_response(),
+        Ok(text) => ([(header::CONTENT_TYPE, format.name())], format.of(text)).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
     }
 }
