@@ -482,8 +482,8 @@ def test_every_query_of_the_dashboard_returns_something(watched):
     assert number("IOPS", op="read") > 0
     assert number("Requested and achieved", 0, name="base") == pytest.approx(0.003)
     assert number("Requested and achieved", 1, name="tail") >= 0.040
-    assert 0.002 < number("Latency percentiles", 0, op="read") < 0.004
-    assert 0.03 < number("Latency percentiles", 1, op="read") < 0.0625
+    assert 0.002 < number("Latency percentiles", 0, disk="d", op="read") < 0.004
+    assert 0.03 < number("Latency percentiles", 1, disk="d", op="read") < 0.0625
     assert number("In flight", 0, disk="d") == 0
     heat = server.query([query for panel, query in queries if panel == "Latency"][0])
     cells = {float(dict(key)["le"]): number for key, number in heat.items()}
