@@ -78,9 +78,8 @@ impl Proof {
     fn title(&self) -> String {
         let Rule { id, disk, rule, .. } = &self.rule;
         let name = self.rule.name.as_ref();
-        let name = name.map_or_else(String::new, |name| format!(" '{name}'"));
-        let age = short_time(self.rule.age_ns);
-        format!("rule {id}{name} on {disk}: {rule}, armed {age} ago")
+        let name = name.map_or_else(String::new, |name| format!(" ({name})"));
+        format!("rule {id}{name} on {disk}: {rule}")
     }
 
     /// What became of the zios that matched; what is rare is said only where it happened.
@@ -105,7 +104,8 @@ impl Proof {
         let words: Vec<String> = words
             .map(|(word, count)| format!("{word} {count}"))
             .collect();
-        words.join(", ")
+        let age = short_time(self.rule.age_ns);
+        format!("armed {age} ago: {}", words.join(", "))
     }
 
     fn write_figures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -119,11 +119,13 @@ impl Proof {
 
     fn write_rows(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n{:<14}{:>32} {:>32}", "from", "requested", "achieved")?;
+        let counts = self.rows.iter().map(|row| row.requested.max(row.achieved));
+        let longest = counts.max().unwrap_or_default();
         for (index, row) in self.rows.iter().enumerate() {
             write!(f, "{:<14}", self.label(index, row))?;
-            write_bar(f, row.requested, self.requested.n)?;
+            write_bar(f, row.requested, longest)?;
             write!(f, " ")?;
-            write_bar(f, row.achieved, self.achieved.n)?;
+            write_bar(f, row.achieved, longest)?;
             writeln!(f)?;
         }
         Ok(())
@@ -148,10 +150,11 @@ fn write_cells(f: &mut fmt::Formatter<'_>, title: &str, cells: &[String; 5]) -> 
     writeln!(f, "{}", line.trim_end())
 }
 
-fn write_bar(f: &mut fmt::Formatter<'_>, count: u64, total: u64) -> fmt::Result {
-    let halves = 2 * BAR_WIDTH as u128 * u128::from(count) + u128::from(total);
-    let length = halves.checked_div(2 * u128::from(total)).unwrap_or(0) as usize;
-    let bar = "#".repeat(length.min(BAR_WIDTH));
+/// A count and its share of the longest bar, rounded up: what is there is seen.
+fn write_bar(f: &mut fmt::Formatter<'_>, count: u64, longest: u64) -> fmt::Result {
+    let columns = BAR_WIDTH as u128 * u128::from(count);
+    let length = columns.div_ceil(u128::from(longest.max(1))) as usize;
+    let bar = "#".repeat(length);
     write!(f, "{count:>9} |{bar:<BAR_WIDTH$}|")
 }
 

@@ -131,29 +131,32 @@ fn a_constant_is_shown_beside_its_lateness() {
         .hold(2, 10_000_000, 700_000)
         .says("late", 2)
         .says("now", 3);
-    check_text(&case, expect![[r#"
-        rule 1 'slow' on d: -D 10ms, armed 12.3s ago
-        kept: p50 lateness 9.00us (n=100) of at most 30.5us
-        warning: 2 of 100 (2.0 %) were late by more than 1 ms or 5 % of the delay
-        warning: nothing known explains it, 'dashpot doctor' examines this host
-        matched 100, held 100, late 2, overrun 0, aborted 0, now 3
+    check_text(
+        &case,
+        expect![[r#"
+            rule 1 (slow) on d: -D 10ms
+            kept: p50 lateness 9.00us (n=100) of at most 30.5us
+            warning: 2 of 100 (2.0 %) were late by more than 1 ms or 5 % of the delay
+            warning: nothing known explains it, 'dashpot doctor' examines this host
+            armed 12.3s ago: matched 100, held 100, late 2, overrun 0, aborted 0, now 3
 
-                             n          mean           p50           p99           max
-        requested          100      10.000ms      10.000ms      10.000ms      10.000ms
-        achieved           100      10.024ms      10.009ms      10.698ms      10.700ms
-        error                        +24.1us       +9.00us        +698us
-        lateness           100        24.1us        9.00us         698us         700us
+                                 n          mean           p50           p99           max
+            requested          100      10.000ms      10.000ms      10.000ms      10.000ms
+            achieved           100      10.024ms      10.009ms      10.698ms      10.700ms
+            error                        +24.1us       +9.00us        +698us
+            lateness           100        24.1us        9.00us         698us         700us
 
-        from                                 requested                         achieved
-        10ms                100 |####################|         0 |                    |
-          + 8us               0 |                    |        98 |####################|
-          + 16us              0 |                    |         0 |                    |
-          + 32us              0 |                    |         0 |                    |
-          + 64us              0 |                    |         0 |                    |
-          + 128us             0 |                    |         0 |                    |
-          + 256us             0 |                    |         0 |                    |
-          + 512us             0 |                    |         2 |                    |
-    "#]]);
+            from                                 requested                         achieved
+            10ms                100 |####################|         0 |                    |
+              + 8us               0 |                    |        98 |####################|
+              + 16us              0 |                    |         0 |                    |
+              + 32us              0 |                    |         0 |                    |
+              + 64us              0 |                    |         0 |                    |
+              + 128us             0 |                    |         0 |                    |
+              + 256us             0 |                    |         0 |                    |
+              + 512us             0 |                    |         2 |#                   |
+        "#]],
+    );
 }
 
 #[test]
@@ -164,9 +167,9 @@ fn a_distribution_is_shown_in_rows_of_its_own() {
     check_text(
         &spread.says("rule", "-D uniform=1ms..11ms"),
         expect![[r#"
-            rule 1 'slow' on d: -D uniform=1ms..11ms, armed 12.3s ago
+            rule 1 (slow) on d: -D uniform=1ms..11ms
             kept: p50 lateness 10.0us (n=500) of at most 30.5us
-            matched 500, held 500, late 0, overrun 0, aborted 0, now 0
+            armed 12.3s ago: matched 500, held 500, late 0, overrun 0, aborted 0, now 0
 
                                  n          mean           p50           p99           max
             requested          500       5.990ms       5.960ms      10.930ms      10.980ms
@@ -175,19 +178,19 @@ fn a_distribution_is_shown_in_rows_of_its_own() {
             lateness           500        10.0us        10.0us        10.0us        10.0us
 
             from                                 requested                         achieved
-            1.00ms               11 |                    |        11 |                    |
-            1.21ms               13 |#                   |        13 |#                   |
-            1.47ms               16 |#                   |        16 |#                   |
-            1.79ms               19 |#                   |        19 |#                   |
-            2.18ms               24 |#                   |        23 |#                   |
-            2.65ms               28 |#                   |        29 |#                   |
-            3.21ms               35 |#                   |        34 |#                   |
-            3.91ms               42 |##                  |        42 |##                  |
-            4.75ms               51 |##                  |        51 |##                  |
-            5.77ms               62 |##                  |        63 |###                 |
-            7.01ms               75 |###                 |        75 |###                 |
-            8.52ms               92 |####                |        92 |####                |
-            10.4ms               32 |#                   |        32 |#                   |
+            1.00ms               11 |###                 |        11 |###                 |
+            1.21ms               13 |###                 |        13 |###                 |
+            1.47ms               16 |####                |        16 |####                |
+            1.79ms               19 |#####               |        19 |#####               |
+            2.18ms               24 |######              |        23 |#####               |
+            2.65ms               28 |#######             |        29 |#######             |
+            3.21ms               35 |########            |        34 |########            |
+            3.91ms               42 |##########          |        42 |##########          |
+            4.75ms               51 |############        |        51 |############        |
+            5.77ms               62 |##############      |        63 |##############      |
+            7.01ms               75 |#################   |        75 |#################   |
+            8.52ms               92 |####################|        92 |####################|
+            10.4ms               32 |#######             |        32 |#######             |
         "#]],
     );
 }
@@ -319,11 +322,14 @@ fn without_holds_there_is_nothing_to_judge() {
         {"op": "read", "completed": 0, "failed": 0, "bytes": 0},
         {"op": "write", "completed": 12, "failed": 0, "bytes": 0},
     ]);
-    check_text(&unmatched, expect![[r#"
-        rule 1 'slow' on d: -D 10ms, armed 12.3s ago
-        unproven: nothing matched yet: -T read (asked of d since the start: write 12)
-        matched 0, held 0, late 0, overrun 0, aborted 0, now 0
-    "#]]);
+    check_text(
+        &unmatched,
+        expect![[r#"
+            rule 1 (slow) on d: -D 10ms
+            unproven: nothing matched yet: -T read (asked of d since the start: write 12)
+            armed 12.3s ago: matched 0, held 0, late 0, overrun 0, aborted 0, now 0
+        "#]],
+    );
     let beaten = Case::new()
         .says("matched", 5)
         .says("why_nothing", "beaten by rule 2");
