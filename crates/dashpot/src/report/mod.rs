@@ -10,6 +10,7 @@ pub(crate) mod iolatency;
 pub(crate) mod iostat;
 pub(crate) mod nice;
 pub(crate) mod percentiles;
+pub(crate) mod proof;
 pub(crate) mod quantize;
 pub(crate) mod txgs;
 pub(crate) mod zpool_iostat;
