@@ -16,6 +16,8 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use crate::device::{Device, Layer, Number};
 use crate::io::Io;
 use crate::record::Record;
@@ -48,7 +50,7 @@ impl Pairing {
             Some(Layer::Bio) => self.bios.take(record),
             None => None,
         };
-        finished.extend(ended.filter(|io| self.watches(io.device, io.sector, io.bytes)));
+        finished.extend(ended.filter(|io| self.watches(io.device, io.sector)));
     }
 
     /// What has begun and not ended, in no order.
@@ -56,8 +58,7 @@ impl Pairing {
         self.requests
             .in_flight()
             .chain(self.bios.in_flight())
-            .filter(|(io, bytes)| self.watches(io.device, io.sector, *bytes))
-            .map(|(io, _)| io)
+            .filter(|io| self.watches(io.device, io.sector))
     }
 
     /// The kernel lost events: what is in flight may have ended unseen.
@@ -81,11 +82,11 @@ impl Pairing {
         device.map(|device| device.layer)
     }
 
-    /// Whether this is of a watched disk, or in a watched partition. A flush is of the whole
-    /// disk, as the kernel's own statistics have it.
-    fn watches(&self, disk: Number, sector: u64, bytes: u64) -> bool {
+    /// Whether this is of a watched disk, or in a watched partition. A flush, at sector 0, is of
+    /// the whole disk, as the kernel's own statistics have it.
+    fn watches(&self, disk: Number, sector: u64) -> bool {
         self.devices.iter().any(|device| {
-            let inside = |part: &std::ops::Range<u64>| bytes > 0 && part.contains(&sector);
+            let inside = |part: &Range<u64>| part.contains(&sector);
             device.disk == disk && device.part.as_ref().is_none_or(inside)
         })
     }
