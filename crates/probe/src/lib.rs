@@ -10,6 +10,7 @@ mod io;
 mod pairing;
 mod record;
 mod submitter;
+pub mod tracefs;
 mod tracer;
 
 pub use device::{Device, DeviceError, Layer, Number};

@@ -3,13 +3,13 @@
 use dashpot_engine::Duration;
 
 use super::output::{print, print_json_line};
-use super::rates::{DiskInterval, Watch};
 use crate::cli::IostatArgs;
-use crate::client::Client;
+use crate::observe::{DeviceInterval, Question, Target, Watch};
 use crate::report::in_flight::Mention;
 use crate::report::iostat::{Columns, Completed, Interval, Iostat};
+use crate::spec::ApiAddress;
 
-pub(crate) fn iostat(client: &Client, args: &IostatArgs) -> anyhow::Result<()> {
+pub(crate) fn iostat(api: Option<&ApiAddress>, args: &IostatArgs) -> anyhow::Result<()> {
     // As with sysstat, the report since the start is one of those that are counted, and without
     // an interval it is the only one.
     let more = match (args.pace.interval, args.pace.count) {
@@ -17,7 +17,8 @@ pub(crate) fn iostat(client: &Client, args: &IostatArgs) -> anyhow::Result<()> {
         (Some(_), count) => count.map(|count| count.saturating_sub(1)),
     };
     let interval = args.pace.interval.unwrap_or(Duration::MAX);
-    let mut watch = Watch::new(client, None, interval, more)?;
+    let target = Target::find(api, &args.device)?;
+    let mut watch = Watch::new(&target, &Question::default(), interval, more)?;
     // It is over so long a time that nothing in flight would be old enough.
     show(&watch.since_start()?, Mention::All, args)?;
     while let Some(intervals) = watch.next()? {
@@ -26,7 +27,7 @@ pub(crate) fn iostat(client: &Client, args: &IostatArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn show(intervals: &[DiskInterval], mention: Mention, args: &IostatArgs) -> anyhow::Result<()> {
+fn show(intervals: &[DeviceInterval], mention: Mention, args: &IostatArgs) -> anyhow::Result<()> {
     let report = report(intervals, mention, args);
     if args.json {
         return print_json_line(&report);
@@ -35,7 +36,7 @@ fn show(intervals: &[DiskInterval], mention: Mention, args: &IostatArgs) -> anyh
 }
 
 /// The report of an interval.
-pub(super) fn report(intervals: &[DiskInterval], mention: Mention, args: &IostatArgs) -> Iostat {
+pub(super) fn report(intervals: &[DeviceInterval], mention: Mention, args: &IostatArgs) -> Iostat {
     Iostat {
         columns: if args.extended {
             Columns::Extended
@@ -48,9 +49,9 @@ pub(super) fn report(intervals: &[DiskInterval], mention: Mention, args: &Iostat
 }
 
 /// As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
-fn disk(interval: &DiskInterval) -> Interval {
+fn disk(interval: &DeviceInterval) -> Interval {
     Interval {
-        disk: interval.disk.clone(),
+        disk: interval.device.clone(),
         elapsed: interval.elapsed,
         reads: completed(interval, &["read"]),
         writes: completed(interval, &["write", "zero"]),
@@ -62,7 +63,7 @@ fn disk(interval: &DiskInterval) -> Interval {
     }
 }
 
-fn completed(interval: &DiskInterval, names: &[&str]) -> Completed {
+fn completed(interval: &DeviceInterval, names: &[&str]) -> Completed {
     let mut all = Completed::default();
     for op in &interval.ops {
         if names.contains(&op.op.as_str()) {

@@ -11,10 +11,8 @@ mod iostat;
 mod list;
 mod load;
 mod output;
-mod pace;
 mod private;
 mod quantize;
-mod rates;
 mod ready;
 mod reset;
 mod resume;
@@ -35,6 +33,7 @@ use crate::client::Client;
 use crate::doctor;
 use crate::spec::{ApiAddress, ParseError, parse_api};
 
+pub(crate) use failed::warn_of_failed;
 pub(crate) use health::{cpus_of, promise_table, shard_table};
 pub(crate) use output::{Column, is_broken_pipe, print, print_json, table, time};
 
@@ -55,9 +54,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Reset => reset::reset(&client()?)?,
         Command::Suspend(args) => suspend::suspend(&client()?, &args)?,
         Command::Resume { disk } => resume::resume(&client()?, &disk)?,
-        Command::Iolatency(args) => iolatency::iolatency(&client()?, &args)?,
-        Command::Iostat(args) => iostat::iostat(&client()?, &args)?,
-        Command::Quantize(args) => quantize::quantize(&client()?, &args)?,
+        Command::Iolatency(args) => iolatency::iolatency(api.as_ref(), &args)?,
+        Command::Iostat(args) => iostat::iostat(api.as_ref(), &args)?,
+        Command::Quantize(args) => quantize::quantize(api.as_ref(), &args)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
         Command::Man(args) => cli::write_man_pages(&args.dir).with_context(|| {

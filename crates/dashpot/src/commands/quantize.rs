@@ -4,14 +4,15 @@ use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Duration, Op, OpSet};
 
 use super::output::{print, print_json};
-use super::rates::{DiskInterval, Watch, elapsed_of_all, in_flight_of_all};
 use crate::cli::QuantizeArgs;
-use crate::client::Client;
+use crate::observe::{DeviceInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all};
 use crate::report::quantize::{Aggregation, Disk, Quantize, Scope};
+use crate::spec::ApiAddress;
 
-pub(crate) fn quantize(client: &Client, args: &QuantizeArgs) -> anyhow::Result<()> {
+pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow::Result<()> {
     let lasts = args.lasts.unwrap_or(Duration::MAX);
-    let mut watch = Watch::new(client, None, lasts, Some(1))?;
+    let target = Target::find(api, &args.device)?;
+    let mut watch = Watch::new(&target, &Question::default(), lasts, Some(1))?;
     let Some(intervals) = watch.next()? else {
         return Ok(());
     };
@@ -23,7 +24,7 @@ pub(crate) fn quantize(client: &Client, args: &QuantizeArgs) -> anyhow::Result<(
 }
 
 /// The report of a stretch of time.
-pub(super) fn report(intervals: &[DiskInterval], args: &QuantizeArgs) -> Quantize {
+pub(super) fn report(intervals: &[DeviceInterval], args: &QuantizeArgs) -> Quantize {
     let ops = args.op.unwrap_or(OpSet::ALL);
     Quantize {
         elapsed: elapsed_of_all(intervals),
@@ -35,14 +36,14 @@ pub(super) fn report(intervals: &[DiskInterval], args: &QuantizeArgs) -> Quantiz
     }
 }
 
-fn disk(interval: &DiskInterval, ops: OpSet) -> Disk {
+fn disk(interval: &DeviceInterval, ops: OpSet) -> Disk {
     Disk {
-        disk: interval.disk.clone(),
+        disk: interval.device.clone(),
         aggregation: aggregation(std::slice::from_ref(interval), ops),
     }
 }
 
-fn aggregation(intervals: &[DiskInterval], ops: OpSet) -> Aggregation {
+fn aggregation(intervals: &[DeviceInterval], ops: OpSet) -> Aggregation {
     let (mut latencies, mut bytes) = (Histogram::default(), 0);
     for op in intervals.iter().flat_map(|interval| &interval.ops) {
         if in_set(&op.op, ops) {

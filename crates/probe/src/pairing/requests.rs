@@ -27,6 +27,7 @@ use super::table::{Place, Seen, Table};
 pub(super) const SECTOR: u64 = 512;
 
 /// The requests in flight.
+#[derive(Debug)]
 pub(super) struct Requests {
     start: Start,
     /// Not with the driver, found by the sector after their last: there bios and requests join.
@@ -37,6 +38,7 @@ pub(super) struct Requests {
     pub(super) unmatched: u64,
 }
 
+#[derive(Debug)]
 struct Request {
     device: Number,
     rwbs: Rwbs,

@@ -5,6 +5,7 @@
 
 mod change;
 mod disk;
+mod event;
 mod host;
 mod latency;
 mod rule;
@@ -16,6 +17,7 @@ pub(crate) use change::{
     Update, VersionInfo,
 };
 pub(crate) use disk::{Disk, InFlightZio, Status, View, wait_word};
+pub(crate) use event::{FinishedZio, FinishedZios, ZioWaits};
 pub(crate) use host::Host;
 pub(crate) use latency::{DiskLatency, LatencyHistogram, OpLatency};
 pub(crate) use rule::{Rule, RuleState, op_words};

@@ -11,7 +11,7 @@ use dashpot_sim::scenario::{PoolSpec, Scenario};
 
 use crate::api::types::wait_word;
 use crate::cli::Layer;
-use crate::commands::rates::{DiskInterval, OpInterval};
+use crate::observe::{DeviceInterval, OpInterval};
 use crate::report::in_flight::InFlight;
 use crate::report::zpool_iostat::{ClassInterval, Pool};
 
@@ -104,10 +104,10 @@ fn in_flight(simulation: &Simulation, disk: DiskId, name: &str) -> InFlight {
 
 impl DeviceLook {
     /// What was done since an earlier look.
-    pub(super) fn since(&self, earlier: &DeviceLook) -> DiskInterval {
+    pub(super) fn since(&self, earlier: &DeviceLook) -> DeviceInterval {
         let op = |op: Op| OpInterval::between(op, self.stats.op(op), earlier.stats.op(op));
-        DiskInterval {
-            disk: self.name.clone(),
+        DeviceInterval {
+            device: self.name.clone(),
             elapsed: span(self.at, earlier.at),
             ops: Op::ALL.map(op).into(),
             busy: Duration::from_nanos((self.stats.busy - earlier.stats.busy).as_nanos()),
@@ -125,10 +125,13 @@ impl OpInterval {
         };
         OpInterval {
             op: op.name().to_owned(),
+            rwbs: None,
+            by: None,
             completed: later.completed - earlier.completed,
             bytes: later.bytes - earlier.bytes,
             total: latency(LatencyKind::Total),
             disk: latency(LatencyKind::Disk),
+            store: None,
         }
     }
 }

@@ -1,68 +1,40 @@
-//! What disks did between two looks: the difference of what they have counted.
+//! The disks of a daemon, watched through its API: an interval is the difference of two looks.
 
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use dashpot_engine::histogram::{Histogram, LAYOUT};
 
-use super::failed::warn_of_failed;
+use super::interval::{DeviceInterval, OpInterval};
 use super::pace::Pace;
+use super::question::{By, Question};
 use crate::api::types::{Disk, DiskLatency, LatencyHistogram, OpLatency};
 use crate::client::{Client, segment};
+use crate::commands::warn_of_failed;
 use crate::report::in_flight::{InFlight, Mention};
 
-/// What a disk did in an interval.
-pub(crate) struct DiskInterval {
-    pub(crate) disk: String,
-    pub(crate) elapsed: Duration,
-    pub(crate) ops: Vec<OpInterval>,
-    pub(crate) busy: Duration,
-    /// The integral of the number of zios in flight, in zio-nanoseconds.
-    pub(crate) depth_time_ns: u128,
-    /// At the interval's end.
-    pub(crate) in_flight: InFlight,
-}
-
-/// What a disk did of one operation.
-pub(crate) struct OpInterval {
-    pub(crate) op: String,
-    pub(crate) completed: u64,
-    pub(crate) bytes: u64,
-    /// From arrival until the reply was accepted.
-    pub(crate) total: Histogram,
-    /// From issue until the reply was offered.
-    pub(crate) disk: Histogram,
-}
-
 /// Looks at disks in turn.
-pub(crate) struct Watch<'a> {
+pub(crate) struct DaemonWatch<'a> {
     client: &'a Client,
     paths: Vec<String>,
     pace: Pace<'a>,
     last: Vec<DiskLatency>,
 }
 
-impl<'a> Watch<'a> {
-    /// Looks at all disks, or at one, once per interval from now on.
-    pub(crate) fn new(
+impl<'a> DaemonWatch<'a> {
+    /// Looks at all disks, or at those that are named, once per interval from now on.
+    pub(super) fn new(
         client: &'a Client,
-        only: Option<&str>,
+        names: &[String],
+        question: &Question,
         interval: dashpot_engine::Duration,
         count: Option<u64>,
-    ) -> anyhow::Result<Watch<'a>> {
-        let names = match only {
-            Some(name) => vec![name.to_owned()],
-            None => {
-                let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
-                warn_of_failed(&disks);
-                let serving = disks.into_iter().filter(|disk| disk.failed.is_none());
-                serving.map(|disk| disk.name).collect()
-            }
-        };
-        let path = |name: &String| format!("/v1/disks/{}/latency", segment(name));
-        let paths: Vec<String> = names.iter().map(path).collect();
+    ) -> anyhow::Result<DaemonWatch<'a>> {
+        let query = query(question.by)?;
+        let path = |name: &String| format!("/v1/disks/{}/latency{query}", segment(name));
+        let paths: Vec<String> = names_of(client, names)?.iter().map(path).collect();
         let last = look(client, &paths)?;
-        Ok(Watch {
+        Ok(DaemonWatch {
             client,
             pace: Pace::new(client, latest(&last), interval.as_nanos(), count)?,
             paths,
@@ -71,12 +43,12 @@ impl<'a> Watch<'a> {
     }
 
     /// What disks have done since they are served.
-    pub(crate) fn since_start(&self) -> anyhow::Result<Vec<DiskInterval>> {
-        self.last.iter().map(DiskInterval::since_start).collect()
+    pub(super) fn since_start(&self) -> anyhow::Result<Vec<DeviceInterval>> {
+        self.last.iter().map(DeviceInterval::since_start).collect()
     }
 
     /// Of which zios in flight the report of the interval that ended last speaks.
-    pub(crate) fn mention(&self) -> Mention {
+    pub(super) fn mention(&self) -> Mention {
         if self.pace.is_over() {
             Mention::All
         } else {
@@ -85,17 +57,45 @@ impl<'a> Watch<'a> {
     }
 
     /// Waits until the next interval has ended; `None` if the last one has.
-    pub(crate) fn next(&mut self) -> anyhow::Result<Option<Vec<DiskInterval>>> {
+    pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<DeviceInterval>>> {
         if !self.pace.wait(latest(&self.last)) {
             return Ok(None);
         }
         let now = look(self.client, &self.paths)?;
         let pairs = self.last.iter().zip(&now);
         let intervals = pairs
-            .map(|(earlier, later)| DiskInterval::between(earlier, later))
+            .map(|(earlier, later)| DeviceInterval::between(earlier, later))
             .collect::<anyhow::Result<_>>()?;
         self.last = now;
         Ok(Some(intervals))
+    }
+
+    /// Nothing that is counted on the data path is lost.
+    pub(super) fn lost(&self) -> u64 {
+        0
+    }
+}
+
+/// The disks to look at: those named, or all that are served.
+fn names_of(client: &Client, names: &[String]) -> anyhow::Result<Vec<String>> {
+    if !names.is_empty() {
+        return Ok(names.to_vec());
+    }
+    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
+    warn_of_failed(&disks);
+    let serving = disks.into_iter().filter(|disk| disk.failed.is_none());
+    Ok(serving.map(|disk| disk.name).collect())
+}
+
+/// The breakdown as the API has it.
+fn query(by: Option<By>) -> anyhow::Result<&'static str> {
+    match by {
+        None => Ok(""),
+        Some(By::Client) => Ok("?by=client"),
+        Some(By::Size) => Ok("?by=size"),
+        Some(By::Process | By::Cgroup) => {
+            bail!("a daemon knows clients, not processes: ask for --by client")
+        }
     }
 }
 
@@ -120,26 +120,26 @@ fn latest(looks: &[DiskLatency]) -> u64 {
         .unwrap_or_default()
 }
 
-impl DiskInterval {
-    fn since_start(later: &DiskLatency) -> anyhow::Result<DiskInterval> {
+impl DeviceInterval {
+    fn since_start(later: &DiskLatency) -> anyhow::Result<DeviceInterval> {
         let elapsed_ns = later.at_ns.saturating_sub(later.since_ns);
-        DiskInterval::new(later, None, Duration::from_nanos(elapsed_ns))
+        DeviceInterval::new(later, None, Duration::from_nanos(elapsed_ns))
     }
 
-    fn between(earlier: &DiskLatency, later: &DiskLatency) -> anyhow::Result<DiskInterval> {
+    fn between(earlier: &DiskLatency, later: &DiskLatency) -> anyhow::Result<DeviceInterval> {
         ensure!(
             later.since_ns == earlier.since_ns,
             "the daemon was started again; so is what it counts"
         );
         let elapsed_ns = later.at_ns.saturating_sub(earlier.at_ns);
-        DiskInterval::new(later, Some(earlier), Duration::from_nanos(elapsed_ns))
+        DeviceInterval::new(later, Some(earlier), Duration::from_nanos(elapsed_ns))
     }
 
     fn new(
         later: &DiskLatency,
         earlier: Option<&DiskLatency>,
         elapsed: Duration,
-    ) -> anyhow::Result<DiskInterval> {
+    ) -> anyhow::Result<DeviceInterval> {
         let op = |(at, op): (usize, &OpLatency)| {
             let before = earlier.and_then(|earlier| earlier.ops.get(at));
             OpInterval::new(op, before)
@@ -147,8 +147,8 @@ impl DiskInterval {
         let busy_before = earlier.map_or(0, |earlier| earlier.busy_ns);
         let depth_before = earlier.map_or(0, |earlier| earlier.depth_time_ns.0);
         let ops = later.ops.iter().enumerate().map(op);
-        Ok(DiskInterval {
-            disk: later.disk.clone(),
+        Ok(DeviceInterval {
+            device: later.disk.clone(),
             elapsed,
             ops: ops.collect::<anyhow::Result<_>>()?,
             busy: Duration::from_nanos(later.busy_ns.saturating_sub(busy_before)),
@@ -164,29 +164,15 @@ impl OpInterval {
         let bytes_before = earlier.map_or(0, |op| op.bytes);
         Ok(OpInterval {
             op: later.op.clone(),
+            rwbs: None,
+            by: None,
             completed: later.completed.saturating_sub(completed_before),
             bytes: later.bytes.saturating_sub(bytes_before),
             total: difference(&later.total, earlier.map(|op| &op.total))?,
             disk: difference(&later.disk, earlier.map(|op| &op.disk))?,
+            store: None,
         })
     }
-}
-
-/// The oldest zio of several disks, and how many there are.
-pub(crate) fn in_flight_of_all(intervals: &[DiskInterval]) -> InFlight {
-    let each = intervals.iter().map(|interval| &interval.in_flight);
-    let zios = each.clone().map(|in_flight| in_flight.zios).sum();
-    let oldest = each.max_by_key(|in_flight| in_flight.oldest_ns);
-    InFlight {
-        zios,
-        ..oldest.cloned().unwrap_or_default()
-    }
-}
-
-/// The length of an interval of several disks, which are looked at one after another.
-pub(crate) fn elapsed_of_all(intervals: &[DiskInterval]) -> Duration {
-    let each = intervals.iter().map(|interval| interval.elapsed);
-    each.max().unwrap_or_default()
 }
 
 fn in_flight(look: &DiskLatency) -> InFlight {
@@ -214,8 +200,9 @@ fn difference(
 
 #[cfg(test)]
 mod tests {
-    use super::{DiskInterval, Histogram};
+    use super::DeviceInterval;
     use crate::api::types::{DiskLatency, LatencyHistogram, OpLatency, Wide};
+    use dashpot_engine::histogram::Histogram;
 
     /// A disk that was asked for `reads` reads of 4 KiB, each of 10 ms, one at a time.
     fn look(since_ns: u64, reads: u64) -> DiskLatency {
@@ -233,7 +220,7 @@ mod tests {
         };
         DiskLatency {
             disk: "d".to_owned(),
-            layout: super::LAYOUT.to_owned(),
+            layout: dashpot_engine::histogram::LAYOUT.to_owned(),
             since_ns,
             at_ns: since_ns + reads * 10_000_000,
             busy_ns: reads * 10_000_000,
@@ -246,7 +233,7 @@ mod tests {
 
     #[test]
     fn an_interval_is_the_difference_of_two_looks() {
-        let interval = DiskInterval::between(&look(7, 30), &look(7, 80)).unwrap();
+        let interval = DeviceInterval::between(&look(7, 30), &look(7, 80)).unwrap();
         let read = &interval.ops[0];
         assert_eq!((read.completed, read.bytes), (50, 50 * 4_096));
         assert_eq!((read.disk.count(), read.disk.sum()), (50, 500_000_000));
@@ -255,7 +242,7 @@ mod tests {
             (interval.busy, 500)
         );
         assert_eq!(interval.depth_time_ns, 500_000_000);
-        let whole = DiskInterval::since_start(&look(7, 80)).unwrap();
+        let whole = DeviceInterval::since_start(&look(7, 80)).unwrap();
         assert_eq!(
             (whole.ops[0].completed, whole.elapsed.as_millis()),
             (80, 800)
@@ -264,6 +251,6 @@ mod tests {
 
     #[test]
     fn two_daemons_make_no_interval() {
-        assert!(DiskInterval::between(&look(7, 30), &look(8, 80)).is_err());
+        assert!(DeviceInterval::between(&look(7, 30), &look(8, 80)).is_err());
     }
 }
