@@ -96,7 +96,6 @@ pub struct InFlight {
 }
 
 /// Devices being watched. Dropping it leaves nothing behind in the kernel.
-
 pub struct Tracer {
     devices: Vec<Device>,
     // Before the instance: it cannot be removed while its files are open.

@@ -16,8 +16,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
-
 use crate::device::{Device, Layer, Number};
 use crate::io::Io;
 use crate::record::Record;
@@ -26,7 +24,7 @@ use crate::tracer::{InFlight, Start};
 use bios::Bios;
 use requests::Requests;
 
-/// Pairs the events of the watched devices.
+/// Pairs the events of the watched devices' disks.
 #[derive(Debug)]
 pub(crate) struct Pairing {
     devices: Vec<Device>,
@@ -51,15 +49,12 @@ impl Pairing {
             Some(Layer::Bio) => self.bios.take(record),
             None => None,
         };
-        finished.extend(ended.filter(|io| self.watches(io.device, io.sector)));
+        finished.extend(ended);
     }
 
     /// What has begun and not ended, in no order.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = InFlight> + '_ {
-        self.requests
-            .in_flight()
-            .chain(self.bios.in_flight())
-            .filter(|io| self.watches(io.device, io.sector))
+        self.requests.in_flight().chain(self.bios.in_flight())
     }
 
     /// The kernel lost events: what is in flight may have ended unseen.
@@ -81,14 +76,5 @@ impl Pairing {
     fn layer(&self, disk: Number) -> Option<Layer> {
         let device = self.devices.iter().find(|device| device.disk == disk);
         device.map(|device| device.layer)
-    }
-
-    /// Whether this is of a watched disk, or in a watched partition. A flush, at sector 0, is of
-    /// the whole disk, as the kernel's own statistics have it.
-    fn watches(&self, disk: Number, sector: u64) -> bool {
-        self.devices.iter().any(|device| {
-            let inside = |part: &Range<u64>| part.contains(&sector);
-            device.disk == disk && device.part.as_ref().is_none_or(inside)
-        })
     }
 }
