@@ -9,6 +9,7 @@ mod lab;
 mod load;
 mod report;
 mod sim;
+mod top;
 
 use clap::{Parser, Subcommand};
 
@@ -22,6 +23,7 @@ pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
 pub(crate) use report::{DeviceArgs, IolatencyArgs, IostatArgs, Pace, QuantizeArgs};
 pub(crate) use sim::{Layer, ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
+pub(crate) use top::TopArgs;
 
 /// A slow disk you control, and a microscope for storage latency.
 #[derive(Debug, Parser)]
@@ -70,6 +72,7 @@ pub(crate) enum Command {
     Iolatency(IolatencyArgs),
     Iostat(IostatArgs),
     Quantize(QuantizeArgs),
+    Top(TopArgs),
     Zinject(ZinjectArgs),
     Sim(SimArgs),
     Load(LoadArgs),
