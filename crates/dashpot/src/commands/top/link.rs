@@ -9,7 +9,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::ask::{Ask, Told};
 use super::daemon::Daemon;
 
-/// Looks once per interval until nobody listens or asks any more.
+/// Looks once per interval, for the first time after one, until nobody listens or asks any more.
 pub(super) fn watch_daemon(
     daemon: Daemon,
     interval: Duration,
@@ -37,7 +37,7 @@ struct Watcher {
 
 impl Watcher {
     fn run(mut self) {
-        let mut due = Instant::now();
+        let mut due = Instant::now() + self.interval;
         while !self.told.is_closed() {
             match self.asked.recv_timeout(due - Instant::now()) {
                 Ok(Ask::Every(interval)) => {

@@ -51,6 +51,15 @@ impl SortKey {
         }
     }
 
+    /// For `sorted by …`.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            SortKey::Name => "name",
+            SortKey::InFlight => "I/Os in flight",
+            _ => self.title(),
+        }
+    }
+
     /// The key so many columns to the right, round the end.
     pub(super) fn moved(self, by: isize) -> SortKey {
         let count = SortKey::ALL.len() as isize;

@@ -8,20 +8,14 @@ use ratatui::style::Style;
 
 use super::Theme;
 use super::figures::count;
-use super::scale::{row_of, rows};
+use super::scale::{round_time, round_up, row_of, rows};
 use crate::commands::top::history::{Column, History};
-use crate::report::nice::short_time;
 
 /// Draws the charts below each other, so that a moment is at one place in all of them.
 pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let room = usize::from(area.width.saturating_sub(GUTTER));
     let columns: Vec<&Column> = history.last(room).collect();
-    let each = match area.height {
-        0..6 => 1,
-        6..12 => 2,
-        12..24 => 3,
-        _ => 5,
-    };
+    let each = (area.height / 6).clamp(1, BARS_MAX);
     let [iops, p99, heat] = split(area, each);
     let rates = columns.iter().map(|column| Some(column.per_second));
     let chart = Bars {
@@ -35,7 +29,7 @@ pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Th
     let chart = Bars {
         name: "p99",
         values: latencies.collect(),
-        label: short_time,
+        label: round_time,
         style: theme.latency(),
     };
     chart.draw(p99, buffer, theme);
@@ -62,7 +56,7 @@ struct Bars {
 
 impl Bars {
     fn draw(&self, area: Rect, buffer: &mut Buffer, theme: Theme) {
-        let most = self.values.iter().flatten().copied().max();
+        let most = self.values.iter().flatten().copied().max().map(round_up);
         let top = most.map_or_else(|| "-".to_owned(), self.label);
         gutter(
             area,
@@ -105,13 +99,13 @@ fn draw_heat(columns: &[&Column], area: Rect, buffer: &mut Buffer, theme: Theme)
         return;
     };
     let rows = rows(lowest, highest, usize::from(area.height));
-    // Rows are counted from below; what is left over stays empty above them.
+    // Rows are counted from below.
     let y_of = |row: usize| area.bottom() - 1 - row as u16;
     for (row, start) in rows.iter().enumerate() {
         gutter(
             area,
             y_of(row) - area.y,
-            &short_time(*start),
+            &round_time(*start),
             buffer,
             theme.faint(),
         );
@@ -162,6 +156,8 @@ fn gutter(area: Rect, row: u16, label: &str, buffer: &mut Buffer, style: Style) 
     }
 }
 
+/// The highest chart of bars.
+const BARS_MAX: u16 = 4;
 /// Room for `IOPS 12345` and a space.
 const GUTTER: u16 = 12;
 

@@ -12,7 +12,7 @@ pub(super) struct Column {
     pub(super) flush: Flush,
     /// The higher, the sooner it is left out. 0: never.
     pub(super) rank: u8,
-    /// Whether it grows to its longest cell where there is room.
+    /// Whether it grows to its longest cell where there is room, and is left out if all are empty.
     pub(super) grows: bool,
 }
 
@@ -62,7 +62,12 @@ pub(super) struct Fit {
 impl Fit {
     /// What there is room for in so many characters, one of them between two columns.
     pub(super) fn new(columns: &[Column], rows: &[Vec<Cell>], room: usize) -> Fit {
+        let says = |at: usize| {
+            rows.iter()
+                .any(|row| row.get(at).is_some_and(|(text, _)| !text.is_empty()))
+        };
         let mut kept: Vec<(usize, Column)> = columns.iter().copied().enumerate().collect();
+        kept.retain(|(at, column)| !column.grows || says(*at));
         while taken(&kept) > room {
             let least = kept.iter().map(|(_, column)| column.rank).max();
             let Some(rank) = least.filter(|rank| *rank > 0) else {
@@ -168,6 +173,15 @@ mod tests {
         assert_eq!(lines(19), ["name    r/s state  ", "c1t1d0   12 suspen…"]);
         assert_eq!(lines(9), ["name  r/s", "c1t…   12"]);
         assert_eq!(lines(3), lines(9));
+    }
+
+    #[test]
+    fn words_that_nobody_has_take_no_room() {
+        let plain = |text: &str| (text.to_owned(), Style::new());
+        let row: Vec<Cell> = ["c1t1d0", "", "", ""].map(plain).to_vec();
+        let fit = Fit::new(&COLUMNS, &[row], 40);
+        let head = fit.head(Style::new(), ("", Style::new()));
+        assert_eq!(head.to_string(), "name    r/s  f/s");
     }
 
     #[test]

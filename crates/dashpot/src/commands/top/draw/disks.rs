@@ -4,11 +4,11 @@ use ratatui::style::Style;
 
 use super::Theme;
 use super::columns::{Cell, Column};
-use super::figures::{count, known, time};
+use super::figures::{count, known, time, whole};
 use crate::commands::top::look::{Condition, DiskLook, Done};
 use crate::report::nice::short_time;
 
-pub(super) const COLUMNS: [Column; 12] = [
+pub(super) const COLUMNS: [Column; 13] = [
     Column::text("disk", 10, 0).growing(),
     Column::text("store", 6, 6).growing(),
     Column::figure("r/s", 6, 0),
@@ -21,6 +21,7 @@ pub(super) const COLUMNS: [Column; 12] = [
     Column::figure("fly", 4, 1),
     Column::figure("oldest", 6, 1),
     Column::text("state", 9, 0).growing(),
+    Column::text("oldest waits", 12, 7).growing(),
 ];
 
 pub(super) fn row(disk: &DiskLook, theme: Theme) -> Vec<Cell> {
@@ -34,13 +35,14 @@ pub(super) fn row(disk: &DiskLook, theme: Theme) -> Vec<Cell> {
         rate(|done| done.reads),
         rate(|done| done.writes),
         rate(|done| done.flushes),
-        rate(|done| done.kilobytes),
+        plain(done.map_or_else(|| "-".to_owned(), |done| whole(done.kilobytes))),
         latency(|done| done.p50_ns),
         latency(|done| done.p99_ns),
         latency(|done| done.max_ns),
         plain(count(disk.in_flight as f64)),
         plain(time(disk.oldest_ns)),
         state(disk, theme),
+        plain(disk.wait.clone().unwrap_or_default()),
     ]
 }
 
@@ -60,13 +62,9 @@ fn state(disk: &DiskLook, theme: Theme) -> Cell {
     }
 }
 
-/// What the table has no room for: why a disk is not well, and where its oldest zio waits.
+/// What the table has no room for: why a disk is not well.
 pub(super) fn note(disk: &DiskLook) -> Option<String> {
-    let conditions = disk.conditions.iter().filter_map(explained);
-    let waits = disk.wait.as_ref().zip(disk.oldest_ns);
-    let waits =
-        waits.map(|(wait, age)| format!("oldest in flight for {} ({wait})", short_time(age)));
-    let all: Vec<String> = conditions.chain(waits).collect();
+    let all: Vec<String> = disk.conditions.iter().filter_map(explained).collect();
     (!all.is_empty()).then(|| format!("{}: {}", disk.name, all.join(", ")))
 }
 

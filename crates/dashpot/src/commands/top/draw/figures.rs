@@ -22,6 +22,14 @@ pub(super) fn count(value: f64) -> String {
     format!("{scaled:.decimals$}{letter}")
 }
 
+/// A rate in at most seven characters, in digits as long as they fit.
+pub(super) fn whole(value: f64) -> String {
+    match value < 9_999_999.5 {
+        true => format!("{value:.0}"),
+        false => count(value),
+    }
+}
+
 /// A time that may not be known.
 pub(super) fn time(ns: Option<u64>) -> String {
     ns.map_or_else(|| "-".to_owned(), short_time)

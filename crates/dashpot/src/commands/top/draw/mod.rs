@@ -102,7 +102,7 @@ impl Canvas<'_> {
         let selected = self.state.disk().map(|disk| disk.name.as_str());
         Table {
             pane: Pane::Disks,
-            title: format!("disks by {}", self.state.sort.title()),
+            title: format!("disks by {}", self.state.sort.word()),
             columns: &disks::COLUMNS,
             marked: self.state.sort.title(),
             rows: sorted
@@ -221,23 +221,22 @@ impl Canvas<'_> {
         if area.height < 2 {
             return;
         }
-        let title = format!("{} over time", self.selected_name());
+        let disk = self.state.disk();
+        let done = disk.and_then(|disk| disk.done.as_ref());
+        let now = done.map_or_else(String::new, |done| {
+            let p99 = figures::time(done.p99_ns);
+            format!(": {} IOPS, p99 {p99}", figures::count(done.all))
+        });
+        let title = format!("{} over time{now}", self.selected_name());
         self.rule_off(&title, false, area, buffer);
         let below = Rect {
             y: area.y + 1,
             height: area.height - 1,
             ..area
         };
-        let history = self
-            .state
-            .disk()
-            .and_then(|disk| self.state.board().history(&disk.name));
-        charts::draw(
-            history.unwrap_or(&Default::default()),
-            below,
-            buffer,
-            self.theme,
-        );
+        let history = disk.and_then(|disk| self.state.board().history(&disk.name));
+        let history = history.cloned().unwrap_or_default();
+        charts::draw(&history, below, buffer, self.theme);
     }
 
     /// The line at the top of a pane. The one with the focus has a mark, too.

@@ -33,17 +33,22 @@ impl Places {
         let room = area.height - header - footer;
         let charts = (room / 3).max(CHARTS_MIN);
         // What tables may have: of a low screen everything, and no charts.
-        let tables = if room >= charts + 8 {
+        let tables = if room >= charts + TABLES_MIN {
             room - charts
         } else {
             room
         };
-        let disks = wants.disks.min(tables / 2).max(wants.disks.min(3));
+        let disks = wants.disks.min((tables / 2).max(TABLE_MIN));
         let below = tables - disks;
         let (rules, clients) = match wide {
             true => (wants.rules.min(below), wants.clients.min(below)),
             false => {
-                let clients = wants.clients.min(below / 3);
+                let clients = wants.clients.min((below / 3).max(TABLE_MIN));
+                let clients = if below >= clients + TABLE_MIN {
+                    clients
+                } else {
+                    0
+                };
                 (wants.rules.min(below - clients), clients)
             }
         };
@@ -102,5 +107,8 @@ impl Column {
 
 /// Wide enough for rules and clients beside each other.
 const WIDE: u16 = 120;
+/// A title, a head and a row: of one table, and of three.
+const TABLE_MIN: u16 = 3;
+const TABLES_MIN: u16 = 3 * TABLE_MIN;
 /// A title, two charts and a heat map of three rows.
 const CHARTS_MIN: u16 = 6;

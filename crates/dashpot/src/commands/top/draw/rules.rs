@@ -11,7 +11,7 @@ use crate::commands::list::note;
 pub(super) const COLUMNS: [Column; 11] = [
     Column::figure("id", 3, 0),
     Column::text("name", 4, 3).growing(),
-    Column::text("rule", 18, 0).growing(),
+    Column::text("rule", 28, 0).growing(),
     Column::figure("matched", 7, 0),
     Column::figure("held", 5, 0),
     Column::figure("overrun", 7, 2),
@@ -36,7 +36,7 @@ pub(super) fn row(rule: &Rule, theme: Theme) -> Vec<Cell> {
     };
     vec![
         id,
-        plain(rule.name.clone().unwrap_or_else(|| "-".to_owned())),
+        plain(rule.name.clone().unwrap_or_default()),
         plain(rule.rule.clone()),
         figure(counters.matched),
         figure(counters.held),
