@@ -54,9 +54,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Reset => reset::reset(&client()?)?,
         Command::Suspend(args) => suspend::suspend(&client()?, &args)?,
         Command::Resume { disk } => resume::resume(&client()?, &disk)?,
-        Command::Iolatency(args) => iolatency::iolatency(&client()?, &args)?,
-        Command::Iostat(args) => iostat::iostat(&client()?, &args)?,
-        Command::Quantize(args) => quantize::quantize(&client()?, &args)?,
+        Command::Iolatency(args) => iolatency::iolatency(api.as_ref(), &args)?,
+        Command::Iostat(args) => iostat::iostat(api.as_ref(), &args)?,
+        Command::Quantize(args) => quantize::quantize(api.as_ref(), &args)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
         Command::Man(args) => cli::write_man_pages(&args.dir).with_context(|| {
