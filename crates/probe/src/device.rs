@@ -1,8 +1,12 @@
 //! Which block device is meant, and how it can be watched.
 
 use std::fmt;
+use std::fs;
 use std::io;
 use std::ops::Range;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::str::FromStr;
 
 /// A device's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -54,16 +58,165 @@ pub enum DeviceError {
 }
 
 impl Device {
-    /// The device of a name (`loop0`), a path (`/dev/loop0`) or a number (`7,0`).
+    /// The device of a name (`loop0`), a path (`/dev/loop0`, links included) or a number (`7,0`).
     pub fn find(words: &str) -> Result<Device, DeviceError> {
-        let _ = words;
-        unimplemented!()
+        find_in(Path::new(SYS), words)
     }
 
     /// Every whole disk that has a size, by name.
     pub fn all() -> Result<Vec<Device>, DeviceError> {
-        unimplemented!()
+        let mut all = list(Path::new(SYS))?;
+        all.retain(|device| device.part.is_none() && device.is_there());
+        Ok(all)
     }
+
+    /// Whether the kernel still has it: a loop device without a file stays, but has no size.
+    pub fn is_there(&self) -> bool {
+        self.is_there_in(Path::new(SYS))
+    }
+
+    /// Whether an I/O of a disk that begins at this sector is this device's: of a partition, its
+    /// disk's are only in part.
+    pub fn has(&self, disk: Number, sector: u64) -> bool {
+        self.disk == disk && self.part.as_ref().is_none_or(|part| part.contains(&sector))
+    }
+
+    fn is_there_in(&self, sys: &Path) -> bool {
+        let entry = sys.join(CLASS).join(&self.name);
+        let size = parsed::<u64>(&entry.join("size"));
+        number(&entry) == Some(self.number) && size.is_some_and(|sectors| sectors > 0)
+    }
+}
+
+const SYS: &str = "/sys";
+const CLASS: &str = "class/block";
+
+fn find_in(sys: &Path, words: &str) -> Result<Device, DeviceError> {
+    let known = list(sys)?;
+    let unknown = |why: &str| {
+        let remedy = [why, &hint(sys, &known, words)].join("; ");
+        DeviceError::Unknown {
+            words: words.to_owned(),
+            remedy: remedy.trim_start_matches("; ").to_owned(),
+        }
+    };
+    if let Some(named) = known.iter().find(|device| device.name == words) {
+        return Ok(named.clone());
+    }
+    let number = match words.contains('/') {
+        true => number_of_file(Path::new(words), &known).map_err(|why| unknown(&why))?,
+        false => parse_number(words).ok_or_else(|| unknown(""))?,
+    };
+    let numbered = known.iter().find(|device| device.number == number);
+    let missing = || unknown(&format!("the kernel has none with the number {number}"));
+    numbered.cloned().ok_or_else(missing)
+}
+
+/// The number of a path's block device, or what the path is instead.
+fn number_of_file(path: &Path, known: &[Device]) -> Result<Number, String> {
+    let file = fs::metadata(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        _ => error.to_string(),
+    })?;
+    if file.file_type().is_block_device() {
+        return Ok(stat_number(file.rdev()));
+    }
+    if file.file_type().is_char_device() {
+        return Err("it is a character device".to_owned());
+    }
+    let what = if file.is_dir() {
+        "a directory"
+    } else {
+        "a file"
+    };
+    let holder = known
+        .iter()
+        .find(|device| device.number == stat_number(file.dev()));
+    Err(match holder {
+        Some(device) => format!("it is {what} on '{}'", device.name),
+        None => format!("it is {what}"),
+    })
+}
+
+fn stat_number(dev: u64) -> Number {
+    Number {
+        major: rustix::fs::major(dev),
+        minor: rustix::fs::minor(dev),
+    }
+}
+
+/// The known name that was probably meant, and those that there are.
+fn hint(sys: &Path, known: &[Device], words: &str) -> String {
+    let last = words.rsplit('/').next().unwrap_or_default();
+    let names = known.iter().map(|device| device.name.as_str());
+    let near = names.min_by_key(|name| strsim::damerau_levenshtein(last, name));
+    let is_near = |name: &&str| strsim::damerau_levenshtein(last, name) <= TYPOS_MAX;
+    let present = known.iter().filter(|device| device.is_there_in(sys));
+    let present: Vec<_> = present.map(|device| device.name.as_str()).collect();
+    let there_are = match present.is_empty() {
+        true => "there is none on this machine".to_owned(),
+        false => format!("there are {}", present.join(", ")),
+    };
+    match near.filter(is_near) {
+        Some(name) if !last.is_empty() => format!("did you mean '{name}'? {there_are}"),
+        _ => there_are,
+    }
+}
+
+/// Names of devices are short: more than this is another name.
+const TYPOS_MAX: usize = 1;
+
+/// Every block device that the kernel has, by name.
+fn list(sys: &Path) -> Result<Vec<Device>, DeviceError> {
+    let entries = fs::read_dir(sys.join(CLASS))?.flatten();
+    // What cannot be read has just gone, or is hidden by its driver.
+    let mut devices: Vec<_> = entries.filter_map(|entry| read(&entry.path())).collect();
+    devices.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Ok(devices)
+}
+
+/// Reads a device from its directory, which for a partition is in that of its disk.
+fn read(entry: &Path) -> Option<Device> {
+    let home = fs::canonicalize(entry).ok()?;
+    let is_part = home.join("partition").exists();
+    let disk = if is_part { home.parent()? } else { &home };
+    let part = is_part.then(|| sectors(&home));
+    Some(Device {
+        name: entry.file_name()?.to_str()?.to_owned(),
+        number: number(&home)?,
+        disk: number(disk)?,
+        part: match part {
+            Some(sectors) => Some(sectors?),
+            None => None,
+        },
+        layer: match disk.join("mq").is_dir() {
+            true => Layer::Request,
+            false => Layer::Bio,
+        },
+    })
+}
+
+fn sectors(part: &Path) -> Option<Range<u64>> {
+    let start: u64 = parsed(&part.join("start"))?;
+    let size: u64 = parsed(&part.join("size"))?;
+    Some(start..start.checked_add(size)?)
+}
+
+fn number(home: &Path) -> Option<Number> {
+    parse_number(fs::read_to_string(home.join("dev")).ok()?.trim())
+}
+
+fn parsed<T: FromStr>(file: &Path) -> Option<T> {
+    fs::read_to_string(file).ok()?.trim().parse().ok()
+}
+
+/// Reads `7,0`, or `7:0` as the kernel writes it.
+fn parse_number(words: &str) -> Option<Number> {
+    let (major, minor) = words.split_once([',', ':'])?;
+    Some(Number {
+        major: major.parse().ok()?,
+        minor: minor.parse().ok()?,
+    })
 }
 
 impl fmt::Display for Number {
@@ -71,3 +224,6 @@ impl fmt::Display for Number {
         write!(f, "{},{}", self.major, self.minor)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -79,6 +79,15 @@ impl Rwbs {
     pub fn bytes(&self) -> &[u8] {
         self.0.bytes()
     }
+
+    /// The letter of the operation, without those of how it is to be done: `R`, `W`, `D` for a
+    /// discard, `F` for a flush, `N` for anything else. An `F` before it asks for a flush first.
+    pub fn operation(&self) -> u8 {
+        match self.bytes() {
+            [b'F', operation, ..] | [operation, ..] => *operation,
+            [] => b'N',
+        }
+    }
 }
 
 impl Comm {

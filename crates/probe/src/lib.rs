@@ -7,7 +7,9 @@
 
 mod device;
 mod io;
+mod pairing;
 mod record;
+pub mod tracefs;
 mod tracer;
 
 pub use device::{Device, DeviceError, Layer, Number};

@@ -39,9 +39,8 @@ pub(crate) struct IolatencyArgs {
     /// Print the time of day before each histogram
     #[arg(short = 'T')]
     pub(crate) timestamp: bool,
-    /// Only this disk
-    #[arg(short = 'd', value_name = "DEVICE")]
-    pub(crate) device: Option<String>,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
     /// Only these types: a glob over R, W, WF (FUA), F, D, such as '*W*'
     #[arg(short = 'i', value_name = "TYPE")]
     pub(crate) iotype: Option<String>,
@@ -74,6 +73,8 @@ pub(crate) struct IostatArgs {
     #[arg(short = 'x')]
     pub(crate) extended: bool,
     #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    #[command(flatten)]
     pub(crate) pace: Pace,
     /// Print JSON
     #[arg(long)]
@@ -93,6 +94,8 @@ pub(crate) struct QuantizeArgs {
     /// Only these operations: read, write, ...
     #[arg(long, value_name = "OPS", value_parser = parse_ops)]
     pub(crate) op: Option<OpSet>,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
     /// How long to look [until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]

@@ -6,16 +6,19 @@ use dashpot_engine::histogram::Histogram;
 
 use super::output::{print, print_json_line};
 use crate::cli::IolatencyArgs;
-use crate::client::Client;
-use crate::observe::{DeviceInterval, OpInterval, Watch, elapsed_of_all, in_flight_of_all};
+use crate::observe::{
+    DeviceInterval, OpInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all,
+};
 use crate::report::iolatency::{Boundary, ENDING, Interval, opening};
+use crate::spec::ApiAddress;
 
 /// iolatency's own default.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 
-pub(crate) fn iolatency(client: &Client, args: &IolatencyArgs) -> anyhow::Result<()> {
+pub(crate) fn iolatency(api: Option<&ApiAddress>, args: &IolatencyArgs) -> anyhow::Result<()> {
     let interval = args.pace.interval.unwrap_or(INTERVAL);
-    let mut watch = Watch::new(client, args.device.as_deref(), interval, args.pace.count)?;
+    let target = Target::find(api, &args.device)?;
+    let mut watch = Watch::new(&target, &question(args), interval, args.pace.count)?;
     if !args.json {
         let seconds = interval.as_nanos() as f64 / 1e9;
         print(&opening(seconds, args.pace.count.is_none()))?;
@@ -39,6 +42,13 @@ pub(crate) fn iolatency(client: &Client, args: &IolatencyArgs) -> anyhow::Result
         return Ok(());
     }
     print(ENDING)
+}
+
+fn question(args: &IolatencyArgs) -> Question {
+    Question {
+        by: None,
+        queued: args.queued,
+    }
 }
 
 /// The report of an interval, without the time of day.
@@ -71,6 +81,9 @@ fn latencies(intervals: &[DeviceInterval], args: &IolatencyArgs) -> Histogram {
 /// Whether a glob over the kernel's letters takes an operation. Writes that ask for durability
 /// are counted with the others, so that both `W` and `WF` take them.
 fn has_type(op: &OpInterval, glob: &str) -> bool {
+    if let Some(rwbs) = &op.rwbs {
+        return glob_matches(glob.as_bytes(), rwbs.as_bytes());
+    }
     let letters: &[&str] = match op.op.as_str() {
         "read" => &["R"],
         "write" => &["W", "WF"],

@@ -4,12 +4,12 @@ use dashpot_engine::Duration;
 
 use super::output::{print, print_json_line};
 use crate::cli::IostatArgs;
-use crate::client::Client;
-use crate::observe::{DeviceInterval, Watch};
+use crate::observe::{DeviceInterval, Question, Target, Watch};
 use crate::report::in_flight::Mention;
 use crate::report::iostat::{Columns, Completed, Interval, Iostat};
+use crate::spec::ApiAddress;
 
-pub(crate) fn iostat(client: &Client, args: &IostatArgs) -> anyhow::Result<()> {
+pub(crate) fn iostat(api: Option<&ApiAddress>, args: &IostatArgs) -> anyhow::Result<()> {
     // As with sysstat, the report since the start is one of those that are counted, and without
     // an interval it is the only one.
     let more = match (args.pace.interval, args.pace.count) {
@@ -17,7 +17,8 @@ pub(crate) fn iostat(client: &Client, args: &IostatArgs) -> anyhow::Result<()> {
         (Some(_), count) => count.map(|count| count.saturating_sub(1)),
     };
     let interval = args.pace.interval.unwrap_or(Duration::MAX);
-    let mut watch = Watch::new(client, None, interval, more)?;
+    let target = Target::find(api, &args.device)?;
+    let mut watch = Watch::new(&target, &Question::default(), interval, more)?;
     // It is over so long a time that nothing in flight would be old enough.
     show(&watch.since_start()?, Mention::All, args)?;
     while let Some(intervals) = watch.next()? {

@@ -5,13 +5,14 @@ use dashpot_engine::{Duration, Op, OpSet};
 
 use super::output::{print, print_json};
 use crate::cli::QuantizeArgs;
-use crate::client::Client;
-use crate::observe::{DeviceInterval, Watch, elapsed_of_all, in_flight_of_all};
+use crate::observe::{DeviceInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all};
 use crate::report::quantize::{Aggregation, Disk, Quantize, Scope};
+use crate::spec::ApiAddress;
 
-pub(crate) fn quantize(client: &Client, args: &QuantizeArgs) -> anyhow::Result<()> {
+pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow::Result<()> {
     let lasts = args.lasts.unwrap_or(Duration::MAX);
-    let mut watch = Watch::new(client, None, lasts, Some(1))?;
+    let target = Target::find(api, &args.device)?;
+    let mut watch = Watch::new(&target, &Question::default(), lasts, Some(1))?;
     let Some(intervals) = watch.next()? else {
         return Ok(());
     };

@@ -2,45 +2,39 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
 use dashpot_engine::histogram::{Histogram, LAYOUT};
 
 use super::interval::{DeviceInterval, OpInterval};
 use super::pace::Pace;
+use super::question::{By, Question};
 use crate::api::types::{Disk, DiskLatency, LatencyHistogram, OpLatency};
 use crate::client::{Client, segment};
 use crate::commands::warn_of_failed;
 use crate::report::in_flight::{InFlight, Mention};
 
 /// Looks at disks in turn.
-pub(crate) struct Watch<'a> {
+pub(crate) struct DaemonWatch<'a> {
     client: &'a Client,
     paths: Vec<String>,
     pace: Pace<'a>,
     last: Vec<DiskLatency>,
 }
 
-impl<'a> Watch<'a> {
-    /// Looks at all disks, or at one, once per interval from now on.
-    pub(crate) fn new(
+impl<'a> DaemonWatch<'a> {
+    /// Looks at all disks, or at those that are named, once per interval from now on.
+    pub(super) fn new(
         client: &'a Client,
-        only: Option<&str>,
+        names: &[String],
+        question: &Question,
         interval: dashpot_engine::Duration,
         count: Option<u64>,
-    ) -> anyhow::Result<Watch<'a>> {
-        let names = match only {
-            Some(name) => vec![name.to_owned()],
-            None => {
-                let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
-                warn_of_failed(&disks);
-                let serving = disks.into_iter().filter(|disk| disk.failed.is_none());
-                serving.map(|disk| disk.name).collect()
-            }
-        };
-        let path = |name: &String| format!("/v1/disks/{}/latency", segment(name));
-        let paths: Vec<String> = names.iter().map(path).collect();
+    ) -> anyhow::Result<DaemonWatch<'a>> {
+        let query = query(question.by)?;
+        let path = |name: &String| format!("/v1/disks/{}/latency{query}", segment(name));
+        let paths: Vec<String> = names_of(client, names)?.iter().map(path).collect();
         let last = look(client, &paths)?;
-        Ok(Watch {
+        Ok(DaemonWatch {
             client,
             pace: Pace::new(client, latest(&last), interval.as_nanos(), count)?,
             paths,
@@ -49,12 +43,12 @@ impl<'a> Watch<'a> {
     }
 
     /// What disks have done since they are served.
-    pub(crate) fn since_start(&self) -> anyhow::Result<Vec<DeviceInterval>> {
+    pub(super) fn since_start(&self) -> anyhow::Result<Vec<DeviceInterval>> {
         self.last.iter().map(DeviceInterval::since_start).collect()
     }
 
     /// Of which zios in flight the report of the interval that ended last speaks.
-    pub(crate) fn mention(&self) -> Mention {
+    pub(super) fn mention(&self) -> Mention {
         if self.pace.is_over() {
             Mention::All
         } else {
@@ -63,7 +57,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Waits until the next interval has ended; `None` if the last one has.
-    pub(crate) fn next(&mut self) -> anyhow::Result<Option<Vec<DeviceInterval>>> {
+    pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<DeviceInterval>>> {
         if !self.pace.wait(latest(&self.last)) {
             return Ok(None);
         }
@@ -74,6 +68,34 @@ impl<'a> Watch<'a> {
             .collect::<anyhow::Result<_>>()?;
         self.last = now;
         Ok(Some(intervals))
+    }
+
+    /// Nothing that is counted on the data path is lost.
+    pub(super) fn lost(&self) -> u64 {
+        0
+    }
+}
+
+/// The disks to look at: those named, or all that are served.
+fn names_of(client: &Client, names: &[String]) -> anyhow::Result<Vec<String>> {
+    if !names.is_empty() {
+        return Ok(names.to_vec());
+    }
+    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
+    warn_of_failed(&disks);
+    let serving = disks.into_iter().filter(|disk| disk.failed.is_none());
+    Ok(serving.map(|disk| disk.name).collect())
+}
+
+/// The breakdown as the API has it.
+fn query(by: Option<By>) -> anyhow::Result<&'static str> {
+    match by {
+        None => Ok(""),
+        Some(By::Client) => Ok("?by=client"),
+        Some(By::Size) => Ok("?by=size"),
+        Some(By::Process | By::Cgroup) => {
+            bail!("a daemon knows clients, not processes: ask for --by client")
+        }
     }
 }
 
@@ -146,10 +168,13 @@ impl OpInterval {
         let bytes_before = earlier.map_or(0, |op| op.bytes);
         Ok(OpInterval {
             op: later.op.clone(),
+            rwbs: None,
+            by: None,
             completed: later.completed.saturating_sub(completed_before),
             bytes: later.bytes.saturating_sub(bytes_before),
             total: difference(&later.total, earlier.map(|op| &op.total))?,
             disk: difference(&later.disk, earlier.map(|op| &op.disk))?,
+            store: None,
         })
     }
 }

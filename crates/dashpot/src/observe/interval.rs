@@ -20,15 +20,24 @@ pub(crate) struct DeviceInterval {
     pub(crate) in_flight: InFlight,
 }
 
-/// What a device did of one operation.
+/// What a device did of one operation, and of one value of what it is broken down by.
 pub(crate) struct OpInterval {
+    /// dashpot's word for it: `read`, `write`, `flush`, `trim`, `zero`, `cache`, or `other`.
     pub(crate) op: String,
+    /// The kernel's letters for it, on the kernel's disks.
+    pub(crate) rwbs: Option<String>,
+    /// The client, process, control group or size, if a breakdown was asked for; `other` of those
+    /// that are too many to be told apart.
+    pub(crate) by: Option<String>,
     pub(crate) completed: u64,
     pub(crate) bytes: u64,
-    /// From arrival until the reply was accepted.
+    /// From arrival until the reply was accepted; of the kernel's disks from the moment of queueing,
+    /// if [`Question::queued`](super::Question) was asked for, and else as `disk`.
     pub(crate) total: Histogram,
-    /// From issue until the reply was offered.
+    /// From issue until the reply was offered; of the kernel's disks until completion.
     pub(crate) disk: Histogram,
+    /// In the store alone, below the injection, where that is known.
+    pub(crate) store: Option<Histogram>,
 }
 
 /// The oldest I/O of several devices, and how many there are.

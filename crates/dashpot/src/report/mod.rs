@@ -5,6 +5,8 @@
 //! Percentiles carry the number of zios that they are of, and are `null` where those are too few.
 
 pub(crate) mod chart;
+pub(crate) mod clock;
+pub(crate) mod heatmap;
 pub(crate) mod in_flight;
 pub(crate) mod iolatency;
 pub(crate) mod iostat;

@@ -241,13 +241,16 @@ impl Engine {
     fn event_of(&self, flight: &Flight, offered: Instant) -> Event {
         let disk = &self.disks[flight.zio.device.0 as usize];
         let (rule, lane) = disk.injector.decision(flight);
+        // One that never reached the store is as if that had been asked at once.
+        let started = flight.started.max(flight.issued);
         Event {
             outcome: flight.outcome,
             submitted: flight.submitted,
             admitted: flight.submitted,
             issued: flight.issued,
-            store_done: flight.store_done,
-            target: flight.target,
+            started,
+            store_done: started + flight.worked,
+            target: flight.due(),
             offered,
             ended: self.now,
             rule,

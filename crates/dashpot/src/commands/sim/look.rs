@@ -125,10 +125,13 @@ impl OpInterval {
         };
         OpInterval {
             op: op.name().to_owned(),
+            rwbs: None,
+            by: None,
             completed: later.completed - earlier.completed,
             bytes: later.bytes - earlier.bytes,
             total: latency(LatencyKind::Total),
             disk: latency(LatencyKind::Disk),
+            store: None,
         }
     }
 }

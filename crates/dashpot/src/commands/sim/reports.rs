@@ -9,7 +9,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::look::{DeviceLook, PoolLook, devices, pools};
-use crate::cli::{IolatencyArgs, Layer, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs};
+use crate::cli::{
+    DeviceArgs, IolatencyArgs, Layer, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs,
+};
 use crate::commands::{iolatency, iostat, quantize};
 use crate::observe::DeviceInterval;
 use crate::report::in_flight::Mention;
@@ -146,13 +148,15 @@ impl Look {
         match kind {
             ReportKind::Iolatency { args, layer } => {
                 look.devices = devices_of(simulation, *layer)?;
-                if let Some(device) = &args.device {
-                    let names = std::slice::from_ref(device);
-                    keep_named(&mut look.devices, names, |device| &device.name)?;
-                }
+                keep_devices(&mut look.devices, &args.device)?;
             }
-            ReportKind::Iostat { layer, .. } | ReportKind::Quantize { layer, .. } => {
+            ReportKind::Iostat { args, layer } => {
                 look.devices = devices_of(simulation, *layer)?;
+                keep_devices(&mut look.devices, &args.device)?;
+            }
+            ReportKind::Quantize { args, layer } => {
+                look.devices = devices_of(simulation, *layer)?;
+                keep_devices(&mut look.devices, &args.device)?;
             }
             ReportKind::ZpoolIostat(args) => {
                 look.pools = pools_of(simulation, args.pools_and_pace()?.0)?;
@@ -178,6 +182,18 @@ fn devices_of(simulation: &Simulation, layer: Layer) -> Result<Vec<DeviceLook>, 
         ));
     }
     Ok(devices)
+}
+
+fn keep_devices(all: &mut Vec<DeviceLook>, args: &DeviceArgs) -> Result<(), ParseError> {
+    if args.kernel {
+        return Err(ParseError::new(
+            "-k means the kernel's disks; a simulation has its own",
+        ));
+    }
+    match args.devices.is_empty() {
+        true => Ok(()),
+        false => keep_named(all, &args.devices, |device| &device.name),
+    }
 }
 
 fn pools_of(simulation: &Simulation, names: &[String]) -> Result<Vec<PoolLook>, ParseError> {

@@ -1,0 +1,295 @@
+//! What the kernel counts of its block devices in any case: `/proc/diskstats`.
+//!
+//! Source: the kernel's Documentation/admin-guide/iostats.rst. Times are whole milliseconds in 32
+//! bits and begin again at zero; a device that was replaced counts from zero, too.
+
+use std::collections::HashMap;
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use dashpot_probe::{Device, Number};
+
+use super::ticks::{Ticks, now_ns};
+use crate::report::in_flight::Mention;
+
+/// What a device has done since it is there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counters {
+    pub(crate) reads: Transfers,
+    pub(crate) writes: Transfers,
+    pub(crate) discards: Transfers,
+    /// Flushes have no bytes, and are not merged as others are.
+    pub(crate) flushes: Transfers,
+    /// At this moment, not since the beginning.
+    pub(crate) in_flight: u64,
+    /// Time during which at least one I/O was in flight.
+    pub(crate) busy_ms: u32,
+    /// The integral of the number of I/Os in flight, in I/O-milliseconds.
+    pub(crate) depth_time_ms: u32,
+}
+
+/// What a device has done of one kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Transfers {
+    pub(crate) completed: u64,
+    /// I/Os that have joined others before they were issued.
+    pub(crate) merged: u64,
+    /// Of 512 bytes.
+    pub(crate) sectors: u64,
+    /// The sum of the latencies.
+    pub(crate) time_ms: u32,
+}
+
+/// What a device did in an interval.
+pub(crate) struct DiskstatsInterval {
+    pub(crate) device: String,
+    pub(crate) elapsed: Duration,
+    pub(crate) counters: Counters,
+}
+
+/// Looks at the counters of devices, once per interval.
+pub(crate) struct DiskstatsWatch {
+    devices: Vec<Device>,
+    ticks: Ticks,
+    last: HashMap<Number, Counters>,
+    last_ns: u64,
+    vanished: Vec<String>,
+}
+
+impl DiskstatsWatch {
+    pub(crate) fn new(
+        devices: &[Device],
+        interval: dashpot_engine::Duration,
+        count: Option<u64>,
+    ) -> anyhow::Result<DiskstatsWatch> {
+        let ticks = Ticks::new(interval.as_nanos(), count)?;
+        Ok(DiskstatsWatch {
+            devices: devices.to_vec(),
+            last_ns: ticks.end_ns,
+            ticks,
+            last: counters()?,
+            vanished: Vec::new(),
+        })
+    }
+
+    /// What devices have done since the machine was started.
+    pub(crate) fn since_start(&self) -> anyhow::Result<Vec<DiskstatsInterval>> {
+        let elapsed = uptime()?;
+        let of = |device: &Device| {
+            Some(DiskstatsInterval {
+                device: device.name.clone(),
+                elapsed,
+                counters: *self.last.get(&device.number)?,
+            })
+        };
+        Ok(self.devices.iter().filter_map(of).collect())
+    }
+
+    /// Waits until the next interval has ended; `None` if the last one has. Devices that are gone
+    /// are not in it.
+    pub(crate) fn next(&mut self) -> anyhow::Result<Option<Vec<DiskstatsInterval>>> {
+        if !self.ticks.begin() {
+            return Ok(None);
+        }
+        while now_ns() < self.ticks.end_ns && !self.ticks.is_stopped() {
+            self.ticks.sleep();
+        }
+        let (now, at_ns) = (counters()?, now_ns());
+        let elapsed = Duration::from_nanos(at_ns - self.last_ns);
+        let of = |device: &Device| {
+            let later = now.get(&device.number).filter(|_| device.is_there())?;
+            let earlier = self.last.get(&device.number).copied().unwrap_or_default();
+            Some(DiskstatsInterval {
+                device: device.name.clone(),
+                elapsed,
+                counters: later.since(&earlier),
+            })
+        };
+        let intervals: Vec<_> = self.devices.iter().filter_map(of).collect();
+        (self.last, self.last_ns) = (now, at_ns);
+        say_vanished(&self.devices, &mut self.vanished)?;
+        Ok(Some(intervals))
+    }
+
+    /// Of which I/Os in flight the report of the interval that ended last speaks.
+    pub(crate) fn mention(&self) -> Mention {
+        self.ticks.mention()
+    }
+}
+
+/// Names devices that have gone, each once; an error if none is left.
+pub(super) fn say_vanished(devices: &[Device], said: &mut Vec<String>) -> anyhow::Result<()> {
+    let gone = devices.iter().filter(|device| !device.is_there());
+    let gone: Vec<String> = gone.map(|device| device.name.clone()).collect();
+    if gone.len() == devices.len() {
+        bail!(
+            "{} has vanished, and nothing is left to watch: name a device that is there, 'lsblk' \
+             lists them",
+            gone.join(", ")
+        );
+    }
+    for name in gone.iter().filter(|name| !said.contains(name)) {
+        eprintln!("dashpot: {name} has vanished; the others are watched on");
+    }
+    *said = gone;
+    Ok(())
+}
+
+/// Every device's counters, by its number.
+pub(super) fn counters() -> anyhow::Result<HashMap<Number, Counters>> {
+    let text = fs::read_to_string(FILE).context(FILE)?;
+    Ok(text.lines().filter_map(parse).collect())
+}
+
+/// A line: the number, the name, and 11 to 17 figures, as many as the kernel is new.
+fn parse(line: &str) -> Option<(Number, Counters)> {
+    let mut words = line.split_ascii_whitespace();
+    let major = words.next()?.parse().ok()?;
+    let minor = words.next()?.parse().ok()?;
+    let figures: Vec<u64> = words.skip(1).map_while(|word| word.parse().ok()).collect();
+    let figure = |at: usize| figures.get(at).copied().unwrap_or_default();
+    let transfers = |at| Transfers {
+        completed: figure(at),
+        merged: figure(at + 1),
+        sectors: figure(at + 2),
+        time_ms: figure(at + 3) as u32,
+    };
+    let counters = Counters {
+        reads: transfers(0),
+        writes: transfers(4),
+        in_flight: figure(8),
+        busy_ms: figure(9) as u32,
+        depth_time_ms: figure(10) as u32,
+        discards: transfers(11),
+        flushes: Transfers {
+            completed: figure(15),
+            time_ms: figure(16) as u32,
+            ..Transfers::default()
+        },
+    };
+    Some((Number { major, minor }, counters))
+}
+
+impl Counters {
+    /// What was done since the device stood at `earlier`; all of it, if it is another device now.
+    pub(super) fn since(&self, earlier: &Counters) -> Counters {
+        let kinds = [
+            (&self.reads, &earlier.reads),
+            (&self.writes, &earlier.writes),
+            (&self.discards, &earlier.discards),
+            (&self.flushes, &earlier.flushes),
+        ];
+        if kinds
+            .iter()
+            .any(|(later, earlier)| later.is_before(earlier))
+        {
+            return *self;
+        }
+        let [reads, writes, discards, flushes] = kinds.map(|(later, earlier)| later.since(earlier));
+        Counters {
+            reads,
+            writes,
+            discards,
+            flushes,
+            in_flight: self.in_flight,
+            busy_ms: self.busy_ms.wrapping_sub(earlier.busy_ms),
+            depth_time_ms: self.depth_time_ms.wrapping_sub(earlier.depth_time_ms),
+        }
+    }
+
+    /// Whether the device has ever done anything.
+    pub(crate) fn is_used(&self) -> bool {
+        let kinds = [self.reads, self.writes, self.discards, self.flushes];
+        kinds.iter().any(|kind| kind.completed > 0)
+    }
+}
+
+impl Transfers {
+    fn is_before(&self, earlier: &Transfers) -> bool {
+        self.completed < earlier.completed
+            || self.merged < earlier.merged
+            || self.sectors < earlier.sectors
+    }
+
+    fn since(&self, earlier: &Transfers) -> Transfers {
+        Transfers {
+            completed: self.completed - earlier.completed,
+            merged: self.merged - earlier.merged,
+            sectors: self.sectors - earlier.sectors,
+            time_ms: self.time_ms.wrapping_sub(earlier.time_ms),
+        }
+    }
+}
+
+/// How long the machine has been up.
+fn uptime() -> anyhow::Result<Duration> {
+    let text = fs::read_to_string(UPTIME).context(UPTIME)?;
+    let seconds = text.split_ascii_whitespace().next().unwrap_or_default();
+    let seconds: f64 = seconds.parse().context(UPTIME)?;
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+const FILE: &str = "/proc/diskstats";
+const UPTIME: &str = "/proc/uptime";
+
+#[cfg(test)]
+mod tests {
+    use super::{Counters, Transfers, parse};
+    use dashpot_probe::Number;
+
+    #[test]
+    fn a_line_has_as_many_figures_as_its_kernel_is_new() {
+        let line = " 254 0 vda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17";
+        let (number, all) = parse(line).unwrap();
+        assert_eq!((number.major, number.minor), (254, 0));
+        let transfers = |completed, merged, sectors, time_ms| Transfers {
+            completed,
+            merged,
+            sectors,
+            time_ms,
+        };
+        assert_eq!(all.reads, transfers(1, 2, 3, 4));
+        assert_eq!(all.writes, transfers(5, 6, 7, 8));
+        assert_eq!((all.in_flight, all.busy_ms, all.depth_time_ms), (9, 10, 11));
+        assert_eq!(all.discards, transfers(12, 13, 14, 15));
+        assert_eq!(all.flushes, transfers(16, 0, 0, 17));
+        let (_, old) = parse("8 16 sdb 1 2 3 4 5 6 7 8 9 10 11").unwrap();
+        assert_eq!(
+            (old.writes, old.discards),
+            (all.writes, Transfers::default())
+        );
+        assert_eq!(parse("no line"), None);
+        assert_eq!(
+            number,
+            Number {
+                major: 254,
+                minor: 0
+            }
+        );
+    }
+
+    fn reads(completed: u64, time_ms: u32) -> Counters {
+        Counters {
+            reads: Transfers {
+                completed,
+                time_ms,
+                ..Transfers::default()
+            },
+            busy_ms: time_ms,
+            ..Counters::default()
+        }
+    }
+
+    #[test]
+    fn an_interval_is_the_difference_and_its_times_may_wrap() {
+        let since = reads(12, 5).since(&reads(10, u32::MAX - 4));
+        assert_eq!((since.reads.completed, since.reads.time_ms), (2, 10));
+        assert_eq!(since.busy_ms, 10);
+    }
+
+    #[test]
+    fn what_counts_less_than_before_is_another_device() {
+        assert_eq!(reads(3, 7).since(&reads(10, 5)), reads(3, 7));
+    }
+}

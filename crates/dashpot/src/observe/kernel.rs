@@ -1,0 +1,155 @@
+//! The kernel's disks, watched through its events.
+//!
+//! An I/O is counted in the interval in which it was completed, whenever it began. What was given to
+//! the driver before the watch began is not seen.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use dashpot_probe::{Device, Io, Number, Options, Start, Tracer};
+
+use super::diskstats::{Counters, counters, say_vanished};
+use super::interval::DeviceInterval;
+use super::question::{By, Question};
+use super::tally::Tally;
+use super::ticks::Ticks;
+use crate::report::in_flight::{InFlight, Mention};
+
+/// Devices of the kernel being watched.
+pub(crate) struct KernelWatch {
+    tracer: Tracer,
+    devices: Vec<Device>,
+    ticks: Ticks,
+    /// The beginning of the present interval.
+    start_ns: u64,
+    tally: Tally,
+    /// Those that were completed after the interval that ended last.
+    ahead: Vec<Io>,
+    /// At the end of the interval that ended last.
+    counters: HashMap<Number, Counters>,
+    lost: u64,
+    vanished: Vec<String>,
+}
+
+impl KernelWatch {
+    pub(super) fn new(
+        devices: &[Device],
+        question: &Question,
+        interval: dashpot_engine::Duration,
+        count: Option<u64>,
+    ) -> anyhow::Result<KernelWatch> {
+        // Before there is something in the kernel that signals must not leave there.
+        let mut ticks = Ticks::new(interval.as_nanos(), count)?;
+        let tracer = Tracer::start(&Options {
+            devices: devices.to_vec(),
+            start: match question.queued {
+                true => Start::Queue,
+                false => Start::Issue,
+            },
+            submitters: matches!(question.by, Some(By::Process | By::Cgroup)),
+        })?;
+        ticks.restart();
+        Ok(KernelWatch {
+            start_ns: ticks.end_ns,
+            tally: Tally::new(devices, *question),
+            counters: counters()?,
+            tracer,
+            devices: devices.to_vec(),
+            ticks,
+            ahead: Vec::new(),
+            lost: 0,
+            vanished: Vec::new(),
+        })
+    }
+
+    pub(super) fn mention(&self) -> Mention {
+        self.ticks.mention()
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<DeviceInterval>>> {
+        if !self.ticks.begin() {
+            return Ok(None);
+        }
+        say_vanished(&self.devices, &mut self.vanished)?;
+        self.lost = 0;
+        let mut finished = std::mem::take(&mut self.ahead);
+        let end_ns = loop {
+            let end_ns = self.ticks.end_ns;
+            self.count(&mut finished, end_ns);
+            let stopped = self.ticks.is_stopped();
+            let progress = self.tracer.read(&mut finished)?;
+            self.lost += progress.lost;
+            if progress.until_ns >= end_ns || stopped {
+                break end_ns.min(progress.until_ns);
+            }
+            self.ticks.sleep();
+        };
+        self.count(&mut finished, end_ns);
+        let intervals = self.intervals(end_ns)?;
+        self.start_ns = end_ns;
+        Ok(Some(intervals))
+    }
+
+    /// Counts what was completed before the interval's end, and keeps the rest for the next.
+    fn count(&mut self, finished: &mut Vec<Io>, end_ns: u64) {
+        for io in finished.drain(..) {
+            if io.completed_ns >= end_ns {
+                self.ahead.push(io);
+            } else if io.completed_ns >= self.start_ns {
+                self.tally.add(&io);
+            }
+        }
+    }
+
+    fn intervals(&mut self, end_ns: u64) -> anyhow::Result<Vec<DeviceInterval>> {
+        let counters = counters()?;
+        let devices = self.devices.iter().enumerate();
+        let intervals = devices.map(|(at, device)| {
+            let of = |all: &HashMap<Number, Counters>| {
+                all.get(&device.number).copied().unwrap_or_default()
+            };
+            let since = of(&counters).since(&of(&self.counters));
+            DeviceInterval {
+                device: device.name.clone(),
+                elapsed: Duration::from_nanos(end_ns.saturating_sub(self.start_ns)),
+                ops: self.tally.ops(at),
+                busy: Duration::from_millis(since.busy_ms.into()),
+                depth_time_ns: u128::from(since.depth_time_ms) * 1_000_000,
+                in_flight: self.in_flight(device, end_ns),
+            }
+        });
+        let intervals = intervals.collect();
+        self.counters = counters;
+        self.tally.clear();
+        Ok(intervals)
+    }
+
+    /// What had begun at a moment and not ended, even if it has by now.
+    fn in_flight(&self, device: &Device, at_ns: u64) -> InFlight {
+        let present = self.tracer.in_flight();
+        let present = present
+            .filter(|io| device.has(io.device, io.sector))
+            .map(|io| (io.since_ns, io.issued));
+        let ended = self.ahead.iter();
+        let ended = ended
+            .filter(|io| device.has(io.device, io.sector))
+            .map(|io| (io.queued_ns.unwrap_or(io.issued_ns), io.issued_ns < at_ns));
+        let all = present.chain(ended).filter(|(since, _)| *since < at_ns);
+        let (mut number, mut oldest) = (0, None);
+        for one in all {
+            number += 1;
+            oldest = oldest.into_iter().chain([one]).min();
+        }
+        InFlight {
+            zios: number,
+            oldest_ns: oldest.map(|(since, _)| at_ns - since),
+            disk: oldest.map(|_| device.name.clone()),
+            wait: oldest.map(|(_, issued)| if issued { "issued" } else { "queued" }.to_owned()),
+            rule: None,
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! What is asked of those who watch, beyond what they always say.
+
+/// What a watch is to tell apart, and to look at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Question {
+    /// What each operation is broken down by.
+    pub(crate) by: Option<By>,
+    /// Whether latencies from arrival are looked at: of the kernel's disks, that takes more events.
+    pub(crate) queued: bool,
+}
+
+/// What operations of a device can be broken down by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    /// Who sent them to dashpot.
+    Client,
+    /// The name of the process that asked the kernel for them.
+    Process,
+    /// The control group of that process.
+    Cgroup,
+    /// Their number of bytes, in powers of two.
+    Size,
+}

@@ -1,0 +1,34 @@
+//! Sizes in powers of two.
+
+use crate::report::nice::nice_number;
+
+/// The class of a size in bytes: 0 of none, else 1 and the exponent of the greatest power of two
+/// that is not greater.
+pub(super) fn size_class(bytes: u64) -> u32 {
+    bytes.checked_ilog2().map_or(0, |exponent| exponent + 1)
+}
+
+/// Its name, such as `4K-8K`: from a size on, to less than its double.
+pub(super) fn size_name(class: u32) -> String {
+    let Some(exponent) = class.checked_sub(1) else {
+        return "0".to_owned();
+    };
+    let from = 1 << exponent.min(62);
+    format!("{}-{}", nice_number(from), nice_number(2 * from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{size_class, size_name};
+
+    #[test]
+    fn a_size_is_named_by_the_powers_of_two_around_it() {
+        let name = |bytes| size_name(size_class(bytes));
+        assert_eq!(name(0), "0");
+        assert_eq!(name(1), "1-2");
+        assert_eq!(name(4_095), "2K-4K");
+        assert_eq!(name(4_096), "4K-8K");
+        assert_eq!(name(1 << 20), "1M-2M");
+        assert_eq!(name(u64::MAX), "4E-8E");
+    }
+}

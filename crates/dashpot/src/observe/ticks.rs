@@ -1,0 +1,85 @@
+//! Intervals on this machine's monotonic clock: they end at multiples of their length after the
+//! beginning, and signals end the last one early.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
+use crate::report::in_flight::Mention;
+
+/// The intervals of one report.
+pub(super) struct Ticks {
+    stopped: Arc<AtomicBool>,
+    interval_ns: u64,
+    /// Intervals to come, if not until a signal.
+    left: Option<u64>,
+    /// The end of the present interval.
+    pub(super) end_ns: u64,
+}
+
+impl Ticks {
+    /// From now on, signals end the intervals and not the program: something in the kernel is to be
+    /// put away first, and a report that has begun is worth its end.
+    pub(super) fn new(interval_ns: u64, count: Option<u64>) -> anyhow::Result<Ticks> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+            signal_hook::flag::register(signal, Arc::clone(&stopped))?;
+        }
+        Ok(Ticks {
+            stopped,
+            interval_ns,
+            left: count,
+            end_ns: now_ns(),
+        })
+    }
+
+    /// Begins anew: what took time before the first interval is not in it.
+    pub(super) fn restart(&mut self) {
+        self.end_ns = now_ns();
+    }
+
+    /// Whether no interval comes after the present one.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_stopped() || self.left == Some(0)
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
+    }
+
+    /// Goes on to the next interval, unless there is none.
+    pub(super) fn begin(&mut self) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        self.left = self.left.map(|left| left - 1);
+        self.end_ns = self.end_ns.saturating_add(self.interval_ns);
+        true
+    }
+
+    /// Sleeps for a moment, but not beyond the end of the interval.
+    pub(super) fn sleep(&self) {
+        let rest = Duration::from_nanos(self.end_ns.saturating_sub(now_ns()));
+        thread::sleep(rest.min(MOMENT));
+    }
+
+    pub(super) fn mention(&self) -> Mention {
+        match self.is_over() {
+            true => Mention::All,
+            false => Mention::WholeInterval,
+        }
+    }
+}
+
+/// `CLOCK_MONOTONIC`, which the kernel stamps its events by.
+pub(super) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// How long a signal may have to wait, and events in the kernel's buffers.
+const MOMENT: Duration = Duration::from_millis(50);

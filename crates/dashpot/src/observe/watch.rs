@@ -1,0 +1,70 @@
+//! Watching devices, whosever they are: one interval after another until the last, or Ctrl-C.
+
+use dashpot_engine::Duration;
+
+use super::daemon::DaemonWatch;
+use super::interval::DeviceInterval;
+use super::kernel::KernelWatch;
+use super::question::Question;
+use super::target::Target;
+use crate::report::in_flight::Mention;
+
+/// Devices being watched.
+pub(crate) enum Watch<'a> {
+    Daemon(DaemonWatch<'a>),
+    Kernel(Box<KernelWatch>),
+}
+
+impl<'a> Watch<'a> {
+    /// Begins to watch, for `count` intervals or until Ctrl-C.
+    pub(crate) fn new(
+        target: &'a Target,
+        question: &Question,
+        interval: Duration,
+        count: Option<u64>,
+    ) -> anyhow::Result<Watch<'a>> {
+        Ok(match target {
+            Target::Daemon(client, names) => {
+                Watch::Daemon(DaemonWatch::new(client, names, question, interval, count)?)
+            }
+            Target::Kernel(devices) => {
+                let watch = KernelWatch::new(devices, question, interval, count)?;
+                Watch::Kernel(Box::new(watch))
+            }
+        })
+    }
+
+    /// What a daemon's disks have done since they are served; of the kernel's nothing is known
+    /// from before the watch.
+    pub(crate) fn since_start(&self) -> anyhow::Result<Vec<DeviceInterval>> {
+        match self {
+            Watch::Daemon(watch) => watch.since_start(),
+            Watch::Kernel(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Waits until the next interval has ended; `None` if the last one has. Every device that is
+    /// watched is in it, in the same order each time, but for those that have vanished.
+    pub(crate) fn next(&mut self) -> anyhow::Result<Option<Vec<DeviceInterval>>> {
+        match self {
+            Watch::Daemon(watch) => watch.next(),
+            Watch::Kernel(watch) => watch.next(),
+        }
+    }
+
+    /// Of which I/Os in flight the report of the interval that ended last speaks.
+    pub(crate) fn mention(&self) -> Mention {
+        match self {
+            Watch::Daemon(watch) => watch.mention(),
+            Watch::Kernel(watch) => watch.mention(),
+        }
+    }
+
+    /// Events that the interval that ended last misses, because there was no room for them.
+    pub(crate) fn lost(&self) -> u64 {
+        match self {
+            Watch::Daemon(watch) => watch.lost(),
+            Watch::Kernel(watch) => watch.lost(),
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Watches block devices: `watch [-Q] [-v] DEVICE… [SECONDS]` prints, each second, how many I/Os
+//! ended, what was lost, and what the watching cost; with `-v`, each I/O as well.
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use dashpot_probe::{Device, Io, Options, Start, Tracer};
+use rustix::time::{ClockId, clock_gettime};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let (options, words): (Vec<String>, Vec<String>) = std::env::args()
+        .skip(1)
+        .partition(|word| word.starts_with('-'));
+    let has = |option: &str| options.iter().any(|given| given == option);
+    let seconds = words.iter().find_map(|word| word.parse().ok());
+    let names = words.iter().filter(|word| word.parse::<u64>().is_err());
+    let devices = names
+        .map(|name| Device::find(name))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut tracer = Tracer::start(&Options {
+        devices,
+        start: if has("-Q") {
+            Start::Queue
+        } else {
+            Start::Issue
+        },
+        submitters: has("-Q"),
+    })?;
+    println!("watching");
+    for _ in 0..seconds.unwrap_or(u64::MAX) {
+        second(&mut tracer, has("-v"))?;
+    }
+    Ok(())
+}
+
+fn second(tracer: &mut Tracer, verbose: bool) -> Result<(), Box<dyn Error>> {
+    let (mut count, mut bytes, mut latency_ns, mut lost) = (0, 0, 0, 0);
+    let mut finished = Vec::new();
+    let (cpu, end) = (cpu_time(), Instant::now() + Duration::from_secs(1));
+    while Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(50));
+        finished.clear();
+        lost += tracer.read(&mut finished)?.lost;
+        count += finished.len() as u64;
+        bytes += finished.iter().map(|io| io.bytes).sum::<u64>();
+        latency_ns += finished.iter().map(latency).sum::<u64>();
+        if verbose {
+            finished.iter().for_each(|io| println!("{io:?}"));
+        }
+    }
+    let cost = cpu_time() - cpu;
+    println!(
+        "{count} I/Os, {bytes} bytes, {} ns on average, {} in flight, {lost} lost, {:.1} ms of CPU, {} ns each",
+        latency_ns.checked_div(count).unwrap_or(0),
+        tracer.in_flight().count(),
+        cost.as_secs_f64() * 1e3,
+        (cost.as_nanos() as u64).checked_div(count).unwrap_or(0),
+    );
+    for device in tracer.vanished() {
+        println!("{} is no longer there", device.name);
+    }
+    Ok(())
+}
+
+fn latency(io: &Io) -> u64 {
+    io.completed_ns.saturating_sub(io.issued_ns)
+}
+
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

@@ -1,0 +1,138 @@
+//! Bios, of devices that have no requests (dm, md, zram): from `block_bio_queue` to
+//! `block_bio_complete`.
+//!
+//! A bio is known by the sector after its last. Where it begins changes: some drivers advance a
+//! bio while they work on it, so that it ends with no sectors at its end (brd), dm trims one that
+//! it splits to the rest, and zram leaves it alone; but where it ends is the same in all of them.
+//!
+//! A split bio is one I/O, from its queueing to the end of its last part: the rest is not queued
+//! again, and the end of the whole comes after those of its parts. The end of a part, where the
+//! kernel tells it at all, belongs to nothing that was queued, and is passed over.
+
+use crate::device::Number;
+use crate::io::{Io, Rwbs, Submitter};
+use crate::record::{Record, What};
+use crate::tracer::{InFlight, Start};
+
+use super::requests::{SECTOR, end_of};
+use super::table::{Seen, Table};
+
+/// The bios in flight.
+pub(super) struct Bios {
+    start: Start,
+    queued: Table<Bio>,
+    /// Completions of bios that were not seen to be queued.
+    pub(super) unmatched: u64,
+}
+
+struct Bio {
+    device: Number,
+    rwbs: Rwbs,
+    sector: u64,
+    sectors: u64,
+    queued_ns: u64,
+    submitter: Submitter,
+}
+
+impl Bios {
+    pub(super) fn new(start: Start) -> Bios {
+        Bios {
+            start,
+            queued: Table::new(),
+            unmatched: 0,
+        }
+    }
+
+    pub(super) fn lost(&mut self, at_ns: u64) {
+        self.queued.doubt(at_ns);
+    }
+
+    pub(super) fn dropped(&self) -> u64 {
+        self.queued.dropped
+    }
+
+    /// Takes an event; the I/O that it finished, if it did.
+    pub(super) fn take(&mut self, record: &Record) -> Option<Io> {
+        match record.what {
+            What::BioQueue(comm) => {
+                let submitter = Submitter {
+                    pid: record.pid,
+                    comm,
+                };
+                self.queued
+                    .add((record.device, end_of(record)), Bio::new(record, submitter));
+                None
+            }
+            What::BioComplete(error) => self.complete(record, error),
+            _ => None,
+        }
+    }
+
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = (InFlight, u64)> {
+        self.queued.iter().map(|bio| {
+            let io = InFlight {
+                device: bio.device,
+                rwbs: bio.rwbs,
+                sector: bio.sector,
+                since_ns: bio.queued_ns,
+                issued: true,
+                submitter: Some(bio.submitter),
+            };
+            (io, bio.sectors * SECTOR)
+        })
+    }
+
+    fn complete(&mut self, record: &Record, error: i32) -> Option<Io> {
+        let place = (record.device, end_of(record));
+        let sectors = u64::from(record.sectors);
+        let whole = |bio: &Bio| bio.sectors == sectors && bio.does(record);
+        let rest = |bio: &Bio| bio.sectors > sectors && bio.does(record);
+        let found = self
+            .queued
+            .remove(place, whole)
+            .or_else(|| self.queued.remove(place, rest));
+        if found.is_none() {
+            self.unmatched += 1;
+        }
+        found.map(|bio| bio.finish(record.at_ns, error, self.start))
+    }
+}
+
+impl Bio {
+    fn new(record: &Record, submitter: Submitter) -> Bio {
+        Bio {
+            device: record.device,
+            rwbs: record.rwbs,
+            sector: record.sector,
+            sectors: u64::from(record.sectors),
+            queued_ns: record.at_ns,
+            submitter,
+        }
+    }
+
+    fn does(&self, record: &Record) -> bool {
+        self.rwbs.operation() == record.rwbs.operation()
+    }
+
+    fn finish(&self, at_ns: u64, error: i32, start: Start) -> Io {
+        Io {
+            device: self.device,
+            rwbs: self.rwbs,
+            sector: self.sector,
+            bytes: self.sectors * SECTOR,
+            queued_ns: Some(self.queued_ns).filter(|_| start == Start::Queue),
+            issued_ns: self.queued_ns,
+            completed_ns: at_ns,
+            error: error.saturating_abs(),
+            merged: 0,
+            requeued: 0,
+            submitter: Some(self.submitter),
+        }
+    }
+}
+
+impl Seen for Bio {
+    fn seen_ns(&self) -> u64 {
+        self.queued_ns
+    }
+}

@@ -1,0 +1,92 @@
+//! From events to I/Os: each beginning finds its end.
+//!
+//! No event names the request it is about, so requests are known by the disk, the sectors that
+//! they have left and the letter of what they do. Two that agree in all of that are paired in the
+//! order in which they began: one may then be given the other's end, but no time is lost or
+//! invented.
+//!
+//! Nothing ages: an I/O may last for hours. Only where the kernel lost events may an end have
+//! gone unseen. What was in flight then still ends as usual if its completion comes, but gives
+//! way to whatever begins at the same sectors, for a long latency out of two strangers is worse
+//! than none.
+
+mod bios;
+mod requests;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::device::{Device, Layer, Number};
+use crate::io::Io;
+use crate::record::Record;
+use crate::tracer::{InFlight, Start};
+
+use bios::Bios;
+use requests::Requests;
+
+/// Pairs the events of the watched devices.
+pub(crate) struct Pairing {
+    devices: Vec<Device>,
+    requests: Requests,
+    bios: Bios,
+}
+
+impl Pairing {
+    /// Of these devices; a moment of queueing is told only if I/Os start there.
+    pub(crate) fn new(devices: &[Device], start: Start) -> Pairing {
+        Pairing {
+            devices: devices.to_vec(),
+            requests: Requests::new(start),
+            bios: Bios::new(start),
+        }
+    }
+
+    /// Takes the next event in the order of time; the I/O that it finishes, if any, is appended.
+    pub(crate) fn take(&mut self, record: &Record, finished: &mut Vec<Io>) {
+        let ended = match self.layer(record.device) {
+            Some(Layer::Request) => self.requests.take(record),
+            Some(Layer::Bio) => self.bios.take(record),
+            None => None,
+        };
+        finished.extend(ended.filter(|io| self.watches(io.device, io.sector, io.bytes)));
+    }
+
+    /// What has begun and not ended, in no order.
+    pub(crate) fn in_flight(&self) -> impl Iterator<Item = InFlight> + '_ {
+        self.requests
+            .in_flight()
+            .chain(self.bios.in_flight())
+            .filter(|(io, bytes)| self.watches(io.device, io.sector, *bytes))
+            .map(|(io, _)| io)
+    }
+
+    /// The kernel lost events: what is in flight may have ended unseen.
+    pub(crate) fn lost(&mut self, at_ns: u64) {
+        self.requests.lost(at_ns);
+        self.bios.lost(at_ns);
+    }
+
+    /// Completions whose beginning was not seen: it came before we watched, or was lost.
+    pub(crate) fn unmatched(&self) -> u64 {
+        self.requests.unmatched + self.bios.unmatched
+    }
+
+    /// I/Os given up: their ends were lost, or there was no room to remember them.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.requests.dropped() + self.bios.dropped()
+    }
+
+    fn layer(&self, disk: Number) -> Option<Layer> {
+        let device = self.devices.iter().find(|device| device.disk == disk);
+        device.map(|device| device.layer)
+    }
+
+    /// Whether this is of a watched disk, or in a watched partition. A flush is of the whole
+    /// disk, as the kernel's own statistics have it.
+    fn watches(&self, disk: Number, sector: u64, bytes: u64) -> bool {
+        self.devices.iter().any(|device| {
+            let inside = |part: &std::ops::Range<u64>| bytes > 0 && part.contains(&sector);
+            device.disk == disk && device.part.as_ref().is_none_or(inside)
+        })
+    }
+}

@@ -1,0 +1,171 @@
+//! Things in flight, found by a disk and a sector; those that share one keep their order.
+
+use std::collections::HashMap;
+
+use crate::device::Number;
+
+/// Where something is looked for: at a sector of a disk.
+pub(super) type Place = (Number, u64);
+
+/// The most that is remembered: 64 queues of 4,096 requests.
+const LIMIT: usize = 1 << 18;
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// A table of entries, several of which may be at one place. Slots are used again, so that
+/// nothing is allocated once the table has been as full as it gets.
+pub(super) struct Table<T> {
+    chains: HashMap<Place, Chain>,
+    slots: Vec<Slot<T>>,
+    free: u32,
+    /// Entries up to this moment may have ended unseen.
+    doubtful_until_ns: u64,
+    /// Entries given up.
+    pub(super) dropped: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Chain {
+    first: u32,
+    last: u32,
+}
+
+struct Slot<T> {
+    next: u32,
+    entry: Option<(Place, T)>,
+}
+
+/// What the table must know of an entry.
+pub(super) trait Seen {
+    /// When an event last showed it.
+    fn seen_ns(&self) -> u64;
+}
+
+impl<T: Seen> Table<T> {
+    pub(super) fn new() -> Table<T> {
+        Table {
+            chains: HashMap::new(),
+            slots: Vec::new(),
+            free: NONE,
+            doubtful_until_ns: 0,
+            dropped: 0,
+        }
+    }
+
+    /// From now on, what was seen before this moment gives way to what is added at its place.
+    pub(super) fn doubt(&mut self, until_ns: u64) {
+        self.doubtful_until_ns = self.doubtful_until_ns.max(until_ns);
+    }
+
+    /// Adds an entry behind those at the same place, instead of the doubtful ones there.
+    pub(super) fn add(&mut self, place: Place, entry: T) {
+        self.drop_doubtful(place);
+        let Some(slot) = self.vacant() else {
+            self.dropped += 1;
+            return;
+        };
+        self.slots[slot as usize] = Slot {
+            next: NONE,
+            entry: Some((place, entry)),
+        };
+        self.chains
+            .entry(place)
+            .and_modify(|chain| {
+                self.slots[chain.last as usize].next = slot;
+                chain.last = slot;
+            })
+            .or_insert(Chain {
+                first: slot,
+                last: slot,
+            });
+    }
+
+    /// Takes out the oldest at a place that will do.
+    pub(super) fn remove(&mut self, place: Place, will_do: impl Fn(&T) -> bool) -> Option<T> {
+        let mut before = NONE;
+        let mut slot = self.chains.get(&place)?.first;
+        while slot != NONE {
+            let here = &self.slots[slot as usize];
+            if here.entry.as_ref().is_some_and(|(_, entry)| will_do(entry)) {
+                return self.unlink(place, before, slot);
+            }
+            before = slot;
+            slot = here.next;
+        }
+        None
+    }
+
+    /// Takes out one that will do, wherever it is. This looks at every entry.
+    pub(super) fn remove_anywhere(&mut self, will_do: impl Fn(&T) -> bool) -> Option<T> {
+        let (place, _) = self.entries().find(|(_, entry)| will_do(entry))?;
+        self.remove(*place, will_do)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.entries().map(|(_, entry)| entry)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &(Place, T)> {
+        let slots = if self.chains.is_empty() {
+            &[][..]
+        } else {
+            &self.slots[..]
+        };
+        slots.iter().filter_map(|slot| slot.entry.as_ref())
+    }
+
+    /// Without losses, which is almost always, this costs a comparison.
+    fn drop_doubtful(&mut self, place: Place) {
+        let until_ns = self.doubtful_until_ns;
+        if until_ns == 0 {
+            return;
+        }
+        while self
+            .remove(place, |entry| entry.seen_ns() < until_ns)
+            .is_some()
+        {
+            self.dropped += 1;
+        }
+    }
+
+    /// A slot to fill; of a full table, one that a doubtful entry had.
+    fn vacant(&mut self) -> Option<u32> {
+        if self.free == NONE && self.slots.len() == LIMIT {
+            let until_ns = self.doubtful_until_ns;
+            self.remove_anywhere(|entry| entry.seen_ns() < until_ns)?;
+            self.dropped += 1;
+        }
+        if self.free == NONE {
+            self.slots.push(Slot {
+                next: NONE,
+                entry: None,
+            });
+            return u32::try_from(self.slots.len() - 1).ok();
+        }
+        let slot = self.free;
+        self.free = self.slots[slot as usize].next;
+        Some(slot)
+    }
+
+    fn unlink(&mut self, place: Place, before: u32, slot: u32) -> Option<T> {
+        let next = self.slots[slot as usize].next;
+        if before == NONE && next == NONE {
+            self.chains.remove(&place);
+        } else if let Some(chain) = self.chains.get_mut(&place) {
+            match before {
+                NONE => chain.first = next,
+                _ => self.slots[before as usize].next = next,
+            }
+            if next == NONE {
+                chain.last = before;
+            }
+        }
+        self.slots[slot as usize].next = self.free;
+        self.free = slot;
+        self.slots[slot as usize]
+            .entry
+            .take()
+            .map(|(_, entry)| entry)
+    }
+}

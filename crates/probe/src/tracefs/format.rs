@@ -1,0 +1,123 @@
+//! What the kernel says of its records: `events/*/*/format` and `events/header_page`.
+//!
+//! Only names count. Where a field is, how long it is, and whether it is there at all has changed
+//! from one kernel to the next.
+
+/// A record's description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// What the first field of such a record says.
+    pub id: u16,
+    fields: Vec<Field>,
+}
+
+/// A field of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Its name, without the `[10]` of an array.
+    pub name: String,
+    /// Where it begins, in bytes.
+    pub offset: usize,
+    /// How long it is, in bytes.
+    pub size: usize,
+    /// Whether it is a signed number.
+    pub signed: bool,
+}
+
+/// Why a description is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// A record cannot be told from others.
+    #[error("it gives no ID")]
+    NoId,
+    /// A line that describes a field does not say all that is needed.
+    #[error("'{0}' describes no field")]
+    Line(String),
+    /// A field is missing.
+    #[error("it has no field '{0}'")]
+    NoField(&'static str),
+    /// The parts of a page do not follow each other.
+    #[error("its fields are not those of a page")]
+    NoPage,
+}
+
+impl Format {
+    /// Reads the text of a `format` file.
+    pub fn parse(text: &str) -> Result<Format, FormatError> {
+        let id = text
+            .lines()
+            .find_map(|line| line.strip_prefix("ID:")?.trim().parse().ok());
+        Ok(Format {
+            id: id.ok_or(FormatError::NoId)?,
+            fields: fields(text)?,
+        })
+    }
+
+    /// The field of that name.
+    pub fn field(&self, name: &'static str) -> Result<Field, FormatError> {
+        let field = self.fields.iter().find(|field| field.name == name);
+        field.cloned().ok_or(FormatError::NoField(name))
+    }
+}
+
+impl Field {
+    /// The field's bytes; nothing if the record is too short.
+    pub fn bytes<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
+        record.get(self.offset..)?.get(..self.size)
+    }
+
+    /// The field as a number, in this machine's order of bytes; a signed one is extended to 64
+    /// bits. Nothing if the record is too short, or if no number has that size.
+    pub fn number(&self, record: &[u8]) -> Option<u64> {
+        let bytes = self.bytes(record)?;
+        let number = match bytes.len() {
+            1 => u64::from(bytes[0]),
+            2 => u64::from(u16::from_ne_bytes(bytes.try_into().ok()?)),
+            4 => u64::from(u32::from_ne_bytes(bytes.try_into().ok()?)),
+            8 => u64::from_ne_bytes(bytes.try_into().ok()?),
+            _ => return None,
+        };
+        let unused = 64 - 8 * self.size;
+        Some(match self.signed {
+            true => ((number << unused) as i64 >> unused) as u64,
+            false => number,
+        })
+    }
+}
+
+/// The fields of a description, but for those whose bytes are elsewhere in the record
+/// (`__data_loc`): none of them is needed.
+pub(crate) fn fields(text: &str) -> Result<Vec<Field>, FormatError> {
+    text.lines()
+        .map(str::trim)
+        .filter_map(|line| Some((line, line.strip_prefix("field:")?)))
+        .filter(|(_, description)| !description.trim_start().starts_with("__"))
+        .map(|(line, description)| {
+            field(description).ok_or_else(|| FormatError::Line(line.to_owned()))
+        })
+        .collect()
+}
+
+/// Reads `char rwbs[10];  offset:34;  size:10;  signed:0;`. Old kernels do not say `signed`.
+fn field(description: &str) -> Option<Field> {
+    let mut parts = description.split(';').map(str::trim);
+    let declaration = parts.next()?.split('[').next()?;
+    let mut field = Field {
+        name: declaration.split_whitespace().last()?.to_owned(),
+        offset: usize::MAX,
+        size: usize::MAX,
+        signed: false,
+    };
+    for part in parts {
+        match part.split_once(':') {
+            Some(("offset", offset)) => field.offset = offset.parse().ok()?,
+            Some(("size", size)) => field.size = size.parse().ok()?,
+            Some(("signed", signed)) => field.signed = signed != "0",
+            _ => {}
+        }
+    }
+    (field.offset != usize::MAX && field.size != usize::MAX).then_some(field)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,180 @@
+//! An instance of tracefs of one's own: its events, filters, buffers and clock are nobody else's.
+//!
+//! It must go when its owner goes, however that ends. The owner holds a lock (`flock`) on the
+//! instance's directory for as long as it lives, and the kernel lets go of it whatever happens; an
+//! instance that nobody holds is a dead one's, and the next that starts removes it. A process id in
+//! the name would not do: another process may have it by then.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+
+use crate::tracer::TraceError;
+
+/// An instance that is removed when this goes. What was opened in it must be closed before.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    path: PathBuf,
+    /// Its directory, locked.
+    _held: File,
+}
+
+/// Where tracefs is, in the order in which kernels came to have it.
+const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+const PREFIX: &str = "dashpot-";
+
+impl Instance {
+    /// Makes an instance, after those of dead owners have been removed.
+    pub(crate) fn new() -> Result<Instance, TraceError> {
+        Instance::new_in(&instances(&ROOTS)?)
+    }
+
+    /// The lock on the directory of all instances keeps another start from taking this one for a
+    /// dead one's while it is made and not yet held.
+    fn new_in(instances: &Path) -> Result<Instance, TraceError> {
+        let all = open(instances).map_err(|error| refused(instances, error))?;
+        flock(&all, FlockOperation::LockExclusive)
+            .map_err(|error| refused(instances, error.into()))?;
+        remove_dead(instances);
+        let path = make(instances)?;
+        hold(&path)
+            .map(|held| Instance {
+                path: path.clone(),
+                _held: held,
+            })
+            .map_err(|error| {
+                let _ = remove(&path);
+                refused(&path, error)
+            })
+    }
+
+    /// The path of one of its files.
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
+        self.path.join(file)
+    }
+
+    /// What one of its files says.
+    pub(crate) fn read(&self, file: &str) -> Result<String, TraceError> {
+        let path = self.path(file);
+        listen(&path).map_err(|error| refused(&path, error))
+    }
+
+    /// Tells one of its files something.
+    pub(crate) fn write(&self, file: &str, words: &str) -> Result<(), TraceError> {
+        let path = self.path(file);
+        tell(&path, words).map_err(|error| refused(&path, error))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        let _ = remove(&self.path);
+    }
+}
+
+/// The error of a path, with a remedy where there is one.
+pub(crate) fn refused(path: &Path, error: io::Error) -> TraceError {
+    let path = path.display().to_string();
+    match error.kind() {
+        ErrorKind::PermissionDenied => TraceError::NoPrivilege { path },
+        _ => TraceError::Io { path, error },
+    }
+}
+
+/// The directory in which instances are made.
+fn instances(roots: &[&str]) -> Result<PathBuf, TraceError> {
+    for root in roots {
+        let path = Path::new(root).join("instances");
+        match fs::metadata(&path) {
+            Ok(_) => return Ok(path),
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(refused(&path, error)),
+        }
+    }
+    Err(TraceError::NoTracefs)
+}
+
+fn make(instances: &Path) -> Result<PathBuf, TraceError> {
+    let pid = std::process::id();
+    let mut number = 0;
+    loop {
+        let path = instances.join(format!("{PREFIX}{pid}-{number}"));
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+            Err(error) => return Err(refused(&path, error)),
+        }
+    }
+}
+
+/// Removes the instances of owners that are gone. What cannot be removed, because somebody looks
+/// into it, is silent at least, and is tried again at the next start.
+fn remove_dead(instances: &Path) {
+    let entries = fs::read_dir(instances).into_iter().flatten().flatten();
+    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+    for path in ours.map(|entry| entry.path()) {
+        if let Ok(_held) = hold(&path) {
+            let _ = remove(&path);
+        }
+    }
+}
+
+/// Opens and locks an instance's directory, unless another has it.
+fn hold(path: &Path) -> io::Result<File> {
+    let directory = open(path)?;
+    flock(&directory, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(directory)
+}
+
+fn open(directory: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::DIRECTORY.bits() as i32)
+        .open(directory)
+}
+
+/// Some of the kernel's descriptions are given to the first read only, so that it must be large.
+fn listen(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut text = Vec::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(String::from_utf8_lossy(&text).into_owned()),
+            length => text.extend_from_slice(&piece[..length]),
+        }
+    }
+}
+
+const PIECE: usize = 1 << 16;
+
+fn tell(path: &Path, words: &str) -> io::Result<()> {
+    OpenOptions::new()
+        .write(true)
+        .open(path)?
+        .write_all(words.as_bytes())
+}
+
+/// A reader that is just closing its file keeps an instance for a moment.
+fn remove(path: &Path) -> io::Result<()> {
+    let _ = tell(&path.join("tracing_on"), "0");
+    let _ = tell(&path.join("events/enable"), "0");
+    for _ in 0..BUSY_TRIES {
+        match fs::remove_dir(path) {
+            Err(error) if error.kind() == ErrorKind::ResourceBusy => thread::sleep(BUSY_PAUSE),
+            done => return done,
+        }
+    }
+    Err(ErrorKind::ResourceBusy.into())
+}
+
+const BUSY_TRIES: u32 = 20;
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+//! A page of the kernel's ring buffer, as `trace_pipe_raw` gives it.
+//!
+//! A page begins with the time of its first event and the number of its bytes, whose high bits say
+//! whether events before it were lost. Each event begins with a word of 5 bits of type or length
+//! and 27 bits of time since the event before. Whatever the bytes are, reading them ends, and
+//! never outside of the page.
+
+use super::format::{Field, FormatError, fields};
+
+/// Where a page has what; the sizes differ between kernels of 32 and 64 bits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    timestamp: Field,
+    commit: Field,
+    data: usize,
+    /// The page's size, in bytes.
+    pub size: usize,
+}
+
+/// A reader's place in a page.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cursor {
+    at: usize,
+    end: usize,
+    time_ns: u64,
+    /// Whether events were lost between the page before and this one.
+    pub missed: bool,
+}
+
+/// An event in a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// When it was, on the clock of the instance.
+    pub at_ns: u64,
+    /// Its record, as its format describes it, and up to 3 bytes behind it.
+    pub record: &'a [u8],
+}
+
+/// Why a page is not understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PageError {
+    /// The page is shorter than its beginning, or than it says it is.
+    #[error("{bytes} bytes hold no page")]
+    Short {
+        /// How many there are.
+        bytes: usize,
+    },
+    /// An event is cut off by the end of the page.
+    #[error("the event at byte {at} does not end within the page")]
+    Event {
+        /// Where it begins.
+        at: usize,
+    },
+}
+
+/// Bits of the number of bytes that are not its high bits.
+const COMMIT: u64 = (1 << 27) - 1;
+const MISSED: u64 = 1 << 31;
+
+const WORD: usize = 4;
+const DELTA_BITS: u32 = 27;
+const PADDING: u32 = 29;
+const TIME_EXTEND: u32 = 30;
+const TIME_STAMP: u32 = 31;
+/// An absolute time has no room for the highest five bits.
+const STAMP_BITS: u32 = 59;
+
+impl Layout {
+    /// Reads the text of `events/header_page`.
+    pub fn parse(text: &str) -> Result<Layout, FormatError> {
+        let fields = fields(text)?;
+        let named = |name| {
+            let field = fields.iter().find(|field| field.name == name);
+            field.cloned().ok_or(FormatError::NoField(name))
+        };
+        let data = named("data")?;
+        let layout = Layout {
+            timestamp: named("timestamp")?,
+            commit: named("commit")?,
+            data: data.offset,
+            size: data.offset.saturating_add(data.size),
+        };
+        let fits = |field: &Field| field.offset < layout.data && matches!(field.size, 4 | 8);
+        let is_page = fits(&layout.timestamp) && fits(&layout.commit) && layout.size <= LARGEST;
+        is_page.then_some(layout).ok_or(FormatError::NoPage)
+    }
+}
+
+/// No kernel has larger pages: what says so is no description of one.
+const LARGEST: usize = 1 << 24;
+
+impl Cursor {
+    /// The place before the first event of a page.
+    pub fn new(layout: &Layout, page: &[u8]) -> Result<Cursor, PageError> {
+        let short = PageError::Short { bytes: page.len() };
+        let commit = layout.commit.number(page).ok_or(short)?;
+        let time_ns = layout.timestamp.number(page).ok_or(short)?;
+        let end = layout.data.saturating_add((commit & COMMIT) as usize);
+        if end > page.len() {
+            return Err(short);
+        }
+        Ok(Cursor {
+            at: layout.data,
+            end,
+            time_ns,
+            missed: commit & MISSED != 0,
+        })
+    }
+
+    /// The next event of the page that this cursor was made for; nothing at its end.
+    pub fn next<'a>(&mut self, page: &'a [u8]) -> Result<Option<Event<'a>>, PageError> {
+        while self.at < self.end {
+            let (kind, delta) = split(self.word(page, 0)?);
+            match kind {
+                PADDING if delta == 0 => self.at = self.end,
+                PADDING => self.pass_discarded(page, delta)?,
+                TIME_EXTEND => {
+                    let extended = self.long_time(page, delta)?;
+                    self.time_ns = self.time_ns.wrapping_add(extended);
+                    self.at += 2 * WORD;
+                }
+                TIME_STAMP => {
+                    self.time_ns = absolute(self.long_time(page, delta)?, self.time_ns);
+                    self.at += 2 * WORD;
+                }
+                words => return self.event(page, words, delta).map(Some),
+            }
+        }
+        Ok(None)
+    }
+
+    /// A record of so many words, or where that is 0, of as many bytes as the first of them says,
+    /// itself included.
+    fn event<'a>(
+        &mut self,
+        page: &'a [u8],
+        words: u32,
+        delta: u64,
+    ) -> Result<Event<'a>, PageError> {
+        let (skip, length) = match words {
+            0 => (2 * WORD, self.length(page)?.checked_sub(WORD)),
+            words => (WORD, Some(words as usize * WORD)),
+        };
+        let length = length.ok_or(self.cut())?;
+        let record = self.bytes(page, skip, length)?;
+        self.at += skip + length;
+        self.time_ns = self.time_ns.wrapping_add(delta);
+        Ok(Event {
+            at_ns: self.time_ns,
+            record,
+        })
+    }
+
+    /// An event that a filter threw away after its place was taken. The next one's time counts from
+    /// it, unless the kernel made its time 1 to tell it from the padding at a page's end.
+    fn pass_discarded(&mut self, page: &[u8], delta: u64) -> Result<(), PageError> {
+        let length = self.length(page)?;
+        self.bytes(page, WORD, length)?;
+        self.at += WORD + length;
+        if delta != 1 {
+            self.time_ns = self.time_ns.wrapping_add(delta);
+        }
+        Ok(())
+    }
+
+    fn length(&self, page: &[u8]) -> Result<usize, PageError> {
+        self.word(page, WORD).map(|word| word as usize)
+    }
+
+    /// A time that takes more than 27 bits: the second word has the higher ones.
+    fn long_time(&self, page: &[u8], low: u64) -> Result<u64, PageError> {
+        let high = self.word(page, WORD)?;
+        Ok((u64::from(high) << DELTA_BITS) | low)
+    }
+
+    fn word(&self, page: &[u8], skip: usize) -> Result<u32, PageError> {
+        let bytes = self.bytes(page, skip, WORD)?;
+        let word = bytes.try_into().map_err(|_| self.cut())?;
+        Ok(u32::from_ne_bytes(word))
+    }
+
+    /// Bytes behind the event's beginning, if they are within the page.
+    fn bytes<'a>(&self, page: &'a [u8], skip: usize, length: usize) -> Result<&'a [u8], PageError> {
+        let written = page.get(..self.end).unwrap_or_default();
+        let bytes = written.get(self.at + skip..);
+        bytes
+            .and_then(|bytes| bytes.get(..length))
+            .ok_or(self.cut())
+    }
+
+    fn cut(&self) -> PageError {
+        PageError::Event { at: self.at }
+    }
+}
+
+/// The first word's type (or length in words) and time. They are bit fields of the kernel's
+/// compiler, which begins at the end where the machine's bytes begin.
+fn split(word: u32) -> (u32, u64) {
+    let (kind, delta) = if cfg!(target_endian = "big") {
+        (word >> DELTA_BITS, word & ((1 << DELTA_BITS) - 1))
+    } else {
+        (word & 31, word >> 5)
+    };
+    (kind, u64::from(delta))
+}
+
+/// An absolute time with the highest bits of the time before; it is never before that.
+fn absolute(stamp: u64, before_ns: u64) -> u64 {
+    let high = before_ns & !((1 << STAMP_BITS) - 1);
+    let whole = (stamp & ((1 << STAMP_BITS) - 1)) | high;
+    if high != 0 && whole < before_ns {
+        return whole.wrapping_add(1 << STAMP_BITS);
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests;

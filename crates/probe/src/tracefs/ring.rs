@@ -1,0 +1,232 @@
+//! Reading the buffers of all CPUs as one stream, in the order of time.
+//!
+//! Each CPU's buffer is in order, but an I/O may be issued on one CPU and completed on another. So
+//! the earliest record of all CPUs comes next, and none that is later than the clock was before
+//! the reading began: a CPU that was read first may have got an earlier one since. What the kernel
+//! does because of an event comes after that event is in its buffer, so nothing that follows from
+//! an unseen event is seen.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::events::Decoder;
+use super::instance::{Instance, refused};
+use super::page::{Cursor, Layout, PageError};
+use crate::record::Record;
+use crate::tracer::TraceError;
+
+/// The buffers of all CPUs.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    cpus: Vec<Cpu>,
+    reader: Reader,
+    /// CPUs that have a record, the one with the earliest first.
+    heads: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+/// What every CPU's pages are read with.
+#[derive(Debug)]
+struct Reader {
+    layout: Layout,
+    decoders: Vec<(u16, Decoder)>,
+}
+
+/// One CPU's buffer, read up to some event of one of its pages.
+#[derive(Debug)]
+struct Cpu {
+    path: PathBuf,
+    pages: File,
+    statistics: File,
+    page: Vec<u8>,
+    length: usize,
+    cursor: Cursor,
+    head: Option<Record>,
+    /// Whether events were lost before the head.
+    missed: bool,
+    lost: u64,
+}
+
+/// What a stream of events has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item<'a> {
+    /// An event.
+    Record(&'a Record),
+    /// Events before this moment were lost.
+    Lost(u64),
+}
+
+impl Ring {
+    /// Opens the buffers of an instance whose events are read by these decoders, each with the
+    /// number that its records begin with.
+    pub(crate) fn open(
+        instance: &Instance,
+        decoders: Vec<(u16, Decoder)>,
+    ) -> Result<Ring, TraceError> {
+        let layout = Layout::parse(&instance.read("events/header_page")?);
+        let layout = layout.map_err(|error| TraceError::Format {
+            what: "description of its pages".to_owned(),
+            why: error.to_string(),
+        })?;
+        let directory = instance.path("per_cpu");
+        let entries = fs::read_dir(&directory).map_err(|error| refused(&directory, error))?;
+        let cpus = entries
+            .flatten()
+            .map(|entry| Cpu::open(&entry.path(), layout.size))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Ring {
+            heads: BinaryHeap::with_capacity(cpus.len()),
+            cpus,
+            reader: Reader { layout, decoders },
+        })
+    }
+
+    /// Gives every event up to a moment, which is the clock's before this began.
+    pub(crate) fn drain(
+        &mut self,
+        until_ns: u64,
+        mut take: impl FnMut(Item<'_>),
+    ) -> Result<(), TraceError> {
+        self.heads.clear();
+        for (number, cpu) in self.cpus.iter_mut().enumerate() {
+            if cpu.head.is_none() {
+                cpu.advance(&self.reader)?;
+            }
+            self.heads
+                .extend(cpu.head.map(|head| Reverse((head.at_ns, number))));
+        }
+        while let Some(mut first) = self.heads.peek_mut() {
+            let Reverse((at_ns, number)) = *first;
+            if at_ns > until_ns {
+                break;
+            }
+            let cpu = &mut self.cpus[number];
+            cpu.give(&mut take);
+            cpu.advance(&self.reader)?;
+            match cpu.head {
+                Some(head) => *first = Reverse((head.at_ns, number)),
+                None => drop(std::collections::binary_heap::PeekMut::pop(first)),
+            }
+        }
+        Ok(())
+    }
+
+    /// How many events the kernel had no room for since the last time.
+    pub(crate) fn lost(&mut self) -> Result<u64, TraceError> {
+        self.cpus.iter_mut().map(Cpu::lost).sum()
+    }
+}
+
+impl Cpu {
+    fn open(path: &Path, page_size: usize) -> Result<Cpu, TraceError> {
+        let open = |name: &str| {
+            let path = path.join(name);
+            OpenOptions::new()
+                .read(true)
+                .custom_flags(OFlags::NONBLOCK.bits() as i32)
+                .open(&path)
+                .map_err(|error| refused(&path, error))
+        };
+        Ok(Cpu {
+            path: path.to_owned(),
+            pages: open("trace_pipe_raw")?,
+            statistics: open("stats")?,
+            page: vec![0; page_size],
+            length: 0,
+            cursor: Cursor::default(),
+            head: None,
+            missed: false,
+            lost: 0,
+        })
+    }
+
+    fn give(&mut self, take: &mut impl FnMut(Item<'_>)) {
+        let Some(head) = &self.head else { return };
+        if self.missed {
+            take(Item::Lost(head.at_ns));
+            self.missed = false;
+        }
+        take(Item::Record(head));
+    }
+
+    /// Goes to the next record, if there is one by now.
+    fn advance(&mut self, reader: &Reader) -> Result<(), TraceError> {
+        self.head = None;
+        loop {
+            let page = &self.page[..self.length];
+            while let Some(event) = self.cursor.next(page).map_err(misread)? {
+                self.head = reader.read(event.at_ns, event.record);
+                if self.head.is_some() {
+                    return Ok(());
+                }
+            }
+            if !self.turn(&reader.layout)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Goes to the next page; false if there is none yet.
+    fn turn(&mut self, layout: &Layout) -> Result<bool, TraceError> {
+        self.cursor = Cursor::default();
+        self.length = match self.pages.read(&mut self.page) {
+            Ok(length) => length,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => 0,
+            Err(error) => return Err(refused(&self.path.join("trace_pipe_raw"), error)),
+        };
+        if self.length == 0 {
+            return Ok(false);
+        }
+        self.cursor = Cursor::new(layout, &self.page[..self.length]).map_err(misread)?;
+        self.missed |= self.cursor.missed;
+        Ok(true)
+    }
+
+    /// The kernel's own counts say how many were lost: a page says where, but not always how many.
+    fn lost(&mut self) -> Result<u64, TraceError> {
+        let mut text = [0; STATISTICS];
+        let length = self.statistics.read_at(&mut text, 0);
+        let length = length.map_err(|error| refused(&self.path.join("stats"), error))?;
+        let before = self.lost;
+        self.lost = count_lost(&text[..length]);
+        Ok(self.lost.saturating_sub(before))
+    }
+}
+
+/// More than the kernel writes.
+const STATISTICS: usize = 1024;
+
+impl Reader {
+    /// Reads a record; nothing if it is none that was asked for.
+    fn read(&self, at_ns: u64, record: &[u8]) -> Option<Record> {
+        // Every record of every kernel begins with its number.
+        let id = u16::from_ne_bytes(*record.first_chunk()?);
+        let (_, decoder) = self.decoders.iter().find(|(number, _)| *number == id)?;
+        decoder.read(at_ns, record)
+    }
+}
+
+/// The events of a CPU that were written over, or that found no room.
+fn count_lost(statistics: &[u8]) -> u64 {
+    statistics
+        .split(|&byte| byte == b'\n')
+        .filter_map(|line| std::str::from_utf8(line).ok()?.split_once(": "))
+        .filter(|(name, _)| matches!(*name, "overrun" | "commit overrun" | "dropped events"))
+        .filter_map(|(_, count)| count.trim().parse::<u64>().ok())
+        .sum()
+}
+
+fn misread(error: PageError) -> TraceError {
+    TraceError::Format {
+        what: "ring buffer".to_owned(),
+        why: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
