@@ -20,6 +20,8 @@ pub(crate) use disk::{Disk, InFlightZio, Status, View, wait_word};
 pub(crate) use event::{FinishedZio, FinishedZios, ZioWaits};
 pub(crate) use host::Host;
 pub(crate) use latency::{DiskLatency, LatencyHistogram, OpLatency};
+#[cfg(test)]
+pub(crate) use rule::RuleCounters;
 pub(crate) use rule::{Rule, RuleState, op_words};
 #[cfg(test)]
 pub(crate) use shard::Probe;

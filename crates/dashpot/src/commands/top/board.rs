@@ -11,13 +11,13 @@ use crate::api::types::Rule;
 #[derive(Clone, Default)]
 pub(super) struct Board {
     pub(super) look: Look,
-    pub(super) link: Link,
+    pub(super) contact: Contact,
     histories: BTreeMap<String, History>,
 }
 
 /// Whether looks still come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Link {
+pub(super) enum Contact {
     /// Nothing has been seen yet.
     #[default]
     Waiting,
@@ -46,7 +46,7 @@ impl Board {
             }
         }
         self.look = look;
-        self.link = Link::Up;
+        self.contact = Contact::Up;
     }
 
     pub(super) fn disk(&self, name: &str) -> Option<&DiskLook> {

@@ -46,7 +46,7 @@ impl Daemon {
                 look.restarted |= before.since_ns != now.since_ns;
                 let of_one_life = before.since_ns == now.since_ns;
                 let interval = of_one_life.then(|| DeviceInterval::between(before, &now));
-                disk.done = interval.transpose()?.as_ref().map(Done::of);
+                disk.done = interval.transpose()?.and_then(|one| Done::of(&[&one]));
             }
             self.last.insert(disk.name.clone(), now);
         }
@@ -129,7 +129,7 @@ fn disk_look(disk: &Disk) -> DiskLook {
     let oldest = disk.oldest.first();
     let clients = disk.clients.iter().map(|client| ClientLook {
         name: client.name.clone(),
-        connections: client.connections,
+        connections: Some(client.connections),
         ..ClientLook::default()
     });
     DiskLook {

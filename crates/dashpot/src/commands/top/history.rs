@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::look::Done;
+use crate::report::heatmap;
 
 /// The last intervals of a disk, the oldest first.
 #[derive(Clone, Default)]
@@ -11,12 +12,12 @@ pub(super) struct History {
 }
 
 /// An interval.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) per_second: u64,
     /// Of fewer than 100 I/Os the largest, which is what the nearest rank gives.
     pub(super) p99_ns: Option<u64>,
-    pub(super) buckets: Vec<(usize, u64)>,
+    pub(super) heat: heatmap::Column,
 }
 
 impl History {
@@ -27,7 +28,7 @@ impl History {
         self.columns.push_back(Column {
             per_second: done.all.round() as u64,
             p99_ns: done.p99_ns.or(done.max_ns),
-            buckets: done.buckets.clone(),
+            heat: done.heat.clone(),
         });
     }
 

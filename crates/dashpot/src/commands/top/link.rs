@@ -1,31 +1,87 @@
 //! The thread that looks at the disks and changes them, so that the screen never waits for either.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::ask::{Ask, Told};
 use super::daemon::Daemon;
+use super::kernel::Kernel;
+use crate::observe::Target;
 
-/// Looks once per interval, for the first time after one, until nobody listens or asks any more.
-pub(super) fn watch_daemon(
-    daemon: Daemon,
-    interval: Duration,
-    told: UnboundedSender<Told>,
-) -> anyhow::Result<Sender<Ask>> {
-    let (asks, asked) = channel();
-    let watcher = Watcher {
-        daemon,
-        interval,
-        asked,
-        told,
-    };
-    thread::Builder::new()
-        .name("looks".to_owned())
-        .spawn(move || watcher.run())?;
-    Ok(asks)
+/// A thread that looks once per interval, for the first time after one, until this is dropped.
+pub(super) struct Link {
+    asks: Option<Sender<Ask>>,
+    /// What must have ended before the program does.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Link {
+    /// A daemon that does not answer is not waited for at the end.
+    pub(super) fn to_daemon(
+        daemon: Daemon,
+        interval: Duration,
+        told: UnboundedSender<Told>,
+    ) -> anyhow::Result<Link> {
+        let (asks, asked) = channel();
+        let watcher = Watcher {
+            daemon,
+            interval,
+            asked,
+            told,
+        };
+        spawn(move || watcher.run())?;
+        Ok(Link {
+            asks: Some(asks),
+            thread: None,
+        })
+    }
+
+    /// The kernel must be left as it was found, so the end of the thread is waited for.
+    pub(super) fn to_kernel(
+        target: Target,
+        interval: Duration,
+        told: UnboundedSender<Told>,
+    ) -> anyhow::Result<Link> {
+        let (asks, asked) = channel();
+        let (begun, begins) = channel();
+        let kernel = Kernel {
+            target,
+            interval,
+            asked,
+            told,
+        };
+        // Nobody has gone before it has been said.
+        let thread = spawn(move || kernel.run(|outcome| drop(begun.send(outcome))))?;
+        begins.recv()??;
+        Ok(Link {
+            asks: Some(asks),
+            thread: Some(thread),
+        })
+    }
+
+    /// What cannot be asked any more is seen by the end of what is told.
+    pub(super) fn ask(&self, ask: Ask) {
+        if let Some(asks) = &self.asks {
+            let _ = asks.send(ask);
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.asks = None;
+        if let Some(thread) = self.thread.take() {
+            // Its panic has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn spawn(run: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    thread::Builder::new().name("looks".to_owned()).spawn(run)
 }
 
 struct Watcher {

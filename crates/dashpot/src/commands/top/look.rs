@@ -1,5 +1,6 @@
 //! What one look at the disks has seen, whoever was asked.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dashpot_engine::histogram::Histogram;
@@ -7,6 +8,8 @@ use dashpot_engine::histogram::Histogram;
 use crate::api::types::{Rule, Shard};
 use crate::observe::DeviceInterval;
 use crate::promises::Promise;
+use crate::report::heatmap::Column;
+use crate::report::in_flight::InFlight;
 use crate::report::percentiles::percentile;
 
 /// A look. Figures of an interval are in it if it ends one.
@@ -47,18 +50,18 @@ pub(super) enum Condition {
     ReadOnly,
 }
 
-/// Who asks.
+/// Who asks: a client of a daemon, or a process that uses the kernel's disks.
 #[derive(Clone, Default)]
 pub(super) struct ClientLook {
     pub(super) name: String,
-    pub(super) connections: u32,
+    pub(super) connections: Option<u32>,
     /// Of the interval, if somebody counts by client.
     pub(super) per_second: Option<f64>,
     pub(super) p99_ns: Option<u64>,
 }
 
 /// What a disk has done in an interval.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug)]
 pub(super) struct Done {
     pub(super) reads: f64,
     pub(super) writes: f64,
@@ -69,35 +72,61 @@ pub(super) struct Done {
     pub(super) p50_ns: Option<u64>,
     pub(super) p99_ns: Option<u64>,
     pub(super) max_ns: Option<u64>,
-    /// The occupied buckets of its latencies.
-    pub(super) buckets: Vec<(usize, u64)>,
-    pub(super) elapsed: Duration,
+    pub(super) heat: Column,
 }
 
 impl Done {
-    /// The rates and latencies of an interval; latencies are of the disk, hold included.
-    pub(super) fn of(interval: &DeviceInterval) -> Done {
-        let seconds = interval.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-        let count = |names: &[&str]| {
-            let ops = interval.ops.iter();
-            let named = ops.filter(|op| names.is_empty() || names.contains(&op.op.as_str()));
+    /// The rates and latencies of a disk in intervals that follow each other; latencies are of the
+    /// disk, hold included. None if there was no time.
+    pub(super) fn of(intervals: &[&DeviceInterval]) -> Option<Done> {
+        let elapsed: Duration = intervals.iter().map(|interval| interval.elapsed).sum();
+        let seconds = Some(elapsed.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
+        let ops = || intervals.iter().flat_map(|interval| &interval.ops);
+        let rate = |names: &[&str]| {
+            let named = ops().filter(|op| names.is_empty() || names.contains(&op.op.as_str()));
             named.map(|op| op.completed).sum::<u64>() as f64 / seconds
         };
-        let bytes: u64 = interval.ops.iter().map(|op| op.bytes).sum();
+        let bytes: u64 = ops().map(|op| op.bytes).sum();
         let mut latencies = Histogram::default();
-        interval.ops.iter().for_each(|op| latencies.merge(&op.disk));
-        Done {
-            reads: count(&["read"]),
-            writes: count(&["write", "zero"]),
-            flushes: count(&["flush"]),
-            all: count(&[]),
+        ops().for_each(|op| latencies.merge(&op.disk));
+        Some(Done {
+            reads: rate(&["read"]),
+            writes: rate(&["write", "zero"]),
+            flushes: rate(&["flush"]),
+            all: rate(&[]),
             kilobytes: bytes as f64 / 1_024.0 / seconds,
             p50_ns: percentile(&latencies, 500_000),
             p99_ns: percentile(&latencies, 990_000),
             max_ns: latencies.max(),
-            buckets: latencies.buckets().collect(),
-            elapsed: interval.elapsed,
+            heat: Column::new(&latencies, 0, elapsed, InFlight::default()),
+        })
+    }
+}
+
+impl ClientLook {
+    /// Whoever the operations of these intervals are broken down by, the busiest first.
+    pub(super) fn all(intervals: &[&DeviceInterval]) -> Vec<ClientLook> {
+        let elapsed: Duration = intervals.iter().map(|interval| interval.elapsed).sum();
+        let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        let mut counted: BTreeMap<&str, (u64, Histogram)> = BTreeMap::new();
+        for op in intervals.iter().flat_map(|interval| &interval.ops) {
+            if let Some(by) = &op.by {
+                let (completed, latencies) = counted.entry(by).or_default();
+                *completed += op.completed;
+                latencies.merge(&op.disk);
+            }
         }
+        let client = |(name, (completed, latencies)): (&str, (u64, Histogram))| ClientLook {
+            name: name.to_owned(),
+            connections: None,
+            per_second: Some(completed as f64 / seconds),
+            p99_ns: percentile(&latencies, 990_000),
+        };
+        let mut all: Vec<ClientLook> = counted.into_iter().map(client).collect();
+        all.sort_by(|a, b| {
+            f64::total_cmp(&b.per_second.unwrap_or(0.0), &a.per_second.unwrap_or(0.0))
+        });
+        all
     }
 }
 

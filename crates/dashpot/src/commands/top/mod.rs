@@ -6,7 +6,10 @@ mod board;
 mod daemon;
 mod draw;
 mod editor;
+#[cfg(test)]
+mod fixture;
 mod history;
+mod kernel;
 mod link;
 mod look;
 mod prompt;
@@ -15,7 +18,6 @@ mod state;
 mod terminal;
 
 use std::process::ExitCode;
-use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::Duration;
 
@@ -26,9 +28,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 
-use self::ask::{Ask, Told};
+use self::ask::Told;
+use self::board::Contact;
 use self::daemon::Daemon;
 use self::draw::Theme;
+use self::link::Link;
 use self::state::{Deed, Source, State};
 use self::terminal::Screen;
 use crate::cli::TopArgs;
@@ -49,7 +53,7 @@ pub(crate) fn top(api: Option<&ApiAddress>, args: &TopArgs) -> anyhow::Result<Ex
 struct Session {
     state: State,
     theme: Theme,
-    asks: Sender<Ask>,
+    link: Link,
     told: UnboundedReceiver<Told>,
     /// When something was told last.
     heard: Instant,
@@ -59,17 +63,22 @@ impl Session {
     /// Looks for the first time: what is wrong from the beginning is said without a full screen.
     fn start(target: Target, interval: Duration) -> anyhow::Result<Session> {
         let (tell, told) = unbounded_channel();
-        let Target::Daemon(client, only) = target else {
-            bail!("top cannot watch the kernel's disks yet");
+        let (state, link) = match target {
+            Target::Daemon(client, only) => {
+                let mut state = State::new(Source::Daemon(client.address()), interval);
+                let mut daemon = Daemon::new(client, only);
+                state.told(Told::Look(Box::new(daemon.look()?)));
+                (state, Link::to_daemon(daemon, interval, tell)?)
+            }
+            kernel @ Target::Kernel(_) => {
+                let link = Link::to_kernel(kernel, interval, tell)?;
+                (State::new(Source::Kernel, interval), link)
+            }
         };
-        let source = Source::Daemon(client.address());
-        let mut daemon = Daemon::new(client, only);
-        let mut state = State::new(source, interval);
-        state.told(Told::Look(Box::new(daemon.look()?)));
         Ok(Session {
             state,
             theme: Theme::new(terminal::has_colour()),
-            asks: link::watch_daemon(daemon, interval, tell)?,
+            link,
             told,
             heard: Instant::now(),
         })
@@ -86,6 +95,9 @@ impl Session {
                 .draw(|frame| draw::draw(frame, &self.state, self.theme))?;
             let doubt = self.heard + self.state.interval + PATIENCE;
             tokio::select! {
+                // A signal is known to be the reason why nothing is told any more.
+                biased;
+                code = ends.recv() => return Ok(code),
                 told = self.told.recv() => self.hear(told)?,
                 event = events.recv() => {
                     let event = event.context("the terminal is gone")?;
@@ -93,7 +105,6 @@ impl Session {
                         return Ok(ExitCode::SUCCESS);
                     }
                 }
-                code = ends.recv() => return Ok(code),
                 () = sleep_until(doubt.max(Instant::now() + DOUBT_EVERY)) => {
                     self.state.silent_for(self.heard.elapsed());
                 }
@@ -102,8 +113,13 @@ impl Session {
     }
 
     fn hear(&mut self, told: Option<Told>) -> anyhow::Result<()> {
-        self.state
-            .told(told.context("the thread that looks at the disks has failed")?);
+        let Some(told) = told else {
+            match self.state.contact() {
+                Contact::Down(why) => bail!("the disks cannot be watched any longer: {why}"),
+                _ => bail!("the thread that looks at the disks has failed"),
+            }
+        };
+        self.state.told(told);
         self.heard = Instant::now();
         Ok(())
     }
@@ -119,7 +135,7 @@ impl Session {
         match self.state.key(*key) {
             None => {}
             Some(Deed::Quit) => return Ok(true),
-            Some(Deed::Ask(ask)) => self.asks.send(ask)?,
+            Some(Deed::Ask(ask)) => self.link.ask(ask),
         }
         Ok(false)
     }

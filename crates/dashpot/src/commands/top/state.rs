@@ -6,7 +6,7 @@ use std::time::Duration;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::ask::{Ask, Told};
-use super::board::{Board, Link};
+use super::board::{Board, Contact};
 use super::look::DiskLook;
 use super::prompt::{Prompt, Purpose};
 use super::sort::SortKey;
@@ -91,8 +91,8 @@ impl State {
     }
 
     /// Whether looks still come, also while the display is paused.
-    pub(super) fn link(&self) -> &Link {
-        &self.board.link
+    pub(super) fn contact(&self) -> &Contact {
+        &self.board.contact
     }
 
     pub(super) fn is_paused(&self) -> bool {
@@ -133,14 +133,14 @@ impl State {
     pub(super) fn told(&mut self, told: Told) {
         match told {
             Told::Look(look) => self.board.take(*look),
-            Told::Down(why) => self.board.link = Link::Down(why),
+            Told::Down(why) => self.board.contact = Contact::Down(why),
             Told::Answer(ask, answer) => self.answered(&ask, answer),
         }
     }
 
     /// Nothing has been told for longer than a look should take.
     pub(super) fn silent_for(&mut self, silence: Duration) {
-        self.board.link = Link::Silent(silence);
+        self.board.contact = Contact::Silent(silence);
     }
 
     fn answered(&mut self, ask: &Ask, answer: Result<String, String>) {

@@ -16,4 +16,5 @@ mod ticks;
 pub(crate) use heat_text::{Screen, heat_text};
 pub(crate) use latency::{LatencyChart, LatencySeries};
 pub(crate) use series::{Line, Panel, SeriesChart};
+pub(crate) use shade::Shades;
 pub(crate) use terminal::histogram_text;

@@ -4,14 +4,14 @@
 //! linear one would lose the few slow ones, which are what one looks for.
 
 /// From counts to shades.
-pub(super) struct Shades {
+pub(crate) struct Shades {
     most: u64,
     steps: usize,
 }
 
 impl Shades {
     /// Shades up to that of the highest count. Of low counts each has its own.
-    pub(super) fn new(most: u64, steps: usize) -> Shades {
+    pub(crate) fn new(most: u64, steps: usize) -> Shades {
         Shades {
             most: most.max(steps as u64),
             steps,
@@ -19,12 +19,12 @@ impl Shades {
     }
 
     /// What the last shade is for.
-    pub(super) fn most(&self) -> u64 {
+    pub(crate) fn most(&self) -> u64 {
         self.most
     }
 
     /// The shade of a count: none of no I/O, from 0 for one of them to the last for the most.
-    pub(super) fn of(&self, count: u64) -> Option<usize> {
+    pub(crate) fn of(&self, count: u64) -> Option<usize> {
         let last = self.steps - 1;
         let part = libm::log(count.max(1) as f64) / libm::log(self.most.max(2) as f64);
         let step = libm::round(part * last as f64) as usize;

@@ -1,39 +1,48 @@
 //! What the selected disk did over time, one column for each interval, the newest on the right: IOPS,
 //! p99, and where its latencies were.
 
-use dashpot_engine::histogram::{lower_bound, upper_bound};
+use dashpot_engine::Duration;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::Theme;
-use super::figures::count;
-use super::scale::{round_time, round_up, row_of, rows};
+use super::figures::{count, round_up};
+use super::heat;
 use crate::commands::top::history::{Column, History};
+use crate::report::heatmap::{HeatMap, Map, Size};
 
 /// Draws the charts below each other, so that a moment is at one place in all of them.
 pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let room = usize::from(area.width.saturating_sub(GUTTER));
     let columns: Vec<&Column> = history.last(room).collect();
-    let each = (area.height / 6).clamp(1, BARS_MAX);
-    let [iops, p99, heat] = split(area, each);
+    let bars = ((area.height + 1) / 5).clamp(1, BARS_MAX);
+    let [iops, p99, below] = split(area, bars);
+    let heat = HeatMap {
+        columns: columns.iter().map(|column| column.heat.clone()).collect(),
+        ..HeatMap::default()
+    };
+    let size = Size {
+        columns: room,
+        bands: usize::from(below.height),
+    };
     let rates = columns.iter().map(|column| Some(column.per_second));
-    let chart = Bars {
+    let rates = Bars {
         name: "IOPS",
         values: rates.collect(),
         label: |most| count(most as f64),
         style: theme.iops(),
     };
-    chart.draw(iops, buffer, theme);
     let latencies = columns.iter().map(|column| column.p99_ns);
-    let chart = Bars {
+    let latencies = Bars {
         name: "p99",
         values: latencies.collect(),
-        label: round_time,
+        label: |most| Duration::from_nanos(most).to_string(),
         style: theme.latency(),
     };
-    chart.draw(p99, buffer, theme);
-    draw_heat(&columns, heat, buffer, theme);
+    rates.draw(iops, buffer, theme);
+    latencies.draw(p99, buffer, theme);
+    heat::draw(&Map::new(&heat, size), below, buffer, theme);
 }
 
 /// Two charts of bars, and the rest.
@@ -58,13 +67,8 @@ impl Bars {
     fn draw(&self, area: Rect, buffer: &mut Buffer, theme: Theme) {
         let most = self.values.iter().flatten().copied().max().map(round_up);
         let top = most.map_or_else(|| "-".to_owned(), self.label);
-        gutter(
-            area,
-            0,
-            &format!("{} {top}", self.name),
-            buffer,
-            theme.faint(),
-        );
+        let label = format!("{} {top}", self.name);
+        gutter(area, 0, &label, buffer, theme.faint());
         let start = area.right().saturating_sub(self.values.len() as u16);
         for (x, value) in (start..area.right()).zip(&self.values) {
             let eighths = eighths(*value, most.unwrap_or_default(), area.height);
@@ -87,68 +91,8 @@ fn eighths(value: Option<u64>, most: u64, height: u16) -> usize {
     ((part * full).round() as usize).max(1)
 }
 
-fn draw_heat(columns: &[&Column], area: Rect, buffer: &mut Buffer, theme: Theme) {
-    let buckets = columns.iter().flat_map(|column| &column.buckets);
-    let lowest = buckets
-        .clone()
-        .map(|(bucket, _)| lower_bound(*bucket))
-        .min();
-    let highest = buckets.map(|(bucket, _)| upper_bound(*bucket) - 1).max();
-    let Some((lowest, highest)) = lowest.zip(highest) else {
-        gutter(area, 0, "no I/O yet", buffer, theme.faint());
-        return;
-    };
-    let rows = rows(lowest, highest, usize::from(area.height));
-    // Rows are counted from below.
-    let y_of = |row: usize| area.bottom() - 1 - row as u16;
-    for (row, start) in rows.iter().enumerate() {
-        gutter(
-            area,
-            y_of(row) - area.y,
-            &round_time(*start),
-            buffer,
-            theme.faint(),
-        );
-    }
-    let cells: Vec<Vec<u64>> = columns
-        .iter()
-        .map(|column| counted(column, &rows))
-        .collect();
-    let most = cells.iter().flatten().copied().max().unwrap_or_default();
-    let start = area.right().saturating_sub(cells.len() as u16);
-    for (x, column) in (start..area.right()).zip(&cells) {
-        for (row, zios) in column.iter().enumerate() {
-            if let Some(shade) = shade(*zios, most) {
-                let cell = &mut buffer[(x, y_of(row))];
-                cell.set_char(SHADES[shade]).set_style(theme.heat(shade));
-            }
-        }
-    }
-}
-
-/// The I/Os of an interval in each row. A bucket is at most 1.2 % wide, and counted where it begins.
-fn counted(column: &Column, rows: &[u64]) -> Vec<u64> {
-    let mut counts = vec![0; rows.len()];
-    for (bucket, zios) in &column.buckets {
-        if let Some(count) = counts.get_mut(row_of(rows, lower_bound(*bucket))) {
-            *count += zios;
-        }
-    }
-    counts
-}
-
-/// How dark a cell is: logarithmic, so that one I/O beside thousands is seen.
-fn shade(zios: u64, most: u64) -> Option<usize> {
-    if zios == 0 {
-        return None;
-    }
-    let part = libm::log(zios as f64) / libm::log((most as f64).max(2.0));
-    let darkest = SHADES.len() - 1;
-    Some(((part * SHADES.len() as f64) as usize).min(darkest))
-}
-
 /// A label beside a row, flush right.
-fn gutter(area: Rect, row: u16, label: &str, buffer: &mut Buffer, style: Style) {
+pub(super) fn gutter(area: Rect, row: u16, label: &str, buffer: &mut Buffer, style: Style) {
     if row < area.height {
         let width = usize::from(GUTTER) - 1;
         let text = format!("{label:>width$}");
@@ -157,9 +101,8 @@ fn gutter(area: Rect, row: u16, label: &str, buffer: &mut Buffer, style: Style) 
 }
 
 /// The highest chart of bars.
-const BARS_MAX: u16 = 4;
+const BARS_MAX: u16 = 6;
 /// Room for `IOPS 12345` and a space.
 const GUTTER: u16 = 12;
 
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-const SHADES: [char; 4] = ['░', '▒', '▓', '█'];

@@ -17,7 +17,11 @@ pub(super) fn row(client: &ClientLook) -> Vec<Cell> {
     let plain = |text: String| (text, Style::new());
     vec![
         plain(client.name.clone()),
-        plain(client.connections.to_string()),
+        plain(
+            client
+                .connections
+                .map_or_else(|| "-".to_owned(), |n| n.to_string()),
+        ),
         plain(known(client.per_second)),
         plain(time(client.p99_ns)),
     ]

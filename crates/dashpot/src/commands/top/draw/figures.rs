@@ -40,9 +40,30 @@ pub(super) fn known(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), count)
 }
 
+/// The next of 1, 2, 5, 10, 20, ... that is not less.
+pub(super) fn round_up(value: u64) -> u64 {
+    let unit = 10_u64.pow(value.max(1).ilog10());
+    let mut steps = [1, 2, 5, 10]
+        .map(|step| unit.saturating_mul(step))
+        .into_iter();
+    steps.find(|step| *step >= value).unwrap_or(value)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::count;
+    use super::{count, round_up, whole};
+
+    #[test]
+    fn the_top_of_a_scale_is_round() {
+        let tops = [0, 1, 3, 10, 11, 401, 999, u64::MAX].map(round_up);
+        assert_eq!(tops, [1, 1, 5, 10, 20, 500, 1_000, u64::MAX]);
+    }
+
+    #[test]
+    fn digits_are_kept_as_long_as_they_fit() {
+        assert_eq!(whole(1_234_567.4), "1234567");
+        assert_eq!(whole(12_345_678.0), "12.3M");
+    }
 
     #[test]
     fn counts_take_five_characters() {

@@ -7,15 +7,15 @@ use ratatui::text::{Line, Span};
 use super::Theme;
 use super::figures::time;
 use crate::api::types::Shard;
-use crate::commands::top::board::Link;
+use crate::commands::top::board::Contact;
 use crate::commands::top::state::{Source, State};
 use crate::promises::{CanHold, Promise};
 
-/// The first line, and what is wrong below it: with the link, the host, and the observation.
+/// The first line, and what is wrong below it: with the contact, the host, and the observation.
 pub(super) fn lines(state: &State, theme: Theme, wide: bool) -> Vec<Line<'static>> {
     let look = &state.board().look;
     let mut lines = vec![first(state, theme)];
-    lines.extend(link(state.link(), theme));
+    lines.extend(contact(state.contact(), theme));
     lines.extend(look.shards.iter().map(|shard| self::shard(shard, theme)));
     let notes = look.notes.iter().map(|note| warning(note.clone(), theme));
     lines.extend(notes);
@@ -31,7 +31,7 @@ fn first(state: &State, theme: Theme) -> Line<'static> {
     let noun = if disks == 1 { "disk" } else { "disks" };
     let whose = match &state.source {
         Source::Daemon(address) => address.clone(),
-        Source::Kernel => "the kernel's".to_owned(),
+        Source::Kernel => "of the kernel; rules are of dashpot's own".to_owned(),
     };
     let mut spans = vec![
         Span::styled("dashpot top", theme.focused()),
@@ -55,12 +55,12 @@ fn length(interval: Duration) -> String {
     }
 }
 
-fn link(link: &Link, theme: Theme) -> Option<Line<'static>> {
-    let text = match link {
-        Link::Up => return None,
-        Link::Waiting => "nothing has been seen yet".to_owned(),
-        Link::Down(why) => format!("NO LOOK, trying again: {why}"),
-        Link::Silent(silence) => {
+fn contact(contact: &Contact, theme: Theme) -> Option<Line<'static>> {
+    let text = match contact {
+        Contact::Up => return None,
+        Contact::Waiting => "nothing has been seen yet".to_owned(),
+        Contact::Down(why) => format!("NO LOOK, trying again: {why}"),
+        Contact::Silent(silence) => {
             format!("NO ANSWER for {} s, still waiting", silence.as_secs())
         }
     };

@@ -59,7 +59,10 @@ const TEXT: [(&str, &str); 20] = [
         "fly oldest",
         "I/Os in flight, and since when the first of them is",
     ),
-    ("held", "delayed by the rule; overrun: the store was slower"),
+    (
+        "held",
+        "delayed by the rule; overrun: the store took longer",
+    ),
     ("late", "held, and more than 1 ms or 5 % late"),
     ("backlog", "how far ahead the rule's soonest lane is booked"),
     ("now", "I/Os that the rule has and that have not ended"),

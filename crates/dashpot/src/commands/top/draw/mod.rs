@@ -7,10 +7,10 @@ mod disks;
 mod figures;
 mod footer;
 mod header;
+mod heat;
 mod help;
 mod places;
 mod rules;
-mod scale;
 mod theme;
 
 use ratatui::Frame;
@@ -124,7 +124,7 @@ impl Canvas<'_> {
         let selected = self.state.rule();
         let none = match self.state.source {
             Source::Daemon(_) => "no rule is armed: a arms one",
-            Source::Kernel => "rules are of dashpot's own disks",
+            Source::Kernel => "the kernel's disks have none",
         };
         Table {
             pane: Pane::Rules,
@@ -151,14 +151,18 @@ impl Canvas<'_> {
             .disk()
             .map(|disk| disk.clients.as_slice())
             .unwrap_or_default();
+        let (who, nobody) = match self.state.source {
+            Source::Daemon(_) => ("clients", "nobody is connected"),
+            Source::Kernel => ("processes", "none has asked for anything"),
+        };
         Table {
             pane: Pane::Clients,
-            title: format!("clients of {}", self.selected_name()),
+            title: format!("{who} of {}", self.selected_name()),
             columns: &clients::COLUMNS,
             marked: "",
             rows: clients.iter().map(clients::row).collect(),
             selected: (!clients.is_empty()).then(|| self.state.client()),
-            note: clients.is_empty().then(|| "nobody is connected".to_owned()),
+            note: clients.is_empty().then(|| nobody.to_owned()),
         }
     }
 

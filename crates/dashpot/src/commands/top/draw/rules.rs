@@ -16,7 +16,7 @@ pub(super) const COLUMNS: [Column; 11] = [
     Column::figure("held", 5, 0),
     Column::figure("overrun", 7, 2),
     Column::figure("late", 5, 1),
-    Column::figure("p50", 6, 0),
+    Column::figure("achieved", 8, 0),
     Column::figure("late p50", 8, 5),
     Column::figure("backlog", 7, 1),
     Column::figure("now", 5, 4),
