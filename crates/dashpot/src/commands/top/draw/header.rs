@@ -79,7 +79,7 @@ fn shard(shard: &Shard, theme: Theme) -> Line<'static> {
         Span::raw(format!("shard {} ", shard.shard)),
         Span::styled(state, style),
         Span::raw(format!(
-            " {:>3} % busy  gap p99 {} max {}  probe p50 {} max {}",
+            " {} % busy  gap p99 {} max {}  probe p50 {} max {}",
             shard.load.busy_percent,
             time(gap.p99_ns),
             time(gap.max_ns),

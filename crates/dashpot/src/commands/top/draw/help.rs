@@ -19,7 +19,7 @@ pub(super) fn draw(area: Rect, buffer: &mut Buffer, theme: Theme) {
     };
     let lines = TEXT.map(|(what, means)| {
         Line::from(vec![
-            Span::styled(format!(" {what:<11}"), theme.key()),
+            Span::styled(format!(" {what:<12}"), theme.key()),
             Span::raw(means),
         ])
     });
@@ -73,4 +73,4 @@ const TEXT: [(&str, &str); 20] = [
     ),
 ];
 
-const WIDTH: u16 = 74;
+const WIDTH: u16 = 75;

@@ -268,9 +268,13 @@ impl Table<'_> {
     }
 }
 
+/// Lines of text; what is cut off is seen to be.
 fn lines(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
     for (row, line) in area.rows().zip(lines) {
         line.render(row, buffer);
+        if line.width() > usize::from(row.width) {
+            buffer.set_string(row.right() - 1, row.y, "…", Style::new());
+        }
     }
 }
 

@@ -106,7 +106,7 @@ impl Column {
 }
 
 /// Wide enough for rules and clients beside each other.
-const WIDE: u16 = 120;
+const WIDE: u16 = 150;
 /// A title, a head and a row: of one table, and of three.
 const TABLE_MIN: u16 = 3;
 const TABLES_MIN: u16 = 3 * TABLE_MIN;

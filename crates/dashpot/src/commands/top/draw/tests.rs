@@ -86,7 +86,8 @@ fn a_terminal_that_is_too_small_says_so() {
 
 
 
-    "#]].assert_eq(&text(&watched(), 59, 12));
+    "#]]
+    .assert_eq(&text(&watched(), 59, 12));
     assert!(text(&watched(), 60, 11).contains("60x11 is too small"));
     // Whatever is left of one.
     for (width, height) in [(1, 1), (10, 2), (1, 60), (200, 1)] {
@@ -129,36 +130,51 @@ fn footer(keys: &str, expected: &Expect) {
 
 #[test]
 fn the_last_lines_are_what_is_asked() {
-    footer("a", &expect![[r#"
+    footer(
+        "a",
+        &expect![[r#"
                 1ms                              ░░ ░░ ░░ ░░ ░░ ░░ ░░ ░░ ░░ ░░ ░░ ░░ ░░
         arm a rule on c1t1d0: the words of 'dashpot inject c1t1d0 ...'
         > -D 10ms:1 -T read -f 10%
         Enter does it, Esc leaves it
-    "#]]);
-    footer("a-D 10:1\n", &expect![[r#"
+    "#]],
+    );
+    footer(
+        "a-D 10:1\n",
+        &expect![[r#"
         arm a rule on c1t1d0: the words of 'dashpot inject c1t1d0 ...'
         > -D 10:1
         invalid value '10:1' for '-D <SERVICE[:LANES]>': '10:1' has no unit: did you
         mean 10ms:1?
-    "#]]);
-    footer("ju", &expect![[r#"
+    "#]],
+    );
+    footer(
+        "ju",
+        &expect![[r#"
                 1ms                             ████████████████████████████████████████
         update rule 2: the words of 'dashpot update 2 ...'
         > -D lognormal=2ms..30ms -T read
         Enter does it, Esc leaves it
-    "#]]);
-    footer("jc", &expect![[r#"
+    "#]],
+    );
+    footer(
+        "jc",
+        &expect![[r#"
               100ms                             ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
                10ms                             ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓
                 1ms                             ████████████████████████████████████████
         clear rule 2 (-D lognormal=2ms..30ms -T read)? y/n
-    "#]]);
-    footer("jjc", &expect![[r#"
+    "#]],
+    );
+    footer(
+        "jjc",
+        &expect![[r#"
                10us                             ████████████████████████████████████████
 
 
         log has no rule: a arms one
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
