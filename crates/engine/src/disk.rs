@@ -105,6 +105,7 @@ impl Disk {
             flight.late_before = ctx.now.since(until);
         }
         flight.state = State::Store;
+        flight.started = ctx.now;
         if flight.owes_transfer() {
             flight.wake(flight.target, ctx.deadlines);
         }
@@ -120,6 +121,7 @@ impl Disk {
         }
         flight.state = State::Held;
         flight.store_done = ctx.now;
+        flight.worked = ctx.now.since(flight.started);
         // An error that a rule decided stands; it was the store's turn to work all the same.
         flight.outcome = flight.outcome.and(outcome);
         self.hold(flight, ctx);
@@ -199,10 +201,9 @@ impl Disk {
         }
         let total = ctx.now.since(flight.zio.arrived);
         stats.record_reply(total, offered.since(flight.issued));
-        if flight.target > flight.store_done {
-            stats.record_lateness(offered.since(flight.target));
-        } else if flight.hold_before.is_some() {
-            stats.record_lateness(flight.late_before);
+        let due = flight.due().min(offered);
+        if flight.was_held(due) {
+            stats.record_lateness(offered.since(due));
         }
         flight.state = State::Ended;
     }
@@ -385,6 +386,9 @@ impl Disk {
         for id in held {
             if let Some(flight) = flights.get_mut(*id) {
                 flight.cut_short = true;
+                if flight.state == State::Suspended {
+                    flight.issued = ctx.now;
+                }
                 self.complete(flight, Err(errno), ctx);
             }
         }

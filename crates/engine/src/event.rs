@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::client::ClientId;
 use crate::inject::RuleId;
 use crate::pool::Class;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Op, Outcome, VolumeId, Zio};
 
 /// A finished zio. Moments that it did not come by repeat the one before.
@@ -40,9 +40,12 @@ pub struct Event {
     pub admitted: Instant,
     /// It was issued to the disk, after any suspension: rules were asked.
     pub issued: Instant,
+    /// The store was asked, after any hold before it.
+    pub started: Instant,
     /// The store had worked.
     pub store_done: Instant,
-    /// The earliest moment at which it might complete.
+    /// The earliest moment at which it might complete, the store's work included. A zio that failed
+    /// while it was held ended before.
     pub target: Instant,
     /// Its reply was offered to the transport.
     pub offered: Instant,
@@ -81,12 +84,75 @@ impl Event {
             submitted: zio.arrived,
             admitted: zio.arrived,
             issued: zio.arrived,
+            started: zio.arrived,
             store_done: zio.arrived,
             target: zio.arrived,
             offered: zio.arrived,
             ended: zio.arrived,
             rule: None,
             lane: None,
+        }
+    }
+}
+
+/// Where a zio's time went. The waits add up to its total latency, exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waits {
+    /// From its header until its payload was complete.
+    pub recv: Duration,
+    /// For its pool's write throttle.
+    pub throttle: Duration,
+    /// In the queue of a pool's disk.
+    pub queue: Duration,
+    /// While its disk was suspended.
+    pub suspend: Duration,
+    /// For the store; of a volume's zio, for the disks of its pool.
+    pub store: Duration,
+    /// Held by rules, before the store or after it.
+    pub hold: Duration,
+    /// From the moment at which it was to complete until its reply was offered: the driver's own
+    /// error. The disk's histogram of it has that of zios that were held only.
+    pub lateness: Duration,
+    /// Until the transport accepted the reply.
+    pub reply: Duration,
+}
+
+impl Waits {
+    /// From the arrival until the reply was accepted.
+    pub fn total(&self) -> Duration {
+        self.recv + self.throttle + self.queue + self.suspend + self.disk() + self.reply
+    }
+
+    /// From the issue until the reply was offered.
+    pub fn disk(&self) -> Duration {
+        self.store + self.hold + self.lateness
+    }
+}
+
+impl Event {
+    /// Where its time went.
+    #[inline]
+    pub fn waits(&self) -> Waits {
+        let before = self.submitted.since(self.arrived);
+        // What a pool sends to a disk has no header to be received.
+        let (recv, queue) = match self.class {
+            None => (before, Duration::ZERO),
+            Some(_) => (Duration::ZERO, before),
+        };
+        let store = self.store_done.since(self.started);
+        let lateness = self.offered.since(self.target);
+        Waits {
+            recv,
+            throttle: self.admitted.since(self.submitted),
+            queue,
+            suspend: self.issued.since(self.admitted),
+            store,
+            // What else there was between the issue and the offer. How late a hold before the store
+            // ended is in the target, which is when the store would have worked had it been asked
+            // in time.
+            hold: self.offered.since(self.issued) - store - lateness,
+            lateness,
+            reply: self.ended.since(self.offered),
         }
     }
 }

@@ -60,6 +60,11 @@ pub(crate) struct Flight {
     pub(crate) target: Instant,
     /// How late the hold before the store ended.
     pub(crate) late_before: Duration,
+    /// When the store was asked.
+    pub(crate) started: Instant,
+    /// How long the store worked.
+    pub(crate) worked: Duration,
+    /// When the store had worked; of a FUA write that is being flushed, when the write had ended.
     pub(crate) store_done: Instant,
     pub(crate) outcome: Outcome,
     /// Whether the write of a FUA write is over, and its flush has begun.
@@ -85,11 +90,32 @@ impl Flight {
             before_only: false,
             target: Instant::ZERO,
             late_before: Duration::ZERO,
+            started: now,
+            worked: Duration::ZERO,
             store_done: Instant::ZERO,
             outcome: Ok(()),
             flushing: false,
             cut_short: false,
         }
+    }
+
+    /// When it was to complete: at its target, or when the store, asked in time, would have worked.
+    #[inline]
+    pub(crate) fn due(&self) -> Instant {
+        if self.target > self.store_done {
+            return self.target;
+        }
+        let in_time = self
+            .store_done
+            .as_nanos()
+            .saturating_sub(self.late_before.as_nanos());
+        Instant::from_nanos(in_time).max(self.issued)
+    }
+
+    /// Whether rules made it wait, by the moment at which it was to complete.
+    #[inline]
+    pub(crate) fn was_held(&self, due: Instant) -> bool {
+        due.since(self.issued) > self.worked
     }
 
     /// Its place in the disk's bandwidth, once it has reached that.

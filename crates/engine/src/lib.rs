@@ -37,7 +37,7 @@ pub use bytes::{Buf, Move, Segment, Span};
 pub use client::{CLIENTS_TOLD_APART, ClientId, glob_matches};
 pub use command::{Action, Answer, Command, CommandError, CommandId, Input, Target};
 pub use engine::{DiskConfig, Engine};
-pub use event::{Device, Event};
+pub use event::{Device, Event, Waits};
 pub use holds::Holds;
 pub use random::{Random, Ratio};
 pub use stats::{DiskStats, InFlight, LatencyKind, OpStats, RuleStats, RuleView, Wait};

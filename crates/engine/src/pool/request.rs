@@ -75,6 +75,7 @@ impl Request {
             submitted: self.submitted,
             admitted: self.admitted,
             issued: self.admitted,
+            started: self.admitted,
             store_done: self.completed,
             target: self.completed,
             offered,

@@ -2,6 +2,7 @@
 //! and random histories on which the engine and the model must agree.
 
 mod driver;
+mod events;
 mod history;
 mod machine;
 mod naive;

@@ -20,7 +20,7 @@ const REGRESSIONS: &str = concat!(
     "/tests/model/properties.regressions"
 );
 
-fn config() -> ProptestConfig {
+pub(crate) fn config() -> ProptestConfig {
     ProptestConfig {
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(REGRESSIONS))),
         max_shrink_iters: 20_000,
