@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use dashpot_engine::Duration;
 
 use super::report::{IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs};

@@ -22,7 +22,7 @@ pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow:
         return Ok(());
     };
     let lost = watch.lost();
-    let reports = reports(&intervals, args, lost);
+    let reports = reports(args, lost, |_| &intervals);
     match (args.json, &reports[..]) {
         (true, [one]) => print_json(one)?,
         (true, several) => print_json(&several)?,
@@ -33,17 +33,17 @@ pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow:
 }
 
 /// The report of a stretch of time, at each layer that is named.
-pub(super) fn reports(
-    intervals: &[DeviceInterval],
+pub(super) fn reports<'a>(
     args: &QuantizeArgs,
     lost: u64,
+    intervals: impl Fn(cli::Layer) -> &'a [DeviceInterval],
 ) -> Vec<Quantize> {
     let layers = layers(args);
     let titled = layers.len() > 1;
     let report = |layer: &cli::Layer| Quantize {
         layer: titled.then(|| shown(*layer)),
         lost,
-        ..report(intervals, args, *layer)
+        ..report(intervals(*layer), args, *layer)
     };
     layers.iter().map(report).collect()
 }
@@ -65,7 +65,8 @@ fn shown(layer: cli::Layer) -> Layer {
 }
 
 fn report(intervals: &[DeviceInterval], args: &QuantizeArgs, layer: cli::Layer) -> Quantize {
-    let aggregate = |intervals| aggregation(intervals, args.op.unwrap_or(OpSet::ALL), layer);
+    let aggregate =
+        |intervals: &[DeviceInterval]| aggregation(intervals, args.op.unwrap_or(OpSet::ALL), layer);
     let disk = |interval: &DeviceInterval| Disk {
         disk: interval.device.clone(),
         aggregation: aggregate(std::slice::from_ref(interval)),

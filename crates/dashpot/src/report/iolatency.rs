@@ -113,6 +113,13 @@ pub(crate) struct Row {
     pub(crate) count: u64,
 }
 
+impl Value {
+    /// A line of a table of percentiles.
+    fn line(&self) -> (&str, &Percentiles) {
+        (&self.value, &self.distribution.latency)
+    }
+}
+
 impl Distribution {
     /// Puts latencies into rows.
     pub(crate) fn new(latencies: &Histogram, boundary: Boundary) -> Self {
@@ -160,14 +167,7 @@ impl fmt::Display for Interval {
             }
             (Scope::By { by, values }, Style::Histograms) => write_tables(f, by, values),
             (Scope::By { by, values }, Style::Percentiles) => {
-                let line = |value| {
-                    let Value {
-                        value,
-                        distribution,
-                    } = value;
-                    (value.as_str(), &distribution.latency)
-                };
-                write_percentiles(f, by, values.iter().map(line))
+                write_percentiles(f, by, values.iter().map(Value::line))
             }
         }
     }

@@ -204,7 +204,7 @@ fn percentiles_are_a_line_for_each_value() {
     expect![[r#"
 
         device         n     p50     p90     p95     p99   p99.9     max
-        vda           31  1.50ms  1.50ms  1.50ms       -       -  1.50ms
+        vda           31  1.49ms  1.49ms  1.49ms       -       -  1.50ms
         other          2   750us       -       -       -       -   750us
     "#]]
     .assert_eq(&two_values(Style::Percentiles).to_string());
