@@ -65,7 +65,8 @@ struct Bars {
 
 impl Bars {
     fn draw(&self, area: Rect, buffer: &mut Buffer, theme: Theme) {
-        let most = self.values.iter().flatten().copied().max().map(round_up);
+        let most = self.values.iter().flatten().copied().max();
+        let most = most.filter(|most| *most > 0).map(round_up);
         let top = most.map_or_else(|| "-".to_owned(), self.label);
         let label = format!("{} {top}", self.name);
         gutter(area, 0, &label, buffer, theme.faint());

@@ -217,7 +217,11 @@ impl Canvas<'_> {
             y += 1;
         }
         if let Some(note) = table.note.as_ref().filter(|_| y < area.bottom()) {
-            buffer.set_string(inner.x, y, clip(note, room), self.theme.warning());
+            let style = match table.rows.is_empty() {
+                true => self.theme.faint(),
+                false => self.theme.warning(),
+            };
+            buffer.set_string(inner.x, y, clip(note, room), style);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::commands::list::note;
 pub(super) const COLUMNS: [Column; 11] = [
     Column::figure("id", 3, 0),
     Column::text("name", 4, 3).growing(),
-    Column::text("rule", 20, 0).growing(),
+    Column::text("rule", 25, 0).growing(),
     Column::figure("matched", 7, 0),
     Column::figure("held", 5, 0),
     Column::figure("overrun", 7, 2),

@@ -38,9 +38,9 @@ impl Theme {
         self.title().add_modifier(Modifier::BOLD)
     }
 
-    /// The selected row of the pane that has the focus.
+    /// The selected row of the pane that has the focus: even, whatever its cells are like.
     pub(super) fn selected(self) -> Style {
-        Style::new().add_modifier(Modifier::REVERSED)
+        Style::reset().add_modifier(Modifier::REVERSED)
     }
 
     /// A key in a line of keys.
