@@ -31,8 +31,8 @@ impl Editor {
     pub(super) fn key(&mut self, key: KeyEvent) {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('a') if control => self.to_start(),
-            KeyCode::Char('e') if control => self.to_end(),
+            KeyCode::Char('a') if control => self.home(),
+            KeyCode::Char('e') if control => self.end(),
             KeyCode::Char('u') if control => self.before.clear(),
             KeyCode::Char('k') if control => self.after.clear(),
             KeyCode::Char('w') if control => self.rub_out_word(),
@@ -41,8 +41,8 @@ impl Editor {
             KeyCode::Delete => self.drop_after(),
             KeyCode::Left => self.left(),
             KeyCode::Right => self.right(),
-            KeyCode::Home => self.to_start(),
-            KeyCode::End => self.to_end(),
+            KeyCode::Home => self.home(),
+            KeyCode::End => self.end(),
             _ => {}
         }
     }
@@ -66,14 +66,14 @@ impl Editor {
         }
     }
 
-    fn to_start(&mut self) {
+    fn home(&mut self) {
         *self = Editor {
             before: String::new(),
             after: self.text(),
         };
     }
 
-    fn to_end(&mut self) {
+    fn end(&mut self) {
         *self = Editor::of(&self.text());
     }
 

@@ -308,7 +308,7 @@ impl Pane {
 }
 
 /// The one that is so many places further, or the last in that direction.
-fn neighbour<'a, T: PartialEq>(all: &'a [T], now: Option<T>, by: isize) -> Option<&'a T> {
+fn neighbour<T: PartialEq>(all: &[T], now: Option<T>, by: isize) -> Option<&T> {
     let at = all.iter().position(|one| Some(one) == now.as_ref());
     let to = at.map_or(0, |at| at.saturating_add_signed(by));
     all.get(to.min(all.len().saturating_sub(1)))

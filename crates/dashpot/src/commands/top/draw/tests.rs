@@ -9,7 +9,6 @@ use ratatui::style::Color;
 use super::{Theme, draw};
 use crate::commands::top::ask::Told;
 use crate::commands::top::fixture;
-use crate::commands::top::look::Look;
 use crate::commands::top::state::{Source, State};
 
 fn drawn(state: &State, width: u16, height: u16, colour: bool) -> Terminal<TestBackend> {
@@ -114,7 +113,7 @@ fn every_size_and_every_mode_can_be_drawn() {
     for source in [Source::Kernel, Source::Daemon(String::new())] {
         let mut empty = State::new(source, Duration::from_millis(500));
         text(&empty, 80, 24);
-        empty.told(Told::Look(Box::new(Look::default())));
+        empty.told(Told::Look(Box::default()));
         text(&empty, 80, 24);
     }
 }
@@ -169,11 +168,11 @@ fn the_last_lines_are_what_is_asked() {
     footer(
         "jjc",
         &expect![[r#"
-               10us                             ████████████████████████████████████████
+                   10us                             ████████████████████████████████████████
 
-
-        log has no rule: a arms one
-    "#]],
+                 4.00us
+            log has no rule: a arms one
+        "#]],
     );
 }
 
