@@ -1,5 +1,5 @@
-//! Looks at a daemon's disks, and changes to them, through its API: two requests for each look,
-//! and one for each disk.
+//! Looks at a daemon's disks, and changes to them, through its API: two requests for each look, and
+//! two more for each disk.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,8 @@ pub(super) struct Daemon {
     client: Client,
     /// The disks that are shown; all if none is named.
     only: Vec<String>,
-    last: BTreeMap<String, DiskLatency>,
+    /// By disk: as a whole, and by client.
+    last: BTreeMap<String, [DiskLatency; 2]>,
 }
 
 impl Daemon {
@@ -40,17 +41,20 @@ impl Daemon {
             if matches!(disk.conditions.first(), Some(Condition::Failed(_))) {
                 continue;
             }
-            let path = format!("/v1/disks/{}/latency", segment(&disk.name));
-            let now: DiskLatency = self.client.get(&path)?;
+            let now = self.latencies(&disk.name)?;
             if let Some(before) = self.last.get(&disk.name) {
-                look.restarted |= before.since_ns != now.since_ns;
-                let of_one_life = before.since_ns == now.since_ns;
-                let interval = of_one_life.then(|| DeviceInterval::between(before, &now));
-                disk.done = interval.transpose()?.and_then(|one| Done::of(&[&one]));
+                look.restarted |= !is_of_one_life(before, &now);
+                end_interval(disk, &mut look.notes, before, &now)?;
             }
             self.last.insert(disk.name.clone(), now);
         }
         Ok(look)
+    }
+
+    fn latencies(&self, disk: &str) -> Result<[DiskLatency; 2], ClientError> {
+        let path = format!("/v1/disks/{}/latency", segment(disk));
+        let whole = self.client.get(&path)?;
+        Ok([whole, self.client.get(&format!("{path}?by=client"))?])
     }
 
     /// What is to be seen without ending an interval.
@@ -123,6 +127,44 @@ impl Daemon {
 fn told(rules: &[Rule]) -> String {
     let each: Vec<String> = rules.iter().map(understood).collect();
     each.concat().trim_end().replace('\n', "; ")
+}
+
+/// Whether both have been counted by the same daemon.
+fn is_of_one_life(before: &[DiskLatency; 2], now: &[DiskLatency; 2]) -> bool {
+    let mut pairs = before.iter().zip(now);
+    pairs.all(|(before, now)| before.since_ns == now.since_ns)
+}
+
+/// What was done between two looks; nothing is said of two lives.
+fn end_interval(
+    disk: &mut DiskLook,
+    notes: &mut Vec<String>,
+    before: &[DiskLatency; 2],
+    now: &[DiskLatency; 2],
+) -> anyhow::Result<()> {
+    if !is_of_one_life(before, now) {
+        return Ok(());
+    }
+    let [whole, by_client] = [0, 1].map(|at| DeviceInterval::between(&before[at], &now[at]));
+    disk.done = Done::of(&[&whole?]);
+    let mut active = ClientLook::all(&[&by_client?]);
+    for client in &mut disk.clients {
+        let own = active.iter().position(|one| one.name == client.name);
+        let own = own.map_or_else(ClientLook::default, |at| active.remove(at));
+        client.per_second = Some(own.per_second.unwrap_or(0.0));
+        client.p99_ns = own.p99_ns;
+    }
+    // Those that have gone, and those that are too many to be told apart.
+    active.retain(|one| one.per_second > Some(0.0));
+    disk.clients.append(&mut active);
+    let dropped = now[1].dropped.saturating_sub(before[1].dropped);
+    if dropped > 0 {
+        let name = &disk.name;
+        notes.push(format!(
+            "{name}: {dropped} events were dropped in this interval: figures by client miss them"
+        ));
+    }
+    Ok(())
 }
 
 fn disk_look(disk: &Disk) -> DiskLook {
