@@ -51,7 +51,7 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
 }
 
 fn text(rules: &[Rule]) -> String {
-    let notes = rules.iter().filter_map(note);
+    let notes = rules.iter().filter_map(note).map(|note| note + "\n");
     table(&COLUMNS, rules.iter().map(row)) + &notes.collect::<String>() + &stalls(rules)
 }
 
@@ -89,13 +89,13 @@ fn row(rule: &Rule) -> Vec<String> {
     ]
 }
 
-/// What the figures do not say.
-fn note(rule: &Rule) -> Option<String> {
+/// What the figures of a rule do not say.
+pub(super) fn note(rule: &Rule) -> Option<String> {
     let why = match (&rule.why_nothing, rule.state) {
         (Some(why), _) if rule.counters.matched == 0 => why.clone(),
         (Some(why), _) => format!("matched, injected nothing: {why}"),
         (None, RuleState::Ended) => "ended".to_owned(),
         (None, RuleState::Waiting | RuleState::Active) => return None,
     };
-    Some(format!("rule {}: {why}\n", rule.id))
+    Some(format!("rule {}: {why}", rule.id))
 }

@@ -10,6 +10,7 @@ mod iolatency;
 mod iostat;
 mod list;
 mod load;
+mod lost;
 mod output;
 mod private;
 mod proof;
@@ -22,6 +23,7 @@ mod serve;
 mod sim;
 mod status;
 mod suspend;
+mod top;
 mod update;
 mod zinject;
 
@@ -61,6 +63,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Quantize(args) => quantize::quantize(api.as_ref(), &args)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
+        Command::Top(args) => return top::top(api.as_ref(), &args),
         Command::Man(args) => cli::write_man_pages(&args.dir).with_context(|| {
             let dir = args.dir.display();
             format!("man pages cannot be written to '{dir}': name a directory that exists")

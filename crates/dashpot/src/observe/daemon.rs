@@ -126,7 +126,11 @@ impl DeviceInterval {
         DeviceInterval::new(later, None, Duration::from_nanos(elapsed_ns))
     }
 
-    fn between(earlier: &DiskLatency, later: &DiskLatency) -> anyhow::Result<DeviceInterval> {
+    /// What a disk did between two looks.
+    pub(crate) fn between(
+        earlier: &DiskLatency,
+        later: &DiskLatency,
+    ) -> anyhow::Result<DeviceInterval> {
         ensure!(
             later.since_ns == earlier.since_ns,
             "the daemon was started again; so is what it counts"
@@ -140,13 +144,14 @@ impl DeviceInterval {
         earlier: Option<&DiskLatency>,
         elapsed: Duration,
     ) -> anyhow::Result<DeviceInterval> {
-        let op = |(at, op): (usize, &OpLatency)| {
-            let before = earlier.and_then(|earlier| earlier.ops.get(at));
+        let op = |op: &OpLatency| {
+            let same = |before: &&OpLatency| (&before.by, &before.op) == (&op.by, &op.op);
+            let before = earlier.and_then(|earlier| earlier.ops.iter().find(same));
             OpInterval::new(op, before)
         };
         let busy_before = earlier.map_or(0, |earlier| earlier.busy_ns);
         let depth_before = earlier.map_or(0, |earlier| earlier.depth_time_ns.0);
-        let ops = later.ops.iter().enumerate().map(op);
+        let ops = later.ops.iter().map(op);
         Ok(DeviceInterval {
             device: later.disk.clone(),
             elapsed,
@@ -165,7 +170,7 @@ impl OpInterval {
         Ok(OpInterval {
             op: later.op.clone(),
             rwbs: None,
-            by: None,
+            by: later.by.clone(),
             completed: later.completed.saturating_sub(completed_before),
             bytes: later.bytes.saturating_sub(bytes_before),
             total: difference(&later.total, earlier.map(|op| &op.total))?,
@@ -210,6 +215,7 @@ mod tests {
         (0..reads).for_each(|_| latencies.record(10_000_000));
         let sent = LatencyHistogram::of(&latencies);
         let read = OpLatency {
+            by: None,
             op: "read".to_owned(),
             completed: reads,
             failed: 0,
@@ -217,6 +223,7 @@ mod tests {
             total: sent.clone(),
             disk: sent,
             lateness: LatencyHistogram::default(),
+            store: None,
         };
         DiskLatency {
             disk: "d".to_owned(),
@@ -227,6 +234,7 @@ mod tests {
             depth_time_ns: Wide(u128::from(reads) * 10_000_000),
             in_flight: 0,
             oldest: None,
+            dropped: 0,
             ops: vec![read],
         }
     }
