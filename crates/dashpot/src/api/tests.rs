@@ -7,7 +7,7 @@ use dashpot_export::store::StoreConfig;
 use dashpot_export::{Address, DiskConfig, Server, ServerConfig};
 use serde_json::{Value, json};
 
-use super::{Access, ApiListener, router};
+use super::{Access, HttpListener, Manners, router};
 use crate::client::{Client, ClientError};
 use crate::daemon::Daemon;
 use crate::spec::parse_injection;
@@ -94,9 +94,10 @@ fn serve(address: Address, daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> 
             .build();
         runtime.unwrap().block_on(async {
             daemon.arm_lab().await.unwrap();
-            let listener = ApiListener::bind(&address).await.unwrap();
+            let listener = HttpListener::bind("--api", &address).await.unwrap();
             bound.send(listener.address().clone()).unwrap();
-            listener.serve(router(daemon, access)).await;
+            let router = router(daemon, access);
+            listener.serve(router, Manners::Trusted).await;
         });
     });
     listens.recv().unwrap()

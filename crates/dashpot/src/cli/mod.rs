@@ -7,6 +7,7 @@ mod control;
 mod generate;
 mod lab;
 mod load;
+mod proof;
 mod report;
 mod sim;
 
@@ -20,6 +21,7 @@ pub(crate) use control::{
 pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man_pages};
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
+pub(crate) use proof::ProofArgs;
 pub(crate) use report::{
     DeviceArgs, IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs, ReportBy,
 };
@@ -58,6 +60,7 @@ pub(crate) enum Command {
     Inject(InjectArgs),
     Update(UpdateArgs),
     List(ListArgs),
+    Proof(ProofArgs),
     Clear(ClearArgs),
     /// Back to the lab: clear all rules, resume all disks, arm its rules again
     #[command(after_help = "Example:\n  dashpot reset")]

@@ -18,6 +18,7 @@ use super::requests::{SECTOR, end_of};
 use super::table::{Seen, Table};
 
 /// The bios in flight.
+#[derive(Debug)]
 pub(super) struct Bios {
     start: Start,
     queued: Table<Bio>,
@@ -25,6 +26,7 @@ pub(super) struct Bios {
     pub(super) unmatched: u64,
 }
 
+#[derive(Debug)]
 struct Bio {
     device: Number,
     rwbs: Rwbs,

@@ -25,6 +25,7 @@ use bios::Bios;
 use requests::Requests;
 
 /// Pairs the events of the watched devices.
+#[derive(Debug)]
 pub(crate) struct Pairing {
     devices: Vec<Device>,
     requests: Requests,

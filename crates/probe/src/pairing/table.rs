@@ -15,6 +15,7 @@ const NONE: u32 = u32::MAX;
 
 /// A table of entries, several of which may be at one place. Slots are used again, so that
 /// nothing is allocated once the table has been as full as it gets.
+#[derive(Debug)]
 pub(super) struct Table<T> {
     chains: HashMap<Place, Chain>,
     slots: Vec<Slot<T>>,
@@ -25,12 +26,13 @@ pub(super) struct Table<T> {
     pub(super) dropped: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Chain {
     first: u32,
     last: u32,
 }
 
+#[derive(Debug)]
 struct Slot<T> {
     next: u32,
     entry: Option<(Place, T)>,
