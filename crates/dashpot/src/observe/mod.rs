@@ -1,6 +1,5 @@
 //! Watching disks: what they did in an interval, from whatever can say it.
 
-mod cgroups;
 mod daemon;
 mod diskstats;
 mod interval;
