@@ -7,6 +7,7 @@ mod control;
 mod generate;
 mod lab;
 mod load;
+mod observe;
 mod report;
 mod sim;
 
@@ -20,6 +21,7 @@ pub(crate) use control::{
 pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man_pages};
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
+pub(crate) use observe::ObserveArgs;
 pub(crate) use report::{DeviceArgs, IolatencyArgs, IostatArgs, Pace, QuantizeArgs};
 pub(crate) use sim::{Layer, ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
 
@@ -70,6 +72,7 @@ pub(crate) enum Command {
     Iolatency(IolatencyArgs),
     Iostat(IostatArgs),
     Quantize(QuantizeArgs),
+    Observe(ObserveArgs),
     Zinject(ZinjectArgs),
     Sim(SimArgs),
     Load(LoadArgs),

@@ -10,6 +10,7 @@ mod iolatency;
 mod iostat;
 mod list;
 mod load;
+mod observe;
 mod output;
 mod private;
 mod quantize;
@@ -17,6 +18,7 @@ mod ready;
 mod reset;
 mod resume;
 mod run;
+mod scraper;
 mod serve;
 mod sim;
 mod status;
@@ -57,6 +59,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Iolatency(args) => iolatency::iolatency(api.as_ref(), &args)?,
         Command::Iostat(args) => iostat::iostat(api.as_ref(), &args)?,
         Command::Quantize(args) => quantize::quantize(api.as_ref(), &args)?,
+        Command::Observe(args) => observe::observe(&args)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
         Command::Man(args) => cli::write_man_pages(&args.dir).with_context(|| {
