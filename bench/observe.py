@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -128,7 +127,7 @@ class Observer:
             return self
         if not shutil.which(self.argv[0]):
             raise Unavailable(f"{self.argv[0]} is not installed: make deps")
-        self.process = process.start(self.argv, stdout=self.out, stderr=self.out)
+        self.process = process.start(self.argv, stdout=self.out, stderr=self.out, start_new_session=True)
         try:
             self.wait()
         except BaseException:
@@ -154,13 +153,15 @@ class Observer:
         """Events that dashpot says it has not seen; the others do not say."""
         if self.argv is None or self.argv[0] != DASHPOT:
             return {}
-        self.process.send_signal(signal.SIGINT)
+        process.interrupt_group(self.process)
         self.process.wait(10)
         return {"lost": sum(json.loads(line)["lost"] for line in self.said().splitlines() if line.startswith("{"))}
 
     def __exit__(self, *_):
         if self.process:
-            self.process.send_signal(signal.SIGINT)
+            process.interrupt_group(self.process)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(5)
             process.stop(self.process)
         self.out.close()
 
@@ -170,6 +171,6 @@ OBSERVERS = {
     NOBODY: lambda device: None,
     "dashpot": lambda device: [DASHPOT, "iolatency", "--json", "-d", device.path, "1"],
     "dashpot -Q": lambda device: [DASHPOT, "iolatency", "--json", "-Q", "-d", device.path, "1"],
-    "biolatency": lambda device: ["biolatency", "-d", pathlib.Path(device.path).name, "1"],
+    "biolatency": lambda device: ["stdbuf", "-oL", "biolatency", "-d", pathlib.Path(device.path).name, "1"],
     "iolatency": lambda device: ["unshare", "-m", "sh", "-c", DEBUGFS.format(number=device.number.replace(":", ","))],
 }

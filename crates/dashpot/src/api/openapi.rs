@@ -26,6 +26,7 @@ use super::routes::{disks, meta, rules};
         rules::list,
         rules::of_disk,
         rules::show,
+        rules::latency,
         rules::inject,
         rules::update,
         rules::clear,

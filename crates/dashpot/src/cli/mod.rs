@@ -8,6 +8,7 @@ mod generate;
 mod lab;
 mod load;
 mod observe;
+mod proof;
 mod report;
 mod sim;
 
@@ -22,6 +23,7 @@ pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
 pub(crate) use observe::ObserveArgs;
+pub(crate) use proof::ProofArgs;
 pub(crate) use report::{DeviceArgs, IolatencyArgs, IostatArgs, Pace, QuantizeArgs};
 pub(crate) use sim::{Layer, ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
 
@@ -58,6 +60,7 @@ pub(crate) enum Command {
     Inject(InjectArgs),
     Update(UpdateArgs),
     List(ListArgs),
+    Proof(ProofArgs),
     Clear(ClearArgs),
     /// Back to the lab: clear all rules, resume all disks, arm its rules again
     #[command(after_help = "Example:\n  dashpot reset")]

@@ -11,6 +11,7 @@ pub(crate) mod iostat;
 pub(crate) mod nice;
 pub(crate) mod observe;
 pub(crate) mod percentiles;
+pub(crate) mod proof;
 pub(crate) mod quantize;
 pub(crate) mod txgs;
 pub(crate) mod zpool_iostat;

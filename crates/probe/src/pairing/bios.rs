@@ -70,17 +70,14 @@ impl Bios {
         }
     }
 
-    pub(super) fn in_flight(&self) -> impl Iterator<Item = (InFlight, u64)> {
-        self.queued.iter().map(|bio| {
-            let io = InFlight {
-                device: bio.device,
-                rwbs: bio.rwbs,
-                sector: bio.sector,
-                since_ns: bio.queued_ns,
-                issued: true,
-                submitter: Some(bio.submitter),
-            };
-            (io, bio.sectors * SECTOR)
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = InFlight> {
+        self.queued.iter().map(|bio| InFlight {
+            device: bio.device,
+            rwbs: bio.rwbs,
+            sector: bio.sector,
+            since_ns: bio.queued_ns,
+            issued: true,
+            submitter: Some(bio.submitter),
         })
     }
 

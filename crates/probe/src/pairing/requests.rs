@@ -104,7 +104,7 @@ impl Requests {
         None
     }
 
-    pub(super) fn in_flight(&self) -> impl Iterator<Item = (InFlight, u64)> {
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = InFlight> {
         let issued = self.issued.iter().map(|request| (request, true));
         let waiting = self.waiting.iter().map(|request| (request, false));
         issued
@@ -307,17 +307,16 @@ impl Request {
         })
     }
 
-    fn in_flight(&self, start: Start, issued: bool) -> Option<(InFlight, u64)> {
+    fn in_flight(&self, start: Start, issued: bool) -> Option<InFlight> {
         let queued_ns = self.queued_ns.filter(|_| start == Start::Queue);
-        let io = InFlight {
+        Some(InFlight {
             device: self.device,
             rwbs: self.rwbs,
             sector: self.first_sector,
             since_ns: queued_ns.or(self.issued_ns)?,
             issued,
             submitter: self.submitter,
-        };
-        Some((io, self.sectors * SECTOR))
+        })
     }
 }
 

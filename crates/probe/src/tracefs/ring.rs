@@ -9,7 +9,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -63,18 +63,15 @@ pub(crate) enum Item<'a> {
 }
 
 impl Ring {
-    /// Opens the buffers of an instance (its `per_cpu`), whose records are read by these decoders,
-    /// each with the number that its records begin with.
+    /// Opens the buffers in these directories, one of each CPU, whose records are read by these
+    /// decoders, each with the number that its records begin with.
     pub(crate) fn open(
-        per_cpu: &Path,
+        cpus: &[PathBuf],
         layout: Layout,
         decoders: Vec<(u16, Decoder)>,
     ) -> Result<Ring, TraceError> {
-        let entries = fs::read_dir(per_cpu).map_err(|error| refused(per_cpu, error))?;
-        let cpus = entries
-            .flatten()
-            .map(|entry| Cpu::open(&entry.path(), layout.size))
-            .collect::<Result<Vec<_>, _>>()?;
+        let cpus = cpus.iter().map(|path| Cpu::open(path, layout.size));
+        let cpus = cpus.collect::<Result<Vec<_>, _>>()?;
         Ok(Ring {
             heads: BinaryHeap::with_capacity(cpus.len()),
             cpus,

@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use rustix::fs::OFlags;
 
-use super::{BUFFER_KIB, Options, Start, TraceError, Tracer, now_ns};
+use super::{Options, Start, TraceError, Tracer, now_ns};
 use crate::device::Device;
 use crate::io::Io;
 use crate::tracefs::ring::Item;
@@ -114,6 +114,13 @@ impl Drop for Loop {
     }
 }
 
+#[test]
+fn buffers_are_large_and_all_of_them_not_too_large() {
+    assert_eq!(super::buffer_kib(2), 8 << 10);
+    assert_eq!(super::buffer_kib(128), 2 << 10);
+    assert_eq!(super::buffer_kib(8192), 1 << 10);
+}
+
 fn read(tracer: &mut Tracer) -> Vec<Io> {
     let mut finished = Vec::new();
     let before = now_ns();
@@ -170,7 +177,7 @@ fn two_tracers_see_what_the_kernel_counts() {
 #[test]
 fn events_without_room_are_counted() {
     let Some(device) = Loop::new() else { return };
-    let mut tracer = Tracer::start_with(&device.options(), 8).expect("a tracer");
+    let mut tracer = Tracer::start_with(&device.options(), |_| 8).expect("a tracer");
     let before = device.stat().0;
     device.work(2000);
     let happened = 2 * (device.stat().0 - before);
@@ -195,8 +202,11 @@ fn nothing_is_left_behind() {
     drop(tracer);
     assert_eq!(of_process(mine), 0);
 
-    let refused = Tracer::start_with(&device.options(), 0);
-    assert!(matches!(refused, Err(TraceError::Io { .. })), "{refused:?}");
+    let refused = Tracer::start_with(&device.options(), |_| 0).err();
+    assert!(
+        matches!(refused, Some(TraceError::Io { .. })),
+        "{refused:?}"
+    );
     assert_eq!(of_process(mine), 0, "a start that fails half-way");
 
     let panicked = std::panic::catch_unwind(|| {
@@ -254,7 +264,7 @@ fn watches_until_killed() {
         start: Start::Issue,
         submitters: false,
     };
-    let _tracer = Tracer::start_with(&options, BUFFER_KIB).expect("a tracer");
+    let _tracer = Tracer::start(&options).expect("a tracer");
     println!("\n{WATCHED}");
     let _ = std::io::stdin().read_line(&mut String::new());
 }

@@ -1,7 +1,7 @@
 //! Requests: each behaviour of the kernel as a short history.
 
 use super::history::{LOOP0, disk, lines, paired, records, requests, take};
-use crate::device::{Device, Layer};
+use crate::device::Layer;
 use crate::pairing::Pairing;
 use crate::tracer::Start;
 
@@ -263,29 +263,6 @@ fn disks_do_not_mix_and_others_are_ignored() {
     let mut pairing = Pairing::new(&devices, Start::Issue);
     let finished = take(&mut pairing, text);
     assert_eq!(lines(&finished), ["R 8 + 4096: - 2 5", "R 8 + 4096: - 1 9"]);
-}
-
-#[test]
-fn of_a_partition_only_its_own_sectors_are_told() {
-    let text = "
-        1 issue 7,0 R 8 + 8
-        2 issue 7,0 R 2048 + 8
-        3 issue 7,0 FF 0 + 0
-        4 issue 7,0 R 2056 + 8
-        5 complete 7,0 FF 0 + 0
-        6 complete 7,0 R 2048 + 8
-        9 complete 7,0 R 8 + 8";
-    let part = Device {
-        part: Some(2048..4096),
-        ..disk(LOOP0, Layer::Request)
-    };
-    let mut pairing = Pairing::new(&[part], Start::Issue);
-    let finished = take(&mut pairing, text);
-    assert_eq!(lines(&finished), ["R 2048 + 4096: - 2 6"]);
-    assert_eq!(
-        pairing.in_flight().map(|io| io.sector).collect::<Vec<_>>(),
-        [2056]
-    );
 }
 
 #[test]

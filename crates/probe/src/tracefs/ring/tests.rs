@@ -15,19 +15,17 @@ const STATISTICS: &str = "entries: 12\noverrun: 3\ncommit overrun: 4\nbytes: 99\
 /// Buffers in a directory: a file is read page by page, and its end is the end of what there is.
 fn buffers(cpus: usize) -> (tempfile::TempDir, Ring) {
     let directory = tempfile::tempdir().expect("a directory");
-    for cpu in 0..cpus {
-        let path = directory.path().join(format!("cpu{cpu}"));
-        fs::create_dir(&path).expect("a directory");
+    let cpus: Vec<_> = (0..cpus)
+        .map(|cpu| directory.path().join(format!("cpu{cpu}")))
+        .collect();
+    for path in &cpus {
+        fs::create_dir(path).expect("a directory");
         fs::write(path.join("trace_pipe_raw"), "").expect("a file");
         fs::write(path.join("stats"), STATISTICS).expect("a file");
     }
     let format = format(KERNELS[2], Kind::Requeue.name()).expect("the event");
     let decoder = Decoder::new(Kind::Requeue, &format).expect("a decoder");
-    let ring = Ring::open(
-        directory.path(),
-        layout(KERNELS[2]),
-        vec![(format.id, decoder)],
-    );
+    let ring = Ring::open(&cpus, layout(KERNELS[2]), vec![(format.id, decoder)]);
     (directory, ring.expect("a ring"))
 }
 
