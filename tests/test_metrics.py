@@ -192,6 +192,27 @@ def test_labels_are_escaped(serve):
     assert value(found, "dashpot_rule_info", **labels) == 1
 
 
+def test_clients_are_told_apart(scraped):
+    first, second = Client(scraped), Client(scraped, "tank/foo.a-b")
+    first.many(30, 4)
+    second.many(10, 2, second.write)
+    load = run(BINARY, "load", scraped.uri("d"), "--time", "100ms", "--json")
+    assert load.returncode == 0
+    found = samples(scrape(scraped)[1])
+    of_clients = {}
+    for (name, labels), number in found.items():
+        labels = dict(labels)
+        if name == "dashpot_client_operations_total" and labels["op"] in ("read", "write"):
+            of_clients.setdefault((labels["disk"], labels["op"]), {})[labels["client"]] = number
+            of = {key: labels[key] for key in ("disk", "client", "op")}
+            assert value(found, "dashpot_client_latency_seconds_count", **of) == number
+    mine = f"uid={os.getuid()} pid={os.getpid()}"
+    assert of_clients["d", "read"][mine] == 30 and of_clients["tank/foo.a-b", "write"] == {mine: 10}
+    assert len(of_clients["d", "read"]) == 2
+    assert sum(of_clients["d", "read"].values()) == value(found, "dashpot_disk_operations_total", disk="d", op="read")
+    assert value(found, "dashpot_events_dropped_total", disk="d") == 0
+
+
 def test_what_is_in_flight_is_seen_before_it_ends(scraped):
     scraped.cli("inject", "d", "--hang")
     client = Client(scraped)
@@ -488,6 +509,8 @@ def watched(scraped, prometheus):
     eventually(lambda: server.number(reads) == 0, "a scrape before the load")
     Client(scraped).many(600, 8)
     eventually(lambda: server.number(reads) == 600, "a scrape after the load")
+    # What is new with the load has no rate before its second scrape.
+    eventually(lambda: server.number('count_over_time(dashpot_client_operations_total{op="read"}[1m]) > 1'), "two of it")
     return scraped, server
 
 
@@ -598,7 +621,7 @@ def test_the_alerts_are_evaluated_and_quiet(watched):
         return evaluated and {rule["name"]: rule["state"] for rule in group["rules"]}
 
     states = eventually(rules, "all rules are evaluated")
-    assert len(states) == 9
+    assert len(states) == 10
     assert {states[name] for name in ("DashpotDown", "DashpotShardFailed", "DashpotStoreFaulted")} == {"inactive"}
 
 
@@ -627,6 +650,7 @@ def test_promtool_accepts_the_files(words):
 def test_what_the_files_ask_for_is_there(scraped):
     """A metric that was renamed would leave a panel empty, or an alert silent, for ever."""
     scraped.cli("inject", "d", "-D", "1ms")
+    Client(scraped).many(10, 2)
     there = {name for name, _ in samples(scrape(scraped)[1])}
     files = "".join((MONITORING / name).read_text() for name in ("alerts.yml", "grafana-dashboard.json"))
     asked = set(re.findall(r"\bdashpot_\w+", files))

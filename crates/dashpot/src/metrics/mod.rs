@@ -6,6 +6,7 @@
 //! of each disk, and what nobody scrapes costs nothing.
 
 mod bounds;
+mod client;
 mod daemon;
 mod disk;
 mod format;

@@ -74,8 +74,9 @@ pub struct FinishedZio {
 }
 
 impl FinishedZio {
+    /// What is known of a zio of a disk by itself, whose index in the configuration is `disk`.
     #[inline]
-    fn of(event: &Event, disk: u16) -> FinishedZio {
+    pub fn of(event: &Event, disk: u16) -> FinishedZio {
         let waits = event.waits();
         FinishedZio {
             arrived: event.arrived,
