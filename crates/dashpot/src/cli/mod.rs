@@ -7,6 +7,7 @@ mod control;
 mod generate;
 mod lab;
 mod load;
+mod observe;
 mod proof;
 mod report;
 mod sim;
@@ -22,6 +23,7 @@ pub(crate) use control::{
 pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man_pages};
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
+pub(crate) use observe::ObserveArgs;
 pub(crate) use proof::ProofArgs;
 pub(crate) use report::{
     DeviceArgs, IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs, ReportBy,
@@ -78,6 +80,7 @@ pub(crate) enum Command {
     Iostat(IostatArgs),
     Quantize(QuantizeArgs),
     Top(TopArgs),
+    Observe(ObserveArgs),
     Zinject(ZinjectArgs),
     Sim(SimArgs),
     Load(LoadArgs),

@@ -12,6 +12,7 @@ pub(crate) mod in_flight;
 pub(crate) mod iolatency;
 pub(crate) mod iostat;
 pub(crate) mod nice;
+pub(crate) mod observe;
 pub(crate) mod percentiles;
 pub(crate) mod proof;
 pub(crate) mod quantize;
