@@ -11,6 +11,7 @@ mod heat;
 mod help;
 mod places;
 mod rules;
+mod table;
 mod theme;
 
 use ratatui::Frame;
@@ -20,8 +21,8 @@ use ratatui::style::Style;
 use ratatui::text::Line;
 use ratatui::widgets::Widget;
 
-use self::columns::{Cell, Column, Fit, clip};
 use self::places::{Places, Wants};
+use self::table::{Table, head_line};
 pub(super) use self::theme::Theme;
 use super::state::{Mode, Pane, Source, State};
 
@@ -54,18 +55,6 @@ struct Canvas<'a> {
     theme: Theme,
 }
 
-/// A pane with a table in it.
-struct Table<'a> {
-    pane: Pane,
-    title: String,
-    columns: &'a [Column],
-    marked: &'static str,
-    rows: Vec<Vec<Cell>>,
-    selected: Option<usize>,
-    /// Shown in place of rows if there are none, and below them else.
-    note: Option<String>,
-}
-
 impl Canvas<'_> {
     /// Where something is typed, if it is.
     fn draw(&self, area: Rect, buffer: &mut Buffer) -> Option<Position> {
@@ -82,9 +71,9 @@ impl Canvas<'_> {
         };
         let places = Places::new(area, &wants);
         lines(&header, places.header, buffer);
-        self.table(&disks, places.disks, buffer);
-        self.table(&rules, places.rules, buffer);
-        self.table(&clients, places.clients, buffer);
+        disks.draw(places.disks, buffer, self.theme);
+        rules.draw(places.rules, buffer, self.theme);
+        clients.draw(places.clients, buffer, self.theme);
         self.charts(places.charts, buffer);
         lines(&footer.lines, places.footer, buffer);
         if matches!(self.state.mode, Mode::Help) {
@@ -101,7 +90,7 @@ impl Canvas<'_> {
         let sorted = self.state.disks();
         let selected = self.state.disk().map(|disk| disk.name.as_str());
         Table {
-            pane: Pane::Disks,
+            focused: self.state.focus == Pane::Disks,
             title: format!("disks by {}", self.state.sort.word()),
             columns: &disks::COLUMNS,
             marked: self.state.sort.title(),
@@ -127,7 +116,7 @@ impl Canvas<'_> {
             Source::Kernel => "the kernel's disks have none",
         };
         Table {
-            pane: Pane::Rules,
+            focused: self.state.focus == Pane::Rules,
             title: format!("rules of {}", self.selected_name()),
             columns: &rules::COLUMNS,
             marked: "",
@@ -156,7 +145,7 @@ impl Canvas<'_> {
             Source::Kernel => ("processes", "none has asked for anything"),
         };
         Table {
-            pane: Pane::Clients,
+            focused: self.state.focus == Pane::Clients,
             title: format!("{who} of {}", self.selected_name()),
             columns: &clients::COLUMNS,
             marked: "",
@@ -170,61 +159,6 @@ impl Canvas<'_> {
         self.state.disk().map_or("-", |disk| disk.name.as_str())
     }
 
-    fn table(&self, table: &Table<'_>, area: Rect, buffer: &mut Buffer) {
-        if area.height < 2 {
-            return;
-        }
-        let focused = self.state.focus == table.pane;
-        self.rule_off(&table.title, focused, area, buffer);
-        let room = usize::from(area.width).saturating_sub(1);
-        let fit = Fit::new(table.columns, &table.rows, room);
-        let marked = (table.marked, self.theme.focused());
-        let noted = u16::from(table.note.is_some());
-        let rows_room = area.height.saturating_sub(2 + noted);
-        let inner = Rect {
-            x: area.x + 1,
-            width: area.width - 1,
-            ..area
-        };
-        let mut y = area.y + 1;
-        if !table.rows.is_empty() {
-            buffer.set_line(
-                inner.x,
-                y,
-                &fit.head(self.theme.title(), marked),
-                inner.width,
-            );
-            y += 1;
-        }
-        let selected = table.selected.unwrap_or_default();
-        let skipped = (selected + 1).saturating_sub(usize::from(rows_room));
-        let shown = table.rows.iter().enumerate().skip(skipped);
-        for (at, row) in shown.take(usize::from(rows_room)) {
-            buffer.set_line(inner.x, y, &fit.row(row), inner.width);
-            if Some(at) == table.selected {
-                buffer.set_string(area.x, y, "▸", self.theme.focused());
-                if focused {
-                    buffer.set_style(
-                        Rect {
-                            y,
-                            height: 1,
-                            ..area
-                        },
-                        self.theme.selected(),
-                    );
-                }
-            }
-            y += 1;
-        }
-        if let Some(note) = table.note.as_ref().filter(|_| y < area.bottom()) {
-            let style = match table.rows.is_empty() {
-                true => self.theme.faint(),
-                false => self.theme.warning(),
-            };
-            buffer.set_string(inner.x, y, clip(note, room), style);
-        }
-    }
-
     fn charts(&self, area: Rect, buffer: &mut Buffer) {
         if area.height < 2 {
             return;
@@ -236,7 +170,7 @@ impl Canvas<'_> {
             format!(": {} IOPS, p99 {p99}", figures::count(done.all))
         });
         let title = format!("{} over time{now}", self.selected_name());
-        self.rule_off(&title, false, area, buffer);
+        head_line(&title, false, area, buffer, self.theme);
         let below = Rect {
             y: area.y + 1,
             height: area.height - 1,
@@ -245,30 +179,6 @@ impl Canvas<'_> {
         let history = disk.and_then(|disk| self.state.board().history(&disk.name));
         let history = history.cloned().unwrap_or_default();
         charts::draw(&history, below, buffer, self.theme);
-    }
-
-    /// The line at the top of a pane. The one with the focus has a mark, too.
-    fn rule_off(&self, title: &str, focused: bool, area: Rect, buffer: &mut Buffer) {
-        let (mark, style) = match focused {
-            true => ("▸", self.theme.focused()),
-            false => ("─", self.theme.title()),
-        };
-        buffer.set_string(
-            area.x,
-            area.y,
-            "─".repeat(usize::from(area.width)),
-            self.theme.faint(),
-        );
-        let text = clip(&format!("{mark} {title} "), usize::from(area.width));
-        buffer.set_string(area.x, area.y, text, style);
-    }
-}
-
-impl Table<'_> {
-    /// Title, head, rows and note.
-    fn height(&self) -> u16 {
-        let head = u16::from(!self.rows.is_empty());
-        1 + head + self.rows.len() as u16 + u16::from(self.note.is_some())
     }
 }
 
