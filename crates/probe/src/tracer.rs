@@ -139,9 +139,12 @@ impl Tracer {
     /// which they ended. Does not wait; to be called often enough, 20 times a second.
     pub fn read(&mut self, finished: &mut Vec<Io>) -> Result<Progress, TraceError> {
         let until_ns = now_ns();
-        let pairing = &mut self.pairing;
+        let (devices, pairing) = (&self.devices, &mut self.pairing);
         self.ring.drain(until_ns, |item| match item {
-            Item::Record(record) => pairing.take(record, finished),
+            Item::Record(record) => {
+                let ended = pairing.take(record);
+                finished.extend(ended.filter(|io| has(devices, io.device, io.sector, io.rwbs)));
+            }
             Item::Lost(at_ns) => pairing.lost(at_ns),
         })?;
         let lost = self.ring.lost()?;
@@ -150,13 +153,23 @@ impl Tracer {
 
     /// What is in flight, as of the last reading.
     pub fn in_flight(&self) -> impl Iterator<Item = InFlight> + '_ {
-        self.pairing.in_flight()
+        let all = self.pairing.in_flight();
+        all.filter(|io| has(&self.devices, io.device, io.sector, io.rwbs))
     }
 
     /// Those of the watched devices that are no longer there.
     pub fn vanished(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter(|device| !device.is_there())
     }
+}
+
+/// Whether an I/O of a disk is one of these devices'. Events are of whole disks; of a partition are
+/// those of its sectors, but no flush, which is of the whole disk in the kernel's statistics too.
+fn has(devices: &[Device], disk: Number, sector: u64, rwbs: Rwbs) -> bool {
+    let is_flush = rwbs.operation() == b'F';
+    devices
+        .iter()
+        .any(|device| device.has(disk, sector) && !(is_flush && device.part.is_some()))
 }
 
 /// Sets an instance up; nothing is recorded yet.

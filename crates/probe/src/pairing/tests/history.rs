@@ -41,7 +41,7 @@ pub(super) fn paired(layer: Layer, start: Start, text: &str) -> (Pairing, Vec<Io
 pub(super) fn take(pairing: &mut Pairing, text: &str) -> Vec<Io> {
     let mut finished = Vec::new();
     for record in records(text) {
-        pairing.take(&record, &mut finished);
+        finished.extend(pairing.take(&record));
     }
     finished
 }

@@ -308,7 +308,7 @@ proptest! {
         for step in steps {
             device.step(step);
             for record in device.events.drain(..) {
-                pairing.take(&record, &mut finished);
+                finished.extend(pairing.take(&record));
             }
             prop_assert_eq!(&finished, &device.finished);
             let waiting = pairing.in_flight().filter(|io| !io.issued).count();
@@ -328,7 +328,7 @@ proptest! {
         let mut finished = Vec::new();
         let mut pairing = pairing(Start::Queue);
         for record in &device.events[begin..] {
-            pairing.take(record, &mut finished);
+            finished.extend(pairing.take(record));
         }
         let queued_since = |io: &Io| io.queued_ns.is_some_and(|ns| ns >= began_ns);
         let seen: Vec<Io> = device.finished.iter().copied().filter(queued_since).collect();
@@ -345,7 +345,7 @@ proptest! {
             let what = if begins { What::Issue(4096) } else { What::Complete(0) };
             let rwbs = Rwbs::new(b"R");
             let record = Record { at_ns, device: DISKS[0], sector: 8, sectors: 8, rwbs, pid: 0, what };
-            pairing.take(&record, &mut finished);
+            finished.extend(pairing.take(&record));
             let ended = if begins { alive.push_back(at_ns); None } else { alive.pop_front() };
             let last = finished.last().filter(|io| io.completed_ns == at_ns);
             prop_assert_eq!(last.map(|io| io.issued_ns), ended);
@@ -372,7 +372,7 @@ proptest! {
                 pairing.lost(record.at_ns);
             }
             seen.push(record.at_ns);
-            pairing.take(record, &mut finished);
+            finished.extend(pairing.take(record));
         }
         prop_assert!(finished.is_sorted_by(|one, two| one.completed_ns < two.completed_ns));
         let saw = |ns: u64| seen.binary_search(&ns).is_ok();

@@ -272,7 +272,7 @@ fn a_busy_pairing_leaves_nothing_behind() {
     for round in 0..10_000 {
         for mut record in records(ONE) {
             record.sector = round % 7 * 8;
-            pairing.take(&record, &mut finished);
+            finished.extend(pairing.take(&record));
         }
     }
     assert_eq!((finished.len(), pairing.in_flight().count()), (10_000, 0));

@@ -45,7 +45,7 @@ fn replay(text: &str, layer: Layer) -> Vec<Io> {
     let mut pairing = Pairing::new(&[disk(records[0].device, layer)], Start::Queue);
     let mut finished = Vec::new();
     for record in &records {
-        pairing.take(record, &mut finished);
+        finished.extend(pairing.take(record));
     }
     assert_eq!((pairing.unmatched(), pairing.dropped()), (0, 0));
     assert_eq!(pairing.in_flight().count(), 0);
