@@ -176,6 +176,27 @@ fn two_tracers_see_what_the_kernel_counts() {
 }
 
 #[test]
+fn every_io_was_queued_by_someone() {
+    let Some(device) = Loop::new() else { return };
+    let mut tracer = Tracer::start(&Options {
+        start: Start::Queue,
+        submitters: true,
+        ..device.options()
+    })
+    .expect("a tracer");
+    let before = device.stat();
+    device.work(100);
+    let after = device.stat();
+    let finished = read(&mut tracer);
+    assert_eq!(count(&finished), (after.0 - before.0, after.1 - before.1));
+    for io in &finished {
+        assert!(io.queued_ns.is_some_and(|ns| ns <= io.issued_ns), "{io:?}");
+        assert!(io.submitter.is_some());
+    }
+    assert_eq!(tracer.in_flight().count(), 0);
+}
+
+#[test]
 fn of_a_disk_only_a_partition_s_sectors_are_its_own() {
     let Some(device) = Loop::new() else { return };
     let mut options = device.options();

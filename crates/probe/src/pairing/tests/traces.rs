@@ -129,6 +129,31 @@ fn bios_join_the_front_of_a_request() {
     assert_eq!(Stat::of(&finished), stat);
 }
 
+/// The wait for a tag is in the time from queueing to issue.
+#[test]
+fn parts_of_bios_wait_for_tags() {
+    let finished = replay(include_str!("traces/tags.trace"), Layer::Request);
+    let stat = Stat {
+        writes: 32,
+        write_sectors: 4096,
+        ..Stat::default()
+    };
+    assert_eq!(Stat::of(&finished), stat);
+    let waited = |io: &Io| io.issued_ns - io.queued_ns.unwrap_or(io.issued_ns);
+    assert_eq!(finished.iter().map(waited).max(), Some(23_352_000));
+}
+
+#[test]
+fn what_was_refused_for_want_of_a_tag_is_queued_anew() {
+    let finished = replay(include_str!("traces/nowait.trace"), Layer::Request);
+    let stat = Stat {
+        reads: 16,
+        read_sectors: 512,
+        ..Stat::default()
+    };
+    assert_eq!(Stat::of(&finished), stat);
+}
+
 #[test]
 fn failed_reads_have_their_errno() {
     let finished = replay(include_str!("traces/error.trace"), Layer::Request);
