@@ -20,7 +20,8 @@ pub struct Options {
     pub devices: Vec<Device>,
     /// Where an I/O begins.
     pub start: Start,
-    /// Whether each I/O is to say who asked for it.
+    /// Whether each I/O is to say who asked for it: who queued its oldest bio. It takes the events
+    /// that [`Start::Queue`] takes.
     pub submitters: bool,
 }
 
@@ -29,7 +30,10 @@ pub struct Options {
 pub enum Start {
     /// When the driver is given it.
     Issue,
-    /// When it is queued as well: each I/O has both moments.
+    /// When it is queued as well: each I/O has both moments. It is queued when its oldest bio is
+    /// handed to the disk (`block_bio_queue`), before it waits for a free tag, and earlier than
+    /// `/sys/block/DEV/stat` counts from, which is when that wait is over; but not before
+    /// `io.max` lets it pass.
     Queue,
 }
 
@@ -123,7 +127,7 @@ impl Tracer {
         instance.write("buffer_size_kb", &kib.to_string())?;
         let mut decoders = Vec::new();
         for (kind, disks) in wanted(options) {
-            decoders.extend(enable(&instance, kind, &disks)?);
+            decoders.push(enable(&instance, kind, &disks)?);
         }
         let ring = Ring::open(&cpus, layout(&instance)?, decoders)?;
         instance.write("tracing_on", "1")?;
@@ -139,9 +143,12 @@ impl Tracer {
     /// which they ended. Does not wait; to be called often enough, 20 times a second.
     pub fn read(&mut self, finished: &mut Vec<Io>) -> Result<Progress, TraceError> {
         let until_ns = now_ns();
-        let pairing = &mut self.pairing;
+        let (devices, pairing) = (&self.devices, &mut self.pairing);
         self.ring.drain(until_ns, |item| match item {
-            Item::Record(record) => pairing.take(record, finished),
+            Item::Record(record) => {
+                let ended = pairing.take(record);
+                finished.extend(ended.filter(|io| has(devices, io.device, io.sector, io.rwbs)));
+            }
             Item::Lost(at_ns) => pairing.lost(at_ns),
         })?;
         let lost = self.ring.lost()?;
@@ -150,13 +157,23 @@ impl Tracer {
 
     /// What is in flight, as of the last reading.
     pub fn in_flight(&self) -> impl Iterator<Item = InFlight> + '_ {
-        self.pairing.in_flight()
+        let all = self.pairing.in_flight();
+        all.filter(|io| has(&self.devices, io.device, io.sector, io.rwbs))
     }
 
     /// Those of the watched devices that are no longer there.
     pub fn vanished(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter(|device| !device.is_there())
     }
+}
+
+/// Whether an I/O of a disk is one of these devices'. Events are of whole disks; of a partition are
+/// those of its sectors, but no flush, which is of the whole disk in the kernel's statistics too.
+fn has(devices: &[Device], disk: Number, sector: u64, rwbs: Rwbs) -> bool {
+    let is_flush = rwbs.operation() == b'F';
+    devices
+        .iter()
+        .any(|device| device.has(disk, sector) && !(is_flush && device.part.is_some()))
 }
 
 /// Sets an instance up; nothing is recorded yet.
@@ -183,22 +200,12 @@ fn buffer_kib(cpus: usize) -> usize {
 const BUFFERS_KIB: usize = 256 << 10;
 const BUFFER_KIB: (usize, usize) = (1 << 10, 8 << 10);
 
-/// Lets an instance record the events of one kind, of these disks; nothing if the kernel has no
-/// such event and does not need to.
-fn enable(
-    instance: &Instance,
-    kind: Kind,
-    disks: &[Number],
-) -> Result<Option<(u16, Decoder)>, TraceError> {
+/// Lets an instance record the events of one kind, of these disks.
+fn enable(instance: &Instance, kind: Kind, disks: &[Number]) -> Result<(u16, Decoder), TraceError> {
     let name = kind.name();
     let file = |file| format!("events/block/{name}/{file}");
     if !instance.path(&file("format")).exists() {
-        let missing = TraceError::NoEvent(name.to_owned());
-        return if kind.is_everywhere() {
-            Err(missing)
-        } else {
-            Ok(None)
-        };
+        return Err(TraceError::NoEvent(name.to_owned()));
     }
     let what = || format!("description of '{name}'");
     let format = Format::parse(&instance.read(&file("format"))?);
@@ -208,7 +215,7 @@ fn enable(
         instance.write(&file("filter"), &filter)?;
     }
     instance.write(&file("enable"), "1")?;
-    Ok(Some((format.id, decoder)))
+    Ok((format.id, decoder))
 }
 
 fn layout(instance: &Instance) -> Result<Layout, TraceError> {

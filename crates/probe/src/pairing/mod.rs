@@ -42,14 +42,12 @@ impl Pairing {
         }
     }
 
-    /// Takes the next event in the order of time; the I/O that it finishes, if any, is appended.
-    pub(crate) fn take(&mut self, record: &Record, finished: &mut Vec<Io>) {
-        let ended = match self.layer(record.device) {
-            Some(Layer::Request) => self.requests.take(record),
-            Some(Layer::Bio) => self.bios.take(record),
-            None => None,
-        };
-        finished.extend(ended);
+    /// Takes the next event in the order of time; the I/O of the disk that it finishes, if any.
+    pub(crate) fn take(&mut self, record: &Record) -> Option<Io> {
+        match self.layer(record.device)? {
+            Layer::Request => self.requests.take(record),
+            Layer::Bio => self.bios.take(record),
+        }
     }
 
     /// What has begun and not ended, in no order.

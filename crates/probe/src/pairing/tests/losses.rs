@@ -70,10 +70,10 @@ fn a_part_that_ended_since_takes_the_doubt_away() {
 #[test]
 fn a_lost_issue_does_not_leave_its_queueing_to_another() {
     let mut pairing = pairing(Layer::Request);
-    take(&mut pairing, "1 getrq 7,0 W 8 + 8 dd-1");
+    take(&mut pairing, "1 bio_queue 7,0 W 8 + 8 dd-1");
     pairing.lost(50_000);
     let text = "
-        90 getrq 7,0 W 8 + 8 dd-1
+        90 bio_queue 7,0 W 8 + 8 dd-1
         91 issue 7,0 W 8 + 8
         92 complete 7,0 W 8 + 8";
     assert_eq!(lines(&take(&mut pairing, text)), ["W 8 + 4096: 90 91 92"]);
@@ -100,7 +100,7 @@ fn memory_is_bounded_and_what_is_in_doubt_goes_first() {
     let mut issue = records("1 issue 7,0 W 8 + 8")[0];
     for number in 0..=most {
         issue.sector = number * 8;
-        pairing.take(&issue, &mut finished);
+        finished.extend(pairing.take(&issue));
     }
     assert_eq!(
         (pairing.in_flight().count() as u64, pairing.dropped()),
