@@ -40,8 +40,6 @@ pub(crate) use top::TopArgs;
     arg_required_else_help = true
 )]
 #[command(after_help = "\
-Example: a client of a disk that answers in 10 ms, one request at a time
-  dashpot run -r 'c1t1d0 -D 10ms:1' -- sh -c 'nbdinfo $DASHPOT_URI'
 Example: a daemon with two disks, slowed down and watched while it runs
   dashpot serve &
   dashpot inject c1t1d0 -D 20ms~5ms -f 10%
