@@ -13,6 +13,7 @@ pub(crate) mod iostat;
 pub(crate) mod nice;
 pub(crate) mod percentiles;
 pub(crate) mod quantize;
+pub(crate) mod snoop;
 pub(crate) mod txgs;
 pub(crate) mod zpool_iostat;
 
