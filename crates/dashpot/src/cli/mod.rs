@@ -5,10 +5,12 @@
 
 mod control;
 mod generate;
+mod heatmap;
 mod lab;
 mod load;
 mod report;
 mod sim;
+mod snoop;
 
 use clap::{Parser, Subcommand};
 
@@ -18,10 +20,12 @@ pub(crate) use control::{
     ClearArgs, DoctorArgs, InjectArgs, ListArgs, StatusArgs, SuspendArgs, UpdateArgs, ZinjectArgs,
 };
 pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man_pages};
+pub(crate) use heatmap::HeatmapArgs;
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
 pub(crate) use report::{DeviceArgs, IolatencyArgs, IostatArgs, Pace, QuantizeArgs};
 pub(crate) use sim::{Layer, ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
+pub(crate) use snoop::SnoopArgs;
 
 /// A slow disk you control, and a microscope for storage latency.
 #[derive(Debug, Parser)]
@@ -70,6 +74,8 @@ pub(crate) enum Command {
     Iolatency(IolatencyArgs),
     Iostat(IostatArgs),
     Quantize(QuantizeArgs),
+    Heatmap(HeatmapArgs),
+    Snoop(SnoopArgs),
     Zinject(ZinjectArgs),
     Sim(SimArgs),
     Load(LoadArgs),

@@ -35,7 +35,13 @@ impl Draft {
 
     /// Puts the whole file into its place.
     pub(super) fn publish(mut self) -> anyhow::Result<()> {
-        let refused = || format!("{} {}: cannot be written", self.option, self.place.display());
+        let refused = || {
+            format!(
+                "{} {}: cannot be written",
+                self.option,
+                self.place.display()
+            )
+        };
         self.out.flush().with_context(refused)?;
         fs::rename(&self.draft, &self.place).with_context(refused)
     }

@@ -1,48 +1,119 @@
 //! `heatmap`: latencies by time, as they come on a terminal, and at the end in a pipe.
 
-use std::io::{self, IsTerminal};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::io::Write;
 
-use anyhow::bail;
+use anyhow::Context;
+use dashpot_engine::Duration;
 use dashpot_engine::histogram::Histogram;
-use dashpot_engine::{Duration, OpSet};
-use rustix::termios::tcgetwinsize;
 
+use super::draft::Draft;
 use super::output::{print, print_json_line};
-use super::picture::PictureFile;
 use super::quantize::in_set;
+use super::screen;
+use super::wall::{unix_ns, zone_ns};
 use crate::cli::HeatmapArgs;
-use crate::observe::{
-    DeviceInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all,
-};
-use crate::report::chart::{Screen, heat_svg, heat_text};
+use crate::observe::{DeviceInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all};
+use crate::report::chart::{heat_svg, heat_text};
 use crate::report::heatmap::{Column, Crop, HeatMap};
-use crate::spec::{ApiAddress, ParseError};
+use crate::spec::{ApiAddress, ParseError, format_ops};
 
-const INTERVAL: Duration = Duration::from_secs(1);
+/// A column is this long, if nobody says how long.
+pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) fn heatmap(api: Option<&ApiAddress>, args: &HeatmapArgs) -> anyhow::Result<()> {
     let mut heat = begin(args)?;
     heat.zone_ns = zone_ns();
-    let picture = args.svg.as_deref().map(PictureFile::create).transpose()?;
     let target = Target::find(api, &args.device)?;
+    let draft = |place| Draft::create("--svg", place);
+    let svg = args.svg.as_deref().map(draft).transpose()?;
     let question = Question {
         by: None,
         queued: args.queued,
     };
     let mut watch = Watch::new(&target, &question, heat.interval, args.pace.count)?;
-    let mut view = View::new(args.json);
+    let mut view = View::new(args);
+    view.begin(&heat)?;
     while let Some(intervals) = watch.next()? {
-        say_lost(watch.lost());
-        let elapsed = elapsed_of_all(&intervals);
-        let start_ns = unix_ns().saturating_sub(elapsed.as_nanos() as u64);
+        let elapsed_ns = elapsed_of_all(&intervals).as_nanos() as u64;
+        let start_ns = unix_ns().saturating_sub(elapsed_ns);
         heat.columns.push(column(&intervals, args, start_ns));
         view.show(&heat)?;
+        say_lost(watch.lost());
+        if svg.is_none() && view != View::Still {
+            heat.columns
+                .drain(..heat.columns.len().saturating_sub(SHOWN_MAX));
+        }
     }
-    if let Some(picture) = picture {
-        picture.publish(&heat_svg(&heat))?;
+    if let Some(svg) = svg {
+        write_svg(svg, &heat)?;
     }
-    view.end(&heat)
+    match view {
+        View::Still => print(&heat_text(&heat, screen::still())),
+        View::Json | View::Moving { .. } => Ok(()),
+    }
+}
+
+/// Where the picture goes while it grows.
+#[derive(PartialEq, Eq)]
+enum View {
+    /// A line for each column.
+    Json,
+    /// Over the one before, on a terminal, which is so many lines high.
+    Moving { drawn: usize },
+    /// Nowhere, until it is whole.
+    Still,
+}
+
+impl View {
+    fn new(args: &HeatmapArgs) -> View {
+        match (args.json, screen::moving()) {
+            (true, _) => View::Json,
+            (false, Some(_)) => View::Moving { drawn: 0 },
+            (false, None) => View::Still,
+        }
+    }
+
+    /// A terminal shows at once what will be there.
+    fn begin(&mut self, heat: &HeatMap) -> anyhow::Result<()> {
+        match self {
+            View::Moving { .. } => self.show(heat),
+            View::Json | View::Still => Ok(()),
+        }
+    }
+
+    /// The newest column is there.
+    fn show(&mut self, heat: &HeatMap) -> anyhow::Result<()> {
+        match self {
+            View::Json => heat.columns.last().map_or(Ok(()), print_json_line),
+            View::Moving { drawn } => {
+                let picture = heat_text(heat, screen::moving().unwrap_or(screen::still()));
+                let back = match *drawn {
+                    0 => String::new(),
+                    lines => format!("\x1b[{lines}A\r"),
+                };
+                *drawn = picture.lines().count();
+                // What was there before is overwritten line by line, so that nothing flickers.
+                print(&format!(
+                    "{back}{}\x1b[J",
+                    picture.replace('\n', "\x1b[K\n")
+                ))
+            }
+            View::Still => Ok(()),
+        }
+    }
+}
+
+/// Puts a picture into its file.
+pub(super) fn write_svg(mut svg: Draft, heat: &HeatMap) -> anyhow::Result<()> {
+    let written = svg.out.write_all(heat_svg(heat).as_bytes());
+    written.context("--svg")?;
+    svg.publish()
+}
+
+fn say_lost(lost: u64) {
+    if lost > 0 {
+        eprintln!("{lost} events of the kernel were lost: the last column misses some I/Os.");
+    }
 }
 
 /// A heat map without columns.
@@ -62,7 +133,9 @@ pub(super) fn begin(args: &HeatmapArgs) -> Result<HeatMap, ParseError> {
         [] => "all disks".to_owned(),
         names => names.join(", "),
     };
-    let ops = args.op.map_or(String::new(), |ops| format!(" ({})", format_ops(ops)));
+    let ops = args
+        .op
+        .map_or(String::new(), |ops| format!(" ({})", format_ops(ops)));
     Ok(HeatMap {
         title: format!("Latency of {whose}{ops}"),
         interval: args.pace.interval.unwrap_or(INTERVAL),
@@ -73,10 +146,9 @@ pub(super) fn begin(args: &HeatmapArgs) -> Result<HeatMap, ParseError> {
 
 /// The column of an interval that began at a moment.
 pub(super) fn column(intervals: &[DeviceInterval], args: &HeatmapArgs, start_ns: u64) -> Column {
-    let ops = args.op.unwrap_or(OpSet::ALL);
     let mut latencies = Histogram::default();
     let each = intervals.iter().flat_map(|interval| &interval.ops);
-    for op in each.filter(|op| in_set(&op.op, ops)) {
+    for op in each.filter(|op| args.op.is_none_or(|ops| in_set(&op.op, ops))) {
         latencies.merge(if args.queued { &op.total } else { &op.disk });
     }
     Column::new(
@@ -86,3 +158,6 @@ pub(super) fn column(intervals: &[DeviceInterval], args: &HeatmapArgs, start_ns:
         in_flight_of_all(intervals),
     )
 }
+
+/// More columns than a terminal has.
+const SHOWN_MAX: usize = 1_000;

@@ -2,8 +2,10 @@
 
 mod child;
 mod clear;
+mod draft;
 mod failed;
 mod health;
+mod heatmap;
 mod inject;
 mod instance;
 mod iolatency;
@@ -17,11 +19,14 @@ mod ready;
 mod reset;
 mod resume;
 mod run;
+mod screen;
 mod serve;
 mod sim;
+mod snoop;
 mod status;
 mod suspend;
 mod update;
+mod wall;
 mod zinject;
 
 use std::process::ExitCode;
@@ -57,6 +62,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Iolatency(args) => iolatency::iolatency(api.as_ref(), &args)?,
         Command::Iostat(args) => iostat::iostat(api.as_ref(), &args)?,
         Command::Quantize(args) => quantize::quantize(api.as_ref(), &args)?,
+        Command::Heatmap(args) => heatmap::heatmap(api.as_ref(), &args)?,
+        Command::Snoop(args) => snoop::snoop(api.as_ref(), &args)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
         Command::Man(args) => cli::write_man_pages(&args.dir).with_context(|| {

@@ -3,16 +3,18 @@
 //! nothing was done before the start.
 
 use anyhow::{Context, bail};
-use dashpot_engine::{Duration, Instant};
+use dashpot_engine::{Duration, Event, Instant};
 use dashpot_sim::Simulation;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::events::Names;
+use super::gathered::Gathered;
 use super::look::{DeviceLook, PoolLook, devices, pools};
 use crate::cli::{
     DeviceArgs, IolatencyArgs, Layer, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs,
 };
-use crate::commands::{iolatency, iostat, quantize};
+use crate::commands::{heatmap, iolatency, iostat, quantize};
 use crate::observe::DeviceInterval;
 use crate::report::in_flight::Mention;
 use crate::report::iolatency::{ENDING, Interval, opening};
@@ -28,6 +30,7 @@ pub(super) struct Report<'a> {
     left: Option<u64>,
     next: Instant,
     last: Look,
+    gathered: Gathered,
     pub(super) text: String,
     pub(super) json: Vec<Value>,
 }
@@ -59,6 +62,7 @@ impl<'a> Report<'a> {
             left,
             next: simulation.now() + interval,
             last,
+            gathered: Gathered::begin(&words.kind)?,
             text,
             json: Vec::new(),
         })
@@ -95,11 +99,27 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
+    /// Whether it is of zios one by one.
+    pub(super) fn wants_events(&self) -> bool {
+        matches!(self.words.kind, ReportKind::Snoop { .. })
+    }
+
+    /// Zios have finished since it looked last.
+    pub(super) fn add_events(&mut self, events: &[Event], names: &Names) {
+        if self.left != Some(0) {
+            self.gathered.add_events(&self.words.kind, events, names);
+        }
+    }
+
     /// What is said when there is nothing more to look at.
-    pub(super) fn end(&mut self) {
+    pub(super) fn end(&mut self) -> anyhow::Result<()> {
         if matches!(self.words.kind, ReportKind::Iolatency { .. }) {
             self.text += ENDING;
         }
+        let (text, json) = self.gathered.end()?;
+        self.text += &text;
+        self.json.extend(json);
+        Ok(())
     }
 
     fn say(&mut self, look: &Look, mention: Mention) -> anyhow::Result<()> {
@@ -113,6 +133,13 @@ impl<'a> Report<'a> {
                 self.keep(&iostat::report(&intervals, mention, args))
             }
             ReportKind::Quantize { args, .. } => self.keep(&quantize::report(&intervals, args)),
+            ReportKind::Heatmap { args, .. } => {
+                let start = self.last.at;
+                self.gathered.add_column(&intervals, args, start);
+                Ok(())
+            }
+            // Its zios come one by one.
+            ReportKind::Snoop { .. } => Ok(()),
             ReportKind::ZpoolIostat(args) => {
                 let pools = look.pools.iter().zip(&self.last.pools);
                 let report = ZpoolIostat {
@@ -155,6 +182,14 @@ impl Look {
                 keep_devices(&mut look.devices, &args.device)?;
             }
             ReportKind::Quantize { args, layer } => {
+                look.devices = devices_of(simulation, *layer)?;
+                keep_devices(&mut look.devices, &args.device)?;
+            }
+            ReportKind::Heatmap { args, layer } => {
+                look.devices = devices_of(simulation, *layer)?;
+                keep_devices(&mut look.devices, &args.device)?;
+            }
+            ReportKind::Snoop { args, layer } => {
                 look.devices = devices_of(simulation, *layer)?;
                 keep_devices(&mut look.devices, &args.device)?;
             }
@@ -236,6 +271,8 @@ fn schedule(kind: &ReportKind) -> anyhow::Result<(Duration, Option<u64>)> {
         ReportKind::Iolatency { args, .. } => args.json,
         ReportKind::Iostat { args, .. } => args.json,
         ReportKind::Quantize { args, .. } => args.json,
+        ReportKind::Heatmap { args, .. } => args.json,
+        ReportKind::Snoop { args, .. } => args.json,
         ReportKind::ZpoolIostat(_) | ReportKind::Txgs(_) => false,
     };
     if json {
@@ -247,6 +284,11 @@ fn schedule(kind: &ReportKind) -> anyhow::Result<(Duration, Option<u64>)> {
             (interval, args.pace.count)
         }
         ReportKind::Iostat { args, .. } => of_pace(&args.pace),
+        ReportKind::Heatmap { args, .. } => {
+            let interval = args.pace.interval.unwrap_or(heatmap::INTERVAL);
+            (interval, args.pace.count)
+        }
+        ReportKind::Snoop { args, .. } => (args.lasts.unwrap_or(Duration::MAX), Some(1)),
         ReportKind::Quantize { args, .. } => (args.lasts.unwrap_or(Duration::MAX), Some(1)),
         ReportKind::ZpoolIostat(args) => of_pace(&args.pools_and_pace()?.1),
         ReportKind::Txgs(_) => (Duration::MAX, Some(1)),

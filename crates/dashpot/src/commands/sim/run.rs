@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as WallClock};
 
-use dashpot_engine::Instant;
+use dashpot_engine::{Event, Instant};
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::Scenario;
 
-use super::events::EventsFile;
+use super::events::{EventsFile, Names};
 use super::look::{PoolLook, pools};
 use super::progress::Progress;
 use super::reports::Report;
@@ -32,12 +32,13 @@ pub(super) fn run<'a>(
     let warmup = Instant::ZERO + scenario.warmup;
     let lasts = scenario.lasts;
     let mut simulation = Simulation::new(scenario)?;
-    simulation.record_events(events.is_some());
     let begin = |words| Report::begin(words, &simulation);
     let mut reports = words
         .iter()
         .map(begin)
         .collect::<anyhow::Result<Vec<_>>>()?;
+    simulation.record_events(events.is_some() || reports.iter().any(Report::wants_events));
+    let names = Names::of(simulation.scenario());
     let mut warm = pools(&simulation);
     let mut progress = Progress::new(lasts);
     let mut pieces = Pieces::default();
@@ -47,21 +48,23 @@ pub(super) fn run<'a>(
         let until = pieces.next(simulation.now());
         let until = [looks, warming].into_iter().flatten().fold(until, Ord::min);
         simulation.run_until(until)?;
+        let finished: Vec<Event> = simulation.events().collect();
         if let Some(events) = &mut events {
-            events.write(&mut simulation)?;
+            events.write(&finished, &names)?;
         }
         if simulation.now() == warmup {
             warm = pools(&simulation);
         }
         let over = simulation.done();
         for report in &mut reports {
+            report.add_events(&finished, &names);
             report.go_on(&simulation, over)?;
         }
         progress.show(&simulation);
     }
     for report in &mut reports {
         report.go_on(&simulation, true)?;
-        report.end();
+        report.end()?;
     }
     Ok(Run {
         simulation,

@@ -52,7 +52,10 @@ impl Screen {
 
 /// The picture, with a line's end after each line.
 pub(crate) fn heat_text(heat: &HeatMap, screen: Screen) -> String {
-    Picture::new(heat, screen).text()
+    match screen.moving {
+        true => Picture::new(&heat.newest(screen.map_columns()), screen).text(),
+        false => Picture::new(heat, screen).text(),
+    }
 }
 
 struct Picture<'a> {
