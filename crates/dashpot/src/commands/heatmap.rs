@@ -21,7 +21,7 @@ use crate::spec::{ApiAddress, ParseError, format_ops};
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) fn heatmap(api: Option<&ApiAddress>, args: &HeatmapArgs) -> anyhow::Result<()> {
-    let mut heat = begin(args)?;
+    let mut heat = begin(args, "disks")?;
     heat.zone_ns = zone_ns();
     let target = Target::find(api, &args.device)?;
     let draft = |place| Draft::create("--svg", place);
@@ -116,8 +116,8 @@ fn say_lost(lost: u64) {
     }
 }
 
-/// A heat map without columns.
-pub(super) fn begin(args: &HeatmapArgs) -> Result<HeatMap, ParseError> {
+/// A heat map without columns, of disks or of what else they are called.
+pub(super) fn begin(args: &HeatmapArgs, called: &str) -> Result<HeatMap, ParseError> {
     let crop = Crop {
         min_ns: args.min.map(Duration::as_nanos),
         max_ns: args.max.map(Duration::as_nanos),
@@ -130,7 +130,7 @@ pub(super) fn begin(args: &HeatmapArgs) -> Result<HeatMap, ParseError> {
         )));
     }
     let whose = match args.device.devices.as_slice() {
-        [] => "all disks".to_owned(),
+        [] => format!("all {called}"),
         names => names.join(", "),
     };
     let ops = args

@@ -38,7 +38,7 @@ pub(super) fn moving() -> Option<Screen> {
 /// A file, or whatever else has no size.
 const PIPE: Screen = Screen {
     columns: 80,
-    lines: 30,
+    lines: 42,
     colour: false,
     moving: false,
 };

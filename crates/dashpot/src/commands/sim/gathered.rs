@@ -35,10 +35,14 @@ pub(super) struct Zios {
 impl Gathered {
     pub(super) fn begin(kind: &ReportKind) -> anyhow::Result<Gathered> {
         Ok(match kind {
-            ReportKind::Heatmap { args, .. } => {
+            ReportKind::Heatmap { args, layer } => {
+                let called = match layer {
+                    Layer::Disk => "disks",
+                    Layer::Volume => "volumes",
+                };
                 let draft = |place| Draft::create("--svg", place);
                 let svg = args.svg.as_deref().map(draft).transpose()?;
-                Gathered::Heat(Box::new(heatmap::begin(args)?), svg)
+                Gathered::Heat(Box::new(heatmap::begin(args, called)?), svg)
             }
             ReportKind::Snoop { .. } => Gathered::Zios(Zios::default()),
             _ => Gathered::Nothing,

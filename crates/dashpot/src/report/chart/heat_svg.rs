@@ -99,21 +99,21 @@ impl<'a> Picture<'a> {
     }
 
     fn draw_latencies(&self, svg: &mut Svg) {
+        let middle = self.band_height / 2.0;
         for (at, band) in self.map.bands.iter().enumerate() {
-            let Some(ns) = band.round_ns else {
+            let Some(name) = band.round_ns.map(|ns| decade_name(ns as f64)) else {
                 continue;
             };
-            let (y, words) = match band.place {
-                Place::Within => (self.edge(at), decade_name(ns as f64)),
-                Place::Above => (
-                    self.edge(at + 1) + 6.0,
-                    format!("> {}", decade_name(ns as f64)),
-                ),
-                Place::Below => (self.edge(at) - 2.0, format!("< {}", decade_name(ns as f64))),
+            let (edge, words) = match band.place {
+                Place::Within => (self.edge(at), name),
+                Place::Above => (self.edge(at) - middle, format!("> {name}")),
+                Place::Below => (self.edge(at) - middle, format!("< {name}")),
             };
-            svg.label("tick", LEFT - 8.0, y + 4.0, Anchor::End, &words);
+            if !self.map.is_named_below(at) {
+                svg.label("tick", LEFT - 8.0, edge + 4.0, Anchor::End, &words);
+            }
             if band.place == Place::Within {
-                svg.straight("grid", (LEFT, y), (RIGHT, y));
+                svg.straight("grid", (LEFT, edge), (RIGHT, edge));
             }
         }
         svg.upright(20.0, (TOP + self.bottom) / 2.0, "latency");

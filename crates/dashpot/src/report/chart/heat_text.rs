@@ -155,6 +155,7 @@ impl<'a> Picture<'a> {
 
     fn label(&self, line: &Line) -> String {
         let bands = [line.lower, line.upper].into_iter().flatten();
+        let bands = bands.filter(|at| !self.map.is_named_below(*at));
         let mut names = bands.filter_map(|at| self.map.bands[at].name());
         names.next().unwrap_or_default()
     }

@@ -14,6 +14,9 @@ mod svg;
 mod terminal;
 mod ticks;
 
+#[cfg(test)]
+mod heat_tests;
+
 pub(crate) use heat_svg::heat_svg;
 pub(crate) use heat_text::{Screen, heat_text};
 pub(crate) use latency::{LatencyChart, LatencySeries};
