@@ -12,6 +12,7 @@ use dashpot_engine::{
 };
 
 use crate::clock;
+use crate::events::Drops;
 use crate::passes::Work;
 use crate::probe::{ProbeReading, Readings};
 use crate::routes::Route;
@@ -164,6 +165,16 @@ impl Handle {
             route,
             Message::Snapshot(route.disk, oldest, Box::new(answer)),
         )
+    }
+
+    /// Answers when the events of all zios of the disk's shard that have finished can be read, with
+    /// those that the shard had to drop.
+    pub fn flush_events(
+        &self,
+        disk: usize,
+        answer: impl FnOnce(Drops) + Send + 'static,
+    ) -> Result<(), ShardGone> {
+        send(self.route(disk)?, Message::Events(Box::new(answer)))
     }
 
     /// Has a `lossy` disk lose a random part of what was not synced, as a power cut does. The

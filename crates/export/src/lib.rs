@@ -10,6 +10,7 @@ mod clock;
 mod config;
 mod conn;
 mod door;
+mod events;
 mod fetch;
 mod handle;
 mod listen;
@@ -30,6 +31,7 @@ pub mod store;
 mod work;
 
 pub use config::{Address, DiskConfig, ServerConfig};
+pub use events::{Bell, Drops, EventReader, FinishedZio, Record};
 pub use handle::{ClientView, DiskInfo, DiskSnapshot, Handle, RuleSnapshot, ShardGone};
 pub use listen::ListenError;
 pub use pace::Spin;

@@ -14,6 +14,7 @@ use dashpot_engine::{DiskConfig as EngineDisk, Duration, Engine};
 use crate::clients::ClientTable;
 use crate::config::{Address, DiskConfig, ServerConfig};
 use crate::door::{Door, DoorMessage};
+use crate::events::{EventReader, RING, Recorder, rings};
 use crate::handle::{DiskInfo, Handle};
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
@@ -45,6 +46,7 @@ pub struct Server {
     handle: Handle,
     addresses: Vec<Address>,
     adoptions: Vec<Adoption>,
+    events: Option<EventReader>,
     shards: Vec<Running<Message>>,
     door: Running<DoorMessage>,
 }
@@ -93,8 +95,9 @@ impl Server {
         let (built, routes) = build_shards(config, opened, &exports)?;
         let mut shards = Vec::new();
         let mut readings = Vec::new();
-        for (at, built) in built.into_iter().enumerate() {
-            let (shard, found) = start_shard(at, built, &pool, spins)?;
+        let (recorders, events) = rings(RING, built.iter().map(|shard| shard.indices.clone()));
+        for (at, (built, recorder)) in built.into_iter().zip(recorders).enumerate() {
+            let (shard, found) = start_shard(at, built, recorder, &pool, spins)?;
             shards.push(shard);
             readings.push(found);
         }
@@ -119,6 +122,7 @@ impl Server {
             handle,
             addresses,
             adoptions,
+            events: Some(events),
             shards,
             door,
         })
@@ -138,6 +142,12 @@ impl Server {
     /// A way to reach the shards.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
+    }
+
+    /// The one reader of the events of all shards, until somebody has taken it. Events that nobody
+    /// reads are dropped.
+    pub fn events(&mut self) -> Option<EventReader> {
+        self.events.take()
     }
 
     /// Where clients connect, in the order of the configuration, with the ports that were picked.
@@ -209,6 +219,8 @@ fn export_info(disk: &DiskInfo) -> ExportInfo {
 struct Built {
     engine: Engine,
     disks: Vec<Disk>,
+    /// By [`DiskId`](dashpot_engine::DiskId): the disk's index in the configuration.
+    indices: Vec<u16>,
     mailbox: Arc<Mailbox<Message>>,
 }
 
@@ -222,6 +234,7 @@ fn build_shards(
         Ok(Built {
             engine: Engine::default(),
             disks: Vec::new(),
+            indices: Vec::new(),
             mailbox: Arc::new(Mailbox::new()?),
         })
     };
@@ -236,6 +249,7 @@ fn build_shards(
             mailbox: Arc::clone(&shard.mailbox),
             disk,
         });
+        shard.indices.push(at as u16);
         shard.disks.push(Disk {
             export: export.clone(),
             store: opened.store,
@@ -251,6 +265,7 @@ fn build_shards(
 fn start_shard(
     at: usize,
     built: Built,
+    recorder: Recorder,
     pool: &Arc<Pool>,
     spins: bool,
 ) -> io::Result<(Running<Message>, Arc<Readings>)> {
@@ -258,7 +273,9 @@ fn start_shard(
         mut engine,
         mut disks,
         mailbox,
+        indices: _,
     } = built;
+    engine.record_events(true);
     let probed = engine.add_disk(EngineDisk { seed: 0 });
     disks.push(probe::disk());
     let (bell, readings) = probe::start(&mailbox, probed)?;
@@ -270,6 +287,7 @@ fn start_shard(
         Arc::clone(&inbox),
         Arc::clone(pool),
         pace,
+        recorder,
         bell,
     )?;
     let thread = Builder::new()

@@ -24,6 +24,7 @@ use crate::buffers::Buffers;
 use crate::clients::ClientTable;
 use crate::clock;
 use crate::conn::{Conn, Intake, Reply};
+use crate::events::{Drops, Recorder};
 use crate::fetch::fetch_next;
 use crate::handle::{DiskSnapshot, RuleSnapshot};
 use crate::mailbox::Mailbox;
@@ -46,6 +47,8 @@ pub(crate) enum Message {
     Command(Command, AnswerTo),
     /// Somebody wants to know how a disk stands, and so many of its oldest zios.
     Snapshot(DiskId, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
+    /// Somebody wants to read the events of all that has finished, and how many were dropped.
+    Events(Box<dyn FnOnce(Drops) + Send>),
     /// A thread of the pool has done what the store could not do at once.
     Done(ZioId, Finished),
     /// A test wants a `lossy` disk to lose what was not synced.
@@ -108,6 +111,7 @@ pub(crate) struct Shard {
     /// Connections that are not read because there is no room.
     pub(crate) stalled: Vec<usize>,
     passes: Passes,
+    recorder: Recorder,
     /// Asks for a look at the shard from outside.
     bell: Bell,
     /// When payloads that do not come were last looked for.
@@ -122,6 +126,7 @@ impl Shard {
         mailbox: Arc<Mailbox<Message>>,
         pool: Arc<Pool>,
         pace: Pace,
+        recorder: Recorder,
         bell: Bell,
     ) -> io::Result<Shard> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -152,6 +157,7 @@ impl Shard {
             gave_back: false,
             stalled: Vec::new(),
             passes: Passes::default(),
+            recorder,
             bell,
             evicted: Instant::ZERO,
             shutdown: None,
@@ -178,6 +184,7 @@ impl Shard {
             self.read_on(waiting);
             self.work_on();
             self.send_on();
+            self.record();
             self.end_stalls();
             self.evict();
             self.advance_shutdown();
@@ -188,6 +195,11 @@ impl Shard {
         }
         self.sync_stores();
         Ok(())
+    }
+
+    /// Sends off the events of what has finished.
+    fn record(&mut self) {
+        self.recorder.record(self.engine.events());
     }
 
     /// Whether anybody is connected but the probe.
@@ -266,6 +278,10 @@ impl Shard {
                 if let Some(snapshot) = self.snapshot(disk, oldest) {
                     answer(snapshot);
                 }
+            }
+            Message::Events(answer) => {
+                self.record();
+                answer(self.recorder.drops());
             }
             Message::Done(id, finished) => self.work_done(id, finished),
             Message::Lose(disk, seed, answer) => answer(self.lose(disk, seed)),
@@ -350,6 +366,9 @@ impl Shard {
                 name: &handover.peer,
             };
             self.step(join, None);
+            // Who had this id before is the client of the events until now.
+            self.record();
+            self.recorder.join(handover.disk, client, &handover.peer);
         }
         let Negotiated {
             features,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::{Access, ApiListener, router};
 use crate::client::{Client, ClientError};
 use crate::daemon::Daemon;
+use crate::observe::collector::Collector;
 use crate::spec::parse_injection;
 
 /// A daemon with two disks on a shard each, one of which has a rule of the lab.
@@ -32,7 +33,7 @@ fn disk(name: &str) -> DiskConfig {
 impl Lab {
     fn start() -> Lab {
         let dir = tempfile::tempdir().unwrap();
-        let server = Server::start(&ServerConfig {
+        let mut server = Server::start(&ServerConfig {
             shards: 2,
             seed: 1,
             disks: vec![disk("c1t1d0"), disk("tank/foo")],
@@ -43,7 +44,9 @@ impl Lab {
         .unwrap();
         let uris = vec![vec!["nbd://a".to_owned()], Vec::new()];
         let rules = vec![(1, parse_injection("-D 1ms --name lab").unwrap())];
-        let daemon = Arc::new(Daemon::new(server.handle(), uris, rules));
+        let reader = server.events().unwrap();
+        let events = Collector::start(reader, 2, 1 << 20).unwrap();
+        let daemon = Arc::new(Daemon::new(server.handle(), uris, rules, events));
         let address = Address::Unix(dir.path().join("api.sock"));
         serve(address.clone(), daemon, None);
         Lab {
@@ -285,10 +288,10 @@ mod tcp {
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
-    use super::{Access, Address, Arc, Daemon, Server, ServerConfig, disk, serve};
+    use super::{Access, Address, Arc, Collector, Daemon, Server, ServerConfig, disk, serve};
 
     pub(super) fn get(path: &str, host: &str) -> u16 {
-        let server = Server::start(&ServerConfig {
+        let mut server = Server::start(&ServerConfig {
             shards: 1,
             seed: 1,
             disks: vec![disk("d0")],
@@ -297,7 +300,10 @@ mod tcp {
             spin: dashpot_export::Spin::Never,
         })
         .unwrap();
-        let daemon = Arc::new(Daemon::new(server.handle(), vec![Vec::new()], Vec::new()));
+        let reader = server.events().unwrap();
+        let events = Collector::start(reader, 1, 0).unwrap();
+        let daemon = Daemon::new(server.handle(), vec![Vec::new()], Vec::new(), events);
+        let daemon = Arc::new(daemon);
         let access = Arc::new(Access::new("secret".to_owned(), Vec::new()));
         let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
         let Address::Tcp(address) = serve(any, daemon, Some(access)) else {

@@ -85,7 +85,7 @@ impl Engine {
     }
 
     /// Takes the events of the zios that have finished since the last time.
-    pub fn events(&mut self) -> impl Iterator<Item = Event> + '_ {
+    pub fn events(&mut self) -> impl ExactSizeIterator<Item = Event> + '_ {
         self.events.waiting.drain(..)
     }
 }
@@ -227,8 +227,9 @@ impl Engine {
         self.events.waiting.push(Event { number, ..event });
     }
 
-    /// The event of a lone disk's zio whose reply has left.
-    #[cold]
+    /// The event of a lone disk's zio whose reply has left. Not compiled into [`Engine::step`],
+    /// which need not leave any.
+    #[inline(never)]
     pub(super) fn note_alone(&mut self, id: ZioId, offered: Instant) {
         if let Some(flight) = self.alone.flights.get(id) {
             let event = self.event_of(flight, offered);

@@ -1,0 +1,82 @@
+//! Events that had no room, by disk and second.
+
+use std::collections::VecDeque;
+
+/// What a shard has dropped since the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drops {
+    /// By disk, and by the second of the shards' clock in which the zios ended: the latest ones, the
+    /// oldest first.
+    seconds: VecDeque<Dropped>,
+    /// By disk, those that are no longer told by seconds.
+    before: Vec<(u16, u64)>,
+}
+
+/// Events of one disk that were dropped in one second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Dropped {
+    second: u64,
+    disk: u16,
+    events: u64,
+}
+
+impl Drops {
+    pub(super) fn add(&mut self, disk: u16, second: u64) {
+        let mut of_second = self.seconds.iter_mut().rev();
+        let same = of_second
+            .by_ref()
+            .take_while(|dropped| dropped.second == second)
+            .find(|dropped| dropped.disk == disk);
+        if let Some(dropped) = same {
+            dropped.events += 1;
+            return;
+        }
+        if self.seconds.len() == KEPT
+            && let Some(oldest) = self.seconds.pop_front()
+        {
+            self.forget_second(oldest);
+        }
+        self.seconds.push_back(Dropped {
+            second,
+            disk,
+            events: 1,
+        });
+    }
+
+    fn forget_second(&mut self, oldest: Dropped) {
+        match self
+            .before
+            .iter_mut()
+            .find(|(disk, _)| *disk == oldest.disk)
+        {
+            Some((_, events)) => *events += oldest.events,
+            None => self.before.push((oldest.disk, oldest.events)),
+        }
+    }
+
+    /// How many events were dropped since the start, of a disk or of all.
+    pub fn total(&self, disk: Option<u16>) -> u64 {
+        let of_disk = |(at, _): &(u16, u64)| disk.is_none_or(|disk| *at == disk);
+        let latest = self
+            .seconds
+            .iter()
+            .map(|dropped| (dropped.disk, dropped.events));
+        let before = self.before.iter().copied();
+        latest
+            .chain(before)
+            .filter(of_disk)
+            .map(|(_, events)| events)
+            .sum()
+    }
+
+    /// How many events were dropped in which second, of a disk or of all: the oldest first, seconds
+    /// may come several times.
+    pub fn seconds(&self, disk: Option<u16>) -> impl Iterator<Item = (u64, u64)> {
+        let of_disk = move |dropped: &&Dropped| disk.is_none_or(|disk| dropped.disk == disk);
+        let told = self.seconds.iter().filter(of_disk);
+        told.map(|dropped| (dropped.second, dropped.events))
+    }
+}
+
+/// How many pairs of a disk and a second are told apart: an hour of one disk.
+pub(super) const KEPT: usize = 3_600;

@@ -1,0 +1,43 @@
+//! The other end of all rings.
+
+use std::sync::Arc;
+
+use rtrb::Consumer;
+
+use super::{Bell, Record};
+
+/// Reads the events of all shards.
+pub struct EventReader {
+    rings: Vec<Consumer<Record>>,
+    bell: Arc<Bell>,
+}
+
+impl EventReader {
+    pub(super) fn new(rings: Vec<Consumer<Record>>, bell: Arc<Bell>) -> EventReader {
+        EventReader { rings, bell }
+    }
+
+    /// What wakes a thread that waits for events.
+    pub fn bell(&self) -> Arc<Bell> {
+        Arc::clone(&self.bell)
+    }
+
+    /// Whether there is nothing to read now.
+    pub fn is_empty(&self) -> bool {
+        self.rings.iter().all(Consumer::is_empty)
+    }
+
+    /// Takes what is in the rings now, shard by shard, each in the order in which it came. Says
+    /// whether that was anything.
+    pub fn drain(&mut self, mut take: impl FnMut(Record)) -> bool {
+        let mut any = false;
+        for ring in &mut self.rings {
+            // What comes in the meantime is for the next time.
+            if let Ok(chunk) = ring.read_chunk(ring.slots()) {
+                any |= !chunk.is_empty();
+                chunk.into_iter().for_each(&mut take);
+            }
+        }
+        any
+    }
+}

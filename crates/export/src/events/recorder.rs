@@ -1,0 +1,102 @@
+//! The shard's end of a ring.
+
+use std::sync::Arc;
+
+use dashpot_engine::{ClientId, Device, DiskId, Event};
+use rtrb::Producer;
+use rtrb::chunks::ChunkError;
+
+use super::{Bell, Drops, FinishedZio, Record};
+
+/// Puts the events of a shard into its ring.
+pub(crate) struct Recorder {
+    ring: Producer<Record>,
+    /// By [`DiskId`]: the disk's index in the configuration. The disk of the probe is not there.
+    disks: Vec<u16>,
+    /// Names that have found no room yet; of each client of a disk the last one.
+    waiting: Vec<(u16, ClientId, Box<str>)>,
+    drops: Drops,
+    bell: Arc<Bell>,
+}
+
+impl Recorder {
+    pub(super) fn new(ring: Producer<Record>, disks: Vec<u16>, bell: Arc<Bell>) -> Recorder {
+        Recorder {
+            ring,
+            disks,
+            waiting: Vec::new(),
+            drops: Drops::default(),
+            bell,
+        }
+    }
+
+    /// Puts the events of a pass into the ring, and drops what has no room there. Takes no lock, and
+    /// allocates nothing but room for the count of drops of a new second.
+    #[inline]
+    pub(crate) fn record(&mut self, events: impl ExactSizeIterator<Item = Event>) {
+        if events.len() > 0 {
+            self.push(events);
+        }
+    }
+
+    fn push(&mut self, events: impl ExactSizeIterator<Item = Event>) {
+        self.push_names();
+        let room = match self.waiting.is_empty() {
+            true => events.len(),
+            false => 0,
+        };
+        let disks = &self.disks;
+        let mut zios = events.filter_map(|event| finished(&event, disks));
+        let chunk = match self.ring.write_chunk_uninit(room) {
+            Err(ChunkError::TooFewSlots(left)) => self.ring.write_chunk_uninit(left),
+            chunk => chunk,
+        };
+        let told = chunk.map(|chunk| chunk.fill_from_iter(zios.by_ref().map(Record::Zio)));
+        for zio in zios {
+            self.drops.add(zio.disk, zio.ended().as_nanos() / SECOND_NS);
+        }
+        // Those of the probe wake nobody.
+        if told.is_ok_and(|told| told > 0) {
+            self.bell.ring();
+        }
+    }
+
+    /// A client's id stands for another name from here on.
+    pub(crate) fn join(&mut self, disk: DiskId, client: ClientId, name: &str) {
+        let Some(disk) = self.disks.get(disk.0 as usize).copied() else {
+            return;
+        };
+        self.waiting
+            .retain(|(of, id, _)| (*of, *id) != (disk, client));
+        self.waiting.push((disk, client, name.into()));
+        self.push_names();
+    }
+
+    fn push_names(&mut self) {
+        if self.waiting.is_empty() || self.ring.slots() < self.waiting.len() {
+            return;
+        }
+        for (disk, client, name) in self.waiting.drain(..) {
+            // There is room for all of them.
+            let _ = self.ring.push(Record::Joined { disk, client, name });
+        }
+    }
+
+    /// What was dropped so far.
+    pub(crate) fn drops(&self) -> Drops {
+        self.drops.clone()
+    }
+}
+
+#[inline]
+fn finished(event: &Event, disks: &[u16]) -> Option<FinishedZio> {
+    match event.device {
+        Device::Disk(disk) => {
+            let index = disks.get(disk.0 as usize)?;
+            Some(FinishedZio::of(event, *index))
+        }
+        Device::Volume(_) => None,
+    }
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
