@@ -97,16 +97,7 @@ impl Names {
             arrived_ns: event.arrived.as_nanos(),
             ended_ns: event.ended.as_nanos(),
             total_ns: waits.total().as_nanos(),
-            waits: ZioWaits {
-                recv_ns: waits.recv.as_nanos(),
-                throttle_ns: waits.throttle.as_nanos(),
-                queue_ns: waits.queue.as_nanos(),
-                suspend_ns: waits.suspend.as_nanos(),
-                store_ns: waits.store.as_nanos(),
-                hold_ns: waits.hold.as_nanos(),
-                lateness_ns: waits.lateness.as_nanos(),
-                reply_ns: waits.reply.as_nanos(),
-            },
+            waits: ZioWaits::of(&waits),
             rule: event.rule.map(|rule| rule.0),
             lane: event.lane,
         }

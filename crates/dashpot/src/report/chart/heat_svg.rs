@@ -165,7 +165,7 @@ impl<'a> Picture<'a> {
         let from = short_time(band.from_ns);
         let range = match band.to_ns {
             u64::MAX => format!("{from} or more"),
-            to => format!("{from} to {}", short_time(to)),
+            to => format!("{from} to {}", short_time(to + 1)),
         };
         let all = column.count();
         let percent = |part: u64| 100.0 * part as f64 / all.max(1) as f64;

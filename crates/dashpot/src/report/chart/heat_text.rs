@@ -206,13 +206,16 @@ impl<'a> Picture<'a> {
         for (column, name) in ticks(&starts, TICK_WIDTH.div_ceil(self.width)) {
             let place = self.free + column * self.width;
             axis[place] = b'+';
-            if place + name.len() <= length.max(TICK_WIDTH) {
-                let gap = place.saturating_sub(names.len());
-                let _ = write!(names, "{:gap$}{name}", "");
+            // At the right end it stands before its moment.
+            let start = place.min(length.saturating_sub(name.len()));
+            if start >= names.len() {
+                let gap = start - names.len();
+                let _ = write!(names, "{:gap$}{name} ", "");
             }
         }
         let axis = String::from_utf8_lossy(&axis);
-        format!("{:LABEL_WIDTH$}+{axis}\n{:LABEL_WIDTH$} {names}\n", "", "")
+        let names = format!("{:LABEL_WIDTH$} {names}", "");
+        format!("{:LABEL_WIDTH$}+{axis}\n{}\n", "", names.trim_end())
     }
 
     fn legend(&self) -> String {
