@@ -61,7 +61,7 @@ pub(crate) enum Command {
     Update(UpdateArgs),
     List(ListArgs),
     Clear(ClearArgs),
-    /// Back to the lab: clear all rules, resume all disks, arm its rules again
+    /// Back to the lab: clear rules, resume disks, arm its rules again
     #[command(after_help = "Example:\n  dashpot reset")]
     Reset,
     Suspend(SuspendArgs),

@@ -102,7 +102,7 @@ pub(crate) enum ReportKind {
         #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
         layer: Layer,
     },
-    /// Show I/Os one by one: where their time went, and by which rule
+    /// Show I/Os one by one: their waits, and the rules behind them
     Snoop {
         #[command(flatten)]
         args: SnoopArgs,

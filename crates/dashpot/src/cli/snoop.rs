@@ -6,7 +6,7 @@ use dashpot_engine::{Duration, OpSet};
 use super::report::DeviceArgs;
 use crate::spec::{parse_duration, parse_ops, parse_span};
 
-/// Show I/Os as they finish: where their time went, and by which rule
+/// Show I/Os as they finish: their waits, and the rules behind them
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 The waits add up to TOTAL: RECV for the payload, SUSPEND of the disk, STORE at

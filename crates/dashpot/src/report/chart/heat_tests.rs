@@ -91,7 +91,7 @@ fn in_a_pipe_the_whole_time_has_the_whole_width() {
                 +---+--------------+--------------+--
                     08:00:55       08:01:00  08:01:05
                  I/Os: 1 .:-=+*#%@ 5,831
-        In flight: 3, the oldest for 1.250 s on d (held, rule 2).
+        In flight: 3, the oldest for 1.250 s on d (held, r
     "#]]
     .assert_eq(&heat_text(&heat(), PIPE));
 }
@@ -125,7 +125,7 @@ fn what_is_cropped_is_beside_the_rest() {
                 +---+--------------+--------------+--
                     08:00:55       08:01:00  08:01:05
                  I/Os: 1 .:-=+*#%@ 8,000
-        In flight: 3, the oldest for 1.250 s on d (held, rule 2).
+        In flight: 3, the oldest for 1.250 s on d (held, r
     "#]]
     .assert_eq(&heat_text(&cropped(), PIPE));
 }
@@ -134,7 +134,7 @@ fn what_is_cropped_is_beside_the_rest() {
 fn on_a_terminal_two_bands_share_a_line_and_the_newest_is_at_the_right() {
     let text = heat_text(&heat(), TERMINAL);
     expect![[r#"
-        Latency of d (read): 36,481 I/Os, a column is 1s
+        Latency of d (read): 36,481 I/Os, a colu
            100ms ^[38;5;234;48;5;234m                         ^[38;5;55;48;5;234m▀^[38;5;234;48;5;234m     ^[0m
             10ms ^[38;5;234;48;5;234m                   ^[38;5;234;48;5;198m▀▀▀▀▀▀▀▀▀▀▀▀^[0m
              1ms ^[38;5;234;48;5;234m                               ^[0m
@@ -142,9 +142,23 @@ fn on_a_terminal_two_bands_share_a_line_and_the_newest_is_at_the_right() {
                 +-------------------------+-----
                                         08:01:00
                  I/Os: 1 ^[48;5;55m  ^[48;5;91m  ^[48;5;127m  ^[48;5;163m  ^[48;5;198m  ^[48;5;204m  ^[48;5;209m  ^[48;5;215m  ^[48;5;221m  ^[48;5;228m  ^[48;5;231m  ^[0m 8,000
-        In flight: 3, the oldest for 1.250 s on d (held, rule 2).
+        In flight: 3, the oldest for 1.250 s on 
     "#]].assert_eq(&text.replace('\x1b', "^"));
     assert!(text.lines().count() <= TERMINAL.lines);
+}
+
+#[test]
+fn no_line_is_wider_than_a_terminal() {
+    let narrow = Screen {
+        columns: 44,
+        colour: false,
+        ..TERMINAL
+    };
+    for heat in [heat(), cropped()] {
+        let text = heat_text(&heat, narrow);
+        let wide = text.lines().find(|line| line.chars().count() > 44);
+        assert_eq!(wide, None);
+    }
 }
 
 #[test]

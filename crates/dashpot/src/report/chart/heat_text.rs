@@ -8,7 +8,7 @@ use dashpot_engine::Duration;
 use super::shade::Shades;
 use super::ticks::ticks;
 use crate::report::heatmap::{Band, Cells, HeatMap, Map, Place, Size};
-use crate::report::nice::thousands;
+use crate::report::nice::{short_time, thousands};
 
 /// Where text goes.
 #[derive(Clone, Copy, Debug)]
@@ -125,12 +125,21 @@ impl<'a> Picture<'a> {
     fn title(&self) -> String {
         let count: u64 = self.map.columns.iter().map(Cells::count).sum();
         let interval = self.heat.interval.as_nanos();
-        format!(
-            "{}: {} I/Os, a column is {}\n",
+        let title = format!(
+            "{}: {} I/Os, a column is {}",
             self.heat.title,
             thousands(count),
             Duration::from_nanos(interval.saturating_mul(self.map.joined as u64)),
-        )
+        );
+        self.fitting(&title)
+    }
+
+    /// A line that a terminal does not break in two.
+    fn fitting(&self, line: &str) -> String {
+        line.chars()
+            .take(self.screen.columns)
+            .chain(['\n'])
+            .collect()
     }
 
     /// From the top.
@@ -232,7 +241,7 @@ impl<'a> Picture<'a> {
         let most = thousands(self.shades.most());
         let in_flight = self.heat.in_flight();
         let in_flight = match in_flight.oldest_ns {
-            Some(_) => format!("{in_flight}\n"),
+            Some(_) => self.fitting(&in_flight.to_string()),
             None => String::new(),
         };
         format!("{:LABEL_WIDTH$} I/Os: 1 {ramp} {most}\n{in_flight}", "")
@@ -242,11 +251,11 @@ impl<'a> Picture<'a> {
 impl Band {
     /// What it is called along the axis, if it is.
     fn name(&self) -> Option<String> {
-        let time = |ns| Duration::from_nanos(ns).to_string();
+        let round = self.round_ns.map(|ns| Duration::from_nanos(ns).to_string());
         Some(match self.place {
-            Place::Within => time(self.round_ns?),
-            Place::Above => format!("> {}", time(self.round_ns.unwrap_or(self.from_ns))),
-            Place::Below => format!("< {}", time(self.round_ns.unwrap_or(self.to_ns))),
+            Place::Within => round?,
+            Place::Above => format!("> {}", round.unwrap_or_else(|| short_time(self.from_ns))),
+            Place::Below => format!("< {}", round.unwrap_or_else(|| short_time(self.to_ns + 1))),
         })
     }
 }

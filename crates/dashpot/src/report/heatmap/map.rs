@@ -157,9 +157,12 @@ fn rows_shown(heat: &HeatMap) -> Range<usize> {
     let missing = PER_DECADE.saturating_sub(end - start);
     start = start.saturating_sub(missing / 2).max(floor);
     end = end.max(start + PER_DECADE);
-    start = heat.crop.min_ns.map_or(start, row_at);
-    end = heat.crop.max_ns.map_or(end, row_at);
-    start..end.max(start + 1)
+    match (heat.crop.min_ns.map(row_at), heat.crop.max_ns.map(row_at)) {
+        (None, None) => start..end,
+        (Some(start), None) => start..end.max(start + PER_DECADE),
+        (None, Some(end)) => start.min(end.saturating_sub(PER_DECADE))..end.max(1),
+        (Some(start), Some(end)) => start..end.max(start + 1),
+    }
 }
 
 impl Band {
