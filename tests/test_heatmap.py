@@ -3,11 +3,12 @@
 import json
 import re
 import signal
+import subprocess
 import xml.etree.ElementTree as xml
 
 import pytest
 
-from conftest import BINARY, ROOT, run
+from conftest import BINARY, ROOT, requires, run
 from timed import Client
 
 LAB = ROOT / "labs" / "tuning.toml"
@@ -47,6 +48,21 @@ def test_bad_words_before_anything_is_watched(daemon, directory):
     assert "'nope'" in daemon.cli("heatmap", "-d", "nope", code=1).stderr
     assert "10ms" in daemon.cli("heatmap", "--max", "10", code=2).stderr
     assert "--max" in daemon.cli("heatmap", "--min", "1s", "--max", "10ms", code=1).stderr
+
+
+@requires("losetup")
+def test_a_heat_map_of_a_disk_of_the_kernel(loop):
+    process = subprocess.Popen(
+        [BINARY, "heatmap", "-d", loop, "--json", "0.1"], text=True, stdout=subprocess.PIPE,
+    )
+    process.stdout.readline()
+    run("dd", "if=/dev/zero", f"of={loop}", "bs=4k", "count=50", "oflag=direct")
+    seen = 0
+    while seen < 50:
+        seen += json.loads(process.stdout.readline())["count"]
+    process.send_signal(signal.SIGINT)
+    process.communicate()
+    assert process.returncode == 0
 
 
 def simulate(*words):

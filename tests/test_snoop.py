@@ -1,12 +1,14 @@
 """snoop: a line for each I/O, with where its time went, whoever's disk it is."""
 
 import json
+import os
 import re
 import signal
+import subprocess
 
 import pytest
 
-from conftest import BINARY, ROOT, eventually, run
+from conftest import BINARY, ROOT, eventually, requires, run
 from timed import Client
 
 WAITS = ("recv", "throttle", "queue", "suspend", "store", "hold", "lateness", "reply")
@@ -90,14 +92,32 @@ def test_bad_words(daemon):
     daemon.cli("snoop", "-n", "0", code=2)
 
 
+@requires("losetup")
+def test_of_a_disk_of_the_kernel(loop):
+    process = subprocess.Popen(
+        [BINARY, "snoop", "-d", loop, "--op", "write", "-n", "8", "--json"], text=True, stdout=subprocess.PIPE,
+    )
+
+    def ended():
+        # Nothing says when it begins to look.
+        run("dd", "if=/dev/zero", f"of={loop}", "bs=4k", "count=8", "oflag=direct")
+        return process.poll() is not None
+    eventually(ended, "the end of 8 lines")
+    ios = [json.loads(line) for line in process.stdout]
+    assert len(ios) == 8 and process.returncode == 0
+    for io in ios:
+        assert (io["disk"], io["rwbs"][0], io["bytes"], io["comm"]) == (os.path.basename(loop), "W", 4096, "dd")
+        assert io["total_ns"] == io["queue_ns"] + io["device_ns"]
+
+
 def test_of_a_simulation(directory):
     lab = ROOT / "labs" / "scenario3-legacy.toml"
     words = "snoop --layer volume --min 1s -n 3"
-    text = run(BINARY, "sim", lab, "--for", "20s", "--report", words).stdout
+    text = run(BINARY, "sim", lab, "--for", "40s", "--report", words).stdout
     lines = text.splitlines()
     assert "THROTTLE" in lines[0] and "HOLD" not in lines[0] and len(lines) == 4
-    (outcome,) = json.loads(run(BINARY, "sim", lab, "--for", "20s", "--report", words, "--json").stdout)
+    (outcome,) = json.loads(run(BINARY, "sim", lab, "--for", "40s", "--report", words, "--json").stdout)
     (report,) = outcome["reports"]
     assert [zio["total_ns"] >= 10**9 for zio in report["output"]] == [True] * 3
-    again = run(BINARY, "sim", lab, "--for", "20s", "--report", words).stdout
+    again = run(BINARY, "sim", lab, "--for", "40s", "--report", words).stdout
     assert again == text

@@ -57,7 +57,6 @@ pub(crate) enum Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Cells {
     pub(crate) start_ns: u64,
-    pub(crate) elapsed_ns: u64,
     /// By band, the lowest first.
     pub(crate) counts: Vec<u64>,
 }
@@ -98,10 +97,8 @@ impl Cells {
             let after = bands.partition_point(|band| band.row <= row);
             counts[after.saturating_sub(1)] += count;
         }
-        let elapsed = |column: &Column| column.elapsed.as_nanos() as u64;
         Cells {
             start_ns: columns.first().map_or(0, |column| column.start_ns),
-            elapsed_ns: columns.iter().map(elapsed).sum(),
             counts,
         }
     }
@@ -167,7 +164,9 @@ fn rows_shown(heat: &HeatMap) -> Range<usize> {
 
 impl Band {
     fn new(rows: Range<usize>, place: Place) -> Band {
-        let round = |row: usize| round_of(row).filter(|_| rows.len() == 1 || row % PER_DECADE == 0);
+        let round = |row: usize| {
+            round_of(row).filter(|_| rows.len() == 1 || row.is_multiple_of(PER_DECADE))
+        };
         Band {
             row: rows.start,
             round_ns: match place {
