@@ -23,15 +23,15 @@ class Bench:
         """How long one unit takes."""
         return quick if self.quick else full
 
-    def measure(self, part, cells, servers, unit):
+    def measure(self, part, cells, servers, unit, rounds=None):
         """Interleaves: every server in every cell, then the next round. `unit(cell, server)` gives figures, or None."""
-        samples = Samples()
-        self.progress.begin(part, self.rounds * len(cells) * len(servers))
-        for number in range(self.rounds):
+        samples, rounds = Samples(), rounds or self.rounds
+        self.progress.begin(part, rounds * len(cells) * len(servers))
+        for number in range(rounds):
             self.lost.setdefault(part, []).append(round(share_lost(), 3))
             for cell in cells:
                 for server in servers:
-                    self.progress.step(f"round {number + 1} of {self.rounds}: {cell}, {server}")
+                    self.progress.step(f"round {number + 1} of {rounds}: {cell}, {server}")
                     with self.guard(f"{part}: {cell}, {server}"):
                         samples.add(cell, server, number, unit(cell, server))
         self.progress.end()

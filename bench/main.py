@@ -11,11 +11,12 @@ ROOT = pathlib.Path(__file__).parent.parent
 # The NBD protocol byte by byte, which the tests have.
 sys.path.append(str(ROOT / "tests"))
 
-import accuracy, capacity, engine, fair, scale, speed  # noqa: E401
+import accuracy, capacity, engine, fair, observe, scale, speed  # noqa: E401
 import machine
 from bench import Bench
 
-PARTS = {"speed": speed, "accuracy": accuracy, "capacity": capacity, "scale": scale, "fair": fair, "engine": engine}
+PARTS = {"speed": speed, "accuracy": accuracy, "capacity": capacity, "scale": scale, "fair": fair, "observe": observe,
+         "engine": engine}
 
 
 def main():

@@ -1,7 +1,9 @@
 """Processes that are measured: started so that none outlives the bench, and read through /proc."""
 
+import contextlib
 import ctypes
 import functools
+import os
 import pathlib
 import re
 import shutil
@@ -23,6 +25,12 @@ def start(argv, **options):
     die_too = lambda: LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, **options}
     return subprocess.Popen(argv, text=True, preexec_fn=die_too, **options)
+
+
+def interrupt_group(process):
+    """As Ctrl-C on a terminal: a script's children are told, too."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGINT)
 
 
 def stop(process):

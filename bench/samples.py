@@ -1,6 +1,7 @@
 """What the rounds gave: medians, ranges, and ratios within a round."""
 
 import collections
+import math
 import statistics
 
 
@@ -47,3 +48,24 @@ class Samples:
                 short = {key: [float(f"{value:.4g}") for value in spread] for key, spread in spreads.items() if spread}
                 tree.setdefault(str(cell), {})[server] = short
         return tree
+
+
+def difference(samples, cell, figure, one, other):
+    """One server's figure less another's, round by round: the median, and the bounds of its 95 % interval."""
+    rounds = (samples.rounds[cell, one], samples.rounds[cell, other])
+    pairs = rounds[0].keys() & rounds[1].keys()
+    differences = sorted(rounds[0][number][figure] - rounds[1][number][figure] for number in pairs)
+    if not differences:
+        return None
+    low = sign_test_rank(len(differences))
+    return Spread(statistics.median(differences), differences[low], differences[-1 - low])
+
+
+def sign_test_rank(count):
+    """How many of the least and of the greatest of `count` values can be left out and what is between still has the
+    median with 95 %: of fair coins, fewer fall on one side than that in 2.5 % of cases. No assumption on the noise."""
+    tail, rank = 0.5**count, 0
+    while rank < count // 2 and tail <= 0.025:
+        rank += 1
+        tail += math.comb(count, rank) * 0.5**count
+    return max(rank - 1, 0)

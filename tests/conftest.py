@@ -143,19 +143,6 @@ def directory():
         yield pathlib.Path(path)
 
 
-@pytest.fixture
-def loop(directory):
-    """A loop device, where this user may make one and look at it."""
-    if os.geteuid() != 0 or not os.path.exists("/sys/kernel/tracing/instances"):
-        pytest.skip("takes root and tracefs")
-    (directory / "image").write_bytes(bytes(1 << 20))
-    made = subprocess.run(["losetup", "-f", "--show", directory / "image"], capture_output=True, text=True)
-    if made.returncode:
-        pytest.skip(f"no loop device: {made.stderr}")
-    yield made.stdout.strip()
-    subprocess.run(["losetup", "-d", made.stdout.strip()], check=True)
-
-
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()

@@ -8,7 +8,8 @@ import xml.etree.ElementTree as xml
 
 import pytest
 
-from conftest import BINARY, ROOT, requires, run
+from conftest import BINARY, ROOT, run
+from kernel import loop_in_memory, takes_a_kernel
 from timed import Client
 
 LAB = ROOT / "labs" / "tuning.toml"
@@ -50,13 +51,18 @@ def test_bad_words_before_anything_is_watched(daemon, directory):
     assert "--max" in daemon.cli("heatmap", "--min", "1s", "--max", "10ms", code=1).stderr
 
 
-@requires("losetup")
-def test_a_heat_map_of_a_disk_of_the_kernel(loop):
+@takes_a_kernel
+def test_of_a_disk_of_the_kernel():
+    with loop_in_memory() as loop:
+        check_writes(loop)
+
+
+def check_writes(loop):
     process = subprocess.Popen(
-        [BINARY, "heatmap", "-d", loop, "--json", "0.1"], text=True, stdout=subprocess.PIPE,
+        [BINARY, "heatmap", "-d", loop.path, "--json", "0.1"], text=True, stdout=subprocess.PIPE,
     )
     process.stdout.readline()
-    run("dd", "if=/dev/zero", f"of={loop}", "bs=4k", "count=50", "oflag=direct")
+    run("dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=50", "oflag=direct")
     seen = 0
     while seen < 50:
         seen += json.loads(process.stdout.readline())["count"]

@@ -1,14 +1,14 @@
 """snoop: a line for each I/O, with where its time went, whoever's disk it is."""
 
 import json
-import os
 import re
 import signal
 import subprocess
 
 import pytest
 
-from conftest import BINARY, ROOT, eventually, requires, run
+from conftest import BINARY, ROOT, eventually, run
+from kernel import loop_in_memory, takes_a_kernel
 from timed import Client
 
 WAITS = ("recv", "throttle", "queue", "suspend", "store", "hold", "lateness", "reply")
@@ -92,21 +92,26 @@ def test_bad_words(daemon):
     daemon.cli("snoop", "-n", "0", code=2)
 
 
-@requires("losetup")
-def test_of_a_disk_of_the_kernel(loop):
+@takes_a_kernel
+def test_of_a_disk_of_the_kernel():
+    with loop_in_memory() as loop:
+        check_writes(loop)
+
+
+def check_writes(loop):
     process = subprocess.Popen(
-        [BINARY, "snoop", "-d", loop, "--op", "write", "-n", "8", "--json"], text=True, stdout=subprocess.PIPE,
+        [BINARY, "snoop", "-d", loop.path, "--op", "write", "-n", "8", "--json"], text=True, stdout=subprocess.PIPE,
     )
 
     def ended():
         # Nothing says when it begins to look.
-        run("dd", "if=/dev/zero", f"of={loop}", "bs=4k", "count=8", "oflag=direct")
+        run("dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=8", "oflag=direct")
         return process.poll() is not None
     eventually(ended, "the end of 8 lines")
     ios = [json.loads(line) for line in process.stdout]
     assert len(ios) == 8 and process.returncode == 0
     for io in ios:
-        assert (io["disk"], io["rwbs"][0], io["bytes"], io["comm"]) == (os.path.basename(loop), "W", 4096, "dd")
+        assert (io["disk"], io["rwbs"][0], io["bytes"], io["comm"]) == (loop.name, "W", 4096, "dd")
         assert io["total_ns"] == io["queue_ns"] + io["device_ns"]
 
 

@@ -8,6 +8,7 @@ mod daemon;
 mod doctor;
 mod host;
 mod lab;
+mod metrics;
 mod observe;
 mod promises;
 mod report;

@@ -9,10 +9,12 @@ mod device;
 mod io;
 mod pairing;
 mod record;
+mod submitter;
 pub mod tracefs;
 mod tracer;
 
 pub use device::{Device, DeviceError, Layer, Number};
 pub use io::{Comm, Io, Rwbs, Submitter};
 pub use record::{Record, What};
+pub use submitter::{Cgroups, GONE, WRITE_BACK};
 pub use tracer::{InFlight, Options, Progress, Start, TraceError, Tracer};

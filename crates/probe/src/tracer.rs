@@ -10,6 +10,7 @@ use crate::pairing::Pairing;
 use crate::tracefs::events::{Decoder, Kind, filter, wanted};
 use crate::tracefs::format::{Format, FormatError};
 use crate::tracefs::instance::Instance;
+use crate::tracefs::page::Layout;
 use crate::tracefs::ring::{Item, Ring};
 
 /// What is watched.
@@ -95,42 +96,42 @@ pub struct InFlight {
 }
 
 /// Devices being watched. Dropping it leaves nothing behind in the kernel.
-
+#[derive(Debug)]
 pub struct Tracer {
     devices: Vec<Device>,
     // Before the instance: it cannot be removed while its files are open.
     ring: Ring,
     _instance: Instance,
     pairing: Pairing,
-    finished: Vec<Io>,
 }
-
-/// Kernel memory for each CPU's events, in KiB. A request leaves about 150 bytes, and one that is
-/// watched from its queueing about 270: read every 50 ms, a CPU that does 200,000 of them a second
-/// fills a third or two thirds of this.
-const BUFFER_KIB: u32 = 4096;
 
 impl Tracer {
     /// Begins to watch.
     pub fn start(options: &Options) -> Result<Tracer, TraceError> {
-        Tracer::start_with(options, BUFFER_KIB)
+        Tracer::start_with(options, buffer_kib)
     }
 
-    fn start_with(options: &Options, buffer_kib: u32) -> Result<Tracer, TraceError> {
+    /// With so many KiB of kernel memory for each of so many CPUs.
+    fn start_with(
+        options: &Options,
+        buffer_kib: impl Fn(usize) -> usize,
+    ) -> Result<Tracer, TraceError> {
         let instance = Instance::new()?;
-        prepare(&instance, buffer_kib)?;
+        prepare(&instance)?;
+        let cpus = instance.list("per_cpu")?;
+        let kib = buffer_kib(cpus.len());
+        instance.write("buffer_size_kb", &kib.to_string())?;
         let mut decoders = Vec::new();
         for (kind, disks) in wanted(options) {
             decoders.extend(enable(&instance, kind, &disks)?);
         }
-        let ring = Ring::open(&instance, decoders)?;
+        let ring = Ring::open(&cpus, layout(&instance)?, decoders)?;
         instance.write("tracing_on", "1")?;
         Ok(Tracer {
             devices: options.devices.clone(),
             ring,
             _instance: instance,
             pairing: Pairing::new(&options.devices, options.start),
-            finished: Vec::new(),
         })
     }
 
@@ -138,29 +139,18 @@ impl Tracer {
     /// which they ended. Does not wait; to be called often enough, 20 times a second.
     pub fn read(&mut self, finished: &mut Vec<Io>) -> Result<Progress, TraceError> {
         let until_ns = now_ns();
-        let Tracer {
-            ring,
-            pairing,
-            finished: ended,
-            devices,
-            ..
-        } = self;
-        ring.drain(until_ns, |item| match item {
-            Item::Record(record) => pairing.take(record, ended),
+        let pairing = &mut self.pairing;
+        self.ring.drain(until_ns, |item| match item {
+            Item::Record(record) => pairing.take(record, finished),
             Item::Lost(at_ns) => pairing.lost(at_ns),
         })?;
-        let watched = ended
-            .drain(..)
-            .filter(|io| is_watched(devices, io.device, io.sector));
-        finished.extend(watched);
-        let lost = ring.lost()?;
+        let lost = self.ring.lost()?;
         Ok(Progress { until_ns, lost })
     }
 
     /// What is in flight, as of the last reading.
     pub fn in_flight(&self) -> impl Iterator<Item = InFlight> + '_ {
-        let all = self.pairing.in_flight();
-        all.filter(|io| is_watched(&self.devices, io.device, io.sector))
+        self.pairing.in_flight()
     }
 
     /// Those of the watched devices that are no longer there.
@@ -169,14 +159,8 @@ impl Tracer {
     }
 }
 
-/// What comes from a disk may be of another partition of it, or, where there were more disks than a
-/// filter takes, of one that nobody asked for.
-fn is_watched(devices: &[Device], disk: Number, sector: u64) -> bool {
-    devices.iter().any(|device| device.has(disk, sector))
-}
-
 /// Sets an instance up; nothing is recorded yet.
-fn prepare(instance: &Instance, buffer_kib: u32) -> Result<(), TraceError> {
+fn prepare(instance: &Instance) -> Result<(), TraceError> {
     instance.write("tracing_on", "0")?;
     instance.write("trace_clock", "mono")?;
     // When nobody reads in time, the oldest events are lost, and the page behind them says so:
@@ -185,8 +169,19 @@ fn prepare(instance: &Instance, buffer_kib: u32) -> Result<(), TraceError> {
     // Names of tasks come with the events; noting them at every change of task would cost the
     // whole machine. Kernels that do not let an instance choose do without.
     let _ = instance.write("trace_options", "norecord-cmd");
-    instance.write("buffer_size_kb", &buffer_kib.to_string())
+    Ok(())
 }
+
+/// Kernel memory for each CPU's events. A request leaves 140 bytes, and one that is watched from
+/// its queueing 200: at 200,000 requests a second, all of them on one CPU, 8 MiB are full after
+/// 300 or 200 ms, four times what passes between two readings. Where there are so many CPUs that
+/// this would be much memory, none of them has so many requests to itself.
+fn buffer_kib(cpus: usize) -> usize {
+    (BUFFERS_KIB / cpus.max(1)).clamp(BUFFER_KIB.0, BUFFER_KIB.1)
+}
+
+const BUFFERS_KIB: usize = 256 << 10;
+const BUFFER_KIB: (usize, usize) = (1 << 10, 8 << 10);
 
 /// Lets an instance record the events of one kind, of these disks; nothing if the kernel has no
 /// such event and does not need to.
@@ -205,12 +200,10 @@ fn enable(
             Ok(None)
         };
     }
-    let understood = |error: FormatError| TraceError::Format {
-        what: format!("description of '{name}'"),
-        why: error.to_string(),
-    };
-    let format = Format::parse(&instance.read(&file("format"))?).map_err(understood)?;
-    let decoder = Decoder::new(kind, &format).map_err(understood)?;
+    let what = || format!("description of '{name}'");
+    let format = Format::parse(&instance.read(&file("format"))?);
+    let format = format.map_err(|error| misunderstood(what(), error))?;
+    let decoder = Decoder::new(kind, &format).map_err(|error| misunderstood(what(), error))?;
     if let Some(filter) = filter(disks) {
         instance.write(&file("filter"), &filter)?;
     }
@@ -218,8 +211,23 @@ fn enable(
     Ok(Some((format.id, decoder)))
 }
 
+fn layout(instance: &Instance) -> Result<Layout, TraceError> {
+    let text = instance.read("events/header_page")?;
+    Layout::parse(&text).map_err(|error| misunderstood("description of its pages".into(), error))
+}
+
+fn misunderstood(what: String, error: FormatError) -> TraceError {
+    TraceError::Format {
+        what,
+        why: error.to_string(),
+    }
+}
+
 /// The clock that the events are stamped by.
 fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! Answers HTTP requests, and does not wait for ever for one: `axum::serve` has no time-out, so
 //! that a client which stops in the middle of a request would keep its descriptor.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -8,26 +9,54 @@ use axum::serve::Listener;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 
 /// How long a connection may take for the head of a request, from the reply to the one before.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 
+/// How long a connection for one request may take for it, and for its answer.
+const ONE_MAX: Duration = Duration::from_secs(20);
+
+/// How many connections for one request there may be at once; more wait to be accepted.
+const ONES_MAX: usize = 128;
+
+/// What clients may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manners {
+    /// Keep any number of connections, for one request after another.
+    Trusted,
+    /// Ask one thing over a connection, and take the answer in time: for listeners that ask nobody
+    /// who they are.
+    OneRequest,
+}
+
 /// Answers who connects, until it is dropped.
-pub(super) async fn answer(mut listener: impl Listener, router: Router) {
+pub(super) async fn answer(mut listener: impl Listener, router: Router, manners: Manners) {
+    let (most, longest) = match manners {
+        Manners::Trusted => (Semaphore::MAX_PERMITS, Duration::MAX),
+        Manners::OneRequest => (ONES_MAX, ONE_MAX),
+    };
+    let places = Arc::new(Semaphore::new(most));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
+    http.keep_alive(manners == Manners::Trusted);
     loop {
+        let place = Arc::clone(&places).acquire_owned().await;
         let (socket, _) = listener.accept().await;
         let service = TowerToHyperService::new(router.clone());
         let connection = http.serve_connection(TokioIo::new(socket), service);
         // What breaks it is the client's doing, and there is nobody else to tell.
-        tokio::spawn(async move { drop(connection.await) });
+        tokio::spawn(async move {
+            let _ = timeout(longest, connection).await;
+            drop(place);
+        });
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{HEAD_MAX, answer};
+    use super::{HEAD_MAX, Manners, answer};
     use crate::api::error::Body;
     use crate::api::types::Lose;
     use axum::Router;
@@ -59,7 +88,7 @@ mod tests {
         let lose = async |_: Body<Lose>| "lost";
         let router = Router::new().route("/", get(async || "here"));
         let router = router.route("/lose", post(lose));
-        tokio::spawn(answer(Once(Some(server)), router));
+        tokio::spawn(answer(Once(Some(server)), router, Manners::Trusted));
         client
     }
 

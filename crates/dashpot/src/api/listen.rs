@@ -1,4 +1,4 @@
-//! Where the API listens: a unix socket that only this user can reach, or TCP with a token.
+//! Where the API and the metrics listen: a unix socket that only this user can reach, or TCP.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Write};
@@ -15,10 +15,10 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 use tokio::net::{TcpListener, UnixListener};
 
-use super::answer::answer;
+use super::answer::{Manners, answer};
 
 /// A socket that listens. Dropped, a unix socket is removed.
-pub(crate) struct ApiListener {
+pub(crate) struct HttpListener {
     address: Address,
     socket: Socket,
 }
@@ -31,17 +31,18 @@ enum Socket {
 /// A socket's file, which lives as long as this.
 struct SocketFile(PathBuf);
 
-impl ApiListener {
-    /// Listens, if no other daemon does. A socket that a dead one left is replaced.
-    pub(crate) async fn bind(address: &Address) -> anyhow::Result<ApiListener> {
+impl HttpListener {
+    /// Listens, if no other daemon does, where `option` says. A socket that a dead one left is
+    /// replaced.
+    pub(crate) async fn bind(option: &str, address: &Address) -> anyhow::Result<HttpListener> {
         match address {
-            Address::Unix(path) => bind_unix(path),
+            Address::Unix(path) => bind_unix(option, path),
             Address::Tcp(wanted) => {
                 let listener = TcpListener::bind(wanted).await;
                 let listener = listener.with_context(|| {
-                    format!("--api tcp:{wanted}: cannot listen there (port 0 picks a free one)")
+                    format!("{option} tcp:{wanted}: cannot listen there (port 0 picks a free one)")
                 })?;
-                Ok(ApiListener {
+                Ok(HttpListener {
                     address: Address::Tcp(listener.local_addr()?),
                     socket: Socket::Tcp(listener),
                 })
@@ -55,10 +56,10 @@ impl ApiListener {
     }
 
     /// Answers requests until it is dropped.
-    pub(crate) async fn serve(self, router: Router) {
+    pub(crate) async fn serve(self, router: Router, manners: Manners) {
         match self.socket {
-            Socket::Unix(listener, _file) => answer(listener, router).await,
-            Socket::Tcp(listener) => answer(listener, router).await,
+            Socket::Unix(listener, _file) => answer(listener, router, manners).await,
+            Socket::Tcp(listener) => answer(listener, router, manners).await,
         }
     }
 }
@@ -146,15 +147,15 @@ impl Drop for TokenFile {
     }
 }
 
-fn bind_unix(path: &Path) -> anyhow::Result<ApiListener> {
+fn bind_unix(option: &str, path: &Path) -> anyhow::Result<HttpListener> {
     if path.parent() == Some(&runtime_dir()) {
         make_private_dir(&runtime_dir())?;
     }
-    remove_dead_socket(path)?;
+    remove_dead_socket(option, path)?;
     let listener = with_private_files(|| UnixListener::bind(path))
-        .with_context(|| format!("--api unix:{}: cannot listen there", path.display()))?;
+        .with_context(|| format!("{option} unix:{}: cannot listen there", path.display()))?;
     let file = SocketFile(path.to_owned());
-    Ok(ApiListener {
+    Ok(HttpListener {
         address: Address::Unix(path.to_owned()),
         socket: Socket::Unix(listener, file),
     })
@@ -171,13 +172,13 @@ fn with_private_files<T>(make: impl FnOnce() -> T) -> T {
     made
 }
 
-fn remove_dead_socket(path: &Path) -> anyhow::Result<()> {
+fn remove_dead_socket(option: &str, path: &Path) -> anyhow::Result<()> {
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return Ok(());
     };
     if !metadata.file_type().is_socket() {
         bail!(
-            "--api unix:{}: that is not a socket; name another path",
+            "{option} unix:{}: that is not a socket; name another path",
             path.display()
         );
     }
@@ -186,7 +187,7 @@ fn remove_dead_socket(path: &Path) -> anyhow::Result<()> {
             fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
         }
         _ => bail!(
-            "a daemon listens at {} already: stop it, or give this one --api unix:PATH",
+            "a daemon listens at {} already: stop it, or give this one {option} unix:PATH",
             path.display()
         ),
     }
@@ -198,7 +199,7 @@ fn user_id() -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiListener, make_private_dir};
+    use super::{HttpListener, make_private_dir};
     use dashpot_export::Address;
     use std::os::unix::fs::PermissionsExt;
 
@@ -211,15 +212,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("api.sock");
         let address = Address::Unix(path.clone());
-        let first = ApiListener::bind(&address).await.unwrap();
+        let first = HttpListener::bind("--api", &address).await.unwrap();
         assert_eq!(mode(&path) & 0o077, 0);
-        let second = ApiListener::bind(&address).await.err().unwrap();
+        let second = HttpListener::bind("--api", &address).await.err().unwrap();
         assert!(second.to_string().contains("listens at"), "{second}");
         drop(first);
         assert!(!path.exists());
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        ApiListener::bind(&address).await.unwrap();
+        HttpListener::bind("--api", &address).await.unwrap();
     }
 
     #[tokio::test]
@@ -227,7 +228,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("notes.txt");
         std::fs::write(&path, "mine").unwrap();
-        let refused = ApiListener::bind(&Address::Unix(path.clone())).await.err();
+        let refused = HttpListener::bind("--api", &Address::Unix(path.clone()))
+            .await
+            .err();
         assert!(refused.unwrap().to_string().contains("not a socket"));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     }

@@ -15,7 +15,8 @@ pub(crate) mod types;
 mod why;
 
 pub(crate) use access::Access;
+pub(crate) use answer::Manners;
 pub(crate) use listen::{
-    ApiListener, TokenFile, default_socket, make_private_dir, random_word, runtime_dir, token_file,
+    HttpListener, TokenFile, default_socket, make_private_dir, random_word, runtime_dir, token_file,
 };
 pub(crate) use routes::router;

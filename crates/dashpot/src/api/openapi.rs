@@ -28,6 +28,7 @@ use super::routes::{disks, events, meta, rules};
         rules::list,
         rules::of_disk,
         rules::show,
+        rules::latency,
         rules::inject,
         rules::update,
         rules::clear,

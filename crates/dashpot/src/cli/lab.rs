@@ -82,6 +82,9 @@ pub(crate) struct ServeArgs {
     /// Where NBD clients connect, instead of where the lab file says
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) nbd: Vec<Listen>,
+    /// Where Prometheus scrapes /metrics; anyone who can connect may read it
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+    pub(crate) metrics: Option<Listen>,
     /// Answer HTTP requests to this host name, too
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,

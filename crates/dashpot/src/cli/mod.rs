@@ -8,6 +8,7 @@ mod generate;
 mod heatmap;
 mod lab;
 mod load;
+mod proof;
 mod report;
 mod sim;
 mod snoop;
@@ -23,8 +24,11 @@ pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man
 pub(crate) use heatmap::HeatmapArgs;
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
-pub(crate) use report::{DeviceArgs, IolatencyArgs, IostatArgs, Pace, QuantizeArgs};
-pub(crate) use sim::{Layer, ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
+pub(crate) use proof::ProofArgs;
+pub(crate) use report::{
+    DeviceArgs, IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs, ReportBy,
+};
+pub(crate) use sim::{ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
 pub(crate) use snoop::SnoopArgs;
 
 /// A slow disk you control, and a microscope for storage latency.
@@ -60,6 +64,7 @@ pub(crate) enum Command {
     Inject(InjectArgs),
     Update(UpdateArgs),
     List(ListArgs),
+    Proof(ProofArgs),
     Clear(ClearArgs),
     /// Back to the lab: clear rules, resume disks, arm its rules again
     #[command(after_help = "Example:\n  dashpot reset")]

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use dashpot_engine::Duration;
 
 use super::heatmap::HeatmapArgs;
-use super::report::{IolatencyArgs, IostatArgs, Pace, QuantizeArgs};
+use super::report::{IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs};
 use super::snoop::SnoopArgs;
 use crate::spec::{ParseError, parse_interval, parse_seed, parse_span};
 
@@ -15,7 +15,7 @@ use crate::spec::{ParseError, parse_interval, parse_seed, parse_span};
 #[command(after_help = "\
 A report is one of those below, with its options, over the simulated time:
   iolatency, iostat, quantize, heatmap, snoop
-                                as the commands; --layer volume: of volumes
+                                as the commands; --layer volume, disk or store
   zpool-iostat [-l|-q|-w|-r] [POOL]... [interval [count]]
   txgs [POOL]                   the last 100 transaction groups, at the end
 --report 'txgs --help' has a report's own options.
@@ -74,7 +74,7 @@ pub(crate) enum ReportKind {
     Iolatency {
         #[command(flatten)]
         args: IolatencyArgs,
-        /// Of disks or of volumes
+        /// Of volumes, of disks, or of what is below the injection: volume, disk, store
         #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
         layer: Layer,
     },
@@ -82,23 +82,17 @@ pub(crate) enum ReportKind {
     Iostat {
         #[command(flatten)]
         args: IostatArgs,
-        /// Of disks or of volumes
+        /// Of volumes, of disks, or of what is below the injection: volume, disk, store
         #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
         layer: Layer,
     },
     /// Show latency as DTrace's quantize does, with averages and IOPS
-    Quantize {
-        #[command(flatten)]
-        args: QuantizeArgs,
-        /// Of disks or of volumes
-        #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
-        layer: Layer,
-    },
+    Quantize(QuantizeArgs),
     /// Show latency by time, the number of I/Os as a shade
     Heatmap {
         #[command(flatten)]
         args: HeatmapArgs,
-        /// Of disks or of volumes
+        /// Of disks, of volumes, or of stores alone
         #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
         layer: Layer,
     },
@@ -112,14 +106,6 @@ pub(crate) enum ReportKind {
     },
     ZpoolIostat(ZpoolIostatArgs),
     Txgs(TxgsArgs),
-}
-
-/// What a report is of: of disks, and of the volumes above them, but never of both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Layer {
-    #[default]
-    Disk,
-    Volume,
 }
 
 /// Show pools as OpenZFS's zpool iostat does

@@ -1,7 +1,7 @@
 //! What distorts latencies and is no rule's doing, said beside them.
 
 use super::output::{Column, table, time, time_or_dash};
-use crate::api::types::{Host, Shard};
+use crate::api::types::{Host, Load, Shard};
 use crate::promises::{CanHold, Promise};
 
 const SHARDS: [Column; 9] = [
@@ -99,32 +99,31 @@ fn promise_row(promise: &Promise) -> Vec<String> {
     ]
 }
 
-/// What makes the latencies of all rules of some disks late: more work than their shard can do.
-pub(super) fn overload_notes(shards: &[Shard]) -> String {
-    let overloaded = shards
-        .iter()
-        .filter(|shard| shard.load.overloaded_seconds > 0);
-    let line = |shard: &Shard| {
+/// What makes the latencies of all rules of a shard's disks late: more work than it can do.
+pub(crate) fn overload_note(shard: &Shard) -> Option<String> {
+    let Load {
+        busy_percent,
+        overloaded_seconds,
+        ..
+    } = shard.load;
+    (overloaded_seconds > 0).then(|| {
         format!(
-            "shard {} (disks {}): busy for {} % of its time, overloaded for {} s since the start: \
-             accuracy is not promised then\n",
+            "shard {} (disks {}): busy for {busy_percent} % of its time, overloaded for \
+             {overloaded_seconds} s since the start: accuracy is not promised then",
             shard.shard,
             shard.disks.join(", "),
-            shard.load.busy_percent,
-            shard.load.overloaded_seconds
         )
-    };
-    overloaded.map(line).collect()
+    })
 }
 
 /// What the kernel has done to enforce a quota.
-pub(super) fn quota_note(host: &Host) -> Option<String> {
+pub(crate) fn quota_note(host: &Host) -> Option<String> {
     let what = throttled(host)?;
     let quota = host
         .quota_millicpus
         .map_or_else(String::new, |quota| format!(" of {}", cpus_of(quota)));
     Some(format!(
-        "the CPU quota{quota}: {what}; latencies are distorted\n"
+        "the CPU quota{quota}: {what}; latencies are distorted"
     ))
 }
 
@@ -143,7 +142,7 @@ pub(crate) fn cpus_of(millicpus: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{host_line, overload_notes, quota_note, shard_table};
+    use super::{host_line, overload_note, quota_note, shard_table};
     use crate::api::types::{Host, Load, Probe, Shard};
     use expect_test::expect;
 
@@ -217,10 +216,9 @@ mod tests {
 
     #[test]
     fn an_overload_is_noted_with_the_disks_that_it_makes_late() {
-        assert_eq!(overload_notes(&[shard(0, 3, 0, 0)]), "");
-        expect![[r#"
-            shard 0 (disks a, b): busy for 83 % of its time, overloaded for 12 s since the start: accuracy is not promised then
-        "#]]
-        .assert_eq(&overload_notes(&[shard(0, 83, 12, 0), shard(1, 3, 0, 0)]));
+        assert_eq!(overload_note(&shard(0, 3, 0, 0)), None);
+        let note = overload_note(&shard(0, 83, 12, 0));
+        expect!["shard 0 (disks a, b): busy for 83 % of its time, overloaded for 12 s since the start: accuracy is not promised then"]
+        .assert_eq(&note.unwrap());
     }
 }

@@ -11,7 +11,7 @@ use super::output::{print, print_json_line};
 use super::quantize::in_set;
 use super::screen;
 use super::wall::{unix_ns, zone_ns};
-use crate::cli::HeatmapArgs;
+use crate::cli::{HeatmapArgs, Layer};
 use crate::observe::{DeviceInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all};
 use crate::report::chart::{heat_svg, heat_text};
 use crate::report::heatmap::{Column, Crop, HeatMap};
@@ -36,7 +36,8 @@ pub(crate) fn heatmap(api: Option<&ApiAddress>, args: &HeatmapArgs) -> anyhow::R
     while let Some(intervals) = watch.next()? {
         let elapsed_ns = elapsed_of_all(&intervals).as_nanos() as u64;
         let start_ns = unix_ns().saturating_sub(elapsed_ns);
-        heat.columns.push(column(&intervals, args, start_ns));
+        heat.columns
+            .push(column(&intervals, args, Layer::Disk, start_ns));
         view.show(&heat)?;
         say_lost(watch.lost());
         if svg.is_none() && view != View::Still {
@@ -112,7 +113,7 @@ pub(super) fn write_svg(mut svg: Draft, heat: &HeatMap) -> anyhow::Result<()> {
 
 fn say_lost(lost: u64) {
     if lost > 0 {
-        eprintln!("{lost} events of the kernel were lost: the last column misses some I/Os.");
+        eprintln!("{lost} events were lost: the last column misses some I/Os.");
     }
 }
 
@@ -145,11 +146,20 @@ pub(super) fn begin(args: &HeatmapArgs, called: &str) -> Result<HeatMap, ParseEr
 }
 
 /// The column of an interval that began at a moment.
-pub(super) fn column(intervals: &[DeviceInterval], args: &HeatmapArgs, start_ns: u64) -> Column {
+pub(super) fn column(
+    intervals: &[DeviceInterval],
+    args: &HeatmapArgs,
+    layer: Layer,
+    start_ns: u64,
+) -> Column {
     let mut latencies = Histogram::default();
     let each = intervals.iter().flat_map(|interval| &interval.ops);
     for op in each.filter(|op| args.op.is_none_or(|ops| in_set(&op.op, ops))) {
-        latencies.merge(if args.queued { &op.total } else { &op.disk });
+        let measured = match (layer, args.queued) {
+            (Layer::Store, _) | (_, false) => op.at(layer),
+            (_, true) => Some(&op.total),
+        };
+        measured.into_iter().for_each(|one| latencies.merge(one));
     }
     Column::new(
         &latencies,

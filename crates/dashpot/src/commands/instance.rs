@@ -9,10 +9,11 @@ use dashpot_export::{Address, DiskConfig, Server, ServerConfig, Spin, StartError
 use serde::Serialize;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::api::{Access, ApiListener, router};
+use crate::api::{Access, HttpListener, Manners, router};
 use crate::cli::{LabArgs, SpinWhen};
 use crate::daemon::Daemon;
 use crate::lab::Lab;
+use crate::metrics::{self, DaemonSource};
 use crate::observe::collector::Collector;
 use crate::spec::{Injection, format_size};
 
@@ -37,7 +38,7 @@ pub(crate) struct Instance {
 #[must_use]
 pub(crate) struct Running {
     instance: Instance,
-    answering: JoinHandle<()>,
+    answering: Vec<JoinHandle<()>>,
 }
 
 /// A disk, and where clients reach it.
@@ -98,11 +99,21 @@ impl Instance {
         self.server.open().map_err(explain)
     }
 
-    /// Answers requests to the API from now on.
-    pub(crate) fn answer(self, api: ApiListener, access: Option<Arc<Access>>) -> Running {
+    /// Answers requests to the API, and scrapers of the metrics, from now on.
+    pub(crate) fn answer(
+        self,
+        api: HttpListener,
+        access: Option<Arc<Access>>,
+        metrics: Option<HttpListener>,
+    ) -> Running {
         let router = router(Arc::clone(&self.daemon), access);
+        let mut answering = vec![tokio::spawn(api.serve(router, Manners::Trusted))];
+        if let Some(metrics) = metrics {
+            let router = metrics::router(DaemonSource(Arc::clone(&self.daemon)));
+            answering.push(tokio::spawn(metrics.serve(router, Manners::OneRequest)));
+        }
         Running {
-            answering: tokio::spawn(api.serve(router)),
+            answering,
             instance: self,
         }
     }
@@ -120,10 +131,12 @@ impl Running {
 
     /// Drains the disks; `hurry` ends the grace that what is held has.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) {
-        // Shards that drain take no commands. The listener, and with it the socket, goes with the
+        // Shards that drain take no commands. A listener, and with it its socket, goes with its
         // task.
-        self.answering.abort();
-        let _ = self.answering.await;
+        for answering in self.answering {
+            answering.abort();
+            let _ = answering.await;
+        }
         let instance = self.instance;
         let handle = instance.server.handle();
         let mut stopped = spawn_blocking(move || instance.stop());

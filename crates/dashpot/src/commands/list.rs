@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::failed::warn_of_failed;
-use super::health::{overload_notes, quota_note};
+use super::health::{overload_note, quota_note};
 use super::output::{Column, print, print_json, table, time, time_or_dash};
 use crate::api::types::{Rule, RuleState, Status};
 use crate::cli::ListArgs;
@@ -44,8 +44,10 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
     }
     let mut shards = status.shards;
     shards.retain(|shard| rules.iter().any(|rule| shard.disks.contains(&rule.disk)));
-    let quota = quota_note(&status.host).unwrap_or_default();
-    print(&(text(&rules) + &overload_notes(&shards) + &quota))
+    let notes = shards.iter().filter_map(overload_note);
+    let notes = notes.chain(quota_note(&status.host));
+    let notes: String = notes.map(|note| note + "\n").collect();
+    print(&(text(&rules) + &notes))
 }
 
 fn text(rules: &[Rule]) -> String {

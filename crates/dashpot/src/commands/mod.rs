@@ -12,8 +12,10 @@ mod iolatency;
 mod iostat;
 mod list;
 mod load;
+mod lost;
 mod output;
 mod private;
+mod proof;
 mod quantize;
 mod ready;
 mod reset;
@@ -39,7 +41,7 @@ use crate::doctor;
 use crate::spec::{ApiAddress, ParseError, parse_api};
 
 pub(crate) use failed::warn_of_failed;
-pub(crate) use health::{cpus_of, promise_table, shard_table};
+pub(crate) use health::{cpus_of, overload_note, promise_table, quota_note, shard_table};
 pub(crate) use output::{Column, is_broken_pipe, print, print_json, table, time};
 
 /// Does what the command line says, and returns the program's exit code.
@@ -55,6 +57,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status::status(&client()?, &args)?,
         Command::Update(args) => update::update(&client()?, &args)?,
         Command::List(args) => list::list(&client()?, &args)?,
+        Command::Proof(args) => proof::proof(&client()?, &args)?,
         Command::Clear(args) => clear::clear(&client()?, &args)?,
         Command::Reset => reset::reset(&client()?)?,
         Command::Suspend(args) => suspend::suspend(&client()?, &args)?,

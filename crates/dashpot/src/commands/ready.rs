@@ -29,6 +29,8 @@ struct Ready<'a> {
     pid: u32,
     /// With the token, over TCP.
     api: &'a str,
+    /// Where metrics are scraped, if they are.
+    metrics: Option<&'a str>,
     exports: &'a [Export],
 }
 
@@ -55,11 +57,17 @@ impl ReadyFile {
     }
 
     /// Says where everything is.
-    pub(crate) fn publish(&mut self, api: &str, exports: &[Export]) -> anyhow::Result<()> {
+    pub(crate) fn publish(
+        &mut self,
+        api: &str,
+        metrics: Option<&str>,
+        exports: &[Export],
+    ) -> anyhow::Result<()> {
         let refused = || format!("--ready-file {}: cannot be written", self.place.display());
         let ready = Ready {
             pid: std::process::id(),
             api,
+            metrics,
             exports,
         };
         let text = serde_json::to_vec_pretty(&ready)?;
@@ -119,7 +127,7 @@ mod tests {
         let place = dir.path().join("ready");
         let mut ready = ReadyFile::claim(&place).unwrap();
         assert!(!place.exists());
-        ready.publish("http://h/?token=secret", &[]).unwrap();
+        ready.publish("http://h/?token=secret", None, &[]).unwrap();
         let mode = fs::metadata(&place).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(fs::read_to_string(&place).unwrap().contains("secret"));
@@ -134,7 +142,7 @@ mod tests {
         fs::write(&place, "of a daemon that was killed").unwrap();
         let mut live = ReadyFile::claim(&place).unwrap();
         assert!(!place.exists());
-        live.publish("unix:/api", &[]).unwrap();
+        live.publish("unix:/api", None, &[]).unwrap();
         let refused = ReadyFile::claim(&place).err().unwrap().to_string();
         assert!(refused.contains("a running daemon"), "{refused}");
         assert!(place.exists());

@@ -10,7 +10,7 @@ use dashpot_export::Address;
 use super::child::{FAILED, run_child};
 use super::instance::{Export, Instance};
 use super::private::PrivateDir;
-use crate::api::ApiListener;
+use crate::api::HttpListener;
 use crate::cli::RunArgs;
 use crate::lab::Lab;
 
@@ -32,9 +32,9 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     runtime.block_on(async {
         let nbd = Address::Unix(sockets.path().join("nbd.sock"));
         let api = Address::Unix(sockets.path().join("api.sock"));
-        let listener = ApiListener::bind(&api).await?;
+        let listener = HttpListener::bind("--api", &api).await?;
         let instance = Instance::start(&lab, vec![nbd], &args.lab).await?;
-        let running = instance.answer(listener, None);
+        let running = instance.answer(listener, None, None);
         let variables = variables(&api, running.exports());
         let ended = run_child(&args.command, &variables).await;
         running.stop(pending()).await;

@@ -14,7 +14,7 @@ use super::output::print;
 use super::private::PrivateDir;
 use super::ready::ReadyFile;
 use crate::api::{
-    Access, ApiListener, TokenFile, default_socket, make_private_dir, random_word, runtime_dir,
+    Access, HttpListener, TokenFile, default_socket, make_private_dir, random_word, runtime_dir,
 };
 use crate::cli::ServeArgs;
 use crate::lab::Lab;
@@ -49,7 +49,12 @@ async fn serve_lab(
     let mut signals = Signals::new()?;
     let mut places = Places::default();
     // Before the disks: if a daemon is there already, its stores must not be touched.
-    let api = ApiListener::bind(&places.api(api)?).await?;
+    let api = HttpListener::bind("--api", &places.api(api)?).await?;
+    let metrics = match args.metrics.as_ref().or(lab.metrics.as_ref()) {
+        Some(listen) => Some(HttpListener::bind("--metrics", &places.metrics(listen)?).await?),
+        None => None,
+    };
+    let metrics_url = metrics.as_ref().map(metrics_url);
     let door = Door::new(&api, args.allow_host.clone())?;
     let nbd = if args.nbd.is_empty() {
         &lab.nbd
@@ -57,9 +62,14 @@ async fn serve_lab(
         &args.nbd
     };
     let instance = Instance::start(lab, places.nbd(nbd)?, &args.lab).await?;
-    let running = instance.answer(api, door.access.clone());
+    let running = instance.answer(api, door.access.clone(), metrics);
     // Whatever comes of it, what runs is stopped: stores are to be synced, sockets removed.
-    let announced = announce(&door.url, running.exports(), ready.as_mut());
+    let announced = announce(
+        &door.url,
+        metrics_url.as_deref(),
+        running.exports(),
+        ready.as_mut(),
+    );
     if announced.is_ok() {
         signals.next().await;
     }
@@ -67,19 +77,25 @@ async fn serve_lab(
     announced
 }
 
-fn announce(api: &str, exports: &[Export], ready: Option<&mut ReadyFile>) -> anyhow::Result<()> {
+fn announce(
+    api: &str,
+    metrics: Option<&str>,
+    exports: &[Export],
+    ready: Option<&mut ReadyFile>,
+) -> anyhow::Result<()> {
     if let Some(ready) = ready {
-        ready.publish(api, exports)?;
+        ready.publish(api, metrics, exports)?;
     }
-    print(&announcement(api, exports))
+    print(&announcement(api, metrics, exports))
 }
 
-fn announcement(api: &str, exports: &[Export]) -> String {
+fn announcement(api: &str, metrics: Option<&str>, exports: &[Export]) -> String {
     let lines = exports.iter().flat_map(|export| {
         let uris = export.uris.iter();
         uris.map(move |uri| format!("{}  {uri}\n", export.name))
     });
-    format!("{}API  {api}\n", lines.collect::<String>())
+    let metrics = metrics.map_or(String::new(), |url| format!("metrics  {url}\n"));
+    format!("{}API  {api}\n{metrics}", lines.collect::<String>())
 }
 
 /// Where sockets are, and the directories that exist for them alone.
@@ -97,6 +113,13 @@ impl Places {
                 make_private_dir(&runtime_dir())?;
                 Ok(Address::Unix(default_socket()))
             }
+        }
+    }
+
+    fn metrics(&mut self, metrics: &Listen) -> anyhow::Result<Address> {
+        match metrics {
+            Listen::At(address) => Ok(address.clone()),
+            Listen::Private => Ok(Address::Unix(self.private()?.join("metrics.sock"))),
         }
     }
 
@@ -131,7 +154,7 @@ struct Door {
 }
 
 impl Door {
-    fn new(api: &ApiListener, allowed_hosts: Vec<String>) -> anyhow::Result<Door> {
+    fn new(api: &HttpListener, allowed_hosts: Vec<String>) -> anyhow::Result<Door> {
         let Address::Tcp(socket) = api.address() else {
             return Ok(Door {
                 url: api.address().to_string(),
@@ -147,6 +170,14 @@ impl Door {
             access: Some(Arc::new(Access::new(token, allowed_hosts))),
             _token: Some(file),
         })
+    }
+}
+
+/// Where metrics are scraped.
+pub(super) fn metrics_url(listener: &HttpListener) -> String {
+    match listener.address() {
+        Address::Tcp(socket) => format!("http://{}/metrics", reachable(*socket)),
+        unix @ Address::Unix(_) => unix.to_string(),
     }
 }
 

@@ -154,6 +154,11 @@ impl Host {
     }
 }
 
+/// How much longer than 1 ms the median sleep of 1 ms is.
+pub(crate) fn median_oversleep() -> Option<u64> {
+    measure_sleeps().get(SLEEPS / 2).copied()
+}
+
 /// How much longer than asked for sleeps were, in order.
 fn measure_sleeps() -> Vec<u64> {
     // Where slack cannot be set the default of 50 us is measured, and is what there is.

@@ -11,6 +11,7 @@ use crate::client::Client;
 use crate::commands::{Column, print, print_json, promise_table, shard_table, table};
 use crate::promises::{Promise, promises};
 use host::Host;
+pub(crate) use host::median_oversleep;
 use ways::Way;
 
 /// What the host is, and how a program here can reach a disk.

@@ -18,7 +18,7 @@ use crate::spec::{
 pub(super) const FILE_KEYS: [&str; 7] =
     ["disk", "pool", "volume", "serve", "workload", "at", "sim"];
 const DISK_KEYS: [&str; 5] = ["store", "size", "block", "read_only", "rules"];
-const SERVE_KEYS: [&str; 4] = ["nbd", "api", "shards", "events"];
+const SERVE_KEYS: [&str; 5] = ["nbd", "api", "metrics", "shards", "events"];
 
 /// Known to a lab, but to no daemon so far.
 const LATER_KEYS: [&str; 2] = ["pool", "volume"];
@@ -84,6 +84,7 @@ fn read_serve(section: &Section<'_>, lab: &mut Lab) -> Result<(), ParseError> {
     section.refuse_unknown(&SERVE_KEYS)?;
     lab.nbd = section.list("nbd", parse_listen)?;
     lab.api = section.value("api", parse_listen)?;
+    lab.metrics = section.value("metrics", parse_listen)?;
     lab.shards = section.value("shards", parse_shards)?;
     lab.events = section.value("events", parse_size)?;
     Ok(())

@@ -35,6 +35,8 @@ pub(crate) struct Lab {
     pub(crate) nbd: Vec<Listen>,
     /// Where the API is, if that was said.
     pub(crate) api: Option<Listen>,
+    /// Where metrics are scraped, if that was said.
+    pub(crate) metrics: Option<Listen>,
     /// The number of shards, if that was said.
     pub(crate) shards: Option<usize>,
     /// How many bytes of finished zios are remembered, if that was said.

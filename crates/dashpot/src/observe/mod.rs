@@ -1,6 +1,5 @@
 //! Watching disks: what they did in an interval, from whatever can say it.
 
-mod cgroups;
 pub(crate) mod collector;
 mod daemon;
 mod diskstats;
@@ -8,14 +7,13 @@ mod interval;
 mod kernel;
 mod pace;
 mod question;
-mod size;
 mod stream;
 mod tally;
 mod target;
 mod ticks;
 mod watch;
 
-pub(crate) use diskstats::{Counters, DiskstatsInterval, DiskstatsWatch, Transfers};
+pub(crate) use diskstats::{DiskstatsInterval, DiskstatsWatch, Transfers};
 pub(crate) use interval::{DeviceInterval, OpInterval, elapsed_of_all, in_flight_of_all};
 pub(crate) use question::{By, Question};
 pub(crate) use stream::{IoStream, Stream, Wanted, ZioStream};

@@ -6,13 +6,16 @@
 
 pub(crate) mod chart;
 pub(crate) mod clock;
+pub(crate) mod groups;
 pub(crate) mod heatmap;
 pub(crate) mod in_flight;
 pub(crate) mod iolatency;
 pub(crate) mod iostat;
 pub(crate) mod nice;
 pub(crate) mod percentiles;
+pub(crate) mod proof;
 pub(crate) mod quantize;
+pub(crate) mod size;
 pub(crate) mod snoop;
 pub(crate) mod txgs;
 pub(crate) mod zpool_iostat;

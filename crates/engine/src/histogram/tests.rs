@@ -104,15 +104,36 @@ proptest! {
     }
 
     #[test]
-    fn merging_is_recording_together_in_any_order(
-        a in list_of(latency(), 0..50),
-        b in list_of(latency(), 0..50),
-        c in list_of(latency(), 0..50),
+    fn merging_is_exact_in_any_order_and_grouping(
+        parts in list_of(list_of(latency(), 0..40), 1..9),
+        picks in list_of(any::<proptest::sample::Index>(), 16),
     ) {
-        let together = recorded(&[a.clone(), b.clone(), c.clone()].concat());
-        let (a, b, c) = (recorded(&a), recorded(&b), recorded(&c));
-        prop_assert_eq!(&merged(&merged(&a, &b), &c), &together);
-        prop_assert_eq!(&merged(&a, &merged(&c, &b)), &together);
+        let together = recorded(&parts.concat());
+        let mut left: Vec<Histogram> = parts.iter().map(|part| recorded(part)).collect();
+        let mut picks = picks.iter().cycle();
+        while left.len() > 1 {
+            let mut pick = || {
+                let index = picks.next().map_or(0, |pick| pick.index(left.len()));
+                left.swap_remove(index)
+            };
+            let (one, other) = (pick(), pick());
+            left.push(merged(&one, &other));
+        }
+        prop_assert_eq!(left.pop(), Some(together));
+    }
+
+    /// As a report does: looks at what grows, and adds up the intervals between.
+    #[test]
+    fn the_intervals_add_up_to_the_whole(parts in list_of(list_of(latency(), 0..40), 1..9)) {
+        let mut now = Histogram::default();
+        let mut sum = Histogram::default();
+        for part in &parts {
+            let earlier = now.clone();
+            part.iter().for_each(|&ns| now.record(ns));
+            sum.merge(&now.since(&earlier));
+        }
+        prop_assert!(sum.buckets().eq(now.buckets()));
+        prop_assert_eq!((sum.count, sum.nanos, sum.micros), (now.count, now.nanos, now.micros));
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl FinishedZio {
         self.arrived + self.waits().total()
     }
 
-    /// The rule that decided its target.
+    /// The rule that decided its target, or the error that it ended with.
     pub fn rule(&self) -> Option<RuleId> {
         (self.rule != NO_RULE).then_some(RuleId(self.rule))
     }

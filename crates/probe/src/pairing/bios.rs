@@ -18,6 +18,7 @@ use super::requests::{SECTOR, end_of};
 use super::table::{Seen, Table};
 
 /// The bios in flight.
+#[derive(Debug)]
 pub(super) struct Bios {
     start: Start,
     queued: Table<Bio>,
@@ -25,6 +26,7 @@ pub(super) struct Bios {
     pub(super) unmatched: u64,
 }
 
+#[derive(Debug)]
 struct Bio {
     device: Number,
     rwbs: Rwbs,
@@ -68,17 +70,14 @@ impl Bios {
         }
     }
 
-    pub(super) fn in_flight(&self) -> impl Iterator<Item = (InFlight, u64)> {
-        self.queued.iter().map(|bio| {
-            let io = InFlight {
-                device: bio.device,
-                rwbs: bio.rwbs,
-                sector: bio.sector,
-                since_ns: bio.queued_ns,
-                issued: true,
-                submitter: Some(bio.submitter),
-            };
-            (io, bio.sectors * SECTOR)
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = InFlight> {
+        self.queued.iter().map(|bio| InFlight {
+            device: bio.device,
+            rwbs: bio.rwbs,
+            sector: bio.sector,
+            since_ns: bio.queued_ns,
+            issued: true,
+            submitter: Some(bio.submitter),
         })
     }
 

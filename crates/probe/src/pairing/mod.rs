@@ -24,7 +24,8 @@ use crate::tracer::{InFlight, Start};
 use bios::Bios;
 use requests::Requests;
 
-/// Pairs the events of the watched devices.
+/// Pairs the events of the watched devices' disks.
+#[derive(Debug)]
 pub(crate) struct Pairing {
     devices: Vec<Device>,
     requests: Requests,
@@ -48,16 +49,12 @@ impl Pairing {
             Some(Layer::Bio) => self.bios.take(record),
             None => None,
         };
-        finished.extend(ended.filter(|io| self.watches(io.device, io.sector, io.bytes)));
+        finished.extend(ended);
     }
 
     /// What has begun and not ended, in no order.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = InFlight> + '_ {
-        self.requests
-            .in_flight()
-            .chain(self.bios.in_flight())
-            .filter(|(io, bytes)| self.watches(io.device, io.sector, *bytes))
-            .map(|(io, _)| io)
+        self.requests.in_flight().chain(self.bios.in_flight())
     }
 
     /// The kernel lost events: what is in flight may have ended unseen.
@@ -79,14 +76,5 @@ impl Pairing {
     fn layer(&self, disk: Number) -> Option<Layer> {
         let device = self.devices.iter().find(|device| device.disk == disk);
         device.map(|device| device.layer)
-    }
-
-    /// Whether this is of a watched disk, or in a watched partition. A flush is of the whole
-    /// disk, as the kernel's own statistics have it.
-    fn watches(&self, disk: Number, sector: u64, bytes: u64) -> bool {
-        self.devices.iter().any(|device| {
-            let inside = |part: &std::ops::Range<u64>| bytes > 0 && part.contains(&sector);
-            device.disk == disk && device.part.as_ref().is_none_or(inside)
-        })
     }
 }

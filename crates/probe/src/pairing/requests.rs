@@ -27,6 +27,7 @@ use super::table::{Place, Seen, Table};
 pub(super) const SECTOR: u64 = 512;
 
 /// The requests in flight.
+#[derive(Debug)]
 pub(super) struct Requests {
     start: Start,
     /// Not with the driver, found by the sector after their last: there bios and requests join.
@@ -37,6 +38,7 @@ pub(super) struct Requests {
     pub(super) unmatched: u64,
 }
 
+#[derive(Debug)]
 struct Request {
     device: Number,
     rwbs: Rwbs,
@@ -102,7 +104,7 @@ impl Requests {
         None
     }
 
-    pub(super) fn in_flight(&self) -> impl Iterator<Item = (InFlight, u64)> {
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = InFlight> {
         let issued = self.issued.iter().map(|request| (request, true));
         let waiting = self.waiting.iter().map(|request| (request, false));
         issued
@@ -156,8 +158,9 @@ impl Requests {
             request.sectors += u64::from(record.sectors);
             request.merged += 1;
             request.seen_ns = record.at_ns;
-            if let Some(absorbed) = absorbed {
-                request.absorb(&absorbed);
+            match absorbed {
+                Some(absorbed) => request.absorb(&absorbed),
+                None => request.queued_ns = None,
             }
             self.wait(request);
         }
@@ -283,6 +286,7 @@ impl Request {
             (Some(one), Some(two)) => Some(one.min(two)),
             (one, two) => one.or(two),
         };
+        self.done_bytes += absorbed.done_bytes;
         self.merged += absorbed.merged;
         self.requeued += absorbed.requeued;
     }
@@ -303,17 +307,16 @@ impl Request {
         })
     }
 
-    fn in_flight(&self, start: Start, issued: bool) -> Option<(InFlight, u64)> {
+    fn in_flight(&self, start: Start, issued: bool) -> Option<InFlight> {
         let queued_ns = self.queued_ns.filter(|_| start == Start::Queue);
-        let io = InFlight {
+        Some(InFlight {
             device: self.device,
             rwbs: self.rwbs,
             sector: self.first_sector,
             since_ns: queued_ns.or(self.issued_ns)?,
             issued,
             submitter: self.submitter,
-        };
-        Some((io, self.sectors * SECTOR))
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Things in flight, found by a disk and a sector; those that share one keep their order.
 
 use std::collections::HashMap;
+use std::collections::hash_map::{Entry, OccupiedEntry};
 
 use crate::device::Number;
 
@@ -15,6 +16,7 @@ const NONE: u32 = u32::MAX;
 
 /// A table of entries, several of which may be at one place. Slots are used again, so that
 /// nothing is allocated once the table has been as full as it gets.
+#[derive(Debug)]
 pub(super) struct Table<T> {
     chains: HashMap<Place, Chain>,
     slots: Vec<Slot<T>>,
@@ -25,12 +27,13 @@ pub(super) struct Table<T> {
     pub(super) dropped: u64,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Chain {
     first: u32,
     last: u32,
 }
 
+#[derive(Debug)]
 struct Slot<T> {
     next: u32,
     entry: Option<(Place, T)>,
@@ -83,12 +86,20 @@ impl<T: Seen> Table<T> {
 
     /// Takes out the oldest at a place that will do.
     pub(super) fn remove(&mut self, place: Place, will_do: impl Fn(&T) -> bool) -> Option<T> {
+        if self.chains.is_empty() {
+            return None;
+        }
+        // One look-up finds the chain and removes it when it is empty.
+        let Entry::Occupied(chain) = self.chains.entry(place) else {
+            return None;
+        };
         let mut before = NONE;
-        let mut slot = self.chains.get(&place)?.first;
+        let mut slot = chain.get().first;
         while slot != NONE {
             let here = &self.slots[slot as usize];
             if here.entry.as_ref().is_some_and(|(_, entry)| will_do(entry)) {
-                return self.unlink(place, before, slot);
+                unlink(&mut self.slots, chain, before, slot);
+                return self.release(slot);
             }
             before = slot;
             slot = here.next;
@@ -129,43 +140,66 @@ impl<T: Seen> Table<T> {
         }
     }
 
-    /// A slot to fill; of a full table, one that a doubtful entry had.
+    /// A slot to fill, unless the table is full.
     fn vacant(&mut self) -> Option<u32> {
         if self.free == NONE && self.slots.len() == LIMIT {
-            let until_ns = self.doubtful_until_ns;
-            self.remove_anywhere(|entry| entry.seen_ns() < until_ns)?;
-            self.dropped += 1;
+            self.drop_all_doubtful();
         }
-        if self.free == NONE {
-            self.slots.push(Slot {
-                next: NONE,
-                entry: None,
-            });
-            return u32::try_from(self.slots.len() - 1).ok();
+        if self.free != NONE {
+            let slot = self.free;
+            self.free = self.slots[slot as usize].next;
+            return Some(slot);
         }
-        let slot = self.free;
-        self.free = self.slots[slot as usize].next;
-        Some(slot)
+        if self.slots.len() == LIMIT {
+            return None;
+        }
+        self.slots.push(Slot {
+            next: NONE,
+            entry: None,
+        });
+        u32::try_from(self.slots.len() - 1).ok()
     }
 
-    fn unlink(&mut self, place: Place, before: u32, slot: u32) -> Option<T> {
-        let next = self.slots[slot as usize].next;
-        if before == NONE && next == NONE {
-            self.chains.remove(&place);
-        } else if let Some(chain) = self.chains.get_mut(&place) {
-            match before {
-                NONE => chain.first = next,
-                _ => self.slots[before as usize].next = next,
-            }
-            if next == NONE {
-                chain.last = before;
-            }
+    /// What is left is not in doubt until something else is lost.
+    fn drop_all_doubtful(&mut self) {
+        let until_ns = std::mem::take(&mut self.doubtful_until_ns);
+        if until_ns == 0 {
+            return;
         }
-        self.slots[slot as usize].next = self.free;
-        self.free = slot;
-        self.slots[slot as usize]
-            .entry
-            .take()
-            .map(|(_, entry)| entry)
+        let doubtful = self
+            .entries()
+            .filter(|(_, entry)| entry.seen_ns() < until_ns);
+        let places: Vec<Place> = doubtful.map(|(place, _)| *place).collect();
+        for place in places {
+            self.remove(place, |entry| entry.seen_ns() < until_ns);
+            self.dropped += 1;
+        }
+    }
+
+    fn release(&mut self, slot: u32) -> Option<T> {
+        let released = &mut self.slots[slot as usize];
+        released.next = std::mem::replace(&mut self.free, slot);
+        released.entry.take().map(|(_, entry)| entry)
+    }
+}
+
+/// Takes a slot out of its chain, and the chain out of the table if that was all of it.
+fn unlink<T>(
+    slots: &mut [Slot<T>],
+    mut chain: OccupiedEntry<'_, Place, Chain>,
+    before: u32,
+    slot: u32,
+) {
+    let next = slots[slot as usize].next;
+    if before == NONE && next == NONE {
+        chain.remove();
+        return;
+    }
+    match before {
+        NONE => chain.get_mut().first = next,
+        _ => slots[before as usize].next = next,
+    }
+    if next == NONE {
+        chain.get_mut().last = before;
     }
 }

@@ -98,25 +98,25 @@ pub(crate) fn fields(text: &str) -> Result<Vec<Field>, FormatError> {
         .collect()
 }
 
-/// Reads `char rwbs[10];  offset:34;  size:10;  signed:0;`. Old kernels do not say `signed`.
+/// Reads `char rwbs[10];  offset:34;  size:10;  signed:0;`.
 fn field(description: &str) -> Option<Field> {
     let mut parts = description.split(';').map(str::trim);
     let declaration = parts.next()?.split('[').next()?;
-    let mut field = Field {
-        name: declaration.split_whitespace().last()?.to_owned(),
-        offset: usize::MAX,
-        size: usize::MAX,
-        signed: false,
-    };
+    let (mut offset, mut size, mut signed) = (None, None, false);
     for part in parts {
         match part.split_once(':') {
-            Some(("offset", offset)) => field.offset = offset.parse().ok()?,
-            Some(("size", size)) => field.size = size.parse().ok()?,
-            Some(("signed", signed)) => field.signed = signed != "0",
+            Some(("offset", bytes)) => offset = bytes.parse().ok(),
+            Some(("size", bytes)) => size = bytes.parse().ok(),
+            Some(("signed", is)) => signed = is != "0",
             _ => {}
         }
     }
-    (field.offset != usize::MAX && field.size != usize::MAX).then_some(field)
+    Some(Field {
+        name: declaration.split_whitespace().last()?.to_owned(),
+        offset: offset?,
+        size: size?,
+        signed,
+    })
 }
 
 #[cfg(test)]

@@ -64,6 +64,14 @@ impl Instance {
         listen(&path).map_err(|error| refused(&path, error))
     }
 
+    /// The paths of what is in one of its directories.
+    pub(crate) fn list(&self, directory: &str) -> Result<Vec<PathBuf>, TraceError> {
+        let path = self.path(directory);
+        let entries = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let entries = entries.map_err(|error| refused(&path, error))?;
+        Ok(entries.iter().map(fs::DirEntry::path).collect())
+    }
+
     /// Tells one of its files something.
     pub(crate) fn write(&self, file: &str, words: &str) -> Result<(), TraceError> {
         let path = self.path(file);

@@ -8,7 +8,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::fs::{self, File, OpenOptions};
+use std::collections::binary_heap::PeekMut;
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::events::Decoder;
-use super::instance::{Instance, refused};
+use super::instance::refused;
 use super::page::{Cursor, Layout, PageError};
 use crate::record::Record;
 use crate::tracer::TraceError;
@@ -62,23 +63,15 @@ pub(crate) enum Item<'a> {
 }
 
 impl Ring {
-    /// Opens the buffers of an instance whose events are read by these decoders, each with the
-    /// number that its records begin with.
+    /// Opens the buffers in these directories, one of each CPU, whose records are read by these
+    /// decoders, each with the number that its records begin with.
     pub(crate) fn open(
-        instance: &Instance,
+        cpus: &[PathBuf],
+        layout: Layout,
         decoders: Vec<(u16, Decoder)>,
     ) -> Result<Ring, TraceError> {
-        let layout = Layout::parse(&instance.read("events/header_page")?);
-        let layout = layout.map_err(|error| TraceError::Format {
-            what: "description of its pages".to_owned(),
-            why: error.to_string(),
-        })?;
-        let directory = instance.path("per_cpu");
-        let entries = fs::read_dir(&directory).map_err(|error| refused(&directory, error))?;
-        let cpus = entries
-            .flatten()
-            .map(|entry| Cpu::open(&entry.path(), layout.size))
-            .collect::<Result<Vec<_>, _>>()?;
+        let cpus = cpus.iter().map(|path| Cpu::open(path, layout.size));
+        let cpus = cpus.collect::<Result<Vec<_>, _>>()?;
         Ok(Ring {
             heads: BinaryHeap::with_capacity(cpus.len()),
             cpus,
@@ -110,7 +103,7 @@ impl Ring {
             cpu.advance(&self.reader)?;
             match cpu.head {
                 Some(head) => *first = Reverse((head.at_ns, number)),
-                None => drop(std::collections::binary_heap::PeekMut::pop(first)),
+                None => drop(PeekMut::pop(first)),
             }
         }
         Ok(())

@@ -42,6 +42,7 @@ pub(crate) fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router
             "/v1/rules/{rule}",
             get(rules::show).patch(rules::update).delete(rules::clear),
         )
+        .route("/v1/rules/{rule}/latency", get(rules::latency))
         .route("/v1/events", get(events::finished))
         .route("/v1/seconds", get(events::seconds))
         .route("/v1/reset", post(rules::reset))

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use dashpot_export::DiskSnapshot;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::to_the_end;
 use crate::api::error::{Body, Options};
-use crate::api::types::{Cleared, Error, Failure, Inject, Rule, RulesReset, Update};
+use crate::api::types::{Cleared, Error, Failure, Inject, Rule, RuleLatency, RulesReset, Update};
 use crate::daemon::{self, Daemon, Record, Refusal, Scope};
 use crate::spec::{Injection, parse_injection, parse_name};
 
@@ -33,7 +34,11 @@ pub(crate) async fn list(State(daemon): State<Arc<Daemon>>) -> Json<Vec<Rule>> {
     let mut rules = Vec::new();
     for (index, _) in daemon.disks() {
         // A shard that has failed has taken its rules with it; `/v1/disks` says so.
-        rules.extend(of_one(&daemon, index, &records).await.unwrap_or_default());
+        rules.extend(
+            of_one(&daemon, index, &records, Rule::of)
+                .await
+                .unwrap_or_default(),
+        );
     }
     rules.sort_unstable_by_key(|rule| rule.id);
     Json(rules)
@@ -48,7 +53,7 @@ pub(crate) async fn of_disk(
 ) -> Result<Json<Vec<Rule>>, Refusal> {
     let index = daemon.disk(&disk)?;
     let records = daemon.records().await;
-    of_one(&daemon, index, &records).await.map(Json)
+    of_one(&daemon, index, &records, Rule::of).await.map(Json)
 }
 
 /// The rules of an id or a name.
@@ -60,6 +65,20 @@ pub(crate) async fn show(
 ) -> Result<Json<Vec<Rule>>, Refusal> {
     let records = daemon.find(&key).await?;
     views(&daemon, &records).await.map(Json)
+}
+
+/// What the rules of an id or a name have asked for and got, as histograms.
+#[utoipa::path(get, path = "/v1/rules/{rule}/latency", tag = "rules",
+    params(("rule" = String, Path)),
+    responses((status = 200, body = Vec<RuleLatency>), (status = 404, body = Error)))]
+pub(crate) async fn latency(
+    State(daemon): State<Arc<Daemon>>,
+    Path(key): Path<String>,
+) -> Result<Json<Vec<RuleLatency>>, Refusal> {
+    let records = daemon.find(&key).await?;
+    let mut rules = of_all(&daemon, &records, RuleLatency::of).await?;
+    rules.sort_unstable_by_key(|latency| latency.rule.id);
+    Ok(Json(rules))
 }
 
 /// Arms rules on a disk, all or none; answers with the rules as understood.
@@ -173,16 +192,30 @@ fn injection(request: Inject) -> Result<Injection, Refusal> {
 
 /// The rules of the records as they stand, by id. What was cleared in the meantime is left out.
 async fn views(daemon: &Daemon, records: &[Record]) -> Result<Vec<Rule>, Refusal> {
-    let mut rules = Vec::new();
-    for (index, _) in daemon.disks() {
-        rules.extend(of_one(daemon, index, records).await?);
-    }
+    let mut rules = of_all(daemon, records, Rule::of).await?;
     rules.sort_unstable_by_key(|rule| rule.id);
     Ok(rules)
 }
 
+/// How a rule that was recorded is seen in a snapshot of the disk of this name, if it is there.
+type View<T> = fn(&Record, &str, &DiskSnapshot) -> Option<T>;
+
+/// The records' rules, disk by disk.
+async fn of_all<T>(daemon: &Daemon, records: &[Record], view: View<T>) -> Result<Vec<T>, Refusal> {
+    let mut rules = Vec::new();
+    for (index, _) in daemon.disks() {
+        rules.extend(of_one(daemon, index, records, view).await?);
+    }
+    Ok(rules)
+}
+
 /// Those of the records that are of one disk.
-async fn of_one(daemon: &Daemon, index: usize, records: &[Record]) -> Result<Vec<Rule>, Refusal> {
+async fn of_one<T>(
+    daemon: &Daemon,
+    index: usize,
+    records: &[Record],
+    view: View<T>,
+) -> Result<Vec<T>, Refusal> {
     let of_disk = records.iter().filter(|record| record.disk == index);
     let of_disk: Vec<&Record> = of_disk.collect();
     if of_disk.is_empty() {
@@ -191,6 +224,6 @@ async fn of_one(daemon: &Daemon, index: usize, records: &[Record]) -> Result<Vec
     let snapshot = daemon.snapshot(index, 0).await?;
     let name = &daemon.info(index).name;
     let rules = of_disk.iter();
-    let rules = rules.filter_map(|record| Rule::of(record, name, &snapshot));
+    let rules = rules.filter_map(|record| view(record, name, &snapshot));
     Ok(rules.collect())
 }

@@ -38,7 +38,7 @@ pub(crate) struct FinishedZio {
     pub(crate) ended_ns: u64,
     pub(crate) total_ns: u64,
     pub(crate) waits: ZioWaits,
-    /// The rule that decided how long it took.
+    /// The rule that decided how long it took, or the error that it ended with.
     pub(crate) rule: Option<u32>,
     /// Which lane of that rule it was given, from 0.
     pub(crate) lane: Option<u32>,

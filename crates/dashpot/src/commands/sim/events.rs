@@ -25,12 +25,9 @@ impl EventsFile {
         Ok(EventsFile(draft))
     }
 
-    /// Writes the events of zios that have finished.
-    pub(super) fn write(&mut self, events: &[Event], names: &Names) -> anyhow::Result<()> {
-        for event in events {
-            write_line(&mut self.0.out, event, names).context("--events")?;
-        }
-        Ok(())
+    /// Writes the event of a zio that has finished.
+    pub(super) fn write(&mut self, event: &Event, names: &Names) -> anyhow::Result<()> {
+        write_line(&mut self.0.out, event, names).context("--events")
     }
 
     /// Puts the whole file into its place.
@@ -76,7 +73,7 @@ impl Names {
     }
 
     /// Workloads that are not told apart share a name.
-    fn client(&self, client: ClientId) -> &str {
+    pub(super) fn client(&self, client: ClientId) -> &str {
         match self.workloads.get(usize::from(client.0)) {
             Some(name) if client != ClientId::OTHER => name,
             _ => "other",

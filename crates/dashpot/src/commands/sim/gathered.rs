@@ -38,6 +38,7 @@ impl Gathered {
             ReportKind::Heatmap { args, layer } => {
                 let called = match layer {
                     Layer::Disk => "disks",
+                    Layer::Store => "stores",
                     Layer::Volume => "volumes",
                 };
                 let draft = |place| Draft::create("--svg", place);
@@ -54,25 +55,23 @@ impl Gathered {
         &mut self,
         intervals: &[DeviceInterval],
         args: &HeatmapArgs,
+        layer: Layer,
         start: Instant,
     ) {
         if let Gathered::Heat(heat, _) = self {
-            let column = heatmap::column(intervals, args, start.as_nanos());
+            let column = heatmap::column(intervals, args, layer, start.as_nanos());
             heat.columns.push(column);
         }
     }
 
-    /// Zios have finished.
-    pub(super) fn add_events(&mut self, kind: &ReportKind, events: &[Event], names: &Names) {
+    /// A zio has finished.
+    pub(super) fn take(&mut self, kind: &ReportKind, event: &Event, names: &Names) {
         let (Gathered::Zios(zios), ReportKind::Snoop { args, layer }) = (self, kind) else {
             return;
         };
-        for event in events
-            .iter()
-            .filter(|event| is_shown(event, args, *layer, names))
-        {
+        if is_shown(event, args, *layer, names) {
             match (zios.zios.len() as u64, args.count) {
-                (shown, Some(count)) if shown >= count => break,
+                (shown, Some(count)) if shown >= count => {}
                 (LINES_MAX.., None) => zios.more += 1,
                 _ => zios.zios.push(names.zio(event)),
             }

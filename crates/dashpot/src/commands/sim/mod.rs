@@ -9,6 +9,7 @@ mod reports;
 mod run;
 mod summary;
 mod swarm;
+mod tally;
 mod tunables;
 
 use std::path::Path;

@@ -11,11 +11,10 @@ use serde_json::Value;
 use super::events::Names;
 use super::gathered::Gathered;
 use super::look::{DeviceLook, PoolLook, devices, pools};
-use crate::cli::{
-    DeviceArgs, IolatencyArgs, Layer, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs,
-};
+use super::tally::Tally;
+use crate::cli::{DeviceArgs, Layer, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs};
 use crate::commands::{heatmap, iolatency, iostat, quantize};
-use crate::observe::DeviceInterval;
+use crate::observe::{By, DeviceInterval};
 use crate::report::in_flight::Mention;
 use crate::report::iolatency::{ENDING, Interval, opening};
 use crate::report::txgs::Txgs;
@@ -31,6 +30,8 @@ pub(super) struct Report<'a> {
     next: Instant,
     last: Look,
     gathered: Gathered,
+    /// If events are needed.
+    tally: Option<Tally>,
     pub(super) text: String,
     pub(super) json: Vec<Value>,
 }
@@ -38,7 +39,8 @@ pub(super) struct Report<'a> {
 /// What a report looks at.
 struct Look {
     at: Instant,
-    devices: Vec<DeviceLook>,
+    disks: Vec<DeviceLook>,
+    volumes: Vec<DeviceLook>,
     pools: Vec<PoolLook>,
 }
 
@@ -49,8 +51,8 @@ impl<'a> Report<'a> {
         simulation: &Simulation,
     ) -> anyhow::Result<Report<'a>> {
         let (interval, left) = schedule(&words.kind)?;
-        let look = Look::new(&words.kind, simulation);
-        let last = look.with_context(|| format!("--report '{}'", words.words))?;
+        let refused = || format!("--report '{}'", words.words);
+        let last = Look::new(&words.kind, simulation).with_context(refused)?;
         let text = match &words.kind {
             // A simulation ends by itself.
             ReportKind::Iolatency { .. } => opening(interval.as_nanos() as f64 / 1e9, false),
@@ -63,6 +65,7 @@ impl<'a> Report<'a> {
             next: simulation.now() + interval,
             last,
             gathered: Gathered::begin(&words.kind)?,
+            tally: tally(&words.kind, simulation).with_context(refused)?,
             text,
             json: Vec::new(),
         })
@@ -70,6 +73,21 @@ impl<'a> Report<'a> {
 
     pub(super) fn words(&self) -> &'a str {
         &self.words.words
+    }
+
+    /// Whether it has to be given events.
+    pub(super) fn wants_events(&self) -> bool {
+        self.tally.is_some() || matches!(self.words.kind, ReportKind::Snoop { .. })
+    }
+
+    /// Takes the event of a zio that has finished.
+    pub(super) fn take(&mut self, event: &Event, names: &Names) {
+        if self.left != Some(0) {
+            self.gathered.take(&self.words.kind, event, names);
+        }
+        if let Some(tally) = &mut self.tally {
+            tally.add(event);
+        }
     }
 
     /// When it looks next.
@@ -95,20 +113,9 @@ impl<'a> Report<'a> {
         };
         self.say(&look, mention)?;
         self.last = look;
+        self.tally.iter_mut().for_each(Tally::clear);
         self.next = self.next + self.interval;
         Ok(())
-    }
-
-    /// Whether it is of zios one by one.
-    pub(super) fn wants_events(&self) -> bool {
-        matches!(self.words.kind, ReportKind::Snoop { .. })
-    }
-
-    /// Zios have finished since it looked last.
-    pub(super) fn add_events(&mut self, events: &[Event], names: &Names) {
-        if self.left != Some(0) {
-            self.gathered.add_events(&self.words.kind, events, names);
-        }
     }
 
     /// What is said when there is nothing more to look at.
@@ -123,19 +130,32 @@ impl<'a> Report<'a> {
     }
 
     fn say(&mut self, look: &Look, mention: Mention) -> anyhow::Result<()> {
-        let intervals = look.devices_since(&self.last);
+        let disks = self.intervals(&look.disks, &self.last.disks);
+        let volumes = self.intervals(&look.volumes, &self.last.volumes);
+        let at = |layer| match layer {
+            Layer::Volume => volumes.as_slice(),
+            Layer::Disk | Layer::Store => &disks,
+        };
         match &self.words.kind {
-            ReportKind::Iolatency { args, .. } => {
-                let report = iolatency_report(&intervals, mention, args, look.at);
-                self.keep(&report)
+            ReportKind::Iolatency { args, layer } => {
+                let report = iolatency::report(at(*layer), args, *layer);
+                let time = args.timestamp.then(|| time_of_day(look.at));
+                self.keep(&Interval {
+                    time,
+                    mention,
+                    ..report
+                })
             }
-            ReportKind::Iostat { args, .. } => {
-                self.keep(&iostat::report(&intervals, mention, args))
+            ReportKind::Iostat { args, layer } => {
+                self.keep(&iostat::report(at(*layer), mention, args))
             }
-            ReportKind::Quantize { args, .. } => self.keep(&quantize::report(&intervals, args)),
-            ReportKind::Heatmap { args, .. } => {
+            ReportKind::Quantize(args) => {
+                let reports = quantize::reports(args, 0, at);
+                reports.iter().try_for_each(|report| self.keep(report))
+            }
+            ReportKind::Heatmap { args, layer } => {
                 let start = self.last.at;
-                self.gathered.add_column(&intervals, args, start);
+                self.gathered.add_column(at(*layer), args, *layer, start);
                 Ok(())
             }
             // Its zios come one by one.
@@ -158,6 +178,21 @@ impl<'a> Report<'a> {
         }
     }
 
+    fn intervals(&self, later: &[DeviceLook], earlier: &[DeviceLook]) -> Vec<DeviceInterval> {
+        let pairs = later.iter().zip(earlier);
+        let interval = |(later, earlier): (&DeviceLook, &DeviceLook)| {
+            let interval = later.since(earlier);
+            match &self.tally {
+                Some(tally) => DeviceInterval {
+                    ops: tally.ops(later.device),
+                    ..interval
+                },
+                None => interval,
+            }
+        };
+        pairs.map(interval).collect()
+    }
+
     fn keep(&mut self, report: &(impl Serialize + ToString)) -> anyhow::Result<()> {
         self.text += &report.to_string();
         self.json.push(serde_json::to_value(report)?);
@@ -169,29 +204,41 @@ impl Look {
     fn new(kind: &ReportKind, simulation: &Simulation) -> Result<Look, ParseError> {
         let mut look = Look {
             at: simulation.now(),
-            devices: Vec::new(),
+            disks: Vec::new(),
+            volumes: Vec::new(),
             pools: Vec::new(),
         };
         match kind {
             ReportKind::Iolatency { args, layer } => {
-                look.devices = devices_of(simulation, *layer)?;
-                keep_devices(&mut look.devices, &args.device)?;
+                look.devices(simulation, &[*layer], &args.device)?;
+            }
+            ReportKind::Iostat {
+                layer: Layer::Store,
+                ..
+            } => {
+                return Err(ParseError::new(
+                    "a store has no queue that iostat could show: take iolatency or quantize",
+                ));
             }
             ReportKind::Iostat { args, layer } => {
-                look.devices = devices_of(simulation, *layer)?;
-                keep_devices(&mut look.devices, &args.device)?;
+                look.devices(simulation, &[*layer], &args.device)?;
             }
-            ReportKind::Quantize { args, layer } => {
-                look.devices = devices_of(simulation, *layer)?;
-                keep_devices(&mut look.devices, &args.device)?;
+            ReportKind::Quantize(args) => {
+                look.devices(simulation, quantize::layers(args), &args.device)?;
             }
             ReportKind::Heatmap { args, layer } => {
-                look.devices = devices_of(simulation, *layer)?;
-                keep_devices(&mut look.devices, &args.device)?;
+                look.devices(simulation, &[*layer], &args.device)?;
+            }
+            ReportKind::Snoop {
+                layer: Layer::Store,
+                ..
+            } => {
+                return Err(ParseError::new(
+                    "what a store does is a part of what its disk does: see STORE in '--layer disk'",
+                ));
             }
             ReportKind::Snoop { args, layer } => {
-                look.devices = devices_of(simulation, *layer)?;
-                keep_devices(&mut look.devices, &args.device)?;
+                look.devices(simulation, &[*layer], &args.device)?;
             }
             ReportKind::ZpoolIostat(args) => {
                 look.pools = pools_of(simulation, args.pools_and_pace()?.0)?;
@@ -203,9 +250,42 @@ impl Look {
         Ok(look)
     }
 
-    fn devices_since(&self, earlier: &Look) -> Vec<DeviceInterval> {
-        let pairs = self.devices.iter().zip(&earlier.devices);
-        pairs.map(|(later, earlier)| later.since(earlier)).collect()
+    /// Looks at what these layers are of.
+    fn devices(
+        &mut self,
+        simulation: &Simulation,
+        layers: &[Layer],
+        args: &DeviceArgs,
+    ) -> Result<(), ParseError> {
+        for layer in layers {
+            let mut devices = devices_of(simulation, *layer)?;
+            keep_devices(&mut devices, args)?;
+            match layer {
+                Layer::Volume => self.volumes = devices,
+                Layer::Disk | Layer::Store => self.disks = devices,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts events for a report that looks at what only they tell.
+fn tally(kind: &ReportKind, simulation: &Simulation) -> Result<Option<Tally>, ParseError> {
+    let (by, store) = match kind {
+        ReportKind::Iolatency { args, layer } => {
+            (iolatency::question(args).by, *layer == Layer::Store)
+        }
+        ReportKind::Quantize(args) => (None, quantize::layers(args).contains(&Layer::Store)),
+        ReportKind::Heatmap { layer, .. } => (None, *layer == Layer::Store),
+        _ => (None, false),
+    };
+    match by {
+        Some(By::Process | By::Cgroup) => Err(ParseError::new(
+            "--by: a simulation's clients are its workloads: --by client, size, device and type \
+             can be had",
+        )),
+        None if !store => Ok(None),
+        by => Ok(Some(Tally::new(by, simulation.scenario()))),
     }
 }
 
@@ -270,7 +350,7 @@ fn schedule(kind: &ReportKind) -> anyhow::Result<(Duration, Option<u64>)> {
     let json = match kind {
         ReportKind::Iolatency { args, .. } => args.json,
         ReportKind::Iostat { args, .. } => args.json,
-        ReportKind::Quantize { args, .. } => args.json,
+        ReportKind::Quantize(args) => args.json,
         ReportKind::Heatmap { args, .. } => args.json,
         ReportKind::Snoop { args, .. } => args.json,
         ReportKind::ZpoolIostat(_) | ReportKind::Txgs(_) => false,
@@ -284,12 +364,12 @@ fn schedule(kind: &ReportKind) -> anyhow::Result<(Duration, Option<u64>)> {
             (interval, args.pace.count)
         }
         ReportKind::Iostat { args, .. } => of_pace(&args.pace),
+        ReportKind::Quantize(args) => (args.lasts.unwrap_or(Duration::MAX), Some(1)),
         ReportKind::Heatmap { args, .. } => {
             let interval = args.pace.interval.unwrap_or(heatmap::INTERVAL);
             (interval, args.pace.count)
         }
         ReportKind::Snoop { args, .. } => (args.lasts.unwrap_or(Duration::MAX), Some(1)),
-        ReportKind::Quantize { args, .. } => (args.lasts.unwrap_or(Duration::MAX), Some(1)),
         ReportKind::ZpoolIostat(args) => of_pace(&args.pools_and_pace()?.1),
         ReportKind::Txgs(_) => (Duration::MAX, Some(1)),
     })
@@ -306,19 +386,9 @@ fn view(args: &ZpoolIostatArgs) -> View {
     }
 }
 
-/// The time of day is that of a day that began with the simulation.
-fn iolatency_report(
-    intervals: &[DeviceInterval],
-    mention: Mention,
-    args: &IolatencyArgs,
-    now: Instant,
-) -> Interval {
+/// The time of a day that began with the simulation.
+fn time_of_day(now: Instant) -> String {
     let seconds = now.as_nanos() / 1_000_000_000;
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-    let time = || format!("{hours:02}:{minutes:02}:{:02}", seconds % 60);
-    Interval {
-        time: args.timestamp.then(time),
-        mention,
-        ..iolatency::report(intervals, args)
-    }
+    format!("{hours:02}:{minutes:02}:{:02}", seconds % 60)
 }

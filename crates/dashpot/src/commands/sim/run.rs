@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant as WallClock};
 
-use dashpot_engine::{Event, Instant};
+use dashpot_engine::Instant;
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::Scenario;
 
@@ -37,7 +37,8 @@ pub(super) fn run<'a>(
         .iter()
         .map(begin)
         .collect::<anyhow::Result<Vec<_>>>()?;
-    simulation.record_events(events.is_some() || reports.iter().any(Report::wants_events));
+    let wanted = events.is_some() || reports.iter().any(Report::wants_events);
+    simulation.record_events(wanted);
     let names = Names::of(simulation.scenario());
     let mut warm = pools(&simulation);
     let mut progress = Progress::new(lasts);
@@ -48,16 +49,19 @@ pub(super) fn run<'a>(
         let until = pieces.next(simulation.now());
         let until = [looks, warming].into_iter().flatten().fold(until, Ord::min);
         simulation.run_until(until)?;
-        let finished: Vec<Event> = simulation.events().collect();
-        if let Some(events) = &mut events {
-            events.write(&finished, &names)?;
+        for event in simulation.events() {
+            if let Some(events) = &mut events {
+                events.write(&event, &names)?;
+            }
+            reports
+                .iter_mut()
+                .for_each(|report| report.take(&event, &names));
         }
         if simulation.now() == warmup {
             warm = pools(&simulation);
         }
         let over = simulation.done();
         for report in &mut reports {
-            report.add_events(&finished, &names);
             report.go_on(&simulation, over)?;
         }
         progress.show(&simulation);

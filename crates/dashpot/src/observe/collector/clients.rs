@@ -37,8 +37,8 @@ pub(super) struct Clients {
 #[derive(Debug)]
 struct Counted {
     name: Arc<str>,
-    /// When it was last seen to have done something, or came.
-    active: u64,
+    /// The second in which it did something last, or came, and the number of who came last.
+    active: (u64, u32),
 }
 
 impl Clients {
@@ -79,15 +79,16 @@ impl Clients {
         name: Arc<str>,
         place: Place,
         number: u32,
-        at: u64,
+        second: u64,
     ) {
         let Some(present) = self.present.get_mut(usize::from(id.0)) else {
             return;
         };
         *present = Client { place, number };
-        let client = Counted { name, active: at };
+        let active = (second, number);
+        let client = Counted { name, active };
         match self.counted.get_mut(usize::from(place)) {
-            Some(counted) if counted.name == client.name => counted.active = at,
+            Some(counted) if counted.name == client.name => counted.active = active,
             Some(counted) => {
                 *counted = client;
                 self.count_with_others(place, number);
@@ -105,10 +106,10 @@ impl Clients {
         }
     }
 
-    /// Those of a place have done something.
-    pub(super) fn touch(&mut self, place: Place, at: u64) {
+    /// Those of a place do something.
+    pub(super) fn touch(&mut self, place: Place, second: u64) {
         if let Some(counted) = self.counted.get_mut(usize::from(place)) {
-            counted.active = counted.active.max(at);
+            counted.active.0 = counted.active.0.max(second);
         }
     }
 

@@ -134,6 +134,9 @@ impl Collected {
             if self.counting.len() < self.keys.len() {
                 self.counting.push(Counting::default());
             }
+            if let Part::Client(place) = key.part {
+                self.clients[usize::from(key.disk)].touch(place, self.second);
+            }
         }
         &mut self.counting[usize::from(self.places[index])]
     }
@@ -144,11 +147,9 @@ impl Collected {
             self.places[key.index()] = NO_PLACE;
             self.totals.entry(key).or_default().add(counting);
             if let Part::Client(place) = key.part {
-                let clients = &mut self.clients[usize::from(key.disk)];
-                clients.touch(place, self.second);
                 let cell = SecondCell {
                     disk: key.disk,
-                    client: clients.name(place),
+                    client: self.clients[usize::from(key.disk)].name(place),
                     op: key.op,
                     tally: counting.brief(),
                 };
@@ -160,9 +161,12 @@ impl Collected {
 
     /// Moves what was counted at a client's place to the others.
     fn count_with_others(&mut self, disk: u16, place: Place) {
-        self.settle();
+        let part = Part::Client(place);
+        let counted = |op| self.places[Key { disk, part, op }.index()] != NO_PLACE;
+        if Op::ALL.into_iter().any(counted) {
+            self.settle();
+        }
         for op in Op::ALL {
-            let part = Part::Client(place);
             if let Some(moved) = self.totals.remove(&Key { disk, part, op }) {
                 let part = Part::Client(OTHERS);
                 let others = self.totals.entry(Key { disk, part, op }).or_default();

@@ -1,0 +1,54 @@
+//! The boundaries of the histograms that Prometheus sees: powers of two of a second, 2^-20 (just
+//! below 1 µs) to 2^5 (32 s), each inclusive.
+//!
+//! They are boundaries of the layout, so the counts are exact; they are those of Prometheus' native
+//! histograms of schema 0; and a binary fraction has the same digits in every program.
+
+use std::iter::once;
+
+use dashpot_engine::histogram::Histogram;
+
+const FIRST: i32 = -20;
+const LAST: i32 = 5;
+
+/// The boundaries in seconds.
+fn seconds() -> impl Iterator<Item = f64> {
+    (FIRST..=LAST).map(|power| 2f64.powi(power))
+}
+
+/// The boundaries in whole nanoseconds: no latency is between these and those in seconds.
+fn nanos() -> Vec<u64> {
+    seconds().map(|bound| (bound * 1e9) as u64).collect()
+}
+
+/// The boundaries and the counts below each that are above the one before; the last is infinite.
+pub(super) fn buckets(histogram: &Histogram) -> Vec<(f64, u64)> {
+    let bounds = seconds().chain(once(f64::INFINITY));
+    let counts = histogram.rows_between(&nanos()).unwrap_or_default();
+    bounds.zip(counts).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{buckets, nanos, seconds};
+    use dashpot_engine::histogram::Histogram;
+
+    #[test]
+    fn boundaries_are_inclusive_and_those_of_the_layout() {
+        for (at, (ns, bound)) in nanos().into_iter().zip(seconds()).enumerate() {
+            let mut histogram = Histogram::default();
+            [ns, ns + 1].map(|ns| histogram.record(ns));
+            let counted = buckets(&histogram);
+            assert_eq!((counted[at], counted[at + 1].1), ((bound, 1), 1), "{bound}");
+        }
+    }
+
+    #[test]
+    fn everything_is_in_a_bucket() {
+        let mut histogram = Histogram::default();
+        assert_eq!(buckets(&histogram).len(), 27);
+        [0, 953, 954, 1_000_000_000, u64::MAX].map(|ns| histogram.record(ns));
+        let counts: Vec<u64> = buckets(&histogram).iter().map(|bucket| bucket.1).collect();
+        assert_eq!((counts[0], counts[1], counts[20], counts[26]), (2, 1, 1, 1));
+    }
+}

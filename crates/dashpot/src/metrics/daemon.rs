@@ -1,0 +1,65 @@
+//! What a daemon is scraped for: one snapshot of each disk, its rules, its shards, its host.
+
+use std::fmt;
+use std::sync::Arc;
+
+use dashpot_export::ProbeReading;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+
+use super::disk::{self, DiskLook};
+use super::format::open_metrics;
+use super::listener::Source;
+use super::page::Page;
+use super::{host, rule, shard};
+use crate::api::types::Host;
+use crate::daemon::{Daemon, Record};
+
+/// A daemon that is scraped.
+pub(crate) struct DaemonSource(pub(crate) Arc<Daemon>);
+
+impl Source for DaemonSource {
+    async fn text(&self) -> Result<String, fmt::Error> {
+        open_metrics(Look::of(&self.0).await)
+    }
+}
+
+/// A daemon at the moment of a scrape.
+#[derive(Debug)]
+pub(super) struct Look {
+    pub(super) disks: Vec<DiskLook>,
+    pub(super) records: Vec<Record>,
+    /// By shard.
+    pub(super) probes: Vec<Option<ProbeReading>>,
+    pub(super) host: Host,
+}
+
+impl Look {
+    async fn of(daemon: &Daemon) -> Look {
+        let mut disks = Vec::new();
+        for (index, info) in daemon.disks() {
+            disks.push(DiskLook {
+                info: info.clone(),
+                snapshot: daemon.snapshot(index, 1).await.ok(),
+            });
+        }
+        let shards = disks.iter().map(|disk| disk.info.shard + 1).max();
+        let probes = 0..shards.unwrap_or_default();
+        Look {
+            records: daemon.records().await,
+            probes: probes.map(|shard| daemon.probe(shard).pop()).collect(),
+            host: Host::now(Some(daemon.counted_before())),
+            disks,
+        }
+    }
+}
+
+impl Collector for Look {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let page = &mut Page(encoder);
+        disk::write(page, &self.disks)?;
+        rule::write(page, &self.disks, &self.records)?;
+        shard::write(page, &self.disks, &self.probes)?;
+        host::write(page, &self.host)
+    }
+}

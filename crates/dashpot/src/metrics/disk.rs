@@ -1,0 +1,212 @@
+//! A disk: what it has done by operation, and how it is now.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::{LatencyKind, Op, OpStats};
+use dashpot_export::{DiskInfo, DiskSnapshot};
+use prometheus_client::registry::Unit;
+
+use super::page::{Labels, Metric, Page, seconds_of};
+
+/// A disk at the moment of a scrape; without a snapshot, its shard has failed.
+#[derive(Debug)]
+pub(super) struct DiskLook {
+    pub(super) info: DiskInfo,
+    pub(super) snapshot: Option<DiskSnapshot>,
+}
+
+impl DiskLook {
+    fn labels(&self) -> Labels<'_> {
+        vec![("disk", Cow::from(&self.info.name))]
+    }
+}
+
+/// Writes all of some disks.
+pub(super) fn write(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
+    write_states(page, disks)?;
+    write_operations(page, disks)?;
+    write_latencies(page, disks)?;
+    write_queues(page, disks)
+}
+
+fn write_states(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
+    page.info(&INFO, disks.iter().map(info_labels))?;
+    let failed = disks.iter().map(|disk| u64::from(disk.snapshot.is_none()));
+    page.gauge(&FAILED, disks.iter().map(DiskLook::labels).zip(failed))?;
+    page.gauge(
+        &FAULTED,
+        each(disks, |disk| u64::from(disk.faulted.is_some())),
+    )?;
+    page.gauge(
+        &SUSPENDED,
+        each(disks, |disk| u64::from(disk.suspended.is_some())),
+    )?;
+    page.gauge(&CLIENTS, each(disks, |disk| disk.clients.len() as u64))?;
+    page.gauge(&RULES, each(disks, |disk| disk.rules.len() as u64))
+}
+
+fn write_operations(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
+    page.counter(&OPERATIONS, each_op(disks, |op| op.completed))?;
+    page.counter(&ERRORS, each_op(disks, |op| op.failed))?;
+    page.counter(&BYTES, each_op(disks, |op| op.bytes))
+}
+
+fn write_latencies(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
+    page.histogram(&LATENCY, each_histogram(disks, LatencyKind::Disk))?;
+    page.histogram(&TOTAL_LATENCY, each_histogram(disks, LatencyKind::Total))?;
+    page.histogram(&LATENESS, each_histogram(disks, LatencyKind::Lateness))
+}
+
+fn write_queues(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
+    page.gauge(
+        &IN_FLIGHT,
+        each(disks, |disk| u64::from(disk.in_flight_total)),
+    )?;
+    page.gauge(&OLDEST, each(disks, oldest_seconds))?;
+    page.counter(&ABORTED, each(disks, |disk| disk.stats.aborted))?;
+    page.counter(
+        &BUSY,
+        each(disks, |disk| seconds_of(disk.stats.busy.as_nanos().into())),
+    )?;
+    page.counter(
+        &DEPTH_TIME,
+        each(disks, |disk| seconds_of(disk.stats.depth_time)),
+    )?;
+    page.gauge(&STALLED, each(disks, |disk| u64::from(disk.stalled)))?;
+    page.counter(&STALLS, each(disks, |disk| disk.stalls))
+}
+
+fn info_labels(disk: &DiskLook) -> Labels<'_> {
+    let mut labels = disk.labels();
+    labels.push(("shard", disk.info.shard.to_string().into()));
+    labels
+}
+
+/// A sample for each disk that is served.
+fn each<'a, V>(
+    disks: &'a [DiskLook],
+    value: impl Fn(&'a DiskSnapshot) -> V + 'a,
+) -> impl Iterator<Item = (Labels<'a>, V)> {
+    let served = disks
+        .iter()
+        .filter_map(|disk| Some((disk, disk.snapshot.as_ref()?)));
+    served.map(move |(disk, snapshot)| (disk.labels(), value(snapshot)))
+}
+
+/// A sample for each operation of each disk.
+fn each_op<'a, V>(
+    disks: &'a [DiskLook],
+    value: impl Fn(&'a OpStats) -> V + 'a,
+) -> impl Iterator<Item = (Labels<'a>, V)> {
+    each(disks, |disk| disk).flat_map(move |(labels, disk)| {
+        let samples = Op::ALL.map(|op| (op_labels(&labels, op), value(disk.stats.op(op))));
+        samples.into_iter()
+    })
+}
+
+/// Of reads and writes always, so that the first of them are seen as a rise from nothing; of what
+/// few disks are asked for, and few zios are held, once it has occurred.
+fn each_histogram(
+    disks: &[DiskLook],
+    kind: LatencyKind,
+) -> impl Iterator<Item = (Labels<'_>, Cow<'_, Histogram>)> {
+    each(disks, |disk| disk).flat_map(move |(labels, disk)| {
+        let sample = move |op: Op| {
+            let recorded = disk.stats.op(op).latency(kind).map(|boxed| *boxed);
+            let always = matches!(op, Op::Read | Op::Write);
+            let histogram = recorded.or_else(|| always.then(Histogram::default))?;
+            Some((op_labels(&labels, op), Cow::Owned(histogram)))
+        };
+        Op::ALL.into_iter().filter_map(sample)
+    })
+}
+
+fn op_labels<'a>(disk: &Labels<'a>, op: Op) -> Labels<'a> {
+    let mut labels = disk.clone();
+    labels.push(("op", op.name().into()));
+    labels
+}
+
+fn oldest_seconds(disk: &DiskSnapshot) -> f64 {
+    let age = |arrived| disk.at.since(arrived).as_nanos();
+    let oldest = disk.in_flight.first();
+    seconds_of(oldest.map_or(0, |zio| age(zio.arrived)).into())
+}
+
+const INFO: Metric = Metric("disk", None, "The shard that serves a disk");
+const FAILED: Metric = Metric(
+    "disk_failed",
+    None,
+    "Whether the disk is no longer served because its shard has failed",
+);
+const FAULTED: Metric = Metric(
+    "disk_faulted",
+    None,
+    "Whether the disk's store can no longer be trusted",
+);
+const SUSPENDED: Metric = Metric("disk_suspended", None, "Whether the disk is suspended");
+const CLIENTS: Metric = Metric("disk_clients", None, "Clients that are connected");
+const RULES: Metric = Metric("disk_rules", None, "Rules that are armed");
+const OPERATIONS: Metric = Metric(
+    "disk_operations",
+    None,
+    "I/Os replied to, failed ones included",
+);
+const ERRORS: Metric = Metric("disk_errors", None, "I/Os that failed");
+const BYTES: Metric = Metric(
+    "disk",
+    Some(Unit::Bytes),
+    "Bytes of the I/Os that did not fail",
+);
+const LATENCY: Metric = Metric(
+    "disk_latency",
+    Some(Unit::Seconds),
+    "From issue until the reply was offered to the client",
+);
+const TOTAL_LATENCY: Metric = Metric(
+    "disk_total_latency",
+    Some(Unit::Seconds),
+    "From arrival until the client had accepted the reply",
+);
+const LATENESS: Metric = Metric(
+    "disk_lateness",
+    Some(Unit::Seconds),
+    "How late I/Os that a rule held were",
+);
+const IN_FLIGHT: Metric = Metric(
+    "disk_in_flight",
+    None,
+    "I/Os not replied to, which are in no histogram yet",
+);
+const OLDEST: Metric = Metric(
+    "disk_oldest_in_flight",
+    Some(Unit::Seconds),
+    "Time since the arrival of the oldest of them, or 0",
+);
+const ABORTED: Metric = Metric(
+    "disk_aborted",
+    None,
+    "I/Os whose connection was gone before their reply",
+);
+const BUSY: Metric = Metric(
+    "disk_busy",
+    Some(Unit::Seconds),
+    "Time with at least one I/O in flight",
+);
+const DEPTH_TIME: Metric = Metric(
+    "disk_in_flight_time",
+    Some(Unit::Seconds),
+    "Time in flight of all I/Os; its rate is their average number",
+);
+const STALLED: Metric = Metric(
+    "disk_stalled",
+    None,
+    "Connections that the bound on memory keeps from being read",
+);
+const STALLS: Metric = Metric(
+    "disk_stalls",
+    None,
+    "Times that a connection was kept from being read",
+);

@@ -1,0 +1,110 @@
+//! The two text formats. Prometheus asks for OpenMetrics; for who does not, there is its older
+//! format, in which the description of a counter has the counter's whole name.
+
+use std::fmt;
+
+use axum::body::Bytes;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
+
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// How a scraper wants its text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    OpenMetrics,
+    Plain,
+}
+
+impl Format {
+    /// What the header `Accept` asks for.
+    pub(super) fn accepted(accept: &str) -> Format {
+        if accept.contains("application/openmetrics-text") {
+            Format::OpenMetrics
+        } else {
+            Format::Plain
+        }
+    }
+
+    /// The content type.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Format::OpenMetrics => OPEN_METRICS,
+            Format::Plain => PLAIN,
+        }
+    }
+
+    /// OpenMetrics text in this format.
+    pub(super) fn of(self, text: Bytes) -> Bytes {
+        match self {
+            Format::OpenMetrics => text,
+            Format::Plain => Bytes::from(plain(&String::from_utf8_lossy(&text))),
+        }
+    }
+}
+
+/// Everything that is collected, as OpenMetrics text.
+pub(super) fn open_metrics(collector: impl Collector) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("dashpot");
+    registry.register_collector(Box::new(collector));
+    let mut text = String::new();
+    encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut help = "";
+    for line in text.lines() {
+        if line.starts_with("# HELP ") {
+            help = line;
+        } else if let Some(words) = line.strip_prefix("# TYPE ") {
+            plain.push_str(&description(help, words));
+        } else if !line.starts_with("# ") {
+            plain.push_str(line);
+            plain.push('\n');
+        }
+    }
+    plain
+}
+
+/// The help line and `NAME TYPE`, with the name that samples have and a type that is known.
+fn description(help: &str, words: &str) -> String {
+    let (name, kind) = words.split_once(' ').unwrap_or((words, ""));
+    let (suffix, kind) = match kind {
+        "counter" => ("_total", kind),
+        "info" => ("_info", "gauge"),
+        _ => ("", kind),
+    };
+    let help = help.strip_prefix("# HELP ").unwrap_or(help);
+    let help = help.strip_prefix(name).unwrap_or(help);
+    format!("# HELP {name}{suffix}{help}\n# TYPE {name}{suffix} {kind}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Format, plain};
+
+    #[test]
+    fn a_scraper_gets_what_it_asks_for() {
+        let prometheus =
+            "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5";
+        assert_eq!(Format::accepted(prometheus), Format::OpenMetrics);
+        for other in ["", "*/*", "text/plain;version=0.0.4"] {
+            assert_eq!(Format::accepted(other), Format::Plain);
+        }
+    }
+
+    #[test]
+    fn counters_are_described_by_their_whole_names() {
+        let open = "# HELP a_seconds Time.\n# TYPE a_seconds counter\n# UNIT a_seconds seconds\n\
+            a_seconds_total{b=\"# TYPE\"} 1.5\n# HELP c What.\n# TYPE c info\nc_info 1\n\
+            # HELP d_bytes Now.\n# TYPE d_bytes gauge\nd_bytes 3\n# EOF\n";
+        let old = "# HELP a_seconds_total Time.\n# TYPE a_seconds_total counter\n\
+            a_seconds_total{b=\"# TYPE\"} 1.5\n# HELP c_info What.\n# TYPE c_info gauge\nc_info 1\n\
+            # HELP d_bytes Now.\n# TYPE d_bytes gauge\nd_bytes 3\n";
+        assert_eq!(plain(open), old);
+    }
+}

@@ -1,0 +1,19 @@
+//! What dashpot counts, for Prometheus: snapshots rendered as OpenMetrics text, and the listener
+//! that it is scraped from.
+//!
+//! Names follow Prometheus' conventions: base units (seconds, bytes), `_total` for what only grows,
+//! and one metric for what may be summed. Nothing is counted here: each scrape takes one snapshot
+//! of each disk, and what nobody scrapes costs nothing.
+
+mod bounds;
+mod daemon;
+mod disk;
+mod format;
+mod host;
+mod listener;
+mod page;
+mod rule;
+mod shard;
+
+pub(crate) use daemon::DaemonSource;
+pub(crate) use listener::router;

@@ -1,0 +1,87 @@
+//! A shard, and whether it keeps up.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use dashpot_export::{DiskSnapshot, ProbeReading};
+use prometheus_client::registry::Unit;
+
+use super::disk::DiskLook;
+use super::page::{Labels, Metric, Page, seconds_of};
+
+/// Writes all of the shards of some disks. `probes` has the last reading of each.
+pub(super) fn write(
+    page: &mut Page<'_>,
+    disks: &[DiskLook],
+    probes: &[Option<ProbeReading>],
+) -> fmt::Result {
+    let shards = &shards_of(disks);
+    page.gauge(
+        &BUSY,
+        each(shards, |one| f64::from(one.work.busy_percent) / 100.0),
+    )?;
+    page.gauge(
+        &OVERLOADED,
+        each(shards, |one| u64::from(one.work.overloaded)),
+    )?;
+    page.counter(
+        &OVERLOADED_TIME,
+        each(shards, |one| one.work.overloaded_seconds),
+    )?;
+    page.histogram(&LOOP_GAP, each(shards, |one| Cow::Borrowed(&*one.loop_gap)))?;
+    let read = |(shard, reading): (usize, &Option<ProbeReading>)| {
+        let error = reading.as_ref()?.error.as_nanos();
+        Some((labels(shard), seconds_of(error.into())))
+    };
+    page.gauge(&PROBE, probes.iter().enumerate().filter_map(read))
+}
+
+/// Each shard that has not failed, with the snapshot of one of its disks.
+fn shards_of(disks: &[DiskLook]) -> Vec<(usize, &DiskSnapshot)> {
+    let served = disks
+        .iter()
+        .filter_map(|disk| Some((disk.info.shard, disk.snapshot.as_ref()?)));
+    let mut shards: Vec<_> = served.collect();
+    shards.sort_by_key(|(shard, _)| *shard);
+    shards.dedup_by_key(|(shard, _)| *shard);
+    shards
+}
+
+fn each<'a, V>(
+    shards: &'a [(usize, &'a DiskSnapshot)],
+    value: impl Fn(&'a DiskSnapshot) -> V + 'a,
+) -> impl Iterator<Item = (Labels<'a>, V)> {
+    shards
+        .iter()
+        .map(move |(shard, snapshot)| (labels(*shard), value(snapshot)))
+}
+
+fn labels(shard: usize) -> Labels<'static> {
+    vec![("shard", shard.to_string().into())]
+}
+
+const BUSY: Metric = Metric(
+    "shard_busy_ratio",
+    None,
+    "Share of the last second or two in which the shard worked",
+);
+const OVERLOADED: Metric = Metric(
+    "shard_overloaded",
+    None,
+    "Whether the shard has rules and too much to do to be accurate",
+);
+const OVERLOADED_TIME: Metric = Metric(
+    "shard_overloaded",
+    Some(Unit::Seconds),
+    "Time in which it was",
+);
+const LOOP_GAP: Metric = Metric(
+    "shard_loop_gap",
+    Some(Unit::Seconds),
+    "How long the shard did not look at its sockets",
+);
+const PROBE: Metric = Metric(
+    "shard_probe_error",
+    Some(Unit::Seconds),
+    "What the shard's own client met beyond its delay, last",
+);

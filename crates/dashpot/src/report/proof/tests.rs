@@ -1,0 +1,375 @@
+//! Rules that were kept and rules that were not, and what is said of each.
+
+use dashpot_engine::histogram::Histogram;
+use expect_test::{Expect, expect};
+use serde_json::{Value, from_str, from_value, json};
+
+use super::{Facts, Proof, Verdict};
+use crate::api::types::{Disk, Host, Rule, Shard};
+
+/// A rule of which nothing was asked yet, as the daemon says it.
+const RULE: &str = r#"{
+    "id": 1, "name": "slow", "disk": "d", "group": 1, "pool": null, "rule": "-D 10ms",
+    "effect": "delay", "delay_ns": 10000000, "lanes": null, "errno": null,
+    "bandwidth_bytes": null, "ops": ["read", "write", "zero"], "chance": null,
+    "first": null, "every": null, "range_start_bytes": null, "range_end_bytes": null,
+    "client": null, "mode": "floor", "after_ns": 0, "for_ns": null, "state": "active",
+    "age_ns": 12340000000, "matched": 0, "taken": 0, "injected": 0, "held": 0,
+    "overrun": 0, "failed": 0, "late": 0, "not_drawn": 0, "not_counted": 0, "beaten": 0,
+    "beaten_by": null, "aborted": 0, "now": 0, "backlog_ns": 0,
+    "requested": {"count": 0}, "achieved": {"count": 0}, "lateness": {"count": 0},
+    "why_nothing": null, "stalled": 0, "stalls": 0,
+    "shard_load": {"busy_percent": 3, "overloaded": false, "overloaded_seconds": 0}
+}"#;
+
+/// A rule and what surrounds it, to be changed by each test.
+struct Case {
+    rule: Value,
+    disk: Value,
+    shard: Value,
+    host: Host,
+    outside_ns: u64,
+    oversleep_ns: Option<u64>,
+    requested: Histogram,
+    achieved: Histogram,
+    lateness: Histogram,
+}
+
+impl Case {
+    /// `-D 10ms` on a disk at depth 1, on a host where nothing is in the way.
+    fn new() -> Case {
+        Case {
+            rule: from_str(RULE).unwrap(),
+            disk: json!({
+                "name": "d", "uris": [], "store": "ram", "size_bytes": 1, "block_bytes": 1,
+                "read_only": false, "shard": 0, "at_ns": 0, "rules": 1, "suspended": null,
+                "faulted": null, "failed": null, "clients": [], "stalled": 0, "stalls": 0,
+                "loop_gap": {"count": 0},
+                "shard_load": {"busy_percent": 3, "overloaded": false, "overloaded_seconds": 0},
+                "in_flight": 0, "oldest": [], "ops": [], "aborted": 0, "busy_ns": 1_000,
+                "depth_time_ns": "1000",
+            }),
+            shard: json!({
+                "shard": 0, "disks": ["d"], "spins": true,
+                "load": {"busy_percent": 3, "overloaded": false, "overloaded_seconds": 0},
+                "loop_gap": {"count": 0}, "probe": {"n": 0},
+            }),
+            host: Host {
+                cpus: 2,
+                quota_millicpus: None,
+                quota_periods: 0,
+                throttled_periods: 0,
+                throttled_ns: 0,
+                steal_percent: Some(0.2),
+            },
+            outside_ns: 0,
+            oversleep_ns: None,
+            requested: Histogram::default(),
+            achieved: Histogram::default(),
+            lateness: Histogram::default(),
+        }
+    }
+
+    /// Zios that asked for `service` and ended `late` by so much.
+    fn hold(mut self, zios: u64, service_ns: u64, late_ns: u64) -> Case {
+        for _ in 0..zios {
+            self.requested.record(service_ns);
+            self.achieved.record(service_ns + late_ns);
+            self.lateness.record(late_ns);
+        }
+        let held = self.lateness.count();
+        self.says("matched", held).says("held", held)
+    }
+
+    fn says(mut self, field: &str, value: impl Into<Value>) -> Case {
+        self.rule[field] = value.into();
+        self
+    }
+
+    fn proof(&self) -> Proof {
+        let rule: Rule = from_value(self.rule.clone()).unwrap();
+        let disk: Disk = from_value(self.disk.clone()).unwrap();
+        let shard: Shard = from_value(self.shard.clone()).unwrap();
+        let proof = Proof::of(&Facts {
+            rule: &rule,
+            requested: &self.requested,
+            achieved: &self.achieved,
+            lateness: &self.lateness,
+            disk: &disk,
+            outside_ns: self.outside_ns,
+            shard: Some(&shard),
+            host: &self.host,
+            oversleep_ns: self.oversleep_ns,
+        });
+        let text = proof.to_string();
+        let wide = text
+            .lines()
+            .find(|line| line.chars().count() > super::WIDTH);
+        assert_eq!(wide, None);
+        proof
+    }
+}
+
+#[track_caller]
+fn check(case: &Case, verdict: Verdict, why: &str) -> Proof {
+    let proof = case.proof();
+    assert_eq!(proof.verdict, verdict, "{}", proof.why);
+    assert!(proof.why.contains(why), "{}", proof.why);
+    proof
+}
+
+fn check_text(case: &Case, expected: Expect) {
+    expected.assert_eq(&case.proof().to_string());
+}
+
+#[test]
+fn a_constant_is_shown_beside_its_lateness() {
+    let case = Case::new()
+        .hold(60, 10_000_000, 9_000)
+        .hold(38, 10_000_000, 12_400);
+    let case = case
+        .hold(2, 10_000_000, 700_000)
+        .says("late", 2)
+        .says("now", 3);
+    check_text(
+        &case,
+        expect![[r#"
+            rule 1 (slow) on d: -D 10ms
+            kept: p50 lateness 9.00us (n=100) of at most 30.5us
+            warning: 2 of 100 (2.0 %) were late by more than 1 ms or 5 % of the delay
+            warning: nothing known explains it, 'dashpot doctor' examines this host
+            armed 12.3s ago: matched 100, held 100, late 2, overrun 0, aborted 0, now 3
+
+                                 n          mean           p50           p99           max
+            requested          100      10.000ms      10.000ms      10.000ms      10.000ms
+            achieved           100      10.024ms      10.009ms      10.698ms      10.700ms
+            error                        +24.1us       +9.00us        +698us
+            lateness           100        24.1us        9.00us         698us         700us
+
+            from                                 requested                         achieved
+            10ms                100 |####################|         0 |                    |
+              + 8us               0 |                    |        98 |####################|
+              + 16us              0 |                    |         0 |                    |
+              + 32us              0 |                    |         0 |                    |
+              + 64us              0 |                    |         0 |                    |
+              + 128us             0 |                    |         0 |                    |
+              + 256us             0 |                    |         0 |                    |
+              + 512us             0 |                    |         2 |#                   |
+        "#]],
+    );
+}
+
+#[test]
+fn a_distribution_is_shown_in_rows_of_its_own() {
+    let spread = (0..500).fold(Case::new(), |case, n| {
+        case.hold(1, 1_000_000 + n * 20_000, 10_000)
+    });
+    check_text(
+        &spread.says("rule", "-D uniform=1ms..11ms"),
+        expect![[r#"
+            rule 1 (slow) on d: -D uniform=1ms..11ms
+            kept: p50 lateness 10.0us (n=500) of at most 30.5us
+            armed 12.3s ago: matched 500, held 500, late 0, overrun 0, aborted 0, now 0
+
+                                 n          mean           p50           p99           max
+            requested          500       5.990ms       5.960ms      10.930ms      10.980ms
+            achieved           500       6.000ms       5.960ms      10.930ms      10.990ms
+            error                        +10.0us          +0ns          +0ns
+            lateness           500        10.0us        10.0us        10.0us        10.0us
+
+            from                                 requested                         achieved
+            1.00ms               11 |###                 |        11 |###                 |
+            1.21ms               13 |###                 |        13 |###                 |
+            1.47ms               16 |####                |        16 |####                |
+            1.79ms               19 |#####               |        19 |#####               |
+            2.18ms               24 |######              |        23 |#####               |
+            2.65ms               28 |#######             |        29 |#######             |
+            3.21ms               35 |########            |        34 |########            |
+            3.91ms               42 |##########          |        42 |##########          |
+            4.75ms               51 |############        |        51 |############        |
+            5.77ms               62 |##############      |        63 |##############      |
+            7.01ms               75 |#################   |        75 |#################   |
+            8.52ms               92 |####################|        92 |####################|
+            10.4ms               32 |#######             |        32 |#######             |
+        "#]],
+    );
+}
+
+#[test]
+fn rows_lose_nothing() {
+    for (first, step) in [(0, 1), (1_000, 1), (7_000_000, 1_000), (1, 1_000_000_000)] {
+        let zios = (0..300).fold(Case::new(), |case, n| {
+            case.hold(1, first + n * step, n * 977)
+        });
+        let proof = zios.proof();
+        let sum = |of: fn(&super::Row) -> u64| proof.rows.iter().map(of).sum::<u64>();
+        assert_eq!(
+            (sum(|row| row.requested), sum(|row| row.achieved)),
+            (300, 300)
+        );
+        let gap = proof
+            .rows
+            .windows(2)
+            .find(|two| two[0].to_ns + 1 != two[1].from_ns);
+        assert_eq!(gap, None);
+        assert!((2..=40).contains(&proof.rows.len()), "{}", proof.rows.len());
+    }
+}
+
+#[test]
+fn what_is_promised_grows_with_the_burst() {
+    let at_depth = |depth: u64| {
+        let mut case = Case::new().hold(9, 10_000_000, 50_000);
+        case.disk["depth_time_ns"] = (depth * 1_000).to_string().into();
+        case
+    };
+    check(
+        &at_depth(1),
+        Verdict::NotKept,
+        "p50 lateness 50.0us (n=9), at most 30.5us is promised",
+    );
+    check(&at_depth(64), Verdict::Kept, "of at most 62.0us");
+    let one_lane = at_depth(64).says("lanes", 1);
+    check(&one_lane, Verdict::NotKept, "at most 30.5us");
+    let mut asleep = at_depth(1);
+    asleep.oversleep_ns = Some(60_000);
+    check(&asleep, Verdict::Kept, "of at most 72.5us");
+}
+
+#[test]
+fn what_is_in_the_way_is_named() {
+    let late = || {
+        Case::new()
+            .hold(200, 10_000_000, 1_200_000)
+            .says("late", 200)
+    };
+    check(&late(), Verdict::NotKept, "dashpot doctor");
+    let mut stolen = late();
+    stolen.host.steal_percent = Some(18.04);
+    check(
+        &stolen,
+        Verdict::NotKept,
+        "the hypervisor took 18.0 % of the CPU time",
+    );
+    let mut stopped = late();
+    stopped.host.quota_millicpus = Some(200);
+    (stopped.host.quota_periods, stopped.host.throttled_periods) = (90, 14);
+    check(
+        &stopped,
+        Verdict::NotKept,
+        "the CPU quota of 0.20 CPUs: stopped in 14 of 90 periods",
+    );
+    let mut overloaded = late();
+    overloaded.shard["load"]["overloaded_seconds"] = 12.into();
+    check(&overloaded, Verdict::NotKept, "overloaded for 12 s");
+    let mut slow_client = late();
+    slow_client.outside_ns = 3_000_000;
+    check(&slow_client, Verdict::NotKept, "3.00ms on average");
+    check(
+        &late().says("stalls", 4),
+        Verdict::NotKept,
+        "stalled 4 times",
+    );
+}
+
+#[test]
+fn a_rule_that_was_kept_warns_of_what_the_median_does_not_show() {
+    let kept = Case::new()
+        .hold(97, 10_000_000, 5_000)
+        .hold(3, 10_000_000, 5_000_000);
+    let mut kept = kept.says("late", 3);
+    kept.host.steal_percent = Some(9.9);
+    let proof = check(&kept, Verdict::Kept, "p50 lateness 5.0");
+    let warnings = proof.warnings.join("\n");
+    assert!(
+        warnings.starts_with("3 of 100 (3.0 %) were late"),
+        "{warnings}"
+    );
+    assert!(
+        warnings.ends_with("the hypervisor took 9.9 % of the CPU time"),
+        "{warnings}"
+    );
+
+    let mut stopped = Case::new().hold(100, 10_000_000, 5_000);
+    stopped.host.steal_percent = Some(9.9);
+    assert_eq!(stopped.proof().warnings, [""; 0], "steal alone is no news");
+    stopped.host.throttled_periods = 1;
+    assert_eq!(stopped.proof().warnings.len(), 1);
+}
+
+#[test]
+fn a_store_that_is_slower_than_the_rule_breaks_it() {
+    let some = Case::new().hold(980, 10_000_000, 5_000);
+    let few = Case::new().hold(995, 10_000_000, 5_000).says("overrun", 5);
+    check(
+        &some.says("overrun", 20),
+        Verdict::NotKept,
+        "20 of 1000 (2.0 %) were not delayed",
+    );
+    check(&few, Verdict::Kept, "");
+    let all = Case::new().says("matched", 7).says("overrun", 7);
+    check(
+        &all.says("why_nothing", "the store …"),
+        Verdict::NotKept,
+        "--mode add",
+    );
+}
+
+#[test]
+fn without_holds_there_is_nothing_to_judge() {
+    let mut unmatched = Case::new().says("why_nothing", "nothing matched yet: -T read");
+    unmatched.disk["ops"] = json!([
+        {"op": "read", "completed": 0, "failed": 0, "bytes": 0},
+        {"op": "write", "completed": 12, "failed": 0, "bytes": 0},
+    ]);
+    check_text(
+        &unmatched,
+        expect![[r#"
+            rule 1 (slow) on d: -D 10ms
+            unproven: nothing matched yet: -T read (asked of d since the start: write 12)
+            armed 12.3s ago: matched 0, held 0, late 0, overrun 0, aborted 0, now 0
+        "#]],
+    );
+    let beaten = Case::new()
+        .says("matched", 5)
+        .says("why_nothing", "beaten by rule 2");
+    check(
+        &beaten,
+        Verdict::Unproven,
+        "matched 5, injected nothing: beaten by rule 2",
+    );
+    let held = Case::new().says("matched", 2).says("now", 2);
+    check(
+        &held,
+        Verdict::Unproven,
+        "nothing has ended yet, 2 held now",
+    );
+    let released = Case::new().says("matched", 2).says("held", 2);
+    check(&released, Verdict::Unproven, "released");
+}
+
+#[test]
+fn errors_and_hangs_need_no_clock() {
+    let error = Case::new()
+        .says("effect", "error")
+        .says("errno", "EIO")
+        .says("matched", 4);
+    check(&error.says("failed", 4), Verdict::Kept, "4 failed with EIO");
+    let hang = Case::new()
+        .says("effect", "hang")
+        .says("matched", 1)
+        .says("now", 1);
+    check(&hang, Verdict::Kept, "1 hang");
+}
+
+#[test]
+fn percentiles_of_few_zios_are_none() {
+    let proof = serde_json::to_value(Case::new().hold(1, 10_000_000, 5_000).proof()).unwrap();
+    assert_eq!(proof["requested"]["p50_ns"], Value::Null);
+    assert_eq!(proof["lateness"]["max_ns"], 5_000);
+    let proof = serde_json::to_value(Case::new().hold(99, 10_000_000, 5_000).proof()).unwrap();
+    assert_eq!(proof["achieved"]["p50_ns"], 10_005_000);
+    assert_eq!(proof["error"]["p50_ns"], 5_000);
+    assert_eq!(proof["achieved"]["p99_ns"], Value::Null);
+    assert_eq!(proof["verdict"], "kept");
+}

@@ -1,0 +1,118 @@
+//! What becomes of I/Os in flight when the kernel loses events.
+
+use super::history::{LOOP0, disk, lines, records, take};
+use crate::device::Layer;
+use crate::pairing::Pairing;
+use crate::tracer::Start;
+
+fn pairing(layer: Layer) -> Pairing {
+    Pairing::new(&[disk(LOOP0, layer)], Start::Queue)
+}
+
+#[test]
+fn a_lost_end_does_not_give_a_latency_of_90_seconds() {
+    let mut pairing = pairing(Layer::Request);
+    take(&mut pairing, "1 issue 7,0 W 8 + 8");
+    pairing.lost(50_000);
+    let text = "
+        90000000 issue 7,0 W 8 + 8
+        90000007 complete 7,0 W 8 + 8";
+    assert_eq!(
+        lines(&take(&mut pairing, text)),
+        ["W 8 + 4096: - 90000000 90000007"]
+    );
+    assert_eq!((pairing.dropped(), pairing.in_flight().count()), (1, 0));
+}
+
+#[test]
+fn what_was_in_flight_then_may_still_end() {
+    let mut pairing = pairing(Layer::Request);
+    take(&mut pairing, "1 issue 7,0 W 8 + 8");
+    pairing.lost(50_000);
+    assert_eq!(pairing.in_flight().count(), 1);
+    let finished = take(&mut pairing, "70 complete 7,0 W 8 + 8");
+    assert_eq!(lines(&finished), ["W 8 + 4096: - 1 70"]);
+    assert_eq!(pairing.dropped(), 0);
+}
+
+#[test]
+fn what_began_after_a_loss_is_not_in_doubt() {
+    let mut pairing = pairing(Layer::Request);
+    pairing.lost(50_000);
+    let text = "
+        51 issue 7,0 R 8 + 8
+        52 issue 7,0 R 8 + 8
+        60 complete 7,0 R 8 + 8
+        61 complete 7,0 R 8 + 8";
+    assert_eq!(
+        lines(&take(&mut pairing, text)),
+        ["R 8 + 4096: - 51 60", "R 8 + 4096: - 52 61"]
+    );
+}
+
+#[test]
+fn a_part_that_ended_since_takes_the_doubt_away() {
+    let mut pairing = pairing(Layer::Request);
+    take(&mut pairing, "1 issue 7,0 W 8 + 16");
+    pairing.lost(50_000);
+    let text = "
+        60 complete 7,0 W 8 + 8
+        61 issue 7,0 W 16 + 8
+        62 complete 7,0 W 16 + 8
+        63 complete 7,0 W 16 + 8";
+    let finished = take(&mut pairing, text);
+    assert_eq!(
+        lines(&finished),
+        ["W 8 + 8192: - 1 62", "W 16 + 4096: - 61 63"]
+    );
+}
+
+#[test]
+fn a_lost_issue_does_not_leave_its_queueing_to_another() {
+    let mut pairing = pairing(Layer::Request);
+    take(&mut pairing, "1 getrq 7,0 W 8 + 8 dd-1");
+    pairing.lost(50_000);
+    let text = "
+        90 getrq 7,0 W 8 + 8 dd-1
+        91 issue 7,0 W 8 + 8
+        92 complete 7,0 W 8 + 8";
+    assert_eq!(lines(&take(&mut pairing, text)), ["W 8 + 4096: 90 91 92"]);
+    assert_eq!((pairing.dropped(), pairing.in_flight().count()), (1, 0));
+}
+
+#[test]
+fn a_bio_in_doubt_gives_way_as_well() {
+    let mut pairing = pairing(Layer::Bio);
+    take(&mut pairing, "1 bio_queue 7,0 W 8 + 8 dd-1");
+    pairing.lost(50_000);
+    let text = "
+        90 bio_queue 7,0 W 8 + 8 dd-1
+        92 bio_complete 7,0 W 8 + 8";
+    assert_eq!(lines(&take(&mut pairing, text)), ["W 8 + 4096: 90 90 92"]);
+    assert_eq!(pairing.dropped(), 1);
+}
+
+#[test]
+fn memory_is_bounded_and_what_is_in_doubt_goes_first() {
+    let most = 1 << 18;
+    let mut pairing = pairing(Layer::Request);
+    let mut finished = Vec::new();
+    let mut issue = records("1 issue 7,0 W 8 + 8")[0];
+    for number in 0..=most {
+        issue.sector = number * 8;
+        pairing.take(&issue, &mut finished);
+    }
+    assert_eq!(
+        (pairing.in_flight().count() as u64, pairing.dropped()),
+        (most, 1)
+    );
+    pairing.lost(50_000);
+    let text = "
+        60 issue 7,0 W 4 + 4
+        70 complete 7,0 W 4 + 4";
+    assert_eq!(lines(&take(&mut pairing, text)), ["W 4 + 2048: - 60 70"]);
+    assert_eq!(
+        (pairing.in_flight().count() as u64, pairing.dropped()),
+        (0, 1 + most)
+    );
+}

@@ -1,0 +1,392 @@
+//! A naive block device makes events of random requests and knows the truth about them.
+//!
+//! It never has two requests over the same sectors of a disk, because then no event tells which of
+//! them it is about. Such twins are made by another test, that asks for less.
+
+use std::collections::VecDeque;
+
+use proptest::prelude::*;
+
+use super::history::disk;
+use crate::device::{Layer, Number};
+use crate::io::{Comm, Io, Rwbs, Submitter};
+use crate::pairing::Pairing;
+use crate::record::{Record, What};
+use crate::tracer::Start;
+
+const DISKS: [Number; 2] = [
+    Number { major: 8, minor: 0 },
+    Number {
+        major: 8,
+        minor: 16,
+    },
+];
+
+/// One step of a device: what to do, and to which request, as far as that is possible.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    action: u8,
+    pick: usize,
+    place: u64,
+    sectors: u32,
+}
+
+/// What is true of a request.
+#[derive(Clone, Debug)]
+struct Truth {
+    io: Io,
+    sector: u64,
+    left: u32,
+    issues: u32,
+}
+
+/// The device: what it has in flight, and what it has finished.
+#[derive(Default)]
+struct Naive {
+    now_ns: u64,
+    waiting: Vec<Truth>,
+    issued: Vec<Truth>,
+    finished: Vec<Io>,
+    events: Vec<Record>,
+}
+
+impl Naive {
+    fn step(&mut self, step: Step) {
+        self.now_ns += 1 + step.place;
+        match step.action {
+            0..=3 => self.queue(step),
+            4 => self.merge_bio(step, true),
+            5 => self.merge_bio(step, false),
+            6 => self.merge_requests(),
+            7..=9 => self.issue(step),
+            10 => self.requeue(step),
+            11 => self.complete_part(step),
+            12..=14 => self.complete(step),
+            _ => self.flush(step),
+        }
+    }
+
+    fn event(&mut self, truth: &Truth, sector: u64, sectors: u32, what: What) {
+        let pid = truth.io.submitter.map_or(0, |submitter| submitter.pid);
+        let (device, rwbs, at_ns) = (truth.io.device, truth.io.rwbs, self.now_ns);
+        self.events.push(Record {
+            at_ns,
+            device,
+            sector,
+            sectors,
+            rwbs,
+            pid,
+            what,
+        });
+    }
+
+    fn is_free(&self, device: Number, from: u64, sectors: u32) -> bool {
+        let mut taken = self.waiting.iter().chain(&self.issued);
+        let until = from + u64::from(sectors);
+        !taken.any(|truth| {
+            let end = truth.sector + u64::from(truth.left);
+            truth.io.device == device && from < end && truth.sector < until
+        })
+    }
+
+    fn queue(&mut self, step: Step) {
+        let device = DISKS[step.pick % 2];
+        let sector = step.place * 8;
+        if !self.is_free(device, sector, step.sectors) {
+            return;
+        }
+        let rwbs = Rwbs::new([&b"R"[..], b"WS", b"W", b"DS"][step.pick % 4]);
+        let comm = Comm::new(b"a b-c");
+        let submitter = Submitter {
+            pid: step.pick as i32,
+            comm,
+        };
+        let io = Io {
+            device,
+            rwbs,
+            sector,
+            bytes: 0,
+            queued_ns: Some(self.now_ns),
+            issued_ns: 0,
+            completed_ns: 0,
+            error: 0,
+            merged: 0,
+            requeued: 0,
+            submitter: Some(submitter),
+        };
+        let truth = Truth {
+            io,
+            sector,
+            left: step.sectors,
+            issues: 0,
+        };
+        self.event(&truth, sector, step.sectors, What::GetRequest(comm));
+        self.waiting.push(truth);
+    }
+
+    fn merge_bio(&mut self, step: Step, back: bool) {
+        let Some(index) = pick(&self.waiting, step) else {
+            return;
+        };
+        let mut truth = self.waiting[index].clone();
+        let sectors = step.sectors;
+        let sector = match back {
+            true => truth.sector + u64::from(truth.left),
+            false if truth.sector < u64::from(sectors) => return,
+            false => truth.sector - u64::from(sectors),
+        };
+        if !self.is_free(truth.io.device, sector, sectors) {
+            return;
+        }
+        self.event(
+            &truth,
+            sector,
+            sectors,
+            if back {
+                What::BackMerge
+            } else {
+                What::FrontMerge
+            },
+        );
+        truth.sector = truth.sector.min(sector);
+        truth.io.sector = truth.io.sector.min(sector);
+        truth.left += sectors;
+        truth.io.merged += 1;
+        self.waiting[index] = truth;
+    }
+
+    fn merge_requests(&mut self) {
+        let waiting = &self.waiting;
+        let joins = |one: &Truth, two: &Truth| {
+            one.io.device == two.io.device
+                && one.io.rwbs.operation() == two.io.rwbs.operation()
+                && one.sector + u64::from(one.left) == two.sector
+        };
+        let pairs =
+            (0..waiting.len()).flat_map(|one| (0..waiting.len()).map(move |two| (one, two)));
+        let Some((one, two)) = pairs
+            .into_iter()
+            .find(|&(a, b)| joins(&waiting[a], &waiting[b]))
+        else {
+            return;
+        };
+        let next = self.waiting[two].clone();
+        self.event(&next, next.sector, next.left, What::RequestMerge);
+        let first = &mut self.waiting[one];
+        first.left += next.left;
+        first.io.bytes += next.io.bytes;
+        first.io.merged += 1 + next.io.merged;
+        first.io.requeued += next.io.requeued;
+        first.io.queued_ns = first.io.queued_ns.min(next.io.queued_ns);
+        if next.issues > 0 && (first.issues == 0 || next.io.issued_ns < first.io.issued_ns) {
+            first.io.issued_ns = next.io.issued_ns;
+        }
+        first.issues += next.issues;
+        self.waiting.remove(two);
+    }
+
+    fn issue(&mut self, step: Step) {
+        let Some(index) = pick(&self.waiting, step) else {
+            return;
+        };
+        let mut truth = self.waiting.remove(index);
+        if truth.issues == 0 {
+            truth.io.issued_ns = self.now_ns;
+        }
+        truth.issues += 1;
+        self.event(
+            &truth,
+            truth.sector,
+            truth.left,
+            What::Issue(truth.left * 512),
+        );
+        self.issued.push(truth);
+    }
+
+    fn requeue(&mut self, step: Step) {
+        let Some(index) = pick(&self.issued, step) else {
+            return;
+        };
+        let mut truth = self.issued.remove(index);
+        truth.io.requeued += 1;
+        self.event(&truth, truth.sector, truth.left, What::Requeue);
+        self.waiting.push(truth);
+    }
+
+    fn complete_part(&mut self, step: Step) {
+        let Some(index) = pick(&self.issued, step) else {
+            return;
+        };
+        let mut truth = self.issued[index].clone();
+        if step.sectors < truth.left {
+            self.event(&truth, truth.sector, step.sectors, What::Complete(0));
+            truth.sector += u64::from(step.sectors);
+            truth.left -= step.sectors;
+            truth.io.bytes += u64::from(step.sectors) * 512;
+            self.issued[index] = truth;
+        }
+    }
+
+    fn complete(&mut self, step: Step) {
+        let Some(index) = pick(&self.issued, step) else {
+            return;
+        };
+        let mut truth = self.issued.remove(index);
+        truth.io.error = [0, 0, 0, 5][step.pick % 4];
+        self.event(
+            &truth,
+            truth.sector,
+            truth.left,
+            What::Complete(-truth.io.error),
+        );
+        truth.io.bytes += u64::from(truth.left) * 512;
+        truth.io.completed_ns = self.now_ns;
+        self.finished.push(truth.io);
+    }
+
+    /// Someone waits for a flush, which ends at once, and then for themselves.
+    fn flush(&mut self, step: Step) {
+        let device = DISKS[step.pick % 2];
+        let rwbs = Rwbs::new(b"FF");
+        let (issued_ns, completed_ns) = (self.now_ns, self.now_ns + 3);
+        let io = Io {
+            device,
+            rwbs,
+            sector: 0,
+            bytes: 0,
+            queued_ns: None,
+            issued_ns,
+            completed_ns,
+            error: 0,
+            merged: 0,
+            requeued: 0,
+            submitter: None,
+        };
+        let mut truth = Truth {
+            io,
+            sector: 0,
+            left: 0,
+            issues: 1,
+        };
+        truth.io.rwbs = Rwbs::new(b"FWS");
+        self.event(&truth, 0, 0, What::GetRequest(Comm::default()));
+        truth.io.rwbs = rwbs;
+        self.event(&truth, 0, 0, What::Issue(0));
+        self.now_ns = completed_ns;
+        self.event(&truth, u64::MAX, 0, What::Complete(0));
+        truth.io.rwbs = Rwbs::new(b"WS");
+        self.event(&truth, step.place * 8, 0, What::Complete(0));
+        self.finished.push(io);
+    }
+}
+
+fn pick(among: &[Truth], step: Step) -> Option<usize> {
+    step.pick.checked_rem(among.len())
+}
+
+fn steps(actions: std::ops::Range<u8>) -> impl Strategy<Value = Vec<Step>> {
+    let step = (actions, 0..64_usize, 0..64_u64, 1..24_u32);
+    let step = step.prop_map(|(action, pick, place, sectors)| Step {
+        action,
+        pick,
+        place,
+        sectors,
+    });
+    proptest::collection::vec(step, 1..400)
+}
+
+fn pairing(start: Start) -> Pairing {
+    Pairing::new(&DISKS.map(|number| disk(number, Layer::Request)), start)
+}
+
+proptest! {
+    #[test]
+    fn every_io_comes_out_once_with_its_moments(steps in steps(0..17)) {
+        let mut device = Naive::default();
+        let mut pairing = pairing(Start::Queue);
+        let mut finished = Vec::new();
+        for step in steps {
+            device.step(step);
+            for record in device.events.drain(..) {
+                pairing.take(&record, &mut finished);
+            }
+            prop_assert_eq!(&finished, &device.finished);
+            let waiting = pairing.in_flight().filter(|io| !io.issued).count();
+            let issued = pairing.in_flight().filter(|io| io.issued).count();
+            prop_assert_eq!((waiting, issued), (device.waiting.len(), device.issued.len()));
+        }
+        prop_assert_eq!((pairing.unmatched(), pairing.dropped()), (0, 0));
+    }
+
+    /// From their issue, a watch that begins in the middle sees the same of what it saw issued.
+    #[test]
+    fn a_watch_may_begin_in_the_middle(steps in steps(0..17), skipped in 0..200_usize) {
+        let mut device = Naive::default();
+        steps.into_iter().for_each(|step| device.step(step));
+        let begin = skipped.min(device.events.len());
+        let began_ns = device.events.get(begin).map_or(u64::MAX, |record| record.at_ns);
+        let mut finished = Vec::new();
+        let mut pairing = pairing(Start::Queue);
+        for record in &device.events[begin..] {
+            pairing.take(record, &mut finished);
+        }
+        let queued_since = |io: &Io| io.queued_ns.is_some_and(|ns| ns >= began_ns);
+        let seen: Vec<Io> = device.finished.iter().copied().filter(queued_since).collect();
+        let told: Vec<Io> = finished.iter().copied().filter(|io| io.queued_ns.is_some()).collect();
+        prop_assert_eq!(told, seen);
+        prop_assert!(finished.iter().all(|io| io.issued_ns >= began_ns));
+    }
+
+    #[test]
+    fn twins_end_in_the_order_of_their_beginning(steps in proptest::collection::vec(any::<bool>(), 1..200)) {
+        let mut pairing = pairing(Start::Issue);
+        let (mut alive, mut finished) = (VecDeque::new(), Vec::new());
+        for (at_ns, begins) in (1..).zip(steps) {
+            let what = if begins { What::Issue(4096) } else { What::Complete(0) };
+            let rwbs = Rwbs::new(b"R");
+            let record = Record { at_ns, device: DISKS[0], sector: 8, sectors: 8, rwbs, pid: 0, what };
+            pairing.take(&record, &mut finished);
+            let ended = if begins { alive.push_back(at_ns); None } else { alive.pop_front() };
+            let last = finished.last().filter(|io| io.completed_ns == at_ns);
+            prop_assert_eq!(last.map(|io| io.issued_ns), ended);
+        }
+    }
+
+    /// Whatever is lost, an I/O of which everything was seen comes out with its moments, and no
+    /// end is used twice.
+    #[test]
+    fn losses_spoil_only_what_was_lost(
+        steps in steps(0..15),
+        losses in proptest::collection::vec((0..600_usize, 1..30_usize), 0..5),
+    ) {
+        let mut device = Naive::default();
+        let simple = |step: &Step| matches!(step.action, 0..=3 | 7..=9 | 12..=14);
+        steps.into_iter().filter(simple).for_each(|step| device.step(step));
+        let lost = |index: usize| losses.iter().any(|&(from, many)| (from..from + many).contains(&index));
+        let (mut pairing, mut finished, mut seen) = (pairing(Start::Queue), Vec::new(), Vec::new());
+        for (index, record) in device.events.iter().enumerate() {
+            if lost(index) {
+                continue;
+            }
+            if index > 0 && lost(index - 1) {
+                pairing.lost(record.at_ns);
+            }
+            seen.push(record.at_ns);
+            pairing.take(record, &mut finished);
+        }
+        prop_assert!(finished.is_sorted_by(|one, two| one.completed_ns < two.completed_ns));
+        let saw = |ns: u64| seen.binary_search(&ns).is_ok();
+        for io in &device.finished {
+            if io.queued_ns.is_some_and(saw) && saw(io.issued_ns) && saw(io.completed_ns) {
+                prop_assert!(finished.contains(io), "{:?} is missing", io);
+            }
+        }
+        for io in &finished {
+            let truth = device.finished.iter().find(|truth| truth.completed_ns == io.completed_ns);
+            prop_assert_eq!(truth.map(|truth| truth.sector), Some(io.sector));
+            if truth.is_some_and(|truth| saw(truth.issued_ns)) {
+                prop_assert_eq!(truth.map(|truth| truth.issued_ns), Some(io.issued_ns));
+            }
+        }
+    }
+}

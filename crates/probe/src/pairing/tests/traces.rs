@@ -1,0 +1,150 @@
+//! What a kernel recorded, against what its `/sys/block/DEV/stat` counted meanwhile.
+
+use super::history::{disk, records};
+use crate::device::Layer;
+use crate::io::Io;
+use crate::pairing::Pairing;
+use crate::tracer::Start;
+
+/// Numbers of I/Os, as in `/sys/block/DEV/stat`.
+#[derive(Debug, Default, PartialEq)]
+struct Stat {
+    reads: usize,
+    read_sectors: u64,
+    writes: usize,
+    write_merges: u32,
+    write_sectors: u64,
+    discards: usize,
+    flushes: usize,
+}
+
+impl Stat {
+    fn of(finished: &[Io]) -> Stat {
+        let doing = |operations: &[u8]| -> Vec<Io> {
+            let does = |io: &&Io| operations.contains(&io.rwbs.operation());
+            finished.iter().filter(does).copied().collect()
+        };
+        let sectors = |ios: &[Io]| ios.iter().map(|io| io.bytes / 512).sum();
+        // The kernel counts zeroes as writes.
+        let (reads, writes) = (doing(b"R"), doing(b"WN"));
+        Stat {
+            reads: reads.len(),
+            read_sectors: sectors(&reads),
+            writes: writes.len(),
+            write_merges: writes.iter().map(|io| io.merged).sum(),
+            write_sectors: sectors(&writes),
+            discards: doing(b"D").len(),
+            flushes: doing(b"F").len(),
+        }
+    }
+}
+
+/// What a trace finishes, when all of it must be finished and nothing remains.
+fn replay(text: &str, layer: Layer) -> Vec<Io> {
+    let records = records(text);
+    let mut pairing = Pairing::new(&[disk(records[0].device, layer)], Start::Queue);
+    let mut finished = Vec::new();
+    for record in &records {
+        pairing.take(record, &mut finished);
+    }
+    assert_eq!((pairing.unmatched(), pairing.dropped()), (0, 0));
+    assert_eq!(pairing.in_flight().count(), 0);
+    for io in &finished {
+        assert!(
+            io.queued_ns
+                .is_none_or(|queued_ns| queued_ns <= io.issued_ns)
+        );
+        assert!(io.issued_ns <= io.completed_ns);
+        assert!(io.queued_ns.is_some() || io.rwbs.bytes() == b"FF", "{io:?}");
+    }
+    finished
+}
+
+#[test]
+fn large_ios_are_counted_as_the_kernel_splits_them() {
+    let finished = replay(include_str!("traces/split.trace"), Layer::Request);
+    let stat = Stat {
+        reads: 8,
+        read_sectors: 8192,
+        writes: 8,
+        write_sectors: 8192,
+        ..Stat::default()
+    };
+    assert_eq!(Stat::of(&finished), stat);
+    assert!(finished.iter().all(|io| io.bytes == 512 << 10));
+}
+
+/// The kernel counted 9 writes: with each of the 5 calls of fsync, the empty request that waited.
+#[test]
+fn flushes_are_counted_apart_from_what_they_follow() {
+    let finished = replay(include_str!("traces/flush.trace"), Layer::Request);
+    let stat = Stat {
+        writes: 9 - 5,
+        write_merges: 63,
+        write_sectors: 512 + 24,
+        flushes: 8,
+        ..Stat::default()
+    };
+    assert_eq!(Stat::of(&finished), stat);
+}
+
+#[test]
+fn discards_and_refused_zeroes_are_counted() {
+    let finished = replay(include_str!("traces/discard.trace"), Layer::Request);
+    let stat = Stat {
+        reads: 96,
+        read_sectors: 4176,
+        writes: 17,
+        write_sectors: 32768,
+        discards: 1,
+        ..Stat::default()
+    };
+    assert_eq!(Stat::of(&finished), stat);
+    let errors: Vec<_> = finished.iter().filter(|io| io.error != 0).collect();
+    assert_eq!(errors.len(), 1);
+    assert_eq!((errors[0].error, errors[0].rwbs.operation()), (95, b'N'));
+}
+
+#[test]
+fn a_scheduler_merges_bios_and_requests() {
+    let finished = replay(include_str!("traces/merge.trace"), Layer::Request);
+    let stat = Stat {
+        writes: 32,
+        write_merges: 32,
+        write_sectors: 512,
+        ..Stat::default()
+    };
+    assert_eq!(Stat::of(&finished), stat);
+}
+
+#[test]
+fn bios_join_the_front_of_a_request() {
+    let finished = replay(include_str!("traces/reverse.trace"), Layer::Request);
+    let stat = Stat {
+        writes: 3,
+        write_merges: 29,
+        write_sectors: 32 * 8,
+        ..Stat::default()
+    };
+    assert_eq!(Stat::of(&finished), stat);
+}
+
+#[test]
+fn failed_reads_have_their_errno() {
+    let finished = replay(include_str!("traces/error.trace"), Layer::Request);
+    let beyond = finished.iter().filter(|io| io.sector == 12800);
+    assert_eq!(beyond.map(|io| io.error).collect::<Vec<_>>(), [5, 5, 5]);
+}
+
+/// zram counts neither the discard nor the zeroes.
+#[test]
+fn bios_are_counted_as_zram_does() {
+    let finished = replay(include_str!("traces/zram.trace"), Layer::Bio);
+    let writes = finished.iter().filter(|io| io.rwbs.operation() == b'W');
+    assert_eq!(
+        writes.map(|io| io.bytes / 512).collect::<Vec<_>>(),
+        [&[2048][..], &[8; 10]].concat()
+    );
+    assert_eq!(Stat::of(&finished).reads, 104);
+    assert_eq!(Stat::of(&finished).read_sectors, 4432);
+}

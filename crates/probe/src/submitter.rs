@@ -1,0 +1,149 @@
+//! Who asked for an I/O: the process's name and its cgroup.
+//!
+//! What the kernel writes back was dirtied by others before, and by the time it is written nobody
+//! can tell by whom. The threads that do it have hundreds of names, `kworker/u8:5`, none of which
+//! helps: all their writes are named [`WRITE_BACK`]. So are those of `xfsaild`, which writes back
+//! metadata. A journal's (`jbd2/vda-8`, `btrfs-transacti`) keep their names, for whoever called
+//! fsync waits for them; and so does `kswapd0`, whose cause is that memory is short. What a
+//! `kworker` reads is not written back, and is named `kworker`.
+
+use std::collections::HashMap;
+use std::fs;
+
+use crate::io::{Rwbs, Submitter};
+
+/// The name for what the kernel wrote on behalf of others.
+pub const WRITE_BACK: &str = "write-back";
+
+/// The cgroup of a process that had ended before it was asked for.
+pub const GONE: &str = "gone";
+
+/// Processes whose cgroup is remembered.
+const REMEMBERED: usize = 4096;
+
+/// Threads of the kernel that write back what others dirtied.
+const WRITERS: [&[u8]; 2] = [b"kworker/", b"xfsaild/"];
+
+impl Submitter {
+    /// The name to show for what was asked for with these letters.
+    pub fn name(&self, rwbs: Rwbs) -> String {
+        if self.writes_back(rwbs) {
+            return WRITE_BACK.to_owned();
+        }
+        if self.comm.bytes().starts_with(b"kworker/") {
+            return "kworker".to_owned();
+        }
+        self.comm.to_string()
+    }
+
+    fn writes_back(&self, rwbs: Rwbs) -> bool {
+        let writer = WRITERS
+            .iter()
+            .any(|writer| self.comm.bytes().starts_with(writer));
+        writer && rwbs.operation() != b'R'
+    }
+}
+
+/// The cgroups of processes, as they were when first asked for.
+#[derive(Default)]
+pub struct Cgroups {
+    /// A thread's id may be used again, hardly by the same name.
+    known: HashMap<Submitter, String>,
+}
+
+impl Cgroups {
+    /// The path of the cgroup that governs a submitter's I/O, [`WRITE_BACK`], or [`GONE`].
+    pub fn of(&mut self, submitter: &Submitter, rwbs: Rwbs) -> &str {
+        if submitter.writes_back(rwbs) {
+            return WRITE_BACK;
+        }
+        if self.known.len() >= REMEMBERED && !self.known.contains_key(submitter) {
+            self.known.clear();
+        }
+        self.known
+            .entry(*submitter)
+            .or_insert_with(|| of_thread(submitter.pid))
+    }
+}
+
+fn of_thread(pid: i32) -> String {
+    let memberships = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok();
+    memberships
+        .as_deref()
+        .and_then(governing)
+        .unwrap_or(GONE)
+        .to_owned()
+}
+
+/// A controller is in one hierarchy only: where cgroup v1 has I/O's, that is the one that governs,
+/// and the unified hierarchy, `0::`, is there for other ends.
+fn governing(memberships: &str) -> Option<&str> {
+    let memberships = || memberships.lines().filter_map(membership);
+    let v1 =
+        memberships().find(|(controllers, _)| controllers.split(',').any(|one| one == "blkio"));
+    let unified = || memberships().find(|(controllers, _)| controllers.is_empty());
+    v1.or_else(unified).map(|(_, path)| path)
+}
+
+/// The controllers and the path of a line `ID:CONTROLLERS:PATH`.
+fn membership(line: &str) -> Option<(&str, &str)> {
+    let (_, rest) = line.split_once(':')?;
+    rest.split_once(':')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Comm;
+
+    fn submitter(pid: i32, comm: &str) -> Submitter {
+        Submitter {
+            pid,
+            comm: Comm::new(comm.as_bytes()),
+        }
+    }
+
+    #[test]
+    fn names_are_those_that_help() {
+        let name = |comm, rwbs: &str| submitter(1, comm).name(Rwbs::new(rwbs.as_bytes()));
+        assert_eq!(name("kworker/u8:5", "W"), "write-back");
+        assert_eq!(name("kworker/u8:5", "D"), "write-back");
+        assert_eq!(name("kworker/u8:5", "RA"), "kworker");
+        assert_eq!(name("xfsaild/vda1", "WM"), "write-back");
+        assert_eq!(name("jbd2/vda-8", "WS"), "jbd2/vda-8");
+        assert_eq!(name("my kworker/", "W"), "my kworker/");
+    }
+
+    #[test]
+    fn the_hierarchy_of_io_governs() {
+        let v2 = "0::/user.slice/a:b.service\n";
+        assert_eq!(governing(v2), Some("/user.slice/a:b.service"));
+        let v1 = "9:name=systemd:/s\n7:blkio,net_cls:/batch\n4:memory:/m\n";
+        assert_eq!(governing(v1), Some("/batch"));
+        let hybrid = "7:blkio:/batch\n0::/unified\n";
+        assert_eq!(governing(hybrid), Some("/batch"));
+        let v1_without_io = "4:memory:/m\n0::/unified\n";
+        assert_eq!(governing(v1_without_io), Some("/unified"));
+        assert_eq!(governing("nonsense\n"), None);
+    }
+
+    #[test]
+    fn a_living_process_has_a_cgroup_and_a_dead_one_is_gone() {
+        let (mut cgroups, read) = (Cgroups::default(), Rwbs::new(b"R"));
+        let this = i32::try_from(std::process::id()).expect("a pid");
+        assert!(cgroups.of(&submitter(this, "this"), read).starts_with('/'));
+        assert_eq!(cgroups.of(&submitter(i32::MAX, "none"), read), GONE);
+        let writer = submitter(this, "kworker/0:1");
+        assert_eq!(cgroups.of(&writer, Rwbs::new(b"W")), WRITE_BACK);
+    }
+
+    #[test]
+    fn no_more_is_remembered_than_is_allowed() {
+        let mut cgroups = Cgroups::default();
+        for pid in 0..=REMEMBERED {
+            let pid = i32::MAX - i32::try_from(pid).expect("few");
+            cgroups.of(&submitter(pid, "none"), Rwbs::new(b"R"));
+        }
+        assert_eq!(cgroups.known.len(), 1);
+    }
+}

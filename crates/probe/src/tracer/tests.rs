@@ -1,0 +1,288 @@
+//! On the real kernel, with a loop device; where that cannot be had, a test says that it was
+//! skipped.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard};
+
+use rustix::fs::OFlags;
+
+use super::{Options, Start, TraceError, Tracer, now_ns};
+use crate::device::Device;
+use crate::io::Io;
+use crate::tracefs::ring::Item;
+
+/// The tests look at what instances there are: one at a time.
+static KERNEL: Mutex<()> = Mutex::new(());
+
+/// A loop device over memory, where there is a file system for that.
+struct Loop {
+    path: String,
+    file: File,
+    _directory: tempfile::TempDir,
+    _alone: MutexGuard<'static, ()>,
+}
+
+const SIZE: u64 = 8 << 20;
+const BLOCK: usize = 4096;
+
+impl Loop {
+    /// Nothing, with a word about it, where this user or this machine cannot have one.
+    fn new() -> Option<Loop> {
+        let alone = KERNEL
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        if let Err(why) = super::Instance::new() {
+            println!("skipped: {why}");
+            return None;
+        }
+        let shm = Path::new("/dev/shm");
+        let home = if shm.is_dir() {
+            shm.to_owned()
+        } else {
+            std::env::temp_dir()
+        };
+        let directory = tempfile::tempdir_in(home).expect("a directory");
+        let image = directory.path().join("image");
+        // Written, not sparse: nothing that a loop device might serve without its file.
+        fs::write(&image, vec![7; SIZE as usize]).expect("room");
+        let losetup = Command::new("losetup")
+            .args(["-f", "--show"])
+            .arg(&image)
+            .output();
+        let made = losetup.as_ref().is_ok_and(|made| made.status.success());
+        if !made {
+            println!("skipped: no loop device: {losetup:?}");
+            return None;
+        }
+        let path = String::from_utf8_lossy(&losetup.ok()?.stdout)
+            .trim()
+            .to_owned();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(OFlags::DIRECT.bits() as i32)
+            .open(&path)
+            .expect("the device");
+        Some(Loop {
+            path,
+            file,
+            _directory: directory,
+            _alone: alone,
+        })
+    }
+
+    fn start(&self) -> Tracer {
+        Tracer::start(&self.options()).expect("a tracer")
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            devices: vec![Device::find(&self.path).expect("the device")],
+            start: Start::Issue,
+            submitters: false,
+        }
+    }
+
+    /// Writes and reads each of so many blocks, past the page cache.
+    fn work(&self, blocks: u64) {
+        let mut memory = vec![0; 2 * BLOCK];
+        let aligned = memory.as_ptr().align_offset(BLOCK);
+        let block = &mut memory[aligned..aligned + BLOCK];
+        for number in 0..blocks {
+            let offset = number * BLOCK as u64 % SIZE;
+            self.file.write_all_at(block, offset).expect("a write");
+            self.file.read_exact_at(block, offset).expect("a read");
+        }
+    }
+
+    /// Requests completed so far, and sectors that they had, by the kernel's own count.
+    fn stat(&self) -> (u64, u64) {
+        let name = self.path.trim_start_matches("/dev/");
+        let stat = fs::read_to_string(format!("/sys/block/{name}/stat")).expect("its statistics");
+        let numbers: Vec<u64> = stat.split_whitespace().flat_map(str::parse).collect();
+        (numbers[0] + numbers[4], numbers[2] + numbers[6])
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.path]).status();
+    }
+}
+
+#[test]
+fn buffers_are_large_and_all_of_them_not_too_large() {
+    assert_eq!(super::buffer_kib(2), 8 << 10);
+    assert_eq!(super::buffer_kib(128), 2 << 10);
+    assert_eq!(super::buffer_kib(8192), 1 << 10);
+}
+
+fn read(tracer: &mut Tracer) -> Vec<Io> {
+    let mut finished = Vec::new();
+    let before = now_ns();
+    let progress = tracer.read(&mut finished).expect("a reading");
+    assert!(progress.until_ns >= before);
+    assert_eq!(progress.lost, 0);
+    finished
+}
+
+fn count(finished: &[Io]) -> (u64, u64) {
+    let bytes: u64 = finished.iter().map(|io| io.bytes).sum();
+    (finished.len() as u64, bytes / 512)
+}
+
+fn instances() -> Vec<PathBuf> {
+    let roots = [
+        "/sys/kernel/tracing/instances",
+        "/sys/kernel/debug/tracing/instances",
+    ];
+    let entries = roots
+        .iter()
+        .find_map(|root| fs::read_dir(root).ok())
+        .expect("tracefs");
+    entries.flatten().map(|entry| entry.path()).collect()
+}
+
+fn of_process(pid: u32) -> usize {
+    let prefix = format!("dashpot-{pid}-");
+    let is_its = |path: &&PathBuf| path.to_string_lossy().contains(&prefix);
+    instances().iter().filter(is_its).count()
+}
+
+#[test]
+fn two_tracers_see_what_the_kernel_counts() {
+    let Some(device) = Loop::new() else { return };
+    let (mut one, mut two) = (device.start(), device.start());
+    let before = device.stat();
+    device.work(100);
+    let first = read(&mut one);
+    device.work(50);
+    let after = device.stat();
+    let expected = (after.0 - before.0, after.1 - before.1);
+    assert!(expected.0 >= 300, "{expected:?}");
+
+    let both = read(&mut two);
+    assert_eq!(count(&both), expected);
+    let rest = read(&mut one);
+    assert_eq!(count(&[first, rest].concat()), expected);
+    assert!(both.is_sorted_by_key(|io| io.completed_ns));
+    assert!(both.iter().all(|io| io.issued_ns < io.completed_ns));
+    assert_eq!(one.in_flight().count(), 0);
+}
+
+#[test]
+fn events_without_room_are_counted() {
+    let Some(device) = Loop::new() else { return };
+    let mut tracer = Tracer::start_with(&device.options(), |_| 8).expect("a tracer");
+    let before = device.stat().0;
+    device.work(2000);
+    let happened = 2 * (device.stat().0 - before);
+    let (mut seen, mut losses) = (0, 0);
+    let take = |item: Item<'_>| match item {
+        Item::Record(_) => seen += 1,
+        Item::Lost(_) => losses += 1,
+    };
+    tracer.ring.drain(now_ns(), take).expect("a reading");
+    let lost = tracer.ring.lost().expect("the kernel's count");
+    assert!(losses > 0 && lost > 0, "{seen} seen of {happened}");
+    assert_eq!(seen + lost, happened);
+    assert_eq!(tracer.ring.lost().expect("the kernel's count"), 0);
+}
+
+#[test]
+fn nothing_is_left_behind() {
+    let Some(device) = Loop::new() else { return };
+    let mine = std::process::id();
+    let tracer = device.start();
+    assert_eq!(of_process(mine), 1);
+    drop(tracer);
+    assert_eq!(of_process(mine), 0);
+
+    let refused = Tracer::start_with(&device.options(), |_| 0).err();
+    assert!(
+        matches!(refused, Some(TraceError::Io { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(of_process(mine), 0, "a start that fails half-way");
+
+    let panicked = std::panic::catch_unwind(|| {
+        let _tracer = device.start();
+        panic!("as a caller might");
+    });
+    assert!(panicked.is_err());
+    assert_eq!(of_process(mine), 0, "a panic");
+}
+
+#[test]
+fn what_a_killed_one_left_is_removed_by_the_next() {
+    let Some(device) = Loop::new() else { return };
+    let mut killed = watcher(&device.path);
+    let pid = killed.id();
+    assert_eq!(of_process(pid), 1);
+    drop(device.start());
+    assert_eq!(of_process(pid), 1, "while it lives it is left alone");
+
+    killed.kill().expect("SIGKILL");
+    killed.wait().expect("its end");
+    assert_eq!(of_process(pid), 1);
+    drop(device.start());
+    assert_eq!(of_process(pid), 0);
+}
+
+/// Another process that watches a device until it is killed.
+fn watcher(path: &str) -> Child {
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args([
+            "--exact",
+            "tracer::tests::watches_until_killed",
+            "--nocapture",
+        ])
+        .env(WATCHED, path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a process");
+    let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+    assert!(lines.any(|line| line.is_ok_and(|line| line.ends_with(WATCHED))));
+    child
+}
+
+const WATCHED: &str = "DASHPOT_TEST_WATCHED";
+
+/// No test by itself: what [`watcher`] runs.
+#[test]
+fn watches_until_killed() {
+    let Ok(path) = std::env::var(WATCHED) else {
+        return;
+    };
+    let options = Options {
+        devices: vec![Device::find(&path).expect("the device")],
+        start: Start::Issue,
+        submitters: false,
+    };
+    let _tracer = Tracer::start(&options).expect("a tracer");
+    println!("\n{WATCHED}");
+    let _ = std::io::stdin().read_line(&mut String::new());
+}
+
+#[test]
+fn a_device_that_vanishes_is_no_error() {
+    let Some(device) = Loop::new() else { return };
+    let mut tracer = device.start();
+    device.work(1);
+    assert_eq!(tracer.vanished().count(), 0);
+    let path = device.path.clone();
+    drop(device);
+    assert_eq!(
+        tracer
+            .vanished()
+            .map(|device| format!("/dev/{}", device.name))
+            .next(),
+        Some(path)
+    );
+    assert_eq!(read(&mut tracer).len(), 2);
+}

@@ -1,0 +1,183 @@
+"""Proof of injection: what each rule asked for beside what was achieved, and whether it was kept.
+
+Whether the host lets a promise be kept is never asserted: the verdict must follow from the figures
+that are printed with it, and everything must be counted.
+"""
+
+import json
+import re
+
+import pytest
+
+from conftest import eventually
+from timed import Client
+
+MS = 1_000_000
+WIDTH = 80
+
+
+@pytest.fixture
+def client(daemon):
+    return Client(daemon)
+
+
+def proofs(daemon, *words):
+    return daemon.json("proof", *words)
+
+
+def proof(daemon, *words):
+    (only,) = proofs(daemon, *words)
+    return only
+
+
+def text(daemon, *words):
+    """What a user sees, which fits a terminal."""
+    printed = daemon.cli("proof", *words).stdout
+    assert [line for line in printed.splitlines() if len(line) > WIDTH] == []
+    return printed
+
+
+def check_verdict(found):
+    """The verdict is the comparison of the median with what is promised."""
+    late = found["lateness"]["p50_ns"]
+    kept = late <= found["allowed_lateness_ns"]
+    assert found["verdict"] == ("kept" if kept else "not-kept"), found
+    assert "p50 lateness" in found["why"]
+
+
+def check_rows(found, n):
+    """Rows without gaps, in which nothing is lost."""
+    rows = found["rows"]
+    assert sum(row["requested"] for row in rows) == sum(row["achieved"] for row in rows) == n
+    assert all(one["to_ns"] + 1 == two["from_ns"] for one, two in zip(rows, rows[1:]))
+
+
+def overrun(serve, directory):
+    """A disk whose store is slower than its rule."""
+    with open(directory / "store.img", "wb") as store:
+        store.truncate(1 << 20)
+    daemon = serve("-d", f"d=file:{store.name}", "-r", "-D 1ns -T flush")
+    client = Client(daemon)
+    client.wait(client.write())
+    client.wait(client.flush())
+    return daemon
+
+
+def test_a_constant(daemon, client):
+    daemon.cli("inject", "d", "-D", "3ms", "--name", "slow")
+    client.many(200, 4)
+    found = proof(daemon)
+    assert (found["rule"]["matched"], found["rule"]["held"]) == (200, 200)
+    requested, achieved, late = found["requested"], found["achieved"], found["lateness"]
+    assert requested["n"] == achieved["n"] == late["n"] == 200
+    assert requested["p50_ns"] == requested["p99_ns"] == requested["max_ns"] == 3 * MS
+    assert achieved["mean_ns"] == 3 * MS + late["mean_ns"]
+    assert achieved["p50_ns"] - requested["p50_ns"] == late["p50_ns"] == found["error"]["p50_ns"]
+    assert found["rows"][0]["from_ns"] == 3 * MS and found["rows"][0]["requested"] == 200
+    check_rows(found, 200)
+    check_verdict(found)
+    printed = text(daemon)
+    assert printed.startswith("rule 1 (slow) on d: -D 3ms -T read,write,zero\n")
+    assert re.search(r"^3ms +200 \|#{20}\|", printed, re.MULTILINE)
+
+
+def test_lane_wait_is_no_part_of_it(daemon, client):
+    """Eight at once on one lane of 3 ms take up to 24 ms, and 3 ms were asked for and achieved."""
+    daemon.cli("inject", "d", "-D", "3ms:1")
+    requests = client.many(40, 8)
+    assert max(request.latency for request in requests) >= 24e-3
+    found = proof(daemon)
+    assert found["requested"]["max_ns"] == 3 * MS
+    assert found["achieved"]["max_ns"] == 3 * MS + found["lateness"]["max_ns"]
+    check_rows(found, 40)
+    check_verdict(found)
+
+
+def test_a_distribution(daemon, client):
+    daemon.cli("inject", "d", "-D", "uniform=1ms..5ms")
+    client.many(300, 16)
+    found = proof(daemon)
+    assert 1 * MS <= found["requested"]["p50_ns"] <= 5 * MS >= found["requested"]["max_ns"]
+    error = found["achieved"]["mean_ns"] - found["requested"]["mean_ns"]
+    assert abs(error - found["lateness"]["mean_ns"]) <= 1, "means are exact"
+    assert len(found["rows"]) > 5
+    check_rows(found, 300)
+    check_verdict(found)
+    text(daemon)
+
+
+def test_a_probability(daemon, client):
+    daemon.cli("inject", "d", "-D", "1ms", "-f", "1:4")
+    client.many(400, 16)
+    found = proof(daemon)
+    counted = found["rule"]
+    assert counted["matched"] == 400 == counted["held"] + counted["not_drawn"]
+    assert f"not drawn {counted['not_drawn']}" in text(daemon)
+    check_rows(found, counted["held"])
+
+
+def test_what_the_store_took_longer_for_was_not_injected(serve, directory):
+    daemon = overrun(serve, directory)
+    found = proof(daemon)
+    assert found["verdict"] == "not-kept" and "--mode add" in found["why"]
+    assert found["rows"] == [] and found["achieved"]["p50_ns"] is None
+    assert "not kept: 1 of 1 (100.0 %) were not delayed" in text(daemon)
+
+
+def test_nothing_matched_says_what_would_have(daemon, client):
+    daemon.cli("inject", "d", "-D", "1ms", "-T", "read", "--client", "uid=*")
+    client.wait(client.write())
+    found = proof(daemon)
+    assert found["verdict"] == "unproven"
+    assert "-T read --client 'uid=*'" in found["why"] and "write 1" in found["why"]
+    assert "unproven: nothing matched yet" in text(daemon)
+
+
+def test_what_is_held_proves_nothing_yet(daemon, client):
+    daemon.cli("inject", "d", "-D", "60m")
+    request = client.read()
+    eventually(lambda: daemon.rules()[1]["now"] == 1)
+    assert "1 held now" in proof(daemon)["why"]
+    daemon.cli("clear", "1", "--release")
+    client.wait(request)
+    assert "1" in daemon.cli("proof", "1", code=1).stderr
+
+
+def test_errors_and_hangs(daemon, client):
+    daemon.cli("inject", "d", "-e", "EIO", "-T", "write")
+    daemon.cli("inject", "d", "--hang", "-T", "read")
+    client.wait(client.write())
+    client.read()
+    eventually(lambda: daemon.rules()[2]["now"] == 1)
+    error, hang = proofs(daemon)
+    assert (error["verdict"], error["why"]) == ("kept", "1 failed with EIO")
+    assert hang["verdict"] == "kept" and hang["why"].startswith("1 hang")
+    daemon.cli("proof", "--check")
+
+
+def test_rules_are_chosen_by_id_name_and_disk(serve):
+    daemon = serve("-d", "a=ram,size=1M", "-d", "b=ram,size=1M")
+    for disk in "ab":
+        daemon.cli("inject", disk, "-D", "1ms", "--name", f"slow-{disk}")
+    ids = lambda *words: [found["rule"]["id"] for found in proofs(daemon, *words)]
+    assert ids() == [1, 2] and ids("2") == ids("slow-b") == ids("b") == [2]
+    assert "no rule 'slow-c'" in daemon.cli("proof", "slow-c", code=1).stderr
+
+
+def test_check_fails_with_the_reason_unless_all_is_kept(serve, directory):
+    daemon = overrun(serve, directory)
+    failed = daemon.cli("proof", "--check", code=1)
+    assert failed.stderr.startswith("dashpot: rule 1 is not kept: 1 of 1 ")
+    assert json.loads(daemon.cli("proof", "--check", "--json", code=1).stdout)
+    daemon.cli("proof")
+    daemon.cli("clear", "all")
+    assert "no rule is armed" in daemon.cli("proof", "--check", code=1).stderr
+    assert "no rule is armed" in text(daemon)
+    daemon.cli("inject", "d", "-D", "1ms")
+    assert "is unproven: nothing matched yet" in daemon.cli("proof", "--check", code=1).stderr
+
+
+def test_without_spinning_the_promise_is_a_sleeps(serve):
+    daemon = serve("-d", "d=ram,size=1M", "-r", "-D 2ms", "--spin", "never")
+    Client(daemon).many(50, 1)
+    check_verdict(proof(daemon))
