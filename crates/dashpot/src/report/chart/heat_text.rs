@@ -22,8 +22,8 @@ pub(crate) struct Screen {
     pub(crate) moving: bool,
 }
 
-/// The palette of 256 colours: shades from indigo by magenta and orange to white …
-const COLOURS: [u8; 11] = [55, 91, 127, 163, 198, 204, 209, 215, 221, 228, 231];
+/// The palette of 256 colours: shades from indigo by magenta and orange to pale yellow …
+const COLOURS: [u8; 11] = [55, 91, 127, 163, 198, 204, 209, 215, 221, 227, 229];
 /// … on almost black.
 const GROUND: u8 = 234;
 const CHARACTERS: [char; 9] = ['.', ':', '-', '=', '+', '*', '#', '%', '@'];
