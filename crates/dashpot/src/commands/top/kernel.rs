@@ -26,6 +26,7 @@ impl Kernel {
         let question = Question {
             by: Some(By::Process),
             queued: false,
+            store: false,
         };
         match Watch::new(&target, &question, STEP, None) {
             Ok(watch) => {
