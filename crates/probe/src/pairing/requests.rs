@@ -237,15 +237,19 @@ impl Requests {
     }
 
     /// What waits where only so many of these sectors are left: all of them, or else the first.
+    /// What is not merged is found with one look-up, and so is each bio but the first of what is.
     fn take_part(&mut self, record: &Record, left: u64) -> Option<Request> {
         let (device, sector) = place_of(record);
-        let place = (device, sector + u64::from(record.sectors) - left);
+        let sectors = u64::from(record.sectors);
+        let place = (device, sector + sectors - left);
         let all = |waiting: &Request| waiting.sectors == left && waiting.does(record);
-        let first =
-            |waiting: &Request| (1..left).contains(&waiting.sectors) && waiting.does(record);
-        self.waiting
-            .remove(place, all)
-            .or_else(|| self.waiting.remove(place, first))
+        let whole = match left == sectors {
+            true => self.waiting.remove(place, all),
+            false => None,
+        };
+        let fits =
+            |waiting: &Request| (1..=left).contains(&waiting.sectors) && waiting.does(record);
+        whole.or_else(|| self.waiting.remove(place, fits))
     }
 
     /// Rare enough that looking through all that wait costs less than a second way to find them.
