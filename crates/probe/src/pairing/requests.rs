@@ -91,6 +91,11 @@ impl Requests {
         self.issued.doubt(at_ns);
     }
 
+    pub(super) fn give_up(&mut self, disk: Number, before_ns: u64) {
+        self.waiting.give_up(disk, before_ns);
+        self.issued.give_up(disk, before_ns);
+    }
+
     pub(super) fn dropped(&self) -> u64 {
         self.waiting.dropped + self.issued.dropped
     }
@@ -113,7 +118,9 @@ impl Requests {
         let waiting = self.waiting.iter().map(|request| (request, false));
         issued
             .chain(waiting)
-            .filter_map(|(request, issued)| request.in_flight(self.start, issued))
+            .filter_map(|((request, doubtful), issued)| {
+                request.in_flight(self.start, issued, doubtful)
+            })
     }
 
     /// The empty bio of someone who waits for a flush is left out: no I/O comes of it.
@@ -336,7 +343,7 @@ impl Request {
         })
     }
 
-    fn in_flight(&self, start: Start, issued: bool) -> Option<InFlight> {
+    fn in_flight(&self, start: Start, issued: bool, doubtful: bool) -> Option<InFlight> {
         let queued_ns = self.queued_ns.filter(|_| start == Start::Queue);
         Some(InFlight {
             device: self.device,
@@ -344,6 +351,7 @@ impl Request {
             sector: self.first_sector,
             since_ns: queued_ns.or(self.issued_ns)?,
             issued,
+            doubtful,
             submitter: self.submitter,
         })
     }
