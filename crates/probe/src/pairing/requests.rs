@@ -91,6 +91,11 @@ impl Requests {
         self.issued.doubt(at_ns);
     }
 
+    pub(super) fn give_up(&mut self, disk: Number, before_ns: u64) {
+        self.waiting.give_up(disk, before_ns);
+        self.issued.give_up(disk, before_ns);
+    }
+
     pub(super) fn dropped(&self) -> u64 {
         self.waiting.dropped + self.issued.dropped
     }
@@ -113,7 +118,9 @@ impl Requests {
         let waiting = self.waiting.iter().map(|request| (request, false));
         issued
             .chain(waiting)
-            .filter_map(|(request, issued)| request.in_flight(self.start, issued))
+            .filter_map(|((request, doubtful), issued)| {
+                request.in_flight(self.start, issued, doubtful)
+            })
     }
 
     /// The empty bio of someone who waits for a flush is left out: no I/O comes of it.
@@ -237,15 +244,19 @@ impl Requests {
     }
 
     /// What waits where only so many of these sectors are left: all of them, or else the first.
+    /// What is not merged is found with one look-up, and so is each bio but the first of what is.
     fn take_part(&mut self, record: &Record, left: u64) -> Option<Request> {
         let (device, sector) = place_of(record);
-        let place = (device, sector + u64::from(record.sectors) - left);
+        let sectors = u64::from(record.sectors);
+        let place = (device, sector + sectors - left);
         let all = |waiting: &Request| waiting.sectors == left && waiting.does(record);
-        let first =
-            |waiting: &Request| (1..left).contains(&waiting.sectors) && waiting.does(record);
-        self.waiting
-            .remove(place, all)
-            .or_else(|| self.waiting.remove(place, first))
+        let whole = match left == sectors {
+            true => self.waiting.remove(place, all),
+            false => None,
+        };
+        let fits =
+            |waiting: &Request| (1..=left).contains(&waiting.sectors) && waiting.does(record);
+        whole.or_else(|| self.waiting.remove(place, fits))
     }
 
     /// Rare enough that looking through all that wait costs less than a second way to find them.
@@ -332,7 +343,7 @@ impl Request {
         })
     }
 
-    fn in_flight(&self, start: Start, issued: bool) -> Option<InFlight> {
+    fn in_flight(&self, start: Start, issued: bool, doubtful: bool) -> Option<InFlight> {
         let queued_ns = self.queued_ns.filter(|_| start == Start::Queue);
         Some(InFlight {
             device: self.device,
@@ -340,6 +351,7 @@ impl Request {
             sector: self.first_sector,
             since_ns: queued_ns.or(self.issued_ns)?,
             issued,
+            doubtful,
             submitter: self.submitter,
         })
     }

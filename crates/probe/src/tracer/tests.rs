@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use rustix::fs::OFlags;
 
-use super::{Options, Start, TraceError, Tracer, now_ns};
+use super::{Options, Progress, Start, TraceError, Tracer, now_ns};
 use crate::device::Device;
 use crate::io::{Io, Rwbs};
 use crate::record::{Record, What};
@@ -120,6 +120,10 @@ fn buffers_are_large_and_all_of_them_not_too_large() {
     assert_eq!(super::buffer_kib(2), 8 << 10);
     assert_eq!(super::buffer_kib(128), 2 << 10);
     assert_eq!(super::buffer_kib(8192), 1 << 10);
+}
+
+fn progress(tracer: &mut Tracer) -> Progress {
+    tracer.read(&mut Vec::new()).expect("a reading")
 }
 
 fn read(tracer: &mut Tracer) -> Vec<Io> {
@@ -247,6 +251,52 @@ fn issue(device: &Loop, sector: u64, rwbs: &[u8]) -> Record {
         pid: 0,
         what: What::Issue(4096),
     }
+}
+
+#[test]
+fn what_the_kernel_has_no_longer_is_given_up() {
+    let Some(device) = Loop::new() else { return };
+    let mut tracer = device.start();
+    tracer.pairing.take(&issue(&device, 64, b"R"));
+    tracer.pairing.lost(now_ns());
+    assert!(tracer.in_flight().all(|io| io.doubtful));
+    tracer.tend(now_ns()).expect("a look");
+    assert_eq!(tracer.in_flight().count(), 1, "its end may be on its way");
+    tracer.tend(now_ns()).expect("a look");
+    assert_eq!(tracer.in_flight().count(), 0);
+    assert_eq!(progress(&mut tracer).dropped, 1);
+    assert_eq!(progress(&mut tracer).dropped, 0);
+
+    let late = Record {
+        what: What::Complete(0),
+        ..issue(&device, 64, b"R")
+    };
+    assert_eq!(tracer.pairing.take(&late), None);
+    assert_eq!(progress(&mut tracer).unmatched, 1);
+    assert_eq!(progress(&mut tracer).unmatched, 0);
+}
+
+#[test]
+fn what_is_not_doubtful_stays() {
+    let Some(device) = Loop::new() else { return };
+    let mut tracer = device.start();
+    tracer.pairing.take(&issue(&device, 64, b"R"));
+    for _ in 0..3 {
+        tracer.tend(now_ns()).expect("a look");
+    }
+    assert_eq!(tracer.in_flight().count(), 1);
+}
+
+#[test]
+fn a_recording_that_was_switched_off_is_an_error() {
+    let Some(device) = Loop::new() else { return };
+    let mut tracer = device.start();
+    tracer.tend(now_ns()).expect("a look");
+    tracer.instance.write(super::SWITCH, "0").expect("a switch");
+    tracer.tended_ns = 0;
+    let error = tracer.read(&mut Vec::new()).expect_err("nothing is seen");
+    assert!(matches!(error, TraceError::SwitchedOff { .. }), "{error}");
+    assert!(error.to_string().contains("tracing_on was set to 0"));
 }
 
 #[test]
