@@ -34,19 +34,19 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn second(tracer: &mut Tracer, verbose: bool) -> Result<(), Box<dyn Error>> {
-    let (mut count, mut bytes, mut latency_ns, mut lost) = (0, 0, 0, 0);
-    let mut finished = Vec::new();
+    let (mut count, mut bytes, mut latency_ns, mut lost) = (0_u64, 0, 0, 0);
     let (cpu, end) = (cpu_time(), Instant::now() + Duration::from_secs(1));
     while Instant::now() < end {
         std::thread::sleep(Duration::from_millis(50));
-        finished.clear();
-        lost += tracer.read(&mut finished)?.lost;
-        count += finished.len() as u64;
-        bytes += finished.iter().map(|io| io.bytes).sum::<u64>();
-        latency_ns += finished.iter().map(latency).sum::<u64>();
-        if verbose {
-            finished.iter().for_each(|io| println!("{io:?}"));
-        }
+        let progress = tracer.read(|io| {
+            count += 1;
+            bytes += io.bytes;
+            latency_ns += latency(io);
+            if verbose {
+                println!("{io:?}");
+            }
+        })?;
+        lost += progress.lost;
     }
     let cost = cpu_time() - cpu;
     println!(

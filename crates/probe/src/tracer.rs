@@ -167,15 +167,17 @@ impl Tracer {
         })
     }
 
-    /// Takes what has happened since the last time; finished I/Os are appended in the order in
-    /// which they ended. Does not wait; to be called often enough, 20 times a second.
-    pub fn read(&mut self, finished: &mut Vec<Io>) -> Result<Progress, TraceError> {
+    /// Takes what has happened since the last time, and gives each I/O that has finished, in the
+    /// order in which they ended: however many there are, none is kept. Does not wait; to be called
+    /// often enough, 20 times a second.
+    pub fn read(&mut self, mut give: impl FnMut(&Io)) -> Result<Progress, TraceError> {
         let until_ns = now_ns();
         let (devices, pairing) = (&self.devices, &mut self.pairing);
         self.ring.drain(until_ns, |item| match item {
             Item::Record(record) => {
                 let ended = pairing.take(record);
-                finished.extend(ended.filter(|io| has(devices, io.device, io.sector, io.rwbs)));
+                let ours = ended.filter(|io| has(devices, io.device, io.sector, io.rwbs));
+                ours.iter().for_each(&mut give);
             }
             Item::Lost(at_ns) => pairing.lost(at_ns),
         })?;

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use dashpot_probe::{Device, Io, Number, Options, Start, Tracer};
+use dashpot_probe::{Device, Io, Number, Options, Progress, Start, TraceError, Tracer};
 
 use super::diskstats::{Counters, counters, say_vanished};
 use super::interval::DeviceInterval;
@@ -76,33 +76,42 @@ impl KernelWatch {
         }
         say_vanished(&self.devices, &mut self.vanished)?;
         self.lost = 0;
-        let mut finished = std::mem::take(&mut self.ahead);
+        self.count_ahead();
         let end_ns = loop {
             let end_ns = self.ticks.end_ns;
-            self.count(&mut finished, end_ns);
             let stopped = self.ticks.is_stopped();
-            let progress = self.tracer.read(&mut finished)?;
+            let progress = self.read(end_ns)?;
             self.lost += progress.lost;
             if progress.until_ns >= end_ns || stopped {
                 break end_ns.min(progress.until_ns);
             }
             self.ticks.sleep();
         };
-        self.count(&mut finished, end_ns);
         let intervals = self.intervals(end_ns)?;
         self.start_ns = end_ns;
         Ok(Some(intervals))
     }
 
     /// Counts what was completed before the interval's end, and keeps the rest for the next.
-    fn count(&mut self, finished: &mut Vec<Io>, end_ns: u64) {
-        for io in finished.drain(..) {
+    fn read(&mut self, end_ns: u64) -> Result<Progress, TraceError> {
+        let (start_ns, tally, ahead) = (self.start_ns, &mut self.tally, &mut self.ahead);
+        self.tracer.read(|io| {
             if io.completed_ns >= end_ns {
-                self.ahead.push(io);
-            } else if io.completed_ns >= self.start_ns {
-                self.tally.add(&io);
+                ahead.push(*io);
+            } else if io.completed_ns >= start_ns {
+                tally.add(io);
             }
-        }
+        })
+    }
+
+    /// What was read with the interval before.
+    fn count_ahead(&mut self) {
+        let end_ns = self.ticks.end_ns;
+        let (now, ahead) = std::mem::take(&mut self.ahead)
+            .into_iter()
+            .partition::<Vec<Io>, _>(|io| io.completed_ns < end_ns);
+        now.iter().for_each(|io| self.tally.add(io));
+        self.ahead = ahead;
     }
 
     fn intervals(&mut self, end_ns: u64) -> anyhow::Result<Vec<DeviceInterval>> {

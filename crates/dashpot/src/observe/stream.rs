@@ -104,7 +104,6 @@ pub(crate) struct IoStream<'a> {
     tracer: Tracer,
     devices: &'a [Device],
     wanted: Wanted,
-    read: Vec<Io>,
 }
 
 impl<'a> IoStream<'a> {
@@ -119,7 +118,6 @@ impl<'a> IoStream<'a> {
             tracer,
             devices,
             wanted,
-            read: Vec::new(),
         })
     }
 }
@@ -132,17 +130,13 @@ impl Stream for IoStream<'_> {
     }
 
     fn read(&mut self, finished: &mut Vec<(u64, FinishedIo)>) -> anyhow::Result<Progress> {
-        let progress = self.tracer.read(&mut self.read)?;
-        for io in self.read.drain(..) {
-            let device = self
-                .devices
-                .iter()
-                .find(|one| one.has(io.device, io.sector));
-            let Some(device) = device.filter(|_| self.wanted.takes(&io)) else {
-                continue;
-            };
-            finished.push((io.completed_ns, FinishedIo::of(&io, &device.name)));
-        }
+        let (devices, wanted) = (self.devices, &self.wanted);
+        let progress = self.tracer.read(|io| {
+            let device = devices.iter().find(|one| one.has(io.device, io.sector));
+            if let Some(device) = device.filter(|_| wanted.takes(io)) {
+                finished.push((io.completed_ns, FinishedIo::of(io, &device.name)));
+            }
+        })?;
         Ok(Progress {
             missed: progress.lost,
             more: false,

@@ -123,13 +123,13 @@ fn buffers_are_large_and_all_of_them_not_too_large() {
 }
 
 fn progress(tracer: &mut Tracer) -> Progress {
-    tracer.read(&mut Vec::new()).expect("a reading")
+    tracer.read(|_| ()).expect("a reading")
 }
 
 fn read(tracer: &mut Tracer) -> Vec<Io> {
     let mut finished = Vec::new();
     let before = now_ns();
-    let progress = tracer.read(&mut finished).expect("a reading");
+    let progress = tracer.read(|io| finished.push(*io)).expect("a reading");
     assert!(progress.until_ns >= before);
     assert_eq!(progress.lost, 0);
     finished
@@ -294,7 +294,7 @@ fn a_recording_that_was_switched_off_is_an_error() {
     tracer.tend(now_ns()).expect("a look");
     tracer.instance.write(super::SWITCH, "0").expect("a switch");
     tracer.tended_ns = 0;
-    let error = tracer.read(&mut Vec::new()).expect_err("nothing is seen");
+    let error = tracer.read(|_| ()).expect_err("nothing is seen");
     assert!(matches!(error, TraceError::SwitchedOff { .. }), "{error}");
     assert!(error.to_string().contains("tracing_on was set to 0"));
 }
