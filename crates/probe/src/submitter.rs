@@ -5,7 +5,8 @@
 //! helps: all their writes are named [`WRITE_BACK`]. So are those of `xfsaild`, which writes back
 //! metadata. A journal's (`jbd2/vda-8`, `btrfs-transacti`) keep their names, for whoever called
 //! fsync waits for them; and so does `kswapd0`, whose cause is that memory is short. What a
-//! `kworker` reads is not written back, and is named `kworker`.
+//! `kworker` reads is not written back, and is named `kworker`. Writes that `io.max` has held back
+//! are queued by a `kworker` too, and cannot be told from write-back.
 
 use std::collections::HashMap;
 use std::fs;

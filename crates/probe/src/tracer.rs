@@ -21,7 +21,7 @@ pub struct Options {
     /// Where an I/O begins.
     pub start: Start,
     /// Whether each I/O is to say who asked for it: who queued its oldest bio. It takes the events
-    /// that [`Start::Queue`] takes.
+    /// that [`Start::Queue`] takes. What `io.max` has held back is queued by the kernel itself.
     pub submitters: bool,
 }
 

@@ -2,12 +2,14 @@
 //! `block_bio_complete`.
 //!
 //! A bio is known by the sector after its last. Where it begins changes: some drivers advance a
-//! bio while they work on it, so that it ends with no sectors at its end (brd), dm trims one that
-//! it splits to the rest, and zram leaves it alone; but where it ends is the same in all of them.
+//! bio while they work on it, so that it ends with no sectors at its end (brd, though not yet in
+//! 6.12), dm trims one that it splits to the rest, and zram leaves it alone; but where it ends is
+//! the same in all of them.
 //!
 //! A split bio is one I/O, from its queueing to the end of its last part: the rest is not queued
 //! again, and the end of the whole comes after those of its parts. The end of a part, where the
-//! kernel tells it at all, belongs to nothing that was queued, and is passed over.
+//! kernel tells it at all, belongs to nothing that was queued, and is passed over. (dm's own
+//! `/sys/block/DEV/stat` counts the parts: of a read across two of its targets, two.)
 
 use crate::device::Number;
 use crate::io::{Io, Rwbs, Submitter};

@@ -3,12 +3,12 @@
 //!
 //! **Queued** is the moment of `block_bio_queue`, when a bio is handed to the disk; of a request
 //! with several bios, that of the oldest. The wait for a free tag comes after it, as do the plug,
-//! the scheduler and the limits of iocost, iolatency and write-back throttling. `block_getrq` comes
-//! when that wait is over, and would hide it; `block_rq_insert` does not come for what is issued
-//! directly. What `io.max` holds back is held before. `/sys/block/DEV/stat` counts from the
-//! request's allocation, at `block_getrq`: later than this. A bio that ends without a request is no
-//! I/O: one that must not wait (`REQ_NOWAIT`, as of io_uring) and is refused for want of a tag
-//! begins anew when it is submitted again.
+//! the scheduler and the limits of iocost, iolatency and write-back throttling. What `io.max` holds
+//! back is held before, and then queued by a `kworker`. `block_getrq` comes when the wait for a tag
+//! is over, and would hide it; so do the statistics in `/sys/block/DEV/stat`, which count from
+//! there. `block_rq_insert` does not come for what is issued directly. A bio that ends without a
+//! request is no I/O: one that must not wait (`REQ_NOWAIT`, as of io_uring) and is refused for want
+//! of a tag begins anew when it is submitted again.
 //!
 //! **The bios of a request** are those that lie in its sectors. So no event needs to tell which
 //! bios were merged where, and all that is kept is the bios that wait, by their first sectors; those

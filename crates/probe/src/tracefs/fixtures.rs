@@ -1,14 +1,15 @@
-//! What tests are made of: the descriptions of three kernels, and naive writers of records and of
+//! What tests are made of: the descriptions of four kernels, and naive writers of records and of
 //! pages.
 
 use super::format::Format;
 use super::page::Layout;
 
 /// Kernels whose descriptions are in `fixtures/`.
-pub(crate) const KERNELS: [&str; 3] = [
+pub(crate) const KERNELS: [&str; 4] = [
     include_str!("../../fixtures/linux-3.17-i386.txt"),
     include_str!("../../fixtures/linux-5.11-x86_64.txt"),
     include_str!("../../fixtures/linux-6.18-x86_64.txt"),
+    include_str!("../../fixtures/linux-6.12-x86_64.txt"),
 ];
 
 /// What a kernel says of an event, if it has it.

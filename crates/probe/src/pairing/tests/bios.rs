@@ -1,4 +1,5 @@
-//! Bios. What dm and brd do to one is from the kernel's source, what zram does was recorded.
+//! Bios. What dm and zram do to one was recorded too; what brd does to it after Linux 6.12 is from
+//! the kernel's source.
 
 use super::history::{bios, lines, paired};
 use crate::device::Layer;

@@ -173,3 +173,35 @@ fn bios_are_counted_as_zram_does() {
     assert_eq!(Stat::of(&finished).reads, 104);
     assert_eq!(Stat::of(&finished).read_sectors, 4432);
 }
+
+/// No event of a request tells of it: dm has none, and brd beneath has none either.
+#[test]
+fn the_latency_of_dm_delay_is_seen() {
+    let finished = replay(include_str!("traces/delay.trace"), Layer::Bio);
+    let stat = Stat {
+        reads: 9,
+        read_sectors: 2112,
+        writes: 2,
+        write_sectors: 256,
+        ..Stat::default()
+    };
+    assert_eq!(Stat::of(&finished), stat);
+    for io in &finished {
+        let latency_ms = (io.completed_ns - io.issued_ns) / 1_000_000;
+        let delays = [50..62, 0..2];
+        let delay = &delays[usize::from(io.rwbs.operation() == b'W')];
+        assert!(delay.contains(&latency_ms), "{io:?}");
+    }
+}
+
+/// Where dm itself counted two reads.
+#[test]
+fn a_bio_that_dm_splits_is_one_io() {
+    let finished = replay(include_str!("traces/linear.trace"), Layer::Bio);
+    let stat = Stat {
+        reads: 1,
+        read_sectors: 2048,
+        ..Stat::default()
+    };
+    assert_eq!(Stat::of(&finished), stat);
+}

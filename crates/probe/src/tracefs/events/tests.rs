@@ -71,7 +71,7 @@ fn every_kernel_s_records_are_read() {
         assert_eq!(decoder.read(99, &bytes[..24]), None, "too short");
         read += 1;
     }
-    assert_eq!(read, 3 * 6);
+    assert_eq!(read, 4 * 6);
 }
 
 #[test]
