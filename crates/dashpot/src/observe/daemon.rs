@@ -153,7 +153,11 @@ impl DeviceInterval {
         DeviceInterval::new(later, None, Duration::from_nanos(elapsed_ns))
     }
 
-    fn between(earlier: &DiskLatency, later: &DiskLatency) -> anyhow::Result<DeviceInterval> {
+    /// What a disk did between two looks.
+    pub(crate) fn between(
+        earlier: &DiskLatency,
+        later: &DiskLatency,
+    ) -> anyhow::Result<DeviceInterval> {
         ensure!(
             later.since_ns == earlier.since_ns,
             "the daemon was started again; so is what it counts"
