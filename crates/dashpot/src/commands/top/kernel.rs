@@ -25,8 +25,7 @@ impl Kernel {
         let target = std::mem::replace(&mut self.target, Target::Kernel(Vec::new()));
         let question = Question {
             by: Some(By::Process),
-            queued: false,
-            store: false,
+            ..Question::default()
         };
         match Watch::new(&target, &question, STEP, None) {
             Ok(watch) => {
