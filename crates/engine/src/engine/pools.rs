@@ -217,35 +217,47 @@ impl Engine {
 
     /// Keeps the event of a child that is about to end.
     fn note_child(&mut self, id: ZioId) {
+        let number = self.events.number();
         let Some(flight) = self.children.flights.get(id) else {
             return;
         };
         let child = self.sent.get(id);
-        let event = self.event_of(flight, self.now);
+        let event = self.event_of(flight, self.now, number);
         let event = self.pools[child.pool as usize].describe(child, event);
-        let number = self.events.number();
-        self.events.waiting.push(Event { number, ..event });
+        self.events.waiting.push(event);
     }
 
     /// The event of a lone disk's zio whose reply has left. Not compiled into [`Engine::step`],
     /// which need not leave any.
     #[inline(never)]
     pub(super) fn note_alone(&mut self, id: ZioId, offered: Instant) {
+        let number = self.events.number();
         if let Some(flight) = self.alone.flights.get(id) {
-            let event = self.event_of(flight, offered);
-            let number = self.events.number();
-            self.events.waiting.push(Event { number, ..event });
+            let event = self.event_of(flight, offered, number);
+            self.events.waiting.push(event);
         }
     }
 
-    /// The number is given when the event is kept.
-    fn event_of(&self, flight: &Flight, offered: Instant) -> Event {
-        let disk = &self.disks[flight.zio.device.0 as usize];
+    /// Written out in full and inlined, so that it is made in its place and not copied there.
+    #[inline(always)]
+    fn event_of(&self, flight: &Flight, offered: Instant, number: u64) -> Event {
+        let zio = &flight.zio;
+        let disk = &self.disks[zio.device.0 as usize];
         let (rule, lane) = disk.injector.decision(flight);
         // One that never reached the store is as if that had been asked at once.
         let started = flight.started.max(flight.issued);
         Event {
+            number,
+            parent: None,
+            device: Device::Disk(zio.device),
+            client: zio.client,
+            class: None,
+            op: zio.op,
+            fua: zio.fua,
+            offset: zio.offset,
+            length: zio.length,
             outcome: flight.outcome,
+            arrived: zio.arrived,
             submitted: flight.submitted,
             admitted: flight.submitted,
             issued: flight.issued,
@@ -256,7 +268,6 @@ impl Engine {
             ended: self.now,
             rule,
             lane,
-            ..Event::of(&flight.zio, Device::Disk(flight.zio.device))
         }
     }
 

@@ -73,7 +73,7 @@ impl Histogram {
     }
 
     /// The histogram of one value, recorded `count` times.
-    pub(crate) fn of(ns: u64, count: u64) -> Histogram {
+    pub fn of(ns: u64, count: u64) -> Histogram {
         let mut histogram = Histogram::default();
         if count > 0 {
             histogram.counts[layout::bucket_of(ns)] = count;

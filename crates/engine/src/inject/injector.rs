@@ -356,10 +356,25 @@ impl Injector {
     }
 
     /// The rule that decided a zio's target or its error, and which of its lanes served the zio.
+    #[inline]
     pub(crate) fn decision(&self, flight: &Flight) -> (Option<RuleId>, Option<u32>) {
-        let failed = |booking: &&Booking| booking.kind == Kind::Fail;
-        let failed = self.bookings.of_zio(flight.bookings).find(failed);
-        let rule = self.holder(flight).or(failed.map(|booking| booking.rule));
+        let first = flight.bookings.map(|first| self.bookings.get(first));
+        match first {
+            _ if flight.transfer.is_some() => self.decision_of_many(flight),
+            None => (None, None),
+            Some(booking) if booking.next_of_zio.is_some() => self.decision_of_many(flight),
+            Some(booking) => match booking.kind {
+                Kind::Delay { lane } => (Some(booking.rule), lane),
+                Kind::Hang | Kind::Fail => (Some(booking.rule), None),
+                Kind::Pass | Kind::Transfer { .. } => (None, None),
+            },
+        }
+    }
+
+    /// Likewise, of a zio with more than one promise.
+    #[cold]
+    fn decision_of_many(&self, flight: &Flight) -> (Option<RuleId>, Option<u32>) {
+        let rule = self.holder(flight);
         let of_rule = |booking: &&Booking| Some(booking.rule) == rule;
         let booking = self.bookings.of_zio(flight.bookings).find(of_rule);
         let lane = booking.and_then(|booking| match booking.kind {

@@ -29,15 +29,25 @@ impl EventReader {
 
     /// Takes what is in the rings now, shard by shard, each in the order in which it came. Says
     /// whether that was anything.
-    pub fn drain(&mut self, mut take: impl FnMut(Record)) -> bool {
+    pub fn drain(&mut self, mut take: impl FnMut(&Record)) -> bool {
         let mut any = false;
         for ring in &mut self.rings {
             // What comes in the meantime is for the next time.
-            if let Ok(chunk) = ring.read_chunk(ring.slots()) {
-                any |= !chunk.is_empty();
-                chunk.into_iter().for_each(&mut take);
+            let mut left = ring.slots();
+            any |= left > 0;
+            // In parts that are still in the cache when they are given back.
+            while let Ok(chunk) = ring.read_chunk(left.min(PART))
+                && left > 0
+            {
+                left -= chunk.len();
+                let (first, second) = chunk.as_slices();
+                first.iter().chain(second).for_each(&mut take);
+                chunk.commit_all();
             }
         }
         any
     }
 }
+
+/// Records that are given back together.
+const PART: usize = 128;

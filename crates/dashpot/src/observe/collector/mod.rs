@@ -8,6 +8,7 @@
 
 mod clients;
 mod collected;
+mod open;
 mod recent;
 mod seconds;
 mod tally;

@@ -45,7 +45,7 @@ impl Recent {
     }
 
     #[inline]
-    pub(super) fn push(&mut self, zio: FinishedZio, client: u32) {
+    pub(super) fn push(&mut self, zio: &FinishedZio, client: u32) {
         self.come += 1;
         if self.most == 0 {
             return;
@@ -53,7 +53,7 @@ impl Recent {
         if self.zios.len() == self.most {
             self.zios.pop_front();
         }
-        self.zios.push_back(Kept { zio, client });
+        self.zios.push_back(Kept { zio: *zio, client });
     }
 
     /// Gives a new client a name. `present` are the numbers of those whose zios may still come.

@@ -7,6 +7,7 @@ use dashpot_export::FinishedZio;
 /// What there is to count of one zio.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
+    ended: u64,
     failed: bool,
     bytes: u64,
     total: u64,
@@ -21,14 +22,22 @@ impl Measured {
     pub(super) fn of(zio: &FinishedZio) -> Measured {
         let waits = zio.waits();
         let failed = zio.outcome.is_err();
+        let total = waits.total();
         Measured {
+            ended: (zio.arrived + total).as_nanos(),
             failed,
             bytes: if failed { 0 } else { u64::from(zio.length) },
-            total: waits.total().as_nanos(),
+            total: total.as_nanos(),
             disk: waits.disk().as_nanos(),
             store: waits.store.as_nanos(),
             lateness: (waits.hold > Duration::ZERO).then_some(waits.lateness.as_nanos()),
         }
+    }
+
+    /// When its reply was accepted.
+    #[inline]
+    pub(super) fn ended(&self) -> u64 {
+        self.ended
     }
 }
 
@@ -43,6 +52,8 @@ pub(super) struct Counting {
     alike: Histogram,
     total: Histogram,
     disk: Histogram,
+    /// Zios that the store took no time for, as it does in memory.
+    instant: u64,
     store: Histogram,
     lateness: Histogram,
 }
@@ -59,7 +70,10 @@ impl Counting {
             self.total.record(zio.total);
             self.disk.record(zio.disk);
         }
-        self.store.record(zio.store);
+        match zio.store {
+            0 => self.instant += 1,
+            store => self.store.record(store),
+        }
         if let Some(lateness) = zio.lateness {
             self.lateness.record(lateness);
         }
@@ -121,7 +135,8 @@ impl Tally {
         self.bytes += counting.bytes;
         merge(&mut self.total, &[&counting.total, &counting.alike]);
         merge(&mut self.disk, &[&counting.disk, &counting.alike]);
-        merge(&mut self.store, &[&counting.store]);
+        let instant = Histogram::of(0, counting.instant);
+        merge(&mut self.store, &[&counting.store, &instant]);
         merge(&mut self.lateness, &[&counting.lateness]);
     }
 

@@ -101,12 +101,12 @@ fn play(happenings: &[Happens], collected: &mut Collected) -> Vec<(FinishedZio, 
             Happens::Join(disk, id, name) => {
                 names.insert((disk, id), name.clone());
                 let (client, name) = (ClientId(id), name.into());
-                collected.take(Record::Joined { disk, client, name });
+                collected.take(&Record::Joined { disk, client, name });
             }
             Happens::Zio(zio) => {
                 let name = names.get(&(zio.disk, zio.client.0));
                 all.push((zio, name.cloned().unwrap_or("other".to_owned())));
-                collected.take(Record::Zio(zio));
+                collected.take(&Record::Zio(zio));
             }
             Happens::Settle => collected.settle(),
         }
@@ -246,7 +246,7 @@ proptest! {
 
 fn join(collected: &mut Collected, client: u8, name: &str) {
     let (client, name) = (ClientId(client), name.into());
-    collected.take(Record::Joined {
+    collected.take(&Record::Joined {
         disk: 0,
         client,
         name,
@@ -265,13 +265,13 @@ fn the_client_that_was_quiet_for_longest_gives_way_and_its_counts_do_not() {
     let mut collected = Collected::new(1, 0).unwrap();
     for client in 0..64 {
         join(&mut collected, client, &client.to_string());
-        collected.take(zio(u64::from(client) + 1, client));
+        collected.take(&zio(u64::from(client) + 1, client));
     }
-    collected.take(zio(100, 0));
+    collected.take(&zio(100, 0));
     // The id of 5 is used again; 1 was quiet for longest, and is still there.
     join(&mut collected, 5, "new");
-    collected.take(zio(101, 5));
-    collected.take(zio(101, 1));
+    collected.take(&zio(101, 5));
+    collected.take(&zio(101, 1));
     collected.settle();
     let counts: BTreeMap<String, u64> = collected
         .parts(0)
@@ -295,10 +295,10 @@ fn names_that_nobody_has_any_more_are_forgotten() {
     join(&mut collected, 1, "stays");
     for client in 0..10_000 {
         join(&mut collected, 0, &client.to_string());
-        collected.take(zio(0, 0));
+        collected.take(&zio(0, 0));
     }
     assert!(collected.names() <= 1_024, "{}", collected.names());
-    collected.take(zio(0, 1));
+    collected.take(&zio(0, 1));
     let names: Vec<&str> = collected.after(0).map(|(_, _, name)| name).collect();
     assert_eq!((names[0], names[9]), ("9991", "stays"));
 }
@@ -307,10 +307,10 @@ fn names_that_nobody_has_any_more_are_forgotten() {
 fn an_hour_is_remembered_and_no_more() {
     let mut collected = Collected::new(1, 0).unwrap();
     for second in 0..10_000 {
-        collected.take(zio(second, 0));
+        collected.take(&zio(second, 0));
     }
     // Of a second that was forgotten.
-    collected.take(zio(3, 0));
+    collected.take(&zio(3, 0));
     collected.settle();
     let numbers: Vec<u64> = collected.seconds().map(|(number, _)| number).collect();
     assert_eq!(
@@ -348,4 +348,31 @@ fn busy_seconds_are_remembered_in_bounded_memory() {
         seconds.iter().last().map(|(number, _)| number),
         Some(SECONDS as u64 - 1)
     );
+}
+
+#[test]
+fn more_kinds_in_a_second_than_are_counted_at_once_are_all_counted() {
+    let mut collected = Collected::new(1, 0).unwrap();
+    for client in 0..64 {
+        join(&mut collected, client, &client.to_string());
+    }
+    let kinds = || {
+        let clients = (0..64).flat_map(|client| Op::ALL.map(|op| (client, op)));
+        clients.flat_map(|(client, op)| (0..10).map(move |power| (client, op, 1 << power)))
+    };
+    for (client, op, length) in kinds().chain(kinds()) {
+        let mut event = event(Instant::from_nanos(SECOND_NS));
+        (event.client, event.op, event.length) = (ClientId(client), op, length);
+        collected.take(&Record::Zio(FinishedZio::of(&event, 0)));
+    }
+    collected.settle();
+    for (part, op, tally) in collected.parts(0) {
+        let expected = match part {
+            Part::Client(_) => 2 * 10,
+            Part::Size(_) => 2 * 64,
+        };
+        assert_eq!(tally.completed, expected, "{part:?} {op:?}");
+    }
+    assert_eq!(collected.parts(0).count(), (64 + 10) * Op::ALL.len());
+    assert_eq!(collected.seconds().count(), 1);
 }

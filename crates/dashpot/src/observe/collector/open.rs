@@ -1,0 +1,117 @@
+//! The second that is being counted.
+
+use dashpot_engine::Op;
+
+use super::clients::Place;
+use super::tally::Counting;
+
+/// Zios of one kind: what differs within it is told apart nowhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Cell {
+    pub(super) disk: u16,
+    pub(super) client: Place,
+    /// The power of two that the length begins with, if it is not 0.
+    pub(super) size: Option<u8>,
+    pub(super) op: Op,
+}
+
+impl Cell {
+    /// Where the search for it begins.
+    #[inline]
+    fn slot(self) -> usize {
+        let size = u64::from(self.size.map_or(u8::MAX, |power| power));
+        let all = [self.disk.into(), self.client.into(), size, self.op as u64];
+        let packed = all.into_iter().fold(0, |packed, part| packed << 8 | part);
+        // The golden ratio spreads neighbours (Fibonacci hashing).
+        (packed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.ilog2())) as usize
+    }
+}
+
+/// What is counted of each kind, at most [`COUNTING`] of them.
+#[derive(Debug)]
+pub(super) struct Open {
+    /// Where in the lists below a cell is: from its own slot on, the first that is free ends the
+    /// search.
+    slots: Vec<u16>,
+    cells: Vec<Cell>,
+    /// Of `cells`, with room that was used before behind it.
+    counting: Vec<Counting>,
+    /// The slot of the last one that was found, because the next is often of the same kind.
+    last: usize,
+}
+
+impl Default for Open {
+    fn default() -> Open {
+        Open {
+            slots: vec![FREE; SLOTS],
+            cells: Vec::new(),
+            counting: Vec::new(),
+            last: 0,
+        }
+    }
+}
+
+impl Open {
+    /// What is counted of a kind, if it is.
+    #[inline]
+    pub(super) fn counting(&mut self, cell: Cell) -> Option<&mut Counting> {
+        if self.cells.get(self.last) != Some(&cell) {
+            self.last = usize::from(self.slots[self.find(cell)]);
+            self.cells.get(self.last)?;
+        }
+        self.counting.get_mut(self.last)
+    }
+
+    /// Begins to count a kind that is not yet.
+    pub(super) fn begin(&mut self, cell: Cell) -> &mut Counting {
+        let slot = self.find(cell);
+        self.last = self.cells.len();
+        self.slots[slot] = self.last as u16;
+        self.cells.push(cell);
+        if self.counting.len() < self.cells.len() {
+            self.counting.push(Counting::default());
+        }
+        &mut self.counting[self.last]
+    }
+
+    /// The slot of a cell, or the free one that it would have. There are more slots than cells.
+    #[inline]
+    fn find(&self, cell: Cell) -> usize {
+        let mut slot = cell.slot();
+        while let Some(found) = self.cells.get(usize::from(self.slots[slot]))
+            && *found != cell
+        {
+            slot = (slot + 1) % SLOTS;
+        }
+        slot
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.cells.len() == COUNTING
+    }
+
+    /// Whether anything is counted of a client.
+    pub(super) fn has_client(&self, disk: u16, client: Place) -> bool {
+        let of_client = |cell: &Cell| (cell.disk, cell.client) == (disk, client);
+        self.cells.iter().any(of_client)
+    }
+
+    /// Ends the second: hands out all that was counted.
+    pub(super) fn close(&mut self, mut take: impl FnMut(Cell, &Counting)) {
+        if self.cells.is_empty() {
+            return;
+        }
+        for (cell, counting) in self.cells.drain(..).zip(&mut self.counting) {
+            take(cell, counting);
+            *counting = Counting::default();
+        }
+        self.slots.fill(FREE);
+    }
+}
+
+/// How much is counted at once: 52 MiB, if so many kinds come in the same second.
+const COUNTING: usize = 1_024;
+/// Twice as many, so that searches are short.
+const SLOTS: usize = 2 * COUNTING;
+/// No place in a list.
+const FREE: u16 = u16::MAX;
