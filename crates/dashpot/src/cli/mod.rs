@@ -22,8 +22,10 @@ pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
 pub(crate) use proof::ProofArgs;
-pub(crate) use report::{DeviceArgs, IolatencyArgs, IostatArgs, Pace, QuantizeArgs};
-pub(crate) use sim::{Layer, ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
+pub(crate) use report::{
+    DeviceArgs, IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs, ReportBy,
+};
+pub(crate) use sim::{ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
 
 /// A slow disk you control, and a microscope for storage latency.
 #[derive(Debug, Parser)]

@@ -18,10 +18,11 @@ pub(crate) struct Pace {
 /// Which disks a report is of.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct DeviceArgs {
-    /// Only this disk: the daemon's, or the kernel's by name, path or major,minor
+    /// Only this disk: the daemon's, or the kernel's by name, path or major,minor;
+    /// may be given several times
     #[arg(short = 'd', long = "device", value_name = "DEVICE")]
     pub(crate) devices: Vec<String>,
-    /// The kernel's disks; takes root
+    /// The kernel's disks, without a daemon
     #[arg(short = 'k', long)]
     pub(crate) kernel: bool,
 }
@@ -30,10 +31,13 @@ pub(crate) struct DeviceArgs {
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example: reads only, five times, with the time of day\n  \
-    dashpot iolatency -T -i '*R*' 1 5"
+    dashpot iolatency -T -i '*R*' 1 5\n\
+    Example: a disk of the kernel's, without a daemon, by who asks\n  \
+    dashpot iolatency -d /dev/vda --by process 5"
 )]
 pub(crate) struct IolatencyArgs {
-    /// Measure from arrival, time suspended included
+    /// Measure from arrival, time suspended included; on the kernel's disks from
+    /// block_getrq, time in the scheduler included
     #[arg(short = 'Q')]
     pub(crate) queued: bool,
     /// Print the time of day before each histogram
@@ -41,7 +45,8 @@ pub(crate) struct IolatencyArgs {
     pub(crate) timestamp: bool,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
-    /// Only these types: a glob over R, W, WF (FUA), F, D, such as '*W*'
+    /// Only these types: a glob over R, W, WF (FUA), F, D, such as '*W*', and on
+    /// the kernel's disks over all its letters, such as '*S*' and '*M*'
     #[arg(short = 'i', value_name = "TYPE")]
     pub(crate) iotype: Option<String>,
     /// Bucket edges as iolatency's code has them, not as its labels say
@@ -52,11 +57,37 @@ pub(crate) struct IolatencyArgs {
         value_name = "iolatency"
     )]
     pub(crate) compat: Option<IolatencyCompat>,
+    /// A histogram for each device, type, client, process, cgroup or size
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "WHAT")]
+    pub(crate) by: Option<ReportBy>,
+    /// Percentiles instead of histograms
+    #[arg(long)]
+    pub(crate) percentiles: bool,
     #[command(flatten)]
     pub(crate) pace: Pace,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What a report's `--by` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportBy {
+    Device,
+    Type,
+    Client,
+    Process,
+    Cgroup,
+    Size,
+}
+
+/// What a report is of: of disks, of the volumes above them, or of what is below the injection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Layer {
+    Volume,
+    #[default]
+    Disk,
+    Store,
 }
 
 /// What `iolatency --compat` takes.
@@ -67,7 +98,8 @@ pub(crate) enum IolatencyCompat {
 
 /// Show rates, sizes, waits and queues, as sysstat's iostat does
 #[derive(Args, Clone, Debug)]
-#[command(after_help = "Example:\n  dashpot iostat -x 1")]
+#[command(after_help = "Example:\n  dashpot iostat -x 1\n\
+Example: the kernel's disks, which takes no root\n  dashpot iostat -x -k 1")]
 pub(crate) struct IostatArgs {
     /// Show waits and queues, too
     #[arg(short = 'x')]
@@ -85,7 +117,9 @@ pub(crate) struct IostatArgs {
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example: writes during a minute, a line for each disk\n  \
-    dashpot quantize --by disk --op write --for 60s"
+    dashpot quantize --by disk --op write --for 60s\n\
+    Example: what is injected, above it and below it\n  \
+    dashpot quantize --layer disk --layer store --for 10s"
 )]
 pub(crate) struct QuantizeArgs {
     /// One histogram or line for each disk
@@ -96,6 +130,15 @@ pub(crate) struct QuantizeArgs {
     pub(crate) op: Option<OpSet>,
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
+    /// At disk (as clients see it), store (below the injection), or volume;
+    /// several are shown beside each other [disk]
+    #[arg(
+        long = "layer",
+        value_enum,
+        hide_possible_values = true,
+        value_name = "LAYER"
+    )]
+    pub(crate) layers: Vec<Layer>,
     /// How long to look [until Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]

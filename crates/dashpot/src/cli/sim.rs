@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use dashpot_engine::Duration;
 
-use super::report::{IolatencyArgs, IostatArgs, Pace, QuantizeArgs};
+use super::report::{IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs};
 use crate::spec::{ParseError, parse_interval, parse_seed, parse_span};
 
 /// Simulate labs: hours of disk time in seconds, the same every time
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A report is one of those below, with its options, over the simulated time:
-  iolatency, iostat, quantize   as the commands; --layer volume: of volumes
+  iolatency, iostat, quantize   as the commands; --layer volume, disk or store
   zpool-iostat [-l|-q|-w|-r] [POOL]... [interval [count]]
   txgs [POOL]                   the last 100 transaction groups, at the end
 --report 'txgs --help' has a report's own options.
@@ -71,7 +71,7 @@ pub(crate) enum ReportKind {
     Iolatency {
         #[command(flatten)]
         args: IolatencyArgs,
-        /// Of disks or of volumes
+        /// Of volumes, of disks, or of what is below the injection: volume, disk, store
         #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
         layer: Layer,
     },
@@ -79,28 +79,14 @@ pub(crate) enum ReportKind {
     Iostat {
         #[command(flatten)]
         args: IostatArgs,
-        /// Of disks or of volumes
+        /// Of volumes, of disks, or of what is below the injection: volume, disk, store
         #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
         layer: Layer,
     },
     /// Show latency as DTrace's quantize does, with averages and IOPS
-    Quantize {
-        #[command(flatten)]
-        args: QuantizeArgs,
-        /// Of disks or of volumes
-        #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
-        layer: Layer,
-    },
+    Quantize(QuantizeArgs),
     ZpoolIostat(ZpoolIostatArgs),
     Txgs(TxgsArgs),
-}
-
-/// What a report is of: of disks, and of the volumes above them, but never of both.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Layer {
-    #[default]
-    Disk,
-    Volume,
 }
 
 /// Show pools as OpenZFS's zpool iostat does

@@ -4,12 +4,17 @@ use dashpot_engine::Duration;
 use dashpot_engine::glob_matches;
 use dashpot_engine::histogram::Histogram;
 
-use super::output::{print, print_json_line};
-use crate::cli::IolatencyArgs;
+use super::lost::Lost;
+use super::output::{print, print_json_line, usage};
+use crate::cli::{IolatencyArgs, Layer, ReportBy};
 use crate::observe::{
-    DeviceInterval, OpInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all,
+    By, DeviceInterval, OpInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all,
 };
-use crate::report::iolatency::{Boundary, ENDING, Interval, opening};
+use crate::report::groups::{Groups, Order};
+use crate::report::in_flight::Mention;
+use crate::report::iolatency::{
+    Boundary, Distribution, ENDING, Interval, Scope, Style, Value, opening,
+};
 use crate::spec::ApiAddress;
 
 /// iolatency's own default.
@@ -18,64 +23,135 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) fn iolatency(api: Option<&ApiAddress>, args: &IolatencyArgs) -> anyhow::Result<()> {
     let interval = args.pace.interval.unwrap_or(INTERVAL);
     let target = Target::find(api, &args.device)?;
-    let mut watch = Watch::new(&target, &question(args), interval, args.pace.count)?;
+    let question = question(args);
+    target
+        .check(&question)
+        .unwrap_or_else(|error| usage(&error));
+    let mut watch = Watch::new(&target, &question, interval, args.pace.count)?;
     if !args.json {
         let seconds = interval.as_nanos() as f64 / 1e9;
         print(&opening(seconds, args.pace.count.is_none()))?;
     }
+    let mut lost = Lost::default();
     while let Some(intervals) = watch.next()? {
         let report = Interval {
             time: args.timestamp.then(time_of_day),
+            lost: watch.lost(),
             mention: watch.mention(),
-            ..report(&intervals, args)
+            ..report(&intervals, args, Layer::Disk)
         };
-        if args.json {
-            print_json_line(&report)?;
-        } else {
-            print(&report.to_string())?;
-            if let Some(remark) = report.remark() {
-                eprintln!("{remark}");
-            }
-        }
+        show(&report, args)?;
+        lost.warn(report.lost);
     }
+    lost.sum_up();
     if args.json {
         return Ok(());
     }
     print(ENDING)
 }
 
-fn question(args: &IolatencyArgs) -> Question {
+fn show(report: &Interval, args: &IolatencyArgs) -> anyhow::Result<()> {
+    if args.json {
+        return print_json_line(report);
+    }
+    print(&report.to_string())?;
+    if let Some(remark) = report.remark() {
+        eprintln!("{remark}");
+    }
+    Ok(())
+}
+
+/// What those who watch are asked. Devices and types they always tell apart.
+pub(super) fn question(args: &IolatencyArgs) -> Question {
     Question {
-        by: None,
+        by: match args.by {
+            None | Some(ReportBy::Device | ReportBy::Type) => None,
+            Some(ReportBy::Client) => Some(By::Client),
+            Some(ReportBy::Process) => Some(By::Process),
+            Some(ReportBy::Cgroup) => Some(By::Cgroup),
+            Some(ReportBy::Size) => Some(By::Size),
+        },
         queued: args.queued,
     }
 }
 
-/// The report of an interval, without the time of day.
-pub(super) fn report(intervals: &[DeviceInterval], args: &IolatencyArgs) -> Interval {
+/// The report of an interval, without the time of day and what was lost.
+pub(super) fn report(intervals: &[DeviceInterval], args: &IolatencyArgs, layer: Layer) -> Interval {
+    Interval {
+        time: None,
+        elapsed: elapsed_of_all(intervals),
+        scope: scope(intervals, args, layer),
+        in_flight: in_flight_of_all(intervals),
+        lost: 0,
+        style: match args.percentiles {
+            true => Style::Percentiles,
+            false => Style::Histograms,
+        },
+        mention: Mention::default(),
+    }
+}
+
+fn scope(intervals: &[DeviceInterval], args: &IolatencyArgs, layer: Layer) -> Scope {
     let boundary = match args.compat {
         Some(_) => Boundary::AsOriginal,
         None => Boundary::AsLabelled,
     };
-    let report = Interval::new(
-        &latencies(intervals, args),
-        boundary,
-        elapsed_of_all(intervals),
-    );
-    Interval {
-        in_flight: in_flight_of_all(intervals),
-        ..report
+    let measured = |op: &OpInterval| match (layer, args.queued) {
+        (Layer::Store, _) | (_, false) => op.at(layer).cloned().unwrap_or_default(),
+        (_, true) => op.total.clone(),
+    };
+    let chosen = ops(intervals, args);
+    let Some(by) = args.by else {
+        let mut all = Histogram::default();
+        chosen.for_each(|(_, op)| all.merge(&measured(op)));
+        return Scope::All(Distribution::new(&all, boundary));
+    };
+    let mut groups = Groups::default();
+    chosen.for_each(|(device, op)| groups.add(value_of(by, device, op), &measured(op)));
+    let (name, order) = named(by);
+    let values = groups
+        .shown(order)
+        .into_iter()
+        .map(|(value, latencies)| Value {
+            value,
+            distribution: Distribution::new(&latencies, boundary),
+        });
+    Scope::By {
+        by: name,
+        values: values.collect(),
     }
 }
 
-fn latencies(intervals: &[DeviceInterval], args: &IolatencyArgs) -> Histogram {
+/// The operations that `-i` takes, with their devices.
+fn ops<'a>(
+    intervals: &'a [DeviceInterval],
+    args: &'a IolatencyArgs,
+) -> impl Iterator<Item = (&'a str, &'a OpInterval)> {
     let glob = args.iotype.as_deref().unwrap_or("*");
-    let mut all = Histogram::default();
-    let ops = intervals.iter().flat_map(|interval| &interval.ops);
-    for op in ops.filter(|op| has_type(op, glob)) {
-        all.merge(if args.queued { &op.total } else { &op.disk });
+    let all = intervals.iter().flat_map(|interval| {
+        let device = interval.device.as_str();
+        interval.ops.iter().map(move |op| (device, op))
+    });
+    all.filter(move |(_, op)| has_type(op, glob))
+}
+
+fn value_of<'a>(by: ReportBy, device: &'a str, op: &'a OpInterval) -> &'a str {
+    match by {
+        ReportBy::Device => device,
+        ReportBy::Type => op.rwbs.as_deref().unwrap_or(&op.op),
+        _ => op.by.as_deref().unwrap_or("unknown"),
     }
-    all
+}
+
+fn named(by: ReportBy) -> (&'static str, Order) {
+    match by {
+        ReportBy::Device => ("device", Order::ByCount),
+        ReportBy::Type => ("type", Order::ByCount),
+        ReportBy::Client => (By::Client.word(), Order::ByCount),
+        ReportBy::Process => (By::Process.word(), Order::ByCount),
+        ReportBy::Cgroup => (By::Cgroup.word(), Order::ByCount),
+        ReportBy::Size => (By::Size.word(), Order::BySize),
+    }
 }
 
 /// Whether a glob over the kernel's letters takes an operation. Writes that ask for durability

@@ -1,11 +1,14 @@
 //! `iostat`: averages of disks, first since they are served, then per interval.
 
 use dashpot_engine::Duration;
+use dashpot_probe::Device;
 
 use super::output::{print, print_json_line};
 use crate::cli::IostatArgs;
-use crate::observe::{DeviceInterval, Question, Target, Watch};
-use crate::report::in_flight::Mention;
+use crate::observe::{
+    DeviceInterval, DiskstatsInterval, DiskstatsWatch, Question, Target, Transfers, Watch,
+};
+use crate::report::in_flight::{InFlight, Mention};
 use crate::report::iostat::{Columns, Completed, Interval, Iostat};
 use crate::spec::ApiAddress;
 
@@ -17,20 +20,51 @@ pub(crate) fn iostat(api: Option<&ApiAddress>, args: &IostatArgs) -> anyhow::Res
         (Some(_), count) => count.map(|count| count.saturating_sub(1)),
     };
     let interval = args.pace.interval.unwrap_or(Duration::MAX);
-    let target = Target::find(api, &args.device)?;
-    let mut watch = Watch::new(&target, &Question::default(), interval, more)?;
+    match Target::find(api, &args.device)? {
+        Target::Kernel(devices) => of_kernel(&devices, interval, more, args),
+        target => of_daemon(&target, interval, more, args),
+    }
+}
+
+fn of_daemon(
+    target: &Target,
+    interval: Duration,
+    more: Option<u64>,
+    args: &IostatArgs,
+) -> anyhow::Result<()> {
+    let mut watch = Watch::new(target, &Question::default(), interval, more)?;
     // It is over so long a time that nothing in flight would be old enough.
-    show(&watch.since_start()?, Mention::All, args)?;
+    show(&report(&watch.since_start()?, Mention::All, args), args)?;
     while let Some(intervals) = watch.next()? {
-        show(&intervals, watch.mention(), args)?;
+        show(&report(&intervals, watch.mention(), args), args)?;
     }
     Ok(())
 }
 
-fn show(intervals: &[DeviceInterval], mention: Mention, args: &IostatArgs) -> anyhow::Result<()> {
-    let report = report(intervals, mention, args);
+/// The kernel counts what is needed in any case: no event is traced, and no privilege taken.
+fn of_kernel(
+    devices: &[Device],
+    interval: Duration,
+    more: Option<u64>,
+    args: &IostatArgs,
+) -> anyhow::Result<()> {
+    let mut watch = DiskstatsWatch::new(devices, interval, more)?;
+    let mut first = watch.since_start()?;
+    if args.device.devices.is_empty() {
+        // As with sysstat, what has never been used is not worth a line.
+        first.retain(|interval| interval.counters.is_used());
+        watch.keep(|name| first.iter().any(|interval| interval.device == name));
+    }
+    show(&kernel_report(&first, watch.mention(), args), args)?;
+    while let Some(intervals) = watch.next()? {
+        show(&kernel_report(&intervals, watch.mention(), args), args)?;
+    }
+    Ok(())
+}
+
+fn show(report: &Iostat, args: &IostatArgs) -> anyhow::Result<()> {
     if args.json {
-        return print_json_line(&report);
+        return print_json_line(report);
     }
     print(&report.to_string())
 }
@@ -38,13 +72,53 @@ fn show(intervals: &[DeviceInterval], mention: Mention, args: &IostatArgs) -> an
 /// The report of an interval.
 pub(super) fn report(intervals: &[DeviceInterval], mention: Mention, args: &IostatArgs) -> Iostat {
     Iostat {
-        columns: if args.extended {
-            Columns::Extended
-        } else {
-            Columns::Basic
-        },
+        columns: columns(args),
         disks: intervals.iter().map(disk).collect(),
         mention,
+    }
+}
+
+fn kernel_report(intervals: &[DiskstatsInterval], mention: Mention, args: &IostatArgs) -> Iostat {
+    Iostat {
+        columns: columns(args),
+        disks: intervals.iter().map(kernel_disk).collect(),
+        mention,
+    }
+}
+
+fn columns(args: &IostatArgs) -> Columns {
+    match args.extended {
+        true => Columns::Extended,
+        false => Columns::Basic,
+    }
+}
+
+fn kernel_disk(interval: &DiskstatsInterval) -> Interval {
+    let counters = &interval.counters;
+    Interval {
+        disk: interval.device.clone(),
+        elapsed: interval.elapsed,
+        reads: counters.reads.into(),
+        writes: counters.writes.into(),
+        discards: counters.discards.into(),
+        flushes: counters.flushes.into(),
+        depth_time: u128::from(counters.depth_time_ms) * 1_000_000,
+        busy: std::time::Duration::from_millis(counters.busy_ms.into()),
+        in_flight: InFlight {
+            zios: counters.in_flight,
+            ..InFlight::default()
+        },
+    }
+}
+
+impl From<Transfers> for Completed {
+    fn from(transfers: Transfers) -> Completed {
+        Completed {
+            zios: transfers.completed,
+            bytes: transfers.sectors * 512,
+            time_ns: u128::from(transfers.time_ms) * 1_000_000,
+            merged: transfers.merged,
+        }
     }
 }
 

@@ -240,6 +240,7 @@ fn percentiles(latency: &Histogram<u64>) -> Percentiles {
         n: latency.len(),
         p50_ns: at(500_000),
         p90_ns: at(900_000),
+        p95_ns: at(950_000),
         p99_ns: at(990_000),
         p99_9_ns: at(999_000),
         max_ns: (!latency.is_empty()).then(|| latency.max()),

@@ -10,6 +10,7 @@ mod iolatency;
 mod iostat;
 mod list;
 mod load;
+mod lost;
 mod output;
 mod private;
 mod proof;

@@ -3,51 +3,91 @@
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Duration, Op, OpSet};
 
-use super::output::{print, print_json};
-use crate::cli::QuantizeArgs;
+use super::lost::Lost;
+use super::output::{print, print_json, usage};
+use crate::cli::{self, QuantizeArgs};
 use crate::observe::{DeviceInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all};
-use crate::report::quantize::{Aggregation, Disk, Quantize, Scope};
+use crate::report::quantize::{Aggregation, Disk, Layer, Quantize, Scope};
 use crate::spec::ApiAddress;
 
 pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow::Result<()> {
     let lasts = args.lasts.unwrap_or(Duration::MAX);
     let target = Target::find(api, &args.device)?;
+    for layer in layers(args) {
+        let seen = target.check_layer(*layer);
+        seen.unwrap_or_else(|error| usage(&error));
+    }
     let mut watch = Watch::new(&target, &Question::default(), lasts, Some(1))?;
     let Some(intervals) = watch.next()? else {
         return Ok(());
     };
-    let report = report(&intervals, args);
-    if args.json {
-        return print_json(&report);
+    let lost = watch.lost();
+    let reports = reports(args, lost, |_| &intervals);
+    match (args.json, &reports[..]) {
+        (true, [one]) => print_json(one)?,
+        (true, several) => print_json(&several)?,
+        (false, all) => all.iter().try_for_each(|one| print(&one.to_string()))?,
     }
-    print(&report.to_string())
+    Lost::default().warn(lost);
+    Ok(())
 }
 
-/// The report of a stretch of time.
-pub(super) fn report(intervals: &[DeviceInterval], args: &QuantizeArgs) -> Quantize {
-    let ops = args.op.unwrap_or(OpSet::ALL);
+/// The report of a stretch of time, at each layer that is named.
+pub(super) fn reports<'a>(
+    args: &QuantizeArgs,
+    lost: u64,
+    intervals: impl Fn(cli::Layer) -> &'a [DeviceInterval],
+) -> Vec<Quantize> {
+    let layers = layers(args);
+    let titled = layers.len() > 1;
+    let report = |layer: &cli::Layer| Quantize {
+        layer: titled.then(|| shown(*layer)),
+        lost,
+        ..report(intervals(*layer), args, *layer)
+    };
+    layers.iter().map(report).collect()
+}
+
+/// The layers that are looked at.
+pub(super) fn layers(args: &QuantizeArgs) -> &[cli::Layer] {
+    match args.layers.is_empty() {
+        true => &[cli::Layer::Disk],
+        false => &args.layers,
+    }
+}
+
+fn shown(layer: cli::Layer) -> Layer {
+    match layer {
+        cli::Layer::Volume => Layer::Volume,
+        cli::Layer::Disk => Layer::Disk,
+        cli::Layer::Store => Layer::Store,
+    }
+}
+
+fn report(intervals: &[DeviceInterval], args: &QuantizeArgs, layer: cli::Layer) -> Quantize {
+    let aggregate =
+        |intervals: &[DeviceInterval]| aggregation(intervals, args.op.unwrap_or(OpSet::ALL), layer);
+    let disk = |interval: &DeviceInterval| Disk {
+        disk: interval.device.clone(),
+        aggregation: aggregate(std::slice::from_ref(interval)),
+    };
     Quantize {
+        layer: None,
         elapsed: elapsed_of_all(intervals),
         scope: match args.by {
-            Some(_) => Scope::Disks(intervals.iter().map(|one| disk(one, ops)).collect()),
-            None => Scope::Total(aggregation(intervals, ops)),
+            Some(_) => Scope::Disks(intervals.iter().map(disk).collect()),
+            None => Scope::Total(aggregate(intervals)),
         },
         in_flight: in_flight_of_all(intervals),
+        lost: 0,
     }
 }
 
-fn disk(interval: &DeviceInterval, ops: OpSet) -> Disk {
-    Disk {
-        disk: interval.device.clone(),
-        aggregation: aggregation(std::slice::from_ref(interval), ops),
-    }
-}
-
-fn aggregation(intervals: &[DeviceInterval], ops: OpSet) -> Aggregation {
+fn aggregation(intervals: &[DeviceInterval], ops: OpSet, layer: cli::Layer) -> Aggregation {
     let (mut latencies, mut bytes) = (Histogram::default(), 0);
     for op in intervals.iter().flat_map(|interval| &interval.ops) {
-        if in_set(&op.op, ops) {
-            latencies.merge(&op.disk);
+        if let Some(at_layer) = op.at(layer).filter(|_| in_set(&op.op, ops)) {
+            latencies.merge(at_layer);
             bytes += op.bytes;
         }
     }

@@ -73,6 +73,11 @@ impl DiskstatsWatch {
         })
     }
 
+    /// Goes on with those devices whose names are chosen.
+    pub(crate) fn keep(&mut self, is_chosen: impl Fn(&str) -> bool) {
+        self.devices.retain(|device| is_chosen(&device.name));
+    }
+
     /// What devices have done since the machine was started.
     pub(crate) fn since_start(&self) -> anyhow::Result<Vec<DiskstatsInterval>> {
         let elapsed = uptime()?;

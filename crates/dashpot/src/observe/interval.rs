@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use dashpot_engine::histogram::Histogram;
 
+use crate::cli::Layer;
 use crate::report::in_flight::InFlight;
 
 /// What a device did in an interval.
@@ -38,6 +39,17 @@ pub(crate) struct OpInterval {
     pub(crate) disk: Histogram,
     /// In the store alone, below the injection, where that is known.
     pub(crate) store: Option<Histogram>,
+}
+
+impl OpInterval {
+    /// The latencies at a layer, if they are known there. A volume's are those that it has as a
+    /// device.
+    pub(crate) fn at(&self, layer: Layer) -> Option<&Histogram> {
+        match layer {
+            Layer::Volume | Layer::Disk => Some(&self.disk),
+            Layer::Store => self.store.as_ref(),
+        }
+    }
 }
 
 /// The oldest I/O of several devices, and how many there are.

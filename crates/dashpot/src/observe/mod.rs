@@ -7,13 +7,12 @@ mod interval;
 mod kernel;
 mod pace;
 mod question;
-mod size;
 mod tally;
 mod target;
 mod ticks;
 mod watch;
 
-pub(crate) use diskstats::{Counters, DiskstatsInterval, DiskstatsWatch, Transfers};
+pub(crate) use diskstats::{DiskstatsInterval, DiskstatsWatch, Transfers};
 pub(crate) use interval::{DeviceInterval, OpInterval, elapsed_of_all, in_flight_of_all};
 pub(crate) use question::{By, Question};
 pub(crate) use target::Target;

@@ -21,3 +21,15 @@ pub(crate) enum By {
     /// Their number of bytes, in powers of two.
     Size,
 }
+
+impl By {
+    /// The word on the command line.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            By::Client => "client",
+            By::Process => "process",
+            By::Cgroup => "cgroup",
+            By::Size => "size",
+        }
+    }
+}

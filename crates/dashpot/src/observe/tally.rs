@@ -8,7 +8,7 @@ use dashpot_probe::{Comm, Device, Io, Rwbs, Submitter};
 use super::cgroups::Cgroups;
 use super::interval::OpInterval;
 use super::question::{By, Question};
-use super::size::size_class;
+use crate::report::size::{size_class, size_name};
 
 /// What an interval has counted so far.
 pub(super) struct Tally {
@@ -131,7 +131,7 @@ impl Tally {
     fn name(&self, value: Value) -> Option<String> {
         Some(match value {
             Value::All => return None,
-            Value::Size(class) => super::size::size_name(class),
+            Value::Size(class) => size_name(class),
             Value::Process(comm) => comm.to_string(),
             Value::Cgroup(at) => self.cgroups.name(at).to_owned(),
             Value::WriteBack => "write-back".to_owned(),

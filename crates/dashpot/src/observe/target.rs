@@ -1,12 +1,14 @@
 //! Whose disks are watched: a daemon's, or the kernel's.
 
-use anyhow::bail;
-use dashpot_probe::{Device, DeviceError};
+use anyhow::{anyhow, bail};
+use dashpot_probe::Device;
+
+use super::question::{By, Question};
 
 use crate::api::types::Disk;
-use crate::cli::DeviceArgs;
+use crate::cli::{DeviceArgs, Layer};
 use crate::client::{Client, ClientError};
-use crate::spec::ApiAddress;
+use crate::spec::{ApiAddress, ParseError};
 
 /// What a report looks at.
 pub(crate) enum Target {
@@ -27,21 +29,56 @@ impl Target {
             return Ok(Target::Kernel(find_all(&args.devices)?));
         }
         let client = Client::find(api)?;
-        if args.devices.is_empty() {
-            return Ok(Target::Daemon(client, Vec::new()));
-        }
-        let missing = match disks_of(&client) {
-            Ok(known) => args.devices.iter().find(|name| !known.contains(name)),
-            Err(ClientError::NoDaemon { .. }) if api.is_none() => args.devices.first(),
+        let known = match disks_of(&client) {
+            Ok(known) => known,
+            Err(error @ ClientError::NoDaemon { .. }) if args.devices.is_empty() => {
+                bail!("{error}; or look at the kernel's disks with -k")
+            }
+            Err(ClientError::NoDaemon { .. }) if api.is_none() => Vec::new(),
             Err(error) => return Err(error.into()),
         };
-        match missing {
-            None => Ok(Target::Daemon(client, args.devices.clone())),
-            Some(name) => match find_all(&args.devices) {
-                Ok(devices) => Ok(Target::Kernel(devices)),
-                Err(_) => bail!("neither the daemon nor the kernel has a disk '{name}'"),
-            },
+        if args.devices.iter().all(|name| known.contains(name)) {
+            return Ok(Target::Daemon(client, args.devices.clone()));
         }
+        match find_all(&args.devices) {
+            Ok(devices) => Ok(Target::Kernel(devices)),
+            Err(error) => Err(nowhere(&args.devices, &known, &error)),
+        }
+    }
+
+    /// Whether those who watch can tell what is asked.
+    pub(crate) fn check(&self, question: &Question) -> Result<(), ParseError> {
+        let Some(by) = question.by else {
+            return Ok(());
+        };
+        let why = match (self, by) {
+            (Target::Daemon(..), By::Process | By::Cgroup) => {
+                "dashpot knows its clients, not what they run for; --by client, size, device and \
+                 type can be had of its disks"
+            }
+            (Target::Kernel(_), By::Client) => {
+                "the kernel's disks have no clients; --by process, cgroup, size, device and type \
+                 can be had of them"
+            }
+            _ => return Ok(()),
+        };
+        Err(ParseError::new(format!("--by {}: {why}", by.word())))
+    }
+
+    /// Whether those who watch can see a layer.
+    pub(crate) fn check_layer(&self, layer: Layer) -> Result<(), ParseError> {
+        let why = match (self, layer) {
+            (_, Layer::Disk) | (Target::Daemon(..), Layer::Store) => return Ok(()),
+            (Target::Daemon(..), Layer::Volume) => {
+                "--layer volume: volumes are simulated so far: dashpot sim LAB --report 'quantize \
+                 --layer volume'"
+            }
+            (Target::Kernel(_), Layer::Volume | Layer::Store) => {
+                "--layer: of the kernel's disks nothing is seen but the disk; name the device \
+                 below or above it with -d instead"
+            }
+        };
+        Err(ParseError::new(why))
     }
 }
 
@@ -49,11 +86,46 @@ fn is_the_kernels(words: &str) -> bool {
     words.contains(['/', ',']) && !words.starts_with(',')
 }
 
-fn find_all(words: &[String]) -> Result<Vec<Device>, DeviceError> {
-    words.iter().map(|words| Device::find(words)).collect()
+/// The kernel's devices of these words, each once.
+fn find_all(words: &[String]) -> anyhow::Result<Vec<Device>> {
+    let mut devices: Vec<Device> = Vec::new();
+    for words in words {
+        let device = Device::find(words)?;
+        if let Some(whole) = devices.iter().find(|other| shares_sectors(other, &device)) {
+            if whole.number == device.number {
+                continue;
+            }
+            bail!(
+                "{} and {} are one disk, whose I/O would be counted twice: name one of them",
+                whole.name,
+                device.name
+            );
+        }
+        devices.push(device);
+    }
+    Ok(devices)
+}
+
+fn shares_sectors(one: &Device, other: &Device) -> bool {
+    let is_part = one.part.is_some() && other.part.is_some();
+    one.number == other.number || (one.disk == other.disk && !is_part)
 }
 
 fn disks_of(client: &Client) -> Result<Vec<String>, ClientError> {
     let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
     Ok(disks.into_iter().map(|disk| disk.name).collect())
+}
+
+/// What is said of names that are not all the daemon's, nor all the kernel's.
+fn nowhere(names: &[String], known: &[String], kernel: &anyhow::Error) -> anyhow::Error {
+    let daemon = match known {
+        [] => "no daemon is here".to_owned(),
+        _ => format!("the daemon has {}", known.join(", ")),
+    };
+    let mixed = names.iter().any(|name| known.contains(name));
+    let hint = match mixed {
+        true => "; a report is of the daemon's disks or of the kernel's, not of both",
+        false => "",
+    };
+    anyhow!("{kernel}; {daemon}{hint}")
 }

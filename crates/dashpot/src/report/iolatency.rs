@@ -4,6 +4,9 @@
 //! is never forgotten because an interval ended before it did; a line at the end names I/O that
 //! has been in flight for the whole interval, or is at the end of the last one; and a row holds what its label says, `>=` and `<`,
 //! where the original puts a power of two into the row below ([`Boundary::AsOriginal`]).
+//!
+//! Beyond the original: a histogram for each value of a breakdown, each below a line that names it,
+//! and a table of percentiles in place of histograms.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +15,7 @@ use dashpot_engine::histogram::{Histogram, Unit};
 use serde::Serialize;
 
 use super::in_flight::{InFlight, Mention};
-use super::percentiles::Percentiles;
+use super::percentiles::{Percentiles, write_percentiles};
 
 /// Columns of the bar.
 const BAR_WIDTH: usize = 38;
@@ -35,10 +38,11 @@ pub(crate) enum Boundary {
     AsOriginal,
 }
 
-/// One interval's histogram. JSON:
+/// One interval's latencies. JSON:
 /// `{"time": "12:00:01" or null, "elapsed_ns": 1000000000,
 /// "rows": [{"from_ms": 0, "to_ms": 1, "count": 5}, …], "latency": percentiles,
-/// "in_flight": in flight}`.
+/// "in_flight": in flight, "lost": 0}`; of a breakdown, in place of rows and latency,
+/// `"by": "device", "values": [{"value": "vda", "rows": […], "latency": percentiles}, …]`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Interval {
     /// The time of day at the interval's end, `HH:MM:SS`, if asked for (`-T`).
@@ -46,15 +50,59 @@ pub(crate) struct Interval {
     /// The interval's length.
     #[serde(rename = "elapsed_ns", serialize_with = "super::as_nanos")]
     pub(crate) elapsed: Duration,
+    #[serde(flatten)]
+    pub(crate) scope: Scope,
+    /// What was in flight at the interval's end.
+    pub(crate) in_flight: InFlight,
+    /// Events that are missing, because there was no room for them.
+    pub(crate) lost: u64,
+    /// How the text shows latencies; JSON has both.
+    #[serde(skip)]
+    pub(crate) style: Style,
+    /// Of which of these the remark speaks; JSON has all.
+    #[serde(skip)]
+    pub(crate) mention: Mention,
+}
+
+/// Whose latencies.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Scope {
+    /// All together.
+    All(Distribution),
+    /// Those of each value, in display order.
+    By {
+        /// What the values are of: `device`, `client`, …
+        by: &'static str,
+        values: Vec<Value>,
+    },
+}
+
+/// The latencies of a value of a breakdown.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Value {
+    pub(crate) value: String,
+    #[serde(flatten)]
+    pub(crate) distribution: Distribution,
+}
+
+/// Latencies as both styles show them.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Distribution {
     /// From 0 ms to the highest row that counted anything; at least one.
     pub(crate) rows: Vec<Row>,
     /// The same latencies as percentiles.
     pub(crate) latency: Percentiles,
-    /// What was in flight at the interval's end.
-    pub(crate) in_flight: InFlight,
-    /// Of which of these the remark speaks; JSON has all.
-    #[serde(skip)]
-    pub(crate) mention: Mention,
+}
+
+/// How latencies are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// As the original does.
+    #[default]
+    Histograms,
+    /// A line for each distribution.
+    Percentiles,
 }
 
 /// Latencies between two powers of two.
@@ -65,20 +113,23 @@ pub(crate) struct Row {
     pub(crate) count: u64,
 }
 
-impl Interval {
-    /// The report of the latencies of one interval.
-    pub(crate) fn new(latencies: &Histogram, boundary: Boundary, elapsed: Duration) -> Self {
+impl Value {
+    /// A line of a table of percentiles.
+    fn line(&self) -> (&str, &Percentiles) {
+        (&self.value, &self.distribution.latency)
+    }
+}
+
+impl Distribution {
+    /// Puts latencies into rows.
+    pub(crate) fn new(latencies: &Histogram, boundary: Boundary) -> Self {
         let counts = match boundary {
             Boundary::AsLabelled => latencies.log2_rows(Unit::Millis),
             Boundary::AsOriginal => latencies.iolatency_rows(),
         };
-        Interval {
-            time: None,
-            elapsed,
+        Distribution {
             rows: labelled(&counts),
             latency: Percentiles::of(latencies),
-            in_flight: InFlight::default(),
-            mention: Mention::default(),
         }
     }
 }
@@ -103,14 +154,46 @@ fn labelled(counts: &[u64]) -> Vec<Row> {
 }
 
 impl fmt::Display for Interval {
-    /// An empty line, the time if there is one, the table.
+    /// An empty line, the time if there is one, the table or tables.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f)?;
         if let Some(time) = &self.time {
             writeln!(f, "{time}:")?;
         }
-        write_table(f, &self.rows)
+        match (&self.scope, self.style) {
+            (Scope::All(all), Style::Histograms) => write_table(f, &all.rows),
+            (Scope::All(all), Style::Percentiles) => {
+                write_percentiles(f, "", [("", &all.latency)].into_iter())
+            }
+            (Scope::By { by, values }, Style::Histograms) => write_tables(f, by, values),
+            (Scope::By { by, values }, Style::Percentiles) => {
+                write_percentiles(f, by, values.iter().map(Value::line))
+            }
+        }
     }
+}
+
+/// A table for each value below its name, with an empty line between them; of no value, the table of
+/// no I/O.
+fn write_tables(f: &mut impl fmt::Write, by: &str, values: &[Value]) -> fmt::Result {
+    if values.is_empty() {
+        return write_table(f, &labelled(&[]));
+    }
+    for (
+        at,
+        Value {
+            value,
+            distribution,
+        },
+    ) in values.iter().enumerate()
+    {
+        if at > 0 {
+            writeln!(f)?;
+        }
+        writeln!(f, "{by} {value}:")?;
+        write_table(f, &distribution.rows)?;
+    }
+    Ok(())
 }
 
 fn write_table(f: &mut impl fmt::Write, rows: &[Row]) -> fmt::Result {

@@ -1,8 +1,8 @@
 //! `iostat`: averages per disk over an interval.
 //!
 //! Source: sysstat 12's iostat, its columns, widths and units. Differences: nothing is ever
-//! merged here, so the merge columns are zero; times are exact, where the kernel counts whole
-//! milliseconds; and a line at the end names I/O that has been in flight for the whole interval,
+//! merged on dashpot's disks, so their merge columns are zero, and their times are exact, where the
+//! kernel counts whole milliseconds; and a line at the end names I/O that has been in flight for the whole interval,
 //! or is in the first and the last report.
 //! As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
 
@@ -46,6 +46,8 @@ pub(crate) struct Completed {
     pub(crate) bytes: u64,
     /// The sum of their latencies in nanoseconds.
     pub(crate) time_ns: u128,
+    /// I/Os that joined others before these were issued.
+    pub(crate) merged: u64,
 }
 
 /// Which columns are shown.
@@ -82,6 +84,12 @@ impl Completed {
         (self.zios > 0).then(|| self.time_ns as f64 / self.zios as f64 / 1e6)
     }
 
+    /// How many of a hundred had joined others.
+    fn merged_percent(&self) -> Option<f64> {
+        let all = self.zios + self.merged;
+        Some(self.merged as f64 / all.max(1) as f64 * 100.0)
+    }
+
     /// The mean size in kilobytes.
     fn size(&self) -> Option<f64> {
         (self.zios > 0).then(|| self.kilobytes() / self.zios as f64)
@@ -96,6 +104,10 @@ impl Interval {
 
     fn zio_rate(&self, completed: &Completed) -> Option<f64> {
         self.rate(completed.zios as f64)
+    }
+
+    fn merge_rate(&self, completed: &Completed) -> Option<f64> {
+        self.rate(completed.merged as f64)
     }
 
     fn kilobyte_rate(&self, completed: &Completed) -> Option<f64> {
@@ -131,9 +143,6 @@ const fn total(title: &'static str, figure: fn(&Interval) -> Option<f64>) -> Col
     }
 }
 
-/// Nothing is merged.
-const MERGED: fn(&Interval) -> Option<f64> = |_| Some(0.0);
-
 const BASIC: [Column; 7] = [
     // sysstat counts no flushes as transfers.
     column("tps", 8, |i| {
@@ -150,20 +159,20 @@ const BASIC: [Column; 7] = [
 const EXTENDED: [Column; 22] = [
     column("r/s", 7, |i| i.zio_rate(&i.reads)),
     column("rkB/s", 9, |i| i.kilobyte_rate(&i.reads)),
-    column("rrqm/s", 8, MERGED),
-    column("%rrqm", 6, MERGED),
+    column("rrqm/s", 8, |i| i.merge_rate(&i.reads)),
+    column("%rrqm", 6, |i| i.reads.merged_percent()),
     column("r_await", 7, |i| i.reads.await_ms()),
     column("rareq-sz", 8, |i| i.reads.size()),
     column("w/s", 7, |i| i.zio_rate(&i.writes)),
     column("wkB/s", 9, |i| i.kilobyte_rate(&i.writes)),
-    column("wrqm/s", 8, MERGED),
-    column("%wrqm", 6, MERGED),
+    column("wrqm/s", 8, |i| i.merge_rate(&i.writes)),
+    column("%wrqm", 6, |i| i.writes.merged_percent()),
     column("w_await", 7, |i| i.writes.await_ms()),
     column("wareq-sz", 8, |i| i.writes.size()),
     column("d/s", 7, |i| i.zio_rate(&i.discards)),
     column("dkB/s", 9, |i| i.kilobyte_rate(&i.discards)),
-    column("drqm/s", 8, MERGED),
-    column("%drqm", 6, MERGED),
+    column("drqm/s", 8, |i| i.merge_rate(&i.discards)),
+    column("%drqm", 6, |i| i.discards.merged_percent()),
     column("d_await", 7, |i| i.discards.await_ms()),
     column("dareq-sz", 8, |i| i.discards.size()),
     column("f/s", 7, |i| i.zio_rate(&i.flushes)),

@@ -5,6 +5,7 @@
 //! Percentiles carry the number of zios that they are of, and are `null` where those are too few.
 
 pub(crate) mod chart;
+pub(crate) mod groups;
 pub(crate) mod in_flight;
 pub(crate) mod iolatency;
 pub(crate) mod iostat;
@@ -12,6 +13,7 @@ pub(crate) mod nice;
 pub(crate) mod percentiles;
 pub(crate) mod proof;
 pub(crate) mod quantize;
+pub(crate) mod size;
 pub(crate) mod txgs;
 pub(crate) mod zpool_iostat;
 

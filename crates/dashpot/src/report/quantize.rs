@@ -20,9 +20,13 @@ use super::percentiles::Percentiles;
 const BAR_WIDTH: usize = 40;
 
 /// The report. JSON: `{"elapsed_ns": 60000000000, "total": aggregation or "disks":
-/// [aggregation, …], "in_flight": in flight}`.
+/// [aggregation, …], "in_flight": in flight, "lost": 0}`, and first `"layer": "store"` if there are
+/// several.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Quantize {
+    /// The layer, if it is one of several that are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) layer: Option<Layer>,
     /// The time that the report is of.
     #[serde(rename = "elapsed_ns", serialize_with = "super::as_nanos")]
     pub(crate) elapsed: Duration,
@@ -31,6 +35,27 @@ pub(crate) struct Quantize {
     pub(crate) scope: Scope,
     /// What was in flight at the end.
     pub(crate) in_flight: InFlight,
+    /// Events that are missing, because there was no room for them.
+    pub(crate) lost: u64,
+}
+
+/// Where latencies are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Layer {
+    Volume,
+    Disk,
+    Store,
+}
+
+impl Layer {
+    fn title(self) -> &'static str {
+        match self {
+            Layer::Volume => "volume, above its pool and the throttle:",
+            Layer::Disk => "disk, as its clients see it, with what is injected:",
+            Layer::Store => "store, below what is injected:",
+        }
+    }
 }
 
 /// What was aggregated.
@@ -119,6 +144,9 @@ fn printed_rows(counts: &[u64]) -> Vec<Row> {
 
 impl fmt::Display for Quantize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(layer) = self.layer {
+            writeln!(f, "\n{}", layer.title())?;
+        }
         match &self.scope {
             Scope::Total(aggregation) => write_total(f, aggregation)?,
             Scope::Disks(disks) => write_disks(f, disks)?,

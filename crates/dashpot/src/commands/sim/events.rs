@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use dashpot_engine::{ClientId, Device, Event, Instant};
-use dashpot_sim::Simulation;
 use dashpot_sim::scenario::Scenario;
 
 use crate::api::random_word;
@@ -42,13 +41,10 @@ impl EventsFile {
         Ok(file)
     }
 
-    /// Writes the events of the zios that have finished since the last time.
-    pub(super) fn write(&mut self, simulation: &mut Simulation) -> anyhow::Result<()> {
-        for event in simulation.events() {
-            let written = write_line(&mut self.out, &event, &self.names);
-            written.with_context(|| format!("--events {}", self.place.display()))?;
-        }
-        Ok(())
+    /// Writes the event of a zio that has finished.
+    pub(super) fn write(&mut self, event: &Event) -> anyhow::Result<()> {
+        let written = write_line(&mut self.out, event, &self.names);
+        written.with_context(|| format!("--events {}", self.place.display()))
     }
 
     /// Puts the whole file into its place.
@@ -67,14 +63,14 @@ impl Drop for EventsFile {
 }
 
 /// The names of devices and clients.
-struct Names {
+pub(super) struct Names {
     disks: Vec<String>,
     volumes: Vec<String>,
     workloads: Vec<String>,
 }
 
 impl Names {
-    fn of(scenario: &Scenario) -> Names {
+    pub(super) fn of(scenario: &Scenario) -> Names {
         Names {
             disks: scenario
                 .disks
@@ -103,7 +99,7 @@ impl Names {
     }
 
     /// Workloads that are not told apart share a name.
-    fn client(&self, client: ClientId) -> &str {
+    pub(super) fn client(&self, client: ClientId) -> &str {
         match self.workloads.get(usize::from(client.0)) {
             Some(name) if client != ClientId::OTHER => name,
             _ => "other",

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::{Class, ClassStats, PoolStats, Traffic};
-use dashpot_engine::{DiskId, DiskStats, Instant, LatencyKind, Op, OpStats, PoolId, VolumeId};
+use dashpot_engine::{
+    Device, DiskId, DiskStats, Instant, LatencyKind, Op, OpStats, PoolId, VolumeId,
+};
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::{PoolSpec, Scenario};
 
@@ -18,6 +20,7 @@ use crate::report::zpool_iostat::{ClassInterval, Pool};
 /// A disk or a volume at one moment.
 pub(super) struct DeviceLook {
     pub(super) name: String,
+    pub(super) device: Device,
     at: Instant,
     stats: DiskStats,
     in_flight: InFlight,
@@ -35,20 +38,26 @@ pub(super) struct PoolLook {
 /// All disks or all volumes as they stand.
 pub(super) fn devices(simulation: &Simulation, layer: Layer) -> Vec<DeviceLook> {
     let (scenario, now) = (simulation.scenario(), simulation.now());
-    let look = |name: &String, stats: Option<DiskStats>, in_flight| DeviceLook {
+    let look = |name: &String, device, stats: Option<DiskStats>, in_flight| DeviceLook {
         name: name.clone(),
+        device,
         at: now,
         stats: stats.unwrap_or_default(),
         in_flight,
     };
     match layer {
-        Layer::Disk => {
+        Layer::Disk | Layer::Store => {
             let disks = scenario.disks.iter().zip((0..).map(DiskId));
             let engine = simulation.engine();
             disks
                 .map(|(disk, id)| {
                     let in_flight = in_flight(simulation, id, &disk.name);
-                    look(&disk.name, engine.disk_stats(id, now), in_flight)
+                    look(
+                        &disk.name,
+                        Device::Disk(id),
+                        engine.disk_stats(id, now),
+                        in_flight,
+                    )
                 })
                 .collect()
         }
@@ -56,7 +65,10 @@ pub(super) fn devices(simulation: &Simulation, layer: Layer) -> Vec<DeviceLook> 
             let volumes = scenario.volumes.iter().zip((0..).map(VolumeId));
             let stats = |id| simulation.engine().volume_stats(id, now);
             volumes
-                .map(|(volume, id)| look(&volume.name, stats(id), InFlight::default()))
+                .map(|(volume, id)| {
+                    let device = Device::Volume(id);
+                    look(&volume.name, device, stats(id), InFlight::default())
+                })
                 .collect()
         }
     }

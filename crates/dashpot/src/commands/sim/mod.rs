@@ -8,6 +8,7 @@ mod reports;
 mod run;
 mod summary;
 mod swarm;
+mod tally;
 mod tunables;
 
 use std::path::Path;

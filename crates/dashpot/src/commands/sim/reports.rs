@@ -3,17 +3,16 @@
 //! nothing was done before the start.
 
 use anyhow::{Context, bail};
-use dashpot_engine::{Duration, Instant};
+use dashpot_engine::{Duration, Event, Instant};
 use dashpot_sim::Simulation;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::look::{DeviceLook, PoolLook, devices, pools};
-use crate::cli::{
-    DeviceArgs, IolatencyArgs, Layer, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs,
-};
+use super::tally::Tally;
+use crate::cli::{DeviceArgs, Layer, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs};
 use crate::commands::{iolatency, iostat, quantize};
-use crate::observe::DeviceInterval;
+use crate::observe::{By, DeviceInterval};
 use crate::report::in_flight::Mention;
 use crate::report::iolatency::{ENDING, Interval, opening};
 use crate::report::txgs::Txgs;
@@ -28,6 +27,8 @@ pub(super) struct Report<'a> {
     left: Option<u64>,
     next: Instant,
     last: Look,
+    /// If events are needed.
+    tally: Option<Tally>,
     pub(super) text: String,
     pub(super) json: Vec<Value>,
 }
@@ -35,7 +36,8 @@ pub(super) struct Report<'a> {
 /// What a report looks at.
 struct Look {
     at: Instant,
-    devices: Vec<DeviceLook>,
+    disks: Vec<DeviceLook>,
+    volumes: Vec<DeviceLook>,
     pools: Vec<PoolLook>,
 }
 
@@ -46,8 +48,8 @@ impl<'a> Report<'a> {
         simulation: &Simulation,
     ) -> anyhow::Result<Report<'a>> {
         let (interval, left) = schedule(&words.kind)?;
-        let look = Look::new(&words.kind, simulation);
-        let last = look.with_context(|| format!("--report '{}'", words.words))?;
+        let refused = || format!("--report '{}'", words.words);
+        let last = Look::new(&words.kind, simulation).with_context(refused)?;
         let text = match &words.kind {
             // A simulation ends by itself.
             ReportKind::Iolatency { .. } => opening(interval.as_nanos() as f64 / 1e9, false),
@@ -59,6 +61,7 @@ impl<'a> Report<'a> {
             left,
             next: simulation.now() + interval,
             last,
+            tally: tally(&words.kind, simulation).with_context(refused)?,
             text,
             json: Vec::new(),
         })
@@ -66,6 +69,18 @@ impl<'a> Report<'a> {
 
     pub(super) fn words(&self) -> &'a str {
         &self.words.words
+    }
+
+    /// Whether it has to be given events.
+    pub(super) fn wants_events(&self) -> bool {
+        self.tally.is_some()
+    }
+
+    /// Takes the event of a zio that has finished.
+    pub(super) fn take(&mut self, event: &Event) {
+        if let Some(tally) = &mut self.tally {
+            tally.add(event);
+        }
     }
 
     /// When it looks next.
@@ -91,6 +106,7 @@ impl<'a> Report<'a> {
         };
         self.say(&look, mention)?;
         self.last = look;
+        self.tally.iter_mut().for_each(Tally::clear);
         self.next = self.next + self.interval;
         Ok(())
     }
@@ -103,16 +119,29 @@ impl<'a> Report<'a> {
     }
 
     fn say(&mut self, look: &Look, mention: Mention) -> anyhow::Result<()> {
-        let intervals = look.devices_since(&self.last);
+        let disks = self.intervals(&look.disks, &self.last.disks);
+        let volumes = self.intervals(&look.volumes, &self.last.volumes);
+        let at = |layer| match layer {
+            Layer::Volume => volumes.as_slice(),
+            Layer::Disk | Layer::Store => &disks,
+        };
         match &self.words.kind {
-            ReportKind::Iolatency { args, .. } => {
-                let report = iolatency_report(&intervals, mention, args, look.at);
-                self.keep(&report)
+            ReportKind::Iolatency { args, layer } => {
+                let report = iolatency::report(at(*layer), args, *layer);
+                let time = args.timestamp.then(|| time_of_day(look.at));
+                self.keep(&Interval {
+                    time,
+                    mention,
+                    ..report
+                })
             }
-            ReportKind::Iostat { args, .. } => {
-                self.keep(&iostat::report(&intervals, mention, args))
+            ReportKind::Iostat { args, layer } => {
+                self.keep(&iostat::report(at(*layer), mention, args))
             }
-            ReportKind::Quantize { args, .. } => self.keep(&quantize::report(&intervals, args)),
+            ReportKind::Quantize(args) => {
+                let reports = quantize::reports(args, 0, at);
+                reports.iter().try_for_each(|report| self.keep(report))
+            }
             ReportKind::ZpoolIostat(args) => {
                 let pools = look.pools.iter().zip(&self.last.pools);
                 let report = ZpoolIostat {
@@ -131,6 +160,21 @@ impl<'a> Report<'a> {
         }
     }
 
+    fn intervals(&self, later: &[DeviceLook], earlier: &[DeviceLook]) -> Vec<DeviceInterval> {
+        let pairs = later.iter().zip(earlier);
+        let interval = |(later, earlier): (&DeviceLook, &DeviceLook)| {
+            let interval = later.since(earlier);
+            match &self.tally {
+                Some(tally) => DeviceInterval {
+                    ops: tally.ops(later.device),
+                    ..interval
+                },
+                None => interval,
+            }
+        };
+        pairs.map(interval).collect()
+    }
+
     fn keep(&mut self, report: &(impl Serialize + ToString)) -> anyhow::Result<()> {
         self.text += &report.to_string();
         self.json.push(serde_json::to_value(report)?);
@@ -142,21 +186,27 @@ impl Look {
     fn new(kind: &ReportKind, simulation: &Simulation) -> Result<Look, ParseError> {
         let mut look = Look {
             at: simulation.now(),
-            devices: Vec::new(),
+            disks: Vec::new(),
+            volumes: Vec::new(),
             pools: Vec::new(),
         };
         match kind {
             ReportKind::Iolatency { args, layer } => {
-                look.devices = devices_of(simulation, *layer)?;
-                keep_devices(&mut look.devices, &args.device)?;
+                look.devices(simulation, &[*layer], &args.device)?;
+            }
+            ReportKind::Iostat {
+                layer: Layer::Store,
+                ..
+            } => {
+                return Err(ParseError::new(
+                    "a store has no queue that iostat could show: take iolatency or quantize",
+                ));
             }
             ReportKind::Iostat { args, layer } => {
-                look.devices = devices_of(simulation, *layer)?;
-                keep_devices(&mut look.devices, &args.device)?;
+                look.devices(simulation, &[*layer], &args.device)?;
             }
-            ReportKind::Quantize { args, layer } => {
-                look.devices = devices_of(simulation, *layer)?;
-                keep_devices(&mut look.devices, &args.device)?;
+            ReportKind::Quantize(args) => {
+                look.devices(simulation, quantize::layers(args), &args.device)?;
             }
             ReportKind::ZpoolIostat(args) => {
                 look.pools = pools_of(simulation, args.pools_and_pace()?.0)?;
@@ -168,9 +218,41 @@ impl Look {
         Ok(look)
     }
 
-    fn devices_since(&self, earlier: &Look) -> Vec<DeviceInterval> {
-        let pairs = self.devices.iter().zip(&earlier.devices);
-        pairs.map(|(later, earlier)| later.since(earlier)).collect()
+    /// Looks at what these layers are of.
+    fn devices(
+        &mut self,
+        simulation: &Simulation,
+        layers: &[Layer],
+        args: &DeviceArgs,
+    ) -> Result<(), ParseError> {
+        for layer in layers {
+            let mut devices = devices_of(simulation, *layer)?;
+            keep_devices(&mut devices, args)?;
+            match layer {
+                Layer::Volume => self.volumes = devices,
+                Layer::Disk | Layer::Store => self.disks = devices,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts events for a report that looks at what only they tell.
+fn tally(kind: &ReportKind, simulation: &Simulation) -> Result<Option<Tally>, ParseError> {
+    let (by, store) = match kind {
+        ReportKind::Iolatency { args, layer } => {
+            (iolatency::question(args).by, *layer == Layer::Store)
+        }
+        ReportKind::Quantize(args) => (None, quantize::layers(args).contains(&Layer::Store)),
+        _ => (None, false),
+    };
+    match by {
+        Some(By::Process | By::Cgroup) => Err(ParseError::new(
+            "--by: a simulation's clients are its workloads: --by client, size, device and type \
+             can be had",
+        )),
+        None if !store => Ok(None),
+        by => Ok(Some(Tally::new(by, simulation.scenario()))),
     }
 }
 
@@ -235,7 +317,7 @@ fn schedule(kind: &ReportKind) -> anyhow::Result<(Duration, Option<u64>)> {
     let json = match kind {
         ReportKind::Iolatency { args, .. } => args.json,
         ReportKind::Iostat { args, .. } => args.json,
-        ReportKind::Quantize { args, .. } => args.json,
+        ReportKind::Quantize(args) => args.json,
         ReportKind::ZpoolIostat(_) | ReportKind::Txgs(_) => false,
     };
     if json {
@@ -247,7 +329,7 @@ fn schedule(kind: &ReportKind) -> anyhow::Result<(Duration, Option<u64>)> {
             (interval, args.pace.count)
         }
         ReportKind::Iostat { args, .. } => of_pace(&args.pace),
-        ReportKind::Quantize { args, .. } => (args.lasts.unwrap_or(Duration::MAX), Some(1)),
+        ReportKind::Quantize(args) => (args.lasts.unwrap_or(Duration::MAX), Some(1)),
         ReportKind::ZpoolIostat(args) => of_pace(&args.pools_and_pace()?.1),
         ReportKind::Txgs(_) => (Duration::MAX, Some(1)),
     })
@@ -264,19 +346,9 @@ fn view(args: &ZpoolIostatArgs) -> View {
     }
 }
 
-/// The time of day is that of a day that began with the simulation.
-fn iolatency_report(
-    intervals: &[DeviceInterval],
-    mention: Mention,
-    args: &IolatencyArgs,
-    now: Instant,
-) -> Interval {
+/// The time of a day that began with the simulation.
+fn time_of_day(now: Instant) -> String {
     let seconds = now.as_nanos() / 1_000_000_000;
     let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-    let time = || format!("{hours:02}:{minutes:02}:{:02}", seconds % 60);
-    Interval {
-        time: args.timestamp.then(time),
-        mention,
-        ..iolatency::report(intervals, args)
-    }
+    format!("{hours:02}:{minutes:02}:{:02}", seconds % 60)
 }

@@ -32,12 +32,13 @@ pub(super) fn run<'a>(
     let warmup = Instant::ZERO + scenario.warmup;
     let lasts = scenario.lasts;
     let mut simulation = Simulation::new(scenario)?;
-    simulation.record_events(events.is_some());
     let begin = |words| Report::begin(words, &simulation);
     let mut reports = words
         .iter()
         .map(begin)
         .collect::<anyhow::Result<Vec<_>>>()?;
+    let wanted = events.is_some() || reports.iter().any(Report::wants_events);
+    simulation.record_events(wanted);
     let mut warm = pools(&simulation);
     let mut progress = Progress::new(lasts);
     let mut pieces = Pieces::default();
@@ -47,8 +48,11 @@ pub(super) fn run<'a>(
         let until = pieces.next(simulation.now());
         let until = [looks, warming].into_iter().flatten().fold(until, Ord::min);
         simulation.run_until(until)?;
-        if let Some(events) = &mut events {
-            events.write(&mut simulation)?;
+        for event in simulation.events() {
+            if let Some(events) = &mut events {
+                events.write(&event)?;
+            }
+            reports.iter_mut().for_each(|report| report.take(&event));
         }
         if simulation.now() == warmup {
             warm = pools(&simulation);

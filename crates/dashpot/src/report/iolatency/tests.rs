@@ -1,6 +1,7 @@
 //! The histograms of perf-tools' example file, and what the example does not show.
 
 use super::*;
+use expect_test::expect;
 
 /// Every histogram of the example file of perf-tools' iolatency, as printed there.
 const EXAMPLES: &str = include_str!("../fixtures/iolatency.txt");
@@ -27,7 +28,22 @@ fn latencies(counts: &[u64]) -> Histogram {
 }
 
 fn interval(latencies: &Histogram) -> Interval {
-    Interval::new(latencies, Boundary::AsLabelled, Duration::from_secs(1))
+    with(Scope::All(Distribution::new(
+        latencies,
+        Boundary::AsLabelled,
+    )))
+}
+
+fn with(scope: Scope) -> Interval {
+    Interval {
+        time: None,
+        elapsed: Duration::from_secs(1),
+        scope,
+        in_flight: InFlight::default(),
+        lost: 0,
+        style: Style::Histograms,
+        mention: Mention::default(),
+    }
 }
 
 #[test]
@@ -70,7 +86,7 @@ fn an_idle_interval_has_one_empty_row_below_its_time() {
 fn a_power_of_two_is_where_the_boundary_puts_it() {
     let mut histogram = Histogram::default();
     histogram.record(2_000_000);
-    let rows = |boundary| Interval::new(&histogram, boundary, Duration::ZERO).rows;
+    let rows = |boundary| Distribution::new(&histogram, boundary).rows;
     let labelled = rows(Boundary::AsLabelled);
     let original = rows(Boundary::AsOriginal);
     assert_eq!(
@@ -144,10 +160,72 @@ fn json_has_rows_percentiles_and_what_is_in_flight() {
             {"from_ms": 1, "to_ms": 2, "count": 3},
         ],
         "latency": {
-            "n": 3, "p50_ns": 1_500_000, "p90_ns": null, "p99_ns": null, "p99_9_ns": null,
-            "max_ns": 1_500_000,
+            "n": 3, "p50_ns": 1_500_000, "p90_ns": null, "p95_ns": null, "p99_ns": null,
+            "p99_9_ns": null, "max_ns": 1_500_000,
         },
         "in_flight": {"zios": 0, "oldest_ns": null, "disk": null, "wait": null, "rule": null},
+        "lost": 0,
     });
     assert_eq!(json, expected);
+}
+
+fn two_values(style: Style) -> Interval {
+    let value = |name: &str, counts: &[u64]| Value {
+        value: name.to_owned(),
+        distribution: Distribution::new(&latencies(counts), Boundary::AsLabelled),
+    };
+    Interval {
+        style,
+        ..with(Scope::By {
+            by: "device",
+            values: vec![value("vda", &[1, 30]), value("other", &[2])],
+        })
+    }
+}
+
+#[test]
+fn a_breakdown_has_a_table_below_each_name() {
+    expect![[r#"
+
+        device vda:
+          >=(ms) .. <(ms)   : I/O      |Distribution                          |
+               0 -> 1       : 1        |##                                    |
+               1 -> 2       : 30       |######################################|
+
+        device other:
+          >=(ms) .. <(ms)   : I/O      |Distribution                          |
+               0 -> 1       : 2        |######################################|
+    "#]]
+    .assert_eq(&two_values(Style::Histograms).to_string());
+}
+
+#[test]
+fn percentiles_are_a_line_for_each_value() {
+    expect![[r#"
+
+        device         n     p50     p90     p95     p99   p99.9     max
+        vda           31  1.49ms  1.49ms  1.49ms       -       -  1.50ms
+        other          2   750us       -       -       -       -   750us
+    "#]]
+    .assert_eq(&two_values(Style::Percentiles).to_string());
+}
+
+#[test]
+fn a_breakdown_of_nothing_is_the_empty_table() {
+    let scope = Scope::By {
+        by: "size",
+        values: Vec::new(),
+    };
+    let nothing = interval(&Histogram::default()).to_string();
+    assert_eq!(with(scope).to_string(), nothing);
+}
+
+#[test]
+fn json_of_a_breakdown_names_it_and_its_values() {
+    let json = serde_json::to_value(two_values(Style::Percentiles)).unwrap();
+    assert_eq!(json["by"], "device");
+    assert_eq!(json["values"][0]["value"], "vda");
+    assert_eq!(json["values"][0]["rows"][1]["count"], 30);
+    assert_eq!(json["values"][1]["latency"]["n"], 2);
+    assert!(json.get("rows").is_none());
 }

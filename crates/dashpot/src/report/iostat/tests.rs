@@ -8,6 +8,7 @@ fn second() -> Interval {
         zios,
         bytes: kilobytes * 1_024,
         time_ns: ms * 1_000_000,
+        merged: 0,
     };
     Interval {
         disk: "vda".into(),
@@ -61,6 +62,7 @@ fn figures_are_per_second_and_per_zio() {
             zios: 2,
             bytes: 0,
             time_ns: 5_000_000,
+            merged: 0,
         },
         ..second()
     };
@@ -71,6 +73,23 @@ fn figures_are_per_second_and_per_zio() {
     assert_eq!(figure("f/s"), Some(0.5));
     assert_eq!(figure("f_await"), Some(2.5));
     assert_eq!(figure("w_await"), None);
+}
+
+#[test]
+fn what_was_merged_is_a_share_of_what_was_asked_for() {
+    let disk = Interval {
+        elapsed: Duration::from_secs(2),
+        writes: Completed {
+            zios: 30,
+            merged: 10,
+            ..Completed::default()
+        },
+        ..second()
+    };
+    let figures = EXTENDED.map(|column| (column.title, (column.figure)(&disk)));
+    let figure = |title| figures.iter().find(|figure| figure.0 == title).unwrap().1;
+    assert_eq!((figure("wrqm/s"), figure("%wrqm")), (Some(5.0), Some(25.0)));
+    assert_eq!((figure("rrqm/s"), figure("%rrqm")), (Some(0.0), Some(0.0)));
 }
 
 #[test]

@@ -71,9 +71,11 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 fn report(scope: Scope) -> Quantize {
     Quantize {
+        layer: None,
         elapsed: MINUTE,
         scope,
         in_flight: InFlight::default(),
+        lost: 0,
     }
 }
 
@@ -213,11 +215,12 @@ fn json_names_the_disk_beside_its_numbers() {
             ],
             "avg_us": 1, "stddev_us": 0, "iops": 2, "throughput_kib_s": 8,
             "latency": {
-                "n": 2, "p50_ns": 1_500, "p90_ns": null, "p99_ns": null, "p99_9_ns": null,
-                "max_ns": 1_500,
+                "n": 2, "p50_ns": 1_500, "p90_ns": null, "p95_ns": null, "p99_ns": null,
+                "p99_9_ns": null, "max_ns": 1_500,
             },
         }],
         "in_flight": {"zios": 0, "oldest_ns": null, "disk": null, "wait": null, "rule": null},
+        "lost": 0,
     });
     assert_eq!(json, expected);
 }
@@ -235,4 +238,24 @@ fn what_is_still_in_flight_is_named_however_young() {
     };
     let line = "In flight: 1, the oldest for 0.600 s.\n";
     assert_eq!(young.to_string(), none + line);
+}
+
+#[test]
+fn one_of_several_layers_has_a_title_above_what_it_has_anyway() {
+    let plain = report(Scope::Total(Aggregation::new(
+        &latencies(&[0, 2]),
+        8_192,
+        MINUTE,
+    )));
+    let layered = Quantize {
+        layer: Some(Layer::Store),
+        ..plain.clone()
+    };
+    assert_eq!(
+        layered.to_string(),
+        format!("\nstore, below what is injected:\n{plain}")
+    );
+    let json = serde_json::to_value(layered).unwrap();
+    assert_eq!(json["layer"], "store");
+    assert!(serde_json::to_value(plain).unwrap().get("layer").is_none());
 }

@@ -1,0 +1,128 @@
+//! Latencies by the values of a breakdown, as many as a reader can take in.
+
+use std::collections::HashMap;
+
+use dashpot_engine::histogram::Histogram;
+
+use super::size::class_named;
+
+/// Latencies by name.
+#[derive(Default)]
+pub(crate) struct Groups {
+    places: HashMap<String, usize>,
+    groups: Vec<(String, Histogram)>,
+}
+
+/// In which order groups are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// Those with most I/O first, equal ones by name.
+    ByCount,
+    /// Small sizes first: the names are those of sizes.
+    BySize,
+}
+
+impl Groups {
+    /// Adds latencies to those of a name.
+    pub(crate) fn add(&mut self, name: &str, latencies: &Histogram) {
+        if let Some(&place) = self.places.get(name) {
+            return self.groups[place].1.merge(latencies);
+        }
+        self.places.insert(name.to_owned(), self.groups.len());
+        self.groups.push((name.to_owned(), latencies.clone()));
+    }
+
+    /// Those that counted anything, in this order; beyond [`GROUPS_MAX`], those with the least I/O
+    /// are one, [`OTHER`], which comes last.
+    pub(crate) fn shown(self, order: Order) -> Vec<(String, Histogram)> {
+        let rank = |(name, latencies): &(String, Histogram)| {
+            let least = std::cmp::Reverse(latencies.count());
+            (name == OTHER, least, name.clone())
+        };
+        let mut groups = self.groups;
+        groups.retain(|(_, latencies)| latencies.count() > 0);
+        groups.sort_by_cached_key(rank);
+        let has_other = groups.last().is_some_and(|(name, _)| name == OTHER);
+        if groups.len() > GROUPS_MAX || has_other {
+            let kept = (groups.len() - usize::from(has_other)).min(GROUPS_MAX - 1);
+            let mut other = Histogram::default();
+            let rest = groups.drain(kept..);
+            rest.for_each(|(_, latencies)| other.merge(&latencies));
+            groups.push((OTHER.to_owned(), other));
+        }
+        if order == Order::BySize {
+            groups.sort_by_cached_key(|(name, _)| class_named(name));
+        }
+        groups
+    }
+}
+
+/// Groups that are shown, the rest included.
+const GROUPS_MAX: usize = 16;
+/// The name of the rest.
+const OTHER: &str = "other";
+
+#[cfg(test)]
+mod tests {
+    use super::{GROUPS_MAX, Groups, Order};
+    use dashpot_engine::histogram::Histogram;
+
+    fn latencies(count: u64) -> Histogram {
+        let mut latencies = Histogram::default();
+        (0..count).for_each(|_| latencies.record(1_000_000));
+        latencies
+    }
+
+    fn shown(counts: &[(&str, u64)], order: Order) -> Vec<(String, u64)> {
+        let mut groups = Groups::default();
+        for (name, count) in counts {
+            groups.add(name, &latencies(*count));
+        }
+        let shown = groups.shown(order).into_iter();
+        shown
+            .map(|(name, latencies)| (name, latencies.count()))
+            .collect()
+    }
+
+    #[test]
+    fn groups_of_one_name_are_one_and_most_comes_first() {
+        let counts = [
+            ("8K-16K", 2),
+            ("4K-8K", 1),
+            ("none", 0),
+            ("1M-2M", 2),
+            ("4K-8K", 4),
+        ];
+        let names = |order| shown(&counts, order).into_iter().map(|(name, _)| name);
+        let by_count: Vec<_> = names(Order::ByCount).collect();
+        assert_eq!(by_count, ["4K-8K", "1M-2M", "8K-16K"]);
+        let by_size: Vec<_> = names(Order::BySize).collect();
+        assert_eq!(by_size, ["4K-8K", "8K-16K", "1M-2M"]);
+    }
+
+    #[test]
+    fn the_rest_is_other_and_last_and_nothing_is_lost() {
+        let names: Vec<String> = (0..40).map(|i| format!("n{i:02}")).collect();
+        let counts = names
+            .iter()
+            .zip(1..)
+            .map(|(name, count)| (name.as_str(), count));
+        let counts: Vec<_> = [("other", 1_000)].into_iter().chain(counts).collect();
+        for order in [Order::ByCount, Order::BySize] {
+            let shown = shown(&counts, order);
+            assert_eq!(shown.len(), GROUPS_MAX);
+            assert_eq!(shown.last().unwrap().0, "other");
+            let all: u64 = shown.iter().map(|(_, count)| count).sum();
+            assert_eq!(all, 1_000 + 40 * 41 / 2);
+            assert!(shown.iter().any(|(name, _)| name == "n39"));
+        }
+    }
+
+    #[test]
+    fn as_many_as_fit_are_all_shown() {
+        let names: Vec<String> = (0..GROUPS_MAX).map(|i| i.to_string()).collect();
+        let counts: Vec<_> = names.iter().map(|name| (name.as_str(), 1)).collect();
+        let shown = shown(&counts, Order::ByCount);
+        assert!(shown.len() == GROUPS_MAX && shown.iter().all(|(name, _)| name != "other"));
+    }
+}

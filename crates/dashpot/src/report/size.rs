@@ -1,0 +1,45 @@
+//! Sizes in powers of two.
+
+use super::nice::nice_number;
+
+/// The class of a size in bytes: 0 of none, else 1 and the exponent of the greatest power of two
+/// that is not greater.
+pub(crate) fn size_class(bytes: u64) -> u32 {
+    bytes.checked_ilog2().map_or(0, |exponent| exponent + 1)
+}
+
+/// Its name, such as `4K-8K`: from a size on, to less than its double.
+pub(crate) fn size_name(class: u32) -> String {
+    let Some(exponent) = class.checked_sub(1) else {
+        return "0".to_owned();
+    };
+    match 1_u64.checked_shl(exponent + 1) {
+        Some(to) => format!("{}-{}", nice_number(to / 2), nice_number(to)),
+        None => "8E-16E".to_owned(),
+    }
+}
+
+/// The class of a name; that of no size comes last.
+pub(crate) fn class_named(name: &str) -> u32 {
+    let mut classes = 0..=u64::BITS;
+    let class = classes.find(|class| size_name(*class) == name);
+    class.unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{class_named, size_class, size_name};
+
+    #[test]
+    fn a_size_is_named_by_the_powers_of_two_around_it() {
+        let name = |bytes| size_name(size_class(bytes));
+        assert_eq!(name(0), "0");
+        assert_eq!(name(1), "1-2");
+        assert_eq!(name(4_095), "2K-4K");
+        assert_eq!(name(4_096), "4K-8K");
+        assert_eq!(name(1 << 20), "1M-2M");
+        assert_eq!(name(u64::MAX), "8E-16E");
+        let classes = (0..=64).all(|class| class_named(&size_name(class)) == class);
+        assert!(classes && class_named("other") == u32::MAX);
+    }
+}
