@@ -51,7 +51,7 @@ pub struct Event {
     pub offered: Instant,
     /// Its reply was accepted.
     pub ended: Instant,
-    /// The rule that decided its target.
+    /// The rule that decided its target, or the error that it ended with.
     pub rule: Option<RuleId>,
     /// Which lane of that rule it was given, from 0.
     pub lane: Option<u32>,

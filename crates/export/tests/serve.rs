@@ -12,7 +12,9 @@ use dashpot_export::load::{LoadConfig, LoadReport, OpReport, Pace, run};
 use dashpot_export::nbd::client::{connect, encode};
 use dashpot_export::nbd::wire::Request;
 use dashpot_export::store::StoreConfig;
-use dashpot_export::{Address, DiskConfig, DiskSnapshot, Server, ServerConfig, Spin};
+use dashpot_export::{
+    Address, DiskConfig, DiskSnapshot, Drops, Record, Server, ServerConfig, Spin,
+};
 use tempfile::TempDir;
 
 struct Served {
@@ -77,6 +79,13 @@ impl Served {
         let (sender, receiver) = mpsc::channel();
         let send = move |snapshot| sender.send(snapshot).unwrap();
         self.server.handle().snapshot(0, usize::MAX, send).unwrap();
+        receiver.recv().unwrap()
+    }
+
+    fn drops(&self) -> Drops {
+        let (sender, receiver) = mpsc::channel();
+        let send = move |drops| sender.send(drops).unwrap();
+        self.server.handle().flush_events(0, send).unwrap();
         receiver.recv().unwrap()
     }
 
@@ -182,6 +191,38 @@ fn a_connection_that_goes_takes_its_zios_along() {
     let disk = served.until(|disk| disk.clients.is_empty() && disk.in_flight.is_empty());
     assert_eq!(disk.stats.aborted, 100);
     assert_eq!(disk.stats.op(Op::Read).completed, 0);
+}
+
+/// The ring of a shard holds 65,536 records.
+#[test]
+fn a_shard_whose_events_nobody_takes_goes_on_and_counts_them() {
+    let mut served = serve();
+    let mut reader = served.server.events().unwrap();
+    let enough = 100_000;
+    let config = LoadConfig {
+        lasts: None,
+        verify: false,
+        ..served.reads(64)
+    };
+    let replies = |report: &LoadReport| sum(report, |op| op.latency.len());
+    let report = run(&config, |report| replies(report) > enough).unwrap();
+    assert_eq!(sum(&report, |op| op.errors), 0);
+    let stats = served.until(|disk| disk.clients.is_empty()).stats;
+    let finished = stats.op(Op::Read).completed;
+    assert!(finished > enough);
+    let drops = served.drops();
+    let mut told = 0;
+    reader.drain(|record| told += u64::from(matches!(record, Record::Zio(_))));
+    // The other one is the name of the client.
+    assert_eq!(told, (1 << 16) - 1);
+    assert_eq!(drops.total(None), finished - told);
+    assert_eq!(drops.total(Some(0)), drops.total(None));
+    let by_second: u64 = drops.seconds(Some(0)).map(|(_, dropped)| dropped).sum();
+    assert_eq!(by_second, drops.total(None));
+    // With room again, nothing more is dropped.
+    run(&served.reads(1), |report| replies(report) > 0).unwrap();
+    assert_eq!(served.drops(), drops);
+    assert!(reader.drain(drop));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use utoipa::OpenApi;
 use utoipa::openapi::OpenApi as Document;
 
-use super::routes::{disks, meta, rules};
+use super::routes::{disks, events, meta, rules};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -23,6 +23,8 @@ use super::routes::{disks, meta, rules};
         disks::suspend,
         disks::resume,
         disks::lose,
+        events::finished,
+        events::seconds,
         rules::list,
         rules::of_disk,
         rules::show,

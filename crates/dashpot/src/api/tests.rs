@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::http::{Method, StatusCode};
+use dashpot_export::load::{LoadConfig, LoadReport, Pace, run};
 use dashpot_export::store::StoreConfig;
 use dashpot_export::{Address, DiskConfig, Server, ServerConfig};
 use serde_json::{Value, json};
@@ -10,13 +11,15 @@ use serde_json::{Value, json};
 use super::{Access, HttpListener, Manners, router};
 use crate::client::{Client, ClientError};
 use crate::daemon::Daemon;
+use crate::observe::collector::Collector;
 use crate::spec::parse_injection;
 
 /// A daemon with two disks on a shard each, one of which has a rule of the lab.
 struct Lab {
     server: Server,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
     client: Client,
+    daemon: Arc<Daemon>,
 }
 
 fn disk(name: &str) -> DiskConfig {
@@ -32,7 +35,7 @@ fn disk(name: &str) -> DiskConfig {
 impl Lab {
     fn start() -> Lab {
         let dir = tempfile::tempdir().unwrap();
-        let server = Server::start(&ServerConfig {
+        let mut server = Server::start(&ServerConfig {
             shards: 2,
             seed: 1,
             disks: vec![disk("c1t1d0"), disk("tank/foo")],
@@ -43,13 +46,16 @@ impl Lab {
         .unwrap();
         let uris = vec![vec!["nbd://a".to_owned()], Vec::new()];
         let rules = vec![(1, parse_injection("-D 1ms --name lab").unwrap())];
-        let daemon = Arc::new(Daemon::new(server.handle(), uris, rules));
+        let reader = server.events().unwrap();
+        let events = Collector::start(reader, 2, 1 << 20).unwrap();
+        let daemon = Arc::new(Daemon::new(server.handle(), uris, rules, events));
         let address = Address::Unix(dir.path().join("api.sock"));
-        serve(address.clone(), daemon, None);
+        serve(address.clone(), Arc::clone(&daemon), None);
         Lab {
             server,
-            _dir: dir,
+            dir,
             client: Client::at(address, None).unwrap(),
+            daemon,
         }
     }
 
@@ -210,6 +216,49 @@ fn a_shard_that_has_failed_keeps_nobody_from_the_others() {
     assert_eq!(reset["failed"][0]["disk"], "c1t1d0");
 }
 
+/// While one looks, nobody takes the events of the shards.
+#[test]
+fn events_that_were_dropped_are_shown_wherever_they_are_missing() {
+    let lab = Lab::start();
+    lab.server.open().unwrap();
+    let load = LoadConfig {
+        address: Address::Unix(lab.dir.path().join("nbd.sock")),
+        export: "c1t1d0".to_owned(),
+        connections: 1,
+        depth: 64,
+        block: 512,
+        writes_ppm: 0,
+        flushes_ppm: 0,
+        sequential: false,
+        pace: Pace::Closed,
+        lasts: None,
+        busy: false,
+        verify: false,
+        seed: 1,
+    };
+    let replies = |report: &LoadReport| report.ops.iter().map(|op| op.latency.len()).sum::<u64>();
+    let enough = |report: &LoadReport| replies(report) > 80_000;
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let look = lab.daemon.events(None, |_| run(&load, enough).unwrap());
+    runtime.unwrap().block_on(look);
+    let get = |path: &str| lab.ok(Method::GET, path, json!(null));
+    let count = |value: &Value| value.as_u64().unwrap();
+    let finished = count(&get("/v1/disks/c1t1d0")["ops"][0]["completed"]);
+    let by_client = get("/v1/disks/c1t1d0/latency?by=client");
+    let dropped = count(&by_client["dropped"]);
+    assert!(dropped > 0);
+    assert_eq!(count(&by_client["ops"][0]["completed"]) + dropped, finished);
+    assert_eq!(count(&get("/v1/disks/tank%2Ffoo/latency")["dropped"]), 0);
+    assert_eq!(count(&get("/v1/events")["dropped"]), dropped);
+    let seconds = get("/v1/seconds");
+    let over = seconds["seconds"].as_array().unwrap().iter();
+    let every = over.chain([&seconds["running"]]);
+    assert_eq!(
+        every.map(|second| count(&second["dropped"])).sum::<u64>(),
+        dropped
+    );
+}
+
 #[test]
 fn suspending_an_idle_disk_is_answered_at_once() {
     let lab = Lab::start();
@@ -286,10 +335,10 @@ mod tcp {
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
-    use super::{Access, Address, Arc, Daemon, Server, ServerConfig, disk, serve};
+    use super::{Access, Address, Arc, Collector, Daemon, Server, ServerConfig, disk, serve};
 
     pub(super) fn get(path: &str, host: &str) -> u16 {
-        let server = Server::start(&ServerConfig {
+        let mut server = Server::start(&ServerConfig {
             shards: 1,
             seed: 1,
             disks: vec![disk("d0")],
@@ -298,7 +347,10 @@ mod tcp {
             spin: dashpot_export::Spin::Never,
         })
         .unwrap();
-        let daemon = Arc::new(Daemon::new(server.handle(), vec![Vec::new()], Vec::new()));
+        let reader = server.events().unwrap();
+        let events = Collector::start(reader, 1, 0).unwrap();
+        let daemon = Daemon::new(server.handle(), vec![Vec::new()], Vec::new(), events);
+        let daemon = Arc::new(daemon);
         let access = Arc::new(Access::new("secret".to_owned(), Vec::new()));
         let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
         let Address::Tcp(address) = serve(any, daemon, Some(access)) else {

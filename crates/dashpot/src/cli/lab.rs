@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use dashpot_export::DiskConfig;
 
 use crate::spec::{
-    DiskInjection, Listen, parse_disk, parse_disk_injection, parse_listen, parse_seed,
+    DiskInjection, Listen, parse_disk, parse_disk_injection, parse_listen, parse_seed, parse_size,
 };
 
 /// What is served: a lab file, disks named here, or both.
@@ -28,6 +28,9 @@ pub(crate) struct LabArgs {
     /// Number of threads that serve disks [one per CPU, at most 2]
     #[arg(long, value_name = "N", value_parser = parse_shards)]
     pub(crate) shards: Option<usize>,
+    /// Remember the I/Os that finished last in so many bytes [64M]; 0: none
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) events: Option<u64>,
     /// Meet deadlines by spinning, auto or never; never under a CPU quota
     #[arg(
         long,

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use anyhow::anyhow;
+use anyhow::{Context, anyhow};
 use dashpot_engine::Duration;
 use dashpot_export::{Address, DiskConfig, Server, ServerConfig, Spin, StartError};
 use serde::Serialize;
@@ -14,10 +14,14 @@ use crate::cli::{LabArgs, SpinWhen};
 use crate::daemon::Daemon;
 use crate::lab::Lab;
 use crate::metrics::{self, DaemonSource};
-use crate::spec::Injection;
+use crate::observe::collector::Collector;
+use crate::spec::{Injection, format_size};
 
 /// How long held and suspended zios have to end by themselves at the end.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How many bytes of finished zios are remembered.
+const DEFAULT_EVENTS: u64 = 64 << 20;
 
 /// More threads than this have not been shown to be of use.
 const SHARDS_MAX: usize = 2;
@@ -65,11 +69,17 @@ impl Instance {
                 Spin::Never
             },
         });
-        let server = server.map_err(explain)?;
+        let mut server = server.map_err(explain)?;
+        let collector = collector(&mut server, lab)?;
         let export = |disk: &DiskConfig| Export::of(&disk.name, server.addresses());
         let exports: Vec<Export> = lab.disks.iter().map(|disk| export(&disk.config)).collect();
         let uris = exports.iter().map(|export| export.uris.clone()).collect();
-        let daemon = Arc::new(Daemon::new(server.handle(), uris, lab_rules(lab)));
+        let daemon = Arc::new(Daemon::new(
+            server.handle(),
+            uris,
+            lab_rules(lab),
+            collector,
+        ));
         let instance = Instance {
             server,
             daemon,
@@ -157,6 +167,21 @@ fn explain(error: StartError) -> anyhow::Error {
         StartError::Listen(error) => anyhow!("--nbd {error}"),
         StartError::Store(_) | StartError::Thread(_) => anyhow!("{error}"),
     }
+}
+
+/// Collects what finishes.
+fn collector(server: &mut Server, lab: &Lab) -> anyhow::Result<Collector> {
+    let reader = server
+        .events()
+        .context("somebody reads the events already")?;
+    let bytes = lab.events.unwrap_or(DEFAULT_EVENTS);
+    let started = Collector::start(reader, lab.disks.len(), bytes);
+    started.with_context(|| {
+        let size = format_size(bytes);
+        format!(
+            "--events {size}: no memory or no thread to keep them; give less, or 0 to keep none"
+        )
+    })
 }
 
 /// The rules of a lab with the index of their disk.

@@ -4,6 +4,7 @@
 //! which callers are answered is the order in which their changes took effect.
 
 mod clear;
+mod events;
 mod refusal;
 mod registry;
 
@@ -14,6 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 use crate::host::Counted;
+use crate::observe::collector::Collector;
 use crate::spec::{Injection, TypedRule, format_size};
 pub(crate) use clear::{Cleared, Scope};
 pub(crate) use refusal::{Refusal, RefusalKind};
@@ -27,6 +29,7 @@ pub(crate) struct Daemon {
     /// What the lab arms at the start and after a reset: disks by their index.
     lab_rules: Vec<(usize, Injection)>,
     registry: Mutex<Registry>,
+    collector: Collector,
     started: Instant,
     /// What the host had counted then.
     counted_before: Counted,
@@ -38,12 +41,14 @@ impl Daemon {
         handle: Handle,
         uris: Vec<Vec<String>>,
         lab_rules: Vec<(usize, Injection)>,
+        collector: Collector,
     ) -> Daemon {
         Daemon {
             handle,
             uris,
             lab_rules,
             registry: Mutex::default(),
+            collector,
             started: now(),
             counted_before: Counted::now(),
         }
@@ -60,6 +65,11 @@ impl Daemon {
 
     pub(crate) fn uris(&self, disk: usize) -> &[String] {
         self.uris.get(disk).map_or(&[], Vec::as_slice)
+    }
+
+    /// The time on the clock of everything that is told.
+    pub(crate) fn now(&self) -> Instant {
+        now()
     }
 
     /// When it began to count.

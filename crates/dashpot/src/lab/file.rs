@@ -10,7 +10,7 @@ use super::{Lab, LabDisk};
 use crate::cli::parse_shards;
 use crate::spec::{
     DEFAULT_BLOCK, DEFAULT_SIZE, ParseError, block_size, check_blocks, disk_size, needs_size,
-    parse_injection, parse_listen, parse_name, parse_store,
+    parse_injection, parse_listen, parse_name, parse_size, parse_store,
 };
 
 /// The tables of a lab. A daemon has no use for workloads, and for the changes and settings of
@@ -18,7 +18,7 @@ use crate::spec::{
 pub(super) const FILE_KEYS: [&str; 7] =
     ["disk", "pool", "volume", "serve", "workload", "at", "sim"];
 const DISK_KEYS: [&str; 5] = ["store", "size", "block", "read_only", "rules"];
-const SERVE_KEYS: [&str; 4] = ["nbd", "api", "metrics", "shards"];
+const SERVE_KEYS: [&str; 5] = ["nbd", "api", "metrics", "shards", "events"];
 
 /// Known to a lab, but to no daemon so far.
 const LATER_KEYS: [&str; 2] = ["pool", "volume"];
@@ -86,5 +86,6 @@ fn read_serve(section: &Section<'_>, lab: &mut Lab) -> Result<(), ParseError> {
     lab.api = section.value("api", parse_listen)?;
     lab.metrics = section.value("metrics", parse_listen)?;
     lab.shards = section.value("shards", parse_shards)?;
+    lab.events = section.value("events", parse_size)?;
     Ok(())
 }

@@ -39,6 +39,8 @@ pub(crate) struct Lab {
     pub(crate) metrics: Option<Listen>,
     /// The number of shards, if that was said.
     pub(crate) shards: Option<usize>,
+    /// How many bytes of finished zios are remembered, if that was said.
+    pub(crate) events: Option<u64>,
 }
 
 /// A disk and what is armed on it at the start.
@@ -70,6 +72,7 @@ impl Lab {
             check_ranges(disk)?;
         }
         lab.shards = args.shards.or(lab.shards);
+        lab.events = args.events.or(lab.events);
         if lab.disks.is_empty() {
             return Err(ParseError::new(
                 "the lab has no disk: add [disk.NAME] to its file, or -d NAME=ram",

@@ -210,6 +210,7 @@ mod tests {
         (0..reads).for_each(|_| latencies.record(10_000_000));
         let sent = LatencyHistogram::of(&latencies);
         let read = OpLatency {
+            by: None,
             op: "read".to_owned(),
             completed: reads,
             failed: 0,
@@ -217,6 +218,7 @@ mod tests {
             total: sent.clone(),
             disk: sent,
             lateness: LatencyHistogram::default(),
+            store: None,
         };
         DiskLatency {
             disk: "d".to_owned(),
@@ -227,6 +229,7 @@ mod tests {
             depth_time_ns: Wide(u128::from(reads) * 10_000_000),
             in_flight: 0,
             oldest: None,
+            dropped: 0,
             ops: vec![read],
         }
     }

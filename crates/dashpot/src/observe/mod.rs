@@ -1,6 +1,6 @@
 //! Watching disks: what they did in an interval, from whatever can say it.
 
-mod cgroups;
+pub(crate) mod collector;
 mod daemon;
 mod diskstats;
 mod interval;

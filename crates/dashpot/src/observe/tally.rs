@@ -3,9 +3,8 @@
 use std::collections::HashMap;
 
 use dashpot_engine::histogram::Histogram;
-use dashpot_probe::{Comm, Device, Io, Rwbs, Submitter};
+use dashpot_probe::{Cgroups, Device, Io, Rwbs};
 
-use super::cgroups::Cgroups;
 use super::interval::OpInterval;
 use super::question::{By, Question};
 use crate::report::size::{size_class, size_name};
@@ -16,6 +15,14 @@ pub(super) struct Tally {
     question: Question,
     counted: HashMap<Key, Counted>,
     cgroups: Cgroups,
+    names: Names,
+}
+
+/// Names in the order in which they came up.
+#[derive(Default)]
+struct Names {
+    places: HashMap<String, usize>,
+    names: Vec<String>,
 }
 
 /// What is told apart.
@@ -34,11 +41,8 @@ enum Value {
     All,
     /// The class of a size.
     Size(u32),
-    Process(Comm),
-    /// A place among the names of control groups.
-    Cgroup(usize),
-    /// Pages that the kernel has written by itself, some time after whoever made them dirty.
-    WriteBack,
+    /// A place among the names of processes or control groups.
+    Named(usize),
     /// Who asked was not seen.
     Unknown,
     /// Too many to be told apart.
@@ -60,6 +64,7 @@ impl Tally {
             question,
             counted: HashMap::new(),
             cgroups: Cgroups::default(),
+            names: Names::default(),
         }
     }
 
@@ -92,16 +97,14 @@ impl Tally {
     }
 
     fn value(&mut self, io: &Io) -> Value {
-        match (self.question.by, io.submitter) {
+        match (self.question.by, &io.submitter) {
             (None | Some(By::Client), _) => Value::All,
             (Some(By::Size), _) => Value::Size(size_class(io.bytes)),
             (_, None) => Value::Unknown,
-            (_, Some(submitter)) if is_write_back(&submitter, io.rwbs) => Value::WriteBack,
-            (Some(By::Process), Some(submitter)) => Value::Process(submitter.comm),
-            (Some(By::Cgroup), Some(submitter)) => self
-                .cgroups
-                .of(submitter.pid)
-                .map_or(Value::Unknown, Value::Cgroup),
+            (Some(By::Process), Some(submitter)) => self.names.value(&submitter.name(io.rwbs)),
+            (Some(By::Cgroup), Some(submitter)) => {
+                self.names.value(self.cgroups.of(submitter, io.rwbs))
+            }
         }
     }
 
@@ -132,9 +135,7 @@ impl Tally {
         Some(match value {
             Value::All => return None,
             Value::Size(class) => size_name(class),
-            Value::Process(comm) => comm.to_string(),
-            Value::Cgroup(at) => self.cgroups.name(at).to_owned(),
-            Value::WriteBack => "write-back".to_owned(),
+            Value::Named(place) => self.names.names[place].clone(),
             Value::Unknown => "unknown".to_owned(),
             Value::Other => "other".to_owned(),
         })
@@ -143,18 +144,28 @@ impl Tally {
     /// Begins the next interval.
     pub(super) fn clear(&mut self) {
         self.counted.clear();
-        self.cgroups.forget();
+        self.names = Names::default();
     }
 }
 
-/// The kernel's workers write pages back; what they read is for others, such as a loop device.
-fn is_write_back(submitter: &Submitter, rwbs: Rwbs) -> bool {
-    submitter.comm.bytes().starts_with(b"kworker/") && op_word(rwbs.bytes()) == "write"
+impl Names {
+    fn value(&mut self, name: &str) -> Value {
+        if let Some(&place) = self.places.get(name) {
+            return Value::Named(place);
+        }
+        let place = self.names.len();
+        if place == KEYS_MAX {
+            return Value::Other;
+        }
+        self.places.insert(name.to_owned(), place);
+        self.names.push(name.to_owned());
+        Value::Named(place)
+    }
 }
 
 /// dashpot's word for the kernel's letters: an `F` before the operation asks for a flush first, and
 /// alone is one.
-pub(super) fn op_word(rwbs: &[u8]) -> &'static str {
+fn op_word(rwbs: &[u8]) -> &'static str {
     let flushes = rwbs.iter().take_while(|&&letter| letter == b'F').count();
     match (&rwbs[flushes..], flushes) {
         ([b'R', ..], _) => "read",
@@ -169,3 +180,129 @@ pub(super) fn op_word(rwbs: &[u8]) -> &'static str {
 /// Histograms of an interval: at 10 to 20 KiB each, 40 MiB at most. Beyond, what is new is counted
 /// as `other`.
 const KEYS_MAX: usize = 2_048;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dashpot_probe::{Comm, Layer, Number, Submitter};
+
+    const DISK: Number = Number { major: 7, minor: 1 };
+
+    fn tally(by: Option<By>, parts: &[Option<std::ops::Range<u64>>]) -> Tally {
+        let device = |(at, part): (usize, &Option<std::ops::Range<u64>>)| Device {
+            name: format!("d{at}"),
+            number: DISK,
+            disk: DISK,
+            part: part.clone(),
+            layer: Layer::Request,
+        };
+        let devices: Vec<Device> = parts.iter().enumerate().map(device).collect();
+        Tally::new(&devices, Question { by, queued: false })
+    }
+
+    fn io(rwbs: &str, sector: u64, bytes: u64, comm: &str) -> Io {
+        Io {
+            device: DISK,
+            rwbs: Rwbs::new(rwbs.as_bytes()),
+            sector,
+            bytes,
+            queued_ns: Some(1_000),
+            issued_ns: 4_000,
+            completed_ns: 10_000,
+            error: 0,
+            merged: 0,
+            requeued: 0,
+            submitter: Some(Submitter {
+                pid: 1,
+                comm: Comm::new(comm.as_bytes()),
+            }),
+        }
+    }
+
+    #[test]
+    fn letters_have_dashpots_words() {
+        for (letters, word) in [
+            ("R", "read"),
+            ("RAM", "read"),
+            ("WS", "write"),
+            ("FWFS", "write"),
+            ("WZ", "zero"),
+            ("DS", "trim"),
+            ("F", "flush"),
+            ("FF", "flush"),
+            ("FS", "flush"),
+            ("N", "other"),
+            ("", "other"),
+        ] {
+            assert_eq!(op_word(letters.as_bytes()), word, "{letters}");
+        }
+    }
+
+    #[test]
+    fn types_are_apart_and_add_up() {
+        let mut tally = tally(None, &[None]);
+        for rwbs in ["R", "WS", "R"] {
+            tally.add(&io(rwbs, 0, 4_096, "dd"));
+        }
+        let ops = tally.ops(0);
+        let seen: Vec<_> = ops
+            .iter()
+            .map(|op| (op.rwbs.as_deref(), op.completed, op.bytes, op.disk.sum()))
+            .collect();
+        assert_eq!(
+            seen,
+            [(Some("R"), 2, 8_192, 12_000), (Some("WS"), 1, 4_096, 6_000)]
+        );
+        tally.clear();
+        assert!(tally.ops(0).is_empty());
+    }
+
+    #[test]
+    fn from_the_moment_of_queueing_if_that_is_asked_for() {
+        let mut tally = tally(None, &[None]);
+        tally.question.queued = true;
+        tally.add(&io("R", 0, 512, "dd"));
+        let ops = tally.ops(0);
+        assert_eq!((ops[0].total.sum(), ops[0].disk.sum()), (9_000, 6_000));
+    }
+
+    #[test]
+    fn a_partition_has_what_begins_in_it() {
+        let mut tally = tally(None, &[Some(0..8), Some(8..16)]);
+        for sector in [0, 7, 8, 16] {
+            tally.add(&io("R", sector, 512, "dd"));
+        }
+        assert_eq!(
+            (tally.ops(0)[0].completed, tally.ops(1)[0].completed),
+            (2, 1)
+        );
+    }
+
+    #[test]
+    fn what_is_too_much_to_be_told_apart_is_other() {
+        let mut tally = tally(Some(By::Process), &[None]);
+        let more = KEYS_MAX + 100;
+        for at in 0..more {
+            tally.add(&io("R", 0, 512, &format!("p{at}")));
+        }
+        let ops = tally.ops(0);
+        assert!(ops.len() <= KEYS_MAX + 1);
+        let all: u64 = ops.iter().map(|op| op.completed).sum();
+        assert_eq!(all, more as u64);
+        let other = ops.iter().find(|op| op.by.as_deref() == Some("other"));
+        assert_eq!(other.map(|op| op.completed), Some(100));
+    }
+
+    #[test]
+    fn who_asked_is_named_or_unknown() {
+        let mut tally = tally(Some(By::Process), &[None]);
+        tally.add(&io("W", 0, 512, "kworker/u8:3"));
+        tally.add(&Io {
+            submitter: None,
+            ..io("W", 0, 512, "")
+        });
+        let ops = tally.ops(0);
+        let names: Vec<_> = ops.iter().filter_map(|op| op.by.as_deref()).collect();
+        assert_eq!(names, ["write-back", "unknown"]);
+    }
+}

@@ -355,9 +355,11 @@ impl Injector {
         }
     }
 
-    /// The rule that decided a zio's target, and which of its lanes served the zio.
+    /// The rule that decided a zio's target or its error, and which of its lanes served the zio.
     pub(crate) fn decision(&self, flight: &Flight) -> (Option<RuleId>, Option<u32>) {
-        let rule = self.holder(flight);
+        let failed = |booking: &&Booking| booking.kind == Kind::Fail;
+        let failed = self.bookings.of_zio(flight.bookings).find(failed);
+        let rule = self.holder(flight).or(failed.map(|booking| booking.rule));
         let of_rule = |booking: &&Booking| Some(booking.rule) == rule;
         let booking = self.bookings.of_zio(flight.bookings).find(of_rule);
         let lane = booking.and_then(|booking| match booking.kind {

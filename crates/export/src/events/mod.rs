@@ -74,8 +74,9 @@ pub struct FinishedZio {
 }
 
 impl FinishedZio {
+    /// What is known of a zio of a disk by itself, whose index in the configuration is `disk`.
     #[inline]
-    fn of(event: &Event, disk: u16) -> FinishedZio {
+    pub fn of(event: &Event, disk: u16) -> FinishedZio {
         let waits = event.waits();
         FinishedZio {
             arrived: event.arrived,
@@ -115,7 +116,7 @@ impl FinishedZio {
         self.arrived + self.waits().total()
     }
 
-    /// The rule that decided its target.
+    /// The rule that decided its target, or the error that it ended with.
     pub fn rule(&self) -> Option<RuleId> {
         (self.rule != NO_RULE).then_some(RuleId(self.rule))
     }

@@ -4,19 +4,22 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use dashpot_engine::Duration;
-use dashpot_export::STORE_THREADS;
+use dashpot_engine::histogram::Sparse;
+use dashpot_engine::{Duration, Op};
+use dashpot_export::{DiskSnapshot, STORE_THREADS};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::to_the_end;
 use crate::api::error::{Body, Options};
 use crate::api::types::{
-    Disk, DiskLatency, Error, Host, Lose, LostSectors, Resumed, Shard, Status, Suspend, Suspended,
-    VersionInfo, View,
+    By, Disk, DiskLatency, Error, Host, Lose, LostSectors, OpLatency, Resumed, Shard, Status,
+    Suspend, Suspended, VersionInfo, View,
 };
 use crate::daemon::{Daemon, Refusal};
+use crate::observe::collector::{self, Collected, Part, Tally};
 use crate::promises::promises;
+use crate::spec::format_size;
 
 /// How much is to be said of a disk.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -74,17 +77,60 @@ pub(crate) async fn show(
     Ok(Json(one_of(&daemon, index, &detail).await))
 }
 
+/// How a disk's latencies are to be broken down.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Breakdown {
+    /// By client, or by the power of two of the size [all together].
+    by: Option<By>,
+}
+
 /// The histograms of a disk since the start; of an interval: the difference of two answers.
-#[utoipa::path(get, path = "/v1/disks/{disk}/latency", tag = "disks", params(("disk" = String, Path)),
-    responses((status = 200, body = DiskLatency), (status = 404, body = Error)))]
+#[utoipa::path(get, path = "/v1/disks/{disk}/latency", tag = "disks",
+    params(("disk" = String, Path), Breakdown),
+    responses((status = 200, body = DiskLatency), (status = 400, body = Error),
+        (status = 404, body = Error)))]
 pub(crate) async fn latency(
     State(daemon): State<Arc<Daemon>>,
     Path(name): Path<String>,
+    Options(breakdown): Options<Breakdown>,
 ) -> Result<Json<DiskLatency>, Refusal> {
     let index = daemon.disk(&name)?;
-    viewed(&daemon, index, 1, |view| view.latency())
-        .await
-        .map(Json)
+    let snapshot = daemon.snapshot(index, 1).await?;
+    let view = view(&daemon, index, &snapshot);
+    let disk = index as u16;
+    let look = |events: &collector::View<'_>| {
+        let ops = match breakdown.by {
+            Some(by) => parts(events.collected, disk, by),
+            None => view.ops(|op| stores(events.collected, disk, op)),
+        };
+        view.latency(ops, events.dropped(Some(disk)))
+    };
+    Ok(Json(daemon.events(Some(index), look).await))
+}
+
+/// What each client, or zios of each size, have done.
+fn parts(collected: &Collected, disk: u16, by: By) -> Vec<OpLatency> {
+    let name = |part| match part {
+        Part::Client(place) if by == By::Client => Some(collected.client(disk, place).to_string()),
+        Part::Size(None) if by == By::Size => Some("0".to_owned()),
+        Part::Size(Some(power)) if by == By::Size => Some(format_size(1 << power)),
+        _ => None,
+    };
+    let parts = collected.parts(disk);
+    let op = |(part, op, tally)| Some(OpLatency::of_part(name(part)?, op, tally));
+    parts.filter_map(op).collect()
+}
+
+/// What the store has taken for an operation.
+fn stores(collected: &Collected, disk: u16, op: Op) -> Sparse {
+    let mut all = Tally::default();
+    for (part, of, tally) in collected.parts(disk) {
+        if of == op && matches!(part, Part::Size(_)) {
+            all.merge(tally);
+        }
+    }
+    all.store
 }
 
 /// Stops new zios of a disk. Answered when none is in flight, unless `now`.
@@ -154,11 +200,14 @@ async fn viewed<T>(
     make: impl FnOnce(&View<'_>) -> T,
 ) -> Result<T, Refusal> {
     let snapshot = daemon.snapshot(index, oldest).await?;
-    let view = View {
+    Ok(make(&view(daemon, index, &snapshot)))
+}
+
+fn view<'a>(daemon: &'a Daemon, index: usize, snapshot: &'a DiskSnapshot) -> View<'a> {
+    View {
         info: daemon.info(index),
         uris: daemon.uris(index),
         since: daemon.started(),
-        snapshot: &snapshot,
-    };
-    Ok(make(&view))
+        snapshot,
+    }
 }

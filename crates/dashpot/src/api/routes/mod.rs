@@ -1,6 +1,7 @@
 //! Which handler answers which request.
 
 pub(super) mod disks;
+pub(super) mod events;
 pub(super) mod meta;
 pub(super) mod rules;
 
@@ -42,6 +43,8 @@ pub(crate) fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router
             get(rules::show).patch(rules::update).delete(rules::clear),
         )
         .route("/v1/rules/{rule}/latency", get(rules::latency))
+        .route("/v1/events", get(events::finished))
+        .route("/v1/seconds", get(events::seconds))
         .route("/v1/reset", post(rules::reset))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)

@@ -1,5 +1,7 @@
 //! Finished zios, one by one.
 
+use dashpot_engine::Waits;
+use dashpot_export as export;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -36,7 +38,7 @@ pub(crate) struct FinishedZio {
     pub(crate) ended_ns: u64,
     pub(crate) total_ns: u64,
     pub(crate) waits: ZioWaits,
-    /// The rule that decided how long it took.
+    /// The rule that decided how long it took, or the error that it ended with.
     pub(crate) rule: Option<u32>,
     /// Which lane of that rule it was given, from 0.
     pub(crate) lane: Option<u32>,
@@ -61,4 +63,40 @@ pub(crate) struct ZioWaits {
     pub(crate) lateness_ns: u64,
     /// Until the client took the reply.
     pub(crate) reply_ns: u64,
+}
+
+impl FinishedZio {
+    pub(crate) fn of(zio: &export::FinishedZio, disk: &str, client: &str) -> FinishedZio {
+        let waits = zio.waits();
+        FinishedZio {
+            disk: disk.to_owned(),
+            client: client.to_owned(),
+            op: zio.op.name().to_owned(),
+            fua: zio.fua,
+            offset_bytes: zio.offset,
+            length_bytes: zio.length,
+            error: zio.outcome.err().map(|errno| errno.name().to_owned()),
+            arrived_ns: zio.arrived.as_nanos(),
+            ended_ns: zio.ended().as_nanos(),
+            total_ns: waits.total().as_nanos(),
+            waits: ZioWaits::of(&waits),
+            rule: zio.rule().map(|rule| rule.0),
+            lane: zio.lane(),
+        }
+    }
+}
+
+impl ZioWaits {
+    fn of(waits: &Waits) -> ZioWaits {
+        ZioWaits {
+            recv_ns: waits.recv.as_nanos(),
+            throttle_ns: waits.throttle.as_nanos(),
+            queue_ns: waits.queue.as_nanos(),
+            suspend_ns: waits.suspend.as_nanos(),
+            store_ns: waits.store.as_nanos(),
+            hold_ns: waits.hold.as_nanos(),
+            lateness_ns: waits.lateness.as_nanos(),
+            reply_ns: waits.reply.as_nanos(),
+        }
+    }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{InFlightZio, View, Wide};
+use crate::observe::collector::Tally;
 
 /// A disk's latencies since the start. Of an interval: the difference of two answers.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -25,13 +26,21 @@ pub(crate) struct DiskLatency {
     pub(crate) in_flight: u32,
     /// The oldest of them.
     pub(crate) oldest: Option<InFlightZio>,
-    /// Every operation, in display order.
+    /// Zios since the start that are in no breakdown, nor in what is known of the store, because the
+    /// shards were faster than who listens.
+    pub(crate) dropped: u64,
+    /// Every operation, in display order. Of a breakdown: those that each part has done, part by
+    /// part.
     pub(crate) ops: Vec<OpLatency>,
 }
 
 /// The latencies of one operation.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct OpLatency {
+    /// Of a breakdown, whose they are: the name of a client, or the least size of a power of two,
+    /// `4K` for 4 KiB and more but less than 8 KiB.
+    #[schema(example = "4K")]
+    pub(crate) by: Option<String>,
     #[schema(example = "read")]
     pub(crate) op: String,
     /// Zios replied to, failed ones included.
@@ -45,6 +54,19 @@ pub(crate) struct OpLatency {
     pub(crate) disk: LatencyHistogram,
     /// How late injected zios were.
     pub(crate) lateness: LatencyHistogram,
+    /// For the store alone, of all that are in no `dropped`.
+    pub(crate) store: Option<LatencyHistogram>,
+}
+
+/// What latencies can be broken down by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum By {
+    /// The 64 that did something last; the rest are `other`. One that a later answer does not name
+    /// has been added to `other` in it.
+    Client,
+    /// Powers of two.
+    Size,
 }
 
 /// The occupied buckets of a histogram.
@@ -63,8 +85,8 @@ pub(crate) struct LatencyHistogram {
 }
 
 impl View<'_> {
-    /// The disk's histograms.
-    pub(crate) fn latency(&self) -> DiskLatency {
+    /// The disk's histograms; `dropped` events are missing in those of the store, and in breakdowns.
+    pub(crate) fn latency(&self, ops: Vec<OpLatency>, dropped: u64) -> DiskLatency {
         let snapshot = self.snapshot;
         DiskLatency {
             disk: self.info.name.clone(),
@@ -75,15 +97,20 @@ impl View<'_> {
             depth_time_ns: Wide(snapshot.stats.depth_time),
             in_flight: snapshot.in_flight_total,
             oldest: self.oldest().next(),
-            ops: Op::ALL
-                .map(|op| OpLatency::of(op, snapshot.stats.op(op)))
-                .to_vec(),
+            dropped,
+            ops,
         }
+    }
+
+    /// What is counted on the data path, with what is known of the store by operation.
+    pub(crate) fn ops(&self, store: impl Fn(Op) -> Sparse) -> Vec<OpLatency> {
+        let op = |op| OpLatency::of(op, self.snapshot.stats.op(op), &store(op));
+        Op::ALL.map(op).to_vec()
     }
 }
 
 impl OpLatency {
-    fn of(op: Op, stats: &OpStats) -> OpLatency {
+    fn of(op: Op, stats: &OpStats, store: &Sparse) -> OpLatency {
         let latency = |kind| {
             let histogram = stats.latency(kind);
             histogram
@@ -92,6 +119,7 @@ impl OpLatency {
                 .unwrap_or_default()
         };
         OpLatency {
+            by: None,
             op: op.name().to_owned(),
             completed: stats.completed,
             failed: stats.failed,
@@ -99,22 +127,41 @@ impl OpLatency {
             total: latency(LatencyKind::Total),
             disk: latency(LatencyKind::Disk),
             lateness: latency(LatencyKind::Lateness),
+            store: Some(LatencyHistogram::of_sparse(store)),
+        }
+    }
+
+    /// What was collected of a part.
+    pub(crate) fn of_part(by: String, op: Op, tally: &Tally) -> OpLatency {
+        OpLatency {
+            by: Some(by),
+            op: op.name().to_owned(),
+            completed: tally.completed,
+            failed: tally.failed,
+            bytes: tally.bytes,
+            total: LatencyHistogram::of_sparse(&tally.total),
+            disk: LatencyHistogram::of_sparse(&tally.disk),
+            lateness: LatencyHistogram::of_sparse(&tally.lateness),
+            store: Some(LatencyHistogram::of_sparse(&tally.store)),
         }
     }
 }
 
 impl LatencyHistogram {
     pub(crate) fn of(histogram: &Histogram) -> LatencyHistogram {
-        let sparse = histogram.to_sparse();
+        LatencyHistogram::of_sparse(&histogram.to_sparse())
+    }
+
+    pub(crate) fn of_sparse(sparse: &Sparse) -> LatencyHistogram {
         LatencyHistogram {
-            count: histogram.count(),
+            count: sparse.buckets.iter().map(|(_, count)| count).sum(),
             min_ns: sparse.min,
             max_ns: sparse.max,
             sum_ns: Wide(sparse.nanos.sum),
             sum_of_squares_ns: Wide(sparse.nanos.sum_of_squares),
             sum_us: Wide(sparse.micros.sum),
             sum_of_squares_us: Wide(sparse.micros.sum_of_squares),
-            buckets: sparse.buckets,
+            buckets: sparse.buckets.clone(),
         }
     }
 

@@ -10,6 +10,7 @@ mod host;
 mod latency;
 mod rule;
 mod rule_latency;
+mod second;
 mod shard;
 mod wide;
 
@@ -20,9 +21,10 @@ pub(crate) use change::{
 pub(crate) use disk::{Disk, InFlightZio, Status, View, wait_word};
 pub(crate) use event::{FinishedZio, FinishedZios, ZioWaits};
 pub(crate) use host::Host;
-pub(crate) use latency::{DiskLatency, LatencyHistogram, OpLatency};
+pub(crate) use latency::{By, DiskLatency, LatencyHistogram, OpLatency};
 pub(crate) use rule::{Rule, RuleEffect, RuleState, op_words};
 pub(crate) use rule_latency::RuleLatency;
+pub(crate) use second::{Second, SecondLatency, Seconds};
 #[cfg(test)]
 pub(crate) use shard::Probe;
 pub(crate) use shard::{Load, Shard};

@@ -1,0 +1,159 @@
+//! What has finished: zios one by one, seconds, and parts of what a disk has done.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use dashpot_engine::OpSet;
+use dashpot_engine::histogram::LAYOUT;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::api::error::Options;
+use crate::api::types::{Error, FinishedZio, FinishedZios, Second, SecondLatency, Seconds};
+use crate::daemon::{Daemon, Refusal};
+use crate::observe::collector::View;
+use crate::spec::parse_ops;
+
+/// Which finished zios are wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    /// Those that finished after this cursor: `next` of an answer, or 0 for all that are remembered.
+    /// Without it no zio is told, only where to go on from now.
+    after: Option<u64>,
+    /// Only those of this disk.
+    disk: Option<String>,
+    /// Only those of these operations, `read,write`.
+    op: Option<String>,
+    /// Only those that took so long in all.
+    #[serde(default)]
+    min_ns: u64,
+    /// How many are told at most, up to 10,000 [1,000].
+    #[serde(default = "default_limit")]
+    limit: usize,
+}
+
+fn default_limit() -> usize {
+    1_000
+}
+
+/// Zios that have finished, one by one.
+#[utoipa::path(get, path = "/v1/events", tag = "events", params(Wanted),
+    responses((status = 200, body = FinishedZios), (status = 400, body = Error),
+        (status = 404, body = Error), (status = 422, body = Error)))]
+pub(crate) async fn finished(
+    State(daemon): State<Arc<Daemon>>,
+    Options(wanted): Options<Wanted>,
+) -> Result<Json<FinishedZios>, Refusal> {
+    let disk = index_of(&daemon, wanted.disk.as_deref())?;
+    let ops = match &wanted.op {
+        Some(words) => parse_ops(words)?,
+        None => OpSet::ALL,
+    };
+    let look = |view: &View<'_>| find(&daemon, view, &wanted, disk, ops);
+    Ok(Json(daemon.events(disk, look).await))
+}
+
+fn find(
+    daemon: &Daemon,
+    view: &View<'_>,
+    wanted: &Wanted,
+    disk: Option<usize>,
+    ops: OpSet,
+) -> FinishedZios {
+    let (collected, limit) = (view.collected, wanted.limit.min(LIMIT_MAX));
+    let after = wanted.after.unwrap_or(collected.now());
+    let matching = collected.after(after).filter(|(_, zio, _)| {
+        disk.is_none_or(|disk| usize::from(zio.disk) == disk)
+            && ops.meets(OpSet::of(zio.op))
+            && zio.waits().total().as_nanos() >= wanted.min_ns
+    });
+    let mut next = collected.now();
+    let mut zios = Vec::new();
+    for (cursor, zio, client) in matching {
+        if zios.len() == limit {
+            next = cursor;
+            break;
+        }
+        let disk = &daemon.info(usize::from(zio.disk)).name;
+        zios.push(FinishedZio::of(zio, disk, client));
+    }
+    FinishedZios {
+        zios,
+        next,
+        forgotten: collected.forgotten(after),
+        dropped: view.dropped(disk.map(|disk| disk as u16)),
+    }
+}
+
+/// Which seconds are wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WantedSeconds {
+    /// Only those that began after this moment: `next_ns` of an answer [all that are remembered].
+    after_ns: Option<u64>,
+    /// Only what was done on this disk.
+    disk: Option<String>,
+}
+
+/// What was done in each second, in histograms by disk, client and operation.
+#[utoipa::path(get, path = "/v1/seconds", tag = "events", params(WantedSeconds),
+    responses((status = 200, body = Seconds), (status = 400, body = Error),
+        (status = 404, body = Error)))]
+pub(crate) async fn seconds(
+    State(daemon): State<Arc<Daemon>>,
+    Options(wanted): Options<WantedSeconds>,
+) -> Result<Json<Seconds>, Refusal> {
+    let disk = index_of(&daemon, wanted.disk.as_deref())?;
+    // What ends from now on is not in the answer, so what is over now is whole in it.
+    let running = daemon.now().as_nanos() / SECOND_NS;
+    let look = |view: &View<'_>| by_second(&daemon, view, disk);
+    let mut seconds = daemon.events(disk, look).await;
+    let is_over = |number: &u64| *number < running;
+    let is_new = |number: &u64| {
+        wanted
+            .after_ns
+            .is_none_or(|after| number * SECOND_NS > after)
+    };
+    let current = seconds.remove(&running).unwrap_or_default();
+    seconds.retain(|number, _| is_over(number) && is_new(number));
+    let last = seconds.keys().next_back().map(|number| number * SECOND_NS);
+    Ok(Json(Seconds {
+        layout: LAYOUT.to_owned(),
+        next_ns: last.or(wanted.after_ns).unwrap_or_default(),
+        seconds: seconds.into_values().collect(),
+        running: Second {
+            start_ns: running * SECOND_NS,
+            ..current
+        },
+    }))
+}
+
+fn by_second(daemon: &Daemon, view: &View<'_>, disk: Option<usize>) -> BTreeMap<u64, Second> {
+    let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
+    let wanted = |index: u16| disk.is_none_or(|disk| usize::from(index) == disk);
+    for (number, cells) in view.collected.seconds() {
+        let cells = cells.iter().filter(|cell| wanted(cell.disk));
+        let latency = |cell| SecondLatency::of(cell, &daemon.info(usize::from(cell.disk)).name);
+        let latencies: Vec<SecondLatency> = cells.map(latency).collect();
+        if !latencies.is_empty() {
+            seconds.entry(number).or_default().latencies = latencies;
+        }
+    }
+    for (number, dropped) in view.dropped_by_second(disk.map(|disk| disk as u16)) {
+        seconds.entry(number).or_default().dropped += dropped;
+    }
+    for (number, second) in &mut seconds {
+        second.start_ns = number * SECOND_NS;
+    }
+    seconds
+}
+
+fn index_of(daemon: &Daemon, disk: Option<&str>) -> Result<Option<usize>, Refusal> {
+    disk.map(|name| daemon.disk(name)).transpose()
+}
+
+const LIMIT_MAX: usize = 10_000;
+const SECOND_NS: u64 = 1_000_000_000;

@@ -1,0 +1,351 @@
+//! What is collected, beside a naive model that keeps every zio.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use dashpot_engine::histogram::{Histogram, Sparse};
+use dashpot_engine::{ClientId, Device, DiskId, Duration, Errno, Event, Instant, Op};
+use dashpot_export::{FinishedZio, Record};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::collected::{Collected, Part};
+use super::seconds::{SECONDS, SIZE, SecondCell, Seconds};
+use super::tally::{Brief, Tally};
+
+const DISKS: u16 = 2;
+const SECOND_NS: u64 = 1_000_000_000;
+/// What a zio takes in the memory of those that finished last.
+const KEPT_BYTES: u64 = 88;
+
+fn event(ended: Instant) -> Event {
+    Event {
+        number: 0,
+        parent: None,
+        device: Device::Disk(DiskId(0)),
+        client: ClientId(0),
+        class: None,
+        op: Op::Read,
+        fua: false,
+        offset: 0,
+        length: 4_096,
+        outcome: Ok(()),
+        arrived: ended,
+        submitted: ended,
+        admitted: ended,
+        issued: ended,
+        started: ended,
+        store_done: ended,
+        target: ended,
+        offered: ended,
+        ended,
+        rule: None,
+        lane: None,
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Happens {
+    Join(u16, u8, String),
+    Zio(FinishedZio),
+    Settle,
+}
+
+/// Zios of few clients and sizes, in seconds that need not be in order.
+fn zios() -> impl Strategy<Value = Happens> {
+    let spans = vec(0..3_u64, 5);
+    let op = select(Op::ALL.to_vec());
+    let length = select(vec![0, 1, 512, 4_096, 6_000, u32::MAX]);
+    let who = (0..DISKS, select(vec![0, 1, 2, 64]));
+    (who, op, length, spans, 100..104_u64, any::<bool>()).prop_map(
+        |((disk, client), op, length, spans, second, failed)| {
+            let mut at = Instant::from_nanos(second * SECOND_NS);
+            let mut later = |which: usize| {
+                at = at + Duration::from_micros(spans[which]);
+                at
+            };
+            let mut event = event(Instant::ZERO);
+            event.arrived = later(0);
+            (event.submitted, event.admitted) = (event.arrived, event.arrived);
+            event.issued = later(0);
+            event.started = event.issued;
+            event.store_done = later(1);
+            event.target = later(2);
+            event.offered = later(3);
+            event.ended = later(4);
+            event.op = op;
+            event.length = length;
+            event.client = ClientId(client);
+            event.outcome = if failed { Err(Errno::Io) } else { Ok(()) };
+            Happens::Zio(FinishedZio::of(&event, disk))
+        },
+    )
+}
+
+fn happenings() -> impl Strategy<Value = Vec<Happens>> {
+    let name = select(vec!["a", "b", "c", "d"]);
+    let join = (0..DISKS, 0..3_u8, name)
+        .prop_map(|(disk, client, name)| Happens::Join(disk, client, name.to_owned()));
+    vec(
+        prop_oneof![8 => zios(), 1 => join, 1 => Just(Happens::Settle)],
+        0..80,
+    )
+}
+
+/// Every zio with the name that its client had.
+fn play(happenings: &[Happens], collected: &mut Collected) -> Vec<(FinishedZio, String)> {
+    let mut names: BTreeMap<(u16, u8), String> = BTreeMap::new();
+    let mut all = Vec::new();
+    for happens in happenings {
+        match happens.clone() {
+            Happens::Join(disk, id, name) => {
+                names.insert((disk, id), name.clone());
+                let (client, name) = (ClientId(id), name.into());
+                collected.take(Record::Joined { disk, client, name });
+            }
+            Happens::Zio(zio) => {
+                let name = names.get(&(zio.disk, zio.client.0));
+                all.push((zio, name.cloned().unwrap_or("other".to_owned())));
+                collected.take(Record::Zio(zio));
+            }
+            Happens::Settle => collected.settle(),
+        }
+    }
+    collected.settle();
+    all
+}
+
+fn histogram<'a>(
+    zios: impl Iterator<Item = &'a FinishedZio>,
+    of: impl Fn(&FinishedZio) -> Option<Duration>,
+) -> Sparse {
+    let mut histogram = Histogram::default();
+    zios.filter_map(of)
+        .for_each(|span| histogram.record(span.as_nanos()));
+    histogram.to_sparse()
+}
+
+fn tally(zios: &[&FinishedZio]) -> Tally {
+    let failed = zios.iter().filter(|zio| zio.outcome.is_err());
+    let done = zios.iter().filter(|zio| zio.outcome.is_ok());
+    let of = |of: fn(&FinishedZio) -> Option<Duration>| histogram(zios.iter().copied(), of);
+    Tally {
+        completed: zios.len() as u64,
+        failed: failed.count() as u64,
+        bytes: done.map(|zio| u64::from(zio.length)).sum(),
+        total: of(|zio| Some(zio.waits().total())),
+        disk: of(|zio| Some(zio.waits().disk())),
+        store: of(|zio| Some(zio.waits().store)),
+        lateness: of(|zio| {
+            let waits = zio.waits();
+            (waits.hold > Duration::ZERO).then_some(waits.lateness)
+        }),
+    }
+}
+
+fn size_of_class(length: u32) -> Option<u8> {
+    (0..32_u8).rev().find(|power| length >> power != 0)
+}
+
+type Told = BTreeMap<(String, Op), Tally>;
+
+/// By what `name` says of each zio.
+fn expected(
+    all: &[(FinishedZio, String)],
+    disk: u16,
+    name: impl Fn(&(FinishedZio, String)) -> String,
+) -> Told {
+    let of_disk = || all.iter().filter(|(zio, _)| zio.disk == disk);
+    let keys: BTreeSet<(String, Op)> = of_disk().map(|zio| (name(zio), zio.0.op)).collect();
+    let of_key = |key: &(String, Op)| {
+        let of_key = of_disk().filter(|zio| (name(zio), zio.0.op) == *key);
+        tally(&of_key.map(|(zio, _)| zio).collect::<Vec<_>>())
+    };
+    keys.into_iter()
+        .map(|key| (key.clone(), of_key(&key)))
+        .collect()
+}
+
+fn told(collected: &Collected, disk: u16, name: impl Fn(Part) -> Option<String>) -> Told {
+    let parts = collected.parts(disk);
+    let named = parts.filter_map(|(part, op, tally)| Some(((name(part)?, op), tally.clone())));
+    named.collect()
+}
+
+proptest! {
+    #[test]
+    fn parts_of_a_disk_are_what_they_did(happenings in happenings()) {
+        let mut collected = Collected::new(DISKS.into(), 0).unwrap();
+        let all = play(&happenings, &mut collected);
+        for disk in 0..DISKS {
+            let client = |part| match part {
+                Part::Client(place) => Some(collected.client(disk, place).to_string()),
+                Part::Size(_) => None,
+            };
+            let by_client = expected(&all, disk, |(_, name)| name.clone());
+            prop_assert_eq!(told(&collected, disk, client), by_client);
+            let size = |part| match part {
+                Part::Client(_) => None,
+                Part::Size(power) => Some(format!("{power:?}")),
+            };
+            let by_size = expected(&all, disk, |(zio, _)| format!("{:?}", size_of_class(zio.length)));
+            prop_assert_eq!(told(&collected, disk, size), by_size);
+        }
+    }
+
+    #[test]
+    fn seconds_are_what_was_done_in_them(happenings in happenings()) {
+        let mut collected = Collected::new(DISKS.into(), 0).unwrap();
+        let all = play(&happenings, &mut collected);
+        let mut expected: BTreeMap<_, Vec<&FinishedZio>> = BTreeMap::new();
+        for (zio, name) in &all {
+            let second = zio.ended().as_nanos() / SECOND_NS;
+            let key = (second, zio.disk, name.clone(), zio.op);
+            expected.entry(key).or_default().push(zio);
+        }
+        let mut told = BTreeMap::new();
+        for (second, cells) in collected.seconds() {
+            for cell in cells {
+                let key = (second, cell.disk, cell.client.to_string(), cell.op);
+                prop_assert!(told.insert(key, cell.tally.clone()).is_none());
+            }
+        }
+        let brief = |zios: &[&FinishedZio]| {
+            let Tally { completed, bytes, disk, .. } = tally(zios);
+            Brief { completed, bytes, disk }
+        };
+        let expected: BTreeMap<_, Brief> =
+            expected.into_iter().map(|(key, zios)| (key, brief(&zios))).collect();
+        prop_assert_eq!(told, expected);
+        let numbers: Vec<u64> = collected.seconds().map(|(number, _)| number).collect();
+        prop_assert!(numbers.is_sorted());
+    }
+
+    #[test]
+    fn who_reads_in_time_misses_nothing_and_who_does_not_is_told(
+        happenings in happenings(),
+        room in 0..20_u64,
+        cursor in 0..100_u64,
+    ) {
+        let mut collected = Collected::new(DISKS.into(), room * KEPT_BYTES).unwrap();
+        let all = play(&happenings, &mut collected);
+        let come = all.len() as u64;
+        prop_assert_eq!(collected.now(), come);
+        let oldest = come.saturating_sub(room);
+        prop_assert_eq!(collected.forgotten(cursor), oldest.saturating_sub(cursor));
+        let told: Vec<_> = collected.after(cursor)
+            .map(|(at, zio, name)| (at, *zio, name.to_owned()))
+            .collect();
+        let expected: Vec<_> = (0..).zip(all)
+            .map(|(at, (zio, name))| (at, zio, name))
+            .filter(|(at, ..)| *at >= cursor.max(oldest))
+            .collect();
+        prop_assert_eq!(told, expected);
+    }
+}
+
+fn join(collected: &mut Collected, client: u8, name: &str) {
+    let (client, name) = (ClientId(client), name.into());
+    collected.take(Record::Joined {
+        disk: 0,
+        client,
+        name,
+    });
+}
+
+/// A zio in this second.
+fn zio(second: u64, client: u8) -> Record {
+    let mut event = event(Instant::from_nanos(second * SECOND_NS));
+    event.client = ClientId(client);
+    Record::Zio(FinishedZio::of(&event, 0))
+}
+
+#[test]
+fn the_client_that_was_quiet_for_longest_gives_way_and_its_counts_do_not() {
+    let mut collected = Collected::new(1, 0).unwrap();
+    for client in 0..64 {
+        join(&mut collected, client, &client.to_string());
+        collected.take(zio(u64::from(client) + 1, client));
+    }
+    collected.take(zio(100, 0));
+    // The id of 5 is used again; 1 was quiet for longest, and is still there.
+    join(&mut collected, 5, "new");
+    collected.take(zio(101, 5));
+    collected.take(zio(101, 1));
+    collected.settle();
+    let counts: BTreeMap<String, u64> = collected
+        .parts(0)
+        .filter_map(|(part, _, tally)| match part {
+            Part::Client(place) => Some((collected.client(0, place).to_string(), tally.completed)),
+            Part::Size(_) => None,
+        })
+        .collect();
+    assert_eq!(counts.len(), 65);
+    let count = |name: &str| counts.get(name).copied();
+    assert_eq!(
+        (count("0"), count("1"), count("5")),
+        (Some(2), None, Some(1))
+    );
+    assert_eq!((count("new"), count("other")), (Some(1), Some(2)));
+}
+
+#[test]
+fn names_that_nobody_has_any_more_are_forgotten() {
+    let mut collected = Collected::new(1, 10 * KEPT_BYTES).unwrap();
+    join(&mut collected, 1, "stays");
+    for client in 0..10_000 {
+        join(&mut collected, 0, &client.to_string());
+        collected.take(zio(0, 0));
+    }
+    assert!(collected.names() <= 1_024, "{}", collected.names());
+    collected.take(zio(0, 1));
+    let names: Vec<&str> = collected.after(0).map(|(_, _, name)| name).collect();
+    assert_eq!((names[0], names[9]), ("9991", "stays"));
+}
+
+#[test]
+fn an_hour_is_remembered_and_no_more() {
+    let mut collected = Collected::new(1, 0).unwrap();
+    for second in 0..10_000 {
+        collected.take(zio(second, 0));
+    }
+    // Of a second that was forgotten.
+    collected.take(zio(3, 0));
+    collected.settle();
+    let numbers: Vec<u64> = collected.seconds().map(|(number, _)| number).collect();
+    assert_eq!(
+        numbers,
+        (10_000 - SECONDS as u64..10_000).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn busy_seconds_are_remembered_in_bounded_memory() {
+    let mut seconds = Seconds::default();
+    let mut histogram = Histogram::default();
+    (0..1 << 22).step_by(64).for_each(|ns| histogram.record(ns));
+    let tally = Brief {
+        completed: histogram.count(),
+        bytes: 0,
+        disk: histogram.to_sparse(),
+    };
+    let size = tally.disk.buckets.len() * size_of::<(usize, u64)>();
+    for second in 0..SECONDS as u64 {
+        for client in 0..10 {
+            let cell = SecondCell {
+                disk: 0,
+                client: client.to_string().into(),
+                op: Op::Read,
+                tally: tally.clone(),
+            };
+            seconds.add(second, cell);
+        }
+    }
+    let remembered = seconds.iter().count();
+    assert!(remembered < SIZE / (10 * size) + 2, "{remembered}");
+    assert!(remembered > SIZE / (10 * size) / 2, "{remembered}");
+    assert_eq!(
+        seconds.iter().last().map(|(number, _)| number),
+        Some(SECONDS as u64 - 1)
+    );
+}

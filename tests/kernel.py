@@ -1,0 +1,114 @@
+"""Disks of the kernel's for tests: loop devices over memory, and what the kernel counts of them."""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+
+import pytest
+
+from conftest import run
+
+TRACEFS = pathlib.Path("/sys/kernel/tracing")
+IN_FLIGHT = re.compile(r"^In flight: (\d+), the oldest for (\d+\.\d+) s on (\w+) \((\w+)\)\.$", re.MULTILINE)
+FIELDS = (
+    "reads reads_merged sectors_read read_ms writes writes_merged sectors_written write_ms in_flight busy_ms "
+    "depth_ms discards discards_merged sectors_discarded discard_ms flushes flush_ms"
+).split()
+
+
+def why_not():
+    """Why the kernel's disks cannot be tested here, if they cannot."""
+    if os.geteuid() != 0:
+        return "takes root"
+    if not (TRACEFS / "events/block").is_dir():
+        return "tracefs is not mounted, or the kernel has no block events"
+    if shutil.which("losetup") is None:
+        return "losetup is missing"
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as backing:
+        backing.truncate(1 << 20)
+        tried = subprocess.run(["losetup", "-f", "--show", backing.name], capture_output=True, text=True)
+        if tried.returncode == 0:
+            run("losetup", "-d", tried.stdout.strip())
+        return f"losetup: {tried.stderr}" if tried.returncode else None
+
+
+WHY_NOT = why_not()
+takes_a_kernel = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")
+
+
+class Loop:
+    """A loop device."""
+
+    def __init__(self, backing):
+        self.path = run("losetup", "-f", "--show", backing).stdout.strip()
+        self.name = os.path.basename(self.path)
+        # Nobody but the test is to read it; udev and blkid have had their look when this returns.
+        if shutil.which("udevadm"):
+            run("udevadm", "settle", code=None)
+
+    def stat(self):
+        words = pathlib.Path(f"/sys/block/{self.name}/stat").read_text().split()
+        return dict(zip(FIELDS, map(int, words)))
+
+    def limit(self, kilobytes):
+        """Makes the kernel split what is larger."""
+        pathlib.Path(f"/sys/block/{self.name}/queue/max_sectors_kb").write_text(str(kilobytes))
+
+    def number(self):
+        return pathlib.Path(f"/sys/block/{self.name}/dev").read_text().strip().replace(":", ",")
+
+    def detach(self):
+        run("losetup", "-d", self.path, code=None)
+
+
+@contextlib.contextmanager
+def loop_over(backing):
+    loop = Loop(backing)
+    try:
+        yield loop
+    finally:
+        loop.detach()
+
+
+@contextlib.contextmanager
+def loop_in_memory(megabytes=64):
+    with tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="dashpot-test-") as backing:
+        backing.truncate(megabytes << 20)
+        with loop_over(backing.name) as loop:
+            yield loop
+
+
+@contextlib.contextmanager
+def loop_that_can_be_frozen(directory):
+    """A loop device whose backing file is on a file system of its own, and that file system's place."""
+    with loop_in_memory() as below:
+        run("mkfs.ext4", "-q", "-O", "^has_journal", below.path)
+        place = directory / "frozen"
+        place.mkdir()
+        run("mount", below.path, place)
+        try:
+            backing = place / "backing"
+            run("dd", "if=/dev/zero", f"of={backing}", "bs=1M", "count=16", "status=none")
+            with loop_over(backing) as loop:
+                yield loop, place
+        finally:
+            run("umount", place)
+
+
+def dd(*words):
+    run("dd", *words, "status=none")
+
+
+def instances_of(pid):
+    """Of tracefs, those that a process has made."""
+    return list((TRACEFS / "instances").glob(f"dashpot-{pid}-*"))
+
+
+def left_behind():
+    """Instances of tracefs whose owner is no more; others on this machine may have theirs."""
+    instances = (TRACEFS / "instances").glob("dashpot-*")
+    return {path.name for path in instances if not pathlib.Path("/proc", path.name.split("-")[1]).exists()}

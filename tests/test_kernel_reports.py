@@ -1,0 +1,331 @@
+"""The reports over the kernel's own disks: nothing is missing, nothing is counted twice, and nothing
+is left behind in the kernel."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from conftest import BINARY, eventually, requires, run
+from kernel import (
+    IN_FLIGHT, dd, instances_of, left_behind, loop_in_memory, loop_that_can_be_frozen, takes_a_kernel,
+)
+from test_reports import IOLATENCY_HEADER, IOLATENCY_ROW, IOSTAT_COLUMNS, QUANTIZE_ROW, rows
+
+pytestmark = takes_a_kernel
+
+
+@pytest.fixture
+def loop():
+    with loop_in_memory() as loop:
+        yield loop
+
+
+@pytest.fixture
+def nothing_left():
+    before = left_behind()
+    yield
+    assert left_behind() <= before
+
+
+def dashpot(*words, code=0):
+    environment = {name: value for name, value in os.environ.items() if name != "DASHPOT_API"}
+    done = subprocess.run([BINARY, *map(str, words)], capture_output=True, text=True, timeout=120, env=environment)
+    assert done.returncode == code, f"{words}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+class Watching:
+    """A report that has begun."""
+
+    def __init__(self, *words):
+        environment = {name: value for name, value in os.environ.items() if name != "DASHPOT_API"}
+        self.errors = ""
+        self.process = subprocess.Popen(
+            [BINARY, *map(str, words)], text=True, bufsize=1, env=environment,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        self.first = self.process.stdout.readline()
+
+    def end(self, how=signal.SIGINT, code=0):
+        """Its output, when it has ended."""
+        self.process.send_signal(how)
+        text, errors = self.process.communicate(timeout=120)
+        self.errors += errors
+        assert self.process.returncode == code, self.errors
+        return self.first + text
+
+
+def iolatency(*words):
+    """Begins before it returns: the first line comes when everything is in place."""
+    return Watching("iolatency", *words)
+
+
+def counted(text):
+    """The counts of all rows by their lower bounds, zeroes left out."""
+    counts = {}
+    for low, _high, count, _bar in rows(text, IOLATENCY_ROW):
+        if count != "0":
+            counts[int(low)] = counts.get(int(low), 0) + int(count)
+    return counts
+
+
+def by_value(text):
+    """The counts of each value of a breakdown."""
+    counts, value = {}, None
+    for line in text.splitlines():
+        if match := re.match(r"^(?:device|type|process|cgroup|size) (.*):$", line):
+            value = match[1]
+        elif match := IOLATENCY_ROW.match(line):
+            counts[value] = counts.get(value, 0) + int(match[3])
+    return {value: count for value, count in counts.items() if count}
+
+
+# Counts.
+
+@pytest.mark.parametrize("queued", [[], ["-Q"]])
+def test_counts_are_those_of_the_kernel(loop, nothing_left, queued):
+    before = loop.stat()
+    report = iolatency("-d", loop.path, "--by", "type", *queued, 1)
+    dd("if=/dev/zero", f"of={loop.path}", "bs=64k", "count=200", "oflag=direct")
+    dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=1000", "iflag=direct")
+    dd("if=/dev/zero", f"of={loop.path}", "bs=4k", "count=2000", "conv=fsync")
+    text = report.end()
+    after = loop.stat()
+    kinds = by_value(text)
+    reads = sum(count for kind, count in kinds.items() if "R" in kind)
+    writes = sum(count for kind, count in kinds.items() if "W" in kind)
+    flushes = sum(count for kind, count in kinds.items() if set(kind) == {"F"})
+    assert reads == after["reads"] - before["reads"]
+    assert flushes == after["flushes"] - before["flushes"] > 0
+    # The kernel counts who asked for a flush alone as a write of nothing, beside the flush.
+    assert writes + flushes == after["writes"] - before["writes"]
+    assert report.errors == "", "nothing was lost"
+
+
+def test_dd_is_split_as_the_kernel_splits_it(loop, nothing_left):
+    loop.limit(256)
+    report = iolatency("-d", loop.name, "--by", "size", 1)
+    dd("if=/dev/zero", f"of={loop.path}", "bs=1M", "count=16", "oflag=direct")
+    assert by_value(report.end()) == {"256K-512K": 64}
+
+
+def test_iostat_has_the_counts_of_the_kernel(loop):
+    before = loop.stat()
+    report = Watching("iostat", "-x", "--json", "-d", loop.path, 600)
+    dd("if=/dev/zero", f"of={loop.path}", "bs=4k", "count=4000", "conv=fsync")
+    dd(f"if={loop.path}", "of=/dev/null", "bs=64k", "count=100", "iflag=direct")
+    after = loop.stat()
+    first, second = report.end().splitlines()
+    (whole,), (interval,) = json.loads(first), json.loads(second)
+    assert (whole["n"]["r"], whole["n"]["w"]) == (before["reads"], before["writes"])
+    delta = {name: after[name] - before[name] for name in after}
+    assert interval["n"] == {
+        "r": delta["reads"], "w": delta["writes"], "d": delta["discards"], "f": delta["flushes"],
+    }
+    seconds = interval["elapsed_ns"] / 1e9
+    asked = delta["writes"] + delta["writes_merged"]
+    assert interval["wrqm/s"] == pytest.approx(delta["writes_merged"] / seconds)
+    assert interval["wrqm"] == pytest.approx(100 * delta["writes_merged"] / asked)
+    assert interval["wkB/s"] == pytest.approx(delta["sectors_written"] / 2 / seconds)
+    assert interval["r_await"] == pytest.approx(delta["read_ms"] / delta["reads"])
+
+
+@requires("iostat")
+@pytest.mark.parametrize("extended", [[], ["-x"]])
+def test_iostat_prints_what_sysstats_does(loop, extended):
+    dd("if=/dev/zero", f"of={loop.path}", "bs=4k", "count=3000", "conv=fsync")
+    dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=3000", "iflag=direct")
+    theirs = run("iostat", "-d", *extended, loop.name, env={"LC_ALL": "C", "S_COLORS": "never"}).stdout
+    ours = dashpot("iostat", "-d", loop.name, *extended).stdout
+    tables = [[line.split() for line in text.splitlines() if re.match(f"Device|{loop.name} ", line)] for text in (theirs, ours)]
+    (titles, figures), (our_titles, our_figures) = tables
+    assert our_titles == titles
+    # The time since the machine was started has gone on between the two.
+    for title, figure, our_figure in zip(titles[1:], figures[1:], our_figures[1:]):
+        assert float(our_figure) == pytest.approx(float(figure), rel=0.02, abs=0.011), title
+    widths = [[len(line) for line in text.splitlines() if line.startswith(loop.name)] for text in (theirs, ours)]
+    assert widths[0] == widths[1]
+
+
+def test_iostat_of_all_disks_takes_no_privilege(loop):
+    dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=10", "iflag=direct")
+    text = as_nobody("iostat", "-x", "-k").stdout
+    titles, *disks = text.splitlines()
+    assert " ".join(titles.split()) == IOSTAT_COLUMNS
+    assert any(line.startswith(f"{loop.name} ") for line in disks)
+
+
+# What lasts longer than an interval.
+
+@requires("mkfs.ext4")
+@requires("fsfreeze")
+def test_what_outlasts_intervals_is_counted_once(tmp_path, nothing_left):
+    """A write that blocks for more than two intervals of a second. It is named while it does."""
+    with loop_that_can_be_frozen(tmp_path) as (loop, place):
+        report = iolatency("-d", loop.path, 1)
+        run("fsfreeze", "-f", place)
+        try:
+            writer = subprocess.Popen(
+                ["dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=1", "oflag=direct", "status=none"]
+            )
+            ages = []
+            while not ages or ages[-1] < 2:
+                line = report.process.stderr.readline()
+                number, age, name, wait = IN_FLIGHT.match(line.rstrip("\n")).groups()
+                assert (number, name, wait) == ("1", loop.name, "issued")
+                ages.append(float(age))
+        finally:
+            run("fsfreeze", "-u", place)
+        assert writer.wait() == 0
+        assert len(ages) >= 2, "it was in flight at two ends of intervals"
+        ((low, count),) = counted(report.end()).items()
+        assert count == 1 and low >= 1024
+
+
+def test_an_interval_that_is_cut_short_has_what_it_saw(loop, nothing_left):
+    report = iolatency("-d", loop.path, 600)
+    dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=7", "iflag=direct")
+    text = report.end()
+    assert sum(counted(text).values()) == 7
+    assert text.count(IOLATENCY_HEADER) == 1 and text.endswith("\nEnding tracing...\n")
+
+
+# Options.
+
+def test_a_device_by_name_path_and_number(loop, nothing_left):
+    for words in (loop.name, loop.path, loop.number()):
+        report = iolatency("-d", words, 600)
+        dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=5", "iflag=direct")
+        assert sum(counted(report.end()).values()) == 5, words
+
+
+def test_types_are_a_glob_over_the_kernels_letters(loop, nothing_left):
+    for glob, expected in (("*W*", 3), ("*R*", 5), ("R", 0), ("*S", 8), ("", 0)):
+        report = iolatency("-d", loop.name, "-i", glob, 600)
+        # Direct reads and writes of dd are synchronous: RS and WS.
+        dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=5", "iflag=direct")
+        dd("if=/dev/zero", f"of={loop.path}", "bs=4k", "count=3", "oflag=direct")
+        assert sum(counted(report.end()).values()) == expected, glob
+
+
+def test_breakdowns(loop, nothing_left):
+    for by, values in (("device", {loop.name}), ("process", {"dd"}), ("size", {"4K-8K"})):
+        report = iolatency("-d", loop.name, "--by", by, 600)
+        dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=50", "iflag=direct")
+        assert by_value(report.end()) == {value: 50 for value in values}, by
+
+
+def test_percentiles_say_how_many_they_are_of(loop, nothing_left):
+    report = iolatency("-d", loop.name, "--percentiles", "--by", "device", 600)
+    dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=50", "iflag=direct")
+    title, line = [line.split() for line in report.end().splitlines() if line.startswith(("device", loop.name))]
+    assert title == ["device", "n", "p50", "p90", "p95", "p99", "p99.9", "max"]
+    figures = dict(zip(title, line))
+    assert figures["n"] == "50" and figures["p99"] == figures["p99.9"] == "-" and figures["p95"] != "-"
+
+
+def test_two_disks_at_once(loop, nothing_left):
+    with loop_in_memory() as other:
+        report = iolatency("-d", loop.name, "-d", other.path, "--by", "device", 600)
+        dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=5", "iflag=direct")
+        dd(f"if={other.path}", "of=/dev/null", "bs=4k", "count=9", "iflag=direct")
+        assert by_value(report.end()) == {loop.name: 5, other.name: 9}
+
+
+def test_quantize_of_a_disk(loop, nothing_left):
+    report = subprocess.Popen(
+        [BINARY, "quantize", "-d", loop.path, "--op", "read", "--for", "600s", "--json"],
+        text=True, stdout=subprocess.PIPE,
+    )
+    eventually(lambda: is_traced(report.pid), "the watch")
+    dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=200", "iflag=direct")
+    dd("if=/dev/zero", f"of={loop.path}", "bs=4k", "count=20", "oflag=direct")
+    report.send_signal(signal.SIGINT)
+    quantized = json.loads(report.communicate(timeout=120)[0])
+    counts = sum(row["count"] for row in quantized["total"]["rows"])
+    # What was done before the watch had begun is in no interval.
+    assert 0 < counts <= 200 and quantized["total"]["latency"]["n"] == counts and quantized["lost"] == 0
+
+
+def is_traced(pid):
+    return any((instance / "tracing_on").read_text().strip() == "1" for instance in instances_of(pid))
+
+
+# Endings.
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_signals_leave_nothing_behind(loop, nothing_left, how):
+    report = iolatency("-d", loop.name, 600)
+    assert report.end(how).endswith("\nEnding tracing...\n")
+
+
+def test_a_reader_that_has_had_enough_leaves_nothing_behind(loop, nothing_left):
+    report = iolatency("-d", loop.name, "100ms")
+    report.process.stdout.close()
+    assert report.process.wait(timeout=120) == 0
+
+
+def test_what_a_killed_one_has_left_is_removed_by_the_next(loop, nothing_left):
+    report = iolatency("-d", loop.name, 600)
+    report.end(signal.SIGKILL, code=-signal.SIGKILL)
+    dashpot("iolatency", "-d", loop.name, "100ms", 1)
+
+
+def test_two_observers_see_the_same(loop, nothing_left):
+    first, second = iolatency("-d", loop.name, 600), iolatency("-d", loop.name, 600)
+    dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=30", "iflag=direct")
+    assert sum(counted(first.end()).values()) == sum(counted(second.end()).values()) == 30
+
+
+def test_a_disk_that_vanishes_is_said_to(nothing_left):
+    with loop_in_memory() as loop, loop_in_memory() as other:
+        both = iolatency("-d", loop.name, "-d", other.name, "100ms")
+        alone = iolatency("-d", loop.name, "100ms")
+        loop.detach()
+        _, errors = alone.process.communicate(timeout=120)
+        assert alone.process.returncode == 1
+        assert errors.count(loop.name) == 1 and "lsblk" in errors, errors
+        said = both.process.stderr.readline()
+        assert loop.name in said and "vanished" in said
+        both.end()
+        assert both.errors == "", "it is said once"
+
+
+# Bad input.
+
+def as_nobody(*words, code=0):
+    return run("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", BINARY, *words, code=code)
+
+
+def test_without_privilege_it_says_what_can_be_done(loop):
+    error = as_nobody("iolatency", "-d", loop.name, "1", "1", code=1).stderr
+    assert "root" in error and len(error.splitlines()) == 1, error
+
+
+@requires("unshare")
+def test_without_tracefs_it_says_what_to_mount(loop):
+    script = 'umount -l /sys/kernel/tracing; umount -l /sys/kernel/debug/tracing 2>/dev/null; exec "$@"'
+    error = run(
+        "unshare", "-m", "sh", "-c", script, "sh", BINARY, "iolatency", "-d", loop.name, "1", "1", code=1,
+    ).stderr
+    assert "mount -t tracefs" in error and len(error.splitlines()) == 1, error
+
+
+@pytest.mark.parametrize("words, code, remedy", [
+    (["-d", "/dev/lop0"], 1, "there are"),
+    (["-d", "nonesuch"], 1, "no daemon"),
+    (["-d", "/etc/passwd"], 1, "it is a file"),
+    (["-k", "--by", "client"], 2, "--by process"),
+    (["-k", "--by", "colour"], 2, "colour"),
+])
+def test_refusals_name_the_remedy(loop, nothing_left, words, code, remedy):
+    error = dashpot("iolatency", *words, "1", "1", code=code).stderr
+    assert remedy in error, error
+
+
+def test_layers_that_the_kernel_does_not_show(loop, nothing_left):
+    assert "-d" in dashpot("quantize", "-d", loop.name, "--layer", "store", code=2).stderr
