@@ -186,6 +186,16 @@ def test_what_outlasts_intervals_is_counted_once(tmp_path, nothing_left):
         assert count == 1 and low >= 1024
 
 
+def test_every_io_is_in_one_interval(loop, nothing_left):
+    """Intervals so short that many I/Os lie across their ends, or complete while one is shown."""
+    before = loop.stat()
+    report = iolatency("-d", loop.path, "5ms")
+    dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=15000", "iflag=direct")
+    text = report.end()
+    assert text.count(IOLATENCY_HEADER) > 5
+    assert sum(counted(text).values()) == loop.stat()["reads"] - before["reads"] >= 15000
+
+
 def test_an_interval_that_is_cut_short_has_what_it_saw(loop, nothing_left):
     report = iolatency("-d", loop.path, 600)
     dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=7", "iflag=direct")

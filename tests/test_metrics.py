@@ -5,12 +5,12 @@ import asyncio
 import http.client
 import json
 import math
+import os
 import pathlib
 import re
 import signal
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -192,6 +192,27 @@ def test_labels_are_escaped(serve):
     assert value(found, "dashpot_rule_info", **labels) == 1
 
 
+def test_clients_are_told_apart(scraped):
+    first, second = Client(scraped), Client(scraped, "tank/foo.a-b")
+    first.many(30, 4)
+    second.many(10, 2, second.write)
+    load = run(BINARY, "load", scraped.uri("d"), "--time", "100ms", "--json")
+    assert load.returncode == 0
+    found = samples(scrape(scraped)[1])
+    of_clients = {}
+    for (name, labels), number in found.items():
+        labels = dict(labels)
+        if name == "dashpot_client_operations_total" and labels["op"] in ("read", "write"):
+            of_clients.setdefault((labels["disk"], labels["op"]), {})[labels["client"]] = number
+            of = {key: labels[key] for key in ("disk", "client", "op")}
+            assert value(found, "dashpot_client_latency_seconds_count", **of) == number
+    mine = f"uid={os.getuid()} pid={os.getpid()}"
+    assert of_clients["d", "read"][mine] == 30 and of_clients["tank/foo.a-b", "write"] == {mine: 10}
+    assert len(of_clients["d", "read"]) == 2
+    assert sum(of_clients["d", "read"].values()) == value(found, "dashpot_disk_operations_total", disk="d", op="read")
+    assert value(found, "dashpot_events_dropped_total", disk="d") == 0
+
+
 def test_what_is_in_flight_is_seen_before_it_ends(scraped):
     scraped.cli("inject", "d", "--hang")
     client = Client(scraped)
@@ -308,6 +329,104 @@ def test_a_lab_file_names_the_place(serve, directory):
     assert "dashpot_build_info" in run("curl", "-sf", "--unix-socket", path, "http://localhost/metrics").stdout
 
 
+# The kernel's disks.
+
+@pytest.fixture
+def loop(directory):
+    """A loop device over memory. Skips where none can be made."""
+    if os.getuid() != 0:
+        pytest.skip("loop devices take root")
+    backing = pathlib.Path("/dev/shm") / directory.name
+    backing.write_bytes(bytes(16 << 20))
+    try:
+        made = subprocess.run(["losetup", "-f", "--show", backing], capture_output=True, text=True)
+        if made.returncode != 0:
+            pytest.skip(f"no loop device can be made: {made.stderr.strip()}")
+        yield made.stdout.strip()
+        run("losetup", "-d", made.stdout.strip())
+    finally:
+        backing.unlink()
+
+
+@pytest.fixture
+def observer():
+    """Starts `observe`, and skips where the kernel does not let it."""
+    running = []
+
+    def start(*words):
+        process = subprocess.Popen(
+            [BINARY, "observe", *words], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        running.append(process)
+        said = process.stderr.readline()
+        if not process.stdout.readline():
+            pytest.skip(f"the kernel's disks cannot be watched: {said}{process.stderr.read()}")
+        return process, said.split()[-1]
+
+    yield start
+    for process in running:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=HANG_LIMIT)
+
+
+@requires("losetup")
+@requires("prometheus")
+def test_the_kernels_disks_are_scraped(loop, observer, prometheus):
+    process, url = observer(loop, "200ms", "--json", "--metrics", "tcp:127.0.0.1:0")
+    server = prometheus(urllib.parse.urlsplit(url).netloc)
+    name = loop.removeprefix("/dev/")
+    reads = f'dashpot_kernel_disk_operations_total{{device="{name}",op="read"}}'
+    before = eventually(lambda: [server.number(reads)] if server.number(reads) is not None else None, "a scrape")[0]
+    run("dd", f"if={loop}", "of=/dev/null", "bs=4k", "count=1000", "iflag=direct")
+    eventually(lambda: server.number(reads) == before + 1_000, "all reads")
+    assert server.number(reads.replace("operations_total", "latency_seconds_count")) == before + 1_000
+    assert server.number("dashpot_kernel_events_lost_total") == 0
+    queries = [(title, query) for title, query in dashboard() if "dashpot_kernel" in query]
+    assert len(queries) > 6
+    for title, query in queries:
+        numbers = [number for number in server.query(query).values() if not math.isnan(number)]
+        assert numbers and min(numbers) >= 0, f"{title}: {query}"
+    with urllib.request.urlopen(url, timeout=HANG_LIMIT) as answer:
+        there = set(re.findall(r"^\w+", answer.read().decode(), re.MULTILINE))
+    files = "".join((MONITORING / name).read_text() for name in ("alerts.yml", "grafana-dashboard.json"))
+    assert set(re.findall(r"\bdashpot_kernel_\w+", files)) <= there
+    process.send_signal(signal.SIGINT)
+    lines = process.communicate(timeout=HANG_LIMIT)[0].splitlines()
+    intervals = [json.loads(line) for line in lines]
+    counted = sum(interval["devices"][0]["latency"]["n"] for interval in intervals)
+    assert counted >= 1_000 and process.returncode == 0
+
+
+@requires("promtool")
+@requires("losetup")
+def test_promtool_finds_no_fault_in_the_kernels(loop, observer):
+    _process, url = observer(loop, "200ms", "--json", "--metrics", "tcp:127.0.0.1:0")
+    with urllib.request.urlopen(url, timeout=HANG_LIMIT) as answer:
+        checked = run("promtool", "check", "metrics", stdin=answer.read().decode())
+    assert (checked.stdout, checked.stderr) == ("", "")
+
+
+def test_observe_puts_its_socket_away(loop, observer, directory):
+    path = directory / "o.sock"
+    process, _url = observer(loop, "200ms", "--json", "--metrics", f"unix:{path}")
+    text = run("curl", "-sf", "--unix-socket", path, "http://localhost/metrics").stdout
+    assert "dashpot_kernel_events_lost_total" in text and path.exists()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=HANG_LIMIT)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("words, code, why", [
+    (("no-such-disk",), 1, "is no block device"),
+    (("1", "vda"), 2, "'vda' is no number of reports"),
+    (("1", "2", "vda"), 2, "devices come first"),
+    (("0",), 2, "is no interval"),
+])
+def test_observe_refuses_what_it_does_not_understand(words, code, why):
+    refused = run(BINARY, "observe", *words, code=code)
+    assert why in refused.stderr
+
+
 # A real Prometheus.
 
 class Prometheus:
@@ -390,6 +509,8 @@ def watched(scraped, prometheus):
     eventually(lambda: server.number(reads) == 0, "a scrape before the load")
     Client(scraped).many(600, 8)
     eventually(lambda: server.number(reads) == 600, "a scrape after the load")
+    # What is new with the load has no rate before its second scrape.
+    eventually(lambda: server.number('count_over_time(dashpot_client_operations_total{op="read"}[1m]) > 1'), "two of it")
     return scraped, server
 
 
@@ -500,7 +621,7 @@ def test_the_alerts_are_evaluated_and_quiet(watched):
         return evaluated and {rule["name"]: rule["state"] for rule in group["rules"]}
 
     states = eventually(rules, "all rules are evaluated")
-    assert len(states) == 9
+    assert len(states) == 10
     assert {states[name] for name in ("DashpotDown", "DashpotShardFailed", "DashpotStoreFaulted")} == {"inactive"}
 
 
@@ -529,6 +650,7 @@ def test_promtool_accepts_the_files(words):
 def test_what_the_files_ask_for_is_there(scraped):
     """A metric that was renamed would leave a panel empty, or an alert silent, for ever."""
     scraped.cli("inject", "d", "-D", "1ms")
+    Client(scraped).many(10, 2)
     there = {name for name, _ in samples(scrape(scraped)[1])}
     files = "".join((MONITORING / name).read_text() for name in ("alerts.yml", "grafana-dashboard.json"))
     asked = set(re.findall(r"\bdashpot_\w+", files))

@@ -116,7 +116,108 @@ def test_iolatency_as_json(daemon, client):
     assert all(interval["elapsed_ns"] > 0 and interval["rows"] for interval in intervals)
 
 
+def counted(text):
+    """The counts of rows that are not empty, by their lower bounds."""
+    return {int(low): int(count) for low, _, count, _ in rows(text, IOLATENCY_ROW) if count != "0"}
+
+
+def test_iolatency_counts_what_outlasts_intervals_once(daemon, client):
+    daemon.cli("inject", "d", "-D", "2.5s")
+    report = daemon.start("iolatency", "1")
+    report.stdout.readline()
+    client.wait(*[client.read() for _ in range(3)])
+    report.send_signal(signal.SIGINT)
+    text, errors = report.communicate()
+    assert counted(text) == {2048: 3}
+    ages = [float(age) for age in re.findall(r"^In flight: 3, the oldest for (\d+\.\d+) s on d", errors, re.MULTILINE)]
+    assert ages and min(ages) >= 1, "named while they outlast intervals"
+
+
+def values(text):
+    """Of a table of percentiles, each value's n."""
+    lines = iter(text.splitlines())
+    for line in lines:
+        if line.endswith("max"):
+            break
+    found = {}
+    for line in lines:
+        if not line:
+            break
+        *name, n, _p50, _p90, _p95, _p99, _p999, _max = line.split()
+        found[" ".join(name)] = int(n)
+    return found
+
+
+def test_iolatency_by_what_a_daemon_tells_apart(serve):
+    daemon = serve("-d", "a=ram,size=1M", "-d", "b=ram,size=1M")
+    a, b = Client(daemon, "a"), Client(daemon, "b")
+    who = {client["name"] for disk in ("a", "b") for client in daemon.disk(disk)["clients"]}
+    for by, expected in (
+        ("device", {"a": 30, "b": 20}),
+        ("type", {"write": 30, "read": 20}),
+        ("size", {"4K-8K": 50}),
+        ("client", None),
+    ):
+        report = daemon.start("iolatency", "--by", by, "--percentiles", "600")
+        report.stdout.readline()
+        a.many(30, 4, a.write)
+        b.many(20, 4)
+        report.send_signal(signal.SIGINT)
+        text, errors = report.communicate()
+        assert report.returncode == 0 and "lost" not in errors, errors
+        found = values(text)
+        assert sum(found.values()) == 50, by
+        assert found == expected if expected else set(found) <= who, (by, found)
+
+
+def test_iolatency_by_what_a_daemon_does_not_know(daemon):
+    for by in ("process", "cgroup"):
+        error = daemon.cli("iolatency", "--by", by, "1", "1", code=2).stderr
+        assert f"--by {by}" in error and "--by client" in error
+
+
+def test_a_breakdown_as_json_names_its_values(daemon, client):
+    report = daemon.start("iolatency", "--by", "type", "--json", "100ms")
+    report.stdout.readline()
+    client.many(10, 2)
+    report.send_signal(signal.SIGINT)
+    text, errors = report.communicate()
+    assert report.returncode == 0, errors
+    intervals = [json.loads(line) for line in text.splitlines()]
+    assert all(interval["by"] == "type" and interval["lost"] == 0 for interval in intervals)
+    reads = [value for interval in intervals for value in interval["values"]]
+    assert {value["value"] for value in reads} == {"read"}
+    assert sum(value["latency"]["n"] for value in reads) == 10
+
+
+def test_without_a_daemon_the_kernels_disks_are_offered(directory):
+    error = run(BINARY, "iolatency", "1", "1", code=1, env={"DASHPOT_API": f"unix:{directory}/none"}).stderr
+    assert "-k" in error and "dashpot serve" in error
+
+
 # quantize.
+
+def test_quantize_above_and_below_the_injection(daemon, client):
+    """The zinject article's trap: what is measured below the injection does not see it."""
+    daemon.cli("inject", "d", "-D", "10ms")
+    report = daemon.start("quantize", "--layer", "disk", "--layer", "store", "--for", "2s")
+    while report.poll() is None:
+        client.many(8, 4)
+    text, errors = report.communicate()
+    assert report.returncode == 0, errors
+    above, below = text.split("\nstore, below what is injected:\n")
+    assert above.startswith("\ndisk, as its clients see it, with what is injected:\n\nhistogram of latencies (us):\n")
+    values = [[int(value) for value, _, count in rows(half, QUANTIZE_ROW) if count != "0"] for half in (above, below)]
+    assert min(values[0]) >= 8192
+    assert max(values[1]) < 8192
+    n = [sum(int(count) for _, _, count in rows(half, QUANTIZE_ROW)) for half in (above, below)]
+    # Looks at both are a moment apart.
+    assert abs(n[0] - n[1]) <= 8
+
+
+def test_quantize_at_a_layer_that_is_not_served(daemon):
+    assert "dashpot sim" in daemon.cli("quantize", "--layer", "volume", code=2).stderr
+
 
 def test_quantize_has_the_layout_of_the_article(daemon, client):
     daemon.cli("inject", "d", "-D", "10ms")

@@ -94,7 +94,8 @@ def test_json_counts_what_the_client_asked_for(lab):
 
 REPORTS = ["iolatency -T 1", "iolatency -d c 1", "iostat -x 1", "iostat --layer volume", "quantize --by disk",
            "quantize --layer volume --op write", "zpool-iostat -l 1", "zpool-iostat -q tank 1 2", "zpool-iostat -w",
-           "zpool-iostat -r", "txgs", "txgs tank"]
+           "zpool-iostat -r", "txgs", "txgs tank", "iolatency --by client 1", "iolatency --by size --percentiles",
+           "quantize --layer volume --layer disk --layer store"]
 
 
 @pytest.mark.parametrize("words", [[], *([("--report"), report] for report in REPORTS),
@@ -131,6 +132,41 @@ def test_intervals_are_of_virtual_time(lab):
     text = sim(path, "--report", "iolatency -T 2").stdout
     # The last interval is cut short by the end.
     assert re.findall(r"^\d\d:\d\d:\d\d:$", text, re.M) == ["00:00:02:", "00:00:03:"]
+
+
+def of_report(path, report):
+    """The report's intervals, as JSON."""
+    [outcome] = as_json(path, "--report", report)
+    [one] = outcome["reports"]
+    return one["output"]
+
+
+@pytest.mark.parametrize("layer", ["disk", "volume"])
+def test_breakdowns_add_up_to_the_whole(lab, layer):
+    """What is counted in events, one by one, is what is counted on the data path."""
+    path = lab(POOL)
+    whole = of_report(path, f"iolatency --layer {layer} 1")
+    names = {"client": {"client", "lone", "other"}, "device": {"a", "b", "c", "tank/foo"},
+             "type": {"read", "write", "flush"}, "size": None}
+    for by, known in names.items():
+        parts = of_report(path, f"iolatency --layer {layer} --by {by} 1")
+        assert len(parts) == len(whole) == 3
+        for interval, all_together in zip(parts, whole):
+            assert interval["by"] == by
+            values = interval["values"]
+            assert sum(value["latency"]["n"] for value in values) == all_together["latency"]["n"] > 0
+            assert max(value["latency"]["max_ns"] for value in values) >= all_together["latency"]["p50_ns"]
+            assert known is None or {value["value"] for value in values} <= known
+
+
+def test_the_same_interval_at_every_layer(lab):
+    volume, disk, store = of_report(lab(POOL), "quantize --op read --layer volume --layer disk --layer store")
+    assert [one["layer"] for one in (volume, disk, store)] == ["volume", "disk", "store"]
+    assert disk["total"]["latency"]["n"] == store["total"]["latency"]["n"] > 0
+    # A third of the reads, those of disk a, are held to a millisecond.
+    assert disk["total"]["latency"]["p90_ns"] >= 1_000_000 > store["total"]["latency"]["p90_ns"]
+    [alone] = of_report(lab(POOL), "quantize --op read --layer disk")
+    assert alone == {name: disk[name] for name in disk if name != "layer"}
 
 
 def test_several_reports_and_labs_are_told_apart(lab):
@@ -251,6 +287,9 @@ def test_bad_labs_are_refused_with_their_place(lab, tmp_path, text, message):
     (["LAB", "--report", "zpool-iostat -l -w"], 2, "cannot be used with"),
     (["LAB", "--report", "txgs tonk"], 1, "--report 'txgs tonk': there is no 'tonk'; did you mean 'tank'?"),
     (["LAB", "--report", "iolatency -d d"], 1, "there is no 'd'; did you mean"),
+    (["LAB", "--report", "iolatency --by process"], 1, "--by client, size, device and type"),
+    (["LAB", "--report", "iolatency -k"], 1, "a simulation has its own"),
+    (["LAB", "--report", "iostat --layer store"], 1, "take iolatency or quantize"),
     (["LAB", "--report", "iostat --json"], 1, "give it to 'dashpot sim' itself"),
     (["LAB", "LAB", "--events", "e.csv"], 2, "--events is of one lab"),
 ], ids=str)

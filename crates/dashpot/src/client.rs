@@ -69,6 +69,11 @@ impl Client {
         })
     }
 
+    /// Where the daemon is looked for.
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.send(Method::GET, path, &())
     }

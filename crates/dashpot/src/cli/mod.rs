@@ -7,9 +7,11 @@ mod control;
 mod generate;
 mod lab;
 mod load;
+mod observe;
 mod proof;
 mod report;
 mod sim;
+mod top;
 
 use clap::{Parser, Subcommand};
 
@@ -21,11 +23,13 @@ pub(crate) use control::{
 pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man_pages};
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
+pub(crate) use observe::ObserveArgs;
 pub(crate) use proof::ProofArgs;
 pub(crate) use report::{
     DeviceArgs, IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs, ReportBy,
 };
 pub(crate) use sim::{ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
+pub(crate) use top::TopArgs;
 
 /// A slow disk you control, and a microscope for storage latency.
 #[derive(Debug, Parser)]
@@ -75,6 +79,8 @@ pub(crate) enum Command {
     Iolatency(IolatencyArgs),
     Iostat(IostatArgs),
     Quantize(QuantizeArgs),
+    Top(TopArgs),
+    Observe(ObserveArgs),
     Zinject(ZinjectArgs),
     Sim(SimArgs),
     Load(LoadArgs),

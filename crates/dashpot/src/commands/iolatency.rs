@@ -72,6 +72,7 @@ pub(super) fn question(args: &IolatencyArgs) -> Question {
             Some(ReportBy::Size) => Some(By::Size),
         },
         queued: args.queued,
+        store: false,
     }
 }
 

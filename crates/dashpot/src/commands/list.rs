@@ -13,7 +13,6 @@ const COLUMNS: [Column; 14] = [
     Column::Figure("id"),
     Column::Text("name"),
     Column::Text("disk"),
-    Column::Text("rule"),
     Column::Figure("matched"),
     Column::Figure("injected"),
     Column::Figure("held"),
@@ -24,6 +23,8 @@ const COLUMNS: [Column; 14] = [
     Column::Figure("lateness p50"),
     Column::Figure("backlog"),
     Column::Figure("now"),
+    // Last, because it is the widest: where lines are broken, the figures stay below their titles.
+    Column::Text("rule"),
 ];
 
 pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
@@ -51,7 +52,7 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
 }
 
 fn text(rules: &[Rule]) -> String {
-    let notes = rules.iter().filter_map(note);
+    let notes = rules.iter().filter_map(note).map(|note| note + "\n");
     table(&COLUMNS, rules.iter().map(row)) + &notes.collect::<String>() + &stalls(rules)
 }
 
@@ -75,7 +76,6 @@ fn row(rule: &Rule) -> Vec<String> {
         rule.id.to_string(),
         rule.name.clone().unwrap_or_else(|| "-".to_owned()),
         rule.disk.clone(),
-        rule.rule.clone(),
         counters.matched.to_string(),
         counters.injected.to_string(),
         counters.held.to_string(),
@@ -86,16 +86,17 @@ fn row(rule: &Rule) -> Vec<String> {
         time_or_dash(counters.lateness.p50_ns),
         time(counters.backlog_ns),
         counters.now.to_string(),
+        rule.rule.clone(),
     ]
 }
 
-/// What the figures do not say.
-fn note(rule: &Rule) -> Option<String> {
+/// What the figures of a rule do not say.
+pub(super) fn note(rule: &Rule) -> Option<String> {
     let why = match (&rule.why_nothing, rule.state) {
         (Some(why), _) if rule.counters.matched == 0 => why.clone(),
         (Some(why), _) => format!("matched, injected nothing: {why}"),
         (None, RuleState::Ended) => "ended".to_owned(),
         (None, RuleState::Waiting | RuleState::Active) => return None,
     };
-    Some(format!("rule {}: {why}\n", rule.id))
+    Some(format!("rule {}: {why}", rule.id))
 }

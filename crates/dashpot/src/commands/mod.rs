@@ -11,6 +11,7 @@ mod iostat;
 mod list;
 mod load;
 mod lost;
+mod observe;
 mod output;
 mod private;
 mod proof;
@@ -19,10 +20,12 @@ mod ready;
 mod reset;
 mod resume;
 mod run;
+mod scraper;
 mod serve;
 mod sim;
 mod status;
 mod suspend;
+mod top;
 mod update;
 mod zinject;
 
@@ -60,8 +63,10 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Iolatency(args) => iolatency::iolatency(api.as_ref(), &args)?,
         Command::Iostat(args) => iostat::iostat(api.as_ref(), &args)?,
         Command::Quantize(args) => quantize::quantize(api.as_ref(), &args)?,
+        Command::Observe(args) => observe::observe(&args)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
+        Command::Top(args) => return top::top(api.as_ref(), &args),
         Command::Man(args) => cli::write_man_pages(&args.dir).with_context(|| {
             let dir = args.dir.display();
             format!("man pages cannot be written to '{dir}': name a directory that exists")

@@ -17,7 +17,11 @@ pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow:
         let seen = target.check_layer(*layer);
         seen.unwrap_or_else(|error| usage(&error));
     }
-    let mut watch = Watch::new(&target, &Question::default(), lasts, Some(1))?;
+    let question = Question {
+        store: layers(args).contains(&cli::Layer::Store),
+        ..Question::default()
+    };
+    let mut watch = Watch::new(&target, &question, lasts, Some(1))?;
     let Some(intervals) = watch.next()? else {
         return Ok(());
     };

@@ -37,7 +37,8 @@ mod tests {
     fn boundaries_are_inclusive_and_those_of_the_layout() {
         for (at, (ns, bound)) in nanos().into_iter().zip(seconds()).enumerate() {
             let mut histogram = Histogram::default();
-            [ns, ns + 1].map(|ns| histogram.record(ns));
+            histogram.record(ns);
+            histogram.record(ns + 1);
             let counted = buckets(&histogram);
             assert_eq!((counted[at], counted[at + 1].1), ((bound, 1), 1), "{bound}");
         }
@@ -47,7 +48,9 @@ mod tests {
     fn everything_is_in_a_bucket() {
         let mut histogram = Histogram::default();
         assert_eq!(buckets(&histogram).len(), 27);
-        [0, 953, 954, 1_000_000_000, u64::MAX].map(|ns| histogram.record(ns));
+        for ns in [0, 953, 954, 1_000_000_000, u64::MAX] {
+            histogram.record(ns);
+        }
         let counts: Vec<u64> = buckets(&histogram).iter().map(|bucket| bucket.1).collect();
         assert_eq!((counts[0], counts[1], counts[20], counts[26]), (2, 1, 1, 1));
     }

@@ -7,13 +7,15 @@ use dashpot_export::ProbeReading;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 
+use super::client::{self, ClientLook};
 use super::disk::{self, DiskLook};
 use super::format::open_metrics;
 use super::listener::Source;
-use super::page::Page;
+use super::page::{Metric, Page};
 use super::{host, rule, shard};
 use crate::api::types::Host;
 use crate::daemon::{Daemon, Record};
+use crate::observe::collector::View;
 
 /// A daemon that is scraped.
 pub(crate) struct DaemonSource(pub(crate) Arc<Daemon>);
@@ -29,6 +31,9 @@ impl Source for DaemonSource {
 pub(super) struct Look {
     pub(super) disks: Vec<DiskLook>,
     pub(super) records: Vec<Record>,
+    pub(super) clients: Vec<ClientLook>,
+    /// By disk, events that no client's counts have, because there was no room for them.
+    pub(super) dropped: Vec<u64>,
     /// By shard.
     pub(super) probes: Vec<Option<ProbeReading>>,
     pub(super) host: Host,
@@ -45,7 +50,10 @@ impl Look {
         }
         let shards = disks.iter().map(|disk| disk.info.shard + 1).max();
         let probes = 0..shards.unwrap_or_default();
+        let (clients, dropped) = finished(daemon).await;
         Look {
+            clients,
+            dropped,
             records: daemon.records().await,
             probes: probes.map(|shard| daemon.probe(shard).pop()).collect(),
             host: Host::now(Some(daemon.counted_before())),
@@ -54,12 +62,34 @@ impl Look {
     }
 }
 
+/// What clients have done, and by disk how many events were dropped.
+async fn finished(daemon: &Daemon) -> (Vec<ClientLook>, Vec<u64>) {
+    let look = |events: &View<'_>| {
+        let of_disk = |(index, info)| ClientLook::of_disk(events, index, info);
+        let dropped = |(index, _)| events.dropped(Some(index as u16));
+        (
+            daemon.disks().flat_map(of_disk).collect(),
+            daemon.disks().map(dropped).collect(),
+        )
+    };
+    daemon.events(None, look).await
+}
+
 impl Collector for Look {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let page = &mut Page(encoder);
         disk::write(page, &self.disks)?;
+        let names = self.disks.iter().map(DiskLook::labels);
+        page.counter(&DROPPED, names.zip(self.dropped.iter().copied()))?;
+        client::write(page, &self.clients)?;
         rule::write(page, &self.disks, &self.records)?;
         shard::write(page, &self.disks, &self.probes)?;
         host::write(page, &self.host)
     }
 }
+
+const DROPPED: Metric = Metric(
+    "events_dropped",
+    None,
+    "Finished I/Os that are in no client's counts, because there was no room for their events",
+);

@@ -18,7 +18,7 @@ pub(super) struct DiskLook {
 }
 
 impl DiskLook {
-    fn labels(&self) -> Labels<'_> {
+    pub(super) fn labels(&self) -> Labels<'_> {
         vec![("disk", Cow::from(&self.info.name))]
     }
 }

@@ -9,8 +9,7 @@ use crate::api::types::{Host, VersionInfo};
 
 /// Writes all of them.
 pub(super) fn write(page: &mut Page<'_>, host: &Host) -> fmt::Result {
-    let version = VersionInfo::current().version;
-    page.info(&BUILD, [vec![("version", version.into())]])?;
+    write_build(page)?;
     page.counter(&PERIODS, [(Labels::new(), host.quota_periods)])?;
     page.counter(&THROTTLED, [(Labels::new(), host.throttled_periods)])?;
     let throttled = seconds_of(host.throttled_ns.into());
@@ -19,6 +18,12 @@ pub(super) fn write(page: &mut Page<'_>, host: &Host) -> fmt::Result {
         .steal_percent
         .map(|percent| (Labels::new(), percent / 100.0));
     page.gauge(&STEAL, steal)
+}
+
+/// Writes which program this is.
+pub(super) fn write_build(page: &mut Page<'_>) -> fmt::Result {
+    let version = VersionInfo::current().version;
+    page.info(&BUILD, [vec![("version", version.into())]])
 }
 
 const BUILD: Metric = Metric("build", None, "Which dashpot this is");

@@ -6,14 +6,17 @@
 //! of each disk, and what nobody scrapes costs nothing.
 
 mod bounds;
+mod client;
 mod daemon;
 mod disk;
 mod format;
 mod host;
+mod kernel;
 mod listener;
 mod page;
 mod rule;
 mod shard;
 
 pub(crate) use daemon::DaemonSource;
-pub(crate) use listener::router;
+pub(crate) use kernel::{KernelSource, KernelTotals};
+pub(crate) use listener::{Source, router};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use dashpot_engine::histogram::{Histogram, LAYOUT};
+use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
 
 use super::interval::{DeviceInterval, OpInterval};
 use super::pace::Pace;
@@ -12,13 +12,17 @@ use crate::api::types::{Disk, DiskLatency, LatencyHistogram, OpLatency};
 use crate::client::{Client, segment};
 use crate::commands::warn_of_failed;
 use crate::report::in_flight::{InFlight, Mention};
+use crate::report::size::{size_class, size_name};
+use crate::spec::parse_size;
 
 /// Looks at disks in turn.
 pub(crate) struct DaemonWatch<'a> {
     client: &'a Client,
     paths: Vec<String>,
+    question: Question,
     pace: Pace<'a>,
     last: Vec<DiskLatency>,
+    lost: u64,
 }
 
 impl<'a> DaemonWatch<'a> {
@@ -33,12 +37,14 @@ impl<'a> DaemonWatch<'a> {
         let query = query(question.by)?;
         let path = |name: &String| format!("/v1/disks/{}/latency{query}", segment(name));
         let paths: Vec<String> = names_of(client, names)?.iter().map(path).collect();
-        let last = look(client, &paths)?;
+        let last = look(client, &paths, question)?;
         Ok(DaemonWatch {
             client,
             pace: Pace::new(client, latest(&last), interval.as_nanos(), count)?,
             paths,
+            question: *question,
             last,
+            lost: 0,
         })
     }
 
@@ -61,18 +67,22 @@ impl<'a> DaemonWatch<'a> {
         if !self.pace.wait(latest(&self.last)) {
             return Ok(None);
         }
-        let now = look(self.client, &self.paths)?;
+        let now = look(self.client, &self.paths, &self.question)?;
         let pairs = self.last.iter().zip(&now);
         let intervals = pairs
             .map(|(earlier, later)| DeviceInterval::between(earlier, later))
             .collect::<anyhow::Result<_>>()?;
+        self.lost = dropped(&now).saturating_sub(dropped(&self.last));
         self.last = now;
         Ok(Some(intervals))
     }
 
-    /// Nothing that is counted on the data path is lost.
+    /// Nothing is lost of what is counted on the data path.
     pub(super) fn lost(&self) -> u64 {
-        0
+        match self.question.by.is_some() || self.question.store {
+            true => self.lost,
+            false => 0,
+        }
     }
 }
 
@@ -99,9 +109,17 @@ fn query(by: Option<By>) -> anyhow::Result<&'static str> {
     }
 }
 
-fn look(client: &Client, paths: &[String]) -> anyhow::Result<Vec<DiskLatency>> {
+fn look(
+    client: &Client,
+    paths: &[String],
+    question: &Question,
+) -> anyhow::Result<Vec<DiskLatency>> {
     let look = |path: &String| {
-        let latency: DiskLatency = client.get(path)?;
+        let mut latency: DiskLatency = client.get(path)?;
+        if question.by == Some(By::Size) {
+            let names = latency.ops.iter_mut().filter_map(|op| op.by.as_mut());
+            names.for_each(|name| *name = size_range(name));
+        }
         ensure!(
             latency.layout == LAYOUT,
             "the daemon's histograms are of layout {}, not {LAYOUT}: is it of another version?",
@@ -110,6 +128,15 @@ fn look(client: &Client, paths: &[String]) -> anyhow::Result<Vec<DiskLatency>> {
         Ok(latency)
     };
     paths.iter().map(look).collect()
+}
+
+/// The sizes that a daemon means by the least of them.
+fn size_range(least: &str) -> String {
+    size_name(parse_size(least).map_or(0, size_class))
+}
+
+fn dropped(looks: &[DiskLatency]) -> u64 {
+    looks.iter().map(|look| look.dropped).sum()
 }
 
 fn latest(looks: &[DiskLatency]) -> u64 {
@@ -126,7 +153,11 @@ impl DeviceInterval {
         DeviceInterval::new(later, None, Duration::from_nanos(elapsed_ns))
     }
 
-    fn between(earlier: &DiskLatency, later: &DiskLatency) -> anyhow::Result<DeviceInterval> {
+    /// What a disk did between two looks.
+    pub(crate) fn between(
+        earlier: &DiskLatency,
+        later: &DiskLatency,
+    ) -> anyhow::Result<DeviceInterval> {
         ensure!(
             later.since_ns == earlier.since_ns,
             "the daemon was started again; so is what it counts"
@@ -140,13 +171,13 @@ impl DeviceInterval {
         earlier: Option<&DiskLatency>,
         elapsed: Duration,
     ) -> anyhow::Result<DeviceInterval> {
-        let op = |(at, op): (usize, &OpLatency)| {
-            let before = earlier.and_then(|earlier| earlier.ops.get(at));
-            OpInterval::new(op, before)
+        let op = |op: &OpLatency| {
+            let before = earlier.map(|earlier| before(op, later, earlier));
+            OpInterval::new(op, &before.unwrap_or_default())
         };
         let busy_before = earlier.map_or(0, |earlier| earlier.busy_ns);
         let depth_before = earlier.map_or(0, |earlier| earlier.depth_time_ns.0);
-        let ops = later.ops.iter().enumerate().map(op);
+        let ops = later.ops.iter().map(op);
         Ok(DeviceInterval {
             device: later.disk.clone(),
             elapsed,
@@ -158,19 +189,40 @@ impl DeviceInterval {
     }
 }
 
+/// What is in an operation's counts from before the interval: its own, and in those of the others
+/// also what clients had counted who have since been added to them.
+fn before<'a>(op: &OpLatency, later: &DiskLatency, earlier: &'a DiskLatency) -> Vec<&'a OpLatency> {
+    let is_same = |one: &OpLatency, other: &OpLatency| one.op == other.op && one.by == other.by;
+    // A name that counts less than before has begun anew.
+    let goes_on =
+        |old: &OpLatency, new: &OpLatency| is_same(old, new) && old.completed <= new.completed;
+    let is_added = |old: &OpLatency| !later.ops.iter().any(|new| goes_on(old, new));
+    let is_others = op.by.as_deref() == Some("other");
+    let same_op = earlier.ops.iter().filter(|old| old.op == op.op);
+    same_op
+        .filter(|old| goes_on(old, op) || (is_others && is_added(old)))
+        .collect()
+}
+
 impl OpInterval {
-    fn new(later: &OpLatency, earlier: Option<&OpLatency>) -> anyhow::Result<OpInterval> {
-        let completed_before = earlier.map_or(0, |op| op.completed);
-        let bytes_before = earlier.map_or(0, |op| op.bytes);
+    fn new(later: &OpLatency, before: &[&OpLatency]) -> anyhow::Result<OpInterval> {
+        let sum = |of: fn(&OpLatency) -> u64| before.iter().map(|op| of(op)).sum();
+        let difference = |of: fn(&OpLatency) -> Option<&LatencyHistogram>| {
+            let latencies = difference(of(later), before.iter().filter_map(|op| of(op)));
+            latencies.context("the daemon's histogram")
+        };
         Ok(OpInterval {
             op: later.op.clone(),
             rwbs: None,
-            by: None,
-            completed: later.completed.saturating_sub(completed_before),
-            bytes: later.bytes.saturating_sub(bytes_before),
-            total: difference(&later.total, earlier.map(|op| &op.total))?,
-            disk: difference(&later.disk, earlier.map(|op| &op.disk))?,
-            store: None,
+            by: later.by.clone(),
+            completed: later.completed.saturating_sub(sum(|op| op.completed)),
+            bytes: later.bytes.saturating_sub(sum(|op| op.bytes)),
+            total: difference(|op| Some(&op.total))?,
+            disk: difference(|op| Some(&op.disk))?,
+            store: match later.store {
+                Some(_) => Some(difference(|op| op.store.as_ref())?),
+                None => None,
+            },
         })
     }
 }
@@ -186,16 +238,16 @@ fn in_flight(look: &DiskLatency) -> InFlight {
     }
 }
 
-fn difference(
-    later: &LatencyHistogram,
-    earlier: Option<&LatencyHistogram>,
-) -> anyhow::Result<Histogram> {
-    let histogram = |sent: &LatencyHistogram| sent.histogram().context("the daemon's histogram");
-    let later = histogram(later)?;
-    match earlier {
-        Some(earlier) => Ok(later.since(&histogram(earlier)?)),
-        None => Ok(later),
+fn difference<'a>(
+    later: Option<&LatencyHistogram>,
+    before: impl Iterator<Item = &'a LatencyHistogram>,
+) -> Result<Histogram, BadBucket> {
+    let later = later.map(LatencyHistogram::histogram).transpose()?;
+    let mut sum = Histogram::default();
+    for sent in before {
+        sum.merge(&sent.histogram()?);
     }
+    Ok(later.unwrap_or_default().since(&sum))
 }
 
 #[cfg(test)]
@@ -250,6 +302,51 @@ mod tests {
             (whole.ops[0].completed, whole.elapsed.as_millis()),
             (80, 800)
         );
+    }
+
+    fn by(name: &str, reads: u64) -> OpLatency {
+        let mut op = look(0, reads).ops.remove(0);
+        op.by = Some(name.to_owned());
+        op
+    }
+
+    fn broken_down(ops: Vec<OpLatency>) -> DiskLatency {
+        DiskLatency { ops, ..look(7, 0) }
+    }
+
+    fn counts(earlier: Vec<OpLatency>, later: Vec<OpLatency>) -> Vec<(String, u64, u64)> {
+        let interval = DeviceInterval::between(&broken_down(earlier), &broken_down(later)).unwrap();
+        let counts = interval.ops.into_iter();
+        counts
+            .map(|op| (op.by.unwrap(), op.completed, op.disk.count()))
+            .collect()
+    }
+
+    fn expected(counts: &[(&str, u64)]) -> Vec<(String, u64, u64)> {
+        let counts = counts.iter();
+        counts
+            .map(|(name, count)| ((*name).to_owned(), *count, *count))
+            .collect()
+    }
+
+    #[test]
+    fn sizes_are_named_as_everywhere() {
+        let names = ["0", "512", "4K", "1M"].map(super::size_range);
+        assert_eq!(names, ["0", "512-1K", "4K-8K", "1M-2M"]);
+    }
+
+    #[test]
+    fn parts_are_found_by_their_names() {
+        let counts = counts(vec![by("a", 3)], vec![by("b", 2), by("a", 7)]);
+        assert_eq!(counts, expected(&[("b", 2), ("a", 4)]));
+    }
+
+    #[test]
+    fn who_has_been_added_to_the_others_is_not_counted_again() {
+        let earlier = vec![by("a", 3), by("b", 5), by("other", 10)];
+        let later = vec![by("b", 1), by("other", 20)];
+        // a and the first b are in the others now, which were 18 in all; b has begun anew.
+        assert_eq!(counts(earlier, later), expected(&[("b", 1), ("other", 2)]));
     }
 
     #[test]

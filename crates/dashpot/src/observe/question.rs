@@ -7,6 +7,8 @@ pub(crate) struct Question {
     pub(crate) by: Option<By>,
     /// Whether latencies from arrival are looked at: of the kernel's disks, that takes more events.
     pub(crate) queued: bool,
+    /// Whether latencies of the store alone are looked at, which a daemon knows from events.
+    pub(crate) store: bool,
 }
 
 /// What operations of a device can be broken down by.

@@ -197,7 +197,11 @@ mod tests {
             layer: Layer::Request,
         };
         let devices: Vec<Device> = parts.iter().enumerate().map(device).collect();
-        Tally::new(&devices, Question { by, queued: false })
+        let question = Question {
+            by,
+            ..Question::default()
+        };
+        Tally::new(&devices, question)
     }
 
     fn io(rwbs: &str, sector: u64, bytes: u64, comm: &str) -> Io {

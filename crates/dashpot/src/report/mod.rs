@@ -5,11 +5,14 @@
 //! Percentiles carry the number of zios that they are of, and are `null` where those are too few.
 
 pub(crate) mod chart;
+pub(crate) mod clock;
 pub(crate) mod groups;
+pub(crate) mod heatmap;
 pub(crate) mod in_flight;
 pub(crate) mod iolatency;
 pub(crate) mod iostat;
 pub(crate) mod nice;
+pub(crate) mod observe;
 pub(crate) mod percentiles;
 pub(crate) mod proof;
 pub(crate) mod quantize;

@@ -50,9 +50,22 @@ pub(crate) fn short_time(ns: u64) -> String {
     format!("{value:.decimals$}{unit}")
 }
 
+/// A number with a comma after each three digits: `12,345`.
+pub(crate) fn thousands(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{nice_number, nice_time, short_time};
+    use super::{nice_number, nice_time, short_time, thousands};
 
     #[test]
     fn numbers_fit_into_five_characters() {
@@ -111,5 +124,13 @@ mod tests {
         ] {
             assert_eq!(short_time(ns), text);
         }
+    }
+
+    #[test]
+    fn thousands_are_told_apart() {
+        assert_eq!(
+            [1, 1_000, 1_000_000].map(thousands),
+            ["1", "1,000", "1,000,000"]
+        );
     }
 }

@@ -5,11 +5,16 @@
 //! come from `libm`: equal numbers give equal bytes on every machine.
 
 mod axis;
+mod heat_text;
 mod latency;
 mod series;
+mod shade;
 mod svg;
 mod terminal;
+mod ticks;
 
+pub(crate) use heat_text::{Screen, heat_text};
 pub(crate) use latency::{LatencyChart, LatencySeries};
 pub(crate) use series::{Line, Panel, SeriesChart};
+pub(crate) use shade::Shades;
 pub(crate) use terminal::histogram_text;

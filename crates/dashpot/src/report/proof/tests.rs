@@ -262,6 +262,9 @@ fn what_is_in_the_way_is_named() {
     let mut overloaded = late();
     overloaded.shard["load"]["overloaded_seconds"] = 12.into();
     check(&overloaded, Verdict::NotKept, "overloaded for 12 s");
+    let mut crowded = late();
+    crowded.shard["loop_gap"]["p99_ns"] = 6_790_000.into();
+    check(&crowded, Verdict::NotKept, "shard 0 was away for 6.79ms");
     let mut slow_client = late();
     slow_client.outside_ns = 3_000_000;
     check(&slow_client, Verdict::NotKept, "3.00ms on average");

@@ -179,12 +179,25 @@ impl Facts<'_> {
         });
         let steal = steal.map(|steal| format!("the hypervisor took {steal:.1} % of the CPU time"));
         let mut causes = self.distortions();
-        causes.extend([steal, alone, outside].into_iter().flatten());
+        causes.extend([steal, alone, self.gaps(), outside].into_iter().flatten());
         if causes.is_empty() {
             causes
                 .push("nothing known explains it, 'dashpot doctor' examines this host".to_owned());
         }
         causes
+    }
+
+    /// How long the shard did not look at its sockets: what keeps it from that keeps it from
+    /// meeting deadlines, too.
+    fn gaps(&self) -> Option<String> {
+        let shard = self.shard?;
+        let gap = shard.loop_gap.p99_ns?;
+        (gap > self.allowed_lateness()).then(|| {
+            let (number, gap) = (shard.shard, short_time(gap));
+            format!(
+                "shard {number} was away for {gap} at p99: others use its CPU, or much is asked"
+            )
+        })
     }
 
     /// What makes latencies wrong, whatever the median says.

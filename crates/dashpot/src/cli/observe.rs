@@ -1,0 +1,95 @@
+//! `observe`: which of the kernel's disks, how often, and for whom.
+
+use clap::Args;
+use dashpot_engine::Duration;
+
+use super::Pace;
+use crate::spec::{Listen, ParseError, parse_interval, parse_listen};
+
+/// Watch the kernel's disks: rates, percentiles, what is in flight
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Takes root, and no daemon. With --metrics, Prometheus gets the same until Ctrl-C,
+as of the end of the last interval.
+
+Example: two disks, every two seconds, five times
+  dashpot observe vda /dev/nvme0n1 2 5")]
+pub(crate) struct ObserveArgs {
+    /// Names, paths or major,minor [all]; then seconds between reports, or a
+    /// time such as 500ms, [1] and the number of reports [until Ctrl-C]
+    #[arg(value_name = "DEVICE… INTERVAL COUNT")]
+    words: Vec<String>,
+    /// Where Prometheus scrapes /metrics; anyone who can connect may read it
+    #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
+    pub(crate) metrics: Option<Listen>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl ObserveArgs {
+    /// The devices, and the pace: no device's name begins with a digit, and its number has a comma.
+    pub(crate) fn split(&self) -> Result<(&[String], Pace), ParseError> {
+        let begins = |word: &String| word.starts_with(|c: char| c.is_ascii_digit());
+        let is_time = |word: &String| begins(word) && !word.contains(',');
+        let at = self.words.iter().position(is_time);
+        let (devices, pace) = self.words.split_at(at.unwrap_or(self.words.len()));
+        let (interval, count) = match pace {
+            [] => (None, None),
+            [interval] => (Some(interval), None),
+            [interval, count] => (Some(interval), Some(count)),
+            [_, _, more, ..] => {
+                let error =
+                    format!("'{more}' comes after the interval and the count: devices come first");
+                return Err(ParseError::new(error));
+            }
+        };
+        let interval = interval.map(|word| parse_interval(word));
+        let count = count.map(|word| parse_count(word));
+        Ok((
+            devices,
+            Pace {
+                interval: interval.transpose()?.or(Some(SECOND)),
+                count: count.transpose()?,
+            },
+        ))
+    }
+}
+
+fn parse_count(word: &str) -> Result<u64, ParseError> {
+    let count = word.parse().ok().filter(|count| *count > 0);
+    count
+        .ok_or_else(|| ParseError::new(format!("'{word}' is no number of reports: give 1 or more")))
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::ObserveArgs;
+
+    fn split(words: &str) -> Result<(usize, u64, Option<u64>), String> {
+        let args = ObserveArgs {
+            words: words.split_whitespace().map(str::to_owned).collect(),
+            metrics: None,
+            json: false,
+        };
+        let (devices, pace) = args.split().map_err(|error| error.to_string())?;
+        let interval = pace
+            .interval
+            .map_or(0, |interval| interval.as_nanos() / 1_000_000);
+        Ok((devices.len(), interval, pace.count))
+    }
+
+    #[test]
+    fn devices_come_first() {
+        assert_eq!(split(""), Ok((0, 1_000, None)));
+        assert_eq!(split("vda 7,0 /dev/sda"), Ok((3, 1_000, None)));
+        assert_eq!(split("vda 7,0 500ms 5"), Ok((2, 500, Some(5))));
+        assert_eq!(split("2"), Ok((0, 2_000, None)));
+        assert_eq!(split("0.5 3"), Ok((0, 500, Some(3))));
+        for words in ["1 vda", "1 2 vda", "vda 0", "1 0", "vda 1x"] {
+            assert!(split(words).is_err(), "{words}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! `observe`: the kernel's disks, in a table for each interval and for Prometheus.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dashpot_engine::Duration;
+use dashpot_export::Address;
+
+use super::output::{print, print_json_line, usage};
+use super::private::PrivateDir;
+use super::scraper::Scraper;
+use crate::cli::{DeviceArgs, ObserveArgs, Pace};
+use crate::metrics::{KernelSource, KernelTotals};
+use crate::observe::{DeviceInterval, Question, Target, Watch, elapsed_of_all};
+use crate::report::observe::{Line, Observation};
+use crate::spec::Listen;
+
+pub(crate) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
+    let (devices, Pace { interval, count }) = args.split().unwrap_or_else(|error| usage(&error));
+    let device = DeviceArgs {
+        devices: devices.to_vec(),
+        kernel: true,
+    };
+    let target = Target::find(None, &device)?;
+    let interval = interval.unwrap_or(Duration::MAX);
+    let totals = Arc::new(Mutex::new(KernelTotals::default()));
+    let mut private = None;
+    // Before the watch begins: a place that is taken is to be said at once.
+    let _scraper = match &args.metrics {
+        Some(listen) => Some(scraper(listen, &totals, &mut private)?),
+        None => None,
+    };
+    let mut watch = Watch::new(&target, &Question::default(), interval, count)?;
+    while let Some(intervals) = watch.next()? {
+        let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
+        totals.add(&intervals, watch.lost());
+        drop(totals);
+        show(&intervals, watch.lost(), args.json)?;
+    }
+    Ok(())
+}
+
+fn scraper(
+    listen: &Listen,
+    totals: &Arc<Mutex<KernelTotals>>,
+    private: &mut Option<PrivateDir>,
+) -> anyhow::Result<Scraper> {
+    let address = match listen {
+        Listen::At(address) => address.clone(),
+        Listen::Private => {
+            let directory = private.insert(PrivateDir::new()?);
+            Address::Unix(directory.path().join("metrics.sock"))
+        }
+    };
+    let scraper = Scraper::start(&address, KernelSource(Arc::clone(totals)))?;
+    eprintln!("metrics  {}", scraper.url);
+    Ok(scraper)
+}
+
+fn show(intervals: &[DeviceInterval], lost: u64, json: bool) -> anyhow::Result<()> {
+    let elapsed = elapsed_of_all(intervals);
+    let observation = Observation {
+        elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
+        devices: intervals.iter().map(Line::of).collect(),
+        lost,
+    };
+    if json {
+        return print_json_line(&observation);
+    }
+    print(&observation.to_string())
+}

@@ -1,0 +1,50 @@
+//! A listener for Prometheus beside a report that does not use tokio.
+
+use std::thread::JoinHandle;
+
+use dashpot_export::Address;
+use tokio::sync::oneshot;
+
+use super::serve::metrics_url;
+use crate::api::{HttpListener, Manners};
+use crate::metrics::{Source, router};
+
+/// Answers scrapers from a thread of its own until it is dropped, which removes its socket.
+pub(super) struct Scraper {
+    /// Where.
+    pub(super) url: String,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Scraper {
+    pub(super) fn start(address: &Address, source: impl Source) -> anyhow::Result<Scraper> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let listener = runtime.block_on(HttpListener::bind("--metrics", address))?;
+        let url = metrics_url(&listener);
+        let (stop, stopped) = oneshot::channel();
+        let answer = async move {
+            tokio::select! {
+                () = listener.serve(router(source), Manners::OneRequest) => {}
+                _ = stopped => {}
+            }
+        };
+        Ok(Scraper {
+            url,
+            stop: Some(stop),
+            thread: Some(std::thread::spawn(move || runtime.block_on(answer))),
+        })
+    }
+}
+
+impl Drop for Scraper {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // If it has panicked, that has been said, and there is nothing left to put away.
+            let _ = thread.join();
+        }
+    }
+}

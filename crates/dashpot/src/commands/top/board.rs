@@ -1,0 +1,75 @@
+//! What is known of the disks: the last look, and what came before it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::history::History;
+use super::look::{DiskLook, Look};
+use crate::api::types::Rule;
+
+/// What can be shown.
+#[derive(Clone, Default)]
+pub(super) struct Board {
+    pub(super) look: Look,
+    pub(super) contact: Contact,
+    histories: BTreeMap<String, History>,
+}
+
+/// Whether looks still come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Contact {
+    /// Nothing has been seen yet.
+    #[default]
+    Waiting,
+    Up,
+    /// The last attempt failed.
+    Down(String),
+    /// The last attempt has not been answered for so long.
+    Silent(Duration),
+}
+
+impl Board {
+    /// Takes a look in. One that ends no interval leaves the figures of the last interval.
+    pub(super) fn take(&mut self, mut look: Look) {
+        if look.restarted {
+            self.histories.clear();
+            self.look.disks.clear();
+        }
+        for disk in &mut look.disks {
+            match &disk.done {
+                Some(done) => self
+                    .histories
+                    .entry(disk.name.clone())
+                    .or_default()
+                    .push(done),
+                None => self.keep_figures(disk),
+            }
+        }
+        self.look = look;
+        self.contact = Contact::Up;
+    }
+
+    pub(super) fn disk(&self, name: &str) -> Option<&DiskLook> {
+        self.look.disks.iter().find(|disk| disk.name == name)
+    }
+
+    pub(super) fn history(&self, disk: &str) -> Option<&History> {
+        self.histories.get(disk)
+    }
+
+    pub(super) fn rules_of<'a>(&'a self, disk: &'a str) -> impl Iterator<Item = &'a Rule> {
+        self.look.rules.iter().filter(move |rule| rule.disk == disk)
+    }
+
+    fn keep_figures(&self, disk: &mut DiskLook) {
+        let Some(before) = self.disk(&disk.name) else {
+            return;
+        };
+        disk.done = before.done.clone();
+        for client in &mut disk.clients {
+            if let Some(known) = before.clients.iter().find(|one| one.name == client.name) {
+                (client.per_second, client.p99_ns) = (known.per_second, known.p99_ns);
+            }
+        }
+    }
+}

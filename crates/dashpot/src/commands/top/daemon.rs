@@ -1,0 +1,207 @@
+//! Looks at a daemon's disks, and changes to them, through its API: two requests for each look, and
+//! two more for each disk.
+
+use std::collections::BTreeMap;
+
+use axum::http::Method;
+
+use super::ask::Ask;
+use super::look::{ClientLook, Condition, DiskLook, Done, Look};
+use crate::api::types::{
+    Cleared, Disk, DiskLatency, Inject, Resumed, Rule, Status, Suspend, Suspended, Update,
+};
+use crate::client::{Client, ClientError, segment};
+use crate::commands::clear::listed;
+use crate::commands::inject::understood;
+use crate::observe::DeviceInterval;
+use crate::promises::CanHold;
+
+/// A daemon, and what its disks had counted when they were looked at last.
+pub(super) struct Daemon {
+    client: Client,
+    /// The disks that are shown; all if none is named.
+    only: Vec<String>,
+    /// By disk: as a whole, and by client.
+    last: BTreeMap<String, [DiskLatency; 2]>,
+}
+
+impl Daemon {
+    pub(super) fn new(client: Client, only: Vec<String>) -> Daemon {
+        Daemon {
+            client,
+            only,
+            last: BTreeMap::new(),
+        }
+    }
+
+    /// Ends an interval.
+    pub(super) fn look(&mut self) -> anyhow::Result<Look> {
+        let mut look = self.glance()?;
+        for disk in &mut look.disks {
+            if matches!(disk.conditions.first(), Some(Condition::Failed(_))) {
+                continue;
+            }
+            let now = self.latencies(&disk.name)?;
+            if let Some(before) = self.last.get(&disk.name) {
+                look.restarted |= !is_of_one_life(before, &now);
+                end_interval(disk, &mut look.notes, before, &now)?;
+            }
+            self.last.insert(disk.name.clone(), now);
+        }
+        Ok(look)
+    }
+
+    fn latencies(&self, disk: &str) -> Result<[DiskLatency; 2], ClientError> {
+        let path = format!("/v1/disks/{}/latency", segment(disk));
+        let whole = self.client.get(&path)?;
+        Ok([whole, self.client.get(&format!("{path}?by=client"))?])
+    }
+
+    /// What is to be seen without ending an interval.
+    pub(super) fn glance(&self) -> Result<Look, ClientError> {
+        let status: Status = self.client.get("/v1/status?oldest=1")?;
+        let shown = |disk: &&Disk| self.only.is_empty() || self.only.contains(&disk.name);
+        let mut promises = status.promises;
+        promises.retain(|promise| promise.can_hold != CanHold::Yes);
+        Ok(Look {
+            disks: status.disks.iter().filter(shown).map(disk_look).collect(),
+            rules: self.client.get("/v1/rules")?,
+            shards: status.shards,
+            promises,
+            ..Look::default()
+        })
+    }
+
+    /// Does what was asked for, and says what was done.
+    pub(super) fn carry_out(&self, ask: &Ask) -> Result<String, ClientError> {
+        match ask {
+            Ask::Arm { disk, words } => self.arm(disk, words),
+            Ask::Update { rule, words } => {
+                let path = format!("/v1/rules/{rule}");
+                let update = Update {
+                    rule: words.clone(),
+                };
+                let rules: Vec<Rule> = self.client.send(Method::PATCH, &path, &update)?;
+                Ok(told(&rules))
+            }
+            Ask::Clear { rule } => {
+                let path = format!("/v1/rules/{rule}");
+                let cleared: Cleared = self.client.send(Method::DELETE, &path, &())?;
+                Ok(format!("cleared {}", listed(&cleared.cleared)))
+            }
+            Ask::Suspend { disk } => self.suspend(disk),
+            Ask::Resume { disk } => {
+                let path = format!("/v1/disks/{}/resume", segment(disk));
+                let Resumed { waiting } = self.client.post(&path, &())?;
+                Ok(format!("{disk} goes on; {waiting} zios had waited"))
+            }
+            Ask::Every(_) => Ok(String::new()),
+        }
+    }
+
+    fn arm(&self, disk: &str, words: &str) -> Result<String, ClientError> {
+        let path = format!("/v1/disks/{}/rules", segment(disk));
+        let request = Inject {
+            rule: words.to_owned(),
+            ..Inject::default()
+        };
+        let rules: Vec<Rule> = self.client.post(&path, &request)?;
+        Ok(told(&rules))
+    }
+
+    /// Does not wait for what is in flight: the screen shows when it has ended.
+    fn suspend(&self, disk: &str) -> Result<String, ClientError> {
+        let path = format!("/v1/disks/{}/suspend", segment(disk));
+        let request = Suspend {
+            now: true,
+            ..Suspend::default()
+        };
+        let Suspended { in_flight } = self.client.post(&path, &request)?;
+        Ok(format!(
+            "{disk} is suspended; {in_flight} zios are in flight"
+        ))
+    }
+}
+
+/// Rules as the daemon understood them, in one line.
+fn told(rules: &[Rule]) -> String {
+    let each: Vec<String> = rules.iter().map(understood).collect();
+    each.concat().trim_end().replace('\n', "; ")
+}
+
+/// Whether both have been counted by the same daemon.
+fn is_of_one_life(before: &[DiskLatency; 2], now: &[DiskLatency; 2]) -> bool {
+    let mut pairs = before.iter().zip(now);
+    pairs.all(|(before, now)| before.since_ns == now.since_ns)
+}
+
+/// What was done between two looks; nothing is said of two lives.
+fn end_interval(
+    disk: &mut DiskLook,
+    notes: &mut Vec<String>,
+    before: &[DiskLatency; 2],
+    now: &[DiskLatency; 2],
+) -> anyhow::Result<()> {
+    if !is_of_one_life(before, now) {
+        return Ok(());
+    }
+    let [whole, by_client] = [0, 1].map(|at| DeviceInterval::between(&before[at], &now[at]));
+    disk.done = Done::of(&[&whole?]);
+    let mut active = ClientLook::all(&[&by_client?]);
+    for client in &mut disk.clients {
+        let own = active.iter().position(|one| one.name == client.name);
+        let own = own.map_or_else(ClientLook::default, |at| active.remove(at));
+        client.per_second = Some(own.per_second.unwrap_or(0.0));
+        client.p99_ns = own.p99_ns;
+    }
+    // Those that have gone, and those that are too many to be told apart.
+    active.retain(|one| one.per_second > Some(0.0));
+    disk.clients.append(&mut active);
+    let dropped = now[1].dropped.saturating_sub(before[1].dropped);
+    if dropped > 0 {
+        let name = &disk.name;
+        notes.push(format!(
+            "{name}: {dropped} events were dropped in this interval: figures by client miss them"
+        ));
+    }
+    Ok(())
+}
+
+fn disk_look(disk: &Disk) -> DiskLook {
+    let oldest = disk.oldest.first();
+    let clients = disk.clients.iter().map(|client| ClientLook {
+        name: client.name.clone(),
+        connections: Some(client.connections),
+        ..ClientLook::default()
+    });
+    DiskLook {
+        name: disk.name.clone(),
+        store: disk.store.clone(),
+        conditions: conditions(disk),
+        clients: clients.collect(),
+        in_flight: u64::from(disk.in_flight),
+        oldest_ns: oldest.map(|zio| zio.age_ns),
+        wait: oldest.map(|zio| match zio.rule {
+            Some(rule) => format!("{}, rule {rule}", zio.wait),
+            None => zio.wait.clone(),
+        }),
+        done: None,
+    }
+}
+
+fn conditions(disk: &Disk) -> Vec<Condition> {
+    let suspended = disk.suspended.as_ref().map(|one| Condition::Suspended {
+        age_ns: one.age_ns,
+        left_ns: one.remaining_ns,
+    });
+    [
+        disk.failed.clone().map(Condition::Failed),
+        disk.faulted.clone().map(Condition::Faulted),
+        suspended,
+        (disk.stalled > 0).then_some(Condition::Stalled(disk.stalled)),
+        disk.read_only.then_some(Condition::ReadOnly),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

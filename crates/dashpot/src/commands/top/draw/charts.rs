@@ -1,0 +1,109 @@
+//! What the selected disk did over time, one column for each interval, the newest on the right: IOPS,
+//! p99, and where its latencies were.
+
+use dashpot_engine::Duration;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+
+use super::Theme;
+use super::figures::{count, round_up};
+use super::heat;
+use crate::commands::top::history::{Column, History};
+use crate::report::heatmap::{HeatMap, Map, Size};
+
+/// Draws the charts below each other, so that a moment is at one place in all of them.
+pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Theme) {
+    let room = usize::from(area.width.saturating_sub(GUTTER));
+    let columns: Vec<&Column> = history.last(room).collect();
+    let bars = ((area.height + 1) / 5).clamp(1, BARS_MAX);
+    let [iops, p99, below] = split(area, bars);
+    let heat = HeatMap {
+        columns: columns.iter().map(|column| column.heat.clone()).collect(),
+        ..HeatMap::default()
+    };
+    let size = Size {
+        columns: room,
+        bands: usize::from(below.height),
+    };
+    let rates = columns.iter().map(|column| Some(column.per_second));
+    let rates = Bars {
+        name: "IOPS",
+        values: rates.collect(),
+        label: |most| count(most as f64),
+        style: theme.iops(),
+    };
+    let latencies = columns.iter().map(|column| column.p99_ns);
+    let latencies = Bars {
+        name: "p99",
+        values: latencies.collect(),
+        label: |most| Duration::from_nanos(most).to_string(),
+        style: theme.latency(),
+    };
+    rates.draw(iops, buffer, theme);
+    latencies.draw(p99, buffer, theme);
+    heat::draw(&Map::new(&heat, size), below, buffer, theme);
+}
+
+/// Two charts of bars, and the rest.
+fn split(area: Rect, each: u16) -> [Rect; 3] {
+    let part = |from: u16, height: u16| Rect {
+        y: area.y + from.min(area.height),
+        height: height.min(area.height.saturating_sub(from)),
+        ..area
+    };
+    [part(0, each), part(each, each), part(2 * each, area.height)]
+}
+
+/// Bars that begin at zero and end at the right.
+struct Bars {
+    name: &'static str,
+    values: Vec<Option<u64>>,
+    label: fn(u64) -> String,
+    style: Style,
+}
+
+impl Bars {
+    fn draw(&self, area: Rect, buffer: &mut Buffer, theme: Theme) {
+        let most = self.values.iter().flatten().copied().max();
+        let most = most.filter(|most| *most > 0).map(round_up);
+        let top = most.map_or_else(|| "-".to_owned(), self.label);
+        let label = format!("{} {top}", self.name);
+        gutter(area, 0, &label, buffer, theme.faint());
+        let start = area.right().saturating_sub(self.values.len() as u16);
+        for (x, value) in (start..area.right()).zip(&self.values) {
+            let eighths = eighths(*value, most.unwrap_or_default(), area.height);
+            for up in 0..area.height {
+                let filled = eighths.saturating_sub(usize::from(up) * 8).min(8);
+                let at = (x, area.bottom() - 1 - up);
+                buffer[at].set_char(EIGHTHS[filled]).set_style(self.style);
+            }
+        }
+    }
+}
+
+/// How many eighths of a character a bar is high. What is not nothing is seen.
+fn eighths(value: Option<u64>, most: u64, height: u16) -> usize {
+    let Some(value) = value.filter(|value| *value > 0) else {
+        return 0;
+    };
+    let full = f64::from(height) * 8.0;
+    let part = value as f64 / most.max(1) as f64;
+    ((part * full).round() as usize).max(1)
+}
+
+/// A label beside a row, flush right.
+pub(super) fn gutter(area: Rect, row: u16, label: &str, buffer: &mut Buffer, style: Style) {
+    if row < area.height {
+        let width = usize::from(GUTTER) - 1;
+        let text = format!("{label:>width$}");
+        buffer.set_stringn(area.x, area.y + row, text, usize::from(area.width), style);
+    }
+}
+
+/// The highest chart of bars.
+const BARS_MAX: u16 = 6;
+/// Room for `IOPS 12345` and a space.
+const GUTTER: u16 = 12;
+
+const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

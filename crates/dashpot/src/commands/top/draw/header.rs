@@ -1,0 +1,118 @@
+//! The lines above the tables: whose disks these are, whether the figures can be trusted.
+
+use std::time::Duration;
+
+use ratatui::text::{Line, Span};
+
+use super::Theme;
+use super::figures::time;
+use crate::api::types::Shard;
+use crate::commands::top::board::Contact;
+use crate::commands::top::state::{Source, State};
+use crate::promises::{CanHold, Promise};
+
+/// The first line, and what is wrong below it: with the contact, the host, and the observation.
+pub(super) fn lines(state: &State, theme: Theme, wide: bool) -> Vec<Line<'static>> {
+    let look = &state.board().look;
+    let mut lines = vec![first(state, theme)];
+    lines.extend(contact(state.contact(), theme));
+    lines.extend(look.shards.iter().map(|shard| self::shard(shard, theme)));
+    let notes = look.notes.iter().map(|note| warning(note.clone(), theme));
+    lines.extend(notes);
+    match wide {
+        true => lines.extend(look.promises.iter().map(|one| promise(one, theme))),
+        false => lines.extend(promises(&look.promises, theme)),
+    }
+    lines
+}
+
+fn first(state: &State, theme: Theme) -> Line<'static> {
+    let disks = state.board().look.disks.len();
+    let noun = if disks == 1 { "disk" } else { "disks" };
+    let whose = match &state.source {
+        Source::Daemon(address) => address.clone(),
+        Source::Kernel => "of the kernel; rules are of dashpot's own".to_owned(),
+    };
+    let mut spans = vec![
+        Span::styled("dashpot top", theme.focused()),
+        Span::raw(format!(
+            "  {disks} {noun}, every {}  ",
+            length(state.interval)
+        )),
+    ];
+    if state.is_paused() {
+        spans.push(Span::styled("PAUSED (space goes on)", theme.selected()));
+        spans.push(Span::raw("  "));
+    }
+    spans.push(Span::styled(whose, theme.faint()));
+    Line::from(spans)
+}
+
+fn length(interval: Duration) -> String {
+    match interval.subsec_nanos() {
+        0 => format!("{} s", interval.as_secs()),
+        _ => format!("{} ms", interval.as_millis()),
+    }
+}
+
+fn contact(contact: &Contact, theme: Theme) -> Option<Line<'static>> {
+    let text = match contact {
+        Contact::Up => return None,
+        Contact::Waiting => "nothing has been seen yet".to_owned(),
+        Contact::Down(why) => format!("NO LOOK, trying again: {why}"),
+        Contact::Silent(silence) => {
+            format!("NO ANSWER for {} s, still waiting", silence.as_secs())
+        }
+    };
+    Some(Line::styled(text, theme.bad()))
+}
+
+/// Whether a shard keeps up, and what a client of it meets.
+fn shard(shard: &Shard, theme: Theme) -> Line<'static> {
+    let (state, style) = match (shard.load.overloaded, shard.spins) {
+        (true, _) => ("OVERLOADED", theme.bad()),
+        (false, true) => ("spins", theme.good()),
+        (false, false) => ("sleeps", theme.good()),
+    };
+    let (gap, probe) = (&shard.loop_gap, &shard.probe);
+    Line::from(vec![
+        Span::raw(format!("shard {} ", shard.shard)),
+        Span::styled(state, style),
+        Span::raw(format!(
+            " {} % busy  gap p99 {} max {}  probe p50 {} max {}",
+            shard.load.busy_percent,
+            time(gap.p99_ns),
+            time(gap.max_ns),
+            time(probe.p50_ns),
+            time(probe.max_ns),
+        )),
+    ])
+}
+
+fn promise(promise: &Promise, theme: Theme) -> Line<'static> {
+    let (word, style) = match promise.can_hold {
+        CanHold::No => ("cannot hold", theme.bad()),
+        CanHold::Doubtful => ("doubtful", theme.warning()),
+        CanHold::Yes => ("holds", theme.good()),
+    };
+    Line::styled(
+        format!("{word}: {}: {}", promise.promise, promise.why),
+        style,
+    )
+}
+
+/// The worst, and how many more there are.
+fn promises(promises: &[Promise], theme: Theme) -> Option<Line<'static>> {
+    let broken = promises.iter().find(|one| one.can_hold == CanHold::No);
+    let worst = broken.or_else(|| promises.first())?;
+    let mut line = promise(worst, theme);
+    if promises.len() > 1 {
+        let more = format!("({} in all) ", promises.len());
+        line.spans.insert(0, Span::raw(more));
+    }
+    Some(line)
+}
+
+fn warning(text: String, theme: Theme) -> Line<'static> {
+    Line::styled(text, theme.warning())
+}

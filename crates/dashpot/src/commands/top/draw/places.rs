@@ -1,0 +1,114 @@
+//! Which part of the screen is whose.
+
+use ratatui::layout::Rect;
+
+/// How many lines each part would like to have.
+pub(super) struct Wants {
+    pub(super) header: u16,
+    pub(super) footer: u16,
+    pub(super) disks: u16,
+    pub(super) rules: u16,
+    pub(super) clients: u16,
+}
+
+/// Where each part is. What there is no room for has no height.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Places {
+    pub(super) header: Rect,
+    pub(super) disks: Rect,
+    pub(super) rules: Rect,
+    pub(super) clients: Rect,
+    pub(super) charts: Rect,
+    pub(super) footer: Rect,
+}
+
+impl Places {
+    /// From above: header, disks, rules and clients (beside each other where it is wide), charts,
+    /// footer. Each table gets at least a row, the charts what is left.
+    pub(super) fn new(area: Rect, wants: &Wants) -> Places {
+        let wide = area.width >= WIDE;
+        let mut column = Column { area, y: area.y };
+        let footer = wants.footer.min(area.height / 3);
+        let header = wants.header.min(area.height / 6).max(1);
+        let room = area.height - header - footer;
+        let charts = (room / 3).max(CHARTS_MIN);
+        // What tables may have: of a low screen everything, and no charts.
+        let tables = if room >= charts + TABLES_MIN {
+            room - charts
+        } else {
+            room
+        };
+        let disks = wants.disks.min((tables / 2).max(TABLE_MIN));
+        let below = tables - disks;
+        let (rules, clients) = match wide {
+            true => (wants.rules.min(below), wants.clients.min(below)),
+            false => {
+                let clients = wants.clients.min((below / 3).max(TABLE_MIN));
+                let clients = if below >= clients + TABLE_MIN {
+                    clients
+                } else {
+                    0
+                };
+                (wants.rules.min(below - clients), clients)
+            }
+        };
+        let header = column.take(header);
+        let disks = column.take(disks);
+        let (rules, clients) = match wide {
+            true => beside(column.take(rules.max(clients))),
+            false => (column.take(rules), column.take(clients)),
+        };
+        let left = area.bottom() - column.y - footer;
+        Places {
+            header,
+            disks,
+            rules,
+            clients,
+            charts: column.take(left),
+            footer: column.take(footer),
+        }
+    }
+}
+
+/// Rules are longer than clients.
+fn beside(area: Rect) -> (Rect, Rect) {
+    let left = area.width * 5 / 8;
+    let (rules, clients) = (left, area.width - left - 2);
+    (
+        Rect {
+            width: rules,
+            ..area
+        },
+        Rect {
+            x: area.x + left + 2,
+            width: clients,
+            ..area
+        },
+    )
+}
+
+/// Rows from above.
+struct Column {
+    area: Rect,
+    y: u16,
+}
+
+impl Column {
+    fn take(&mut self, height: u16) -> Rect {
+        let taken = Rect {
+            y: self.y,
+            height,
+            ..self.area
+        };
+        self.y += height;
+        taken
+    }
+}
+
+/// Wide enough for rules and clients beside each other.
+const WIDE: u16 = 150;
+/// A title, a head and a row: of one table, and of three.
+const TABLE_MIN: u16 = 3;
+const TABLES_MIN: u16 = 3 * TABLE_MIN;
+/// A title, two charts and a heat map of three rows.
+const CHARTS_MIN: u16 = 6;

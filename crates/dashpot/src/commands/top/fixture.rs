@@ -1,0 +1,183 @@
+//! A made-up moment of three disks, for tests.
+
+use dashpot_engine::histogram::Histogram;
+use serde_json::json;
+
+use super::look::{ClientLook, Condition, DiskLook, Done, Look};
+use crate::api::types::{Rule, RuleCounters, Shard};
+use crate::promises::{CanHold, Promise};
+use crate::report::heatmap::Column;
+use crate::report::in_flight::InFlight;
+
+/// `c1t1d0` with one rule, `c1t2d0` with two, and `log`, which is suspended.
+pub(super) fn look() -> Look {
+    look_after(0)
+}
+
+/// The same, so many intervals later.
+pub(super) fn look_after(second: u64) -> Look {
+    Look {
+        disks: vec![c1t1d0(second), c1t2d0(second), log()],
+        rules: vec![
+            rule(1, "c1t1d0", None, "-D 10ms:4 -T read,write,zero", None),
+            rule(
+                2,
+                "c1t2d0",
+                Some("tail"),
+                "-D lognormal=2ms..30ms -T read",
+                None,
+            ),
+            rule(
+                3,
+                "c1t2d0",
+                None,
+                "-D 500ms -T write -f 0.5%",
+                Some("not drawn yet: the chance of -f is small"),
+            ),
+        ],
+        shards: vec![shard(0, 1, false), shard(1, 83, true)],
+        promises: vec![
+            promise(
+                CanHold::Doubtful,
+                "without spinning, p50 lateness as a sleep's",
+            ),
+            promise(CanHold::No, "p50 lateness of at most 30 us, by spinning"),
+        ],
+        ..Look::default()
+    }
+}
+
+fn c1t1d0(second: u64) -> DiskLook {
+    let spread = [
+        (80_000_000 - second % 7 * 400_000, 390),
+        (40_000_000, 10),
+        (2_000_000, second % 3),
+    ];
+    DiskLook {
+        name: "c1t1d0".to_owned(),
+        store: "ram".to_owned(),
+        clients: vec![client("uid=0 pid=16998", 4)],
+        in_flight: 32,
+        oldest_ns: Some(71_900_000),
+        wait: Some("held, rule 1".to_owned()),
+        done: Some(done(256.4, 144.2, 0.0, &spread)),
+        ..DiskLook::default()
+    }
+}
+
+fn c1t2d0(second: u64) -> DiskLook {
+    let spread = [
+        (1_600_000, 600 + second),
+        (12_000_000, 150),
+        (501_000_000, 1),
+    ];
+    DiskLook {
+        name: "c1t2d0".to_owned(),
+        store: "file:/var/tmp/c1t2d0.img".to_owned(),
+        clients: vec![client("uid=1000 pid=4711", 2)],
+        in_flight: 4,
+        oldest_ns: Some(478_000_000),
+        wait: Some("held, rule 3".to_owned()),
+        done: Some(done(647.0, 142.0, 9.0, &spread)),
+        ..DiskLook::default()
+    }
+}
+
+fn log() -> DiskLook {
+    DiskLook {
+        name: "log".to_owned(),
+        store: "null".to_owned(),
+        conditions: vec![Condition::Suspended {
+            age_ns: 3_200_000_000,
+            left_ns: Some(6_800_000_000),
+        }],
+        done: Some(done(0.0, 1_996.0, 0.25, &[(11_900, 1_996)])),
+        ..DiskLook::default()
+    }
+}
+
+fn done(reads: f64, writes: f64, flushes: f64, spread: &[(u64, u64)]) -> Done {
+    let mut latencies = Histogram::default();
+    for (ns, count) in spread {
+        (0..*count).for_each(|_| latencies.record(*ns));
+    }
+    Done {
+        reads,
+        writes,
+        flushes,
+        all: reads + writes + flushes,
+        kilobytes: 4.0 * (reads + writes),
+        p50_ns: latencies.quantile(500_000),
+        p99_ns: latencies.quantile(990_000),
+        max_ns: latencies.max(),
+        heat: Column::new(
+            &latencies,
+            0,
+            std::time::Duration::from_secs(1),
+            InFlight::default(),
+        ),
+    }
+}
+
+fn client(name: &str, connections: u32) -> ClientLook {
+    ClientLook {
+        name: name.to_owned(),
+        connections: Some(connections),
+        per_second: Some(400.6),
+        p99_ns: None,
+    }
+}
+
+fn promise(can_hold: CanHold, promise: &str) -> Promise {
+    Promise {
+        promise: promise.to_owned(),
+        can_hold,
+        why: "the CPU quota has stopped it in 20 of 21 periods: raise it".to_owned(),
+    }
+}
+
+fn shard(shard: usize, busy_percent: u32, overloaded: bool) -> Shard {
+    let summary =
+        json!({ "count": 9, "mean_ns": 7, "p50_ns": 9_000, "p99_ns": 71_800, "max_ns": 7_470_000 });
+    let probe =
+        json!({ "n": 40, "age_ns": 1, "last_ns": 30_000, "p50_ns": 34_100, "max_ns": 637_000 });
+    let load =
+        json!({ "busy_percent": busy_percent, "overloaded": overloaded, "overloaded_seconds": 0 });
+    serde_json::from_value(json!({
+        "shard": shard, "disks": ["c1t1d0"], "spins": true, "load": load, "loop_gap": summary, "probe": probe,
+    }))
+    .expect("the API's own words")
+}
+
+fn rule(id: u32, disk: &str, name: Option<&str>, words: &str, why: Option<&str>) -> Rule {
+    let plain: Rule = serde_json::from_str(RULE).expect("the API's own words");
+    let held = if why.is_some() { 0 } else { 17_612 };
+    Rule {
+        id,
+        name: name.map(str::to_owned),
+        disk: disk.to_owned(),
+        rule: words.to_owned(),
+        counters: RuleCounters {
+            held,
+            late: held / 57,
+            ..plain.counters
+        },
+        why_nothing: why.map(str::to_owned),
+        ..plain
+    }
+}
+
+const RULE: &str = r#"{
+    "id": 1, "name": null, "disk": "d", "group": 1, "pool": null, "rule": "", "effect": "delay",
+    "delay_ns": 10000000, "lanes": 4, "errno": null, "bandwidth_bytes": null, "ops": ["read"],
+    "chance": null, "first": null, "every": null, "range_start_bytes": null, "range_end_bytes": null,
+    "client": null, "mode": "floor", "after_ns": 0, "for_ns": null, "state": "active", "age_ns": 1,
+    "matched": 17644, "taken": 17644, "injected": 17612, "held": 17612, "overrun": 0, "failed": 0,
+    "late": 308, "not_drawn": 0, "not_counted": 0, "beaten": 0, "beaten_by": null, "aborted": 0,
+    "now": 32, "backlog_ns": 77700000,
+    "requested": {"count": 17612, "p50_ns": 10000000},
+    "achieved": {"count": 17612, "p50_ns": 10013500},
+    "lateness": {"count": 17612, "p50_ns": 13500},
+    "why_nothing": null, "stalled": 0, "stalls": 0,
+    "shard_load": {"busy_percent": 1, "overloaded": false, "overloaded_seconds": 0}
+}"#;

@@ -1,0 +1,133 @@
+//! The thread that looks at the disks and changes them, so that the screen never waits for either.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::ask::{Ask, Told};
+use super::daemon::Daemon;
+use super::kernel::Kernel;
+use crate::observe::Target;
+
+/// A thread that looks once per interval, for the first time after one, until this is dropped.
+pub(super) struct Link {
+    asks: Option<Sender<Ask>>,
+    /// What must have ended before the program does.
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Link {
+    /// A daemon that does not answer is not waited for at the end.
+    pub(super) fn to_daemon(
+        daemon: Daemon,
+        interval: Duration,
+        told: UnboundedSender<Told>,
+    ) -> anyhow::Result<Link> {
+        let (asks, asked) = channel();
+        let watcher = Watcher {
+            daemon,
+            interval,
+            asked,
+            told,
+        };
+        spawn(move || watcher.run())?;
+        Ok(Link {
+            asks: Some(asks),
+            thread: None,
+        })
+    }
+
+    /// The kernel must be left as it was found, so the end of the thread is waited for.
+    pub(super) fn to_kernel(
+        target: Target,
+        interval: Duration,
+        told: UnboundedSender<Told>,
+    ) -> anyhow::Result<Link> {
+        let (asks, asked) = channel();
+        let (begun, begins) = channel();
+        let kernel = Kernel {
+            target,
+            interval,
+            asked,
+            told,
+        };
+        // Nobody has gone before it has been said.
+        let thread = spawn(move || kernel.run(|outcome| drop(begun.send(outcome))))?;
+        begins.recv()??;
+        Ok(Link {
+            asks: Some(asks),
+            thread: Some(thread),
+        })
+    }
+
+    /// What cannot be asked any more is seen by the end of what is told.
+    pub(super) fn ask(&self, ask: Ask) {
+        if let Some(asks) = &self.asks {
+            let _ = asks.send(ask);
+        }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.asks = None;
+        if let Some(thread) = self.thread.take() {
+            // Its panic has been printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn spawn(run: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    thread::Builder::new().name("looks".to_owned()).spawn(run)
+}
+
+struct Watcher {
+    daemon: Daemon,
+    interval: Duration,
+    asked: Receiver<Ask>,
+    told: UnboundedSender<Told>,
+}
+
+impl Watcher {
+    fn run(mut self) {
+        let mut due = Instant::now() + self.interval;
+        while !self.told.is_closed() {
+            match self.asked.recv_timeout(due - Instant::now()) {
+                Ok(Ask::Every(interval)) => {
+                    let last = due.checked_sub(self.interval).unwrap_or(due);
+                    (self.interval, due) = (interval, last + interval);
+                }
+                Ok(ask) => self.carry_out(ask),
+                Err(RecvTimeoutError::Timeout) => due = self.look(due),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Tells of a look, and says when the next one is due. What took too long is left out.
+    fn look(&mut self, due: Instant) -> Instant {
+        let now = match self.daemon.look() {
+            Ok(look) => Told::Look(Box::new(look)),
+            Err(error) => Told::Down(format!("{error:#}")),
+        };
+        self.tell(now);
+        (due + self.interval).max(Instant::now())
+    }
+
+    fn carry_out(&self, ask: Ask) {
+        let answer = self.daemon.carry_out(&ask);
+        self.tell(Told::Answer(ask, answer.map_err(|error| error.to_string())));
+        // What fails here fails in the next look, too, which says so.
+        if let Ok(look) = self.daemon.glance() {
+            self.tell(Told::Look(Box::new(look)));
+        }
+    }
+
+    /// That nobody listens is seen before the next turn.
+    fn tell(&self, news: Told) {
+        let _ = self.told.send(news);
+    }
+}

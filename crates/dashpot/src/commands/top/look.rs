@@ -1,0 +1,151 @@
+//! What one look at the disks has seen, whoever was asked.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use dashpot_engine::histogram::Histogram;
+
+use crate::api::types::{Rule, Shard};
+use crate::observe::DeviceInterval;
+use crate::promises::Promise;
+use crate::report::heatmap::Column;
+use crate::report::in_flight::InFlight;
+use crate::report::percentiles::percentile;
+
+/// A look. Figures of an interval are in it if it ends one.
+#[derive(Clone, Default)]
+pub(super) struct Look {
+    pub(super) disks: Vec<DiskLook>,
+    pub(super) rules: Vec<Rule>,
+    pub(super) shards: Vec<Shard>,
+    /// Those that do not hold, or may not.
+    pub(super) promises: Vec<Promise>,
+    /// What else distorts the figures.
+    pub(super) notes: Vec<String>,
+    /// Whether what was counted before is of another life of the daemon.
+    pub(super) restarted: bool,
+}
+
+/// A disk, a volume, or a device of the kernel.
+#[derive(Clone, Default)]
+pub(super) struct DiskLook {
+    pub(super) name: String,
+    pub(super) store: String,
+    pub(super) conditions: Vec<Condition>,
+    pub(super) clients: Vec<ClientLook>,
+    pub(super) in_flight: u64,
+    pub(super) oldest_ns: Option<u64>,
+    /// Where the oldest waits.
+    pub(super) wait: Option<String>,
+    pub(super) done: Option<Done>,
+}
+
+/// What is not as it should be, the worst first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Condition {
+    Failed(String),
+    Faulted(String),
+    Suspended { age_ns: u64, left_ns: Option<u64> },
+    Stalled(u32),
+    ReadOnly,
+}
+
+/// Who asks: a client of a daemon, or a process that uses the kernel's disks.
+#[derive(Clone, Default)]
+pub(super) struct ClientLook {
+    pub(super) name: String,
+    pub(super) connections: Option<u32>,
+    /// Of the interval, if somebody counts by client.
+    pub(super) per_second: Option<f64>,
+    pub(super) p99_ns: Option<u64>,
+}
+
+/// What a disk has done in an interval.
+#[derive(Clone, Debug)]
+pub(super) struct Done {
+    pub(super) reads: f64,
+    pub(super) writes: f64,
+    pub(super) flushes: f64,
+    /// With trims and what else there is.
+    pub(super) all: f64,
+    pub(super) kilobytes: f64,
+    pub(super) p50_ns: Option<u64>,
+    pub(super) p99_ns: Option<u64>,
+    pub(super) max_ns: Option<u64>,
+    pub(super) heat: Column,
+}
+
+impl Done {
+    /// The rates and latencies of a disk in intervals that follow each other; latencies are of the
+    /// disk, hold included. None if there was no time.
+    pub(super) fn of(intervals: &[&DeviceInterval]) -> Option<Done> {
+        let elapsed: Duration = intervals.iter().map(|interval| interval.elapsed).sum();
+        let seconds = Some(elapsed.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
+        let ops = || intervals.iter().flat_map(|interval| &interval.ops);
+        let rate = |names: &[&str]| {
+            let named = ops().filter(|op| names.is_empty() || names.contains(&op.op.as_str()));
+            named.map(|op| op.completed).sum::<u64>() as f64 / seconds
+        };
+        let bytes: u64 = ops().map(|op| op.bytes).sum();
+        let mut latencies = Histogram::default();
+        ops().for_each(|op| latencies.merge(&op.disk));
+        Some(Done {
+            reads: rate(&["read"]),
+            writes: rate(&["write", "zero"]),
+            flushes: rate(&["flush"]),
+            all: rate(&[]),
+            kilobytes: bytes as f64 / 1_024.0 / seconds,
+            p50_ns: percentile(&latencies, 500_000),
+            p99_ns: percentile(&latencies, 990_000),
+            max_ns: latencies.max(),
+            heat: Column::new(&latencies, 0, elapsed, InFlight::default()),
+        })
+    }
+}
+
+impl ClientLook {
+    /// Whoever the operations of these intervals are broken down by, the busiest first.
+    pub(super) fn all(intervals: &[&DeviceInterval]) -> Vec<ClientLook> {
+        let elapsed: Duration = intervals.iter().map(|interval| interval.elapsed).sum();
+        let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+        let mut counted: BTreeMap<&str, (u64, Histogram)> = BTreeMap::new();
+        for op in intervals.iter().flat_map(|interval| &interval.ops) {
+            if let Some(by) = &op.by {
+                let (completed, latencies) = counted.entry(by).or_default();
+                *completed += op.completed;
+                latencies.merge(&op.disk);
+            }
+        }
+        let client = |(name, (completed, latencies)): (&str, (u64, Histogram))| ClientLook {
+            name: name.to_owned(),
+            connections: None,
+            per_second: Some(completed as f64 / seconds),
+            p99_ns: percentile(&latencies, 990_000),
+        };
+        let mut all: Vec<ClientLook> = counted.into_iter().map(client).collect();
+        all.sort_by(|a, b| {
+            f64::total_cmp(&b.per_second.unwrap_or(0.0), &a.per_second.unwrap_or(0.0))
+        });
+        all
+    }
+}
+
+impl Condition {
+    /// For a table.
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Condition::Failed(_) => "failed",
+            Condition::Faulted(_) => "faulted",
+            Condition::Suspended { .. } => "suspended",
+            Condition::Stalled(_) => "stalled",
+            Condition::ReadOnly => "read-only",
+        }
+    }
+}
+
+impl DiskLook {
+    pub(super) fn is_suspended(&self) -> bool {
+        let suspended = |one: &Condition| matches!(one, Condition::Suspended { .. });
+        self.conditions.iter().any(suspended)
+    }
+}

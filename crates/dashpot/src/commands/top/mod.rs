@@ -1,0 +1,188 @@
+//! `top`: the full screen. This file connects the state, which decides, with the terminal, the clock
+//! and the disks.
+
+mod ask;
+mod board;
+mod daemon;
+mod draw;
+mod editor;
+#[cfg(test)]
+mod fixture;
+mod history;
+mod kernel;
+mod link;
+mod look;
+mod prompt;
+mod sort;
+mod state;
+mod terminal;
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use tokio::runtime::Builder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{Instant, sleep_until};
+
+use self::ask::Told;
+use self::board::Contact;
+use self::daemon::Daemon;
+use self::draw::Theme;
+use self::link::Link;
+use self::state::{Deed, Source, State};
+use self::terminal::Screen;
+use crate::cli::TopArgs;
+use crate::observe::Target;
+use crate::spec::ApiAddress;
+
+pub(crate) fn top(api: Option<&ApiAddress>, args: &TopArgs) -> anyhow::Result<ExitCode> {
+    terminal::check()?;
+    let interval = args.interval.map_or(INTERVAL, |interval| {
+        Duration::from_nanos(interval.as_nanos())
+    });
+    let session = Session::start(Target::find(api, &args.device)?, interval)?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(session.run())
+}
+
+/// A state, and what it is connected with.
+struct Session {
+    state: State,
+    theme: Theme,
+    link: Link,
+    told: UnboundedReceiver<Told>,
+    /// When something was told last.
+    heard: Instant,
+}
+
+impl Session {
+    /// Looks for the first time: what is wrong from the beginning is said without a full screen.
+    fn start(target: Target, interval: Duration) -> anyhow::Result<Session> {
+        let (tell, told) = unbounded_channel();
+        let (state, link) = match target {
+            Target::Daemon(client, only) => {
+                let mut state = State::new(Source::Daemon(client.address()), interval);
+                let mut daemon = Daemon::new(client, only);
+                state.told(Told::Look(Box::new(daemon.look()?)));
+                (state, Link::to_daemon(daemon, interval, tell)?)
+            }
+            kernel @ Target::Kernel(_) => {
+                let link = Link::to_kernel(kernel, interval, tell)?;
+                (State::new(Source::Kernel, interval), link)
+            }
+        };
+        Ok(Session {
+            state,
+            theme: Theme::new(terminal::has_colour()),
+            link,
+            told,
+            heard: Instant::now(),
+        })
+    }
+
+    /// Draws, and waits for something to happen, until the user has seen enough.
+    async fn run(mut self) -> anyhow::Result<ExitCode> {
+        let mut ends = Ends::new()?;
+        let mut screen = Screen::take()?;
+        let mut events = terminal_events()?;
+        loop {
+            screen
+                .terminal
+                .draw(|frame| draw::draw(frame, &self.state, self.theme))?;
+            let doubt = self.heard + self.state.interval + PATIENCE;
+            tokio::select! {
+                // A signal is known to be the reason why nothing is told any more.
+                biased;
+                code = ends.recv() => return Ok(code),
+                told = self.told.recv() => self.hear(told)?,
+                event = events.recv() => {
+                    let event = event.context("the terminal is gone")?;
+                    if self.obey(&event)? {
+                        return Ok(ExitCode::SUCCESS);
+                    }
+                }
+                () = sleep_until(doubt.max(Instant::now() + DOUBT_EVERY)) => {
+                    self.state.silent_for(self.heard.elapsed());
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, told: Option<Told>) -> anyhow::Result<()> {
+        let Some(told) = told else {
+            match self.state.contact() {
+                Contact::Down(why) => bail!("the disks cannot be watched any longer: {why}"),
+                _ => bail!("the thread that looks at the disks has failed"),
+            }
+        };
+        self.state.told(told);
+        self.heard = Instant::now();
+        Ok(())
+    }
+
+    /// Whether it is over. Every other event, a resize among them, is followed by a drawing anyway.
+    fn obey(&mut self, event: &Event) -> anyhow::Result<bool> {
+        let Event::Key(key) = event else {
+            return Ok(false);
+        };
+        if key.kind == KeyEventKind::Release {
+            return Ok(false);
+        }
+        match self.state.key(*key) {
+            None => {}
+            Some(Deed::Quit) => return Ok(true),
+            Some(Deed::Ask(ask)) => self.link.ask(ask),
+        }
+        Ok(false)
+    }
+}
+
+/// The signals that end it; Ctrl-C is a key here.
+struct Ends {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Ends {
+    fn new() -> std::io::Result<Ends> {
+        Ok(Ends {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    /// The exit code of the signal that comes, as a shell has it.
+    async fn recv(&mut self) -> ExitCode {
+        let signal = tokio::select! {
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.hangup.recv() => SignalKind::hangup(),
+        };
+        ExitCode::from(128 + signal.as_raw_value() as u8)
+    }
+}
+
+/// What the terminal says, read by a thread of its own, which ends with the program.
+fn terminal_events() -> std::io::Result<UnboundedReceiver<Event>> {
+    let (tell, told) = unbounded_channel();
+    let read = move || {
+        while let Ok(event) = event::read() {
+            if tell.send(event).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new().name("keys".to_owned()).spawn(read)?;
+    Ok(told)
+}
+
+const INTERVAL: Duration = Duration::from_secs(1);
+/// How much longer than an interval a look may take before the screen says so, and how often then.
+const PATIENCE: Duration = Duration::from_secs(2);
+const DOUBT_EVERY: Duration = Duration::from_secs(1);

@@ -1,0 +1,101 @@
+//! In which order disks are listed.
+
+use std::cmp::Ordering;
+
+use super::look::{DiskLook, Done};
+
+/// What disks are sorted by: names up, figures down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum SortKey {
+    #[default]
+    Name,
+    Reads,
+    Writes,
+    Flushes,
+    Kilobytes,
+    P50,
+    P99,
+    Max,
+    InFlight,
+    Oldest,
+}
+
+impl SortKey {
+    /// In the order of the table's columns.
+    pub(super) const ALL: [SortKey; 10] = [
+        SortKey::Name,
+        SortKey::Reads,
+        SortKey::Writes,
+        SortKey::Flushes,
+        SortKey::Kilobytes,
+        SortKey::P50,
+        SortKey::P99,
+        SortKey::Max,
+        SortKey::InFlight,
+        SortKey::Oldest,
+    ];
+
+    /// The title of its column.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            SortKey::Name => "disk",
+            SortKey::Reads => "r/s",
+            SortKey::Writes => "w/s",
+            SortKey::Flushes => "f/s",
+            SortKey::Kilobytes => "kB/s",
+            SortKey::P50 => "p50",
+            SortKey::P99 => "p99",
+            SortKey::Max => "max",
+            SortKey::InFlight => "fly",
+            SortKey::Oldest => "oldest",
+        }
+    }
+
+    /// For `sorted by …`.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            SortKey::Name => "name",
+            SortKey::InFlight => "I/Os in flight",
+            _ => self.title(),
+        }
+    }
+
+    /// The key so many columns to the right, round the end.
+    pub(super) fn moved(self, by: isize) -> SortKey {
+        let count = SortKey::ALL.len() as isize;
+        let at = SortKey::ALL.iter().position(|key| *key == self);
+        let to = (at.unwrap_or_default() as isize + by).rem_euclid(count);
+        SortKey::ALL[to as usize]
+    }
+
+    /// The disks in this order; equals stay as they are.
+    pub(super) fn sorted(self, disks: &[DiskLook]) -> Vec<&DiskLook> {
+        let mut sorted: Vec<&DiskLook> = disks.iter().collect();
+        match self {
+            SortKey::Name => sorted.sort_by(|a, b| a.name.cmp(&b.name)),
+            _ => sorted.sort_by(|a, b| self.compare(b, a)),
+        }
+        sorted
+    }
+
+    fn compare(self, a: &DiskLook, b: &DiskLook) -> Ordering {
+        let figure = |disk: &DiskLook| {
+            let rate = |of: fn(&Done) -> f64| disk.done.as_ref().map_or(0.0, of);
+            let time = |ns: Option<u64>| ns.unwrap_or_default() as f64;
+            let done = disk.done.as_ref();
+            match self {
+                SortKey::Name => 0.0,
+                SortKey::Reads => rate(|done| done.reads),
+                SortKey::Writes => rate(|done| done.writes),
+                SortKey::Flushes => rate(|done| done.flushes),
+                SortKey::Kilobytes => rate(|done| done.kilobytes),
+                SortKey::P50 => time(done.and_then(|done| done.p50_ns)),
+                SortKey::P99 => time(done.and_then(|done| done.p99_ns)),
+                SortKey::Max => time(done.and_then(|done| done.max_ns)),
+                SortKey::InFlight => disk.in_flight as f64,
+                SortKey::Oldest => time(disk.oldest_ns),
+            }
+        };
+        figure(a).total_cmp(&figure(b))
+    }
+}

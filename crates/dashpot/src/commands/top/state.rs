@@ -1,0 +1,325 @@
+//! The screen's state: what is known, what is selected, and what a key means now. Keys and news go
+//! in; what is to be done comes out. There is no clock and no terminal here.
+
+use std::time::Duration;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::ask::{Ask, Told};
+use super::board::{Board, Contact};
+use super::look::DiskLook;
+use super::prompt::{Prompt, Purpose};
+use super::sort::SortKey;
+use crate::api::types::Rule;
+
+/// Everything that the screen is drawn from.
+pub(super) struct State {
+    board: Board,
+    /// What is shown while the display is paused.
+    paused: Option<Board>,
+    pub(super) source: Source,
+    pub(super) interval: Duration,
+    pub(super) sort: SortKey,
+    pub(super) focus: Pane,
+    pub(super) mode: Mode,
+    /// What came of the last thing that was asked for.
+    pub(super) message: Option<Message>,
+    disk: Option<String>,
+    rule: Option<u32>,
+    client: usize,
+}
+
+/// Whose disks are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Those of the daemon at this address.
+    Daemon(String),
+    Kernel,
+}
+
+/// A part of the screen that the keys can move in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pane {
+    Disks,
+    Rules,
+    Clients,
+}
+
+/// What keys are for.
+pub(super) enum Mode {
+    Watch,
+    Help,
+    Prompt(Prompt),
+    /// Whether this rule is to be cleared.
+    Confirm(u32),
+}
+
+/// A line for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Message {
+    Done(String),
+    Refused(String),
+}
+
+/// What a key leads to outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Deed {
+    Ask(Ask),
+    Quit,
+}
+
+impl State {
+    pub(super) fn new(source: Source, interval: Duration) -> State {
+        State {
+            board: Board::default(),
+            paused: None,
+            source,
+            interval,
+            sort: SortKey::default(),
+            focus: Pane::Disks,
+            mode: Mode::Watch,
+            message: None,
+            disk: None,
+            rule: None,
+            client: 0,
+        }
+    }
+
+    /// What is shown.
+    pub(super) fn board(&self) -> &Board {
+        self.paused.as_ref().unwrap_or(&self.board)
+    }
+
+    /// Whether looks still come, also while the display is paused.
+    pub(super) fn contact(&self) -> &Contact {
+        &self.board.contact
+    }
+
+    pub(super) fn is_paused(&self) -> bool {
+        self.paused.is_some()
+    }
+
+    pub(super) fn disks(&self) -> Vec<&DiskLook> {
+        self.sort.sorted(&self.board().look.disks)
+    }
+
+    /// The selected disk; there is one if there are disks.
+    pub(super) fn disk(&self) -> Option<&DiskLook> {
+        let selected = self.disk.as_deref();
+        let selected = selected.and_then(|name| self.board().disk(name));
+        selected.or_else(|| self.disks().first().copied())
+    }
+
+    /// The rules of the selected disk.
+    pub(super) fn rules(&self) -> Vec<&Rule> {
+        self.disk()
+            .map_or_else(Vec::new, |disk| self.board().rules_of(&disk.name).collect())
+    }
+
+    /// The selected rule; there is one if the selected disk has rules.
+    pub(super) fn rule(&self) -> Option<&Rule> {
+        let rules = self.rules();
+        let selected = rules.iter().find(|rule| Some(rule.id) == self.rule);
+        selected.or_else(|| rules.first()).copied()
+    }
+
+    /// The place of the selected client in the selected disk's list.
+    pub(super) fn client(&self) -> usize {
+        let clients = self.disk().map_or(0, |disk| disk.clients.len());
+        self.client.min(clients.saturating_sub(1))
+    }
+
+    /// Takes news in.
+    pub(super) fn told(&mut self, told: Told) {
+        match told {
+            Told::Look(look) => self.board.take(*look),
+            Told::Down(why) => self.board.contact = Contact::Down(why),
+            Told::Answer(ask, answer) => self.answered(&ask, answer),
+        }
+    }
+
+    /// Nothing has been told for longer than a look should take.
+    pub(super) fn silent_for(&mut self, silence: Duration) {
+        self.board.contact = Contact::Silent(silence);
+    }
+
+    fn answered(&mut self, ask: &Ask, answer: Result<String, String>) {
+        if let Mode::Prompt(prompt) = &mut self.mode
+            && prompt.sent.as_ref() == Some(ask)
+        {
+            match answer {
+                Ok(done) => {
+                    self.mode = Mode::Watch;
+                    self.message = Some(Message::Done(done));
+                }
+                Err(why) => prompt.refused(why),
+            }
+            return;
+        }
+        self.message = Some(match answer {
+            Ok(done) => Message::Done(done),
+            Err(why) => Message::Refused(why),
+        });
+    }
+
+    /// Does what a key stands for.
+    pub(super) fn key(&mut self, key: KeyEvent) -> Option<Deed> {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && key.code == KeyCode::Char('c') {
+            return Some(Deed::Quit);
+        }
+        match &mut self.mode {
+            Mode::Watch => self.watch_key(key),
+            Mode::Help => {
+                self.mode = Mode::Watch;
+                None
+            }
+            Mode::Confirm(rule) => {
+                let rule = *rule;
+                self.mode = Mode::Watch;
+                let yes = matches!(key.code, KeyCode::Char('y' | 'Y'));
+                yes.then_some(Deed::Ask(Ask::Clear { rule }))
+            }
+            Mode::Prompt(_) if key.code == KeyCode::Esc => {
+                self.mode = Mode::Watch;
+                None
+            }
+            Mode::Prompt(prompt) => prompt.key(key).map(Deed::Ask),
+        }
+    }
+
+    fn watch_key(&mut self, key: KeyEvent) -> Option<Deed> {
+        self.message = None;
+        match key.code {
+            KeyCode::Char('q') => return Some(Deed::Quit),
+            KeyCode::Char('?') => self.mode = Mode::Help,
+            KeyCode::Char('j') | KeyCode::Down => self.select(1),
+            KeyCode::Char('k') | KeyCode::Up => self.select(-1),
+            KeyCode::Tab => self.focus = self.focus.next(),
+            KeyCode::BackTab => self.focus = self.focus.next().next(),
+            KeyCode::Char('s' | '>') => self.sort = self.sort.moved(1),
+            KeyCode::Char('<') => self.sort = self.sort.moved(-1),
+            KeyCode::Char('+' | '=') => return Some(self.slower(true)),
+            KeyCode::Char('-') => return Some(self.slower(false)),
+            KeyCode::Char(' ') => self.pause(),
+            KeyCode::Char('a') => self.arm(),
+            KeyCode::Char('u') => self.update(),
+            KeyCode::Char('c') => self.clear(),
+            KeyCode::Char('z') => return self.suspend_or_resume().map(Deed::Ask),
+            _ => {}
+        }
+        None
+    }
+
+    fn pause(&mut self) {
+        self.paused = match self.paused {
+            Some(_) => None,
+            None => Some(self.board.clone()),
+        };
+    }
+
+    fn select(&mut self, by: isize) {
+        match self.focus {
+            Pane::Disks => {
+                let names: Vec<&str> = self.disks().iter().map(|disk| disk.name.as_str()).collect();
+                let now = self.disk().map(|disk| disk.name.as_str());
+                let to = neighbour(&names, now, by).map(|name| (*name).to_owned());
+                if to.as_deref() != now {
+                    (self.disk, self.rule, self.client) = (to, None, 0);
+                }
+            }
+            Pane::Rules => {
+                let ids: Vec<u32> = self.rules().iter().map(|rule| rule.id).collect();
+                self.rule = neighbour(&ids, self.rule().map(|rule| rule.id), by).copied();
+            }
+            Pane::Clients => self.client = self.client().saturating_add_signed(by),
+        }
+    }
+
+    /// The next of the intervals that are offered, or the previous one.
+    fn slower(&mut self, slower: bool) -> Deed {
+        let mut offered = INTERVALS.into_iter().map(Duration::from_millis);
+        let next = match slower {
+            true => offered.find(|one| *one > self.interval),
+            false => offered.rev().find(|one| *one < self.interval),
+        };
+        self.interval = next.unwrap_or(self.interval);
+        Deed::Ask(Ask::Every(self.interval))
+    }
+
+    fn arm(&mut self) {
+        if let Some(disk) = self.disk_to_change() {
+            self.mode = Mode::Prompt(Prompt::new(Purpose::Arm { disk }, ""));
+        }
+    }
+
+    fn update(&mut self) {
+        if let Some((rule, words)) = self.rule_to_change() {
+            self.mode = Mode::Prompt(Prompt::new(Purpose::Update { rule }, &words));
+        }
+    }
+
+    fn clear(&mut self) {
+        if let Some((rule, _)) = self.rule_to_change() {
+            self.mode = Mode::Confirm(rule);
+        }
+    }
+
+    fn suspend_or_resume(&mut self) -> Option<Ask> {
+        let disk = self.disk_to_change()?;
+        let suspended = self.disk().is_some_and(DiskLook::is_suspended);
+        Some(match suspended {
+            true => Ask::Resume { disk },
+            false => Ask::Suspend { disk },
+        })
+    }
+
+    /// The selected disk, unless it cannot be changed; the message says why then.
+    fn disk_to_change(&mut self) -> Option<String> {
+        let refusal = match (&self.source, self.disk()) {
+            (Source::Daemon(_), Some(disk)) => return Some(disk.name.clone()),
+            (Source::Daemon(_), None) => "there is no disk",
+            (Source::Kernel, _) => KERNELS,
+        };
+        self.message = Some(Message::Refused(refusal.to_owned()));
+        None
+    }
+
+    /// The selected rule and its words, unless there is none; the message says why then.
+    fn rule_to_change(&mut self) -> Option<(u32, String)> {
+        let disk = self.disk_to_change()?;
+        let rule = self.rule().map(|rule| (rule.id, rule.rule.clone()));
+        if rule.is_none() {
+            let refusal = format!("{disk} has no rule: a arms one");
+            self.message = Some(Message::Refused(refusal));
+        }
+        rule
+    }
+}
+
+impl Pane {
+    fn next(self) -> Pane {
+        match self {
+            Pane::Disks => Pane::Rules,
+            Pane::Rules => Pane::Clients,
+            Pane::Clients => Pane::Disks,
+        }
+    }
+}
+
+/// The one that is so many places further, or the last in that direction.
+fn neighbour<T: PartialEq>(all: &[T], now: Option<T>, by: isize) -> Option<&T> {
+    let at = all.iter().position(|one| Some(one) == now.as_ref());
+    let to = at.map_or(0, |at| at.saturating_add_signed(by));
+    all.get(to.min(all.len().saturating_sub(1)))
+}
+
+/// In milliseconds.
+const INTERVALS: [u64; 9] = [100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000];
+
+const KERNELS: &str =
+    "rules and suspension are of dashpot's own disks: these are the kernel's, and only watched";
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;

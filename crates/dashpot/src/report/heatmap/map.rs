@@ -1,0 +1,170 @@
+//! A heat map in as many columns and bands as there is room for, for whoever draws it.
+
+use std::ops::Range;
+
+use super::rows::{PER_DECADE, ROWS, end_of, round_of, row_at, start_of};
+use super::{Column, HeatMap};
+
+/// The part of the latencies that is drawn at full height; what is beyond goes into one band at
+/// either end, so that nothing is left out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Crop {
+    pub(crate) min_ns: Option<u64>,
+    pub(crate) max_ns: Option<u64>,
+}
+
+/// How much room there is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) columns: usize,
+    /// Those beyond a crop are not counted.
+    pub(crate) bands: usize,
+}
+
+/// What is drawn: cells in columns, each column of as many cells as there are bands.
+#[derive(Clone, Debug)]
+pub(crate) struct Map {
+    pub(crate) bands: Vec<Band>,
+    pub(crate) columns: Vec<Cells>,
+    /// How many columns of the heat map are one here.
+    pub(crate) joined: usize,
+    /// The highest count of a cell.
+    pub(crate) most: u64,
+}
+
+/// Latencies from one to another, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Band {
+    /// Its first row.
+    pub(super) row: usize,
+    /// The round latency by which it is known, if there is one: where it begins, or ends if all of
+    /// it is below a crop.
+    pub(crate) round_ns: Option<u64>,
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+    pub(crate) place: Place,
+}
+
+/// Where a band lies in respect of a crop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Below,
+    Within,
+    Above,
+}
+
+/// A column as it is drawn.
+#[derive(Clone, Debug)]
+pub(crate) struct Cells {
+    pub(crate) start_ns: u64,
+    pub(crate) elapsed_ns: u64,
+    /// By band, the lowest first.
+    pub(crate) counts: Vec<u64>,
+}
+
+impl Map {
+    /// A heat map in this room: neighbouring columns, and neighbouring rows, are joined until they
+    /// fit.
+    pub(crate) fn new(heat: &HeatMap, room: Size) -> Map {
+        let joined = heat.columns.len().div_ceil(room.columns.max(1)).max(1);
+        let bands = bands(heat, room.bands.max(1));
+        let columns: Vec<Cells> = heat
+            .columns
+            .chunks(joined)
+            .map(|columns| Cells::of(columns, &bands))
+            .collect();
+        let counts = columns.iter().flat_map(|column| &column.counts);
+        Map {
+            most: counts.copied().max().unwrap_or(0),
+            bands,
+            columns,
+            joined,
+        }
+    }
+}
+
+impl Cells {
+    fn of(columns: &[Column], bands: &[Band]) -> Cells {
+        let mut counts = vec![0; bands.len()];
+        for &(row, count) in columns.iter().flat_map(|column| &column.rows) {
+            let after = bands.partition_point(|band| band.row <= row);
+            counts[after.saturating_sub(1)] += count;
+        }
+        let elapsed = |column: &Column| column.elapsed.as_nanos() as u64;
+        Cells {
+            start_ns: columns.first().map_or(0, |column| column.start_ns),
+            elapsed_ns: columns.iter().map(elapsed).sum(),
+            counts,
+        }
+    }
+
+    /// How many I/Os it is of.
+    pub(crate) fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+/// From the lowest to the highest latency of all columns, or what a crop says, in no more bands than
+/// fit; those beyond a crop come on top of that.
+fn bands(heat: &HeatMap, most: usize) -> Vec<Band> {
+    let rows = rows_shown(heat);
+    let count = |joined: usize| rows.end.div_ceil(joined) - rows.start / joined;
+    let joined = JOINED.into_iter().find(|joined| count(*joined) <= most);
+    let joined = joined.unwrap_or(ROWS);
+    let (first, end) = (rows.start / joined, rows.end.div_ceil(joined));
+    let within = |at: usize| Band::new(at * joined..(at + 1) * joined, Place::Within);
+    let below = (heat.crop.min_ns.is_some() && first > 0).then_some(0..first * joined);
+    let above = heat.crop.max_ns.map(|_| end * joined..ROWS);
+    let below = below.map(|rows| Band::new(rows, Place::Below));
+    let above = above.map(|rows| Band::new(rows, Place::Above));
+    let within = (first..end).map(within);
+    below.into_iter().chain(within).chain(above).collect()
+}
+
+/// The rows between which there are I/Os, up to the next round latencies; at least a factor of ten.
+/// What a crop says stands.
+fn rows_shown(heat: &HeatMap) -> Range<usize> {
+    let occupied = || heat.columns.iter().flat_map(|column| &column.rows);
+    let least = occupied()
+        .map(|(row, _)| *row)
+        .min()
+        .unwrap_or(row_at(IDLE_NS.start));
+    let most = occupied()
+        .map(|(row, _)| *row)
+        .max()
+        .unwrap_or(row_at(IDLE_NS.end));
+    let mut start = (0..=least)
+        .rfind(|row| round_of(*row).is_some())
+        .unwrap_or(0);
+    let mut end = (most + 1..ROWS)
+        .find(|row| round_of(*row).is_some())
+        .unwrap_or(most + 1);
+    let missing = PER_DECADE.saturating_sub(end - start);
+    start = start.saturating_sub(missing / 2);
+    end += missing.div_ceil(2);
+    start = heat.crop.min_ns.map_or(start, row_at);
+    end = heat.crop.max_ns.map_or(end, row_at);
+    start..end.max(start + 1)
+}
+
+impl Band {
+    fn new(rows: Range<usize>, place: Place) -> Band {
+        let round = |row: usize| round_of(row).filter(|_| rows.len() == 1 || row % PER_DECADE == 0);
+        Band {
+            row: rows.start,
+            round_ns: match place {
+                Place::Within => round(rows.start),
+                Place::Above => round_of(rows.start),
+                Place::Below => round_of(rows.end),
+            },
+            from_ns: start_of(rows.start),
+            to_ns: end_of(rows.end - 1),
+            place,
+        }
+    }
+}
+
+/// Rows that can be one band.
+const JOINED: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
+/// What is shown of no I/O.
+const IDLE_NS: Range<u64> = 100_000..50_000_000;

@@ -1,0 +1,111 @@
+//! `heatmap`: latency by time, as in Brendan Gregg's "Visualizing System Latency" (2010): time
+//! across, latency up, the number of I/Os as a shade. Latency is logarithmic here, because that of
+//! storage goes over six powers of ten, and so is the shade, so that one I/O is seen beside a
+//! million.
+
+mod map;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use dashpot_engine::histogram::{Histogram, lower_bound};
+use serde::Serialize;
+use serde::ser::{SerializeStruct, Serializer};
+
+use super::in_flight::InFlight;
+
+pub(crate) use map::{Band, Cells, Crop, Map, Place, Size};
+#[cfg(test)]
+use rows::round_of;
+
+/// An interval: how many I/Os took how long. JSON: `{"start_ns": …, "elapsed_ns": …, "count": 812,
+/// "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight": {…}}`: rows with
+/// I/Os only, of latencies from `from_ns` to `to_ns`, both included, ten to a factor of ten and the same in
+/// all columns. `start_ns` is since 1970, in simulations since their beginning.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) start_ns: u64,
+    pub(crate) elapsed: Duration,
+    /// At its end.
+    pub(crate) in_flight: InFlight,
+    /// Rows with I/Os, the lowest first, and how many.
+    rows: Vec<(usize, u64)>,
+}
+
+/// Columns in the order of time, and what they are of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HeatMap {
+    /// What it is of, in words.
+    pub(crate) title: String,
+    /// How long a column is, but for the last.
+    pub(crate) interval: dashpot_engine::Duration,
+    pub(crate) columns: Vec<Column>,
+    /// What is added to `start_ns` to have a time of day.
+    pub(crate) zone_ns: i64,
+    pub(crate) crop: Crop,
+}
+
+impl Column {
+    /// The column of an interval.
+    pub(crate) fn new(
+        latencies: &Histogram,
+        start_ns: u64,
+        elapsed: Duration,
+        in_flight: InFlight,
+    ) -> Column {
+        let mut rows: Vec<(usize, u64)> = Vec::new();
+        for (bucket, count) in latencies.buckets() {
+            let row = rows::row_at(lower_bound(bucket));
+            match rows.last_mut() {
+                Some((last, sum)) if *last == row => *sum += count,
+                _ => rows.push((row, count)),
+            }
+        }
+        Column {
+            start_ns,
+            elapsed,
+            in_flight,
+            rows,
+        }
+    }
+
+    /// How many I/Os it is of.
+    pub(crate) fn count(&self) -> u64 {
+        self.rows.iter().map(|(_, count)| count).sum()
+    }
+}
+
+impl HeatMap {
+    /// Of all that were in flight when the last column ended.
+    pub(crate) fn in_flight(&self) -> InFlight {
+        let last = self.columns.last();
+        last.map(|column| column.in_flight.clone())
+            .unwrap_or_default()
+    }
+}
+
+impl Serialize for Column {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let row = |&(row, count): &(usize, u64)| Row {
+            from_ns: rows::start_of(row),
+            to_ns: rows::end_of(row),
+            count,
+        };
+        let mut column = serializer.serialize_struct("Column", 5)?;
+        column.serialize_field("start_ns", &self.start_ns)?;
+        column.serialize_field("elapsed_ns", &(self.elapsed.as_nanos() as u64))?;
+        column.serialize_field("count", &self.count())?;
+        column.serialize_field("rows", &self.rows.iter().map(row).collect::<Vec<_>>())?;
+        column.serialize_field("in_flight", &self.in_flight)?;
+        column.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Row {
+    from_ns: u64,
+    to_ns: u64,
+    count: u64,
+}

@@ -1,0 +1,194 @@
+"""The full screen, driven by keys in a real terminal, which tmux keeps."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+
+import pytest
+
+from conftest import BINARY, HANG_LIMIT, eventually, requires, run
+
+pytestmark = requires("tmux")
+
+
+class Terminal:
+    """A terminal of its own tmux, with a shell that tells how it was before and after."""
+
+    def __init__(self, directory, size, command, env):
+        self.socket = directory / "tmux"
+        self.states = directory / "stty"
+        width, height = size
+        script = (
+            f"stty -g > {self.states}.before; {command}; echo $? > {self.states}.code; "
+            f"stty -g > {self.states}.after; echo the shell goes on; read _"
+        )
+        self.tmux(
+            "-f", "/dev/null", "new-session", "-d", "-x", width, "-y", height,
+            *[word for pair in env.items() for word in ("-e", "=".join(pair))],
+            "sh", "-c", script,
+        )
+
+    def tmux(self, *words):
+        return subprocess.run(
+            ["tmux", "-S", str(self.socket), *map(str, words)],
+            capture_output=True, text=True, check=True, timeout=HANG_LIMIT,
+        ).stdout
+
+    def screen(self, *how):
+        return self.tmux("capture-pane", "-p", *how)
+
+    def sees(self, *texts):
+        """Waits until all of these are on the screen."""
+        eventually(lambda: all(text in self.screen() for text in texts), f"{texts} in\n{self.screen()}")
+
+    def type(self, *keys):
+        for key in keys:
+            self.tmux("send-keys", key)
+
+    def words(self, text):
+        self.tmux("send-keys", "-l", "--", text)
+
+    def pid(self):
+        """The process that draws."""
+        shell = self.tmux("display-message", "-p", "#{pane_pid}").strip()
+        return int(run("pgrep", "-P", shell, "-f", "dashpot").stdout.split()[0])
+
+    def check_restored(self, code=0):
+        """The program is over, and has left the terminal as it was."""
+        self.sees("the shell goes on")
+        assert self.states.with_suffix(".code").read_text().strip() == str(code)
+        before, after = (self.states.with_suffix(f".{when}").read_text() for when in ("before", "after"))
+        assert before == after
+        modes = self.tmux("display-message", "-p", "#{alternate_on} #{cursor_flag}")
+        assert modes.split() == ["0", "1"], "the full screen is left, and the cursor is shown"
+
+
+@pytest.fixture
+def terminal(directory):
+    """Starts `dashpot top` in a terminal."""
+    terminals = []
+
+    def start(daemon, *arguments, size=(100, 30), env=()):
+        home = directory / f"t{len(terminals)}"
+        home.mkdir()
+        env = {"DASHPOT_API": f"unix:{daemon.api}", **dict(env)}
+        command = shlex.join([BINARY, "top", *arguments])
+        terminals.append(Terminal(home, size, command, env))
+        return terminals[-1]
+
+    yield start
+    for one in terminals:
+        subprocess.run(["tmux", "-S", str(one.socket), "kill-server"], capture_output=True)
+
+
+def test_a_rule_lives_by_keys(daemon, terminal):
+    top = terminal(daemon, "200ms")
+    top.sees("disks by name", "no rule is armed")
+    top.type("a")
+    top.words("-D 10:1")
+    top.type("Enter")
+    top.sees("did you mean 10ms:1?")
+    assert daemon.rules() == {}
+    top.type("C-u")
+    top.words("-D 10ms:1 -T read --name slow")
+    top.type("Enter")
+    top.sees("rule 1 (slow) on d: -D 10ms:1 -T read", "nothing matched yet: -T read")
+    assert daemon.rules("d")[1]["name"] == "slow"
+    top.type("u")
+    top.sees("> -D 10ms:1 -T read")
+    top.type("C-u")
+    top.words("-D 20ms:2 -T write")
+    top.type("Enter")
+    top.sees("rule 1 (slow) on d: -D 20ms:2 -T write")
+    assert daemon.rules("d")[1]["rule"] == "-D 20ms:2 -T write"
+    top.type("c", "y")
+    top.sees("cleared rule 1", "no rule is armed")
+    assert daemon.rules() == {}
+    top.type("q")
+    top.check_restored()
+
+
+def test_a_disk_is_suspended_and_resumed(daemon, terminal):
+    top = terminal(daemon)
+    top.sees("disks by name")
+    top.type("z")
+    top.sees("d is suspended", "d: suspended for")
+    assert daemon.disk()["suspended"]
+    top.type("z")
+    top.sees("d goes on", " ok")
+    assert not daemon.disk()["suspended"]
+    top.type("C-c")
+    top.check_restored()
+
+
+def test_a_load_is_seen(daemon, terminal):
+    daemon.cli("inject", "d", "-D", "10ms")
+    top = terminal(daemon, "200ms", size=(120, 40))
+    top.sees("nobody is connected")
+    load = daemon.start("load", daemon.uri("d"), "--depth", "4", "--write", "50%")
+    top.sees("clients of d", "held, rule 1", "10ms", "█")
+    figures = re.compile(rf"pid={load.pid} +1 +[1-9]\d* ")
+    eventually(lambda: figures.search(top.screen()), "the client's operations per second")
+    top.tmux("resize-window", "-x", "80", "-y", "24")
+    top.sees("? help", "d over time")
+    assert len(top.screen().splitlines()) == 24
+    top.tmux("resize-window", "-x", "50", "-y", "10")
+    top.sees("50x10 is too small")
+    top.type("q")
+    top.check_restored()
+    load.send_signal(signal.SIGINT)
+    load.communicate(timeout=HANG_LIMIT)
+
+
+def test_a_daemon_that_goes_away_is_tried_again(serve, terminal):
+    daemon = serve("-d", "d=ram,size=64M")
+    top = terminal(daemon, "200ms")
+    top.sees("disks by name")
+    daemon.process.send_signal(signal.SIGSTOP)
+    top.sees("NO ANSWER for")
+    daemon.process.send_signal(signal.SIGCONT)
+    eventually(lambda: "NO ANSWER" not in top.screen(), "an answer")
+    daemon.stop()
+    top.sees("NO LOOK, trying again", "no daemon at", "d")
+    again = serve("-d", "other=null,size=1G")
+    os.symlink(again.api, daemon.api)
+    top.sees("other")
+    assert "NO LOOK" not in top.screen()
+    top.type("q")
+    top.check_restored()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_gives_the_terminal_back(daemon, terminal, name):
+    top = terminal(daemon)
+    top.sees("disks by name")
+    number = getattr(signal, name)
+    os.kill(top.pid(), number)
+    top.check_restored(128 + number)
+
+
+def test_no_colour(daemon, terminal):
+    for env, coloured in [({}, True), ({"NO_COLOR": "1"}, False)]:
+        top = terminal(daemon, env=env)
+        top.sees("disks by name")
+        screen = top.screen("-e")
+        assert ("\x1b[36m" in screen or "\x1b[38;5;6m" in screen) == coloured, repr(screen)
+        top.type("q")
+        top.check_restored()
+
+
+def test_a_pipe_is_no_terminal(daemon):
+    refusal = daemon.cli("top", code=1)
+    assert "dashpot iostat -x 1" in refusal.stderr
+    assert refusal.stdout == ""
+
+
+def test_what_cannot_be_watched_is_said_before_the_screen_is_taken(daemon, directory, terminal):
+    top = terminal(daemon, "-d", "nowhere")
+    top.sees("'nowhere' is no block device")
+    top.check_restored(1)
+    top = terminal(daemon, env={"DASHPOT_API": f"unix:{directory}/none"})
+    top.sees("no daemon at", "dashpot serve")
+    top.check_restored(1)
