@@ -59,9 +59,11 @@ def nothing_left():
 
 
 def is_on(instance):
+    """An instance records from when it is made; an observer switches that off first, and on when it has asked for events."""
     # Its files come after its directory.
     with contextlib.suppress(FileNotFoundError):
-        return (instance / "tracing_on").read_text().strip() == "1"
+        is_asked = (instance / "events/block/enable").read_text().strip() != "0"
+        return is_asked and (instance / "tracing_on").read_text().strip() == "1"
 
 
 def fio(loop, depth, number, directory):
@@ -118,3 +120,78 @@ def measured(loop, depth, number, directory):
     # When fio has asked for everything it waits until all of it has ended, and only then looks at its clock.
     theirs = sorted(theirs[:-depth])
     return {share: (theirs[math.ceil(len(theirs) * share / 100) - 1], ours[f"p{share}_ns"]) for share in SHARES}
+
+
+# What is slower than an interval.
+
+@pytest.mark.parametrize("queued", [[], ["-Q"]])
+@pytest.mark.parametrize("how", ["suspended", "held"])
+def test_what_outlasts_intervals_is_counted_once_and_named_meanwhile(daemon, slow, how, queued):
+    before = slow.stat()
+    text, lines = Watching(slow, *queued, 1), Watching(slow, "--json", *queued, 1)
+    block(daemon, how)
+    reader = read(slow)
+    said = []
+    while not said or said[-1][0] < 2:
+        said.append(in_flight(text.process.stderr.readline(), slow))
+    if how == "suspended":
+        daemon.cli("resume", "d")
+    assert reader.wait(timeout=120) == 0
+    assert len(said) >= 2, "it was in flight at two ends of intervals"
+    table, _ = text.end()
+    ((low, count),) = [(int(low), count) for low, _, count, _ in rows(table, IOLATENCY_ROW) if count != "0"]
+    assert (low >= 1024, count) == (True, "1")
+    intervals = lines.intervals()
+    (seen,) = [interval for interval in intervals if interval["latency"]["n"]]
+    assert seen["latency"]["n"] == 1 == slow.stat()["reads"] - before["reads"]
+    assert seen["latency"]["max_ns"] >= 2_000_000_000
+    waited = [interval["in_flight"] for interval in intervals if interval["in_flight"]["zios"]]
+    assert len(waited) >= 2
+    assert all((each["zios"], each["disk"], each["wait"]) == (1, slow.name, "issued") for each in waited)
+    assert waited[-1]["oldest_ns"] - waited[0]["oldest_ns"] >= 900_000_000
+
+
+def block(daemon, how):
+    """What is read from now on waits for two ends of intervals at least."""
+    if how == "suspended":
+        daemon.cli("suspend", "d")
+    else:
+        daemon.cli("inject", "d", "-D", "3500ms")
+
+
+def in_flight(line, loop):
+    """Since when the one that a remark names has been in flight, and that remark."""
+    number, age, name, wait = IN_FLIGHT.match(line.rstrip("\n")).groups()
+    assert (number, name, wait) == ("1", loop.name, "issued"), line
+    return float(age), line
+
+
+@requires("fio")
+def test_what_crosses_ends_of_intervals_is_counted_once(daemon, slow, tmp_path):
+    """Each I/O is there at two ends at least, and in no interval but the one in which it ends."""
+    daemon.cli("inject", "d", "-D", "250ms")
+    report = Watching(slow, "--json", "100ms")
+    assert len(fio(slow, 8, 60, tmp_path)) == 60
+    intervals = report.intervals()
+    assert sum(interval["latency"]["n"] for interval in intervals) == 60
+    assert sum(interval["lost"] for interval in intervals) == 0
+    assert sum(row["count"] for interval in intervals for row in interval["rows"] if row["from_ms"] < 128) == 0
+    ends = sum(interval["in_flight"]["zios"] for interval in intervals)
+    assert ends >= 2 * 60
+
+
+# What never ends.
+
+@pytest.mark.parametrize("queued", [[], ["-Q"]])
+def test_what_hangs_is_named_at_the_end(daemon, slow, queued):
+    text, lines = Watching(slow, *queued, 600), Watching(slow, "--json", *queued, 600)
+    daemon.cli("inject", "d", "--hang")
+    reader = read(slow)
+    eventually(lambda: slow.stat()["in_flight"], "a read in flight")
+    table, said = text.end()
+    in_flight(said, slow)
+    assert all(count == "0" for _, _, count, _ in rows(table, IOLATENCY_ROW))
+    (interval,) = lines.intervals()
+    assert (interval["latency"]["n"], interval["in_flight"]["zios"], interval["in_flight"]["disk"]) == (0, 1, slow.name)
+    daemon.cli("clear", "d", "--release")
+    assert reader.wait(timeout=120) == 0
