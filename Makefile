@@ -1,6 +1,6 @@
 # Each target is one script or one cargo command; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help deps build run test experiments bench fmt lint
+.PHONY: help deps build run test experiments bench soak fmt lint
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\): ## /\1\t/p' Makefile | expand -t 14
@@ -25,6 +25,10 @@ experiments: ## repeat the experiments of three articles; fails when a claim doe
 bench: ## measure beside nbdkit and QEMU (ARGS='accuracy --quick': some parts, fast)
 	@scripts/deps
 	@scripts/bench $(ARGS)
+
+soak: ## watch a busy disk for an hour, as root: nothing is missed, grows, or is left (ARGS='--minutes 5')
+	@scripts/deps
+	@scripts/soak $(ARGS)
 
 fmt: ## format the source
 	cargo fmt --all

@@ -24,13 +24,15 @@ class Bench:
         return quick if self.quick else full
 
     def measure(self, part, cells, servers, unit, rounds=None):
-        """Interleaves: every server in every cell, then the next round. `unit(cell, server)` gives figures, or None."""
+        """Interleaves: every server in every cell, then the next round, which begins with another server, so that it is not
+        always the same one that meets what another leaves behind. `unit(cell, server)` gives figures, or None."""
         samples, rounds = Samples(), rounds or self.rounds
         self.progress.begin(part, rounds * len(cells) * len(servers))
         for number in range(rounds):
             self.lost.setdefault(part, []).append(round(share_lost(), 3))
             for cell in cells:
-                for server in servers:
+                turn = number % len(servers)
+                for server in [*servers[turn:], *servers[:turn]]:
                     self.progress.step(f"round {number + 1} of {rounds}: {cell}, {server}")
                     with self.guard(f"{part}: {cell}, {server}"):
                         samples.add(cell, server, number, unit(cell, server))

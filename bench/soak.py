@@ -1,14 +1,18 @@
-"""`make soak`: watches a busy loop device for long, and shows that nothing grows, is lost or is left behind.
+"""`make soak`: watches a busy loop device for long, and shows that nothing is missed, grows, or is left behind.
 
-fio reads and writes the device in turns: at a steady rate, at full speed, and not at all, while `dashpot iolatency` watches it. At the end the
-counts of all intervals together are compared with the kernel's own, and the observer's memory with what it had at first.
+fio reads and writes the device in turns of full speed and of rest, while `dashpot iolatency` watches it by process from
+the queue on. Whenever fio rests the I/Os of all intervals are compared with the kernel's own count of reads and writes
+that the device has finished; fio asks for no flushes, which the kernel counts twice. In the end they are equal, or the
+exit status is 1, and so it is if events were lost, the observer has grown after its first minute, or has left its
+instance of tracefs behind.
 """
 
 import argparse
-import itertools
+import contextlib
 import json
 import pathlib
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,81 +21,152 @@ ROOT = pathlib.Path(__file__).parent.parent
 sys.path.append(str(ROOT / "tests"))
 
 import process
-from observe import Loop
-from servers import DASHPOT
+from observe import loop_device
+from servers import DASHPOT, Unavailable
 
 INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
-INTERVAL_S = 10
+INTERVAL_S, WORK_S, REST_S = 1, 20, 3
 # What a fresh observer allocates while it first meets each kind of I/O.
-SETTLED_S = 90
+SETTLED_S = 60
 GROWTH_BYTES = 1 << 20
-WORK = ["--direct=1", "--ioengine=libaio", "--bs=4k", "--rw=randrw", "--iodepth=32", "--time_based"]
-# A host has other things to do: most of the time the device is not at its limit.
-TURNS = [["--runtime=50", "--rate_iops=5000,5000"], ["--runtime=5"], ["--runtime=5", "--rate_iops=1,1"]]
+MIN_MINUTES = 2
 
 
 def main():
     minutes = parse().minutes
-    with Loop() as device, tempfile.TemporaryFile("w+") as out:
-        started = counters(device)
-        watch = process.start([DASHPOT, "iolatency", "--json", "-Q", "--by", "process", "-d", device.path, str(INTERVAL_S)], stdout=out)
-        memory = work(device, watch, time.monotonic() + 60 * minutes)
-        watch.send_signal(signal.SIGINT)
-        complaints = watch.communicate(timeout=30)[1]
-        done = [now - then for now, then in zip(counters(device), started)]
-        out.seek(0)
-        intervals = [json.loads(line) for line in out if line.startswith("{")]
-    left = list(INSTANCES.glob(f"dashpot-{watch.pid}-*"))
-    return judge(intervals, done, memory, left, complaints)
+    # What a supervisor sends unwinds as Ctrl-C does.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+    with contextlib.ExitStack() as stack:
+        device = stack.enter_context(loop_device())
+        soak = stack.enter_context(Soak(device))
+        soak.run(time.monotonic() + 60 * minutes)
+        soak.end()
+        return soak.judge()
 
 
 def parse():
-    parser = argparse.ArgumentParser(prog="make soak ARGS=", description=__doc__)
+    parser = argparse.ArgumentParser(prog="make soak ARGS=", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60, metavar="N", help="how long [60]")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.minutes < MIN_MINUTES:
+        parser.error(f"--minutes {arguments.minutes:g}: give {MIN_MINUTES} or more; the first tells nothing of growth")
+    return arguments
 
 
-def work(device, watch, end):
-    """One turn after the other; the observer's memory every second."""
-    memory = []
-    for turn in itertools.cycle(TURNS):
-        if time.monotonic() > end:
-            return memory
-        load = process.start(["fio", "--name=soak", f"--filename={device.path}", *WORK, *turn])
-        while load.poll() is None:
-            memory.append((time.monotonic(), process.memory_bytes(watch.pid)))
-            time.sleep(1)
-        if load.returncode:
-            raise RuntimeError(f"fio: {process.complaint(load.stderr.read())}")
-        process.stop(load)
-        print(f"{(end - time.monotonic()) / 60:.1f} min left, {memory[-1][1] >> 10} KiB", flush=True)
+class Soak:
+    """An observer, and what is known of it."""
+
+    def __init__(self, device):
+        self.device = device
+        self.intervals, self.memory = [], []
+
+    def __enter__(self):
+        # Files, because nobody reads a pipe while it runs; appended to, because both sides share one place in them.
+        self.out, self.errors, self.place = tempfile.TemporaryFile("a+"), tempfile.TemporaryFile("a+"), 0
+        self.began, self.counted = time.monotonic(), counters(self.device)
+        argv = [DASHPOT, "iolatency", "--json", "-Q", "--by", "process", "-d", self.device.path, str(INTERVAL_S)]
+        self.watch = process.start(argv, stdout=self.out, stderr=self.errors)
+        return self
+
+    def __exit__(self, *_):
+        process.stop(self.watch)
+        self.out.close()
+        self.errors.close()
+
+    def run(self, end):
+        """Full speed, rest, and again."""
+        self.rest()
+        while (left := end - time.monotonic()) > 0:
+            self.work(min(WORK_S, left))
+            self.rest()
+            print(f"{max(left - WORK_S, 0) / 60:5.1f} min left  {self.seen()} I/Os seen, {self.finished()} finished  "
+                  f"{self.lost()} events lost  {self.memory[-1][1] >> 10} KiB", flush=True)
+
+    def work(self, seconds):
+        load = process.start(["fio", *words(self.device, seconds)])
+        try:
+            while load.poll() is None:
+                self.look()
+                time.sleep(0.5)
+            if load.returncode:
+                raise Unavailable(f"fio: {process.complaint(load.stderr.read())}")
+        finally:
+            process.stop(load)
+
+    def rest(self):
+        """Until an interval is over in which nothing was done any more."""
+        known = len(self.intervals)
+        while len(self.intervals) < known + 1 + REST_S // INTERVAL_S:
+            self.look()
+            time.sleep(0.1)
+
+    def look(self):
+        if self.watch.poll() is not None:
+            raise Unavailable(f"the observer ended with {self.watch.returncode}: {self.complaints()}")
+        self.memory.append((time.monotonic() - self.began, process.memory_bytes(self.watch.pid, "RssAnon")))
+        self.read()
+
+    def read(self):
+        """Intervals that have been written since; a line may be there in part."""
+        self.out.seek(self.place)
+        while (line := self.out.readline()).endswith("\n"):
+            self.intervals.append(json.loads(line))
+            self.place = self.out.tell()
+
+    def end(self):
+        self.watch.send_signal(signal.SIGINT)
+        self.watch.wait(30)
+        self.read()
+
+    def seen(self):
+        return sum(value["latency"]["n"] for interval in self.intervals for value in interval["values"])
+
+    def lost(self):
+        return sum(interval["lost"] for interval in self.intervals)
+
+    def finished(self):
+        return counters(self.device) - self.counted
+
+    def complaints(self):
+        self.errors.seek(0)
+        return self.errors.read().strip()
+
+    def judge(self):
+        """Prints what was seen, and returns the exit status."""
+        settled = [size for when, size in self.memory if when > SETTLED_S]
+        left = [instance.name for instance in INSTANCES.glob(f"dashpot-{self.watch.pid}-*")]
+        checks = {
+            f"{self.seen()} I/Os seen, {self.finished()} finished by the device": self.seen() == self.finished() > 0,
+            f"{self.lost()} events lost": self.lost() == 0,
+            f"memory after a minute {settled[0] >> 10} KiB, then at most {max(settled) >> 10}, at last {settled[-1] >> 10}":
+                max(settled) <= settled[0] + GROWTH_BYTES,
+            f"exit status {self.watch.returncode}": self.watch.returncode == 0,
+            f"instances left behind: {', '.join(left) or 'none'}": not left,
+        }
+        print(f"{len(self.intervals)} intervals of {INTERVAL_S} s")
+        for what, held in checks.items():
+            print(f"{'held  ' if held else 'FAILED'} {what}")
+        if complaints := self.complaints():
+            print(complaints)
+        return 0 if all(checks.values()) else 1
+
+
+def words(device, seconds):
+    return ["--name=soak", f"--filename={device.path}", "--direct=1", "--ioengine=libaio", "--bs=4k", "--rw=randrw", "--iodepth=32",
+            "--time_based", f"--runtime={max(seconds, 1):.0f}"]
 
 
 def counters(device):
     """Reads and writes that the kernel has finished on the device."""
-    numbers = pathlib.Path(f"/sys/class/block/{pathlib.Path(device.path).name}/stat").read_text().split()
-    return [int(numbers[0]), int(numbers[4])]
-
-
-def judge(intervals, done, memory, left, complaints):
-    """Prints what was seen, and returns the exit status."""
-    seen = sum(process["latency"]["n"] for interval in intervals for process in interval["values"])
-    lost = sum(interval["lost"] for interval in intervals)
-    began = memory[0][0]
-    settled = [size for when, size in memory if when > began + SETTLED_S] or [memory[-1][1]]
-    checks = {
-        f"{seen} I/Os seen, {sum(done)} finished by the device": seen == sum(done),
-        f"{lost} events lost": lost == 0,
-        f"memory from {settled[0] >> 10} to {settled[-1] >> 10} KiB, at most {max(settled) >> 10}":
-            max(settled) <= settled[0] + GROWTH_BYTES,
-        f"instances left behind: {len(left)}": not left,
-    }
-    for what, held in checks.items():
-        print(f"{'held  ' if held else 'FAILED'} {what}")
-    if complaints:
-        print(complaints)
-    return 0 if all(checks.values()) else 1
+    numbers = pathlib.Path(f"/sys/class/block/{device.name}/stat").read_text().split()
+    return int(numbers[0]) + int(numbers[4])
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("\nsoak: stopped")
+    except Unavailable as reason:
+        sys.exit(f"soak: {reason}")

@@ -1,0 +1,122 @@
+"""Programs that watch a block device, as they are started, stopped, and put away."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import process
+from servers import DASHPOT, Unavailable
+
+NOBODY = "nobody"
+START_SECONDS, END_SECONDS = 20, 20
+INTERVAL_S = 1
+# perf-tools' iolatency uses the events of the whole machine, and this file against a second one.
+EVENTS = pathlib.Path("/sys/kernel/tracing/events/block/enable")
+LOCK = pathlib.Path("/var/tmp/.ftrace-lock")
+# It wants debugfs at its old place: in a mount namespace of its own, where it is not there for all.
+DEBUGFS = "[ -d /sys/kernel/debug/tracing ] || mount -t debugfs nodev /sys/kernel/debug && exec iolatency-perf -d {number} {interval}"
+# A row of a histogram of either peer.
+ROW = re.compile(r"-> \d+ +: (\d+) +\|")
+
+
+class Observer:
+    """A program that watches the device, from when it says so."""
+
+    def __init__(self, name, device):
+        self.name, self.argv = name, OBSERVERS[name](device)
+
+    def __enter__(self):
+        # Appended to, because both sides share one place in it.
+        self.out = tempfile.TemporaryFile("a+")
+        self.process = None
+        if self.argv is None:
+            return self
+        for program in PROGRAMS[self.name]:
+            if not shutil.which(program):
+                raise Unavailable(f"{program} is not installed: make deps")
+        if self.name == "iolatency" and (LOCK.exists() or is_tracing()):
+            raise Unavailable("somebody else uses the kernel's block events")
+        self.process = process.start(self.argv, stdout=self.out, stderr=self.out, start_new_session=True)
+        try:
+            self.wait()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def wait(self):
+        """Until it has reported once: what it takes to begin is not what it takes to watch."""
+        end = time.monotonic() + START_SECONDS
+        while self.said().count("\n") < 2:
+            if self.process.poll() is not None:
+                raise Unavailable(f"{self.argv[0]} ended: {process.complaint(self.said())}")
+            if time.monotonic() > end:
+                raise Unavailable(f"{self.argv[0]} says nothing")
+            time.sleep(0.05)
+
+    def said(self):
+        self.out.seek(0)
+        return self.out.read()
+
+    def end(self):
+        """What it has seen, and what it says of events that it has not: only dashpot does."""
+        if self.argv is None:
+            return {}
+        self.interrupt()
+        lines = self.said().splitlines()
+        if self.argv[0] != DASHPOT:
+            return {"seen": sum(int(row[1]) for line in lines if (row := ROW.search(line)))}
+        intervals = [json.loads(line) for line in lines if line.startswith("{")]
+        return {"seen": sum(each["latency"]["n"] for each in intervals), "lost": sum(each["lost"] for each in intervals)}
+
+    def interrupt(self):
+        process.interrupt_group(self.process)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(END_SECONDS)
+
+    def __exit__(self, *_):
+        if self.process:
+            self.interrupt()
+            # Scripts leave children behind, and those the events.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            if self.name == "iolatency":
+                put_away()
+        self.out.close()
+
+
+def is_tracing():
+    return EVENTS.read_text().strip() != "0"
+
+
+def put_away():
+    """Ends what iolatency should have ended, and says so: who comes next is to be measured without it."""
+    if not is_tracing() and not LOCK.exists():
+        return
+    EVENTS.write_text("0")
+    LOCK.unlink(missing_ok=True)
+    raise RuntimeError("iolatency left the kernel's block events on; they are off now")
+
+
+def dashpot(*words):
+    # `--json` says how much was lost; a histogram costs the same either way.
+    return lambda device: [DASHPOT, "iolatency", "--json", *words, "-d", device.path, str(INTERVAL_S)]
+
+
+# biolatency writes into a buffer unless it is told otherwise.
+OBSERVERS = {
+    NOBODY: lambda device: None,
+    "dashpot": dashpot(),
+    "dashpot -Q": dashpot("-Q"),
+    "biolatency": lambda device: ["stdbuf", "-oL", "biolatency", "-d", device.name, str(INTERVAL_S)],
+    "iolatency": lambda device: ["unshare", "-m", "sh", "-c", DEBUGFS.format(number=device.number, interval=INTERVAL_S)],
+}
+PROGRAMS = {"dashpot": [DASHPOT], "dashpot -Q": [DASHPOT], "biolatency": ["stdbuf", "biolatency"], "iolatency": ["unshare", "iolatency-perf"]}

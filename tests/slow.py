@@ -1,0 +1,81 @@
+"""A slow disk of the kernel's for tests, without device-mapper: a loop device over a file that is one of dashpot's disks.
+
+dashpot's disk is seen as a file through nbdfuse, and the loop device reads and writes that file without the page
+cache: with it, the loop device would do one I/O at a time. nbdfuse has libfuse's 10 threads, each with one request, so
+10 I/Os at once are the disk's, and more of them wait in between; the connections are as many because those share a
+lock. Nothing here can wait for itself: dashpot's disk is in memory, and no page of the file is ever dirty.
+"""
+
+import contextlib
+import fcntl
+import os
+import subprocess
+
+import pytest
+
+from conftest import eventually, requires, run
+from kernel import Loop
+
+CONNECTIONS = 10
+LOOP_CONTROL = "/dev/loop-control"
+# Of linux/loop.h.
+LOOP_CTL_ADD, LOOP_CTL_REMOVE = 0x4C80, 0x4C81
+needs_nbdfuse = requires("nbdfuse")
+
+
+@pytest.fixture
+def slow(daemon, tmp_path):
+    """The daemon's disk `d` as a loop device; it is as slow as rules make it."""
+    with disk_as_file(daemon, tmp_path) as file, contextlib.closing(OwnLoop(file)) as loop:
+        yield loop
+
+
+class OwnLoop(Loop):
+    """A loop device that did not exist before. One that did keeps what its former users have set: a lowered
+    `nr_requests` stays in force even when it is set back."""
+
+    def __init__(self, backing):
+        # Far from those that `losetup -f` looks for, and from those of other test runs.
+        self.index = 1000 + os.getpid() % 500_000
+        control(LOOP_CTL_ADD, self.index)
+        self.name = f"loop{self.index}"
+        self.path = f"/dev/{self.name}"
+        run("losetup", "--direct-io=on", self.path, backing)
+
+    def close(self):
+        self.detach()
+        eventually(self.is_removed, "the end of the loop device")
+
+    def is_removed(self):
+        try:
+            control(LOOP_CTL_REMOVE, self.index)
+        except OSError:
+            return False
+        return True
+
+
+def control(request, index):
+    with open(LOOP_CONTROL) as loops:
+        fcntl.ioctl(loops, request, index)
+
+
+@contextlib.contextmanager
+def disk_as_file(daemon, directory):
+    file, ready = directory / "disk", directory / "nbdfuse.pid"
+    file.touch()
+    with open(directory / "nbdfuse.log", "w+") as log:
+        command = ["nbdfuse", "-C", str(CONNECTIONS), "-P", str(ready), str(file), daemon.uri("d")]
+        nbdfuse = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            eventually(lambda: is_written(ready) or nbdfuse.poll() is not None, "nbdfuse")
+            assert nbdfuse.poll() is None, (directory / "nbdfuse.log").read_text()
+            yield file
+        finally:
+            # What still waits fails with it: a test that has failed must not leave anything that waits for ever.
+            nbdfuse.kill()
+            nbdfuse.wait()
+            subprocess.run(["umount", "--lazy", str(file)], check=False)
+
+
+def is_written(path):
+    return path.exists() and path.read_text()
