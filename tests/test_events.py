@@ -113,7 +113,10 @@ def test_what_is_asked_for_is_what_is_told(serve):
     assert len(told()) == 12
     assert told(disk="a", op="read") == [("a", "read")] * 3
     assert told(op="flush,trim") == []
-    assert told(min_ns=5_000_000, disk="b") == [("b", "read")] * 3
+    every = ask(daemon, "/v1/events", after=0)["zios"]
+    slow = ask(daemon, "/v1/events", after=0, min_ns=5_000_000)["zios"]
+    assert slow == [zio for zio in every if zio["total_ns"] >= 5_000_000]
+    assert len([zio for zio in slow if (zio["disk"], zio["op"]) == ("b", "read")]) == 3
     first = ask(daemon, "/v1/events", after=0, disk="b", limit=2)
     rest = ask(daemon, "/v1/events", after=first["next"], disk="b")
     assert (len(first["zios"]), len(rest["zios"])) == (2, 4)
