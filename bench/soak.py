@@ -159,7 +159,7 @@ def words(device, seconds):
 
 def counters(device):
     """Reads and writes that the kernel has finished on the device."""
-    numbers = pathlib.Path(f"/sys/class/block/{device.name}/stat").read_text().split()
+    numbers = device.said("stat").split()
     return int(numbers[0]) + int(numbers[4])
 
 
