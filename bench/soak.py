@@ -35,6 +35,8 @@ MIN_MINUTES = 2
 def main():
     minutes = parse().minutes
     # What a supervisor sends unwinds as Ctrl-C does.
+    # (A shell starts its background jobs with SIGINT ignored.)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     with contextlib.ExitStack() as stack:
