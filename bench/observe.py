@@ -75,8 +75,15 @@ class Loop:
             raise Unavailable(f"no loop device: {process.complaint(attached.stderr)}")
         self.path = attached.stdout.strip()
         self.name = pathlib.Path(self.path).name
-        self.number = pathlib.Path(f"/sys/class/block/{self.name}/dev").read_text().strip().replace(":", ",")
+        self.number = self.said("dev").strip().replace(":", ",")
         return self
+
+    def said(self, file):
+        return pathlib.Path(f"/sys/class/block/{self.name}/{file}").read_text()
+
+    def reads(self):
+        """Those that the kernel has finished."""
+        return int(self.said("stat").split()[0])
 
     def __exit__(self, *_):
         subprocess.run(["losetup", "-d", self.path], check=False)
@@ -94,15 +101,15 @@ def watched(bench, name, device):
         observer = bench.start(stack, name, lambda: Observer(name, device))
         if observer is None:
             return None
-        busy = busy_ns()
-        done = fio(device, bench.seconds(2.5, 1))
+        busy, before = busy_ns(), device.reads()
+        iops = fio(device, bench.seconds(2.5, 1))
         # What an observer does with its last interval is part of watching.
         time.sleep(1.2 * INTERVAL_S)
-        spent = busy_ns() - busy
+        spent, done = busy_ns() - busy, device.reads() - before
         figures = observer.end()
     if "seen" in figures:
-        figures["seen_percent"] = 100 * figures.pop("seen") / done["total_ios"]
-    return {"cpu_ns": spent / done["total_ios"], "iops": done["iops"], **figures}
+        figures["seen_percent"] = 100 * figures.pop("seen") / done
+    return {"cpu_ns": spent / done, "iops": iops, **figures}
 
 
 def fio(device, seconds):
@@ -111,7 +118,7 @@ def fio(device, seconds):
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
     if done.returncode:
         raise RuntimeError(f"fio: {process.complaint(done.stderr)}")
-    return json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]["read"]
+    return json.loads(done.stdout[done.stdout.index("{"):])["jobs"][0]["read"]["iops"]
 
 
 def busy_ns():

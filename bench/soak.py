@@ -35,6 +35,8 @@ MIN_MINUTES = 2
 def main():
     minutes = parse().minutes
     # What a supervisor sends unwinds as Ctrl-C does.
+    # (A shell starts its background jobs with SIGINT ignored.)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     with contextlib.ExitStack() as stack:
@@ -159,7 +161,7 @@ def words(device, seconds):
 
 def counters(device):
     """Reads and writes that the kernel has finished on the device."""
-    numbers = pathlib.Path(f"/sys/class/block/{device.name}/stat").read_text().split()
+    numbers = device.said("stat").split()
     return int(numbers[0]) + int(numbers[4])
 
 
