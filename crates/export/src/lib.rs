@@ -27,6 +27,7 @@ mod server;
 mod shard;
 mod shutdown;
 mod slots;
+mod snapshot;
 pub mod store;
 mod work;
 
