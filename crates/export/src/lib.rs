@@ -31,6 +31,7 @@ mod snapshot;
 pub mod store;
 mod work;
 
+pub use clock::now;
 pub use config::{Address, DiskConfig, ServerConfig};
 pub use events::{Bell, Drops, EventReader, FinishedZio, Record};
 pub use handle::{ClientView, DiskInfo, DiskSnapshot, Handle, RuleSnapshot, ShardGone};
