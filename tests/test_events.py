@@ -94,6 +94,8 @@ def test_every_read_is_told_once_with_where_its_time_went(daemon):
         waits = zio["waits"]
         assert waits["store_ns"] + waits["hold_ns"] >= 3_000_000 > waits["hold_ns"] - 1
     assert (written["op"], written["fua"], written["rule"]) == ("write", True, None)
+    assert ask(daemon, "/v1/events", after=0, op="fua")["zios"] == [written]
+    assert ask(daemon, "/v1/events", after=0, op="read,write")["zios"] == told["zios"]
     assert (written["waits"]["hold_ns"], written["length_bytes"]) == (0, 512)
 
 

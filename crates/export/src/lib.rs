@@ -27,9 +27,11 @@ mod server;
 mod shard;
 mod shutdown;
 mod slots;
+mod snapshot;
 pub mod store;
 mod work;
 
+pub use clock::now;
 pub use config::{Address, DiskConfig, ServerConfig};
 pub use events::{Bell, Drops, EventReader, FinishedZio, Record};
 pub use handle::{ClientView, DiskInfo, DiskSnapshot, Handle, RuleSnapshot, ShardGone};

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use dashpot_engine::{
-    Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, InFlight, Input,
-    Instant, Outcome, ZioId,
+    Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, Input, Instant,
+    Outcome, ZioId,
 };
 use rustix::event::epoll::{self, EventFlags};
 
@@ -26,7 +26,7 @@ use crate::clock;
 use crate::conn::{Conn, Intake, Reply};
 use crate::events::{Drops, Recorder};
 use crate::fetch::fetch_next;
-use crate::handle::{DiskSnapshot, RuleSnapshot};
+use crate::handle::DiskSnapshot;
 use crate::mailbox::Mailbox;
 use crate::nbd::setup::Negotiated;
 use crate::nbd::{Chunk, ExportInfo};
@@ -110,7 +110,7 @@ pub(crate) struct Shard {
     pub(crate) gave_back: bool,
     /// Connections that are not read because there is no room.
     pub(crate) stalled: Vec<usize>,
-    passes: Passes,
+    pub(crate) passes: Passes,
     recorder: Recorder,
     /// Asks for a look at the shard from outside.
     bell: Bell,
@@ -453,48 +453,6 @@ impl Shard {
 
     fn lose(&mut self, disk: DiskId, seed: u64) -> Option<Lost> {
         self.disks.get_mut(disk.0 as usize)?.store.lose(seed)?.ok()
-    }
-
-    fn snapshot(&self, id: DiskId, oldest: usize) -> Option<DiskSnapshot> {
-        let disk = self.disks.get(id.0 as usize)?;
-        let rules = self.engine.rules(id, self.now).map(|rule| RuleSnapshot {
-            id: rule.id,
-            group: rule.group,
-            spec: rule.spec.clone(),
-            armed: rule.armed,
-            stats: rule.stats.clone(),
-            backlog: rule.backlog,
-        });
-        let of_disk = |conn: &&Conn| conn.disk == id && conn.stalled;
-        Some(DiskSnapshot {
-            at: self.now,
-            stats: self.engine.disk_stats(id, self.now)?,
-            rules: rules.collect(),
-            in_flight_total: self.engine.in_flight_total(id),
-            in_flight: self.oldest(id, oldest),
-            suspended: self.engine.suspended(id),
-            clients: disk.clients.views(),
-            stalled: self.conns.iter().flatten().filter(of_disk).count() as u32,
-            stalls: disk.stalls,
-            faulted: disk.store.fault().map(str::to_owned),
-            loop_gap: self.passes.gaps(),
-            work: self.passes.work(self.now),
-        })
-    }
-
-    /// The `count` oldest zios of a disk, the oldest first.
-    fn oldest(&self, disk: DiskId, count: usize) -> Vec<InFlight> {
-        let zios = self.engine.in_flight(disk);
-        match count {
-            0 => Vec::new(),
-            1 => zios.min_by_key(|zio| zio.arrived).into_iter().collect(),
-            _ => {
-                let mut zios: Vec<InFlight> = zios.collect();
-                zios.sort_unstable_by_key(|zio| zio.arrived);
-                zios.truncate(count);
-                zios
-            }
-        }
     }
 
     pub(crate) fn conn(&mut self, at: usize) -> Option<&mut Conn> {

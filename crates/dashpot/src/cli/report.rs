@@ -37,7 +37,7 @@ pub(crate) struct DeviceArgs {
 )]
 pub(crate) struct IolatencyArgs {
     /// Measure from arrival, time suspended included; on the kernel's disks from
-    /// block_getrq, time in the scheduler included
+    /// block_bio_queue, the wait for a tag and the scheduler included
     #[arg(short = 'Q')]
     pub(crate) queued: bool,
     /// Print the time of day before each histogram

@@ -11,7 +11,6 @@ mod registry;
 use dashpot_engine::{Answer, Command, DiskId, Duration, Instant};
 use dashpot_export::store::Lost;
 use dashpot_export::{DiskInfo, DiskSnapshot, Handle, ProbeReading, ShardGone};
-use rustix::time::{ClockId, clock_gettime};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 use crate::host::Counted;
@@ -49,7 +48,7 @@ impl Daemon {
             lab_rules,
             registry: Mutex::default(),
             collector,
-            started: now(),
+            started: dashpot_export::now(),
             counted_before: Counted::now(),
         }
     }
@@ -69,7 +68,7 @@ impl Daemon {
 
     /// The time on the clock of everything that is told.
     pub(crate) fn now(&self) -> Instant {
-        now()
+        dashpot_export::now()
     }
 
     /// When it began to count.
@@ -256,10 +255,4 @@ impl Daemon {
             .command(disk, build, |result| drop(answer.send(result)))?;
         Ok(answered.await.map_err(|_| ShardGone)??)
     }
-}
-
-/// The time on the clock that the shards read.
-fn now() -> Instant {
-    let time = clock_gettime(ClockId::Monotonic);
-    Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }

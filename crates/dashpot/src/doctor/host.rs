@@ -4,8 +4,8 @@
 use std::fs;
 use std::num::NonZeroU64;
 
+use dashpot_export::now;
 use rustix::thread::{ClockId, NanosleepRelativeResult, Timespec, clock_nanosleep_relative};
-use rustix::time::clock_gettime;
 use serde::Serialize;
 
 use crate::api::types::Host as Cpus;
@@ -169,10 +169,10 @@ fn measure_sleeps() -> Vec<u64> {
     };
     let mut overshoots = Vec::with_capacity(SLEEPS);
     while overshoots.len() < SLEEPS {
-        let start = now_ns();
+        let start = now().as_nanos();
         match clock_nanosleep_relative(ClockId::Monotonic, &request) {
             NanosleepRelativeResult::Ok => {
-                overshoots.push((now_ns() - start).saturating_sub(SLEEP_NS));
+                overshoots.push((now().as_nanos() - start).saturating_sub(SLEEP_NS));
             }
             NanosleepRelativeResult::Interrupted(_) => {}
             NanosleepRelativeResult::Err(_) => break,
@@ -180,9 +180,4 @@ fn measure_sleeps() -> Vec<u64> {
     }
     overshoots.sort_unstable();
     overshoots
-}
-
-fn now_ns() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

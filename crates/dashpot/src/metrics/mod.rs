@@ -2,8 +2,9 @@
 //! that it is scraped from.
 //!
 //! Names follow Prometheus' conventions: base units (seconds, bytes), `_total` for what only grows,
-//! and one metric for what may be summed. Nothing is counted here: each scrape takes one snapshot
-//! of each disk, and what nobody scrapes costs nothing.
+//! and one metric for what may be summed. A daemon's disks are not counted here: each scrape takes
+//! one snapshot of each, and what nobody scrapes costs nothing. Of the kernel's disks `observe` adds
+//! up the intervals that it shows.
 
 mod bounds;
 mod client;

@@ -41,7 +41,37 @@ pub(crate) struct OpInterval {
     pub(crate) store: Option<Histogram>,
 }
 
+impl DeviceInterval {
+    /// Adds the interval that follows. What is in flight is so at its end.
+    pub(crate) fn go_on(&mut self, next: DeviceInterval) {
+        self.elapsed += next.elapsed;
+        self.busy += next.busy;
+        self.depth_time_ns += next.depth_time_ns;
+        self.in_flight = next.in_flight;
+        for op in next.ops {
+            match self.ops.iter_mut().find(|known| known.is_like(&op)) {
+                Some(known) => known.add(&op),
+                None => self.ops.push(op),
+            }
+        }
+    }
+}
+
 impl OpInterval {
+    fn is_like(&self, other: &OpInterval) -> bool {
+        (&self.op, &self.rwbs, &self.by) == (&other.op, &other.rwbs, &other.by)
+    }
+
+    fn add(&mut self, more: &OpInterval) {
+        self.completed += more.completed;
+        self.bytes += more.bytes;
+        self.total.merge(&more.total);
+        self.disk.merge(&more.disk);
+        if let (Some(store), Some(more)) = (&mut self.store, &more.store) {
+            store.merge(more);
+        }
+    }
+
     /// The latencies at a layer, if they are known there. A volume's are those that it has as a
     /// device.
     pub(crate) fn at(&self, layer: Layer) -> Option<&Histogram> {
@@ -67,4 +97,53 @@ pub(crate) fn in_flight_of_all(intervals: &[DeviceInterval]) -> InFlight {
 pub(crate) fn elapsed_of_all(intervals: &[DeviceInterval]) -> Duration {
     let each = intervals.iter().map(|interval| interval.elapsed);
     each.max().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(ops: &[(&str, &str, u64)], in_flight: u64) -> DeviceInterval {
+        let op = |&(op, by, completed): &(&str, &str, u64)| {
+            let mut latencies = Histogram::default();
+            (0..completed).for_each(|_| latencies.record(1_000));
+            OpInterval {
+                op: op.to_owned(),
+                rwbs: None,
+                by: Some(by.to_owned()),
+                completed,
+                bytes: completed * 512,
+                total: latencies.clone(),
+                disk: latencies,
+                store: None,
+            }
+        };
+        DeviceInterval {
+            device: "d".to_owned(),
+            elapsed: Duration::from_secs(1),
+            ops: ops.iter().map(op).collect(),
+            busy: Duration::from_millis(5),
+            depth_time_ns: 7,
+            in_flight: InFlight {
+                zios: in_flight,
+                ..InFlight::default()
+            },
+        }
+    }
+
+    #[test]
+    fn intervals_that_follow_each_other_are_one() {
+        let mut sum = interval(&[("read", "dd", 3), ("write", "dd", 1)], 9);
+        sum.go_on(interval(&[("read", "fio", 5), ("read", "dd", 4)], 2));
+        let ops = sum.ops.iter();
+        let ops = ops.map(|op| (op.op.as_str(), op.by.as_deref(), op.bytes, op.disk.count()));
+        let expected = [
+            ("read", Some("dd"), 7 * 512, 7),
+            ("write", Some("dd"), 512, 1),
+            ("read", Some("fio"), 5 * 512, 5),
+        ];
+        assert_eq!(ops.collect::<Vec<_>>(), expected);
+        assert_eq!((sum.elapsed.as_secs(), sum.busy.as_millis()), (2, 10));
+        assert_eq!((sum.depth_time_ns, sum.in_flight.zios), (14, 2));
+    }
 }

@@ -1,7 +1,7 @@
 //! The kernel's disks, watched through its events.
 //!
-//! An I/O is counted in the interval in which it was completed, whenever it began. What was given to
-//! the driver before the watch began is not seen.
+//! An I/O is counted in the interval in which it was completed, whenever it began, or in the next if
+//! its CPU told of it only then. What was given to the driver before the watch began is not seen.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,6 +15,16 @@ use super::tally::Tally;
 use super::ticks::Ticks;
 use crate::report::in_flight::{InFlight, Mention};
 
+/// I/Os on their way to the intervals in which they were completed.
+struct Sorter {
+    /// The beginning of the watch.
+    begun_ns: u64,
+    /// Those of the present interval.
+    tally: Tally,
+    /// Those that were completed after it.
+    ahead: Vec<Io>,
+}
+
 /// Devices of the kernel being watched.
 pub(crate) struct KernelWatch {
     tracer: Tracer,
@@ -22,9 +32,7 @@ pub(crate) struct KernelWatch {
     ticks: Ticks,
     /// The beginning of the present interval.
     start_ns: u64,
-    tally: Tally,
-    /// Those that were completed after the interval that ended last.
-    ahead: Vec<Io>,
+    sorter: Sorter,
     /// At the end of the interval that ended last.
     counters: HashMap<Number, Counters>,
     lost: u64,
@@ -51,12 +59,11 @@ impl KernelWatch {
         ticks.restart();
         Ok(KernelWatch {
             start_ns: ticks.end_ns,
-            tally: Tally::new(devices, *question),
+            sorter: Sorter::new(ticks.end_ns, Tally::new(devices, *question)),
             counters: counters()?,
             tracer,
             devices: devices.to_vec(),
             ticks,
-            ahead: Vec::new(),
             lost: 0,
             vanished: Vec::new(),
         })
@@ -76,7 +83,7 @@ impl KernelWatch {
         }
         say_vanished(&self.devices, &mut self.vanished)?;
         self.lost = 0;
-        self.count_ahead();
+        self.sorter.count_ahead(self.ticks.end_ns);
         let end_ns = loop {
             let end_ns = self.ticks.end_ns;
             let stopped = self.ticks.is_stopped();
@@ -92,26 +99,9 @@ impl KernelWatch {
         Ok(Some(intervals))
     }
 
-    /// Counts what was completed before the interval's end, and keeps the rest for the next.
     fn read(&mut self, end_ns: u64) -> Result<Progress, TraceError> {
-        let (start_ns, tally, ahead) = (self.start_ns, &mut self.tally, &mut self.ahead);
-        self.tracer.read(|io| {
-            if io.completed_ns >= end_ns {
-                ahead.push(*io);
-            } else if io.completed_ns >= start_ns {
-                tally.add(io);
-            }
-        })
-    }
-
-    /// What was read with the interval before.
-    fn count_ahead(&mut self) {
-        let end_ns = self.ticks.end_ns;
-        let (now, ahead) = std::mem::take(&mut self.ahead)
-            .into_iter()
-            .partition::<Vec<Io>, _>(|io| io.completed_ns < end_ns);
-        now.iter().for_each(|io| self.tally.add(io));
-        self.ahead = ahead;
+        let sorter = &mut self.sorter;
+        self.tracer.read(|io| sorter.take(io, end_ns))
     }
 
     fn intervals(&mut self, end_ns: u64) -> anyhow::Result<Vec<DeviceInterval>> {
@@ -125,7 +115,7 @@ impl KernelWatch {
             DeviceInterval {
                 device: device.name.clone(),
                 elapsed: Duration::from_nanos(end_ns.saturating_sub(self.start_ns)),
-                ops: self.tally.ops(at),
+                ops: self.sorter.tally.ops(at),
                 busy: Duration::from_millis(since.busy_ms.into()),
                 depth_time_ns: u128::from(since.depth_time_ms) * 1_000_000,
                 in_flight: self.in_flight(device, end_ns),
@@ -133,7 +123,7 @@ impl KernelWatch {
         });
         let intervals = intervals.collect();
         self.counters = counters;
-        self.tally.clear();
+        self.sorter.tally.clear();
         Ok(intervals)
     }
 
@@ -143,7 +133,7 @@ impl KernelWatch {
         let present = present
             .filter(|io| device.has(io.device, io.sector))
             .map(|io| (io.since_ns, io.issued));
-        let ended = self.ahead.iter();
+        let ended = self.sorter.ahead.iter();
         let ended = ended
             .filter(|io| device.has(io.device, io.sector))
             .map(|io| (io.queued_ns.unwrap_or(io.issued_ns), io.issued_ns < at_ns));
@@ -160,5 +150,84 @@ impl KernelWatch {
             wait: oldest.map(|(_, issued)| if issued { "issued" } else { "queued" }.to_owned()),
             rule: None,
         }
+    }
+}
+
+impl Sorter {
+    fn new(begun_ns: u64, tally: Tally) -> Sorter {
+        Sorter {
+            begun_ns,
+            tally,
+            ahead: Vec::new(),
+        }
+    }
+
+    /// Counts what was completed before the interval's end, and keeps the rest for the next. What a
+    /// CPU tells only after the end of an interval is counted in the next one, but not lost.
+    fn take(&mut self, io: &Io, end_ns: u64) {
+        if io.completed_ns >= end_ns {
+            self.ahead.push(*io);
+        } else if io.completed_ns >= self.begun_ns {
+            self.tally.add(io);
+        }
+    }
+
+    /// Counts what was read with the interval before.
+    fn count_ahead(&mut self, end_ns: u64) {
+        for io in std::mem::take(&mut self.ahead) {
+            self.take(&io, end_ns);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dashpot_probe::{Layer, Rwbs};
+
+    const DISK: Number = Number { major: 7, minor: 1 };
+
+    fn io(completed_ns: u64) -> Io {
+        Io {
+            device: DISK,
+            rwbs: Rwbs::new(b"R"),
+            sector: 0,
+            bytes: 512,
+            queued_ns: None,
+            issued_ns: 1,
+            completed_ns,
+            error: 0,
+            merged: 0,
+            requeued: 0,
+            submitter: None,
+        }
+    }
+
+    #[test]
+    fn every_io_is_counted_once_whenever_it_is_told_of() {
+        let device = Device {
+            name: "d".to_owned(),
+            number: DISK,
+            disk: DISK,
+            part: None,
+            layer: Layer::Request,
+        };
+        let tally = Tally::new(&[device], Question::default());
+        let mut sorter = Sorter::new(100, tally);
+        // By interval, what is read while it lasts.
+        let told: [(u64, &[u64]); 4] = [
+            (200, &[99, 100, 199, 200, 450]),
+            (300, &[199, 250, 350]),
+            (400, &[]),
+            (500, &[]),
+        ];
+        let counted = told.map(|(end_ns, told)| {
+            sorter.count_ahead(end_ns);
+            told.iter().for_each(|at| sorter.take(&io(*at), end_ns));
+            let count = sorter.tally.ops(0).first().map_or(0, |op| op.completed);
+            sorter.tally.clear();
+            count
+        });
+        assert_eq!(counted, [2, 3, 1, 1]);
     }
 }

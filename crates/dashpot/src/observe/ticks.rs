@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use rustix::time::{ClockId, clock_gettime};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::report::in_flight::Mention;
@@ -82,8 +81,7 @@ impl Ticks {
 
 /// `CLOCK_MONOTONIC`, which the kernel stamps its events by.
 pub(crate) fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    dashpot_export::now().as_nanos()
 }
 
 /// How long a signal may have to wait, and events in the kernel's buffers.

@@ -22,7 +22,8 @@ impl Bell {
     /// same thread.
     pub fn sleep_unless(&self, something: impl FnOnce() -> bool) {
         self.reader.get_or_init(thread::current);
-        self.armed.store(true, Ordering::Relaxed);
+        // Who sees this sees the thread to wake, too.
+        self.armed.store(true, Ordering::Release);
         fence(Ordering::SeqCst);
         if something() {
             self.armed.store(false, Ordering::Relaxed);

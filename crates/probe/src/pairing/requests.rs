@@ -100,8 +100,10 @@ impl Requests {
         self.waiting.dropped + self.issued.dropped
     }
 
-    /// Takes an event; the I/O that it finished, if it did.
+    /// Takes an event; the I/O that it finished, if it did. Of what lies beyond the last sector that
+    /// there can be, nothing is known.
     pub(super) fn take(&mut self, record: &Record) -> Option<Io> {
+        place_of(record).1.checked_add(record.sectors.into())?;
         match record.what {
             What::BioQueue(comm) => self.queue(record, comm),
             What::Split(cut) => self.split(record, cut),
@@ -237,7 +239,8 @@ impl Requests {
             left -= part.as_ref().map_or(left, |part| part.sectors);
             request.absorb(&part.unwrap_or_else(|| Request::new(record)));
         }
-        if request.queued_ns.is_none() {
+        // A flush has none inside, and looking for them costs a look at all that wait.
+        if request.queued_ns.is_none() && record.sectors > 0 {
             self.forget_strays(record);
         }
         request

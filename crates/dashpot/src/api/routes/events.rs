@@ -7,6 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use dashpot_engine::OpSet;
 use dashpot_engine::histogram::LAYOUT;
+use dashpot_export::FinishedZio as Finished;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -67,7 +68,7 @@ fn find(
     let after = wanted.after.unwrap_or(collected.now());
     let matching = collected.after(after).filter(|(_, zio, _)| {
         disk.is_none_or(|disk| usize::from(zio.disk) == disk)
-            && ops.meets(OpSet::of(zio.op))
+            && ops.meets(ops_of(zio))
             && zio.waits().total().as_nanos() >= wanted.min_ns
     });
     let mut next = collected.now();
@@ -86,6 +87,11 @@ fn find(
         forgotten: collected.forgotten(after),
         dropped: view.dropped(disk.map(|disk| disk as u16)),
     }
+}
+
+/// The operation, and whether it had to be durable.
+fn ops_of(zio: &Finished) -> OpSet {
+    OpSet::of(zio.op).union(if zio.fua { OpSet::FUA } else { OpSet::EMPTY })
 }
 
 /// Which seconds are wanted.

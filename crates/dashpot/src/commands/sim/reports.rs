@@ -15,6 +15,7 @@ use super::tally::Tally;
 use crate::cli::{DeviceArgs, Layer, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs};
 use crate::commands::{heatmap, iolatency, iostat, quantize};
 use crate::observe::{By, DeviceInterval};
+use crate::report::clock::time_of_day;
 use crate::report::in_flight::Mention;
 use crate::report::iolatency::{ENDING, Interval, opening};
 use crate::report::txgs::Txgs;
@@ -139,7 +140,7 @@ impl<'a> Report<'a> {
         match &self.words.kind {
             ReportKind::Iolatency { args, layer } => {
                 let report = iolatency::report(at(*layer), args, *layer);
-                let time = args.timestamp.then(|| time_of_day(look.at));
+                let time = args.timestamp.then(|| time_of_day(look.at.as_nanos()));
                 self.keep(&Interval {
                     time,
                     mention,
@@ -384,11 +385,4 @@ fn view(args: &ZpoolIostatArgs) -> View {
             queues: args.queues,
         },
     }
-}
-
-/// The time of a day that began with the simulation.
-fn time_of_day(now: Instant) -> String {
-    let seconds = now.as_nanos() / 1_000_000_000;
-    let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
-    format!("{hours:02}:{minutes:02}:{:02}", seconds % 60)
 }

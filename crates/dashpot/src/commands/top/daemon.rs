@@ -146,8 +146,8 @@ fn end_interval(
         return Ok(());
     }
     let [whole, by_client] = [0, 1].map(|at| DeviceInterval::between(&before[at], &now[at]));
-    disk.done = Done::of(&[&whole?]);
-    let mut active = ClientLook::all(&[&by_client?]);
+    disk.done = Done::of(&whole?);
+    let mut active = ClientLook::all(&by_client?);
     for client in &mut disk.clients {
         let own = active.iter().position(|one| one.name == client.name);
         let own = own.map_or_else(ClientLook::default, |at| active.remove(at));

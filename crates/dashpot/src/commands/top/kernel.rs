@@ -9,7 +9,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::ask::{Ask, Told};
 use super::look::{ClientLook, DiskLook, Done, Look};
-use crate::observe::{By, DeviceInterval, Question, Target, Watch};
+use crate::observe::{By, DeviceInterval, Question, Target, Watch, elapsed_of_all};
 
 /// Devices of the kernel, and who is told of them.
 pub(super) struct Kernel {
@@ -39,42 +39,46 @@ impl Kernel {
     }
 
     fn watch(&mut self, mut watch: Watch<'_>) -> anyhow::Result<()> {
-        let mut steps = Vec::new();
+        let mut sum: Vec<DeviceInterval> = Vec::new();
         let mut lost = 0;
         while let Some(step) = watch.next()? {
             lost += watch.lost();
-            steps.push(step);
+            add(&mut sum, step);
             match self.asked.try_recv() {
                 Ok(Ask::Every(interval)) => self.interval = interval,
                 Ok(_) | Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => return Ok(()),
             }
-            let first = |step: &Vec<DeviceInterval>| step.first().map(|one| one.elapsed);
-            let elapsed: Duration = steps.iter().filter_map(first).sum();
-            if elapsed + STEP_HALF >= self.interval {
-                let look = look(&steps, std::mem::take(&mut lost));
+            if elapsed_of_all(&sum) + STEP_HALF >= self.interval {
+                let look = look(&sum, std::mem::take(&mut lost));
                 let _ = self.told.send(Told::Look(Box::new(look)));
-                steps.clear();
+                sum.clear();
             }
         }
         Ok(())
     }
 }
 
-/// What devices did in steps that follow each other.
-fn look(steps: &[Vec<DeviceInterval>], lost: u64) -> Look {
-    let disks = steps.last().into_iter().flatten().map(|last| {
-        let of_disk = |step: &&DeviceInterval| step.device == last.device;
-        let own: Vec<&DeviceInterval> = steps.iter().flatten().filter(of_disk).collect();
-        DiskLook {
-            name: last.device.clone(),
-            clients: ClientLook::all(&own),
-            in_flight: last.in_flight.zios,
-            oldest_ns: last.in_flight.oldest_ns,
-            wait: last.in_flight.wait.clone(),
-            done: Done::of(&own),
-            ..DiskLook::default()
+/// Adds a step to those before it. They are not kept one by one: an interval can be hours long.
+fn add(sum: &mut Vec<DeviceInterval>, step: Vec<DeviceInterval>) {
+    for next in step {
+        match sum.iter_mut().find(|one| one.device == next.device) {
+            Some(one) => one.go_on(next),
+            None => sum.push(next),
         }
+    }
+}
+
+/// What devices did in an interval.
+fn look(intervals: &[DeviceInterval], lost: u64) -> Look {
+    let disks = intervals.iter().map(|interval| DiskLook {
+        name: interval.device.clone(),
+        clients: ClientLook::all(interval),
+        in_flight: interval.in_flight.zios,
+        oldest_ns: interval.in_flight.oldest_ns,
+        wait: interval.in_flight.wait.clone(),
+        done: Done::of(interval),
+        ..DiskLook::default()
     });
     let missed = format!("{lost} events were lost in this interval: the figures miss them");
     Look {

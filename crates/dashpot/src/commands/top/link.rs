@@ -95,7 +95,10 @@ impl Watcher {
     fn run(mut self) {
         let mut due = Instant::now() + self.interval;
         while !self.told.is_closed() {
-            match self.asked.recv_timeout(due - Instant::now()) {
+            match self
+                .asked
+                .recv_timeout(due.saturating_duration_since(Instant::now()))
+            {
                 Ok(Ask::Every(interval)) => {
                     let last = due.checked_sub(self.interval).unwrap_or(due);
                     (self.interval, due) = (interval, last + interval);

@@ -1,7 +1,6 @@
 //! What one look at the disks has seen, whoever was asked.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use dashpot_engine::histogram::Histogram;
 
@@ -76,12 +75,12 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// The rates and latencies of a disk in intervals that follow each other; latencies are of the
-    /// disk, hold included. None if there was no time.
-    pub(super) fn of(intervals: &[&DeviceInterval]) -> Option<Done> {
-        let elapsed: Duration = intervals.iter().map(|interval| interval.elapsed).sum();
+    /// The rates and latencies of a disk in an interval; latencies are of the disk, hold included.
+    /// None if there was no time.
+    pub(super) fn of(interval: &DeviceInterval) -> Option<Done> {
+        let elapsed = interval.elapsed;
         let seconds = Some(elapsed.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
-        let ops = || intervals.iter().flat_map(|interval| &interval.ops);
+        let ops = || interval.ops.iter();
         let rate = |names: &[&str]| {
             let named = ops().filter(|op| names.is_empty() || names.contains(&op.op.as_str()));
             named.map(|op| op.completed).sum::<u64>() as f64 / seconds
@@ -104,12 +103,11 @@ impl Done {
 }
 
 impl ClientLook {
-    /// Whoever the operations of these intervals are broken down by, the busiest first.
-    pub(super) fn all(intervals: &[&DeviceInterval]) -> Vec<ClientLook> {
-        let elapsed: Duration = intervals.iter().map(|interval| interval.elapsed).sum();
-        let seconds = elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    /// Whoever the operations of an interval are broken down by, the busiest first.
+    pub(super) fn all(interval: &DeviceInterval) -> Vec<ClientLook> {
+        let seconds = interval.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let mut counted: BTreeMap<&str, (u64, Histogram)> = BTreeMap::new();
-        for op in intervals.iter().flat_map(|interval| &interval.ops) {
+        for op in &interval.ops {
             if let Some(by) = &op.by {
                 let (completed, latencies) = counted.entry(by).or_default();
                 *completed += op.completed;

@@ -37,6 +37,23 @@ fn what_was_queued_before_the_watch_has_no_such_moment_and_no_submitter() {
 }
 
 #[test]
+fn sectors_that_there_cannot_be_are_passed_over() {
+    for what in [
+        "bio_queue 7,0 R END + 8 dd-1",
+        "issue 7,0 R END + 8",
+        "requeue 7,0 R END + 8",
+    ] {
+        let text = "
+            1 WHAT
+            2 split 7,0 R END / 3
+            3 complete 7,0 R END + 4";
+        let text = text.replace("WHAT", what);
+        let text = text.replace("END", &(u64::MAX - 3).to_string());
+        assert_eq!(requests(&text), [""; 0], "{what}");
+    }
+}
+
+#[test]
 fn an_io_of_hours_is_not_forgotten() {
     let text = "3 issue 7,0 R 8 + 8\n 36000000003 complete 7,0 R 8 + 8";
     assert_eq!(requests(text), ["R 8 + 4096: - 3 36000000003"]);

@@ -1,0 +1,52 @@
+//! How a disk stands, seen from its shard.
+
+use dashpot_engine::{DiskId, InFlight};
+
+use crate::conn::Conn;
+use crate::handle::{DiskSnapshot, RuleSnapshot};
+use crate::shard::Shard;
+
+impl Shard {
+    /// How a disk stands, with its `oldest` oldest zios; nothing if this shard has no such disk.
+    pub(crate) fn snapshot(&self, id: DiskId, oldest: usize) -> Option<DiskSnapshot> {
+        let disk = self.disks.get(id.0 as usize)?;
+        let rules = self.engine.rules(id, self.now).map(|rule| RuleSnapshot {
+            id: rule.id,
+            group: rule.group,
+            spec: rule.spec.clone(),
+            armed: rule.armed,
+            stats: rule.stats.clone(),
+            backlog: rule.backlog,
+        });
+        let of_disk = |conn: &&Conn| conn.disk == id && conn.stalled;
+        Some(DiskSnapshot {
+            at: self.now,
+            stats: self.engine.disk_stats(id, self.now)?,
+            rules: rules.collect(),
+            in_flight_total: self.engine.in_flight_total(id),
+            in_flight: self.oldest(id, oldest),
+            suspended: self.engine.suspended(id),
+            clients: disk.clients.views(),
+            stalled: self.conns.iter().flatten().filter(of_disk).count() as u32,
+            stalls: disk.stalls,
+            faulted: disk.store.fault().map(str::to_owned),
+            loop_gap: self.passes.gaps(),
+            work: self.passes.work(self.now),
+        })
+    }
+
+    /// The `count` oldest zios of a disk, the oldest first.
+    fn oldest(&self, disk: DiskId, count: usize) -> Vec<InFlight> {
+        let zios = self.engine.in_flight(disk);
+        match count {
+            0 => Vec::new(),
+            1 => zios.min_by_key(|zio| zio.arrived).into_iter().collect(),
+            _ => {
+                let mut zios: Vec<InFlight> = zios.collect();
+                zios.sort_unstable_by_key(|zio| zio.arrived);
+                zios.truncate(count);
+                zios
+            }
+        }
+    }
+}
