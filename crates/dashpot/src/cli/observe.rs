@@ -9,8 +9,8 @@ use crate::spec::{Listen, ParseError, parse_interval, parse_listen};
 /// Watch the kernel's disks: rates, percentiles, what is in flight
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-Takes root, and no daemon. With --metrics, Prometheus gets the same until Ctrl-C,
-as of the end of the last interval.
+Takes root, and no daemon. With --metrics, Prometheus gets the same as of the
+end of the last interval, until Ctrl-C.
 
 Example: two disks, every two seconds, five times
   dashpot observe vda /dev/nvme0n1 2 5")]
