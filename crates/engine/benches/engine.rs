@@ -5,14 +5,18 @@
 //! the while: each step forward completes one and submits the next.
 //!
 //! The engine cannot be told not to record. `recording/zio` is what a zio under a constant delay
-//! records, by itself; `zio` less `recording/zio` is the path without it.
+//! records, by itself; `zio` less `recording/zio` is the path without it. Events it leaves only if
+//! it is told to: `zio/with_events` less `zio/in_flight` is what that costs, the working out of where
+//! the time went included; `recording/waits` is that part of it by itself.
+
+use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{
-    Action, ClientId, Command, CommandId, DiskConfig, DiskId, Duration, Engine, Input, Instant, Op,
-    Random, Zio, ZioId,
+    Action, ClientId, Command, CommandId, DiskConfig, DiskId, Duration, Engine, Event, Input,
+    Instant, Op, Random, Zio, ZioId,
 };
 
 const DISK: DiskId = DiskId(0);
@@ -92,6 +96,14 @@ impl Bench {
         }
     }
 
+    /// One zio through the engine, with its event.
+    fn one_with_event(&mut self) {
+        self.one();
+        for event in self.engine.events() {
+            black_box(event.waits());
+        }
+    }
+
     /// One zio through the engine.
     fn one(&mut self) {
         if let Some(deadline) = self.engine.next_deadline() {
@@ -109,6 +121,10 @@ fn whole_path(criterion: &mut Criterion) {
         let mut bench = Bench::new(&ten_ms, depth, spacing);
         group.bench_function(BenchmarkId::new("in_flight", depth), |b| {
             b.iter(|| bench.one());
+        });
+        bench.engine.record_events(true);
+        group.bench_function(BenchmarkId::new("with_events", depth), |b| {
+            b.iter(|| bench.one_with_event());
         });
     }
     group.finish();
@@ -156,7 +172,19 @@ fn recording(criterion: &mut Criterion) {
             Histogram::record(&mut rule, lateness[at]);
         });
     });
+    let event = event();
+    group.bench_function("waits", |b| b.iter(|| black_box(&event).waits()));
     group.finish();
+}
+
+/// The event of some zio.
+fn event() -> Event {
+    let ten_ms = RuleSpec::delay(Duration::from_millis(10), None);
+    let mut bench = Bench::new(&[ten_ms], 1, Duration::from_micros(1));
+    bench.engine.record_events(true);
+    bench.one();
+    let event = bench.engine.events().next();
+    event.expect("one zio has ended")
 }
 
 criterion_group!(benches, whole_path, lane_choice, recording);

@@ -81,6 +81,21 @@ impl Device {
         self.disk == disk && self.part.as_ref().is_none_or(|part| part.contains(&sector))
     }
 
+    /// Whether the kernel says that nothing is in flight on this device's disk, which it can only
+    /// where it counts.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.is_idle_in(Path::new(SYS))
+    }
+
+    fn is_idle_in(&self, sys: &Path) -> bool {
+        let Number { major, minor } = self.disk;
+        let home = sys.join(format!("dev/block/{major}:{minor}"));
+        // A disk that has gone has neither file, and nothing in flight.
+        let read = |file| fs::read_to_string(home.join(file)).unwrap_or_default();
+        let counts = read("queue/iostats").trim() != "0";
+        counts && read("inflight").split_whitespace().all(|many| many == "0")
+    }
+
     fn is_there_in(&self, sys: &Path) -> bool {
         let entry = sys.join(CLASS).join(&self.name);
         let size = parsed::<u64>(&entry.join("size"));

@@ -16,7 +16,7 @@ pub struct Io {
     pub sector: u64,
     /// Number of bytes.
     pub bytes: u64,
-    /// When it was queued, if queueing is watched and was seen.
+    /// When it was queued, or the oldest of the bios in it, if queueing is watched and was seen.
     pub queued_ns: Option<u64>,
     /// When the driver was given it; of a bio, when it was handed to the device.
     pub issued_ns: u64,

@@ -27,16 +27,8 @@ pub struct Record {
 pub enum What {
     /// `block_bio_queue`: a bio was handed to the device.
     BioQueue(Comm),
-    /// `block_bio_backmerge`: a bio joined the end of a waiting request.
-    BackMerge,
-    /// `block_bio_frontmerge`: a bio joined the beginning of a waiting request.
-    FrontMerge,
     /// `block_split`: a bio was cut; the rest begins at this sector.
     Split(u64),
-    /// `block_getrq`: a bio got a request of its own.
-    GetRequest(Comm),
-    /// `block_rq_merge`: a waiting request joined another, and is no more.
-    RequestMerge,
     /// `block_rq_issue`: the driver was given a request of so many bytes.
     Issue(u32),
     /// `block_rq_requeue`: the driver gave it back.

@@ -20,7 +20,8 @@ pub struct Options {
     pub devices: Vec<Device>,
     /// Where an I/O begins.
     pub start: Start,
-    /// Whether each I/O is to say who asked for it.
+    /// Whether each I/O is to say who asked for it: who queued its oldest bio. It takes the events
+    /// that [`Start::Queue`] takes.
     pub submitters: bool,
 }
 
@@ -29,7 +30,10 @@ pub struct Options {
 pub enum Start {
     /// When the driver is given it.
     Issue,
-    /// When it is queued as well: each I/O has both moments.
+    /// When it is queued as well: each I/O has both moments. It is queued when its oldest bio is
+    /// handed to the disk (`block_bio_queue`), before it waits for a free tag, and earlier than
+    /// `/sys/block/DEV/stat` counts from, which is when that wait is over; but not before
+    /// `io.max` lets it pass.
     Queue,
 }
 
@@ -59,6 +63,12 @@ pub enum TraceError {
         /// What is wrong with it.
         why: String,
     },
+    /// Somebody else has ended the recording: what follows is unknown.
+    #[error("{path} was set to 0 by somebody else, so that events are missing since: watch again")]
+    SwitchedOff {
+        /// The switch.
+        path: String,
+    },
     /// Reading or writing failed.
     #[error("{path}: {error}")]
     Io {
@@ -76,6 +86,12 @@ pub struct Progress {
     pub until_ns: u64,
     /// Events that the kernel had no room for, since the last reading.
     pub lost: u64,
+    /// Completions since the last reading whose beginning was not seen, because it was lost or
+    /// came before the watch: those I/Os are not told of.
+    pub unmatched: u64,
+    /// I/Os given up since the last reading, because their ends were lost or there was no room to
+    /// remember more: nor are those.
+    pub dropped: u64,
 }
 
 /// An I/O that has begun and not ended.
@@ -91,6 +107,9 @@ pub struct InFlight {
     pub since_ns: u64,
     /// Whether the driver has been given it.
     pub issued: bool,
+    /// Whether its end may have been among the events that were lost. Not for long: those that
+    /// the disk has no longer are given up when it is next found to have none in flight.
+    pub doubtful: bool,
     /// Who asked for it, if known.
     pub submitter: Option<Submitter>,
 }
@@ -101,9 +120,18 @@ pub struct Tracer {
     devices: Vec<Device>,
     // Before the instance: it cannot be removed while its files are open.
     ring: Ring,
-    _instance: Instance,
+    instance: Instance,
     pairing: Pairing,
+    /// What the pairing had counted at the last reading.
+    unmatched: u64,
+    dropped: u64,
+    tended_ns: u64,
+    /// Disks that had nothing in flight then.
+    idle: Vec<Number>,
 }
+
+/// How often to look at what is not told by events.
+const TEND_NS: u64 = 1_000_000_000;
 
 impl Tracer {
     /// Begins to watch.
@@ -123,15 +151,19 @@ impl Tracer {
         instance.write("buffer_size_kb", &kib.to_string())?;
         let mut decoders = Vec::new();
         for (kind, disks) in wanted(options) {
-            decoders.extend(enable(&instance, kind, &disks)?);
+            decoders.push(enable(&instance, kind, &disks)?);
         }
         let ring = Ring::open(&cpus, layout(&instance)?, decoders)?;
-        instance.write("tracing_on", "1")?;
+        instance.write(SWITCH, "1")?;
         Ok(Tracer {
             devices: options.devices.clone(),
             ring,
-            _instance: instance,
+            instance,
             pairing: Pairing::new(&options.devices, options.start),
+            unmatched: 0,
+            dropped: 0,
+            tended_ns: now_ns(),
+            idle: Vec::new(),
         })
     }
 
@@ -139,18 +171,60 @@ impl Tracer {
     /// which they ended. Does not wait; to be called often enough, 20 times a second.
     pub fn read(&mut self, finished: &mut Vec<Io>) -> Result<Progress, TraceError> {
         let until_ns = now_ns();
-        let pairing = &mut self.pairing;
+        let (devices, pairing) = (&self.devices, &mut self.pairing);
         self.ring.drain(until_ns, |item| match item {
-            Item::Record(record) => pairing.take(record, finished),
+            Item::Record(record) => {
+                let ended = pairing.take(record);
+                finished.extend(ended.filter(|io| has(devices, io.device, io.sector, io.rwbs)));
+            }
             Item::Lost(at_ns) => pairing.lost(at_ns),
         })?;
-        let lost = self.ring.lost()?;
-        Ok(Progress { until_ns, lost })
+        if until_ns >= self.tended_ns + TEND_NS {
+            self.tend(until_ns)?;
+        }
+        let (unmatched, dropped) = (self.pairing.unmatched(), self.pairing.dropped());
+        Ok(Progress {
+            until_ns,
+            lost: self.ring.lost()?,
+            unmatched: unmatched - std::mem::replace(&mut self.unmatched, unmatched),
+            dropped: dropped - std::mem::replace(&mut self.dropped, dropped),
+        })
+    }
+
+    /// Looks whether the recording goes on, and gives up what cannot have gone on. A disk that had
+    /// nothing in flight at the last look has ended all that it had before, and by now the events
+    /// of it have come, but for those that were lost.
+    fn tend(&mut self, now_ns: u64) -> Result<(), TraceError> {
+        if self.instance.read(SWITCH)?.trim() == "0" {
+            let path = self.instance.path(SWITCH).display().to_string();
+            return Err(TraceError::SwitchedOff { path });
+        }
+        let before_ns = std::mem::replace(&mut self.tended_ns, now_ns);
+        for disk in std::mem::take(&mut self.idle) {
+            self.pairing.give_up(disk, before_ns);
+        }
+        self.idle = self.idle_in_doubt();
+        Ok(())
+    }
+
+    /// The disks with nothing in flight but what is doubtful.
+    fn idle_in_doubt(&self) -> Vec<Number> {
+        let doubtful = self.pairing.in_flight().filter(|io| io.doubtful);
+        let mut disks: Vec<_> = doubtful.map(|io| io.device).collect();
+        disks.sort_unstable();
+        disks.dedup();
+        let is_idle = |disk: &Number| {
+            let device = self.devices.iter().find(|device| device.disk == *disk);
+            device.is_some_and(Device::is_idle)
+        };
+        disks.retain(is_idle);
+        disks
     }
 
     /// What is in flight, as of the last reading.
     pub fn in_flight(&self) -> impl Iterator<Item = InFlight> + '_ {
-        self.pairing.in_flight()
+        let all = self.pairing.in_flight();
+        all.filter(|io| has(&self.devices, io.device, io.sector, io.rwbs))
     }
 
     /// Those of the watched devices that are no longer there.
@@ -159,9 +233,21 @@ impl Tracer {
     }
 }
 
+/// Whether an I/O of a disk is one of these devices'. Events are of whole disks; of a partition are
+/// those of its sectors, but no flush, which is of the whole disk in the kernel's statistics too.
+fn has(devices: &[Device], disk: Number, sector: u64, rwbs: Rwbs) -> bool {
+    let is_flush = rwbs.operation() == b'F';
+    devices
+        .iter()
+        .any(|device| device.has(disk, sector) && !(is_flush && device.part.is_some()))
+}
+
+/// An instance's file that begins and ends the recording.
+const SWITCH: &str = "tracing_on";
+
 /// Sets an instance up; nothing is recorded yet.
 fn prepare(instance: &Instance) -> Result<(), TraceError> {
-    instance.write("tracing_on", "0")?;
+    instance.write(SWITCH, "0")?;
     instance.write("trace_clock", "mono")?;
     // When nobody reads in time, the oldest events are lost, and the page behind them says so:
     // where the newest are lost, nothing says where.
@@ -183,22 +269,12 @@ fn buffer_kib(cpus: usize) -> usize {
 const BUFFERS_KIB: usize = 256 << 10;
 const BUFFER_KIB: (usize, usize) = (1 << 10, 8 << 10);
 
-/// Lets an instance record the events of one kind, of these disks; nothing if the kernel has no
-/// such event and does not need to.
-fn enable(
-    instance: &Instance,
-    kind: Kind,
-    disks: &[Number],
-) -> Result<Option<(u16, Decoder)>, TraceError> {
+/// Lets an instance record the events of one kind, of these disks.
+fn enable(instance: &Instance, kind: Kind, disks: &[Number]) -> Result<(u16, Decoder), TraceError> {
     let name = kind.name();
     let file = |file| format!("events/block/{name}/{file}");
     if !instance.path(&file("format")).exists() {
-        let missing = TraceError::NoEvent(name.to_owned());
-        return if kind.is_everywhere() {
-            Err(missing)
-        } else {
-            Ok(None)
-        };
+        return Err(TraceError::NoEvent(name.to_owned()));
     }
     let what = || format!("description of '{name}'");
     let format = Format::parse(&instance.read(&file("format"))?);
@@ -208,7 +284,7 @@ fn enable(
         instance.write(&file("filter"), &filter)?;
     }
     instance.write(&file("enable"), "1")?;
-    Ok(Some((format.id, decoder)))
+    Ok((format.id, decoder))
 }
 
 fn layout(instance: &Instance) -> Result<Layout, TraceError> {

@@ -5,12 +5,14 @@
 
 mod control;
 mod generate;
+mod heatmap;
 mod lab;
 mod load;
 mod observe;
 mod proof;
 mod report;
 mod sim;
+mod snoop;
 mod top;
 
 use clap::{Parser, Subcommand};
@@ -21,6 +23,7 @@ pub(crate) use control::{
     ClearArgs, DoctorArgs, InjectArgs, ListArgs, StatusArgs, SuspendArgs, UpdateArgs, ZinjectArgs,
 };
 pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man_pages};
+pub(crate) use heatmap::HeatmapArgs;
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
 pub(crate) use observe::ObserveArgs;
@@ -29,6 +32,7 @@ pub(crate) use report::{
     DeviceArgs, IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs, ReportBy,
 };
 pub(crate) use sim::{ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
+pub(crate) use snoop::SnoopArgs;
 pub(crate) use top::TopArgs;
 
 /// A slow disk you control, and a microscope for storage latency.
@@ -40,8 +44,6 @@ pub(crate) use top::TopArgs;
     arg_required_else_help = true
 )]
 #[command(after_help = "\
-Example: a client of a disk that answers in 10 ms, one request at a time
-  dashpot run -r 'c1t1d0 -D 10ms:1' -- sh -c 'nbdinfo $DASHPOT_URI'
 Example: a daemon with two disks, slowed down and watched while it runs
   dashpot serve &
   dashpot inject c1t1d0 -D 20ms~5ms -f 10%
@@ -66,7 +68,7 @@ pub(crate) enum Command {
     List(ListArgs),
     Proof(ProofArgs),
     Clear(ClearArgs),
-    /// Back to the lab: clear all rules, resume all disks, arm its rules again
+    /// Back to the lab: clear rules, resume disks, arm its rules again
     #[command(after_help = "Example:\n  dashpot reset")]
     Reset,
     Suspend(SuspendArgs),
@@ -79,6 +81,8 @@ pub(crate) enum Command {
     Iolatency(IolatencyArgs),
     Iostat(IostatArgs),
     Quantize(QuantizeArgs),
+    Heatmap(HeatmapArgs),
+    Snoop(SnoopArgs),
     Top(TopArgs),
     Observe(ObserveArgs),
     Zinject(ZinjectArgs),

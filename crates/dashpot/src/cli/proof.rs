@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-/// Prove what rules injected: requested beside achieved, and how late
+/// Prove what rules injected: requested, achieved, and how late
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Counted since a rule was armed. A rule is kept if the median lateness of what it

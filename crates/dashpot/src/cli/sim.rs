@@ -5,14 +5,17 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use dashpot_engine::Duration;
 
+use super::heatmap::HeatmapArgs;
 use super::report::{IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs};
+use super::snoop::SnoopArgs;
 use crate::spec::{ParseError, parse_interval, parse_seed, parse_span};
 
 /// Simulate labs: hours of disk time in seconds, the same every time
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A report is one of those below, with its options, over the simulated time:
-  iolatency, iostat, quantize   as the commands; --layer volume, disk or store
+  iolatency, iostat, quantize, heatmap, snoop
+                                as the commands; --layer volume, disk or store
   zpool-iostat [-l|-q|-w|-r] [POOL]... [interval [count]]
   txgs [POOL]                   the last 100 transaction groups, at the end
 --report 'txgs --help' has a report's own options.
@@ -85,6 +88,22 @@ pub(crate) enum ReportKind {
     },
     /// Show latency as DTrace's quantize does, with averages and IOPS
     Quantize(QuantizeArgs),
+    /// Show latency by time, the number of I/Os as a shade
+    Heatmap {
+        #[command(flatten)]
+        args: HeatmapArgs,
+        /// Of disks, of volumes, or of stores alone
+        #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+        layer: Layer,
+    },
+    /// Show I/Os one by one: their waits, and the rules behind them
+    Snoop {
+        #[command(flatten)]
+        args: SnoopArgs,
+        /// Of disks or of volumes
+        #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+        layer: Layer,
+    },
     ZpoolIostat(ZpoolIostatArgs),
     Txgs(TxgsArgs),
 }
@@ -167,7 +186,8 @@ pub(crate) fn parse_report(text: &str) -> Result<ReportWords, ParseError> {
     let report = Report::try_parse_from(words).map_err(|error| match error.kind() {
         clap::error::ErrorKind::DisplayHelp => error.exit(),
         clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => ParseError::new(
-            "no report is named: give iolatency, iostat, quantize, zpool-iostat or txgs",
+            "no report is named: give iolatency, iostat, quantize, heatmap, snoop, zpool-iostat or \
+             txgs",
         ),
         _ => ParseError::new(first_line(&error.to_string())),
     })?;

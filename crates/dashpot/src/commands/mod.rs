@@ -2,8 +2,10 @@
 
 mod child;
 mod clear;
+mod draft;
 mod failed;
 mod health;
+mod heatmap;
 mod inject;
 mod instance;
 mod iolatency;
@@ -21,12 +23,15 @@ mod reset;
 mod resume;
 mod run;
 mod scraper;
+mod screen;
 mod serve;
 mod sim;
+mod snoop;
 mod status;
 mod suspend;
 mod top;
 mod update;
+mod wall;
 mod zinject;
 
 use std::process::ExitCode;
@@ -64,6 +69,8 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Iostat(args) => iostat::iostat(api.as_ref(), &args)?,
         Command::Quantize(args) => quantize::quantize(api.as_ref(), &args)?,
         Command::Observe(args) => observe::observe(&args)?,
+        Command::Heatmap(args) => heatmap::heatmap(api.as_ref(), &args)?,
+        Command::Snoop(args) => snoop::snoop(api.as_ref(), &args)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
         Command::Top(args) => return top::top(api.as_ref(), &args),

@@ -99,7 +99,7 @@ fn aggregation(intervals: &[DeviceInterval], ops: OpSet, layer: cli::Layer) -> A
 }
 
 /// Writes that ask for durability are counted with the others.
-fn in_set(name: &str, ops: OpSet) -> bool {
+pub(super) fn in_set(name: &str, ops: OpSet) -> bool {
     let op = Op::ALL.into_iter().find(|op| op.name() == name);
     op.is_some_and(|op| ops.meets(OpSet::of(op)))
         || (name == Op::Write.name() && ops.contains(OpSet::FUA))

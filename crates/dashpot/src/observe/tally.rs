@@ -165,7 +165,7 @@ impl Names {
 
 /// dashpot's word for the kernel's letters: an `F` before the operation asks for a flush first, and
 /// alone is one.
-fn op_word(rwbs: &[u8]) -> &'static str {
+pub(super) fn op_word(rwbs: &[u8]) -> &'static str {
     let flushes = rwbs.iter().take_while(|&&letter| letter == b'F').count();
     match (&rwbs[flushes..], flushes) {
         ([b'R', ..], _) => "read",

@@ -12,19 +12,19 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use crate::report::in_flight::Mention;
 
 /// The intervals of one report.
-pub(super) struct Ticks {
+pub(crate) struct Ticks {
     stopped: Arc<AtomicBool>,
     interval_ns: u64,
     /// Intervals to come, if not until a signal.
     left: Option<u64>,
     /// The end of the present interval.
-    pub(super) end_ns: u64,
+    pub(crate) end_ns: u64,
 }
 
 impl Ticks {
     /// From now on, signals end the intervals and not the program: something in the kernel is to be
     /// put away first, and a report that has begun is worth its end.
-    pub(super) fn new(interval_ns: u64, count: Option<u64>) -> anyhow::Result<Ticks> {
+    pub(crate) fn new(interval_ns: u64, count: Option<u64>) -> anyhow::Result<Ticks> {
         let stopped = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
             signal_hook::flag::register(signal, Arc::clone(&stopped))?;
@@ -38,21 +38,26 @@ impl Ticks {
     }
 
     /// Begins anew: what took time before the first interval is not in it.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.end_ns = now_ns();
     }
 
     /// Whether no interval comes after the present one.
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.is_stopped() || self.left == Some(0)
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 
+    /// Whether the present interval has ended, or was ended.
+    pub(crate) fn is_due(&self) -> bool {
+        self.is_stopped() || now_ns() >= self.end_ns
+    }
+
     /// Goes on to the next interval, unless there is none.
-    pub(super) fn begin(&mut self) -> bool {
+    pub(crate) fn begin(&mut self) -> bool {
         if self.is_over() {
             return false;
         }
@@ -62,12 +67,12 @@ impl Ticks {
     }
 
     /// Sleeps for a moment, but not beyond the end of the interval.
-    pub(super) fn sleep(&self) {
+    pub(crate) fn sleep(&self) {
         let rest = Duration::from_nanos(self.end_ns.saturating_sub(now_ns()));
         thread::sleep(rest.min(MOMENT));
     }
 
-    pub(super) fn mention(&self) -> Mention {
+    pub(crate) fn mention(&self) -> Mention {
         match self.is_over() {
             true => Mention::All,
             false => Mention::WholeInterval,
@@ -76,7 +81,7 @@ impl Ticks {
 }
 
 /// `CLOCK_MONOTONIC`, which the kernel stamps its events by.
-pub(super) fn now_ns() -> u64 {
+pub(crate) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -17,6 +17,7 @@ pub(crate) mod percentiles;
 pub(crate) mod proof;
 pub(crate) mod quantize;
 pub(crate) mod size;
+pub(crate) mod snoop;
 pub(crate) mod txgs;
 pub(crate) mod zpool_iostat;
 

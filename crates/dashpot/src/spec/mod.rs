@@ -30,7 +30,7 @@ pub(crate) use disk::{
 };
 pub(crate) use duration::{parse_duration, parse_interval, parse_span};
 pub(crate) use name::{nearest, parse_name};
-pub(crate) use ops::parse_ops;
+pub(crate) use ops::{format_ops, parse_ops};
 pub(crate) use probability::{NEVER, parse_probability, parse_share};
 pub(crate) use rule::{
     DiskInjection, Injection, RuleArgs, TypedRule, parse_disk_injection, parse_injection,

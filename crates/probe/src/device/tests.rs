@@ -132,3 +132,28 @@ fn numbers_are_two() {
         assert_eq!(parse_number(words), None, "{words:?}");
     }
 }
+
+#[test]
+fn a_disk_is_idle_if_the_kernel_counts_nothing_on_it() {
+    let sys = tempfile::tempdir().expect("a directory");
+    let home = sys.path().join("dev/block/8:0");
+    let part = Device {
+        name: "sda1".into(),
+        number: number(8, 1),
+        disk: number(8, 0),
+        part: Some(2048..43008),
+        layer: Layer::Request,
+    };
+    assert!(part.is_idle_in(sys.path()), "it has gone");
+    fs::create_dir_all(home.join("queue")).expect("a directory");
+    for (counts, inflight, idle) in [
+        ("1\n", "       0        0\n", true),
+        ("1\n", "       0        1\n", false),
+        ("1\n", "      10        0\n", false),
+        ("0\n", "       0        0\n", false),
+    ] {
+        fs::write(home.join("queue/iostats"), counts).expect("a file");
+        fs::write(home.join("inflight"), inflight).expect("a file");
+        assert_eq!(part.is_idle_in(sys.path()), idle, "{counts}{inflight}");
+    }
+}

@@ -49,6 +49,10 @@ impl Bios {
         self.queued.doubt(at_ns);
     }
 
+    pub(super) fn give_up(&mut self, disk: Number, before_ns: u64) {
+        self.queued.give_up(disk, before_ns);
+    }
+
     pub(super) fn dropped(&self) -> u64 {
         self.queued.dropped
     }
@@ -71,12 +75,13 @@ impl Bios {
     }
 
     pub(super) fn in_flight(&self) -> impl Iterator<Item = InFlight> {
-        self.queued.iter().map(|bio| InFlight {
+        self.queued.iter().map(|(bio, doubtful)| InFlight {
             device: bio.device,
             rwbs: bio.rwbs,
             sector: bio.sector,
             since_ns: bio.queued_ns,
             issued: true,
+            doubtful,
             submitter: Some(bio.submitter),
         })
     }

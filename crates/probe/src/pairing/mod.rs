@@ -8,7 +8,7 @@
 //! Nothing ages: an I/O may last for hours. Only where the kernel lost events may an end have
 //! gone unseen. What was in flight then still ends as usual if its completion comes, but gives
 //! way to whatever begins at the same sectors, for a long latency out of two strangers is worse
-//! than none.
+//! than none, and is given up when the kernel has nothing in flight on that disk.
 
 mod bios;
 mod requests;
@@ -42,14 +42,12 @@ impl Pairing {
         }
     }
 
-    /// Takes the next event in the order of time; the I/O that it finishes, if any, is appended.
-    pub(crate) fn take(&mut self, record: &Record, finished: &mut Vec<Io>) {
-        let ended = match self.layer(record.device) {
-            Some(Layer::Request) => self.requests.take(record),
-            Some(Layer::Bio) => self.bios.take(record),
-            None => None,
-        };
-        finished.extend(ended);
+    /// Takes the next event in the order of time; the I/O of the disk that it finishes, if any.
+    pub(crate) fn take(&mut self, record: &Record) -> Option<Io> {
+        match self.layer(record.device)? {
+            Layer::Request => self.requests.take(record),
+            Layer::Bio => self.bios.take(record),
+        }
     }
 
     /// What has begun and not ended, in no order.
@@ -61,6 +59,12 @@ impl Pairing {
     pub(crate) fn lost(&mut self, at_ns: u64) {
         self.requests.lost(at_ns);
         self.bios.lost(at_ns);
+    }
+
+    /// Gives up what may have ended unseen on a disk, and was last heard of before a moment.
+    pub(crate) fn give_up(&mut self, disk: Number, before_ns: u64) {
+        self.requests.give_up(disk, before_ns);
+        self.bios.give_up(disk, before_ns);
     }
 
     /// Completions whose beginning was not seen: it came before we watched, or was lost.

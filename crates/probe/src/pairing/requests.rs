@@ -1,14 +1,28 @@
-//! Requests, of devices that have them: from `block_getrq` or `block_rq_issue` to
+//! Requests, of devices that have them: from `block_bio_queue` or `block_rq_issue` to
 //! `block_rq_complete`.
 //!
-//! **Queued** is the moment of `block_getrq`, when a bio gets a request of its own: the earliest
-//! event that every bio's request has (`block_rq_insert` does not come for what is issued
-//! directly), and the moment from which `/sys/block/DEV/stat` counts. Of merged requests it is
-//! the earliest, as in the kernel. The kernel's own flushes have no bio, so no such moment.
+//! **Queued** is the moment of `block_bio_queue`, when a bio is handed to the disk; of a request
+//! with several bios, that of the oldest. The wait for a free tag comes after it, as do the plug,
+//! the scheduler and the limits of iocost, iolatency and write-back throttling. `block_getrq` comes
+//! when that wait is over, and would hide it; `block_rq_insert` does not come for what is issued
+//! directly. What `io.max` holds back is held before. `/sys/block/DEV/stat` counts from the
+//! request's allocation, at `block_getrq`: later than this. A bio that ends without a request is no
+//! I/O: one that must not wait (`REQ_NOWAIT`, as of io_uring) and is refused for want of a tag
+//! begins anew when it is submitted again.
+//!
+//! **The bios of a request** are those that lie in its sectors. So no event needs to tell which
+//! bios were merged where, and all that is kept is the bios that wait, by their first sectors; those
+//! that `block_split` cuts are kept as the parts that it leaves, which is how they get requests, in
+//! any order. Only discards can be merged without being neighbours, of which no event tells: the
+//! sectors that are missing are then those of others that wait.
+//!
+//! A request of which a bio was not seen has no such moment: a flush, which is the kernel's own; a
+//! command that a driver or a program makes; what dm-multipath passes on; what was queued before
+//! the watch began. Kernels before 4.13 queue the rest of a split bio once more.
 //!
 //! **Issued** is the first time that the driver was given the request: what it gave back and got
-//! again has been waiting for that driver all along. (The kernel's statistics start earlier, at
-//! the queueing, and do not start again either; tools on the same events often start again.)
+//! again has been waiting for that driver all along. (The kernel's statistics do not start again
+//! either; tools on the same events often do.)
 //!
 //! **A flush** reaches the driver as a request of the kernel's own, `FF`, that serves all who
 //! wait for it; that one is the I/O. The empty request of someone who waits is not issued, and
@@ -17,7 +31,7 @@
 //! request is one more write.
 
 use crate::device::Number;
-use crate::io::{Io, Rwbs, Submitter};
+use crate::io::{Comm, Io, Rwbs, Submitter};
 use crate::record::{Record, What};
 use crate::tracer::{InFlight, Start};
 
@@ -30,7 +44,7 @@ pub(super) const SECTOR: u64 = 512;
 #[derive(Debug)]
 pub(super) struct Requests {
     start: Start,
-    /// Not with the driver, found by the sector after their last: there bios and requests join.
+    /// Not with the driver, found by their first sectors: bios, and what the driver gave back.
     waiting: Table<Request>,
     /// With the driver, found by the first sector that they have left.
     issued: Table<Request>,
@@ -77,6 +91,11 @@ impl Requests {
         self.issued.doubt(at_ns);
     }
 
+    pub(super) fn give_up(&mut self, disk: Number, before_ns: u64) {
+        self.waiting.give_up(disk, before_ns);
+        self.issued.give_up(disk, before_ns);
+    }
+
     pub(super) fn dropped(&self) -> u64 {
         self.waiting.dropped + self.issued.dropped
     }
@@ -84,22 +103,12 @@ impl Requests {
     /// Takes an event; the I/O that it finished, if it did.
     pub(super) fn take(&mut self, record: &Record) -> Option<Io> {
         match record.what {
-            What::GetRequest(comm) => {
-                self.queue(
-                    record,
-                    Submitter {
-                        pid: record.pid,
-                        comm,
-                    },
-                );
-            }
-            What::BackMerge => self.merge_back(record),
-            What::FrontMerge => self.merge_front(record),
-            What::RequestMerge => self.merge_request(record),
+            What::BioQueue(comm) => self.queue(record, comm),
+            What::Split(cut) => self.split(record, cut),
+            What::BioComplete(_) => self.vanish(record),
             What::Issue(bytes) => self.issue(record, u64::from(bytes)),
             What::Requeue => self.requeue(record),
             What::Complete(error) => return self.complete(record, error),
-            What::BioQueue(_) | What::Split(_) | What::BioComplete(_) => {}
         }
         None
     }
@@ -109,69 +118,55 @@ impl Requests {
         let waiting = self.waiting.iter().map(|request| (request, false));
         issued
             .chain(waiting)
-            .filter_map(|(request, issued)| request.in_flight(self.start, issued))
+            .filter_map(|((request, doubtful), issued)| {
+                request.in_flight(self.start, issued, doubtful)
+            })
     }
 
-    /// The empty request of someone who waits for a flush is left out: no I/O comes of it.
-    fn queue(&mut self, record: &Record, submitter: Submitter) {
+    /// The empty bio of someone who waits for a flush is left out: no I/O comes of it.
+    fn queue(&mut self, record: &Record, comm: Comm) {
         if record.sectors > 0 {
-            let mut request = Request::new(record);
-            request.queued_ns = Some(record.at_ns);
-            request.submitter = Some(submitter);
-            self.wait(request);
+            let pid = record.pid;
+            self.wait(Request {
+                queued_ns: Some(record.at_ns),
+                submitter: Some(Submitter { pid, comm }),
+                ..Request::new(record)
+            });
         }
     }
 
     fn wait(&mut self, request: Request) {
-        let place = (request.device, request.sector + request.sectors);
-        self.waiting.add(place, request);
+        self.waiting.add((request.device, request.sector), request);
     }
 
-    fn merge_back(&mut self, record: &Record) {
-        let place = (record.device, record.sector);
-        if let Some(mut request) = self.waiting.remove(place, |waiting| waiting.does(record)) {
-            request.sectors += u64::from(record.sectors);
-            request.merged += 1;
-            request.seen_ns = record.at_ns;
-            self.wait(request);
+    /// Both parts of what is cut were queued when the whole was.
+    fn split(&mut self, record: &Record, cut: u64) {
+        let is_cut = |waiting: &Request| {
+            waiting.does(record) && (waiting.sector + 1..waiting.end()).contains(&cut)
+        };
+        if let Some(mut part) = self.waiting.remove(place_of(record), is_cut) {
+            let rest = Request {
+                sector: cut,
+                sectors: part.end() - cut,
+                first_sector: cut,
+                ..part
+            };
+            part.sectors -= rest.sectors;
+            self.wait(part);
+            self.wait(rest);
         }
     }
 
-    /// Rare enough that looking through all that wait costs less than a second way to find them.
-    fn merge_front(&mut self, record: &Record) {
-        let end = end_of(record);
-        let follows = |waiting: &Request| waiting.sector == end && waiting.does(record);
-        if let Some(mut request) = self.waiting.remove_anywhere(follows) {
-            request.sector = record.sector;
-            request.first_sector = request.first_sector.min(record.sector);
-            request.sectors += u64::from(record.sectors);
-            request.merged += 1;
-            request.seen_ns = record.at_ns;
-            self.wait(request);
-        }
-    }
-
-    fn merge_request(&mut self, record: &Record) {
-        let absorbed = self.take_waiting(record);
-        let place = (record.device, record.sector);
-        if let Some(mut request) = self.waiting.remove(place, |waiting| waiting.does(record)) {
-            request.sectors += u64::from(record.sectors);
-            request.merged += 1;
-            request.seen_ns = record.at_ns;
-            match absorbed {
-                Some(absorbed) => request.absorb(&absorbed),
-                None => request.queued_ns = None,
-            }
-            self.wait(request);
-        }
+    /// A bio has ended, though not as part of a request: of those, the requests' ends tell.
+    fn vanish(&mut self, record: &Record) {
+        let sectors = u64::from(record.sectors);
+        let same = |waiting: &Request| waiting.sectors == sectors && waiting.does(record);
+        self.waiting.remove(place_of(record), same);
     }
 
     fn issue(&mut self, record: &Record, bytes: u64) {
         let sectors = u64::from(record.sectors);
-        let mut request = self
-            .take_waiting(record)
-            .or_else(|| self.take_waiting_of_another_size(record))
-            .unwrap_or_else(|| Request::new(record));
+        let mut request = self.take_waiting(record);
         request.rwbs = record.rwbs;
         request.sectors = sectors;
         request.issued_bytes = bytes;
@@ -182,17 +177,12 @@ impl Requests {
 
     fn requeue(&mut self, record: &Record) {
         let sectors = u64::from(record.sectors);
-        let given_back = self
-            .issued
-            .remove(place_of(record), |issued| {
-                issued.sectors == sectors && issued.does(record)
-            })
-            .or_else(|| self.take_waiting(record));
-        if let Some(mut request) = given_back {
-            request.requeued += 1;
-            request.seen_ns = record.at_ns;
-            self.wait(request);
-        }
+        let same = |issued: &Request| issued.sectors == sectors && issued.does(record);
+        let given_back = self.issued.remove(place_of(record), same);
+        let mut request = given_back.unwrap_or_else(|| self.take_waiting(record));
+        request.requeued += 1;
+        request.seen_ns = record.at_ns;
+        self.wait(request);
     }
 
     fn complete(&mut self, record: &Record, error: i32) -> Option<Io> {
@@ -235,18 +225,57 @@ impl Requests {
         }
     }
 
-    fn take_waiting(&mut self, record: &Record) -> Option<Request> {
-        let same = |waiting: &Request| waiting.sector == record.sector && waiting.does(record);
-        self.waiting.remove((record.device, end_of(record)), same)
+    /// The request of these sectors, made of what waits there; nothing is known of the rest.
+    fn take_waiting(&mut self, record: &Record) -> Request {
+        let mut left = u64::from(record.sectors);
+        let first = self.take_part(record, left);
+        let mut request = first.unwrap_or_else(|| Request::new(record));
+        left -= request.sectors;
+        while left > 0 {
+            let part = self.take_part(record, left);
+            let part = part.or_else(|| self.take_discard(record, left));
+            left -= part.as_ref().map_or(left, |part| part.sectors);
+            request.absorb(&part.unwrap_or_else(|| Request::new(record)));
+        }
+        if request.queued_ns.is_none() {
+            self.forget_strays(record);
+        }
+        request
     }
 
-    /// Where a merge went unseen: of discards no event tells it, and events can be lost.
-    fn take_waiting_of_another_size(&mut self, record: &Record) -> Option<Request> {
-        if record.sectors == 0 {
+    /// What waits where only so many of these sectors are left: all of them, or else the first.
+    /// What is not merged is found with one look-up, and so is each bio but the first of what is.
+    fn take_part(&mut self, record: &Record, left: u64) -> Option<Request> {
+        let (device, sector) = place_of(record);
+        let sectors = u64::from(record.sectors);
+        let place = (device, sector + sectors - left);
+        let all = |waiting: &Request| waiting.sectors == left && waiting.does(record);
+        let whole = match left == sectors {
+            true => self.waiting.remove(place, all),
+            false => None,
+        };
+        let fits =
+            |waiting: &Request| (1..=left).contains(&waiting.sectors) && waiting.does(record);
+        whole.or_else(|| self.waiting.remove(place, fits))
+    }
+
+    /// Rare enough that looking through all that wait costs less than a second way to find them.
+    fn take_discard(&mut self, record: &Record, left: u64) -> Option<Request> {
+        if record.rwbs.operation() != b'D' {
             return None;
         }
-        self.waiting
-            .remove_anywhere(|waiting| waiting.sector == record.sector && waiting.does(record))
+        let fits = |waiting: &Request| waiting.sectors <= left && waiting.does(record);
+        self.waiting.remove_anywhere(fits)
+    }
+
+    /// Bios that joined one that was not seen do not wait any longer.
+    fn forget_strays(&mut self, record: &Record) {
+        let is_inside = |waiting: &Request| {
+            waiting.does(record)
+                && waiting.sector > record.sector
+                && waiting.end() <= end_of(record)
+        };
+        while self.waiting.remove_anywhere(is_inside).is_some() {}
     }
 }
 
@@ -276,19 +305,26 @@ impl Request {
         self.device == record.device && self.rwbs.operation() == record.rwbs.operation()
     }
 
-    /// What joins another began when the earlier of the two did; unknown if either is.
-    fn absorb(&mut self, absorbed: &Request) {
-        self.queued_ns = self
-            .queued_ns
-            .zip(absorbed.queued_ns)
-            .map(|(one, two)| one.min(two));
-        self.issued_ns = match (self.issued_ns, absorbed.issued_ns) {
+    /// The sector after the last.
+    fn end(&self) -> u64 {
+        self.sector + self.sectors
+    }
+
+    /// What joins another began when the older of the two did, and what was not seen is older than
+    /// what was.
+    fn absorb(&mut self, part: &Request) {
+        if part.queued_ns < self.queued_ns {
+            self.queued_ns = part.queued_ns;
+            self.submitter = part.submitter;
+        }
+        self.issued_ns = match (self.issued_ns, part.issued_ns) {
             (Some(one), Some(two)) => Some(one.min(two)),
             (one, two) => one.or(two),
         };
-        self.done_bytes += absorbed.done_bytes;
-        self.merged += absorbed.merged;
-        self.requeued += absorbed.requeued;
+        self.first_sector = self.first_sector.min(part.first_sector);
+        self.done_bytes += part.done_bytes;
+        self.merged += 1 + part.merged;
+        self.requeued += part.requeued;
     }
 
     fn finish(&self, at_ns: u64, start: Start) -> Option<Io> {
@@ -307,7 +343,7 @@ impl Request {
         })
     }
 
-    fn in_flight(&self, start: Start, issued: bool) -> Option<InFlight> {
+    fn in_flight(&self, start: Start, issued: bool, doubtful: bool) -> Option<InFlight> {
         let queued_ns = self.queued_ns.filter(|_| start == Start::Queue);
         Some(InFlight {
             device: self.device,
@@ -315,6 +351,7 @@ impl Request {
             sector: self.first_sector,
             since_ns: queued_ns.or(self.issued_ns)?,
             issued,
+            doubtful,
             submitter: self.submitter,
         })
     }

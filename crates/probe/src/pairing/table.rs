@@ -113,8 +113,17 @@ impl<T: Seen> Table<T> {
         self.remove(*place, will_do)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.entries().map(|(_, entry)| entry)
+    /// Each entry, and whether it is doubtful.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&T, bool)> {
+        let until_ns = self.doubtful_until_ns;
+        self.entries()
+            .map(move |(_, entry)| (entry, entry.seen_ns() < until_ns))
+    }
+
+    /// Gives up what is doubtful on a disk and was seen before a moment.
+    pub(super) fn give_up(&mut self, disk: Number, before_ns: u64) {
+        let until_ns = self.doubtful_until_ns.min(before_ns);
+        self.drop_seen_before(until_ns, |(device, _)| device == disk);
     }
 
     fn entries(&self) -> impl Iterator<Item = &(Place, T)> {
@@ -163,13 +172,17 @@ impl<T: Seen> Table<T> {
     /// What is left is not in doubt until something else is lost.
     fn drop_all_doubtful(&mut self) {
         let until_ns = std::mem::take(&mut self.doubtful_until_ns);
+        self.drop_seen_before(until_ns, |_| true);
+    }
+
+    fn drop_seen_before(&mut self, until_ns: u64, is_meant: impl Fn(Place) -> bool) {
         if until_ns == 0 {
             return;
         }
-        let doubtful = self
+        let old = self
             .entries()
-            .filter(|(_, entry)| entry.seen_ns() < until_ns);
-        let places: Vec<Place> = doubtful.map(|(place, _)| *place).collect();
+            .filter(|(place, entry)| entry.seen_ns() < until_ns && is_meant(*place));
+        let places: Vec<Place> = old.map(|(place, _)| *place).collect();
         for place in places {
             self.remove(place, |entry| entry.seen_ns() < until_ns);
             self.dropped += 1;

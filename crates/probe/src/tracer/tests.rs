@@ -10,9 +10,10 @@ use std::sync::{Mutex, MutexGuard};
 
 use rustix::fs::OFlags;
 
-use super::{Options, Start, TraceError, Tracer, now_ns};
+use super::{Options, Progress, Start, TraceError, Tracer, now_ns};
 use crate::device::Device;
-use crate::io::Io;
+use crate::io::{Io, Rwbs};
+use crate::record::{Record, What};
 use crate::tracefs::ring::Item;
 
 /// The tests look at what instances there are: one at a time.
@@ -121,6 +122,10 @@ fn buffers_are_large_and_all_of_them_not_too_large() {
     assert_eq!(super::buffer_kib(8192), 1 << 10);
 }
 
+fn progress(tracer: &mut Tracer) -> Progress {
+    tracer.read(&mut Vec::new()).expect("a reading")
+}
+
 fn read(tracer: &mut Tracer) -> Vec<Io> {
     let mut finished = Vec::new();
     let before = now_ns();
@@ -172,6 +177,126 @@ fn two_tracers_see_what_the_kernel_counts() {
     assert!(both.is_sorted_by_key(|io| io.completed_ns));
     assert!(both.iter().all(|io| io.issued_ns < io.completed_ns));
     assert_eq!(one.in_flight().count(), 0);
+}
+
+#[test]
+fn every_io_was_queued_by_someone() {
+    let Some(device) = Loop::new() else { return };
+    let mut tracer = Tracer::start(&Options {
+        start: Start::Queue,
+        submitters: true,
+        ..device.options()
+    })
+    .expect("a tracer");
+    let before = device.stat();
+    device.work(100);
+    let after = device.stat();
+    let finished = read(&mut tracer);
+    assert_eq!(count(&finished), (after.0 - before.0, after.1 - before.1));
+    for io in &finished {
+        assert!(io.queued_ns.is_some_and(|ns| ns <= io.issued_ns), "{io:?}");
+        assert!(io.submitter.is_some());
+    }
+    assert_eq!(tracer.in_flight().count(), 0);
+}
+
+#[test]
+fn of_a_disk_only_a_partition_s_sectors_are_its_own() {
+    let Some(device) = Loop::new() else { return };
+    let mut options = device.options();
+    options.devices[0].part = Some(64..128);
+    let mut tracer = Tracer::start(&options).expect("a tracer");
+    device.work(100);
+    let finished = read(&mut tracer);
+    assert_eq!(count(&finished), (2 * 8, 2 * 64), "8 blocks, both ways");
+    assert!(finished.iter().all(|io| (64..128).contains(&io.sector)));
+
+    for sector in [56, 64, 120, 128] {
+        tracer.pairing.take(&issue(&device, sector, b"R"));
+    }
+    let mut sectors: Vec<_> = tracer.in_flight().map(|io| io.sector).collect();
+    sectors.sort_unstable();
+    assert_eq!(sectors, [64, 120]);
+}
+
+#[test]
+fn a_flush_is_of_the_disk_and_of_no_partition() {
+    let Some(device) = Loop::new() else { return };
+    let mut options = device.options();
+    options.devices[0].part = Some(0..128);
+    let mut part = Tracer::start(&options).expect("a tracer");
+    let mut whole = device.start();
+    for tracer in [&mut part, &mut whole] {
+        tracer.pairing.take(&issue(&device, 0, b"FF"));
+    }
+    assert_eq!(
+        (part.in_flight().count(), whole.in_flight().count()),
+        (0, 1)
+    );
+    // The kernel has a flush for each that is asked for, where the disk has a cache.
+    device.file.sync_all().expect("a flush");
+    let is_flush = |io: &&Io| io.rwbs.operation() == b'F';
+    assert_eq!(read(&mut part).iter().filter(is_flush).count(), 0);
+    assert_eq!(read(&mut whole).iter().filter(is_flush).count(), 1);
+}
+
+/// What the kernel says when the driver is given a request.
+fn issue(device: &Loop, sector: u64, rwbs: &[u8]) -> Record {
+    Record {
+        at_ns: now_ns(),
+        device: Device::find(&device.path).expect("the device").number,
+        sector,
+        sectors: if rwbs == b"FF" { 0 } else { 8 },
+        rwbs: Rwbs::new(rwbs),
+        pid: 0,
+        what: What::Issue(4096),
+    }
+}
+
+#[test]
+fn what_the_kernel_has_no_longer_is_given_up() {
+    let Some(device) = Loop::new() else { return };
+    let mut tracer = device.start();
+    tracer.pairing.take(&issue(&device, 64, b"R"));
+    tracer.pairing.lost(now_ns());
+    assert!(tracer.in_flight().all(|io| io.doubtful));
+    tracer.tend(now_ns()).expect("a look");
+    assert_eq!(tracer.in_flight().count(), 1, "its end may be on its way");
+    tracer.tend(now_ns()).expect("a look");
+    assert_eq!(tracer.in_flight().count(), 0);
+    assert_eq!(progress(&mut tracer).dropped, 1);
+    assert_eq!(progress(&mut tracer).dropped, 0);
+
+    let late = Record {
+        what: What::Complete(0),
+        ..issue(&device, 64, b"R")
+    };
+    assert_eq!(tracer.pairing.take(&late), None);
+    assert_eq!(progress(&mut tracer).unmatched, 1);
+    assert_eq!(progress(&mut tracer).unmatched, 0);
+}
+
+#[test]
+fn what_is_not_doubtful_stays() {
+    let Some(device) = Loop::new() else { return };
+    let mut tracer = device.start();
+    tracer.pairing.take(&issue(&device, 64, b"R"));
+    for _ in 0..3 {
+        tracer.tend(now_ns()).expect("a look");
+    }
+    assert_eq!(tracer.in_flight().count(), 1);
+}
+
+#[test]
+fn a_recording_that_was_switched_off_is_an_error() {
+    let Some(device) = Loop::new() else { return };
+    let mut tracer = device.start();
+    tracer.tend(now_ns()).expect("a look");
+    tracer.instance.write(super::SWITCH, "0").expect("a switch");
+    tracer.tended_ns = 0;
+    let error = tracer.read(&mut Vec::new()).expect_err("nothing is seen");
+    assert!(matches!(error, TraceError::SwitchedOff { .. }), "{error}");
+    assert!(error.to_string().contains("tracing_on was set to 0"));
 }
 
 #[test]

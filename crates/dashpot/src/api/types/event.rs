@@ -87,7 +87,7 @@ impl FinishedZio {
 }
 
 impl ZioWaits {
-    fn of(waits: &Waits) -> ZioWaits {
+    pub(crate) fn of(waits: &Waits) -> ZioWaits {
         ZioWaits {
             recv_ns: waits.recv.as_nanos(),
             throttle_ns: waits.throttle.as_nanos(),

@@ -1,64 +1,38 @@
 //! `--events`: one line for each finished zio, with all that is known of it.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::Path;
 
 use anyhow::Context;
 use dashpot_engine::{ClientId, Device, Event, Instant};
 use dashpot_sim::scenario::Scenario;
 
-use crate::api::random_word;
+use crate::api::types::{FinishedZio, ZioWaits};
+use crate::commands::draft::Draft;
 
 const TITLES: &str = "number,parent,device,client,class,op,fua,offset,length,outcome,arrived_ns,\
                       submitted_ns,admitted_ns,issued_ns,store_done_ns,target_ns,offered_ns,\
                       ended_ns,rule,lane";
 
-/// A file of events. It is a draft beside its place until it is complete, and goes if it never is.
-pub(super) struct EventsFile {
-    place: PathBuf,
-    draft: PathBuf,
-    out: BufWriter<File>,
-    names: Names,
-}
+/// A file of events.
+pub(super) struct EventsFile(Draft);
 
 impl EventsFile {
     /// Makes sure that a file can be there, and begins it.
-    pub(super) fn create(place: &Path, scenario: &Scenario) -> anyhow::Result<EventsFile> {
-        let refused = || format!("--events {}: cannot be written", place.display());
-        let name = place
-            .file_name()
-            .with_context(|| format!("--events {}: that names no file", place.display()))?;
-        let word = random_word(DRAFT_LETTERS)?;
-        let draft = place.with_file_name(format!(".{}.{word}", name.to_string_lossy()));
-        let mut file = EventsFile {
-            place: place.to_owned(),
-            out: BufWriter::new(File::create_new(&draft).with_context(refused)?),
-            draft,
-            names: Names::of(scenario),
-        };
-        writeln!(file.out, "{TITLES}").with_context(refused)?;
-        Ok(file)
+    pub(super) fn create(place: &Path) -> anyhow::Result<EventsFile> {
+        let mut draft = Draft::create("--events", place)?;
+        writeln!(draft.out, "{TITLES}").context("--events")?;
+        Ok(EventsFile(draft))
     }
 
     /// Writes the event of a zio that has finished.
-    pub(super) fn write(&mut self, event: &Event) -> anyhow::Result<()> {
-        let written = write_line(&mut self.out, event, &self.names);
-        written.with_context(|| format!("--events {}", self.place.display()))
+    pub(super) fn write(&mut self, event: &Event, names: &Names) -> anyhow::Result<()> {
+        write_line(&mut self.0.out, event, names).context("--events")
     }
 
     /// Puts the whole file into its place.
-    pub(super) fn publish(mut self) -> anyhow::Result<()> {
-        let refused = || format!("--events {}: cannot be written", self.place.display());
-        self.out.flush().with_context(refused)?;
-        fs::rename(&self.draft, &self.place).with_context(refused)
-    }
-}
-
-impl Drop for EventsFile {
-    fn drop(&mut self) {
-        // A published one is no longer there.
-        let _ = fs::remove_file(&self.draft);
+    pub(super) fn publish(self) -> anyhow::Result<()> {
+        self.0.publish()
     }
 }
 
@@ -90,7 +64,7 @@ impl Names {
         }
     }
 
-    fn device(&self, device: Device) -> &str {
+    pub(super) fn device(&self, device: Device) -> &str {
         let (names, at) = match device {
             Device::Disk(disk) => (&self.disks, disk.0),
             Device::Volume(volume) => (&self.volumes, volume.0),
@@ -103,6 +77,26 @@ impl Names {
         match self.workloads.get(usize::from(client.0)) {
             Some(name) if client != ClientId::OTHER => name,
             _ => "other",
+        }
+    }
+
+    /// A finished zio as the API would show it.
+    pub(super) fn zio(&self, event: &Event) -> FinishedZio {
+        let waits = event.waits();
+        FinishedZio {
+            disk: self.device(event.device).to_owned(),
+            client: self.client(event.client).to_owned(),
+            op: event.op.name().to_owned(),
+            fua: event.fua,
+            offset_bytes: event.offset,
+            length_bytes: event.length,
+            error: event.outcome.err().map(|errno| errno.name().to_owned()),
+            arrived_ns: event.arrived.as_nanos(),
+            ended_ns: event.ended.as_nanos(),
+            total_ns: waits.total().as_nanos(),
+            waits: ZioWaits::of(&waits),
+            rule: event.rule.map(|rule| rule.0),
+            lane: event.lane,
         }
     }
 }
@@ -142,6 +136,3 @@ fn write_line(out: &mut impl Write, event: &Event, names: &Names) -> io::Result<
         or_empty(event.lane.map(u64::from))
     )
 }
-
-/// Random letters in the name of a draft.
-const DRAFT_LETTERS: usize = 8;

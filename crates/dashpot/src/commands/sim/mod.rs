@@ -2,6 +2,7 @@
 
 mod charts;
 mod events;
+mod gathered;
 mod look;
 mod progress;
 mod reports;
@@ -26,7 +27,7 @@ use self::run::{Run, run};
 use self::summary::Summary;
 use super::load::stop_on_signals;
 use super::output::{print, print_json, usage};
-use crate::cli::SimArgs;
+use crate::cli::{ReportKind, ReportWords, SimArgs};
 use crate::lab::load_scenario;
 use crate::spec::ParseError;
 
@@ -41,6 +42,13 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     }
     if args.events.is_some() && args.labs.len() > 1 {
         usage(&ParseError::new("--events is of one lab: name one"));
+    }
+    let has_svg = |report: &ReportWords| match &report.kind {
+        ReportKind::Heatmap { args, .. } => args.svg.is_some(),
+        _ => false,
+    };
+    if args.labs.len() > 1 && args.reports.iter().any(has_svg) {
+        usage(&ParseError::new("heatmap --svg is of one lab: name one"));
     }
     // All of them before the first, which may take long.
     let scenarios = args.labs.iter().map(|lab| scenario(lab, args));
@@ -117,8 +125,7 @@ fn simulate<'a>(
     args: &'a SimArgs,
     interrupted: &Arc<AtomicBool>,
 ) -> anyhow::Result<Outcome<'a>> {
-    let create = |place| EventsFile::create(place, &scenario);
-    let mut events = args.events.as_deref().map(create).transpose()?;
+    let mut events = args.events.as_deref().map(EventsFile::create).transpose()?;
     let run = run(scenario, &args.reports, events.as_mut(), interrupted)?;
     if let Some(events) = events {
         events.publish()?;

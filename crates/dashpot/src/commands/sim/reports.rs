@@ -8,10 +8,12 @@ use dashpot_sim::Simulation;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::events::Names;
+use super::gathered::Gathered;
 use super::look::{DeviceLook, PoolLook, devices, pools};
 use super::tally::Tally;
 use crate::cli::{DeviceArgs, Layer, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs};
-use crate::commands::{iolatency, iostat, quantize};
+use crate::commands::{heatmap, iolatency, iostat, quantize};
 use crate::observe::{By, DeviceInterval};
 use crate::report::in_flight::Mention;
 use crate::report::iolatency::{ENDING, Interval, opening};
@@ -27,6 +29,7 @@ pub(super) struct Report<'a> {
     left: Option<u64>,
     next: Instant,
     last: Look,
+    gathered: Gathered,
     /// If events are needed.
     tally: Option<Tally>,
     pub(super) text: String,
@@ -61,6 +64,7 @@ impl<'a> Report<'a> {
             left,
             next: simulation.now() + interval,
             last,
+            gathered: Gathered::begin(&words.kind)?,
             tally: tally(&words.kind, simulation).with_context(refused)?,
             text,
             json: Vec::new(),
@@ -73,11 +77,14 @@ impl<'a> Report<'a> {
 
     /// Whether it has to be given events.
     pub(super) fn wants_events(&self) -> bool {
-        self.tally.is_some()
+        self.tally.is_some() || matches!(self.words.kind, ReportKind::Snoop { .. })
     }
 
     /// Takes the event of a zio that has finished.
-    pub(super) fn take(&mut self, event: &Event) {
+    pub(super) fn take(&mut self, event: &Event, names: &Names) {
+        if self.left != Some(0) {
+            self.gathered.take(&self.words.kind, event, names);
+        }
         if let Some(tally) = &mut self.tally {
             tally.add(event);
         }
@@ -112,10 +119,14 @@ impl<'a> Report<'a> {
     }
 
     /// What is said when there is nothing more to look at.
-    pub(super) fn end(&mut self) {
+    pub(super) fn end(&mut self) -> anyhow::Result<()> {
         if matches!(self.words.kind, ReportKind::Iolatency { .. }) {
             self.text += ENDING;
         }
+        let (text, json) = self.gathered.end()?;
+        self.text += &text;
+        self.json.extend(json);
+        Ok(())
     }
 
     fn say(&mut self, look: &Look, mention: Mention) -> anyhow::Result<()> {
@@ -142,6 +153,13 @@ impl<'a> Report<'a> {
                 let reports = quantize::reports(args, 0, at);
                 reports.iter().try_for_each(|report| self.keep(report))
             }
+            ReportKind::Heatmap { args, layer } => {
+                let start = self.last.at;
+                self.gathered.add_column(at(*layer), args, *layer, start);
+                Ok(())
+            }
+            // Its zios come one by one.
+            ReportKind::Snoop { .. } => Ok(()),
             ReportKind::ZpoolIostat(args) => {
                 let pools = look.pools.iter().zip(&self.last.pools);
                 let report = ZpoolIostat {
@@ -208,6 +226,20 @@ impl Look {
             ReportKind::Quantize(args) => {
                 look.devices(simulation, quantize::layers(args), &args.device)?;
             }
+            ReportKind::Heatmap { args, layer } => {
+                look.devices(simulation, &[*layer], &args.device)?;
+            }
+            ReportKind::Snoop {
+                layer: Layer::Store,
+                ..
+            } => {
+                return Err(ParseError::new(
+                    "what a store does is a part of what its disk does: see STORE in '--layer disk'",
+                ));
+            }
+            ReportKind::Snoop { args, layer } => {
+                look.devices(simulation, &[*layer], &args.device)?;
+            }
             ReportKind::ZpoolIostat(args) => {
                 look.pools = pools_of(simulation, args.pools_and_pace()?.0)?;
             }
@@ -244,6 +276,7 @@ fn tally(kind: &ReportKind, simulation: &Simulation) -> Result<Option<Tally>, Pa
             (iolatency::question(args).by, *layer == Layer::Store)
         }
         ReportKind::Quantize(args) => (None, quantize::layers(args).contains(&Layer::Store)),
+        ReportKind::Heatmap { layer, .. } => (None, *layer == Layer::Store),
         _ => (None, false),
     };
     match by {
@@ -318,6 +351,8 @@ fn schedule(kind: &ReportKind) -> anyhow::Result<(Duration, Option<u64>)> {
         ReportKind::Iolatency { args, .. } => args.json,
         ReportKind::Iostat { args, .. } => args.json,
         ReportKind::Quantize(args) => args.json,
+        ReportKind::Heatmap { args, .. } => args.json,
+        ReportKind::Snoop { args, .. } => args.json,
         ReportKind::ZpoolIostat(_) | ReportKind::Txgs(_) => false,
     };
     if json {
@@ -330,6 +365,11 @@ fn schedule(kind: &ReportKind) -> anyhow::Result<(Duration, Option<u64>)> {
         }
         ReportKind::Iostat { args, .. } => of_pace(&args.pace),
         ReportKind::Quantize(args) => (args.lasts.unwrap_or(Duration::MAX), Some(1)),
+        ReportKind::Heatmap { args, .. } => {
+            let interval = args.pace.interval.unwrap_or(heatmap::INTERVAL);
+            (interval, args.pace.count)
+        }
+        ReportKind::Snoop { args, .. } => (args.lasts.unwrap_or(Duration::MAX), Some(1)),
         ReportKind::ZpoolIostat(args) => of_pace(&args.pools_and_pace()?.1),
         ReportKind::Txgs(_) => (Duration::MAX, Some(1)),
     })

@@ -8,7 +8,7 @@ use dashpot_engine::Instant;
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::Scenario;
 
-use super::events::EventsFile;
+use super::events::{EventsFile, Names};
 use super::look::{PoolLook, pools};
 use super::progress::Progress;
 use super::reports::Report;
@@ -39,6 +39,7 @@ pub(super) fn run<'a>(
         .collect::<anyhow::Result<Vec<_>>>()?;
     let wanted = events.is_some() || reports.iter().any(Report::wants_events);
     simulation.record_events(wanted);
+    let names = Names::of(simulation.scenario());
     let mut warm = pools(&simulation);
     let mut progress = Progress::new(lasts);
     let mut pieces = Pieces::default();
@@ -50,9 +51,11 @@ pub(super) fn run<'a>(
         simulation.run_until(until)?;
         for event in simulation.events() {
             if let Some(events) = &mut events {
-                events.write(&event)?;
+                events.write(&event, &names)?;
             }
-            reports.iter_mut().for_each(|report| report.take(&event));
+            reports
+                .iter_mut()
+                .for_each(|report| report.take(&event, &names));
         }
         if simulation.now() == warmup {
             warm = pools(&simulation);
@@ -65,7 +68,7 @@ pub(super) fn run<'a>(
     }
     for report in &mut reports {
         report.go_on(&simulation, true)?;
-        report.end();
+        report.end()?;
     }
     Ok(Run {
         simulation,

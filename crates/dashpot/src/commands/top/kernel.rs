@@ -25,7 +25,8 @@ impl Kernel {
         let target = std::mem::replace(&mut self.target, Target::Kernel(Vec::new()));
         let question = Question {
             by: Some(By::Process),
-            ..Question::default()
+            queued: false,
+            store: false,
         };
         match Watch::new(&target, &question, STEP, None) {
             Ok(watch) => {

@@ -8,7 +8,7 @@ use dashpot_engine::Duration;
 use super::shade::Shades;
 use super::ticks::ticks;
 use crate::report::heatmap::{Band, Cells, HeatMap, Map, Place, Size};
-use crate::report::nice::thousands;
+use crate::report::nice::{short_time, thousands};
 
 /// Where text goes.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +22,8 @@ pub(crate) struct Screen {
     pub(crate) moving: bool,
 }
 
-/// The palette of 256 colours: shades from indigo by magenta and orange to white …
-const COLOURS: [u8; 11] = [55, 91, 127, 163, 198, 204, 209, 215, 221, 228, 231];
+/// The palette of 256 colours: shades from indigo by magenta and orange to pale yellow …
+const COLOURS: [u8; 11] = [55, 91, 127, 163, 198, 204, 209, 215, 221, 227, 229];
 /// … on almost black.
 const GROUND: u8 = 234;
 const CHARACTERS: [char; 9] = ['.', ':', '-', '=', '+', '*', '#', '%', '@'];
@@ -52,7 +52,10 @@ impl Screen {
 
 /// The picture, with a line's end after each line.
 pub(crate) fn heat_text(heat: &HeatMap, screen: Screen) -> String {
-    Picture::new(heat, screen).text()
+    match screen.moving {
+        true => Picture::new(&heat.newest(screen.map_columns()), screen).text(),
+        false => Picture::new(heat, screen).text(),
+    }
 }
 
 struct Picture<'a> {
@@ -122,12 +125,21 @@ impl<'a> Picture<'a> {
     fn title(&self) -> String {
         let count: u64 = self.map.columns.iter().map(Cells::count).sum();
         let interval = self.heat.interval.as_nanos();
-        format!(
-            "{}: {} I/Os, a column is {}\n",
+        let title = format!(
+            "{}: {} I/Os, a column is {}",
             self.heat.title,
             thousands(count),
             Duration::from_nanos(interval.saturating_mul(self.map.joined as u64)),
-        )
+        );
+        self.fitting(&title)
+    }
+
+    /// A line that a terminal does not break in two.
+    fn fitting(&self, line: &str) -> String {
+        line.chars()
+            .take(self.screen.columns)
+            .chain(['\n'])
+            .collect()
     }
 
     /// From the top.
@@ -152,6 +164,7 @@ impl<'a> Picture<'a> {
 
     fn label(&self, line: &Line) -> String {
         let bands = [line.lower, line.upper].into_iter().flatten();
+        let bands = bands.filter(|at| !self.map.is_named_below(*at));
         let mut names = bands.filter_map(|at| self.map.bands[at].name());
         names.next().unwrap_or_default()
     }
@@ -202,13 +215,16 @@ impl<'a> Picture<'a> {
         for (column, name) in ticks(&starts, TICK_WIDTH.div_ceil(self.width)) {
             let place = self.free + column * self.width;
             axis[place] = b'+';
-            if place + name.len() <= length.max(TICK_WIDTH) {
-                let gap = place.saturating_sub(names.len());
-                let _ = write!(names, "{:gap$}{name}", "");
+            // At the right end it stands before its moment.
+            let start = place.min(length.saturating_sub(name.len()));
+            if start >= names.len() {
+                let gap = start - names.len();
+                let _ = write!(names, "{:gap$}{name} ", "");
             }
         }
         let axis = String::from_utf8_lossy(&axis);
-        format!("{:LABEL_WIDTH$}+{axis}\n{:LABEL_WIDTH$} {names}\n", "", "")
+        let names = format!("{:LABEL_WIDTH$} {names}", "");
+        format!("{:LABEL_WIDTH$}+{axis}\n{}\n", "", names.trim_end())
     }
 
     fn legend(&self) -> String {
@@ -225,7 +241,7 @@ impl<'a> Picture<'a> {
         let most = thousands(self.shades.most());
         let in_flight = self.heat.in_flight();
         let in_flight = match in_flight.oldest_ns {
-            Some(_) => format!("{in_flight}\n"),
+            Some(_) => self.fitting(&in_flight.to_string()),
             None => String::new(),
         };
         format!("{:LABEL_WIDTH$} I/Os: 1 {ramp} {most}\n{in_flight}", "")
@@ -235,11 +251,11 @@ impl<'a> Picture<'a> {
 impl Band {
     /// What it is called along the axis, if it is.
     fn name(&self) -> Option<String> {
-        let time = |ns| Duration::from_nanos(ns).to_string();
+        let round = self.round_ns.map(|ns| Duration::from_nanos(ns).to_string());
         Some(match self.place {
-            Place::Within => time(self.round_ns?),
-            Place::Above => format!("> {}", time(self.round_ns.unwrap_or(self.from_ns))),
-            Place::Below => format!("< {}", time(self.round_ns.unwrap_or(self.to_ns))),
+            Place::Within => round?,
+            Place::Above => format!("> {}", round.unwrap_or_else(|| short_time(self.from_ns))),
+            Place::Below => format!("< {}", round.unwrap_or_else(|| short_time(self.to_ns + 1))),
         })
     }
 }

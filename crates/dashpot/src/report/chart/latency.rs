@@ -146,7 +146,7 @@ fn draw_bars(svg: &mut Svg, series: usize, bins: &[Bin], x: &Log, y: &Log, botto
     }
 }
 
-fn decade_name(ns: f64) -> String {
+pub(super) fn decade_name(ns: f64) -> String {
     let (value, unit) = match ns {
         ns if ns >= 1e9 => (ns / 1e9, "s"),
         ns if ns >= 1e6 => (ns / 1e6, "ms"),

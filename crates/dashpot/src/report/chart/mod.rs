@@ -5,6 +5,7 @@
 //! come from `libm`: equal numbers give equal bytes on every machine.
 
 mod axis;
+mod heat_svg;
 mod heat_text;
 mod latency;
 mod series;
@@ -13,6 +14,10 @@ mod svg;
 mod terminal;
 mod ticks;
 
+#[cfg(test)]
+mod heat_tests;
+
+pub(crate) use heat_svg::heat_svg;
 pub(crate) use heat_text::{Screen, heat_text};
 pub(crate) use latency::{LatencyChart, LatencySeries};
 pub(crate) use series::{Line, Panel, SeriesChart};

@@ -85,11 +85,23 @@ impl Svg {
     }
 
     pub(super) fn frame(&mut self, top: f64, bottom: f64) {
-        let (width, height) = (RIGHT - LEFT, bottom - top);
-        self.push(&format!(
-            "<rect class=\"frame\" x=\"{LEFT:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
-             height=\"{height:.1}\"/>"
-        ));
+        self.rect("frame", (LEFT, top), (RIGHT - LEFT, bottom - top));
+    }
+
+    /// Rules for the classes of one kind of picture.
+    pub(super) fn style(&mut self, rules: &str) {
+        self.push(&format!("<style>{rules}</style>"));
+    }
+
+    pub(super) fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64)) {
+        let shape = rect(class, at, size);
+        self.push(&format!("{shape}/>"));
+    }
+
+    /// A rectangle that says something when it is pointed at.
+    pub(super) fn cell(&mut self, class: &str, at: (f64, f64), size: (f64, f64), words: &str) {
+        let shape = rect(&format!("cell {class}"), at, size);
+        self.push(&format!("{shape}><title>{}</title></rect>", escape(words)));
     }
 
     /// A line of a series through these points; nothing of fewer than two.
@@ -132,6 +144,13 @@ impl Svg {
         self.text += element;
         self.text.push('\n');
     }
+}
+
+fn rect(class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) -> String {
+    format!(
+        "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
+         height=\"{height:.1}\""
+    )
 }
 
 /// How high the rows of a legend are together.

@@ -23,7 +23,7 @@ pub(super) fn ticks(starts: &[u64], apart: usize) -> Vec<(usize, String)> {
     for (at, pair) in (1..).zip(starts.windows(2)) {
         let is_free = named.last().is_none_or(|(last, _)| at - last >= apart);
         if is_free && pair[0] / step < pair[1] / step {
-            named.push((at, name(pair[1])));
+            named.push((at, name(pair[1] / step * step)));
         }
     }
     if first.is_multiple_of(step) || named.first().is_none_or(|(next, _)| *next >= apart) {

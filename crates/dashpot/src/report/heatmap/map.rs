@@ -57,7 +57,6 @@ pub(crate) enum Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Cells {
     pub(crate) start_ns: u64,
-    pub(crate) elapsed_ns: u64,
     /// By band, the lowest first.
     pub(crate) counts: Vec<u64>,
 }
@@ -83,6 +82,14 @@ impl Map {
     }
 }
 
+impl Map {
+    /// Whether the band below says where this one begins.
+    pub(crate) fn is_named_below(&self, band: usize) -> bool {
+        let below = band.checked_sub(1).and_then(|below| self.bands.get(below));
+        below.is_some_and(|below| below.place == Place::Below)
+    }
+}
+
 impl Cells {
     fn of(columns: &[Column], bands: &[Band]) -> Cells {
         let mut counts = vec![0; bands.len()];
@@ -90,10 +97,8 @@ impl Cells {
             let after = bands.partition_point(|band| band.row <= row);
             counts[after.saturating_sub(1)] += count;
         }
-        let elapsed = |column: &Column| column.elapsed.as_nanos() as u64;
         Cells {
             start_ns: columns.first().map_or(0, |column| column.start_ns),
-            elapsed_ns: columns.iter().map(elapsed).sum(),
             counts,
         }
     }
@@ -113,7 +118,9 @@ fn bands(heat: &HeatMap, most: usize) -> Vec<Band> {
     let joined = joined.unwrap_or(ROWS);
     let (first, end) = (rows.start / joined, rows.end.div_ceil(joined));
     let within = |at: usize| Band::new(at * joined..(at + 1) * joined, Place::Within);
-    let below = (heat.crop.min_ns.is_some() && first > 0).then_some(0..first * joined);
+    let is_below =
+        heat.crop.min_ns.is_some() || rows_occupied(heat).any(|row| row < first * joined);
+    let below = (is_below && first > 0).then_some(0..first * joined);
     let above = heat.crop.max_ns.map(|_| end * joined..ROWS);
     let below = below.map(|rows| Band::new(rows, Place::Below));
     let above = above.map(|rows| Band::new(rows, Place::Above));
@@ -121,18 +128,23 @@ fn bands(heat: &HeatMap, most: usize) -> Vec<Band> {
     below.into_iter().chain(within).chain(above).collect()
 }
 
-/// The rows between which there are I/Os, up to the next round latencies; at least a factor of ten.
-/// What a crop says stands.
+fn rows_occupied(heat: &HeatMap) -> impl Iterator<Item = usize> {
+    let rows = heat.columns.iter().flat_map(|column| &column.rows);
+    rows.map(|(row, _)| *row)
+}
+
+/// The rows between which there are I/Os, up to the next round latencies; at least a factor of ten,
+/// and nothing below 1 µs, where only what takes no time in a simulation is. What a crop says stands.
 fn rows_shown(heat: &HeatMap) -> Range<usize> {
-    let occupied = || heat.columns.iter().flat_map(|column| &column.rows);
-    let least = occupied()
-        .map(|(row, _)| *row)
+    let floor = row_at(FLOOR_NS);
+    let least = rows_occupied(heat)
         .min()
-        .unwrap_or(row_at(IDLE_NS.start));
-    let most = occupied()
-        .map(|(row, _)| *row)
+        .unwrap_or(row_at(IDLE_NS.start))
+        .max(floor);
+    let most = rows_occupied(heat)
         .max()
-        .unwrap_or(row_at(IDLE_NS.end));
+        .unwrap_or(row_at(IDLE_NS.end))
+        .max(floor);
     let mut start = (0..=least)
         .rfind(|row| round_of(*row).is_some())
         .unwrap_or(0);
@@ -140,16 +152,21 @@ fn rows_shown(heat: &HeatMap) -> Range<usize> {
         .find(|row| round_of(*row).is_some())
         .unwrap_or(most + 1);
     let missing = PER_DECADE.saturating_sub(end - start);
-    start = start.saturating_sub(missing / 2);
-    end += missing.div_ceil(2);
-    start = heat.crop.min_ns.map_or(start, row_at);
-    end = heat.crop.max_ns.map_or(end, row_at);
-    start..end.max(start + 1)
+    start = start.saturating_sub(missing / 2).max(floor);
+    end = end.max(start + PER_DECADE);
+    match (heat.crop.min_ns.map(row_at), heat.crop.max_ns.map(row_at)) {
+        (None, None) => start..end,
+        (Some(start), None) => start..end.max(start + PER_DECADE),
+        (None, Some(end)) => start.min(end.saturating_sub(PER_DECADE))..end.max(1),
+        (Some(start), Some(end)) => start..end.max(start + 1),
+    }
 }
 
 impl Band {
     fn new(rows: Range<usize>, place: Place) -> Band {
-        let round = |row: usize| round_of(row).filter(|_| rows.len() == 1 || row % PER_DECADE == 0);
+        let round = |row: usize| {
+            round_of(row).filter(|_| rows.len() == 1 || row.is_multiple_of(PER_DECADE))
+        };
         Band {
             row: rows.start,
             round_ns: match place {
@@ -166,5 +183,7 @@ impl Band {
 
 /// Rows that can be one band.
 const JOINED: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
+/// No medium is faster.
+const FLOOR_NS: u64 = 1_000;
 /// What is shown of no I/O.
 const IDLE_NS: Range<u64> = 100_000..50_000_000;

@@ -78,6 +78,16 @@ impl Column {
 }
 
 impl HeatMap {
+    /// The same with so many columns at the most, the newest.
+    pub(crate) fn newest(&self, columns: usize) -> HeatMap {
+        let first = self.columns.len().saturating_sub(columns);
+        HeatMap {
+            title: self.title.clone(),
+            columns: self.columns[first..].to_vec(),
+            ..*self
+        }
+    }
+
     /// Of all that were in flight when the last column ended.
     pub(crate) fn in_flight(&self) -> InFlight {
         let last = self.columns.last();

@@ -110,3 +110,22 @@ fn what_is_beyond_a_crop_is_one_band() {
     // 99 ms are in the bucket of 100 ms.
     assert_eq!(map.columns[0].counts[21], 2);
 }
+
+/// A crop beyond all that there is has a factor of ten beside it.
+#[test]
+fn a_crop_stands_wherever_the_latencies_are() {
+    let room = Size {
+        columns: 9,
+        bands: 30,
+    };
+    let columns = [vec![240_000_000, 250_000_000]];
+    for (min_ns, max_ns) in [(None, Some(50_000_000)), (Some(5_000_000_000), None)] {
+        let crop = Crop { min_ns, max_ns };
+        let map = Map::new(&heat(&columns, crop), room);
+        let within = map.bands.iter().filter(|band| band.place == Place::Within);
+        assert!(within.count() >= 10);
+        let beyond = map.bands.iter().zip(&map.columns[0].counts);
+        let beyond = beyond.filter(|(band, _)| band.place != Place::Within);
+        assert_eq!(beyond.map(|(_, count)| count).sum::<u64>(), 2);
+    }
+}

@@ -41,7 +41,7 @@ pub(super) fn paired(layer: Layer, start: Start, text: &str) -> (Pairing, Vec<Io
 pub(super) fn take(pairing: &mut Pairing, text: &str) -> Vec<Io> {
     let mut finished = Vec::new();
     for record in records(text) {
-        pairing.take(&record, &mut finished);
+        finished.extend(pairing.take(&record));
     }
     finished
 }
@@ -119,11 +119,7 @@ fn what(event: &str, sectors: u64, comm: Comm, more: Option<&str>) -> What {
     let number = |otherwise| more.map_or(otherwise, |more| more.parse().expect("a number"));
     match event {
         "bio_queue" => What::BioQueue(comm),
-        "backmerge" => What::BackMerge,
-        "frontmerge" => What::FrontMerge,
         "split" => What::Split(sectors),
-        "getrq" => What::GetRequest(comm),
-        "rq_merge" => What::RequestMerge,
         "issue" => What::Issue(number(i64::try_from(sectors * 512).expect("few")) as u32),
         "requeue" => What::Requeue,
         "complete" => What::Complete(number(0) as i32),

@@ -70,10 +70,10 @@ fn a_part_that_ended_since_takes_the_doubt_away() {
 #[test]
 fn a_lost_issue_does_not_leave_its_queueing_to_another() {
     let mut pairing = pairing(Layer::Request);
-    take(&mut pairing, "1 getrq 7,0 W 8 + 8 dd-1");
+    take(&mut pairing, "1 bio_queue 7,0 W 8 + 8 dd-1");
     pairing.lost(50_000);
     let text = "
-        90 getrq 7,0 W 8 + 8 dd-1
+        90 bio_queue 7,0 W 8 + 8 dd-1
         91 issue 7,0 W 8 + 8
         92 complete 7,0 W 8 + 8";
     assert_eq!(lines(&take(&mut pairing, text)), ["W 8 + 4096: 90 91 92"]);
@@ -93,6 +93,34 @@ fn a_bio_in_doubt_gives_way_as_well() {
 }
 
 #[test]
+fn what_may_have_ended_is_doubtful_until_it_is_given_up() {
+    for layer in [Layer::Request, Layer::Bio] {
+        let mut pairing = pairing(layer);
+        let text = "
+            1 bio_queue 7,0 W 8 + 8 dd-1
+            2 issue 7,0 W 8 + 8
+            20 bio_queue 7,0 W 16 + 8 dd-1";
+        take(&mut pairing, text);
+        pairing.lost(50_000);
+        take(&mut pairing, "60 bio_queue 7,0 W 24 + 8 dd-1");
+        let doubtful = |pairing: &Pairing| {
+            let flights = pairing.in_flight();
+            let mut flights: Vec<_> = flights.map(|io| (io.sector, io.doubtful)).collect();
+            flights.sort_unstable();
+            flights
+        };
+        assert_eq!(doubtful(&pairing), [(8, true), (16, true), (24, false)]);
+        let other = crate::device::Number { major: 7, minor: 1 };
+        pairing.give_up(other, 40_000);
+        pairing.give_up(LOOP0, 20_000);
+        assert_eq!(doubtful(&pairing), [(16, true), (24, false)]);
+        pairing.give_up(LOOP0, 90_000);
+        assert_eq!(doubtful(&pairing), [(24, false)]);
+        assert_eq!(pairing.dropped(), 2);
+    }
+}
+
+#[test]
 fn memory_is_bounded_and_what_is_in_doubt_goes_first() {
     let most = 1 << 18;
     let mut pairing = pairing(Layer::Request);
@@ -100,7 +128,7 @@ fn memory_is_bounded_and_what_is_in_doubt_goes_first() {
     let mut issue = records("1 issue 7,0 W 8 + 8")[0];
     for number in 0..=most {
         issue.sector = number * 8;
-        pairing.take(&issue, &mut finished);
+        finished.extend(pairing.take(&issue));
     }
     assert_eq!(
         (pairing.in_flight().count() as u64, pairing.dropped()),

@@ -6,7 +6,7 @@ use crate::pairing::Pairing;
 use crate::tracer::Start;
 
 const ONE: &str = "
-    1 getrq 7,0 WS 8 + 8 dd-42
+    1 bio_queue 7,0 WS 8 + 8 dd-42
     3 issue 7,0 WS 8 + 8
     9 complete 7,0 WS 8 + 8";
 
@@ -22,7 +22,7 @@ fn queueing_is_told_only_where_it_is_the_start() {
 }
 
 #[test]
-fn whoever_got_the_request_asked_for_it() {
+fn whoever_queued_the_bio_asked_for_it() {
     let (_, finished) = paired(Layer::Request, Start::Issue, ONE);
     let submitter = finished[0].submitter.expect("seen");
     assert_eq!((submitter.pid, submitter.comm.bytes()), (42, &b"dd"[..]));
@@ -91,7 +91,7 @@ fn the_error_of_a_part_is_that_of_the_whole() {
 #[test]
 fn what_the_driver_gave_back_is_timed_from_its_first_issue() {
     let text = "
-        1 getrq 7,0 W 0 + 16 dd-1
+        1 bio_queue 7,0 W 0 + 16 dd-1
         2 issue 7,0 W 0 + 16
         3 requeue 7,0 W 0 + 16
         4 issue 7,0 W 0 + 16
@@ -104,7 +104,7 @@ fn what_the_driver_gave_back_is_timed_from_its_first_issue() {
 #[test]
 fn a_driver_may_give_back_what_it_never_began() {
     let text = "
-        1 getrq 7,0 W 0 + 16 dd-1
+        1 bio_queue 7,0 W 0 + 16 dd-1
         3 requeue 7,0 W 0 + 16
         4 issue 7,0 W 0 + 16
         9 complete 7,0 W 0 + 16";
@@ -123,27 +123,117 @@ fn the_rest_of_a_request_can_be_given_back() {
 }
 
 #[test]
-fn bios_join_both_ends_of_a_waiting_request() {
+fn a_request_was_queued_when_its_oldest_bio_was() {
     let text = "
-        1 getrq 7,0 W 16 + 8 dd-1
-        2 backmerge 7,0 W 24 + 8
-        3 frontmerge 7,0 W 8 + 8
-        4 backmerge 7,0 W 32 + 8
-        5 issue 7,0 W 8 + 32
-        9 complete 7,0 W 8 + 32";
-    assert_eq!(requests(text), ["W 8 + 16384: 1 5 9 merged 3"]);
+        1 bio_queue 7,0 W 16 + 8 dd-1
+        2 bio_queue 7,0 W 24 + 8 dd-2
+        3 bio_queue 7,0 W 8 + 8 dd-3
+        4 bio_queue 7,0 W 40 + 8 dd-4
+        5 issue 7,0 W 8 + 24
+        9 complete 7,0 W 8 + 24";
+    let (pairing, finished) = paired(Layer::Request, Start::Queue, text);
+    assert_eq!(lines(&finished), ["W 8 + 12288: 1 5 9 merged 2"]);
+    let submitter = finished[0].submitter.map(|submitter| submitter.pid);
+    assert_eq!(submitter, Some(1));
+    assert_eq!(sectors_in_flight(&pairing), [40]);
 }
 
 #[test]
-fn merged_requests_were_queued_when_the_earlier_one_was() {
+fn the_parts_of_a_split_bio_were_queued_when_it_was() {
     let text = "
-        1 getrq 7,0 W 8 + 8 dd-1
-        2 getrq 7,0 W 0 + 8 dd-1
-        3 backmerge 7,0 W 16 + 8
-        4 rq_merge 7,0 W 8 + 16
-        5 issue 7,0 W 0 + 24
-        9 complete 7,0 W 0 + 24";
-    assert_eq!(requests(text), ["W 0 + 12288: 1 5 9 merged 2"]);
+        1 bio_queue 7,0 W 0 + 40 dd-1
+        2 split 7,0 W 0 / 16
+        3 split 7,0 W 16 / 32
+        4 issue 7,0 W 16 + 16
+        5 issue 7,0 W 32 + 8
+        6 issue 7,0 W 0 + 16
+        7 complete 7,0 W 0 + 16
+        8 complete 7,0 W 16 + 16
+        9 complete 7,0 W 32 + 8";
+    let parts = [
+        "W 0 + 8192: 1 6 7",
+        "W 16 + 8192: 1 4 8",
+        "W 32 + 4096: 1 5 9",
+    ];
+    assert_eq!(requests(text), parts);
+}
+
+#[test]
+fn of_two_bios_at_one_sector_the_longer_is_split() {
+    let text = "
+        1 bio_queue 7,0 R 0 + 8 dd-1
+        2 bio_queue 7,0 R 0 + 16 dd-2
+        3 split 7,0 R 0 / 8
+        4 issue 7,0 R 8 + 8
+        5 issue 7,0 R 0 + 8
+        6 issue 7,0 R 0 + 8
+        7 complete 7,0 R 8 + 8
+        8 complete 7,0 R 0 + 8
+        9 complete 7,0 R 0 + 8";
+    let parts = [
+        "R 8 + 4096: 2 4 7",
+        "R 0 + 4096: 1 5 8",
+        "R 0 + 4096: 2 6 9",
+    ];
+    assert_eq!(requests(text), parts);
+}
+
+#[test]
+fn a_part_of_a_split_bio_may_join_another_bio() {
+    let text = "
+        1 bio_queue 7,0 W 0 + 8 dd-1
+        2 bio_queue 7,0 W 8 + 16 dd-1
+        3 split 7,0 W 8 / 16
+        4 issue 7,0 W 16 + 8
+        5 issue 7,0 W 0 + 16
+        8 complete 7,0 W 16 + 8
+        9 complete 7,0 W 0 + 16";
+    assert_eq!(
+        requests(text),
+        ["W 16 + 4096: 2 4 8", "W 0 + 8192: 1 5 9 merged 1"]
+    );
+}
+
+#[test]
+fn a_bio_that_got_no_request_is_no_io() {
+    let text = "
+        1 bio_queue 7,0 R 0 + 8 fio-1
+        2 bio_complete 7,0 R 0 + 8 -11
+        3 bio_queue 7,0 R 0 + 8 iou-wrk-1
+        4 issue 7,0 R 0 + 8
+        9 complete 7,0 R 0 + 8";
+    assert_eq!(requests(text), ["R 0 + 4096: 3 4 9"]);
+    let refused = "1 bio_queue 7,0 R 0 + 8 fio-1\n 2 bio_complete 7,0 R 0 + 8 -11";
+    let (pairing, _) = paired(Layer::Request, Start::Queue, refused);
+    assert_eq!((pairing.unmatched(), pairing.in_flight().count()), (0, 0));
+}
+
+#[test]
+fn a_request_with_a_bio_of_unknown_age_is_of_unknown_age() {
+    for seen in [0, 8, 16] {
+        let text = format!(
+            "
+            1 bio_queue 7,0 W {seen} + 8 dd-1
+            5 issue 7,0 W 0 + 24
+            9 complete 7,0 W 0 + 24"
+        );
+        let (pairing, finished) = paired(Layer::Request, Start::Queue, &text);
+        assert_eq!(finished[0].queued_ns, None);
+        assert_eq!((finished[0].sector, finished[0].bytes), (0, 24 * 512));
+        assert_eq!(pairing.in_flight().count(), 0);
+    }
+}
+
+#[test]
+fn what_was_given_back_may_be_issued_with_what_has_joined_it() {
+    let text = "
+        1 bio_queue 7,0 W 8 + 8 dd-1
+        2 issue 7,0 W 8 + 8
+        3 requeue 7,0 W 8 + 8
+        4 bio_queue 7,0 W 0 + 8 dd-2
+        5 issue 7,0 W 0 + 16
+        9 complete 7,0 W 0 + 16";
+    assert_eq!(requests(text), ["W 0 + 8192: 1 2 9 merged 1 requeued 1"]);
 }
 
 #[test]
@@ -151,8 +241,7 @@ fn what_joined_a_request_of_unknown_age_does_not_make_it_younger() {
     let text = "
         1 issue 7,0 W 0 + 8
         2 requeue 7,0 W 0 + 8
-        3 getrq 7,0 W 8 + 8 dd-1
-        4 rq_merge 7,0 W 8 + 8
+        3 bio_queue 7,0 W 8 + 8 dd-1
         5 issue 7,0 W 0 + 16
         9 complete 7,0 W 0 + 16";
     assert_eq!(requests(text), ["W 0 + 8192: - 1 9 merged 1 requeued 1"]);
@@ -161,19 +250,20 @@ fn what_joined_a_request_of_unknown_age_does_not_make_it_younger() {
 #[test]
 fn discards_merge_without_being_neighbours() {
     let text = "
-        1 getrq 7,0 D 0 + 8 dd-1
-        2 getrq 7,0 D 64 + 8 dd-1
-        3 rq_merge 7,0 D 64 + 8
+        1 bio_queue 7,0 D 0 + 8 dd-1
+        2 bio_queue 7,0 D 64 + 8 dd-1
         5 issue 7,0 D 0 + 16
         9 complete 7,0 D 0 + 16";
-    assert_eq!(requests(text), ["D 0 + 8192: 1 5 9"]);
+    let (pairing, finished) = paired(Layer::Request, Start::Queue, text);
+    assert_eq!(lines(&finished), ["D 0 + 8192: 1 5 9 merged 1"]);
+    assert_eq!(pairing.in_flight().count(), 0);
 }
 
 #[test]
 fn a_flush_is_one_io_whoever_waits_for_it() {
     let text = "
-        1 getrq 7,0 FWS 0 + 0 sync-1
-        2 getrq 7,0 FWS 0 + 0 sync-2
+        1 bio_queue 7,0 FWS 0 + 0 sync-1
+        2 bio_queue 7,0 FWS 0 + 0 sync-2
         3 issue 7,0 FF 0 + 0
         9 complete 7,0 FF 18446744073709551615 + 0
         9 complete 7,0 WS 0 + 0
@@ -186,7 +276,7 @@ fn a_flush_is_one_io_whoever_waits_for_it() {
 #[test]
 fn a_write_with_flushes_around_it_ends_once() {
     let text = "
-        1 getrq 7,0 FWFS 0 + 8 dd-1
+        1 bio_queue 7,0 FWFS 0 + 8 dd-1
         2 issue 7,0 FF 0 + 0
         3 complete 7,0 FF 18446744073709551615 + 0
         4 issue 7,0 WS 0 + 8
@@ -223,7 +313,7 @@ fn a_command_of_its_own_is_known_by_its_letter_alone() {
 fn an_end_without_a_beginning_is_counted() {
     let text = "
         1 complete 7,0 R 8 + 8
-        2 getrq 7,0 R 16 + 8 dd-1
+        2 bio_queue 7,0 R 16 + 8 dd-1
         3 complete 7,0 R 16 + 8 -5";
     let (pairing, finished) = paired(Layer::Request, Start::Queue, text);
     assert_eq!(lines(&finished), [""; 0]);
@@ -233,8 +323,8 @@ fn an_end_without_a_beginning_is_counted() {
 #[test]
 fn what_waits_is_in_flight_if_queueing_is_watched() {
     let text = "
-        1 getrq 7,0 R 8 + 8 dd-1
-        2 getrq 7,0 R 64 + 8 dd-1
+        1 bio_queue 7,0 R 8 + 8 dd-1
+        2 bio_queue 7,0 R 64 + 8 dd-1
         3 issue 7,0 R 64 + 8";
     let flights = |start| {
         let (pairing, _) = paired(Layer::Request, start, text);
@@ -247,6 +337,10 @@ fn what_waits_is_in_flight_if_queueing_is_watched() {
     };
     assert_eq!(flights(Start::Queue), [(8, 1, false), (64, 2, true)]);
     assert_eq!(flights(Start::Issue), [(64, 3, true)]);
+}
+
+fn sectors_in_flight(pairing: &Pairing) -> Vec<u64> {
+    pairing.in_flight().map(|io| io.sector).collect()
 }
 
 #[test]
@@ -272,7 +366,7 @@ fn a_busy_pairing_leaves_nothing_behind() {
     for round in 0..10_000 {
         for mut record in records(ONE) {
             record.sector = round % 7 * 8;
-            pairing.take(&record, &mut finished);
+            finished.extend(pairing.take(&record));
         }
     }
     assert_eq!((finished.len(), pairing.in_flight().count()), (10_000, 0));

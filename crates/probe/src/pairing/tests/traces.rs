@@ -45,7 +45,7 @@ fn replay(text: &str, layer: Layer) -> Vec<Io> {
     let mut pairing = Pairing::new(&[disk(records[0].device, layer)], Start::Queue);
     let mut finished = Vec::new();
     for record in &records {
-        pairing.take(record, &mut finished);
+        finished.extend(pairing.take(record));
     }
     assert_eq!((pairing.unmatched(), pairing.dropped()), (0, 0));
     assert_eq!(pairing.in_flight().count(), 0);
@@ -124,6 +124,31 @@ fn bios_join_the_front_of_a_request() {
         writes: 3,
         write_merges: 29,
         write_sectors: 32 * 8,
+        ..Stat::default()
+    };
+    assert_eq!(Stat::of(&finished), stat);
+}
+
+/// The wait for a tag is in the time from queueing to issue.
+#[test]
+fn parts_of_bios_wait_for_tags() {
+    let finished = replay(include_str!("traces/tags.trace"), Layer::Request);
+    let stat = Stat {
+        writes: 32,
+        write_sectors: 4096,
+        ..Stat::default()
+    };
+    assert_eq!(Stat::of(&finished), stat);
+    let waited = |io: &Io| io.issued_ns - io.queued_ns.unwrap_or(io.issued_ns);
+    assert_eq!(finished.iter().map(waited).max(), Some(23_352_000));
+}
+
+#[test]
+fn what_was_refused_for_want_of_a_tag_is_queued_anew() {
+    let finished = replay(include_str!("traces/nowait.trace"), Layer::Request);
+    let stat = Stat {
+        reads: 16,
+        read_sectors: 512,
         ..Stat::default()
     };
     assert_eq!(Stat::of(&finished), stat);

@@ -1,0 +1,44 @@
+//! `heatmap`: latency by time.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use dashpot_engine::{Duration, OpSet};
+
+use super::report::{DeviceArgs, Pace};
+use crate::spec::{parse_ops, parse_span};
+
+/// Show disk latency by time, the number of I/Os as a shade
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+Latency is logarithmic, and so is the shade: one I/O can be seen. On a terminal
+the picture moves; in a pipe it is printed once, at the end.
+
+Example: a minute of writes, to be looked at later
+  dashpot heatmap --op write --svg writes.svg 1 60
+Example: what is slower than 5 ms on a disk of the kernel, ten times a second
+  sudo dashpot heatmap -d /dev/vda --min 5ms 0.1")]
+pub(crate) struct HeatmapArgs {
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    /// Only these operations: read, write, ...
+    #[arg(long, value_name = "OPS", value_parser = parse_ops)]
+    pub(crate) op: Option<OpSet>,
+    /// Measure from arrival, time suspended included
+    #[arg(short = 'Q')]
+    pub(crate) queued: bool,
+    /// Faster I/Os share the lowest row
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub(crate) min: Option<Duration>,
+    /// Slower I/Os share the highest row
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    pub(crate) max: Option<Duration>,
+    /// Write the picture to this file, too, at the end
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) pace: Pace,
+    /// Print JSON, a line for each column
+    #[arg(long)]
+    pub(crate) json: bool,
+}

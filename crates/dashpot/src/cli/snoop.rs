@@ -1,0 +1,41 @@
+//! `snoop`: a line for each finished I/O.
+
+use clap::Args;
+use dashpot_engine::{Duration, OpSet};
+
+use super::report::DeviceArgs;
+use crate::spec::{parse_duration, parse_ops, parse_span};
+
+/// Show I/Os as they finish: their waits, and the rules behind them
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "\
+The waits add up to TOTAL: RECV for the payload, SUSPEND of the disk, STORE at
+work, HOLD by rules, LATE is dashpot's error, REPLY until the client took it.
+RULE is the rule that decided, and its lane; write+f is a write with FUA. Of the
+kernel's disks: QUEUE before the driver had it, DEVICE after.
+
+Example: what takes 10 ms or longer, and why
+  dashpot snoop --min 10ms
+Example: the next 20 writes to a disk of the kernel, and who asked for them
+  sudo dashpot snoop -d /dev/vda --op write -n 20")]
+pub(crate) struct SnoopArgs {
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    /// Only what took at least so long
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) min: Option<Duration>,
+    /// Only these operations: read, write, ...
+    #[arg(long, value_name = "OPS", value_parser = parse_ops)]
+    pub(crate) op: Option<OpSet>,
+    /// How long to look [until Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) lasts: Option<Duration>,
+    /// End after so many lines
+    #[arg(short = 'n', value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    /// Print JSON, a line for each I/O
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,58 @@
+//! A file that an option names: whole, or not at all.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use crate::api::random_word;
+
+/// A file on its way. It is a draft beside its place until it is complete, and goes if it never is.
+pub(super) struct Draft {
+    option: &'static str,
+    place: PathBuf,
+    draft: PathBuf,
+    pub(super) out: BufWriter<File>,
+}
+
+impl Draft {
+    /// Makes sure that the file which `option` names can be there.
+    pub(super) fn create(option: &'static str, place: &Path) -> anyhow::Result<Draft> {
+        let refused = || format!("{option} {}: cannot be written", place.display());
+        let name = place
+            .file_name()
+            .with_context(|| format!("{option} {}: that names no file", place.display()))?;
+        let word = random_word(DRAFT_LETTERS)?;
+        let draft = place.with_file_name(format!(".{}.{word}", name.to_string_lossy()));
+        Ok(Draft {
+            option,
+            place: place.to_owned(),
+            out: BufWriter::new(File::create_new(&draft).with_context(refused)?),
+            draft,
+        })
+    }
+
+    /// Puts the whole file into its place.
+    pub(super) fn publish(mut self) -> anyhow::Result<()> {
+        let refused = || {
+            format!(
+                "{} {}: cannot be written",
+                self.option,
+                self.place.display()
+            )
+        };
+        self.out.flush().with_context(refused)?;
+        fs::rename(&self.draft, &self.place).with_context(refused)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // A published one is no longer there.
+        let _ = fs::remove_file(&self.draft);
+    }
+}
+
+/// Random letters in the name of a draft.
+const DRAFT_LETTERS: usize = 8;

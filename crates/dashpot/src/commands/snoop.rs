@@ -1,0 +1,107 @@
+//! `snoop`: a line for each I/O when it finishes, until the last, or Ctrl-C.
+
+use serde::Serialize;
+
+use super::output::{print, print_json_line};
+use super::wall::{unix_ns, zone_ns};
+use super::warn_of_failed;
+use crate::api::types::{Disk, FinishedZio};
+use crate::cli::SnoopArgs;
+use crate::client::Client;
+use crate::observe::{IoStream, Stream, Target, Ticks, Wanted, ZioStream};
+use crate::report::snoop::{At, FinishedIo, IoTable, Missed, ZioTable};
+use crate::spec::ApiAddress;
+
+pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Result<()> {
+    let target = Target::find(api, &args.device)?;
+    let wanted = Wanted {
+        ops: args.op,
+        min_ns: args.min.unwrap_or_default().as_nanos(),
+    };
+    let lasts_ns = args.lasts.map_or(u64::MAX, |lasts| lasts.as_nanos());
+    // Before there is something in the kernel that signals must not leave there.
+    let ticks = Ticks::new(lasts_ns, Some(1))?;
+    let zone_ns = zone_ns();
+    match &target {
+        Target::Daemon(client, names) => {
+            let names = names_of(client, names)?;
+            let stream = ZioStream::new(client, &names, wanted)?;
+            let table = ZioTable::of_disks(names.iter().map(String::as_str), zone_ns);
+            let line = |at_ns, zio: &FinishedZio| table.line(at_ns, zio);
+            follow(stream, ticks, args, &table.header(), line)
+        }
+        Target::Kernel(devices) => {
+            let stream = IoStream::new(devices, wanted)?;
+            let names = devices.iter().map(|device| device.name.as_str());
+            let table = IoTable::of_disks(names, zone_ns);
+            let line = |at_ns, io: &FinishedIo| table.line(at_ns, io);
+            follow(stream, ticks, args, &table.header(), line)
+        }
+    }
+}
+
+/// Prints what finishes until the time is over, or there were enough lines.
+fn follow<S: Stream<Io: Serialize>>(
+    mut stream: S,
+    mut ticks: Ticks,
+    args: &SnoopArgs,
+    header: &str,
+    line: impl Fn(u64, &S::Io) -> String,
+) -> anyhow::Result<()> {
+    let ahead_ns = unix_ns().saturating_sub(stream.now_ns()?);
+    let mut left = usize::try_from(args.count.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    ticks.restart();
+    ticks.begin();
+    if !args.json {
+        print(header)?;
+    }
+    let mut finished = Vec::new();
+    while left > 0 {
+        let is_last = ticks.is_due();
+        let progress = stream.read(&mut finished)?;
+        finished.truncate(left);
+        left -= finished.len();
+        let mut text = String::new();
+        for (ended_ns, io) in finished.drain(..) {
+            let at_ns = ended_ns.saturating_add(ahead_ns);
+            text += &match args.json {
+                true => serde_json::to_string(&At { at_ns, what: &io })? + "\n",
+                false => line(at_ns, &io),
+            };
+        }
+        print(&text)?;
+        say(
+            Missed {
+                missed: progress.missed,
+            },
+            args.json,
+        )?;
+        if !progress.more && is_last {
+            break;
+        }
+        if !progress.more {
+            ticks.sleep();
+        }
+    }
+    Ok(())
+}
+
+fn say(missed: Missed, json: bool) -> anyhow::Result<()> {
+    if let Some(remark) = missed.remark() {
+        eprintln!("{remark}");
+        if json {
+            print_json_line(&missed)?;
+        }
+    }
+    Ok(())
+}
+
+/// The disks whose lines there may be.
+fn names_of(client: &Client, names: &[String]) -> anyhow::Result<Vec<String>> {
+    if !names.is_empty() {
+        return Ok(names.to_vec());
+    }
+    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
+    warn_of_failed(&disks);
+    Ok(disks.into_iter().map(|disk| disk.name).collect())
+}

@@ -1,0 +1,222 @@
+//! Finished I/Os one by one, from whoever can tell them.
+
+use dashpot_engine::{Op, OpSet};
+use dashpot_probe::{Device, Io, Options, Start, Tracer};
+
+use super::tally::op_word;
+use super::ticks::now_ns;
+use crate::api::types::{Disk, FinishedZio, FinishedZios};
+use crate::client::{Client, segment};
+use crate::report::snoop::{FinishedIo, errno_name};
+use crate::spec::format_ops;
+
+/// Which finished I/Os are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    /// Those of these operations; all, if it does not say.
+    pub(crate) ops: Option<OpSet>,
+    /// Those that took at least so long.
+    pub(crate) min_ns: u64,
+}
+
+/// Finished I/Os, in the order in which they were told.
+pub(crate) trait Stream {
+    /// All that is known of one.
+    type Io;
+
+    /// The present time of the clock by which I/Os end.
+    fn now_ns(&self) -> anyhow::Result<u64>;
+
+    /// Appends what has finished since the last time, each with the moment of its end. Does not
+    /// wait; to be called 20 times a second.
+    fn read(&mut self, finished: &mut Vec<(u64, Self::Io)>) -> anyhow::Result<Progress>;
+}
+
+/// How far a reading got.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// I/Os, or of the kernel's disks events, that were not seen since the last reading.
+    pub(crate) missed: u64,
+    /// Whether there is more already.
+    pub(crate) more: bool,
+}
+
+/// The zios of a daemon's disks.
+pub(crate) struct ZioStream<'a> {
+    client: &'a Client,
+    /// All disks, if none is named.
+    names: &'a [String],
+    query: String,
+    next: u64,
+    /// What the daemon had dropped at the last reading.
+    dropped: u64,
+}
+
+impl<'a> ZioStream<'a> {
+    /// What finishes from now on.
+    pub(crate) fn new(
+        client: &'a Client,
+        names: &'a [String],
+        wanted: Wanted,
+    ) -> anyhow::Result<ZioStream<'a>> {
+        let mut query = format!("limit={LIMIT}&min_ns={}", wanted.min_ns);
+        if let [name] = names {
+            query += &format!("&disk={}", segment(name));
+        }
+        if let Some(ops) = wanted.ops {
+            query += &format!("&op={}", format_ops(ops));
+        }
+        let now: FinishedZios = client.get(&format!("/v1/events?{query}"))?;
+        Ok(ZioStream {
+            client,
+            names,
+            query,
+            next: now.next,
+            dropped: now.dropped,
+        })
+    }
+}
+
+impl Stream for ZioStream<'_> {
+    type Io = FinishedZio;
+
+    fn now_ns(&self) -> anyhow::Result<u64> {
+        let disks: Vec<Disk> = self.client.get("/v1/disks?oldest=0")?;
+        let moments = disks.iter().map(|disk| disk.at_ns);
+        Ok(moments.max().unwrap_or_default())
+    }
+
+    fn read(&mut self, finished: &mut Vec<(u64, FinishedZio)>) -> anyhow::Result<Progress> {
+        let path = format!("/v1/events?{}&after={}", self.query, self.next);
+        let answer: FinishedZios = self.client.get(&path)?;
+        let more = answer.zios.len() >= LIMIT;
+        let missed = answer.forgotten + answer.dropped.saturating_sub(self.dropped);
+        (self.next, self.dropped) = (answer.next, answer.dropped);
+        let is_named = |zio: &FinishedZio| self.names.is_empty() || self.names.contains(&zio.disk);
+        let zios = answer.zios.into_iter().filter(is_named);
+        finished.extend(zios.map(|zio| (zio.ended_ns, zio)));
+        Ok(Progress { missed, more })
+    }
+}
+
+/// The I/Os of the kernel's disks.
+pub(crate) struct IoStream<'a> {
+    tracer: Tracer,
+    devices: &'a [Device],
+    wanted: Wanted,
+    read: Vec<Io>,
+}
+
+impl<'a> IoStream<'a> {
+    /// What begins and finishes from now on.
+    pub(crate) fn new(devices: &'a [Device], wanted: Wanted) -> anyhow::Result<IoStream<'a>> {
+        let tracer = Tracer::start(&Options {
+            devices: devices.to_vec(),
+            start: Start::Queue,
+            submitters: true,
+        })?;
+        Ok(IoStream {
+            tracer,
+            devices,
+            wanted,
+            read: Vec::new(),
+        })
+    }
+}
+
+impl Stream for IoStream<'_> {
+    type Io = FinishedIo;
+
+    fn now_ns(&self) -> anyhow::Result<u64> {
+        Ok(now_ns())
+    }
+
+    fn read(&mut self, finished: &mut Vec<(u64, FinishedIo)>) -> anyhow::Result<Progress> {
+        let progress = self.tracer.read(&mut self.read)?;
+        for io in self.read.drain(..) {
+            let device = self
+                .devices
+                .iter()
+                .find(|one| one.has(io.device, io.sector));
+            let Some(device) = device.filter(|_| self.wanted.takes(&io)) else {
+                continue;
+            };
+            finished.push((io.completed_ns, FinishedIo::of(&io, &device.name)));
+        }
+        Ok(Progress {
+            missed: progress.lost,
+            more: false,
+        })
+    }
+}
+
+impl Wanted {
+    fn takes(&self, io: &Io) -> bool {
+        let begun_ns = io.queued_ns.unwrap_or(io.issued_ns);
+        io.completed_ns.saturating_sub(begun_ns) >= self.min_ns
+            && self
+                .ops
+                .is_none_or(|ops| ops.meets(ops_of(io.rwbs.bytes())))
+    }
+}
+
+/// dashpot's operations in the kernel's letters. An `F` behind the operation is FUA.
+fn ops_of(rwbs: &[u8]) -> OpSet {
+    let word = op_word(rwbs);
+    let op = Op::ALL.into_iter().find(|op| op.name() == word);
+    let has_fua = rwbs
+        .iter()
+        .skip_while(|letter| **letter == b'F')
+        .any(|letter| *letter == b'F');
+    op.map_or(OpSet::EMPTY, OpSet::of)
+        .union(if has_fua { OpSet::FUA } else { OpSet::EMPTY })
+}
+
+impl FinishedIo {
+    fn of(io: &Io, disk: &str) -> FinishedIo {
+        let begun_ns = io.queued_ns.unwrap_or(io.issued_ns);
+        FinishedIo {
+            disk: disk.to_owned(),
+            rwbs: io.rwbs.to_string(),
+            sector: io.sector,
+            bytes: io.bytes,
+            total_ns: io.completed_ns.saturating_sub(begun_ns),
+            queue_ns: io
+                .queued_ns
+                .map(|queued_ns| io.issued_ns.saturating_sub(queued_ns)),
+            device_ns: io.completed_ns.saturating_sub(io.issued_ns),
+            merged: io.merged,
+            requeued: io.requeued,
+            pid: io.submitter.map(|submitter| submitter.pid),
+            comm: io.submitter.map(|submitter| submitter.comm.to_string()),
+            error: (io.error != 0).then(|| errno_name(io.error)),
+        }
+    }
+}
+
+/// The most that the daemon tells at once.
+const LIMIT: usize = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_operations() {
+        let write = OpSet::of(Op::Write);
+        for (rwbs, ops) in [
+            ("R", OpSet::of(Op::Read)),
+            ("RA", OpSet::of(Op::Read)),
+            ("WS", write),
+            ("WFS", write.union(OpSet::FUA)),
+            ("FW", write),
+            ("FWFS", write.union(OpSet::FUA)),
+            ("F", OpSet::of(Op::Flush)),
+            ("FF", OpSet::of(Op::Flush)),
+            ("D", OpSet::of(Op::Trim)),
+            ("N", OpSet::EMPTY),
+        ] {
+            assert_eq!(ops_of(rwbs.as_bytes()), ops, "{rwbs}");
+        }
+    }
+}

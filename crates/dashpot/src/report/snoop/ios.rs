@@ -1,0 +1,117 @@
+//! Lines of the kernel's disks.
+
+use serde::Serialize;
+
+use super::{Column, LATENCY_WIDTH, OFFSET_WIDTH, SIZE_WIDTH, TIME_WIDTH, header, line};
+use crate::report::clock::time_of_day_ms;
+use crate::report::nice::{nice_number, short_time};
+
+/// An I/O that a disk of the kernel's has finished. JSON: these fields.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct FinishedIo {
+    pub(crate) disk: String,
+    /// The kernel's letters for what it did.
+    pub(crate) rwbs: String,
+    /// First sector of 512 bytes.
+    pub(crate) sector: u64,
+    pub(crate) bytes: u64,
+    pub(crate) total_ns: u64,
+    /// Before the driver was given it, if that was seen.
+    pub(crate) queue_ns: Option<u64>,
+    /// With the driver.
+    pub(crate) device_ns: u64,
+    /// Bios and requests that had joined it.
+    pub(crate) merged: u32,
+    /// Times that the driver gave it back.
+    pub(crate) requeued: u32,
+    /// The thread that asked for it, if that was seen, …
+    pub(crate) pid: Option<i32>,
+    /// … and its name.
+    pub(crate) comm: Option<String>,
+    /// The error that it ended with, by its name in C or by its number.
+    pub(crate) error: Option<String>,
+}
+
+/// Letters for what an I/O does.
+const TYPE_WIDTH: usize = 4;
+/// Threads of today's largest machines.
+const PID_WIDTH: usize = 7;
+/// What the kernel keeps of a name.
+const COMM_WIDTH: usize = 15;
+
+/// A table of I/Os, one line each.
+pub(crate) struct IoTable {
+    columns: Vec<Column>,
+    zone_ns: i64,
+}
+
+impl IoTable {
+    /// A table of what is yet to come, on disks of these names.
+    pub(crate) fn of_disks<'a>(names: impl Iterator<Item = &'a str>, zone_ns: i64) -> IoTable {
+        let disk = names.map(str::len).max().unwrap_or_default();
+        let columns = vec![
+            Column::left("TIME", TIME_WIDTH),
+            Column::left("DISK", disk),
+            Column::left("TYPE", TYPE_WIDTH),
+            Column::right("SECTOR", OFFSET_WIDTH),
+            Column::right("SIZE", SIZE_WIDTH),
+            Column::right("TOTAL", LATENCY_WIDTH),
+            Column::right("QUEUE", LATENCY_WIDTH),
+            Column::right("DEVICE", LATENCY_WIDTH),
+            Column::right("PID", PID_WIDTH),
+            Column::left("PROCESS", COMM_WIDTH),
+            Column::left("ERROR", 0),
+        ];
+        IoTable { columns, zone_ns }
+    }
+
+    pub(crate) fn header(&self) -> String {
+        header(&self.columns)
+    }
+
+    /// The line of an I/O that was complete at `at_ns`.
+    pub(crate) fn line(&self, at_ns: u64, io: &FinishedIo) -> String {
+        let or_dash = |word: Option<String>| word.unwrap_or_else(|| "-".to_owned());
+        let words = [
+            time_of_day_ms(at_ns.saturating_add_signed(self.zone_ns)),
+            io.disk.clone(),
+            io.rwbs.clone(),
+            io.sector.to_string(),
+            nice_number(io.bytes),
+            short_time(io.total_ns),
+            or_dash(io.queue_ns.map(short_time)),
+            short_time(io.device_ns),
+            or_dash(io.pid.map(|pid| pid.to_string())),
+            or_dash(io.comm.clone()),
+            io.error.clone().unwrap_or_default(),
+        ];
+        line(&self.columns, words.iter().map(String::as_str))
+    }
+}
+
+/// An errno as users know it: those that the kernel's block layer gives, by name.
+pub(crate) fn errno_name(errno: i32) -> String {
+    const NAMES: [(i32, &str); 15] = [
+        (5, "EIO"),
+        (6, "ENXIO"),
+        (11, "EAGAIN"),
+        (12, "ENOMEM"),
+        (16, "EBUSY"),
+        (22, "EINVAL"),
+        (28, "ENOSPC"),
+        (52, "EBADE"),
+        (61, "ENODATA"),
+        (62, "ETIME"),
+        (67, "ENOLINK"),
+        (84, "EILSEQ"),
+        (95, "EOPNOTSUPP"),
+        (110, "ETIMEDOUT"),
+        (121, "EREMOTEIO"),
+    ];
+    // The kernel's functions return errors as negative numbers.
+    let number = errno.unsigned_abs();
+    let known = NAMES
+        .iter()
+        .find(|(known, _)| known.unsigned_abs() == number);
+    known.map_or_else(|| format!("errno {number}"), |(_, name)| (*name).to_owned())
+}

@@ -1,0 +1,96 @@
+//! `snoop`: a line for each finished I/O, as bcc's biosnoop and perf-tools' iosnoop print, with the
+//! waits that its time went into. Columns have fixed widths, so that lines are aligned as they come.
+
+mod ios;
+#[cfg(test)]
+mod tests;
+mod zios;
+
+use serde::Serialize;
+
+pub(crate) use ios::{FinishedIo, IoTable, errno_name};
+pub(crate) use zios::ZioTable;
+
+/// A line as JSON: `at_ns`, when it ended, since 1970 (in simulations since their beginning), and
+/// all of [`FinishedIo`], or of a finished zio as the API has it.
+#[derive(Serialize)]
+pub(crate) struct At<'a, T> {
+    pub(crate) at_ns: u64,
+    #[serde(flatten)]
+    pub(crate) what: &'a T,
+}
+
+/// I/Os that were not seen. JSON: `{"missed": 12}`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Missed {
+    pub(crate) missed: u64,
+}
+
+impl Missed {
+    /// What is said of them.
+    pub(crate) fn remark(self) -> Option<String> {
+        let missed = self.missed;
+        (missed > 0).then(|| format!("{missed} I/Os are missing here: they came too fast."))
+    }
+}
+
+/// Where a column's words stand.
+#[derive(Clone, Copy)]
+enum Side {
+    Left,
+    Right,
+}
+
+/// A column: its title, its width, and the side on which short words stand.
+struct Column {
+    title: &'static str,
+    width: usize,
+    side: Side,
+}
+
+impl Column {
+    const fn left(title: &'static str, width: usize) -> Column {
+        Column {
+            title,
+            width,
+            side: Side::Left,
+        }
+    }
+
+    const fn right(title: &'static str, width: usize) -> Column {
+        Column {
+            title,
+            width,
+            side: Side::Right,
+        }
+    }
+}
+
+/// A line of words in their columns. Nothing is cut off: what is too long moves the rest.
+fn line<'a>(columns: &[Column], words: impl IntoIterator<Item = &'a str>) -> String {
+    let mut line = String::new();
+    for (at, (column, word)) in columns.iter().zip(words).enumerate() {
+        let gap = if at == 0 { "" } else { " " };
+        let width = column.width.max(column.title.len());
+        line += gap;
+        line += &match column.side {
+            Side::Left => format!("{word:<width$}"),
+            Side::Right => format!("{word:>width$}"),
+        };
+    }
+    line.truncate(line.trim_end().len());
+    line.push('\n');
+    line
+}
+
+fn header(columns: &[Column]) -> String {
+    line(columns, columns.iter().map(|column| column.title))
+}
+
+/// A time of day with milliseconds.
+const TIME_WIDTH: usize = 12;
+/// Bytes of a disk of up to a terabyte.
+const OFFSET_WIDTH: usize = 12;
+const SIZE_WIDTH: usize = 5;
+/// What [`short_time`](super::nice::short_time) needs.
+const LATENCY_WIDTH: usize = 6;

@@ -1,0 +1,119 @@
+//! Lines of dashpot's own disks and volumes: where the time of each zio went, and by which rule.
+
+use super::{Column, LATENCY_WIDTH, OFFSET_WIDTH, SIZE_WIDTH, TIME_WIDTH, header, line};
+use crate::api::types::{FinishedZio, ZioWaits};
+use crate::report::clock::time_of_day_ms;
+use crate::report::nice::{nice_number, short_time};
+
+/// A wait: its title, and how long a zio waited.
+type Wait = (&'static str, fn(&ZioWaits) -> u64);
+
+/// In the order in which a zio comes by them.
+const WAITS: [Wait; 8] = [
+    ("RECV", |waits| waits.recv_ns),
+    ("THROTTLE", |waits| waits.throttle_ns),
+    ("QUEUE", |waits| waits.queue_ns),
+    ("SUSPEND", |waits| waits.suspend_ns),
+    ("STORE", |waits| waits.store_ns),
+    ("HOLD", |waits| waits.hold_ns),
+    ("LATE", |waits| waits.lateness_ns),
+    ("REPLY", |waits| waits.reply_ns),
+];
+/// Those of disks that are in no pool.
+const OF_LONE_DISKS: [&str; 6] = ["RECV", "SUSPEND", "STORE", "HOLD", "LATE", "REPLY"];
+
+/// `write+f` is a write with FUA.
+const OP_WIDTH: usize = 7;
+/// `12/31`: a rule and its lane.
+const RULE_WIDTH: usize = 5;
+/// `uid=1000 pid=4711`.
+const CLIENT_WIDTH: usize = 17;
+
+/// A table of zios, one line each.
+pub(crate) struct ZioTable {
+    columns: Vec<Column>,
+    waits: Vec<Wait>,
+    zone_ns: i64,
+}
+
+impl ZioTable {
+    /// A table of what is yet to come, on disks of these names.
+    pub(crate) fn of_disks<'a>(names: impl Iterator<Item = &'a str>, zone_ns: i64) -> ZioTable {
+        let waits = WAITS.into_iter();
+        let waits = waits.filter(|(title, _)| OF_LONE_DISKS.contains(title));
+        ZioTable::new(names, waits.collect(), zone_ns)
+    }
+
+    /// A table of what has been: waits that nobody met are left out.
+    pub(crate) fn of_zios(zios: &[FinishedZio]) -> ZioTable {
+        let is_met = |(_, wait): &Wait| zios.iter().any(|zio| wait(&zio.waits) > 0);
+        let waits = WAITS.into_iter().filter(is_met);
+        ZioTable::new(zios.iter().map(|zio| zio.disk.as_str()), waits.collect(), 0)
+    }
+
+    fn new<'a>(names: impl Iterator<Item = &'a str>, waits: Vec<Wait>, zone_ns: i64) -> ZioTable {
+        let disk = names.map(str::len).max().unwrap_or_default();
+        let mut columns = vec![
+            Column::left("TIME", TIME_WIDTH),
+            Column::left("DISK", disk),
+            Column::left("OP", OP_WIDTH),
+            Column::right("OFFSET", OFFSET_WIDTH),
+            Column::right("SIZE", SIZE_WIDTH),
+            Column::right("TOTAL", LATENCY_WIDTH),
+        ];
+        columns.extend(
+            waits
+                .iter()
+                .map(|wait| Column::right(wait.0, LATENCY_WIDTH)),
+        );
+        columns.extend([
+            Column::right("RULE", RULE_WIDTH),
+            Column::left("CLIENT", CLIENT_WIDTH),
+            Column::left("ERROR", 0),
+        ]);
+        ZioTable {
+            columns,
+            waits,
+            zone_ns,
+        }
+    }
+
+    pub(crate) fn header(&self) -> String {
+        header(&self.columns)
+    }
+
+    /// The line of a zio that ended at `at_ns`. A wait of no time is a dash, so that those that took
+    /// some are seen.
+    pub(crate) fn line(&self, at_ns: u64, zio: &FinishedZio) -> String {
+        let or_dash = |ns| {
+            if ns == 0 {
+                "-".to_owned()
+            } else {
+                short_time(ns)
+            }
+        };
+        let mut words = vec![
+            time_of_day_ms(at_ns.saturating_add_signed(self.zone_ns)),
+            zio.disk.clone(),
+            format!("{}{}", zio.op, if zio.fua { "+f" } else { "" }),
+            zio.offset_bytes.to_string(),
+            nice_number(zio.length_bytes.into()),
+            short_time(zio.total_ns),
+        ];
+        words.extend(self.waits.iter().map(|wait| or_dash(wait.1(&zio.waits))));
+        words.extend([
+            rule(zio),
+            zio.client.clone(),
+            zio.error.clone().unwrap_or_default(),
+        ]);
+        line(&self.columns, words.iter().map(String::as_str))
+    }
+}
+
+fn rule(zio: &FinishedZio) -> String {
+    match (zio.rule, zio.lane) {
+        (Some(rule), Some(lane)) => format!("{rule}/{lane}"),
+        (Some(rule), None) => rule.to_string(),
+        (None, _) => "-".to_owned(),
+    }
+}
