@@ -1,14 +1,15 @@
 """`make soak`: watches a busy loop device for long, and shows that nothing is missed, grows, or is left behind.
 
-fio reads and writes the device in turns of full speed and of rest, while `dashpot iolatency` watches it by process from
-the queue on. Whenever fio rests the I/Os of all intervals are compared with the kernel's own count of reads and writes
+fio reads and writes the device in turns, at a steady rate, at full speed, and almost not at all, while `dashpot
+iolatency` watches it by process from the queue on. After each turn the I/Os of all intervals are compared with the kernel's own count of reads and writes
 that the device has finished; fio asks for no flushes, which the kernel counts twice. In the end they are equal, or the
-exit status is 1, and so it is if events were lost, the observer has grown after its first minute, or has left its
+exit status is 1, and so it is if events were lost, the observer has grown since it has settled, or has left its
 instance of tracefs behind.
 """
 
 import argparse
 import contextlib
+import itertools
 import json
 import pathlib
 import signal
@@ -25,11 +26,14 @@ from observe import loop_device
 from servers import DASHPOT, Unavailable
 
 INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
-INTERVAL_S, WORK_S, REST_S = 1, 20, 3
+INTERVAL_S = 1
 # What a fresh observer allocates while it first meets each kind of I/O.
-SETTLED_S = 60
+SETTLED_S = 90
 GROWTH_BYTES = 1 << 20
-MIN_MINUTES = 2
+MIN_MINUTES = 3
+WORK = ["--direct=1", "--ioengine=libaio", "--bs=4k", "--rw=randrw", "--iodepth=32", "--time_based"]
+# A host has other things to do: most of the time the device is not at its limit.
+TURNS = [["--runtime=50", "--rate_iops=5000,5000"], ["--runtime=5"], ["--runtime=5", "--rate_iops=1,1"]]
 
 
 def main():
@@ -52,7 +56,7 @@ def parse():
     parser.add_argument("--minutes", type=float, default=60, metavar="N", help="how long [60]")
     arguments = parser.parse_args()
     if arguments.minutes < MIN_MINUTES:
-        parser.error(f"--minutes {arguments.minutes:g}: give {MIN_MINUTES} or more; the first tells nothing of growth")
+        parser.error(f"--minutes {arguments.minutes:g}: give {MIN_MINUTES} or more; the first ones tell nothing of growth")
     return arguments
 
 
@@ -77,16 +81,18 @@ class Soak:
         self.errors.close()
 
     def run(self, end):
-        """Full speed, rest, and again."""
+        """One turn after the other."""
         self.rest()
-        while (left := end - time.monotonic()) > 0:
-            self.work(min(WORK_S, left))
+        for turn in itertools.cycle(TURNS):
+            if (left := end - time.monotonic()) <= 0:
+                break
+            self.work(turn)
             self.rest()
-            print(f"{max(left - WORK_S, 0) / 60:5.1f} min left  {self.seen()} I/Os seen, {self.finished()} finished  "
+            print(f"{left / 60:5.1f} min left  {self.seen()} I/Os seen, {self.finished()} finished  "
                   f"{self.lost()} events lost  {self.memory[-1][1] >> 10} KiB", flush=True)
 
-    def work(self, seconds):
-        load = process.start(["fio", *words(self.device, seconds)])
+    def work(self, turn):
+        load = process.start(["fio", "--name=soak", f"--filename={self.device.path}", *WORK, *turn])
         try:
             while load.poll() is None:
                 self.look()
@@ -97,9 +103,9 @@ class Soak:
             process.stop(load)
 
     def rest(self):
-        """Until an interval is over in which nothing was done any more."""
+        """Until an interval is over that began when nothing was done any more."""
         known = len(self.intervals)
-        while len(self.intervals) < known + 1 + REST_S // INTERVAL_S:
+        while len(self.intervals) < known + 2:
             self.look()
             time.sleep(0.1)
 
@@ -141,7 +147,7 @@ class Soak:
         checks = {
             f"{self.seen()} I/Os seen, {self.finished()} finished by the device": self.seen() == self.finished() > 0,
             f"{self.lost()} events lost": self.lost() == 0,
-            f"memory after a minute {settled[0] >> 10} KiB, then at most {max(settled) >> 10}, at last {settled[-1] >> 10}":
+            f"memory after {SETTLED_S} s {settled[0] >> 10} KiB, then at most {max(settled) >> 10}, at last {settled[-1] >> 10}":
                 max(settled) <= settled[0] + GROWTH_BYTES,
             f"exit status {self.watch.returncode}": self.watch.returncode == 0,
             f"instances left behind: {', '.join(left) or 'none'}": not left,
@@ -152,11 +158,6 @@ class Soak:
         if complaints := self.complaints():
             print(complaints)
         return 0 if all(checks.values()) else 1
-
-
-def words(device, seconds):
-    return ["--name=soak", f"--filename={device.path}", "--direct=1", "--ioengine=libaio", "--bs=4k", "--rw=randrw", "--iodepth=32",
-            "--time_based", f"--runtime={max(seconds, 1):.0f}"]
 
 
 def counters(device):
