@@ -111,7 +111,7 @@ pub(crate) struct Shard {
     /// Connections that are not read because there is no room.
     pub(crate) stalled: Vec<usize>,
     pub(crate) passes: Passes,
-    recorder: Recorder,
+    pub(crate) recorder: Recorder,
     /// Asks for a look at the shard from outside.
     bell: Bell,
     /// When payloads that do not come were last looked for.
@@ -197,11 +197,6 @@ impl Shard {
         Ok(())
     }
 
-    /// Sends off the events of what has finished.
-    fn record(&mut self) {
-        self.recorder.record(self.engine.events());
-    }
-
     /// Whether anybody is connected but the probe.
     fn has_clients(&self) -> bool {
         self.conns.len() - self.free_conns.len() > 1
@@ -279,10 +274,7 @@ impl Shard {
                     answer(snapshot);
                 }
             }
-            Message::Events(answer) => {
-                self.record();
-                answer(self.recorder.drops());
-            }
+            Message::Events(answer) => answer(self.flush_events()),
             Message::Done(id, finished) => self.work_done(id, finished),
             Message::Lose(disk, seed, answer) => answer(self.lose(disk, seed)),
             Message::Shutdown(grace) => self.begin_shutdown(grace),

@@ -7,6 +7,7 @@ use rtrb::Producer;
 use rtrb::chunks::ChunkError;
 
 use super::{Bell, Drops, FinishedZio, Record};
+use crate::shard::Shard;
 
 /// Puts the events of a shard into its ring.
 pub(crate) struct Recorder {
@@ -17,6 +18,19 @@ pub(crate) struct Recorder {
     waiting: Vec<(u16, ClientId, Box<str>)>,
     drops: Drops,
     bell: Arc<Bell>,
+}
+
+impl Shard {
+    /// Sends off the events of what has finished.
+    pub(crate) fn record(&mut self) {
+        self.recorder.record(self.engine.events());
+    }
+
+    /// Likewise, for somebody who wants to read them, and to know what was dropped.
+    pub(crate) fn flush_events(&mut self) -> Drops {
+        self.record();
+        self.recorder.drops.clone()
+    }
 }
 
 impl Recorder {
@@ -83,7 +97,8 @@ impl Recorder {
     }
 
     /// What was dropped so far.
-    pub(crate) fn drops(&self) -> Drops {
+    #[cfg(test)]
+    pub(super) fn drops(&self) -> Drops {
         self.drops.clone()
     }
 }
