@@ -1,10 +1,10 @@
 """`make soak`: watches a busy loop device for long, and shows that nothing is missed, grows, or is left behind.
 
 fio reads and writes the device in turns, at a steady rate, at full speed, and almost not at all, while `dashpot
-iolatency` watches it by process from the queue on. After each turn the I/Os of all intervals are compared with the kernel's own count of reads and writes
-that the device has finished; fio asks for no flushes, which the kernel counts twice. In the end they are equal, or the
-exit status is 1, and so it is if events were lost, the observer has grown since it has settled, or has left its
-instance of tracefs behind.
+iolatency` watches it by process from the queue on. After each turn the I/Os of all intervals are printed beside the
+kernel's own count of reads and writes that the device has finished; fio asks for no flushes, which the kernel counts
+twice. At the end they must be equal, no event may be lost, the observer not have grown since it settled, and its
+instance of tracefs be gone: otherwise the exit status is 1.
 """
 
 import argparse
