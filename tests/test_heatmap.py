@@ -1,6 +1,7 @@
 """heatmap: latency by time, in characters, as SVG and as JSON; nothing is missing from it."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -46,9 +47,34 @@ def test_in_a_pipe_it_is_printed_once_at_the_end(daemon):
 def test_bad_words_before_anything_is_watched(daemon, directory):
     refused = daemon.cli("heatmap", "--svg", directory / "none" / "x.svg", code=1).stderr
     assert "--svg" in refused and "x.svg" in refused
+    pipe = directory / "pipe"
+    os.mkfifo(pipe)
+    assert "no regular file" in daemon.cli("heatmap", "--svg", pipe, "0.1", "1", code=1).stderr
+    assert pipe.is_fifo(), "it was replaced"
     assert "'nope'" in daemon.cli("heatmap", "-d", "nope", code=1).stderr
     assert "10ms" in daemon.cli("heatmap", "--max", "10", code=2).stderr
-    assert "--max" in daemon.cli("heatmap", "--min", "1s", "--max", "10ms", code=1).stderr
+    assert "--max" in daemon.cli("heatmap", "--min", "1s", "--max", "10ms", code=2).stderr
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_do_not_lose_the_picture(daemon, directory, how):
+    svg = directory / "x.svg"
+    process = daemon.start("heatmap", "--json", "--svg", svg, "0.1")
+    process.stdout.readline()
+    process.send_signal(how)
+    process.communicate()
+    assert process.returncode == 0
+    assert svg.read_text().startswith("<svg")
+
+
+def test_a_daemon_that_dies_does_not_take_the_picture_along(daemon, directory):
+    svg = directory / "x.svg"
+    process = daemon.start("heatmap", "--json", "--svg", svg, "0.1")
+    process.stdout.readline()
+    daemon.abandon()
+    _, errors = process.communicate()
+    assert process.returncode == 1 and "no daemon" in errors
+    assert svg.read_text().startswith("<svg")
 
 
 @takes_a_kernel

@@ -305,6 +305,23 @@ def test_a_disk_that_vanishes_is_said_to(nothing_left):
         assert both.errors == "", "it is said once"
 
 
+def test_a_disk_that_vanishes_in_the_last_interval_is_said_to(nothing_left):
+    with loop_in_memory() as loop:
+        report = iolatency("-d", loop.name, 600)
+        dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=30", "iflag=direct")
+        loop.detach()
+        assert sum(counted(report.end()).values()) == 30
+        assert report.errors.count(f"{loop.name} has vanished") == 1
+
+
+def test_a_disk_without_a_size_is_refused(nothing_left):
+    with loop_in_memory() as loop:
+        loop.detach()
+        for words in (["iolatency"], ["iostat", "-k"], ["snoop"]):
+            error = run(BINARY, *words, "-d", loop.path, code=1).stderr
+            assert f"'{loop.path}' has no size" in error
+
+
 # Bad input.
 
 def as_nobody(*words, code=0):

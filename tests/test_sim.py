@@ -5,6 +5,7 @@ import json
 import re
 import signal
 import subprocess
+from collections import Counter
 
 import pytest
 
@@ -141,6 +142,14 @@ def of_report(path, report):
     return one["output"]
 
 
+def rows_of(*histograms):
+    """The counts of all of them together, by the lower bound."""
+    counts = Counter()
+    for one in histograms:
+        counts.update({row["from_ms"]: row["count"] for row in one["rows"]})
+    return +counts
+
+
 @pytest.mark.parametrize("layer", ["disk", "volume"])
 def test_breakdowns_add_up_to_the_whole(lab, layer):
     """What is counted in events, one by one, is what is counted on the data path."""
@@ -155,7 +164,7 @@ def test_breakdowns_add_up_to_the_whole(lab, layer):
             assert interval["by"] == by
             values = interval["values"]
             assert sum(value["latency"]["n"] for value in values) == all_together["latency"]["n"] > 0
-            assert max(value["latency"]["max_ns"] for value in values) >= all_together["latency"]["p50_ns"]
+            assert rows_of(*values) == rows_of(all_together)
             assert known is None or {value["value"] for value in values} <= known
 
 
@@ -167,6 +176,15 @@ def test_the_same_interval_at_every_layer(lab):
     assert disk["total"]["latency"]["p90_ns"] >= 1_000_000 > store["total"]["latency"]["p90_ns"]
     [alone] = of_report(lab(POOL), "quantize --op read --layer disk")
     assert alone == {name: disk[name] for name in disk if name != "layer"}
+
+
+def test_a_volume_is_the_same_with_its_store_beside_it():
+    """What writers wait for the throttle is a volume's own latency, whatever is shown with it."""
+    flood = LABS / "scenario2-legacy.toml"
+    beside, _ = of_report(flood, "quantize --layer volume --layer store")
+    [alone] = of_report(flood, "quantize --layer volume")
+    assert alone == {name: beside[name] for name in beside if name != "layer"}
+    assert alone["total"]["latency"]["max_ns"] > 1_000_000_000, "nobody was held back"
 
 
 def test_several_reports_and_labs_are_told_apart(lab):

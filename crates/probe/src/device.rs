@@ -53,7 +53,7 @@ pub enum DeviceError {
         remedy: String,
     },
     /// The kernel does not say what it has.
-    #[error("/sys/class/block cannot be read: {0}")]
+    #[error("/sys/class/block cannot be read; sysfs has to be mounted")]
     Unreadable(#[from] io::Error),
 }
 

@@ -4,7 +4,7 @@ use clap::Args;
 use dashpot_engine::Duration;
 
 use super::Pace;
-use crate::spec::{Listen, ParseError, parse_interval, parse_listen};
+use crate::spec::{Listen, ParseError, parse_interval, parse_listen, parse_report_count};
 
 /// Watch the kernel's disks: rates, percentiles, what is in flight
 #[derive(Args, Clone, Debug)]
@@ -45,7 +45,7 @@ impl ObserveArgs {
             }
         };
         let interval = interval.map(|word| parse_interval(word));
-        let count = count.map(|word| parse_count(word));
+        let count = count.map(|word| parse_report_count(word));
         Ok((
             devices,
             Pace {
@@ -54,12 +54,6 @@ impl ObserveArgs {
             },
         ))
     }
-}
-
-fn parse_count(word: &str) -> Result<u64, ParseError> {
-    let count = word.parse().ok().filter(|count| *count > 0);
-    count
-        .ok_or_else(|| ParseError::new(format!("'{word}' is no number of reports: give 1 or more")))
 }
 
 const SECOND: Duration = Duration::from_secs(1);

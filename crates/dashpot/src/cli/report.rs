@@ -3,15 +3,16 @@
 use clap::{Args, ValueEnum};
 use dashpot_engine::{Duration, OpSet};
 
-use crate::spec::{parse_interval, parse_ops, parse_span};
+use crate::spec::{ParseError, parse_interval, parse_ops, parse_report_count, parse_span};
 
 /// How often, and how many times.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct Pace {
     /// Seconds between reports, or a time such as 500ms
-    #[arg(value_parser = parse_interval)]
+    #[arg(value_parser = parse_interval, allow_negative_numbers = true)]
     pub(crate) interval: Option<Duration>,
     /// Number of reports [until Ctrl-C]
+    #[arg(value_parser = parse_report_count, allow_negative_numbers = true)]
     pub(crate) count: Option<u64>,
 }
 
@@ -47,7 +48,7 @@ pub(crate) struct IolatencyArgs {
     pub(crate) device: DeviceArgs,
     /// Only these types: a glob over R, W, WF (FUA), F, D, such as '*W*', and on
     /// the kernel's disks over all its letters, such as '*S*' and '*M*'
-    #[arg(short = 'i', value_name = "TYPE")]
+    #[arg(short = 'i', value_name = "TYPE", value_parser = parse_type)]
     pub(crate) iotype: Option<String>,
     /// Bucket edges as iolatency's code has them, not as its labels say
     #[arg(
@@ -61,7 +62,7 @@ pub(crate) struct IolatencyArgs {
     #[arg(long, value_enum, hide_possible_values = true, value_name = "WHAT")]
     pub(crate) by: Option<ReportBy>,
     /// Percentiles instead of histograms
-    #[arg(long)]
+    #[arg(long, conflicts_with = "compat")]
     pub(crate) percentiles: bool,
     #[command(flatten)]
     pub(crate) pace: Pace,
@@ -69,6 +70,21 @@ pub(crate) struct IolatencyArgs {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+/// A glob that the letters of some I/O can match.
+fn parse_type(text: &str) -> Result<String, ParseError> {
+    let is_known = |c: char| LETTERS.contains(c) || "*?".contains(c);
+    if text.is_empty() || !text.chars().all(is_known) {
+        return Err(ParseError::new(format!(
+            "'{text}' matches no type: write a glob over the letters {LETTERS}, such as '*R*' for \
+             reads"
+        )));
+    }
+    Ok(text.to_owned())
+}
+
+/// All that the kernel has for the types of I/O, the most frequent first.
+const LETTERS: &str = "RWFDSMANEZPU";
 
 /// What a report's `--by` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

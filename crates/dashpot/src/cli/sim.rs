@@ -8,7 +8,7 @@ use dashpot_engine::Duration;
 use super::heatmap::HeatmapArgs;
 use super::report::{IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs};
 use super::snoop::SnoopArgs;
-use crate::spec::{ParseError, parse_interval, parse_seed, parse_span};
+use crate::spec::{ParseError, parse_interval, parse_report_count, parse_seed, parse_span};
 
 /// Simulate labs: hours of disk time in seconds, the same every time
 #[derive(Args, Debug)]
@@ -143,7 +143,7 @@ impl ZpoolIostatArgs {
             },
             [interval, count] => Pace {
                 interval: Some(parse_interval(interval)?),
-                count: Some(parse_count(count)?),
+                count: Some(parse_report_count(count)?),
             },
             [.., more] => {
                 return Err(ParseError::new(format!(
@@ -162,16 +162,12 @@ pub(crate) struct TxgsArgs {
     pub(crate) pool: Option<String>,
 }
 
-fn parse_count(text: &str) -> Result<u64, ParseError> {
-    text.parse()
-        .map_err(|_| ParseError::new(format!("'{text}' is no number of reports: give 1 or more")))
-}
-
 /// The words of a report that come as one string.
 #[derive(Parser)]
 #[command(
     name = "--report",
     no_binary_name = true,
+    max_term_width = 80,
     disable_help_subcommand = true
 )]
 struct Report {

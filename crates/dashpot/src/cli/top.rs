@@ -17,6 +17,6 @@ pub(crate) struct TopArgs {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     /// Seconds between looks, or a time such as 500ms [1]
-    #[arg(value_parser = parse_interval)]
+    #[arg(value_parser = parse_interval, allow_negative_numbers = true)]
     pub(crate) interval: Option<Duration>,
 }

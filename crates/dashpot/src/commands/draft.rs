@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use crate::api::random_word;
 
@@ -20,6 +20,7 @@ impl Draft {
     /// Makes sure that the file which `option` names can be there.
     pub(super) fn create(option: &'static str, place: &Path) -> anyhow::Result<Draft> {
         let refused = || format!("{option} {}: cannot be written", place.display());
+        check_replaceable(option, place)?;
         let name = place
             .file_name()
             .with_context(|| format!("{option} {}: that names no file", place.display()))?;
@@ -45,6 +46,18 @@ impl Draft {
         self.out.flush().with_context(refused)?;
         fs::rename(&self.draft, &self.place).with_context(refused)
     }
+}
+
+/// Refuses what is no regular file: whoever may write to `/dev` would remove a device by putting a
+/// file into its place.
+pub(super) fn check_replaceable(option: &str, place: &Path) -> anyhow::Result<()> {
+    let is_other = fs::metadata(place).is_ok_and(|there| !there.is_file());
+    ensure!(
+        !is_other,
+        "{option} {}: that is no regular file, and would be replaced by one: name a new file",
+        place.display()
+    );
+    Ok(())
 }
 
 impl Drop for Draft {

@@ -7,7 +7,7 @@ use dashpot_engine::Duration;
 use dashpot_engine::histogram::Histogram;
 
 use super::draft::Draft;
-use super::output::{print, print_json_line};
+use super::output::{print, print_json_line, usage};
 use super::quantize::in_set;
 use super::screen;
 use super::wall::{unix_ns, zone_ns};
@@ -21,7 +21,7 @@ use crate::spec::{ApiAddress, ParseError, format_ops};
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) fn heatmap(api: Option<&ApiAddress>, args: &HeatmapArgs) -> anyhow::Result<()> {
-    let mut heat = begin(args, "disks")?;
+    let mut heat = begin(args, "disks").unwrap_or_else(|error| usage(&error));
     heat.zone_ns = zone_ns();
     let target = Target::find(api, &args.device)?;
     let draft = |place| Draft::create("--svg", place);
@@ -34,25 +34,40 @@ pub(crate) fn heatmap(api: Option<&ApiAddress>, args: &HeatmapArgs) -> anyhow::R
     let mut watch = Watch::new(&target, &question, heat.interval, args.pace.count)?;
     let mut view = View::new(args);
     view.begin(&heat)?;
+    let watched = grow(&mut heat, &mut watch, &mut view, args);
+    if watched.is_err() && heat.columns.is_empty() {
+        return watched;
+    }
+    // What was seen before a daemon died or a device vanished is not lost with it.
+    if let Some(svg) = svg {
+        write_svg(svg, &heat)?;
+    }
+    if view == View::Still {
+        print(&heat_text(&heat, screen::still()))?;
+    }
+    watched
+}
+
+/// Adds a column for each interval until the last.
+fn grow(
+    heat: &mut HeatMap,
+    watch: &mut Watch<'_>,
+    view: &mut View,
+    args: &HeatmapArgs,
+) -> anyhow::Result<()> {
     while let Some(intervals) = watch.next()? {
         let elapsed_ns = elapsed_of_all(&intervals).as_nanos() as u64;
         let start_ns = unix_ns().saturating_sub(elapsed_ns);
         heat.columns
             .push(column(&intervals, args, Layer::Disk, start_ns));
-        view.show(&heat)?;
+        view.show(heat)?;
         say_lost(watch.lost());
-        if svg.is_none() && view != View::Still {
+        if args.svg.is_none() && *view != View::Still {
             heat.columns
                 .drain(..heat.columns.len().saturating_sub(SHOWN_MAX));
         }
     }
-    if let Some(svg) = svg {
-        write_svg(svg, &heat)?;
-    }
-    match view {
-        View::Still => print(&heat_text(&heat, screen::still())),
-        View::Json | View::Moving { .. } => Ok(()),
-    }
+    Ok(())
 }
 
 /// Where the picture goes while it grows.

@@ -125,8 +125,7 @@ impl DiskstatsWatch {
 
 /// Names devices that have gone, each once; an error if none is left.
 pub(super) fn say_vanished(devices: &[Device], said: &mut Vec<String>) -> anyhow::Result<()> {
-    let gone = devices.iter().filter(|device| !device.is_there());
-    let gone: Vec<String> = gone.map(|device| device.name.clone()).collect();
+    let gone = gone(devices);
     if gone.len() == devices.len() {
         bail!(
             "{} has vanished, and nothing is left to watch: name a device that is there, 'lsblk' \
@@ -134,11 +133,22 @@ pub(super) fn say_vanished(devices: &[Device], said: &mut Vec<String>) -> anyhow
             gone.join(", ")
         );
     }
+    warn_of_vanished(devices, said);
+    Ok(())
+}
+
+/// Names devices that have gone, each once.
+pub(super) fn warn_of_vanished(devices: &[Device], said: &mut Vec<String>) {
+    let gone = gone(devices);
     for name in gone.iter().filter(|name| !said.contains(name)) {
-        eprintln!("dashpot: {name} has vanished; the others are watched on");
+        eprintln!("dashpot: {name} has vanished; the report has it up to then");
     }
     *said = gone;
-    Ok(())
+}
+
+fn gone(devices: &[Device]) -> Vec<String> {
+    let gone = devices.iter().filter(|device| !device.is_there());
+    gone.map(|device| device.name.clone()).collect()
 }
 
 /// Every device's counters, by its number.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use dashpot_probe::{Device, Io, Number, Options, Progress, Start, TraceError, Tracer};
 
-use super::diskstats::{Counters, counters, say_vanished};
+use super::diskstats::{Counters, counters, say_vanished, warn_of_vanished};
 use super::interval::DeviceInterval;
 use super::question::{By, Question};
 use super::tally::Tally;
@@ -96,6 +96,9 @@ impl KernelWatch {
         };
         let intervals = self.intervals(end_ns)?;
         self.start_ns = end_ns;
+        if self.ticks.is_over() {
+            warn_of_vanished(&self.devices, &mut self.vanished);
+        }
         Ok(Some(intervals))
     }
 

@@ -1,6 +1,9 @@
 //! When a report looks: at multiples of its interval after the first look, on the daemon's clock,
 //! so that neither the looks nor the reports drift.
 
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -10,7 +13,7 @@ use crate::client::Client;
 /// The looks of one report.
 pub(crate) struct Pace<'a> {
     client: &'a Client,
-    interrupt: Signal,
+    signals: Vec<Signal>,
     interval_ns: u64,
     /// Looks to come, if not until Ctrl-C.
     left: Option<u64>,
@@ -20,7 +23,8 @@ pub(crate) struct Pace<'a> {
 }
 
 impl<'a> Pace<'a> {
-    /// Looks that begin at the daemon's time `start_ns`. Ctrl-C ends them, not the program.
+    /// Looks that begin at the daemon's time `start_ns`. Ctrl-C and its like end them, not the
+    /// program: a report that has begun is worth its end.
     pub(crate) fn new(
         client: &'a Client,
         start_ns: u64,
@@ -29,7 +33,7 @@ impl<'a> Pace<'a> {
     ) -> anyhow::Result<Pace<'a>> {
         Ok(Pace {
             client,
-            interrupt: client.block_on(async { signal(SignalKind::interrupt()) })?,
+            signals: client.block_on(async { signals() })?,
             interval_ns,
             left: count,
             next_ns: start_ns.saturating_add(interval_ns),
@@ -43,20 +47,41 @@ impl<'a> Pace<'a> {
     }
 
     /// Waits for the next look; it is now `now_ns` or later at the daemon. `false`: there is none.
-    /// Ctrl-C brings the last one forward.
+    /// A signal brings the last one forward.
     pub(crate) fn wait(&mut self, now_ns: u64) -> bool {
         if self.is_over() {
             return false;
         }
         self.left = self.left.map(|left| left - 1);
         let rest = Duration::from_nanos(self.next_ns.saturating_sub(now_ns));
+        let signals = &mut self.signals;
         self.interrupted = self.client.block_on(async {
             tokio::select! {
                 () = tokio::time::sleep(rest) => false,
-                _ = self.interrupt.recv() => true,
+                () = poll_fn(|context| poll(signals, context)) => true,
             }
         });
         self.next_ns = self.next_ns.saturating_add(self.interval_ns);
         true
+    }
+}
+
+/// Those that end the reports of the kernel's disks, too.
+fn signals() -> io::Result<Vec<Signal>> {
+    let kinds = [
+        SignalKind::interrupt(),
+        SignalKind::terminate(),
+        SignalKind::hangup(),
+        SignalKind::quit(),
+    ];
+    kinds.into_iter().map(signal).collect()
+}
+
+/// Ready when one of them has come.
+fn poll(signals: &mut [Signal], context: &mut Context<'_>) -> Poll<()> {
+    let has_come = |signal: &mut Signal| signal.poll_recv(context).is_ready();
+    match signals.iter_mut().any(has_come) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
     }
 }

@@ -91,6 +91,12 @@ fn find_all(words: &[String]) -> anyhow::Result<Vec<Device>> {
     let mut devices: Vec<Device> = Vec::new();
     for words in words {
         let device = Device::find(words)?;
+        if !device.is_there() {
+            bail!(
+                "'{words}' has no size, so there is nothing to watch: set it up first, 'lsblk -a' \
+                 shows sizes"
+            );
+        }
         if let Some(whole) = devices.iter().find(|other| shares_sectors(other, &device)) {
             if whole.number == device.number {
                 continue;
@@ -127,5 +133,5 @@ fn nowhere(names: &[String], known: &[String], kernel: &anyhow::Error) -> anyhow
         true => "; a report is of the daemon's disks or of the kernel's, not of both",
         false => "",
     };
-    anyhow!("{kernel}; {daemon}{hint}")
+    anyhow!("{kernel:#}; {daemon}{hint}")
 }

@@ -55,6 +55,13 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, ParseError> {
     Ok(interval)
 }
 
+/// How often a report comes.
+pub(crate) fn parse_report_count(text: &str) -> Result<u64, ParseError> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count
+        .ok_or_else(|| ParseError::new(format!("'{text}' is no number of reports: give 1 or more")))
+}
+
 fn nanos_of(unit: &str) -> Option<u64> {
     Some(match unit {
         "ns" => 1,

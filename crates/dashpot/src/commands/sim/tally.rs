@@ -57,7 +57,12 @@ impl Tally {
         }
         let waits = event.waits();
         counted.total.record(waits.total().as_nanos());
-        counted.disk.record(waits.disk().as_nanos());
+        // As on the data path: what a volume's writes wait for above its disks is the volume's own.
+        let disk = match event.device {
+            Device::Disk(_) => waits.disk(),
+            Device::Volume(_) => event.offered.since(event.submitted),
+        };
+        counted.disk.record(disk.as_nanos());
         counted.store.record(waits.store.as_nanos());
     }
 
