@@ -115,16 +115,15 @@ pub(crate) async fn seconds(
     let disk = index_of(&daemon, wanted.disk.as_deref())?;
     // What ends from now on is not in the answer, so what is over now is whole in it.
     let running = daemon.now().as_nanos() / SECOND_NS;
-    let look = |view: &View<'_>| by_second(&daemon, view, disk);
-    let mut seconds = daemon.events(disk, look).await;
-    let is_over = |number: &u64| *number < running;
-    let is_new = |number: &u64| {
+    let is_new = |number: u64| {
         wanted
             .after_ns
             .is_none_or(|after| number * SECOND_NS > after)
     };
+    let is_told = |number: u64| number == running || (number < running && is_new(number));
+    let look = |view: &View<'_>| by_second(&daemon, view, disk, is_told);
+    let mut seconds = daemon.events(disk, look).await;
     let current = seconds.remove(&running).unwrap_or_default();
-    seconds.retain(|number, _| is_over(number) && is_new(number));
     let last = seconds.keys().next_back().map(|number| number * SECOND_NS);
     Ok(Json(Seconds {
         layout: LAYOUT.to_owned(),
@@ -137,10 +136,21 @@ pub(crate) async fn seconds(
     }))
 }
 
-fn by_second(daemon: &Daemon, view: &View<'_>, disk: Option<usize>) -> BTreeMap<u64, Second> {
+/// The seconds that are to be told. While this looks at them nobody empties the rings, so the others,
+/// an hour of them, are not touched.
+fn by_second(
+    daemon: &Daemon,
+    view: &View<'_>,
+    disk: Option<usize>,
+    is_told: impl Fn(u64) -> bool,
+) -> BTreeMap<u64, Second> {
     let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
     let wanted = |index: u16| disk.is_none_or(|disk| usize::from(index) == disk);
-    for (number, cells) in view.collected.seconds() {
+    let seconds_told = view
+        .collected
+        .seconds()
+        .filter(|(number, _)| is_told(*number));
+    for (number, cells) in seconds_told {
         let cells = cells.iter().filter(|cell| wanted(cell.disk));
         let latency = |cell| SecondLatency::of(cell, &daemon.info(usize::from(cell.disk)).name);
         let latencies: Vec<SecondLatency> = cells.map(latency).collect();
@@ -148,7 +158,8 @@ fn by_second(daemon: &Daemon, view: &View<'_>, disk: Option<usize>) -> BTreeMap<
             seconds.entry(number).or_default().latencies = latencies;
         }
     }
-    for (number, dropped) in view.dropped_by_second(disk.map(|disk| disk as u16)) {
+    let dropped = view.dropped_by_second(disk.map(|disk| disk as u16));
+    for (number, dropped) in dropped.filter(|(number, _)| is_told(*number)) {
         seconds.entry(number).or_default().dropped += dropped;
     }
     for (number, second) in &mut seconds {
