@@ -6,7 +6,7 @@ use dashpot_engine::Duration;
 use super::report::DeviceArgs;
 use crate::spec::parse_interval;
 
-/// Watch disks, clients and rules on a full screen, and change them by keys
+/// Watch disks, clients and rules on a full screen, and change them
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 Keys: ? shows them all; a arms a rule, c clears one, z suspends, q quits.
