@@ -214,7 +214,7 @@ def test_a_device_by_name_path_and_number(loop, nothing_left):
 
 
 def test_types_are_a_glob_over_the_kernels_letters(loop, nothing_left):
-    for glob, expected in (("*W*", 3), ("*R*", 5), ("R", 0), ("*S", 8), ("", 0)):
+    for glob, expected in (("*W*", 3), ("*R*", 5), ("R", 0), ("*S", 8)):
         report = iolatency("-d", loop.name, "-i", glob, 600)
         # Direct reads and writes of dd are synchronous: RS and WS.
         dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=5", "iflag=direct")
