@@ -108,6 +108,19 @@ def instances_of(pid):
     return list((TRACEFS / "instances").glob(f"dashpot-{pid}-*"))
 
 
+def is_watching(pid):
+    """Whether a process has begun to watch, and sees everything from now on."""
+    return any(map(is_on, instances_of(pid)))
+
+
+def is_on(instance):
+    """An instance records from when it is made; an observer switches that off first, and on when it has asked for events."""
+    # Its files come after its directory.
+    with contextlib.suppress(FileNotFoundError):
+        is_asked = (instance / "events/block/enable").read_text().strip() != "0"
+        return is_asked and (instance / "tracing_on").read_text().strip() == "1"
+
+
 def left_behind():
     """Instances of tracefs whose owner is no more; others on this machine may have theirs."""
     instances = (TRACEFS / "instances").glob("dashpot-*")

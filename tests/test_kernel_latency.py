@@ -1,7 +1,6 @@
 """The latencies of the kernel's disks: fio measures the same, and nothing is missed because it was slow."""
 
 import bisect
-import contextlib
 import json
 import math
 import os
@@ -11,7 +10,7 @@ import subprocess
 import pytest
 
 from conftest import BINARY, eventually, requires
-from kernel import IN_FLIGHT, instances_of, left_behind, takes_a_kernel
+from kernel import IN_FLIGHT, instances_of, is_watching, left_behind, takes_a_kernel
 from slow import needs_nbdfuse, slow  # noqa: F401 (a fixture)
 from test_metrics import layout
 from test_reports import IOLATENCY_ROW, rows
@@ -31,10 +30,7 @@ class Watching:
             [BINARY, "iolatency", "-d", loop.path, *map(str, words)], text=True, bufsize=1, env=environment,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
-        eventually(lambda: self.is_ready() or self.process.poll() is not None, "the watch")
-
-    def is_ready(self):
-        return any(is_on(instance) for instance in instances_of(self.process.pid))
+        eventually(lambda: is_watching(self.process.pid) or self.process.poll() is not None, "the watch")
 
     def end(self):
         """As Ctrl-C: its output and what it said beside it."""
@@ -56,14 +52,6 @@ def nothing_left():
     before = left_behind()
     yield
     assert left_behind() <= before
-
-
-def is_on(instance):
-    """An instance records from when it is made; an observer switches that off first, and on when it has asked for events."""
-    # Its files come after its directory.
-    with contextlib.suppress(FileNotFoundError):
-        is_asked = (instance / "events/block/enable").read_text().strip() != "0"
-        return is_asked and (instance / "tracing_on").read_text().strip() == "1"
 
 
 def fio(loop, depth, number, directory):

@@ -11,7 +11,7 @@ import pytest
 
 from conftest import BINARY, eventually, requires, run
 from kernel import (
-    IN_FLIGHT, dd, instances_of, left_behind, loop_in_memory, loop_that_can_be_frozen, takes_a_kernel,
+    IN_FLIGHT, dd, instances_of, is_watching, left_behind, loop_in_memory, loop_that_can_be_frozen, takes_a_kernel,
 )
 from test_reports import IOLATENCY_HEADER, IOLATENCY_ROW, IOSTAT_COLUMNS, QUANTIZE_ROW, rows
 
@@ -251,7 +251,7 @@ def test_quantize_of_a_disk(loop, nothing_left):
         [BINARY, "quantize", "-d", loop.path, "--op", "read", "--for", "600s", "--json"],
         text=True, stdout=subprocess.PIPE,
     )
-    eventually(lambda: is_traced(report.pid), "the watch")
+    eventually(lambda: is_watching(report.pid), "the watch")
     dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=200", "iflag=direct")
     dd("if=/dev/zero", f"of={loop.path}", "bs=4k", "count=20", "oflag=direct")
     report.send_signal(signal.SIGINT)
@@ -261,8 +261,43 @@ def test_quantize_of_a_disk(loop, nothing_left):
     assert 0 < counts <= 200 and quantized["total"]["latency"]["n"] == counts and quantized["lost"] == 0
 
 
-def is_traced(pid):
-    return any((instance / "tracing_on").read_text().strip() == "1" for instance in instances_of(pid))
+# Losses.
+
+@requires("fio")
+@pytest.mark.parametrize("queued", [[], ["-Q"]])
+def test_losses_invent_no_latency(loop, nothing_left, queued):
+    """What an observer that is stopped misses, it says; an end is not paired with a beginning that was another's."""
+    report = Watching("iolatency", "--percentiles", "--json", "-d", loop.path, *queued, "500ms")
+    work = subprocess.Popen(
+        ["fio", "--name=fio", f"--filename={loop.path}", "--direct=1", "--ioengine=libaio", "--rw=randread", "--bs=4k",
+         "--size=1m", "--iodepth=32", "--time_based", "--runtime=10", "--readonly", "--output-format=json"],
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )
+    try:
+        eventually(lambda: loop.stat()["reads"] > 100, "I/O")
+        report.process.send_signal(signal.SIGSTOP)
+        eventually(lambda: is_overwritten(report.process.pid), "a loss")
+    finally:
+        report.process.send_signal(signal.SIGCONT)
+        told = json.loads(work.communicate(timeout=120)[0])
+    intervals = [json.loads(line) for line in report.end().splitlines()]
+    slowest = max(interval["latency"]["max_ns"] or 0 for interval in intervals)
+    assert sum(interval["lost"] for interval in intervals) > 0
+    # Of a queueing fio sees all that the kernel sees, from before to after it.
+    assert slowest <= told["jobs"][0]["read"]["lat_ns"]["max"]
+    assert intervals[-1]["in_flight"]["zios"] == 0
+
+
+def is_overwritten(pid):
+    """Whether the kernel has lost events of a process that watches."""
+    stats = [path for instance in instances_of(pid) for path in instance.glob("per_cpu/cpu*/stats")]
+    return any(not re.search(r"^overrun: 0$", path.read_text(), re.MULTILINE) for path in stats)
+
+
+def test_the_reader_comes_first_on_a_busy_host(loop, nothing_left):
+    report = iolatency("-d", loop.name, 600)
+    assert os.getpriority(os.PRIO_PROCESS, report.process.pid) == -10
+    report.end()
 
 
 # Endings.

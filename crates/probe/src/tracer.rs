@@ -89,9 +89,16 @@ pub struct Progress {
     /// Completions since the last reading whose beginning was not seen, because it was lost or
     /// came before the watch: those I/Os are not told of.
     pub unmatched: u64,
-    /// I/Os given up since the last reading, because their ends were lost or there was no room to
-    /// remember more: nor are those.
+    /// I/Os given up since the last reading, because their ends may have been lost or there was no
+    /// room to remember more: nor are those.
     pub dropped: u64,
+}
+
+impl Progress {
+    /// What is missing in this reading: events that were lost, and I/Os given up because of that.
+    pub fn missing(&self) -> u64 {
+        self.lost + self.dropped
+    }
 }
 
 /// An I/O that has begun and not ended.
@@ -107,8 +114,9 @@ pub struct InFlight {
     pub since_ns: u64,
     /// Whether the driver has been given it.
     pub issued: bool,
-    /// Whether its end may have been among the events that were lost. Not for long: those that
-    /// the disk has no longer are given up when it is next found to have none in flight.
+    /// Whether its end may have been among the events that were lost: if it comes now, it may be
+    /// another's, and there will be no I/O of it. Those that the disk has no longer are given up
+    /// when it is next found to have none in flight.
     pub doubtful: bool,
     /// Who asked for it, if known.
     pub submitter: Option<Submitter>,
@@ -261,15 +269,16 @@ fn prepare(instance: &Instance) -> Result<(), TraceError> {
 }
 
 /// Kernel memory for each CPU's events. A request leaves 140 bytes, and one that is watched from
-/// its queueing 200: at 200,000 requests a second, all of them on one CPU, 8 MiB are full after
-/// 300 or 200 ms, four times what passes between two readings. Where there are so many CPUs that
-/// this would be much memory, none of them has so many requests to itself.
+/// its queueing 200: at 200,000 requests a second, all of them on one CPU, 16 MiB are full after
+/// 600 or 400 ms, eight times what passes between two readings: a reader may be kept waiting on a
+/// busy host. Where there are so many CPUs that this would be much memory, none of them has so many
+/// requests to itself.
 fn buffer_kib(cpus: usize) -> usize {
     (BUFFERS_KIB / cpus.max(1)).clamp(BUFFER_KIB.0, BUFFER_KIB.1)
 }
 
 const BUFFERS_KIB: usize = 256 << 10;
-const BUFFER_KIB: (usize, usize) = (1 << 10, 8 << 10);
+const BUFFER_KIB: (usize, usize) = (1 << 10, 16 << 10);
 
 /// Lets an instance record the events of one kind, of these disks.
 fn enable(instance: &Instance, kind: Kind, disks: &[Number]) -> Result<(u16, Decoder), TraceError> {

@@ -11,6 +11,7 @@ use dashpot_probe::{Device, Io, Number, Options, Progress, Start, TraceError, Tr
 use super::diskstats::{Counters, counters, say_vanished, warn_of_vanished};
 use super::interval::DeviceInterval;
 use super::question::{By, Question};
+use super::reader;
 use super::tally::Tally;
 use super::ticks::Ticks;
 use crate::report::in_flight::{InFlight, Mention};
@@ -48,7 +49,7 @@ impl KernelWatch {
     ) -> anyhow::Result<KernelWatch> {
         // Before there is something in the kernel that signals must not leave there.
         let mut ticks = Ticks::new(interval.as_nanos(), count)?;
-        let tracer = Tracer::start(&Options {
+        let tracer = reader::start(&Options {
             devices: devices.to_vec(),
             start: match question.queued {
                 true => Start::Queue,
@@ -88,7 +89,7 @@ impl KernelWatch {
             let end_ns = self.ticks.end_ns;
             let stopped = self.ticks.is_stopped();
             let progress = self.read(end_ns)?;
-            self.lost += progress.lost;
+            self.lost += progress.missing();
             if progress.until_ns >= end_ns || stopped {
                 break end_ns.min(progress.until_ns);
             }
@@ -130,17 +131,24 @@ impl KernelWatch {
         Ok(intervals)
     }
 
-    /// What had begun at a moment and not ended, even if it has by now.
+    /// What had begun at a moment and not ended, even if it has by now. The oldest of those of which
+    /// that is certain is named before one whose end may have been lost.
     fn in_flight(&self, device: &Device, at_ns: u64) -> InFlight {
         let present = self.tracer.in_flight();
         let present = present
             .filter(|io| device.has(io.device, io.sector))
-            .map(|io| (io.since_ns, io.issued));
+            .map(|io| (io.doubtful, io.since_ns, wait(io.issued, io.doubtful)));
         let ended = self.sorter.ahead.iter();
         let ended = ended
             .filter(|io| device.has(io.device, io.sector))
-            .map(|io| (io.queued_ns.unwrap_or(io.issued_ns), io.issued_ns < at_ns));
-        let all = present.chain(ended).filter(|(since, _)| *since < at_ns);
+            .map(|io| {
+                (
+                    false,
+                    io.queued_ns.unwrap_or(io.issued_ns),
+                    wait(io.issued_ns < at_ns, false),
+                )
+            });
+        let all = present.chain(ended).filter(|(_, since, _)| *since < at_ns);
         let (mut number, mut oldest) = (0, None);
         for one in all {
             number += 1;
@@ -148,11 +156,21 @@ impl KernelWatch {
         }
         InFlight {
             zios: number,
-            oldest_ns: oldest.map(|(since, _)| at_ns - since),
+            oldest_ns: oldest.map(|(_, since, _)| at_ns - since),
             disk: oldest.map(|_| device.name.clone()),
-            wait: oldest.map(|(_, issued)| if issued { "issued" } else { "queued" }.to_owned()),
+            wait: oldest.map(|(.., wait)| wait.to_owned()),
             rule: None,
         }
+    }
+}
+
+/// Where an I/O waits, in a word.
+fn wait(issued: bool, doubtful: bool) -> &'static str {
+    match (issued, doubtful) {
+        (true, false) => "issued",
+        (false, false) => "queued",
+        (true, true) => "issued, unless its end was lost",
+        (false, true) => "queued, unless its end was lost",
     }
 }
 

@@ -7,6 +7,7 @@ mod interval;
 mod kernel;
 mod pace;
 mod question;
+mod reader;
 mod stream;
 mod tally;
 mod target;

@@ -3,6 +3,7 @@
 use dashpot_engine::{Op, OpSet};
 use dashpot_probe::{Device, Io, Options, Start, Tracer};
 
+use super::reader;
 use super::tally::op_word;
 use super::ticks::now_ns;
 use crate::api::types::{Disk, FinishedZio, FinishedZios};
@@ -109,7 +110,7 @@ pub(crate) struct IoStream<'a> {
 impl<'a> IoStream<'a> {
     /// What begins and finishes from now on.
     pub(crate) fn new(devices: &'a [Device], wanted: Wanted) -> anyhow::Result<IoStream<'a>> {
-        let tracer = Tracer::start(&Options {
+        let tracer = reader::start(&Options {
             devices: devices.to_vec(),
             start: Start::Queue,
             submitters: true,
@@ -138,7 +139,7 @@ impl Stream for IoStream<'_> {
             }
         })?;
         Ok(Progress {
-            missed: progress.lost,
+            missed: progress.missing(),
             more: false,
         })
     }

@@ -97,10 +97,16 @@ impl Bios {
             .queued
             .remove(place, whole)
             .or_else(|| self.queued.remove(place, rest));
-        if found.is_none() {
+        let Some(bio) = found else {
             self.unmatched += 1;
+            return None;
+        };
+        // Perhaps the end of another, of which nothing was seen.
+        if self.queued.is_doubtful(&bio) {
+            self.queued.dropped += 1;
+            return None;
         }
-        found.map(|bio| bio.finish(record.at_ns, error, self.start))
+        Some(bio.finish(record.at_ns, error, self.start))
     }
 }
 

@@ -6,9 +6,10 @@
 //! invented.
 //!
 //! Nothing ages: an I/O may last for hours. Only where the kernel lost events may an end have
-//! gone unseen. What was in flight then still ends as usual if its completion comes, but gives
-//! way to whatever begins at the same sectors, for a long latency out of two strangers is worse
-//! than none, and is given up when the kernel has nothing in flight on that disk.
+//! gone unseen, so what was in flight then is in doubt: an end that comes for it may be that of a
+//! stranger at the same sectors, and a long latency out of two strangers is worse than none. It is
+//! given up, and counted, when an end comes, when something else begins there, or when the kernel
+//! has nothing in flight on that disk.
 
 mod bios;
 mod requests;

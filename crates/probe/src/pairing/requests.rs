@@ -181,6 +181,7 @@ impl Requests {
         let sectors = u64::from(record.sectors);
         let same = |issued: &Request| issued.sectors == sectors && issued.does(record);
         let given_back = self.issued.remove(place_of(record), same);
+        let given_back = given_back.filter(|request| !self.issued.is_doubtful(request));
         let mut request = given_back.unwrap_or_else(|| self.take_waiting(record));
         request.requeued += 1;
         request.seen_ns = record.at_ns;
@@ -192,6 +193,11 @@ impl Requests {
             self.end_unissued(record);
             return None;
         };
+        // Perhaps the end of another, of which nothing was seen.
+        if self.issued.is_doubtful(&request) {
+            self.issued.dropped += 1;
+            return None;
+        }
         if request.error == 0 {
             request.error = error.saturating_abs();
         }
@@ -248,6 +254,7 @@ impl Requests {
 
     /// What waits where only so many of these sectors are left: all of them, or else the first.
     /// What is not merged is found with one look-up, and so is each bio but the first of what is.
+    /// What is doubtful may be another's, and is no better than what was not seen.
     fn take_part(&mut self, record: &Record, left: u64) -> Option<Request> {
         let (device, sector) = place_of(record);
         let sectors = u64::from(record.sectors);
@@ -259,7 +266,8 @@ impl Requests {
         };
         let fits =
             |waiting: &Request| (1..=left).contains(&waiting.sectors) && waiting.does(record);
-        whole.or_else(|| self.waiting.remove(place, fits))
+        let part = whole.or_else(|| self.waiting.remove(place, fits));
+        part.filter(|part| !self.waiting.is_doubtful(part))
     }
 
     /// Rare enough that looking through all that wait costs less than a second way to find them.

@@ -21,7 +21,7 @@ pub(super) struct Table<T> {
     chains: HashMap<Place, Chain>,
     slots: Vec<Slot<T>>,
     free: u32,
-    /// Entries up to this moment may have ended unseen.
+    /// Entries that were last seen before this moment may have ended unseen.
     doubtful_until_ns: u64,
     /// Entries given up.
     pub(super) dropped: u64,
@@ -113,11 +113,15 @@ impl<T: Seen> Table<T> {
         self.remove(*place, will_do)
     }
 
+    /// Whether an entry may have ended unseen.
+    pub(super) fn is_doubtful(&self, entry: &T) -> bool {
+        entry.seen_ns() < self.doubtful_until_ns
+    }
+
     /// Each entry, and whether it is doubtful.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&T, bool)> {
-        let until_ns = self.doubtful_until_ns;
         self.entries()
-            .map(move |(_, entry)| (entry, entry.seen_ns() < until_ns))
+            .map(|(_, entry)| (entry, self.is_doubtful(entry)))
     }
 
     /// Gives up what is doubtful on a disk and was seen before a moment.

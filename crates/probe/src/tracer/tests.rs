@@ -117,7 +117,7 @@ impl Drop for Loop {
 
 #[test]
 fn buffers_are_large_and_all_of_them_not_too_large() {
-    assert_eq!(super::buffer_kib(2), 8 << 10);
+    assert_eq!(super::buffer_kib(2), 16 << 10);
     assert_eq!(super::buffer_kib(128), 2 << 10);
     assert_eq!(super::buffer_kib(8192), 1 << 10);
 }
