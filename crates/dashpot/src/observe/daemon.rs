@@ -64,7 +64,7 @@ impl<'a> DaemonWatch<'a> {
 
     /// Waits until the next interval has ended; `None` if the last one has.
     pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<DeviceInterval>>> {
-        if !self.pace.wait(latest(&self.last)) {
+        if !self.pace.wait(latest(&self.last))? {
             return Ok(None);
         }
         let now = look(self.client, &self.paths, &self.question)?;
