@@ -38,17 +38,30 @@ def dashpot(*words, code=0):
     return done
 
 
+def started(words):
+    environment = {name: value for name, value in os.environ.items() if name != "DASHPOT_API"}
+    return subprocess.Popen(
+        [BINARY, *map(str, words)], text=True, bufsize=1, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )
+
+
 class Watching:
     """A report that has begun."""
 
     def __init__(self, *words):
-        environment = {name: value for name, value in os.environ.items() if name != "DASHPOT_API"}
         self.errors = ""
-        self.process = subprocess.Popen(
-            [BINARY, *map(str, words)], text=True, bufsize=1, env=environment,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
+        self.process = started(words)
         self.first = self.process.stdout.readline()
+
+    @classmethod
+    def quiet(cls, *words):
+        """One that may print nothing before something happens."""
+        self = cls.__new__(cls)
+        self.first = self.errors = ""
+        self.process = started(words)
+        eventually(lambda: is_watching(self.process.pid), "it watches")
+        return self
 
     def end(self, how=signal.SIGINT, code=0):
         """Its output, when it has ended."""
@@ -347,6 +360,26 @@ def test_a_disk_that_vanishes_in_the_last_interval_is_said_to(nothing_left):
         loop.detach()
         assert sum(counted(report.end()).values()) == 30
         assert report.errors.count(f"{loop.name} has vanished") == 1
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_snoop_says_what_vanishes_and_ends_with_the_last(nothing_left, words):
+    with loop_in_memory() as loop, loop_in_memory() as other:
+        snoop = Watching.quiet("snoop", *words, "-d", loop.name, "-d", other.name)
+        loop.detach()
+        assert f"{loop.name} has vanished" in snoop.process.stderr.readline()
+        dd(f"if={other.path}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")
+        other.detach()
+        text, errors = snoop.process.communicate(timeout=60)
+        assert snoop.process.returncode == 1 and other.name in text
+        assert errors.count(other.name) == 1 and "lsblk" in errors, errors
+
+
+def test_flushes_of_the_kernel_are_not_said_to_be_unknown(loop, nothing_left):
+    report = iolatency("-d", loop.path, "--by", "process", 1)
+    dd("if=/dev/zero", f"of={loop.path}", "bs=4k", "count=1", "conv=fsync")
+    values = by_value(report.end())
+    assert values["flush"] >= 1 and "unknown" not in values, values
 
 
 def test_a_disk_without_a_size_is_refused(nothing_left):

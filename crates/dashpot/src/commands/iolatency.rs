@@ -6,6 +6,7 @@ use dashpot_engine::histogram::Histogram;
 
 use super::lost::Lost;
 use super::output::{print, print_json_line, usage};
+use super::vanished::warn_of_vanished;
 use crate::cli::{IolatencyArgs, Layer, ReportBy};
 use crate::observe::{
     By, DeviceInterval, OpInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all,
@@ -42,6 +43,7 @@ pub(crate) fn iolatency(api: Option<&ApiAddress>, args: &IolatencyArgs) -> anyho
         };
         show(&report, args)?;
         lost.warn(report.lost);
+        warn_of_vanished(watch.vanished());
     }
     lost.sum_up();
     if args.json {

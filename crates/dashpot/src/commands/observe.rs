@@ -8,6 +8,7 @@ use dashpot_export::Address;
 use super::output::{print, print_json_line, usage};
 use super::private::PrivateDir;
 use super::scraper::Scraper;
+use super::vanished::warn_of_vanished;
 use crate::cli::{DeviceArgs, ObserveArgs, Pace};
 use crate::metrics::{KernelSource, KernelTotals};
 use crate::observe::{DeviceInterval, Question, Target, Watch, elapsed_of_all};
@@ -35,6 +36,7 @@ pub(crate) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
         totals.add(&intervals, watch.lost());
         drop(totals);
         show(&intervals, watch.lost(), args.json)?;
+        warn_of_vanished(watch.vanished());
     }
     Ok(())
 }

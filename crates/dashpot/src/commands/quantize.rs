@@ -5,6 +5,7 @@ use dashpot_engine::{Duration, Op, OpSet};
 
 use super::lost::Lost;
 use super::output::{print, print_json, usage};
+use super::vanished::warn_of_vanished;
 use crate::cli::{self, QuantizeArgs};
 use crate::observe::{DeviceInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all};
 use crate::report::quantize::{Aggregation, Disk, Layer, Quantize, Scope};
@@ -33,6 +34,7 @@ pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow:
         (false, all) => all.iter().try_for_each(|one| print(&one.to_string()))?,
     }
     Lost::default().warn(lost);
+    warn_of_vanished(watch.vanished());
     Ok(())
 }
 

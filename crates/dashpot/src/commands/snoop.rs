@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::output::{print, print_json_line};
+use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns, zone_ns};
 use super::warn_of_failed;
 use crate::api::types::{Disk, FinishedZio};
@@ -76,6 +77,7 @@ fn follow<S: Stream<Io: Serialize>>(
             },
             args.json,
         )?;
+        warn_of_vanished(&progress.vanished);
         if !progress.more && is_last {
             break;
         }

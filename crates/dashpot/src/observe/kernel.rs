@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use dashpot_probe::{Device, Io, Number, Options, Progress, Start, TraceError, Tracer};
 
-use super::diskstats::{Counters, counters, say_vanished, warn_of_vanished};
+use super::diskstats::{Counters, counters};
 use super::interval::DeviceInterval;
 use super::question::{By, Question};
 use super::reader;
 use super::tally::Tally;
 use super::ticks::Ticks;
+use super::vanished::Vanished;
 use crate::report::in_flight::{InFlight, Mention};
 
 /// I/Os on their way to the intervals in which they were completed.
@@ -37,7 +38,7 @@ pub(crate) struct KernelWatch {
     /// At the end of the interval that ended last.
     counters: HashMap<Number, Counters>,
     lost: u64,
-    vanished: Vec<String>,
+    vanished: Vanished,
 }
 
 impl KernelWatch {
@@ -66,7 +67,7 @@ impl KernelWatch {
             devices: devices.to_vec(),
             ticks,
             lost: 0,
-            vanished: Vec::new(),
+            vanished: Vanished::default(),
         })
     }
 
@@ -78,11 +79,19 @@ impl KernelWatch {
         self.lost
     }
 
+    pub(super) fn gone(&self) -> &[String] {
+        self.vanished.gone()
+    }
+
+    pub(super) fn vanished(&self) -> &[String] {
+        self.vanished.news(&self.devices, self.ticks.is_over())
+    }
+
     pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<DeviceInterval>>> {
         if !self.ticks.begin() {
             return Ok(None);
         }
-        say_vanished(&self.devices, &mut self.vanished)?;
+        self.vanished.check(&self.devices)?;
         self.lost = 0;
         self.sorter.count_ahead(self.ticks.end_ns);
         let end_ns = loop {
@@ -97,9 +106,7 @@ impl KernelWatch {
         };
         let intervals = self.intervals(end_ns)?;
         self.start_ns = end_ns;
-        if self.ticks.is_over() {
-            warn_of_vanished(&self.devices, &mut self.vanished);
-        }
+        self.vanished.look(&self.devices);
         Ok(Some(intervals))
     }
 

@@ -60,6 +60,22 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Devices that are gone.
+    pub(crate) fn gone(&self) -> &[String] {
+        match self {
+            Watch::Daemon(_) => &[],
+            Watch::Kernel(watch) => watch.gone(),
+        }
+    }
+
+    /// Devices that have vanished in the interval that ended last.
+    pub(crate) fn vanished(&self) -> &[String] {
+        match self {
+            Watch::Daemon(_) => &[],
+            Watch::Kernel(watch) => watch.vanished(),
+        }
+    }
+
     /// Events that the interval that ended last misses, because there was no room for them.
     pub(crate) fn lost(&self) -> u64 {
         match self {
