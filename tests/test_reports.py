@@ -306,7 +306,7 @@ def test_iostat_as_json(daemon, client):
     text = watch(daemon, "iostat", "-x", "1", "2", "--json", until=lambda: None)
     for line in text.splitlines():
         (disk,) = json.loads(line)
-        assert disk["disk"] == "d" and {"r/s", "w_await", "aqu-sz", "util"} <= disk.keys()
+        assert disk["device"] == "d" and {"reads", "writes", "mean_in_flight", "busy_percent"} <= disk.keys()
 
 
 # list and status.

@@ -26,29 +26,42 @@ pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow:
     let Some(intervals) = watch.next()? else {
         return Ok(());
     };
-    let lost = watch.lost();
-    let reports = reports(args, lost, |_| &intervals);
+    let missing = Missing {
+        lost: watch.lost(),
+        unmatched: watch.unmatched(),
+    };
+    let reports = reports(args, missing, |_| &intervals);
     match (args.json, &reports[..]) {
         (true, [one]) => print_json(one)?,
         (true, several) => print_json(&several)?,
         (false, all) => all.iter().try_for_each(|one| print(&one.to_string()))?,
     }
-    Lost::default().warn(lost);
+    Lost::default().warn(missing.lost);
     warn_of_vanished(watch.vanished());
     Ok(())
+}
+
+/// What is in no figure of a report.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Missing {
+    /// Events.
+    lost: u64,
+    /// I/Os whose beginning was not seen, where there can be some.
+    unmatched: Option<u64>,
 }
 
 /// The report of a stretch of time, at each layer that is named.
 pub(super) fn reports<'a>(
     args: &QuantizeArgs,
-    lost: u64,
+    missing: Missing,
     intervals: impl Fn(cli::Layer) -> &'a [DeviceInterval],
 ) -> Vec<Quantize> {
     let layers = layers(args);
     let titled = layers.len() > 1;
     let report = |layer: &cli::Layer| Quantize {
         layer: titled.then(|| shown(*layer)),
-        lost,
+        lost: missing.lost,
+        unmatched: missing.unmatched,
         ..report(intervals(*layer), args, *layer)
     };
     layers.iter().map(report).collect()
@@ -86,6 +99,7 @@ fn report(intervals: &[DeviceInterval], args: &QuantizeArgs, layer: cli::Layer) 
         },
         in_flight: in_flight_of_all(intervals),
         lost: 0,
+        unmatched: None,
     }
 }
 

@@ -232,7 +232,7 @@ fn in_flight(look: &DiskLatency) -> InFlight {
     InFlight {
         zios: u64::from(look.in_flight),
         oldest_ns: oldest.map(|zio| zio.age_ns),
-        disk: oldest.map(|_| look.disk.clone()),
+        device: oldest.map(|_| look.disk.clone()),
         wait: oldest.map(|zio| zio.wait.clone()),
         rule: oldest.and_then(|zio| zio.rule),
     }

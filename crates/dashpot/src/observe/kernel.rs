@@ -38,6 +38,7 @@ pub(crate) struct KernelWatch {
     /// At the end of the interval that ended last.
     counters: HashMap<Number, Counters>,
     lost: u64,
+    unmatched: u64,
     vanished: Vanished,
 }
 
@@ -67,6 +68,7 @@ impl KernelWatch {
             devices: devices.to_vec(),
             ticks,
             lost: 0,
+            unmatched: 0,
             vanished: Vanished::default(),
         })
     }
@@ -77,6 +79,10 @@ impl KernelWatch {
 
     pub(super) fn lost(&self) -> u64 {
         self.lost
+    }
+
+    pub(super) fn unmatched(&self) -> u64 {
+        self.unmatched
     }
 
     pub(super) fn gone(&self) -> &[String] {
@@ -92,13 +98,14 @@ impl KernelWatch {
             return Ok(None);
         }
         self.vanished.check(&self.devices)?;
-        self.lost = 0;
+        (self.lost, self.unmatched) = (0, 0);
         self.sorter.count_ahead(self.ticks.end_ns);
         let end_ns = loop {
             let end_ns = self.ticks.end_ns;
             let stopped = self.ticks.is_stopped();
             let progress = self.read(end_ns)?;
             self.lost += progress.missing();
+            self.unmatched += progress.unmatched;
             if progress.until_ns >= end_ns || stopped {
                 break end_ns.min(progress.until_ns);
             }
@@ -164,7 +171,7 @@ impl KernelWatch {
         InFlight {
             zios: number,
             oldest_ns: oldest.map(|(_, since, _)| at_ns - since),
-            disk: oldest.map(|_| device.name.clone()),
+            device: oldest.map(|_| device.name.clone()),
             wait: oldest.map(|(.., wait)| wait.to_owned()),
             rule: None,
         }

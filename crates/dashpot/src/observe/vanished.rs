@@ -24,8 +24,8 @@ impl Vanished {
     pub(super) fn check(&self, devices: &[Device]) -> anyhow::Result<()> {
         if self.is_all(devices) {
             bail!(
-                "{} has vanished, and nothing is left to watch: name a device that is there, \
-                 'lsblk' lists them",
+                "nothing is left to watch, for {} vanished: name a device that is there, 'lsblk' \
+                 lists them",
                 self.gone.join(", ")
             );
         }

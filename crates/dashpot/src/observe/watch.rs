@@ -83,4 +83,13 @@ impl<'a> Watch<'a> {
             Watch::Kernel(watch) => watch.lost(),
         }
     }
+
+    /// Completions in the interval that ended last whose beginning was not seen, because it was lost
+    /// or came before the watch. A daemon knows the beginning of all.
+    pub(crate) fn unmatched(&self) -> Option<u64> {
+        match self {
+            Watch::Daemon(_) => None,
+            Watch::Kernel(watch) => Some(watch.unmatched()),
+        }
+    }
 }
