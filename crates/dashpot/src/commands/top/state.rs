@@ -48,7 +48,8 @@ pub(super) enum Pane {
 /// What keys are for.
 pub(super) enum Mode {
     Watch,
-    Help,
+    /// From so many lines on, where not all of them fit.
+    Help(usize),
     Prompt(Prompt),
     /// Whether this rule is to be cleared.
     Confirm(u32),
@@ -170,8 +171,12 @@ impl State {
         }
         match &mut self.mode {
             Mode::Watch => self.watch_key(key),
-            Mode::Help => {
-                self.mode = Mode::Watch;
+            Mode::Help(from) => {
+                self.mode = match key.code {
+                    KeyCode::Char('j') | KeyCode::Down => Mode::Help(from.saturating_add(1)),
+                    KeyCode::Char('k') | KeyCode::Up => Mode::Help(from.saturating_sub(1)),
+                    _ => Mode::Watch,
+                };
                 None
             }
             Mode::Confirm(rule) => {
@@ -192,7 +197,7 @@ impl State {
         self.message = None;
         match key.code {
             KeyCode::Char('q') => return Some(Deed::Quit),
-            KeyCode::Char('?') => self.mode = Mode::Help,
+            KeyCode::Char('?') => self.mode = Mode::Help(0),
             KeyCode::Char('j') | KeyCode::Down => self.select(1),
             KeyCode::Char('k') | KeyCode::Up => self.select(-1),
             KeyCode::Tab => self.focus = self.focus.next(),

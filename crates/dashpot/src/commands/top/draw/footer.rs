@@ -18,7 +18,7 @@ pub(super) fn footer(state: &State, theme: Theme, width: usize) -> Footer {
     let lines = match &state.mode {
         Mode::Prompt(prompt) => return prompt_footer(prompt, theme, width),
         Mode::Confirm(id) => vec![question(state, *id, theme)],
-        Mode::Watch | Mode::Help => match &state.message {
+        Mode::Watch | Mode::Help(_) => match &state.message {
             Some(Message::Done(text)) => {
                 wrapped(text, width, |line| Line::styled(line, theme.good()))
             }

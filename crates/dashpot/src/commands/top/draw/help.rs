@@ -6,30 +6,44 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 
 use super::Theme;
+use crate::report::proof::wrapped;
 
-/// Draws the help over the middle of the screen.
-pub(super) fn draw(area: Rect, buffer: &mut Buffer, theme: Theme) {
+/// Draws the help over the middle of the screen, from a line on where it does not fit.
+pub(super) fn draw(from: usize, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let width = area.width.min(WIDTH);
-    let height = area.height.min(TEXT.len() as u16 + 2);
+    let lines = lines(usize::from(width - BORDERS), theme);
+    let height = area.height.min(lines.len() as u16 + BORDERS);
     let over = Rect {
         x: area.x + (area.width - width) / 2,
         y: area.y + (area.height - height) / 2,
         width,
         height,
     };
-    let lines = TEXT.map(|(what, means)| {
-        Line::from(vec![
-            Span::styled(format!(" {what:<12}"), theme.key()),
-            Span::raw(means),
-        ])
-    });
-    let block = Block::bordered()
-        .title(" help: any key goes back ")
-        .border_style(theme.title());
+    let beyond = lines.len() - usize::from(height - BORDERS);
+    let title = match beyond {
+        0 => " help: any key goes back ",
+        _ => " help: j k ↓ ↑ scroll, other keys go back ",
+    };
+    let block = Block::bordered().title(title).border_style(theme.title());
     Clear.render(over, buffer);
-    Paragraph::new(lines.to_vec())
-        .block(block)
-        .render(over, buffer);
+    let shown: Vec<Line<'_>> = lines.into_iter().skip(from.min(beyond)).collect();
+    Paragraph::new(shown).block(block).render(over, buffer);
+}
+
+/// The text in lines of so many columns: what does not fit goes on below.
+fn lines(width: usize, theme: Theme) -> Vec<Line<'static>> {
+    let mut lines = Vec::new();
+    for (what, means) in TEXT {
+        let means = wrapped(means, width.saturating_sub(WHAT + 1));
+        for (at, part) in means.split('\n').map(str::trim_start).enumerate() {
+            let what = if at == 0 { what } else { "" };
+            lines.push(Line::from(vec![
+                Span::styled(format!(" {what:<WHAT$}"), theme.key()),
+                Span::raw(part.to_owned()),
+            ]));
+        }
+    }
+    lines
 }
 
 const TEXT: [(&str, &str); 20] = [
@@ -74,3 +88,6 @@ const TEXT: [(&str, &str); 20] = [
 ];
 
 const WIDTH: u16 = 75;
+const BORDERS: u16 = 2;
+/// Columns of what is explained.
+const WHAT: usize = 12;

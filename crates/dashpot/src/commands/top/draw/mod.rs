@@ -76,8 +76,8 @@ impl Canvas<'_> {
         clients.draw(places.clients, buffer, self.theme);
         self.charts(places.charts, buffer);
         lines(&footer.lines, places.footer, buffer);
-        if matches!(self.state.mode, Mode::Help) {
-            help::draw(area, buffer, self.theme);
+        if let Mode::Help(from) = self.state.mode {
+            help::draw(from, area, buffer, self.theme);
         }
         let (row, column) = footer.cursor?;
         Some(Position::new(

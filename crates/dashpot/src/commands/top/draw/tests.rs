@@ -184,6 +184,24 @@ fn help_lies_over_everything() {
 }
 
 #[test]
+fn all_of_the_help_can_be_read_on_the_smallest_terminal() {
+    let mut state = watched();
+    press(&mut state, "?");
+    let mut read = String::new();
+    for _ in 0..40 {
+        read += &text(&state, 60, 12);
+        press(&mut state, "j");
+    }
+    for words in ["select in the pane", "scroll, other keys", "below 100"] {
+        assert!(read.contains(words), "{words}");
+    }
+    let last = text(&state, 60, 12);
+    assert!(last.contains("below 100"), "{last}");
+    press(&mut state, "q");
+    assert!(!text(&state, 60, 12).contains("help: j k"));
+}
+
+#[test]
 fn a_daemon_that_is_gone_is_on_the_screen() {
     let mut state = watched();
     state.told(Told::Down("no daemon at unix:/run/api".to_owned()));
