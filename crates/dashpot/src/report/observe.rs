@@ -190,9 +190,9 @@ mod tests {
             unmatched: Some(0),
         };
         expect![[r#"
-            device       r/s      w/s     d/s     f/s       kB/s        n     p50     p90     p99     max in flight  oldest
-            nvme0n1     45.5      5.0     0.0     0.0      202.0      101  1.00ms  1.00ms  40.0ms  40.0ms         3   2.50s
-            vda          0.0      0.0     0.0     0.0        0.0        0       -       -       -       -         0       -
+            device     r/s    w/s   d/s   f/s    kB/s       n    p50    p90    p99    max  fly oldest
+            nvme0n1   45.5    5.0   0.0   0.0     202     101 1.00ms 1.00ms 40.0ms 40.0ms    3  2.50s
+            vda        0.0    0.0   0.0   0.0     0.0       0      -      -      -      -    0      -
             Lost: 7 events; what they tell of is missing here.
 
         "#]].assert_eq(&observation.to_string());

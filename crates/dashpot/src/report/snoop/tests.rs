@@ -130,12 +130,12 @@ fn a_line_of_json_has_its_moment() {
         at_ns: 7,
         what: &held(),
     };
-    expect![[r#"{"at_ns":7,"disk":"c1t1d0","client":"uid=1000 pid=4711","op":"read","fua":false,"offset_bytes":8192,"length_bytes":4096,"error":null,"arrived_ns":0,"ended_ns":0,"total_ns":30017300,"waits":{"recv_ns":0,"throttle_ns":0,"queue_ns":0,"suspend_ns":0,"store_ns":1300,"hold_ns":30000000,"lateness_ns":16000,"reply_ns":0},"rule":3,"lane":0}"#]].assert_eq(&serde_json::to_string(&at).expect("JSON"));
+    expect![[r#"{"at_ns":7,"arrived_ns":0,"client":"uid=1000 pid=4711","device":"c1t1d0","ended_ns":0,"error":null,"fua":false,"lane":0,"length_bytes":4096,"offset_bytes":8192,"op":"read","rule":3,"total_ns":30017300,"waits":{"hold_ns":30000000,"lateness_ns":16000,"queue_ns":0,"recv_ns":0,"reply_ns":0,"store_ns":1300,"suspend_ns":0,"throttle_ns":0}}"#]].assert_eq(&serde_json::to_string(&at).expect("JSON"));
     let at = At {
         at_ns: 7,
         what: &io(),
     };
-    expect![[r#"{"at_ns":7,"disk":"vda","rwbs":"WS","sector":123456789,"bytes":16384,"total_ns":5000000,"queue_ns":2000000,"device_ns":3000000,"merged":1,"requeued":0,"pid":4711,"comm":"postgres","error":null}"#]].assert_eq(&serde_json::to_string(&at).expect("JSON"));
+    expect![[r#"{"at_ns":7,"bytes":16384,"comm":"postgres","device":"vda","device_ns":3000000,"error":null,"merged":1,"pid":4711,"queue_ns":2000000,"requeued":0,"rwbs":"WS","sector":123456789,"total_ns":5000000}"#]].assert_eq(&serde_json::to_string(&at).expect("JSON"));
 }
 
 #[test]
