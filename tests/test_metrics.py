@@ -254,6 +254,18 @@ def test_it_can_only_be_read(scraped, method, path, status):
     assert connection.getresponse().status == status
 
 
+@pytest.mark.parametrize("host, status", [
+    ("evil.example", 403), ("evil.example:80", 403), ("localhost", 200), ("192.0.2.7:9464", 200), ("lab", 200),
+])
+def test_pages_of_other_sites_cannot_read_it(serve, host, status):
+    daemon = serve("-d", "d=null,size=1M", "--metrics", "tcp:127.0.0.1:0", "--allow-host", "lab")
+    request = urllib.request.Request(url_of(daemon), headers={"Host": host})
+    try:
+        assert urllib.request.urlopen(request, timeout=HANG_LIMIT).status == status
+    except urllib.error.HTTPError as refused:
+        assert refused.code == status and "--allow-host evil.example" in refused.read().decode()
+
+
 def connect(daemon):
     address = urllib.parse.urlsplit(url_of(daemon))
     return socket.create_connection((address.hostname, address.port), timeout=HANG_LIMIT)
@@ -264,7 +276,7 @@ def test_a_thousand_scrapes_at_once_are_all_answered(scraped):
 
     async def one():
         reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        writer.write(f"GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: {OPEN_METRICS}\r\n\r\n".encode())
+        writer.write(f"GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: {OPEN_METRICS}\r\n\r\n".encode())
         answer = await reader.read()
         writer.close()
         return answer
@@ -290,7 +302,7 @@ def memory(daemon, what):
 def test_scrapers_that_do_not_read_or_speak_keep_nobody_out(scraped):
     silent = [connect(scraped) for _ in range(100)]
     for one in silent[50:]:
-        one.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        one.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
     halves = connect(scraped)
     halves.sendall(b"GET /met")
     noise = connect(scraped)
@@ -428,10 +440,12 @@ def test_observe_puts_its_socket_away(loop, observer, directory):
     (("1", "vda"), 2, "'vda' is no number of reports"),
     (("1", "2", "vda"), 2, "devices come first"),
     (("0",), 2, "is no interval"),
+    (("-1",), 2, "'-1'"),
+    (("vda", "1", "-1"), 2, "'-1'"),
 ])
 def test_observe_refuses_what_it_does_not_understand(words, code, why):
     refused = run(BINARY, "observe", *words, code=code)
-    assert why in refused.stderr
+    assert why in refused.stderr and "tip" not in refused.stderr
 
 
 # A real Prometheus.

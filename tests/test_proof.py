@@ -168,6 +168,7 @@ def test_check_fails_with_the_reason_unless_all_is_kept(serve, directory):
     daemon = overrun(serve, directory)
     failed = daemon.cli("proof", "--check", code=1)
     assert failed.stderr.startswith("dashpot: rule 1 is not kept: 1 of 1 ")
+    assert all(len(line) <= WIDTH for line in failed.stderr.splitlines()), failed.stderr
     assert json.loads(daemon.cli("proof", "--check", "--json", code=1).stdout)
     daemon.cli("proof")
     daemon.cli("clear", "all")

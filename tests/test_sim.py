@@ -308,7 +308,7 @@ def test_bad_labs_are_refused_with_their_place(lab, tmp_path, text, message):
     (["LAB", "--report", "iolatency --by process"], 1, "--by client, size, device and type"),
     (["LAB", "--report", "iolatency -k"], 1, "a simulation has its own"),
     (["LAB", "--report", "iostat --layer store"], 1, "take iolatency or quantize"),
-    (["LAB", "--report", "iostat --json"], 1, "give it to 'dashpot sim' itself"),
+    (["LAB", "--report", "iostat --json"], 2, "give it to 'dashpot sim' itself"),
     (["LAB", "LAB", "--events", "e.csv"], 2, "--events is of one lab"),
 ], ids=str)
 def test_bad_words_are_refused(lab, words, code, message):
@@ -377,3 +377,9 @@ def test_tunables_are_listed_as_a_lab_takes_them():
     assert (scale["default"], scale["max"]) == ("500us", "1s")
     assert sim("--tunables").stdout.count("\n") == len(rows) + 1
     assert "cannot be used with" in sim("--tunables", "x.toml", code=2).stderr
+
+
+@pytest.mark.parametrize("command", ["sim", "observe"])
+def test_help_has_no_daemon_where_none_is_asked(command):
+    assert "--api" not in run(BINARY, command, "--help").stdout
+    assert "--api" in run(BINARY, "iolatency", "--help").stdout

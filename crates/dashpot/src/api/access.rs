@@ -1,8 +1,11 @@
-//! Who may use the API over TCP: holders of the token, from pages of this host only.
+//! Who may use the API over TCP: holders of the token, from pages of this host only; and who may
+//! scrape the metrics: all but other sites' pages.
 //!
 //! A browser sends requests for any page that it shows. The checks of `Host` (against names that
 //! are made to point here) and of `Origin` keep other sites' pages out, the token everybody else.
+//! An address as `Host` is not a name that could have been made to point here.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -20,25 +23,23 @@ const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 #[derive(Debug)]
 pub(crate) struct Access {
     token: String,
-    /// Names of hosts that `--allow-host` adds to the local ones.
-    allowed_hosts: Vec<String>,
+    hosts: Hosts,
+}
+
+/// Hosts that a request over TCP may be for.
+#[derive(Clone, Debug)]
+pub(crate) struct Hosts {
+    /// Names that `--allow-host` adds to the local ones.
+    allowed: Vec<String>,
 }
 
 impl Access {
-    pub(crate) fn new(token: String, allowed_hosts: Vec<String>) -> Access {
-        Access {
-            token,
-            allowed_hosts,
-        }
+    pub(crate) fn new(token: String, hosts: Hosts) -> Access {
+        Access { token, hosts }
     }
 
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, Error)> {
-        self.check_host("Host", header_text(headers, &header::HOST))?;
-        if headers.contains_key(header::ORIGIN) {
-            let origin = header_text(headers, &header::ORIGIN);
-            let host = origin.split_once("://").map_or("", |(_, host)| host);
-            self.check_host("Origin", host)?;
-        }
+        self.hosts.check(headers)?;
         let given = bearer(headers).or_else(|| query_token(uri));
         if given.is_some_and(|given| same(given, &self.token)) {
             return Ok(());
@@ -55,18 +56,37 @@ impl Access {
             },
         ))
     }
+}
 
-    fn check_host(&self, what: &str, host: &str) -> Result<(), (StatusCode, Error)> {
+impl Hosts {
+    pub(crate) fn new(allowed: Vec<String>) -> Hosts {
+        Hosts { allowed }
+    }
+
+    fn check(&self, headers: &HeaderMap) -> Result<(), (StatusCode, Error)> {
+        let host = header_text(headers, &header::HOST);
+        if !is_address(without_port(host)) {
+            self.check_name("Host", host)?;
+        }
+        if headers.contains_key(header::ORIGIN) {
+            let origin = header_text(headers, &header::ORIGIN);
+            let host = origin.split_once("://").map_or("", |(_, host)| host);
+            self.check_name("Origin", host)?;
+        }
+        Ok(())
+    }
+
+    fn check_name(&self, what: &str, host: &str) -> Result<(), (StatusCode, Error)> {
         let name = without_port(host);
         let named = |known: &str| known.eq_ignore_ascii_case(name);
-        if LOCAL_NAMES.into_iter().any(named) || self.allowed_hosts.iter().any(|host| named(host)) {
+        if LOCAL_NAMES.into_iter().any(named) || self.allowed.iter().any(|host| named(host)) {
             return Ok(());
         }
         Err((
             StatusCode::FORBIDDEN,
             Error {
                 error: format!("{what} '{host}' is foreign"),
-                remedy: Some(format!("if it is yours: dashpot serve --allow-host {name}")),
+                remedy: Some(format!("if it is yours: --allow-host {name}")),
             },
         ))
     }
@@ -88,6 +108,18 @@ pub(super) async fn guard(
     next.run(request).await
 }
 
+/// Lets pass what is for these hosts.
+pub(crate) async fn guard_host(
+    State(hosts): State<Arc<Hosts>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    match hosts.check(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err((status, error)) => refuse(status, error),
+    }
+}
+
 fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> &'a str {
     let value = headers.get(name).and_then(|value| value.to_str().ok());
     value.unwrap_or_default()
@@ -99,6 +131,13 @@ fn without_port(host: &str) -> &str {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     }
+}
+
+fn is_address(host: &str) -> bool {
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    bare.unwrap_or(host).parse::<IpAddr>().is_ok()
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -130,11 +169,11 @@ fn same(given: &str, token: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Access, without_token};
+    use super::{Access, Hosts, without_token};
     use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 
     fn answer(uri: &str, headers: &[(&str, &str)]) -> Option<StatusCode> {
-        let access = Access::new("secret".to_owned(), vec!["lab".to_owned()]);
+        let access = Access::new("secret".to_owned(), Hosts::new(vec!["lab".to_owned()]));
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             let name: HeaderName = name.parse().unwrap();
@@ -180,9 +219,13 @@ mod tests {
         for host in ["evil.example", "localhost.evil.example:80", ""] {
             assert_eq!(with(&[("host", host)]), refused, "{host}");
         }
+        for address in ["192.0.2.7:9464", "[2001:db8::1]:80"] {
+            assert_eq!(with(&[("host", address)]), None, "{address}");
+        }
         let origin = |origin| with(&[("host", "localhost:1"), ("origin", origin)]);
         assert_eq!(origin("http://localhost:5173"), None);
         assert_eq!(origin("https://evil.example"), refused);
+        assert_eq!(origin("http://192.0.2.7"), refused);
         assert_eq!(origin("null"), refused);
     }
 }

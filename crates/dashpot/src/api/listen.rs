@@ -15,6 +15,7 @@ use rustix::fs::Mode;
 use rustix::process::umask;
 use tokio::net::{TcpListener, UnixListener};
 
+use super::access::Hosts;
 use super::answer::{Manners, answer};
 
 /// A socket that listens. Dropped, a unix socket is removed.
@@ -53,6 +54,14 @@ impl HttpListener {
     /// Where it really listens.
     pub(crate) fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// The hosts that requests must be for: over TCP those of this name and of `allowed`.
+    pub(crate) fn hosts(&self, allowed: &[String]) -> Option<Hosts> {
+        match self.address {
+            Address::Unix(_) => None,
+            Address::Tcp(_) => Some(Hosts::new(allowed.to_vec())),
+        }
     }
 
     /// Answers requests until it is dropped.

@@ -14,7 +14,7 @@ mod tests;
 pub(crate) mod types;
 mod why;
 
-pub(crate) use access::Access;
+pub(crate) use access::{Access, Hosts, guard_host};
 pub(crate) use answer::Manners;
 pub(crate) use listen::{
     HttpListener, TokenFile, default_socket, make_private_dir, random_word, runtime_dir, token_file,

@@ -351,7 +351,10 @@ mod tcp {
         let events = Collector::start(reader, 1, 0).unwrap();
         let daemon = Daemon::new(server.handle(), vec![Vec::new()], Vec::new(), events);
         let daemon = Arc::new(daemon);
-        let access = Arc::new(Access::new("secret".to_owned(), Vec::new()));
+        let access = Arc::new(Access::new(
+            "secret".to_owned(),
+            crate::api::Hosts::new(Vec::new()),
+        ));
         let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
         let Address::Tcp(address) = serve(any, daemon, Some(access)) else {
             panic!("not TCP")

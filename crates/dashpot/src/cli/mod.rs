@@ -15,7 +15,7 @@ mod sim;
 mod snoop;
 mod top;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use crate::spec::{ApiAddress, parse_api};
 
@@ -56,6 +56,14 @@ pub(crate) struct Cli {
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// In place of `--api` where no daemon is asked: it is not in the help, and does nothing, so that
+/// it may be in an alias.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct NoApi {
+    #[arg(id = "api", long = "api", value_name = "ADDR", value_parser = parse_api, hide = true)]
+    _api: Option<ApiAddress>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -3,7 +3,7 @@
 use clap::Args;
 use dashpot_engine::Duration;
 
-use super::Pace;
+use super::{NoApi, Pace};
 use crate::spec::{Listen, ParseError, parse_interval, parse_listen, parse_report_count};
 
 /// Watch the kernel's disks: rates, percentiles, what is in flight
@@ -22,9 +22,14 @@ pub(crate) struct ObserveArgs {
     /// Where Prometheus scrapes /metrics; anyone who can connect may read it
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) metrics: Option<Listen>,
+    /// Answer HTTP requests to this host name, too
+    #[arg(long, value_name = "NAME", requires = "metrics")]
+    pub(crate) allow_host: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    _no_api: NoApi,
 }
 
 impl ObserveArgs {
@@ -64,13 +69,15 @@ const SECOND: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
-    use super::ObserveArgs;
+    use super::{NoApi, ObserveArgs};
 
     fn split(words: &str) -> Result<(usize, u64, Option<u64>), String> {
         let args = ObserveArgs {
             words: words.split_whitespace().map(str::to_owned).collect(),
             metrics: None,
+            allow_host: Vec::new(),
             json: false,
+            _no_api: NoApi::default(),
         };
         let (devices, pace) = args.split().map_err(|error| error.to_string())?;
         let interval = pace

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use dashpot_engine::Duration;
 
+use super::NoApi;
 use super::heatmap::HeatmapArgs;
 use super::report::{IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs};
 use super::snoop::SnoopArgs;
@@ -58,6 +59,8 @@ pub(crate) struct SimArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    _no_api: NoApi,
 }
 
 /// A report, and the words that asked for it.

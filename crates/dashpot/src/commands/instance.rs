@@ -9,7 +9,7 @@ use dashpot_export::{Address, DiskConfig, Server, ServerConfig, Spin, StartError
 use serde::Serialize;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::api::{Access, HttpListener, Manners, router};
+use crate::api::{Access, Hosts, HttpListener, Manners, router};
 use crate::cli::{LabArgs, SpinWhen};
 use crate::daemon::Daemon;
 use crate::lab::Lab;
@@ -104,12 +104,12 @@ impl Instance {
         self,
         api: HttpListener,
         access: Option<Arc<Access>>,
-        metrics: Option<HttpListener>,
+        metrics: Option<(HttpListener, Option<Hosts>)>,
     ) -> Running {
         let router = router(Arc::clone(&self.daemon), access);
         let mut answering = vec![tokio::spawn(api.serve(router, Manners::Trusted))];
-        if let Some(metrics) = metrics {
-            let router = metrics::router(DaemonSource(Arc::clone(&self.daemon)));
+        if let Some((metrics, hosts)) = metrics {
+            let router = metrics::router(DaemonSource(Arc::clone(&self.daemon)), hosts);
             answering.push(tokio::spawn(metrics.serve(router, Manners::OneRequest)));
         }
         Running {

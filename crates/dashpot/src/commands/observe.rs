@@ -28,7 +28,7 @@ pub(crate) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
     let mut private = None;
     // Before the watch begins: a place that is taken is to be said at once.
     let _scraper = match &args.metrics {
-        Some(listen) => Some(scraper(listen, &totals, &mut private)?),
+        Some(listen) => Some(scraper(listen, args, &totals, &mut private)?),
         None => None,
     };
     let mut watch = Watch::new(&target, &Question::default(), interval, count)?;
@@ -44,6 +44,7 @@ pub(crate) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
 
 fn scraper(
     listen: &Listen,
+    args: &ObserveArgs,
     totals: &Arc<Mutex<KernelTotals>>,
     private: &mut Option<PrivateDir>,
 ) -> anyhow::Result<Scraper> {
@@ -54,7 +55,7 @@ fn scraper(
             Address::Unix(directory.path().join("metrics.sock"))
         }
     };
-    let scraper = Scraper::start(&address, KernelSource(Arc::clone(totals)))?;
+    let scraper = Scraper::start(&address, &args.allow_host, KernelSource(Arc::clone(totals)))?;
     eprintln!("metrics  {}", scraper.url);
     Ok(scraper)
 }

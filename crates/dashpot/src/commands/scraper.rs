@@ -18,16 +18,21 @@ pub(super) struct Scraper {
 }
 
 impl Scraper {
-    pub(super) fn start(address: &Address, source: impl Source) -> anyhow::Result<Scraper> {
+    pub(super) fn start(
+        address: &Address,
+        allowed_hosts: &[String],
+        source: impl Source,
+    ) -> anyhow::Result<Scraper> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
         let listener = runtime.block_on(HttpListener::bind("--metrics", address))?;
         let url = metrics_url(&listener);
+        let router = router(source, listener.hosts(allowed_hosts));
         let (stop, stopped) = oneshot::channel();
         let answer = async move {
             tokio::select! {
-                () = listener.serve(router(source), Manners::OneRequest) => {}
+                () = listener.serve(router, Manners::OneRequest) => {}
                 _ = stopped => {}
             }
         };

@@ -14,7 +14,8 @@ use super::output::print;
 use super::private::PrivateDir;
 use super::ready::ReadyFile;
 use crate::api::{
-    Access, HttpListener, TokenFile, default_socket, make_private_dir, random_word, runtime_dir,
+    Access, Hosts, HttpListener, TokenFile, default_socket, make_private_dir, random_word,
+    runtime_dir,
 };
 use crate::cli::ServeArgs;
 use crate::lab::Lab;
@@ -62,6 +63,10 @@ async fn serve_lab(
         &args.nbd
     };
     let instance = Instance::start(lab, places.nbd(nbd)?, &args.lab).await?;
+    let metrics = metrics.map(|metrics| {
+        let hosts = metrics.hosts(&args.allow_host);
+        (metrics, hosts)
+    });
     let running = instance.answer(api, door.access.clone(), metrics);
     // Whatever comes of it, what runs is stopped: stores are to be synced, sockets removed.
     let announced = announce(
@@ -167,7 +172,7 @@ impl Door {
         let file = TokenFile::write(socket, &token)?;
         Ok(Door {
             url: format!("http://{socket}/?token={token}"),
-            access: Some(Arc::new(Access::new(token, allowed_hosts))),
+            access: Some(Arc::new(Access::new(token, Hosts::new(allowed_hosts)))),
             _token: Some(file),
         })
     }

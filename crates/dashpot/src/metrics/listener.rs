@@ -8,12 +8,14 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use super::format::Format;
+use crate::api::{Hosts, guard_host};
 
 /// What is scraped.
 pub(crate) trait Source: Send + Sync + 'static {
@@ -21,15 +23,19 @@ pub(crate) trait Source: Send + Sync + 'static {
     fn text(&self) -> impl Future<Output = Result<String, fmt::Error>> + Send;
 }
 
-/// Answers scrapers of a source.
-pub(crate) fn router<S: Source>(source: S) -> Router {
+/// Answers scrapers of a source, over TCP those only that ask for one of `hosts`.
+pub(crate) fn router<S: Source>(source: S, hosts: Option<Hosts>) -> Router {
     let scraped = Scraped {
         source,
         last: Mutex::new(None),
     };
-    Router::new()
+    let router = Router::new()
         .route("/metrics", get(metrics::<S>))
-        .with_state(Arc::new(scraped))
+        .with_state(Arc::new(scraped));
+    match hosts {
+        Some(hosts) => router.layer(from_fn_with_state(Arc::new(hosts), guard_host)),
+        None => router,
+    }
 }
 
 /// A source, and the text that was made of it last.
