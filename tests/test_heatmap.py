@@ -56,6 +56,27 @@ def test_bad_words_before_anything_is_watched(daemon, directory):
     assert "--max" in daemon.cli("heatmap", "--min", "1s", "--max", "10ms", code=2).stderr
 
 
+def test_what_has_been_is_what_the_daemon_remembers(daemon, client):
+    daemon.cli("inject", "d", "-D", "10ms", "-T", "read")
+    client.many(50, 10)
+    lines = daemon.cli("heatmap", "--last", "5m", "--op", "read", "--json").stdout.splitlines()
+    columns = [json.loads(line) for line in lines]
+    rows = [row for column in columns for row in column["rows"]]
+    assert sum(row["count"] for row in rows) == 50
+    assert all(row["to_ns"] >= 10_000_000 for row in rows)
+    starts = [column["start_ns"] for column in columns]
+    assert all(later - earlier == 10**9 for earlier, later in zip(starts, starts[1:])), "no second is left out"
+    assert "50 I/Os" in daemon.cli("heatmap", "--last", "5m").stdout
+    assert " 0 I/Os" in daemon.cli("heatmap", "--last", "5m", "--op", "write").stdout
+
+
+@pytest.mark.parametrize("words, code, why", [
+    (["-k"], 1, "nobody remembers"), (["-Q"], 2, "cannot be used with"), (["1"], 2, "cannot be used with"),
+])
+def test_what_nobody_remembers_is_refused(daemon, words, code, why):
+    assert why in daemon.cli("heatmap", "--last", "1m", *words, code=code).stderr
+
+
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_do_not_lose_the_picture(daemon, directory, how):
     svg = directory / "x.svg"

@@ -14,8 +14,9 @@ use crate::spec::{parse_ops, parse_span};
 Latency is logarithmic, and so is the shade: one I/O can be seen. On a terminal
 the picture moves; in a pipe it is printed once, at the end.
 
-Example: a minute of writes, to be looked at later
+Example: a minute of writes, to be looked at later; the last ten minutes
   dashpot heatmap --op write --svg writes.svg 1 60
+  dashpot heatmap --last 10m
 Example: what is slower than 5 ms on a disk of the kernel, ten times a second
   sudo dashpot heatmap -d /dev/vda --min 5ms 0.1")]
 pub(crate) struct HeatmapArgs {
@@ -36,6 +37,10 @@ pub(crate) struct HeatmapArgs {
     /// Write the picture to this file, too, at the end
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
+    /// What has been: the seconds that the daemon remembers of so long a time
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    #[arg(conflicts_with_all = ["queued", "interval"])]
+    pub(crate) last: Option<Duration>,
     #[command(flatten)]
     pub(crate) pace: Pace,
     /// Print JSON, a line for each column

@@ -206,6 +206,13 @@ pub(crate) fn parse_report(text: &str) -> Result<ReportWords, ParseError> {
     if let ReportKind::ZpoolIostat(args) = &report.kind {
         args.pools_and_pace()?;
     }
+    if let ReportKind::Heatmap { args, .. } = &report.kind
+        && args.last.is_some()
+    {
+        return Err(ParseError::new(
+            "--last: a simulation has nothing before it: leave it out",
+        ));
+    }
     if report.kind.has_json() {
         return Err(ParseError::new(
             "--json is not a report's here: give it to 'dashpot sim' itself",

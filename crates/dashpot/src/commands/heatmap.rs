@@ -8,6 +8,7 @@ use dashpot_engine::histogram::Histogram;
 
 use super::draft::Draft;
 use super::output::{print, print_json_line, usage};
+use super::past::recall;
 use super::quantize::in_set;
 use super::screen;
 use super::vanished::warn_of_vanished;
@@ -27,6 +28,10 @@ pub(crate) fn heatmap(api: Option<&ApiAddress>, args: &HeatmapArgs) -> anyhow::R
     let target = Target::find(api, &args.device)?;
     let draft = |place| Draft::create("--svg", place);
     let svg = args.svg.as_deref().map(draft).transpose()?;
+    if let Some(last) = args.last {
+        say_lost(recall(&mut heat, &target, args, last)?);
+        return show_past(&heat, svg, args);
+    }
     let question = Question {
         by: None,
         queued: args.queued,
@@ -47,6 +52,17 @@ pub(crate) fn heatmap(api: Option<&ApiAddress>, args: &HeatmapArgs) -> anyhow::R
         print(&heat_text(&heat, screen::still()))?;
     }
     watched
+}
+
+/// Shows a picture that is whole.
+fn show_past(heat: &HeatMap, svg: Option<Draft>, args: &HeatmapArgs) -> anyhow::Result<()> {
+    if let Some(svg) = svg {
+        write_svg(svg, heat)?;
+    }
+    match args.json {
+        true => heat.columns.iter().try_for_each(print_json_line),
+        false => print(&heat_text(heat, screen::still())),
+    }
 }
 
 /// Adds a column for each interval until the last.
@@ -131,7 +147,7 @@ pub(super) fn write_svg(mut svg: Draft, heat: &HeatMap) -> anyhow::Result<()> {
 
 fn say_lost(lost: u64) {
     if lost > 0 {
-        eprintln!("{lost} events were lost: the last column misses some I/Os.");
+        eprintln!("{lost} events were lost: some I/Os are missing in what was drawn last.");
     }
 }
 

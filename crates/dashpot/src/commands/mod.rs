@@ -15,6 +15,7 @@ mod load;
 mod lost;
 mod observe;
 mod output;
+mod past;
 mod private;
 mod proof;
 mod quantize;
