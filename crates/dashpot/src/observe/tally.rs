@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_probe::{Cgroups, Device, Io, Rwbs};
+use foldhash::fast::RandomState;
 
 use super::interval::OpInterval;
 use super::question::{By, Question};
@@ -13,7 +14,7 @@ use crate::report::size::{size_class, size_name};
 pub(super) struct Tally {
     devices: Vec<Device>,
     question: Question,
-    counted: HashMap<Key, Counted>,
+    counted: HashMap<Key, Counted, RandomState>,
     cgroups: Cgroups,
     names: Names,
 }
@@ -21,7 +22,7 @@ pub(super) struct Tally {
 /// Names in the order in which they came up.
 #[derive(Default)]
 struct Names {
-    places: HashMap<String, usize>,
+    places: HashMap<String, usize, RandomState>,
     names: Vec<String>,
 }
 
@@ -62,7 +63,7 @@ impl Tally {
         Tally {
             devices: devices.to_vec(),
             question,
-            counted: HashMap::new(),
+            counted: HashMap::default(),
             cgroups: Cgroups::default(),
             names: Names::default(),
         }
