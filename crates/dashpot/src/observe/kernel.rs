@@ -9,12 +9,12 @@ use std::time::Duration;
 use dashpot_probe::{Device, Number, Options, Progress, Start, TraceError, Tracer};
 
 use super::diskstats::{Counters, counters, say_vanished, warn_of_vanished};
-use super::interval::DeviceInterval;
 use super::question::{By, Question};
 use super::reader;
 use super::tally::Tally;
 use super::ticks::Ticks;
 use crate::report::in_flight::{InFlight, Mention};
+use crate::report::interval::DeviceInterval;
 
 /// Devices of the kernel being watched.
 pub(crate) struct KernelWatch {

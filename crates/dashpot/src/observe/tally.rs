@@ -6,8 +6,8 @@ use dashpot_engine::histogram::Histogram;
 use dashpot_probe::{Cgroups, Device, Io, Rwbs};
 use foldhash::fast::RandomState;
 
-use super::interval::OpInterval;
 use super::question::{By, Question};
+use crate::report::interval::OpInterval;
 use crate::report::size::{size_class, size_name};
 
 /// What an interval has counted so far.

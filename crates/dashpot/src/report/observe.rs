@@ -5,9 +5,9 @@ use std::fmt;
 use dashpot_engine::histogram::Histogram;
 use serde::Serialize;
 
+use super::interval::DeviceInterval;
 use super::nice::short_time;
 use super::percentiles::Percentiles;
-use crate::observe::DeviceInterval;
 
 /// The devices of an interval. JSON: `{"elapsed_ns": …, "devices": […], "lost": 0}`.
 #[derive(Clone, Debug, Serialize)]
@@ -133,8 +133,8 @@ mod tests {
     use expect_test::expect;
 
     use super::{Line, Observation};
-    use crate::observe::{DeviceInterval, OpInterval};
     use crate::report::in_flight::InFlight;
+    use crate::report::interval::{DeviceInterval, OpInterval};
 
     fn op(op: &str, completed: u64, ns: u64) -> OpInterval {
         let mut latency = Histogram::default();

@@ -14,6 +14,7 @@ use dashpot_engine::histogram::{Histogram, Unit};
 use serde::Serialize;
 
 use super::in_flight::{InFlight, Mention};
+use super::layer::Layer;
 use super::percentiles::Percentiles;
 
 /// Columns of the bar.
@@ -37,25 +38,6 @@ pub(crate) struct Quantize {
     pub(crate) in_flight: InFlight,
     /// Events that are missing, because there was no room for them.
     pub(crate) lost: u64,
-}
-
-/// Where latencies are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Layer {
-    Volume,
-    Disk,
-    Store,
-}
-
-impl Layer {
-    fn title(self) -> &'static str {
-        match self {
-            Layer::Volume => "volume, above its pool and the throttle:",
-            Layer::Disk => "disk, as its clients see it, with what is injected:",
-            Layer::Store => "store, below what is injected:",
-        }
-    }
 }
 
 /// What was aggregated.
@@ -145,7 +127,7 @@ fn printed_rows(counts: &[u64]) -> Vec<Row> {
 impl fmt::Display for Quantize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(layer) = self.layer {
-            writeln!(f, "\n{}", layer.title())?;
+            writeln!(f, "\n{}", title(layer))?;
         }
         match &self.scope {
             Scope::Total(aggregation) => write_total(f, aggregation)?,
@@ -228,6 +210,14 @@ fn summary(aggregation: &Aggregation) -> [String; 4] {
 
 fn write_summary(f: &mut impl fmt::Write, [avg, stddev, iops, kib]: [String; 4]) -> fmt::Result {
     writeln!(f, "{avg:<16}   {stddev:<11}   {iops:<4}   {kib:<17}")
+}
+
+fn title(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Volume => "volume, above its pool and the throttle:",
+        Layer::Disk => "disk, as its clients see it, with what is injected:",
+        Layer::Store => "store, below what is injected:",
+    }
 }
 
 #[cfg(test)]

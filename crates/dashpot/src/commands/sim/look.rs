@@ -12,9 +12,9 @@ use dashpot_sim::Simulation;
 use dashpot_sim::scenario::{PoolSpec, Scenario};
 
 use crate::api::types::wait_word;
-use crate::cli::Layer;
-use crate::observe::{DeviceInterval, OpInterval};
 use crate::report::in_flight::InFlight;
+use crate::report::interval::{DeviceInterval, OpInterval};
+use crate::report::layer::Layer;
 use crate::report::zpool_iostat::{ClassInterval, Pool};
 
 /// A disk or a volume at one moment.

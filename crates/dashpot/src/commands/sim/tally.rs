@@ -7,7 +7,8 @@ use dashpot_engine::{ClientId, Device, Event, Op};
 use dashpot_sim::scenario::Scenario;
 
 use super::events::Names;
-use crate::observe::{By, OpInterval};
+use crate::observe::By;
+use crate::report::interval::OpInterval;
 use crate::report::size::{size_class, size_name};
 
 /// The events of an interval, counted.

@@ -13,8 +13,8 @@ use crate::api::types::{
 use crate::client::{Client, ClientError, segment};
 use crate::commands::clear::listed;
 use crate::commands::inject::understood;
-use crate::observe::DeviceInterval;
 use crate::promises::CanHold;
+use crate::report::interval::DeviceInterval;
 
 /// A daemon, and what its disks had counted when they were looked at last.
 pub(super) struct Daemon {

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use dashpot_engine::histogram::Histogram;
 
 use crate::api::types::{Rule, Shard};
-use crate::observe::DeviceInterval;
 use crate::promises::Promise;
 use crate::report::heatmap::Column;
 use crate::report::in_flight::InFlight;
+use crate::report::interval::DeviceInterval;
 use crate::report::percentiles::percentile;
 
 /// A look. Figures of an interval are in it if it ends one.

@@ -10,7 +10,7 @@ use dashpot_engine::histogram::Histogram;
 use serde::Serialize;
 
 use crate::api::types::{Disk, Host, Rule, RuleEffect, Shard};
-use crate::commands::{overload_note, quota_note};
+use crate::report::health::{overload_note, quota_note};
 use crate::report::nice::short_time;
 
 /// What was found.
