@@ -135,7 +135,7 @@ def test_what_outlasts_intervals_is_counted_once_and_named_meanwhile(daemon, slo
     assert seen["latency"]["max_ns"] >= 2_000_000_000
     waited = [interval["in_flight"] for interval in intervals if interval["in_flight"]["zios"]]
     assert len(waited) >= 2
-    assert all((each["zios"], each["disk"], each["wait"]) == (1, slow.name, "issued") for each in waited)
+    assert all((each["zios"], each["device"], each["wait"]) == (1, slow.name, "issued") for each in waited)
     assert waited[-1]["oldest_ns"] - waited[0]["oldest_ns"] >= 900_000_000
 
 
@@ -163,7 +163,7 @@ def test_what_crosses_ends_of_intervals_is_counted_once(daemon, slow, tmp_path):
     intervals = report.intervals()
     assert sum(interval["latency"]["n"] for interval in intervals) == 60
     assert sum(interval["lost"] for interval in intervals) == 0
-    assert sum(row["count"] for interval in intervals for row in interval["rows"] if row["from_ms"] < 128) == 0
+    assert sum(row["count"] for interval in intervals for row in interval["rows"] if row["from_ns"] < 128_000_000) == 0
     ends = sum(interval["in_flight"]["zios"] for interval in intervals)
     assert ends >= 2 * 60
 
@@ -180,6 +180,6 @@ def test_what_hangs_is_named_at_the_end(daemon, slow, queued):
     in_flight(said, slow)
     assert all(count == "0" for _, _, count, _ in rows(table, IOLATENCY_ROW))
     (interval,) = lines.intervals()
-    assert (interval["latency"]["n"], interval["in_flight"]["zios"], interval["in_flight"]["disk"]) == (0, 1, slow.name)
+    assert (interval["latency"]["n"], interval["in_flight"]["zios"], interval["in_flight"]["device"]) == (0, 1, slow.name)
     daemon.cli("clear", "d", "--release")
     assert reader.wait(timeout=120) == 0

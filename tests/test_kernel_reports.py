@@ -38,17 +38,31 @@ def dashpot(*words, code=0):
     return done
 
 
+def started(words):
+    environment = {name: value for name, value in os.environ.items() if name != "DASHPOT_API"}
+    return subprocess.Popen(
+        [BINARY, *map(str, words)], text=True, bufsize=1, env=environment,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )
+
+
 class Watching:
     """A report that has begun."""
 
     def __init__(self, *words):
-        environment = {name: value for name, value in os.environ.items() if name != "DASHPOT_API"}
         self.errors = ""
-        self.process = subprocess.Popen(
-            [BINARY, *map(str, words)], text=True, bufsize=1, env=environment,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )
+        self.process = started(words)
         self.first = self.process.stdout.readline()
+
+    @classmethod
+    def quiet(cls, *words, watches=True):
+        """One that may print nothing before something happens. What needs no events never watches."""
+        self = cls.__new__(cls)
+        self.first = self.errors = ""
+        self.process = started(words)
+        if watches:
+            eventually(lambda: is_watching(self.process.pid), "it watches")
+        return self
 
     def end(self, how=signal.SIGINT, code=0):
         """Its output, when it has ended."""
@@ -121,17 +135,17 @@ def test_iostat_has_the_counts_of_the_kernel(loop):
     after = loop.stat()
     first, second = report.end().splitlines()
     (whole,), (interval,) = json.loads(first), json.loads(second)
-    assert (whole["n"]["r"], whole["n"]["w"]) == (before["reads"], before["writes"])
+    assert (whole["reads"]["n"], whole["writes"]["n"]) == (before["reads"], before["writes"])
     delta = {name: after[name] - before[name] for name in after}
-    assert interval["n"] == {
-        "r": delta["reads"], "w": delta["writes"], "d": delta["discards"], "f": delta["flushes"],
-    }
+    for kind in ("reads", "writes", "discards", "flushes"):
+        assert interval[kind]["n"] == delta[kind]
     seconds = interval["elapsed_ns"] / 1e9
     asked = delta["writes"] + delta["writes_merged"]
-    assert interval["wrqm/s"] == pytest.approx(delta["writes_merged"] / seconds)
-    assert interval["wrqm"] == pytest.approx(100 * delta["writes_merged"] / asked)
-    assert interval["wkB/s"] == pytest.approx(delta["sectors_written"] / 2 / seconds)
-    assert interval["r_await"] == pytest.approx(delta["read_ms"] / delta["reads"])
+    reads, writes = interval["reads"], interval["writes"]
+    assert writes["merged_per_s"] == pytest.approx(delta["writes_merged"] / seconds)
+    assert writes["merged_percent"] == pytest.approx(100 * delta["writes_merged"] / asked)
+    assert writes["bytes_per_s"] == pytest.approx(delta["sectors_written"] * 512 / seconds)
+    assert reads["mean_ns"] == pytest.approx(delta["read_ms"] * 1e6 / delta["reads"])
 
 
 @requires("iostat")
@@ -347,6 +361,26 @@ def test_a_disk_that_vanishes_in_the_last_interval_is_said_to(nothing_left):
         loop.detach()
         assert sum(counted(report.end()).values()) == 30
         assert report.errors.count(f"{loop.name} has vanished") == 1
+
+
+@pytest.mark.parametrize("words", [[], ["--json"]])
+def test_snoop_says_what_vanishes_and_ends_with_the_last(nothing_left, words):
+    with loop_in_memory() as loop, loop_in_memory() as other:
+        snoop = Watching.quiet("snoop", *words, "-d", loop.name, "-d", other.name)
+        loop.detach()
+        assert f"{loop.name} has vanished" in snoop.process.stderr.readline()
+        dd(f"if={other.path}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")
+        other.detach()
+        text, errors = snoop.process.communicate(timeout=60)
+        assert snoop.process.returncode == 1 and other.name in text
+        assert errors.count(other.name) == 1 and "lsblk" in errors, errors
+
+
+def test_flushes_of_the_kernel_are_not_said_to_be_unknown(loop, nothing_left):
+    report = iolatency("-d", loop.path, "--by", "process", 1)
+    dd("if=/dev/zero", f"of={loop.path}", "bs=4k", "count=1", "conv=fsync")
+    values = by_value(report.end())
+    assert values["flush"] >= 1 and "unknown" not in values, values
 
 
 def test_a_disk_without_a_size_is_refused(nothing_left):

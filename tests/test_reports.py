@@ -39,6 +39,29 @@ def rows(text, pattern):
     return [match.groups() for match in map(pattern.match, text.splitlines()) if match]
 
 
+def has_begun(process):
+    """Whether a report that prints nothing at first has seen the daemon, and catches signals by now."""
+    with open(f"/proc/{process.pid}/status") as status:
+        (caught,) = [int(line.split()[1], 16) for line in status if line.startswith("SigCgt:")]
+    return caught >> (signal.SIGINT - 1) & 1
+
+
+@pytest.mark.parametrize("words", [["quantize"], ["quantize", "--for", "60m"], ["iolatency", 3600], ["heatmap", 3600]])
+def test_a_daemon_that_dies_is_noticed_within_an_interval(daemon, words):
+    report = daemon.start(*words)
+    eventually(lambda: has_begun(report), "the report has begun")
+    daemon.abandon()
+    _, errors = report.communicate(timeout=60)
+    assert report.returncode == 1 and "no daemon" in errors, errors
+
+
+def test_a_daemon_of_another_user_is_not_said_to_be_missing(daemon):
+    words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", BINARY]
+    for report in (["iolatency", 1, 1], ["status"]):
+        error = run(*words, *report, code=1, env={"DASHPOT_API": f"unix:{daemon.api}"}).stderr
+        assert "may not be used by this user" in error and "start one" not in error, error
+
+
 # iolatency.
 
 def test_iolatency_has_the_format_of_the_original(daemon, client):
@@ -283,7 +306,7 @@ def test_iostat_as_json(daemon, client):
     text = watch(daemon, "iostat", "-x", "1", "2", "--json", until=lambda: None)
     for line in text.splitlines():
         (disk,) = json.loads(line)
-        assert disk["disk"] == "d" and {"r/s", "w_await", "aqu-sz", "util"} <= disk.keys()
+        assert disk["device"] == "d" and {"reads", "writes", "mean_in_flight", "busy_percent"} <= disk.keys()
 
 
 # list and status.

@@ -146,7 +146,7 @@ def rows_of(*histograms):
     """The counts of all of them together, by the lower bound."""
     counts = Counter()
     for one in histograms:
-        counts.update({row["from_ms"]: row["count"] for row in one["rows"]})
+        counts.update({row["from_ns"]: row["count"] for row in one["rows"]})
     return +counts
 
 

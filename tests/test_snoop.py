@@ -57,7 +57,7 @@ def test_waits_add_up(daemon, client):
     for zio in lines:
         assert sum(zio["waits"][f"{wait}_ns"] for wait in WAITS) == zio["total_ns"]
         assert zio["ended_ns"] - zio["arrived_ns"] == zio["total_ns"]
-        assert (zio["rule"], zio["disk"], zio["op"]) == (1, "d", "read")
+        assert (zio["rule"], zio["device"], zio["op"]) == (1, "d", "read")
         assert zio["waits"]["hold_ns"] > 0
 
 
@@ -111,7 +111,7 @@ def check_writes(loop):
     ios = [json.loads(line) for line in process.stdout]
     assert len(ios) == 8 and process.returncode == 0
     for io in ios:
-        assert (io["disk"], io["rwbs"][0], io["bytes"], io["comm"]) == (loop.name, "W", 4096, "dd")
+        assert (io["device"], io["rwbs"][0], io["bytes"], io["comm"]) == (loop.name, "W", 4096, "dd")
         assert io["total_ns"] == io["queue_ns"] + io["device_ns"]
 
 

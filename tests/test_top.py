@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from conftest import BINARY, HANG_LIMIT, eventually, requires, run
+from kernel import loop_in_memory, takes_a_kernel
 
 pytestmark = requires("tmux")
 
@@ -164,9 +165,21 @@ def test_a_daemon_that_goes_away_is_tried_again(serve, terminal):
 def test_a_signal_gives_the_terminal_back(daemon, terminal, name):
     top = terminal(daemon)
     top.sees("disks by name")
-    number = getattr(signal, name)
-    os.kill(top.pid(), number)
-    top.check_restored(128 + number)
+    os.kill(top.pid(), getattr(signal, name))
+    top.check_restored()
+
+
+@takes_a_kernel
+def test_a_device_that_vanishes_is_said_to_on_the_screen(daemon, terminal):
+    with loop_in_memory() as loop, loop_in_memory() as other:
+        top = terminal(daemon, "-d", loop.name, "-d", other.name, "200ms")
+        top.sees(loop.name, other.name)
+        loop.detach()
+        top.sees("vanished")
+        assert "up to then" not in top.screen(), "nothing else writes over the screen"
+        other.detach()
+        top.sees("nothing is left to watch")
+        top.check_restored(1)
 
 
 def test_no_colour(daemon, terminal):

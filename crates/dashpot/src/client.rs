@@ -1,6 +1,7 @@
 //! The client of the API that the command line is: one blocking call for each request.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use axum::http::{Method, Request, StatusCode, header};
 use dashpot_export::Address;
@@ -25,11 +26,19 @@ pub(crate) struct Client {
     runtime: Runtime,
 }
 
+/// A connection of either kind.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
 /// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum ClientError {
     /// Nobody answers.
-    NoDaemon { address: Address, why: String },
+    NoDaemon {
+        address: Address,
+        error: std::io::Error,
+    },
     /// The daemon refused.
     Refused {
         status: StatusCode,
@@ -110,6 +119,17 @@ impl Client {
         })
     }
 
+    /// Waits until nobody answers any more, and says why not.
+    pub(crate) async fn until_gone(&self) -> ClientError {
+        loop {
+            tokio::time::sleep(ASK_EVERY).await;
+            let connected = self.connect().await;
+            if let Err(gone) = connected {
+                return gone;
+            }
+        }
+    }
+
     /// Runs something beside which requests are sent.
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
@@ -122,20 +142,22 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
         let request = self.request(method, path, body)?;
-        let no_daemon = |error: std::io::Error| ClientError::NoDaemon {
-            address: self.address.clone(),
-            why: error.to_string(),
+        answer(self.connect().await?, request).await
+    }
+
+    async fn connect(&self) -> Result<Box<dyn Stream>, ClientError> {
+        let stream: std::io::Result<Box<dyn Stream>> = match &self.address {
+            Address::Unix(path) => UnixStream::connect(path)
+                .await
+                .map(|one| Box::new(one) as _),
+            Address::Tcp(socket) => TcpStream::connect(socket)
+                .await
+                .map(|one| Box::new(one) as _),
         };
-        match &self.address {
-            Address::Unix(path) => {
-                let stream = UnixStream::connect(path).await.map_err(no_daemon)?;
-                answer(stream, request).await
-            }
-            Address::Tcp(socket) => {
-                let stream = TcpStream::connect(socket).await.map_err(no_daemon)?;
-                answer(stream, request).await
-            }
-        }
+        stream.map_err(|error| ClientError::NoDaemon {
+            address: self.address.clone(),
+            error,
+        })
     }
 
     fn request(
@@ -176,7 +198,7 @@ pub(crate) fn segment(name: &str) -> String {
 }
 
 async fn answer<T: DeserializeOwned>(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    stream: Box<dyn Stream>,
     request: Request<Full<Bytes>>,
 ) -> Result<T, ClientError> {
     let handshake = http1::handshake(TokioIo::new(stream)).await;
@@ -199,6 +221,10 @@ fn read_token(path: PathBuf) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
+fn is_denied(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::PermissionDenied
+}
+
 fn unexpected(error: impl std::fmt::Display) -> ClientError {
     ClientError::Unexpected(error.to_string())
 }
@@ -206,9 +232,14 @@ fn unexpected(error: impl std::fmt::Display) -> ClientError {
 impl std::fmt::Display for ClientError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            ClientError::NoDaemon { address, why } => write!(
+            ClientError::NoDaemon { address, error } if is_denied(error) => write!(
                 f,
-                "no daemon at {address} ({why}): start one with 'dashpot serve', or name the one \
+                "the socket {address} may not be used by this user ({error}): use dashpot as the \
+                 user whose daemon it is, or as root, or name another with --api"
+            ),
+            ClientError::NoDaemon { address, error } => write!(
+                f,
+                "no daemon at {address} ({error}): start one with 'dashpot serve', or name the one \
                  that you mean with --api"
             ),
             ClientError::Refused { error, .. } => match &error.remedy {
@@ -225,6 +256,9 @@ impl std::fmt::Display for ClientError {
 }
 
 impl std::error::Error for ClientError {}
+
+/// How often somebody who waits for long looks whether the daemon is still there.
+const ASK_EVERY: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

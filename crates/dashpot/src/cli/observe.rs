@@ -17,7 +17,7 @@ Example: two disks, every two seconds, five times
 pub(crate) struct ObserveArgs {
     /// Names, paths or major,minor [all]; then seconds between reports, or a
     /// time such as 500ms, [1] and the number of reports [until Ctrl-C]
-    #[arg(value_name = "DEVICE… INTERVAL COUNT")]
+    #[arg(value_name = "DEVICE… INTERVAL COUNT", allow_negative_numbers = true)]
     words: Vec<String>,
     /// Where Prometheus scrapes /metrics; anyone who can connect may read it
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
@@ -30,7 +30,11 @@ pub(crate) struct ObserveArgs {
 impl ObserveArgs {
     /// The devices, and the pace: no device's name begins with a digit, and its number has a comma.
     pub(crate) fn split(&self) -> Result<(&[String], Pace), ParseError> {
-        let begins = |word: &String| word.starts_with(|c: char| c.is_ascii_digit());
+        // A negative number is one, so that it is refused as such.
+        let begins = |word: &String| {
+            word.trim_start_matches('-')
+                .starts_with(|c: char| c.is_ascii_digit())
+        };
         let is_time = |word: &String| begins(word) && !word.contains(',');
         let at = self.words.iter().position(is_time);
         let (devices, pace) = self.words.split_at(at.unwrap_or(self.words.len()));
@@ -82,7 +86,9 @@ mod tests {
         assert_eq!(split("vda 7,0 500ms 5"), Ok((2, 500, Some(5))));
         assert_eq!(split("2"), Ok((0, 2_000, None)));
         assert_eq!(split("0.5 3"), Ok((0, 500, Some(3))));
-        for words in ["1 vda", "1 2 vda", "vda 0", "1 0", "vda 1x"] {
+        for words in [
+            "1 vda", "1 2 vda", "vda 0", "1 0", "vda 1x", "-1", "vda 1 -1",
+        ] {
             assert!(split(words).is_err(), "{words}");
         }
     }

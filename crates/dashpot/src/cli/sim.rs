@@ -109,6 +109,19 @@ pub(crate) enum ReportKind {
     Txgs(TxgsArgs),
 }
 
+impl ReportKind {
+    fn has_json(&self) -> bool {
+        match self {
+            ReportKind::Iolatency { args, .. } => args.json,
+            ReportKind::Iostat { args, .. } => args.json,
+            ReportKind::Quantize(args) => args.json,
+            ReportKind::Heatmap { args, .. } => args.json,
+            ReportKind::Snoop { args, .. } => args.json,
+            ReportKind::ZpoolIostat(_) | ReportKind::Txgs(_) => false,
+        }
+    }
+}
+
 /// Show pools as OpenZFS's zpool iostat does
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ZpoolIostatArgs {
@@ -190,6 +203,11 @@ pub(crate) fn parse_report(text: &str) -> Result<ReportWords, ParseError> {
     })?;
     if let ReportKind::ZpoolIostat(args) = &report.kind {
         args.pools_and_pace()?;
+    }
+    if report.kind.has_json() {
+        return Err(ParseError::new(
+            "--json is not a report's here: give it to 'dashpot sim' itself",
+        ));
     }
     Ok(ReportWords {
         words: text.to_owned(),

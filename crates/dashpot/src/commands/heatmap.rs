@@ -10,6 +10,7 @@ use super::draft::Draft;
 use super::output::{print, print_json_line, usage};
 use super::quantize::in_set;
 use super::screen;
+use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns, zone_ns};
 use crate::cli::HeatmapArgs;
 use crate::observe::{Question, Target, Watch};
@@ -64,6 +65,7 @@ fn grow(
             .push(column(&intervals, args, Layer::Disk, start_ns));
         view.show(heat)?;
         say_lost(watch.lost());
+        warn_of_vanished(watch.vanished());
         if args.svg.is_none() && *view != View::Still {
             heat.columns
                 .drain(..heat.columns.len().saturating_sub(SHOWN_MAX));

@@ -6,6 +6,8 @@ use dashpot_engine::histogram::Histogram;
 
 use super::lost::Lost;
 use super::output::{print, print_json_line, usage};
+use super::vanished::warn_of_vanished;
+use super::wall::unix_ns;
 use crate::cli::{IolatencyArgs, ReportBy};
 use crate::observe::{By, Question, Target, Watch};
 use crate::report::groups::{Groups, Order};
@@ -35,13 +37,16 @@ pub(crate) fn iolatency(api: Option<&ApiAddress>, args: &IolatencyArgs) -> anyho
     let mut lost = Lost::default();
     while let Some(intervals) = watch.next()? {
         let report = Interval {
+            at_ns: unix_ns(),
             time: args.timestamp.then(time_of_day),
             lost: watch.lost(),
+            unmatched: watch.unmatched(),
             mention: watch.mention(),
             ..report(&intervals, args, Layer::Disk)
         };
         show(&report, args)?;
         lost.warn(report.lost);
+        warn_of_vanished(watch.vanished());
     }
     lost.sum_up();
     if args.json {
@@ -76,14 +81,16 @@ pub(super) fn question(args: &IolatencyArgs) -> Question {
     }
 }
 
-/// The report of an interval, without the time of day and what was lost.
+/// The report of an interval, without its moment and what was lost.
 pub(super) fn report(intervals: &[DeviceInterval], args: &IolatencyArgs, layer: Layer) -> Interval {
     Interval {
+        at_ns: 0,
         time: None,
         elapsed: elapsed_of_all(intervals),
         scope: scope(intervals, args, layer),
         in_flight: in_flight_of_all(intervals),
         lost: 0,
+        unmatched: None,
         style: match args.percentiles {
             true => Style::Percentiles,
             false => Style::Histograms,

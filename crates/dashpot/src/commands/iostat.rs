@@ -4,6 +4,7 @@ use dashpot_engine::Duration;
 use dashpot_probe::Device;
 
 use super::output::{print, print_json_line};
+use super::vanished::warn_of_vanished;
 use crate::cli::IostatArgs;
 use crate::observe::{DiskstatsInterval, DiskstatsWatch, Question, Target, Transfers, Watch};
 use crate::report::in_flight::{InFlight, Mention};
@@ -57,6 +58,7 @@ fn of_kernel(
     show(&kernel_report(&first, watch.mention(), args), args)?;
     while let Some(intervals) = watch.next()? {
         show(&kernel_report(&intervals, watch.mention(), args), args)?;
+        warn_of_vanished(watch.vanished());
     }
     Ok(())
 }

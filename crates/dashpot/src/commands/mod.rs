@@ -31,6 +31,7 @@ mod status;
 mod suspend;
 mod top;
 mod update;
+mod vanished;
 mod wall;
 mod zinject;
 

@@ -8,6 +8,8 @@ use dashpot_export::Address;
 use super::output::{print, print_json_line, usage};
 use super::private::PrivateDir;
 use super::scraper::Scraper;
+use super::vanished::warn_of_vanished;
+use super::wall::unix_ns;
 use crate::cli::{DeviceArgs, ObserveArgs, Pace};
 use crate::metrics::{KernelSource, KernelTotals};
 use crate::observe::{Question, Target, Watch};
@@ -35,7 +37,8 @@ pub(crate) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
         let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
         totals.add(&intervals, watch.lost());
         drop(totals);
-        show(&intervals, watch.lost(), args.json)?;
+        show(&intervals, &watch, args.json)?;
+        warn_of_vanished(watch.vanished());
     }
     Ok(())
 }
@@ -57,12 +60,14 @@ fn scraper(
     Ok(scraper)
 }
 
-fn show(intervals: &[DeviceInterval], lost: u64, json: bool) -> anyhow::Result<()> {
+fn show(intervals: &[DeviceInterval], watch: &Watch<'_>, json: bool) -> anyhow::Result<()> {
     let elapsed = elapsed_of_all(intervals);
     let observation = Observation {
+        at_ns: unix_ns(),
         elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
         devices: intervals.iter().map(Line::of).collect(),
-        lost,
+        lost: watch.lost(),
+        unmatched: watch.unmatched(),
     };
     if json {
         return print_json_line(&observation);

@@ -8,7 +8,7 @@ use crate::api::types::{Disk, DiskLatency, LatencyHistogram, Rule, RuleLatency, 
 use crate::cli::ProofArgs;
 use crate::client::{Client, segment};
 use crate::doctor::median_oversleep;
-use crate::report::proof::{Facts, Proof, Verdict};
+use crate::report::proof::{Facts, Proof, Verdict, WIDTH, wrapped};
 
 pub(crate) fn proof(client: &Client, args: &ProofArgs) -> anyhow::Result<()> {
     let rules = chosen(client, args.target.as_deref())?;
@@ -108,7 +108,10 @@ fn check(proofs: &[Proof]) -> anyhow::Result<()> {
     }
     let failed = proofs.iter().find(|proof| proof.verdict != Verdict::Kept);
     match failed {
-        Some(proof) => bail!("rule {} is {}: {}", proof.rule.id, proof.verdict, proof.why),
+        Some(proof) => {
+            let why = format!("rule {} is {}: {}", proof.rule.id, proof.verdict, proof.why);
+            bail!(wrapped(&why, WIDTH - "dashpot: ".len()))
+        }
         None => Ok(()),
     }
 }

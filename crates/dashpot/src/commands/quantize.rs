@@ -5,6 +5,7 @@ use dashpot_engine::{Duration, Op, OpSet};
 
 use super::lost::Lost;
 use super::output::{print, print_json, usage};
+use super::vanished::warn_of_vanished;
 use crate::cli::QuantizeArgs;
 use crate::observe::{Question, Target, Watch};
 use crate::report::interval::{DeviceInterval, elapsed_of_all, in_flight_of_all};
@@ -27,28 +28,42 @@ pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow:
     let Some(intervals) = watch.next()? else {
         return Ok(());
     };
-    let lost = watch.lost();
-    let reports = reports(args, lost, |_| &intervals);
+    let missing = Missing {
+        lost: watch.lost(),
+        unmatched: watch.unmatched(),
+    };
+    let reports = reports(args, missing, |_| &intervals);
     match (args.json, &reports[..]) {
         (true, [one]) => print_json(one)?,
         (true, several) => print_json(&several)?,
         (false, all) => all.iter().try_for_each(|one| print(&one.to_string()))?,
     }
-    Lost::default().warn(lost);
+    Lost::default().warn(missing.lost);
+    warn_of_vanished(watch.vanished());
     Ok(())
+}
+
+/// What is in no figure of a report.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Missing {
+    /// Events.
+    lost: u64,
+    /// I/Os whose beginning was not seen, where there can be some.
+    unmatched: Option<u64>,
 }
 
 /// The report of a stretch of time, at each layer that is named.
 pub(super) fn reports<'a>(
     args: &QuantizeArgs,
-    lost: u64,
+    missing: Missing,
     intervals: impl Fn(Layer) -> &'a [DeviceInterval],
 ) -> Vec<Quantize> {
     let layers = layers(args);
     let titled = layers.len() > 1;
     let report = |layer: &Layer| Quantize {
         layer: titled.then_some(*layer),
-        lost,
+        lost: missing.lost,
+        unmatched: missing.unmatched,
         ..report(intervals(*layer), args, *layer)
     };
     layers.iter().map(report).collect()
@@ -78,6 +93,7 @@ fn report(intervals: &[DeviceInterval], args: &QuantizeArgs, layer: Layer) -> Qu
         },
         in_flight: in_flight_of_all(intervals),
         lost: 0,
+        unmatched: None,
     }
 }
 

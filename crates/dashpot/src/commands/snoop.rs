@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::output::{print, print_json_line};
+use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns, zone_ns};
 use crate::api::types::{Disk, FinishedZio};
 use crate::cli::SnoopArgs;
@@ -75,6 +76,7 @@ fn follow<S: Stream<Io: Serialize>>(
             },
             args.json,
         )?;
+        warn_of_vanished(&progress.vanished);
         if !progress.more && is_last {
             break;
         }

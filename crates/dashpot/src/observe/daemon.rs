@@ -64,7 +64,7 @@ impl<'a> DaemonWatch<'a> {
 
     /// Waits until the next interval has ended; `None` if the last one has.
     pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<DeviceInterval>>> {
-        if !self.pace.wait(latest(&self.last)) {
+        if !self.pace.wait(latest(&self.last))? {
             return Ok(None);
         }
         let now = look(self.client, &self.paths, &self.question)?;
@@ -232,7 +232,7 @@ fn in_flight(look: &DiskLatency) -> InFlight {
     InFlight {
         zios: u64::from(look.in_flight),
         oldest_ns: oldest.map(|zio| zio.age_ns),
-        disk: oldest.map(|_| look.disk.clone()),
+        device: oldest.map(|_| look.disk.clone()),
         wait: oldest.map(|zio| zio.wait.clone()),
         rule: oldest.and_then(|zio| zio.rule),
     }

@@ -7,10 +7,11 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use dashpot_probe::{Device, Number};
 
 use super::ticks::{Ticks, now_ns};
+use super::vanished::Vanished;
 use crate::report::in_flight::Mention;
 
 /// What a device has done since it is there.
@@ -54,7 +55,7 @@ pub(crate) struct DiskstatsWatch {
     ticks: Ticks,
     last: HashMap<Number, Counters>,
     last_ns: u64,
-    vanished: Vec<String>,
+    vanished: Vanished,
 }
 
 impl DiskstatsWatch {
@@ -69,7 +70,7 @@ impl DiskstatsWatch {
             last_ns: ticks.end_ns,
             ticks,
             last: counters()?,
-            vanished: Vec::new(),
+            vanished: Vanished::default(),
         })
     }
 
@@ -113,42 +114,20 @@ impl DiskstatsWatch {
         };
         let intervals: Vec<_> = self.devices.iter().filter_map(of).collect();
         (self.last, self.last_ns) = (now, at_ns);
-        say_vanished(&self.devices, &mut self.vanished)?;
+        self.vanished.look(&self.devices);
+        self.vanished.check(&self.devices)?;
         Ok(Some(intervals))
+    }
+
+    /// Devices that have vanished in the interval that ended last.
+    pub(crate) fn vanished(&self) -> &[String] {
+        self.vanished.news(&self.devices, self.ticks.is_over())
     }
 
     /// Of which I/Os in flight the report of the interval that ended last speaks.
     pub(crate) fn mention(&self) -> Mention {
         self.ticks.mention()
     }
-}
-
-/// Names devices that have gone, each once; an error if none is left.
-pub(super) fn say_vanished(devices: &[Device], said: &mut Vec<String>) -> anyhow::Result<()> {
-    let gone = gone(devices);
-    if gone.len() == devices.len() {
-        bail!(
-            "{} has vanished, and nothing is left to watch: name a device that is there, 'lsblk' \
-             lists them",
-            gone.join(", ")
-        );
-    }
-    warn_of_vanished(devices, said);
-    Ok(())
-}
-
-/// Names devices that have gone, each once.
-pub(super) fn warn_of_vanished(devices: &[Device], said: &mut Vec<String>) {
-    let gone = gone(devices);
-    for name in gone.iter().filter(|name| !said.contains(name)) {
-        eprintln!("dashpot: {name} has vanished; the report has it up to then");
-    }
-    *said = gone;
-}
-
-fn gone(devices: &[Device]) -> Vec<String> {
-    let gone = devices.iter().filter(|device| !device.is_there());
-    gone.map(|device| device.name.clone()).collect()
 }
 
 /// Every device's counters, by its number.

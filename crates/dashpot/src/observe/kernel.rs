@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use dashpot_probe::{Device, Number, Options, Progress, Start, TraceError, Tracer};
 
-use super::diskstats::{Counters, counters, say_vanished, warn_of_vanished};
+use super::diskstats::{Counters, counters};
 use super::question::{By, Question};
 use super::reader;
 use super::tally::Tally;
 use super::ticks::Ticks;
+use super::vanished::Vanished;
 use crate::report::in_flight::{InFlight, Mention};
 use crate::report::interval::DeviceInterval;
 
@@ -29,7 +30,8 @@ pub(crate) struct KernelWatch {
     /// At the end of the interval that ended last.
     counters: HashMap<Number, Counters>,
     lost: u64,
-    vanished: Vec<String>,
+    unmatched: u64,
+    vanished: Vanished,
 }
 
 impl KernelWatch {
@@ -59,7 +61,8 @@ impl KernelWatch {
             devices: devices.to_vec(),
             ticks,
             lost: 0,
-            vanished: Vec::new(),
+            unmatched: 0,
+            vanished: Vanished::default(),
         })
     }
 
@@ -71,17 +74,30 @@ impl KernelWatch {
         self.lost
     }
 
+    pub(super) fn unmatched(&self) -> u64 {
+        self.unmatched
+    }
+
+    pub(super) fn gone(&self) -> &[String] {
+        self.vanished.gone()
+    }
+
+    pub(super) fn vanished(&self) -> &[String] {
+        self.vanished.news(&self.devices, self.ticks.is_over())
+    }
+
     pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<DeviceInterval>>> {
         if !self.ticks.begin() {
             return Ok(None);
         }
-        say_vanished(&self.devices, &mut self.vanished)?;
-        self.lost = 0;
+        self.vanished.check(&self.devices)?;
+        (self.lost, self.unmatched) = (0, 0);
         let end_ns = loop {
             let end_ns = self.ticks.end_ns;
             let stopped = self.ticks.is_stopped();
             let progress = self.read(end_ns)?;
             self.lost += progress.missing();
+            self.unmatched += progress.unmatched;
             if progress.until_ns >= end_ns || stopped {
                 break end_ns.min(progress.until_ns);
             }
@@ -89,9 +105,7 @@ impl KernelWatch {
         };
         let intervals = self.intervals(end_ns)?;
         self.start_ns = end_ns;
-        if self.ticks.is_over() {
-            warn_of_vanished(&self.devices, &mut self.vanished);
-        }
+        self.vanished.look(&self.devices);
         Ok(Some(intervals))
     }
 
@@ -143,7 +157,7 @@ impl KernelWatch {
         InFlight {
             zios: number,
             oldest_ns: oldest.map(|(_, since_ns, _)| at_ns.saturating_sub(since_ns)),
-            disk: oldest.map(|_| device.name.clone()),
+            device: oldest.map(|_| device.name.clone()),
             wait: oldest.map(|(doubtful, _, issued)| wait(issued, doubtful).to_owned()),
             rule: None,
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::client::Client;
+use crate::client::{Client, ClientError};
 
 /// The looks of one report.
 pub(crate) struct Pace<'a> {
@@ -47,22 +47,24 @@ impl<'a> Pace<'a> {
     }
 
     /// Waits for the next look; it is now `now_ns` or later at the daemon. `false`: there is none.
-    /// A signal brings the last one forward.
-    pub(crate) fn wait(&mut self, now_ns: u64) -> bool {
+    /// A signal brings the last one forward. An error if the daemon is gone meanwhile: who waits for
+    /// an hour, or for Ctrl-C, is told at once.
+    pub(crate) fn wait(&mut self, now_ns: u64) -> Result<bool, ClientError> {
         if self.is_over() {
-            return false;
+            return Ok(false);
         }
         self.left = self.left.map(|left| left - 1);
         let rest = Duration::from_nanos(self.next_ns.saturating_sub(now_ns));
-        let signals = &mut self.signals;
-        self.interrupted = self.client.block_on(async {
+        let (client, signals) = (self.client, &mut self.signals);
+        self.interrupted = client.block_on(async {
             tokio::select! {
-                () = tokio::time::sleep(rest) => false,
-                () = poll_fn(|context| poll(signals, context)) => true,
+                () = tokio::time::sleep(rest) => Ok(false),
+                () = poll_fn(|context| poll(signals, context)) => Ok(true),
+                gone = client.until_gone() => Err(gone),
             }
-        });
+        })?;
         self.next_ns = self.next_ns.saturating_add(self.interval_ns);
-        true
+        Ok(true)
     }
 }
 

@@ -6,6 +6,7 @@ use dashpot_probe::{Device, Io, Options, Start, Tracer};
 use super::reader;
 use super::tally::op_word;
 use super::ticks::now_ns;
+use super::vanished::Vanished;
 use crate::api::types::{Disk, FinishedZio, FinishedZios};
 use crate::client::{Client, segment};
 use crate::report::snoop::{FinishedIo, errno_name};
@@ -34,12 +35,14 @@ pub(crate) trait Stream {
 }
 
 /// How far a reading got.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// I/Os, or of the kernel's disks events, that were not seen since the last reading.
     pub(crate) missed: u64,
     /// Whether there is more already.
     pub(crate) more: bool,
+    /// Devices that have vanished since the last reading.
+    pub(crate) vanished: Vec<String>,
 }
 
 /// The zios of a daemon's disks.
@@ -96,7 +99,11 @@ impl Stream for ZioStream<'_> {
         let is_named = |zio: &FinishedZio| self.names.is_empty() || self.names.contains(&zio.disk);
         let zios = answer.zios.into_iter().filter(is_named);
         finished.extend(zios.map(|zio| (zio.ended_ns, zio)));
-        Ok(Progress { missed, more })
+        Ok(Progress {
+            missed,
+            more,
+            vanished: Vec::new(),
+        })
     }
 }
 
@@ -105,6 +112,9 @@ pub(crate) struct IoStream<'a> {
     tracer: Tracer,
     devices: &'a [Device],
     wanted: Wanted,
+    vanished: Vanished,
+    /// When it looks next whether devices have vanished.
+    look_ns: u64,
 }
 
 impl<'a> IoStream<'a> {
@@ -119,6 +129,8 @@ impl<'a> IoStream<'a> {
             tracer,
             devices,
             wanted,
+            vanished: Vanished::default(),
+            look_ns: 0,
         })
     }
 }
@@ -131,6 +143,7 @@ impl Stream for IoStream<'_> {
     }
 
     fn read(&mut self, finished: &mut Vec<(u64, FinishedIo)>) -> anyhow::Result<Progress> {
+        self.vanished.check(self.devices)?;
         let (devices, wanted) = (self.devices, &self.wanted);
         let progress = self.tracer.read(u64::MAX, |io| {
             let device = devices.iter().find(|one| one.has(io.device, io.sector));
@@ -141,7 +154,21 @@ impl Stream for IoStream<'_> {
         Ok(Progress {
             missed: progress.missing(),
             more: false,
+            vanished: self.look(),
         })
+    }
+}
+
+impl IoStream<'_> {
+    /// Devices that have vanished since it looked last, which is at most once a second.
+    fn look(&mut self) -> Vec<String> {
+        let now_ns = now_ns();
+        if now_ns < self.look_ns {
+            return Vec::new();
+        }
+        self.look_ns = now_ns.saturating_add(LOOK_EVERY_NS);
+        self.vanished.look(self.devices);
+        self.vanished.news(self.devices, false).to_vec()
     }
 }
 
@@ -189,6 +216,7 @@ impl FinishedIo {
     }
 }
 
+const LOOK_EVERY_NS: u64 = 1_000_000_000;
 /// The most that the daemon tells at once.
 const LIMIT: usize = 10_000;
 

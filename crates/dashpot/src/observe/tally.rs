@@ -7,7 +7,7 @@ use dashpot_probe::{Cgroups, Device, Io, Rwbs};
 use foldhash::fast::RandomState;
 
 use super::question::{By, Question};
-use crate::report::interval::OpInterval;
+use crate::report::interval::{OTHER, OpInterval};
 use crate::report::size::{size_class, size_name};
 
 /// What an interval has counted so far.
@@ -44,6 +44,8 @@ enum Value {
     Size(u32),
     /// A place among the names of processes or control groups.
     Named(usize),
+    /// The kernel itself: it makes one flush of those that several have asked for.
+    Flush,
     /// Who asked was not seen.
     Unknown,
     /// Too many to be told apart.
@@ -101,6 +103,7 @@ impl Tally {
         match (self.question.by, &io.submitter) {
             (None | Some(By::Client), _) => Value::All,
             (Some(By::Size), _) => Value::Size(size_class(io.bytes)),
+            (_, None) if op_word(io.rwbs.bytes()) == "flush" => Value::Flush,
             (_, None) => Value::Unknown,
             (Some(By::Process), Some(submitter)) => self.names.value(&submitter.name(io.rwbs)),
             (Some(By::Cgroup), Some(submitter)) => {
@@ -137,8 +140,9 @@ impl Tally {
             Value::All => return None,
             Value::Size(class) => size_name(class),
             Value::Named(place) => self.names.names[place].clone(),
+            Value::Flush => FLUSH.to_owned(),
             Value::Unknown => "unknown".to_owned(),
-            Value::Other => "other".to_owned(),
+            Value::Other => OTHER.to_owned(),
         })
     }
 
@@ -180,7 +184,9 @@ pub(super) fn op_word(rwbs: &[u8]) -> &'static str {
 
 /// Histograms of an interval: at 10 to 20 KiB each, 40 MiB at most. Beyond, what is new is counted
 /// as `other`.
-const KEYS_MAX: usize = 2_048;
+pub(crate) const KEYS_MAX: usize = 2_048;
+/// The name for flushes of the kernel's own.
+const FLUSH: &str = "flush";
 
 #[cfg(test)]
 mod tests {
@@ -306,8 +312,13 @@ mod tests {
             submitter: None,
             ..io("W", 0, 512, "")
         });
+        tally.add(&Io {
+            submitter: None,
+            ..io("FF", 0, 0, "")
+        });
         let ops = tally.ops(0);
-        let names: Vec<_> = ops.iter().filter_map(|op| op.by.as_deref()).collect();
-        assert_eq!(names, ["write-back", "unknown"]);
+        let mut names: Vec<_> = ops.iter().filter_map(|op| op.by.as_deref()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["flush", "unknown", "write-back"]);
     }
 }

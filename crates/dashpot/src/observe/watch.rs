@@ -60,11 +60,36 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// Devices that are gone.
+    pub(crate) fn gone(&self) -> &[String] {
+        match self {
+            Watch::Daemon(_) => &[],
+            Watch::Kernel(watch) => watch.gone(),
+        }
+    }
+
+    /// Devices that have vanished in the interval that ended last.
+    pub(crate) fn vanished(&self) -> &[String] {
+        match self {
+            Watch::Daemon(_) => &[],
+            Watch::Kernel(watch) => watch.vanished(),
+        }
+    }
+
     /// Events that the interval that ended last misses, because there was no room for them.
     pub(crate) fn lost(&self) -> u64 {
         match self {
             Watch::Daemon(watch) => watch.lost(),
             Watch::Kernel(watch) => watch.lost(),
+        }
+    }
+
+    /// Completions in the interval that ended last whose beginning was not seen, because it was lost
+    /// or came before the watch. A daemon knows the beginning of all.
+    pub(crate) fn unmatched(&self) -> Option<u64> {
+        match self {
+            Watch::Daemon(_) => None,
+            Watch::Kernel(watch) => Some(watch.unmatched()),
         }
     }
 }

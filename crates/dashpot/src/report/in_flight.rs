@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 /// Zios not yet replied to when a report was made. JSON: `{"zios": 3, "oldest_ns": 12500000,
-/// "disk": "c1t1d0", "wait": "held", "rule": 1}`, of which all but the first are null if there are
+/// "device": "c1t1d0", "wait": "held", "rule": 1}`, of which all but the first are null if there are
 /// none, and `rule` if no rule holds the oldest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct InFlight {
@@ -14,8 +14,8 @@ pub(crate) struct InFlight {
     pub(crate) zios: u64,
     /// Since when the first of them has been there, in nanoseconds.
     pub(crate) oldest_ns: Option<u64>,
-    /// The disk of the first.
-    pub(crate) disk: Option<String>,
+    /// The device of the first.
+    pub(crate) device: Option<String>,
     /// Where the first waits.
     pub(crate) wait: Option<String>,
     /// The rule that holds the first.
@@ -47,8 +47,8 @@ impl fmt::Display for InFlight {
         let oldest = Duration::from_nanos(self.oldest_ns.unwrap_or_default());
         let seconds = oldest.as_secs_f64();
         write!(f, "In flight: {}, the oldest for {seconds:.3} s", self.zios)?;
-        if let Some(disk) = &self.disk {
-            write!(f, " on {disk}")?;
+        if let Some(device) = &self.device {
+            write!(f, " on {device}")?;
         }
         match (&self.wait, self.rule) {
             (Some(wait), Some(rule)) => write!(f, " ({wait}, rule {rule})")?,
@@ -67,7 +67,7 @@ mod tests {
         InFlight {
             zios: 3,
             oldest_ns: Some(1_250_000_000),
-            disk: Some("d".to_owned()),
+            device: Some("d".to_owned()),
             wait: Some("hung".to_owned()),
             rule: Some(2),
         }

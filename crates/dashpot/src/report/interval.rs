@@ -42,16 +42,23 @@ pub(crate) struct OpInterval {
 }
 
 impl DeviceInterval {
-    /// Adds the interval that follows. What is in flight is so at its end.
-    pub(crate) fn go_on(&mut self, next: DeviceInterval) {
+    /// Adds the interval that follows. What is in flight is so at its end. Of what operations are
+    /// broken down by, so many values that are new are told apart, and more are `other`.
+    pub(crate) fn go_on(&mut self, next: DeviceInterval, mut room: usize) {
         self.elapsed += next.elapsed;
         self.busy += next.busy;
         self.depth_time_ns += next.depth_time_ns;
         self.in_flight = next.in_flight;
-        for op in next.ops {
+        for mut op in next.ops {
+            if room == 0 && op.by.is_some() && !self.ops.iter().any(|known| known.is_like(&op)) {
+                op.by = Some(OTHER.to_owned());
+            }
             match self.ops.iter_mut().find(|known| known.is_like(&op)) {
                 Some(known) => known.add(&op),
-                None => self.ops.push(op),
+                None => {
+                    room = room.saturating_sub(1);
+                    self.ops.push(op);
+                }
             }
         }
     }
@@ -99,6 +106,9 @@ pub(crate) fn elapsed_of_all(intervals: &[DeviceInterval]) -> Duration {
     each.max().unwrap_or_default()
 }
 
+/// The value of those that are too many to be told apart.
+pub(crate) const OTHER: &str = "other";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +144,7 @@ mod tests {
     #[test]
     fn intervals_that_follow_each_other_are_one() {
         let mut sum = interval(&[("read", "dd", 3), ("write", "dd", 1)], 9);
-        sum.go_on(interval(&[("read", "fio", 5), ("read", "dd", 4)], 2));
+        sum.go_on(interval(&[("read", "fio", 5), ("read", "dd", 4)], 2), 9);
         let ops = sum.ops.iter();
         let ops = ops.map(|op| (op.op.as_str(), op.by.as_deref(), op.bytes, op.disk.count()));
         let expected = [
@@ -145,5 +155,22 @@ mod tests {
         assert_eq!(ops.collect::<Vec<_>>(), expected);
         assert_eq!((sum.elapsed.as_secs(), sum.busy.as_millis()), (2, 10));
         assert_eq!((sum.depth_time_ns, sum.in_flight.zios), (14, 2));
+    }
+
+    #[test]
+    fn what_there_is_no_room_for_is_other_and_counted() {
+        let mut sum = interval(&[("read", "dd", 3)], 0);
+        for at in 0..100_u64 {
+            let name = format!("p{at}");
+            let room = 4_usize.saturating_sub(sum.ops.len());
+            sum.go_on(interval(&[("read", &name, 1), ("read", "dd", 1)], 0), room);
+        }
+        let by = |name: &str| {
+            let mut ops = sum.ops.iter();
+            let op = ops.find(|op| op.by.as_deref() == Some(name));
+            op.map_or(0, |op| op.completed)
+        };
+        assert_eq!(sum.ops.len(), 5);
+        assert_eq!((by("dd"), by("p2"), by("other")), (103, 1, 97));
     }
 }

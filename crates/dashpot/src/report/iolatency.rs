@@ -12,13 +12,14 @@ use std::fmt;
 use std::time::Duration;
 
 use dashpot_engine::histogram::{Histogram, Unit};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::in_flight::{InFlight, Mention};
 use super::percentiles::{Percentiles, write_percentiles};
 
 /// Columns of the bar.
 const BAR_WIDTH: usize = 38;
+const NS_PER_MS: u64 = 1_000_000;
 
 /// The last lines of the output.
 pub(crate) const ENDING: &str = "\nEnding tracing...\n";
@@ -39,13 +40,16 @@ pub(crate) enum Boundary {
 }
 
 /// One interval's latencies. JSON:
-/// `{"time": "12:00:01" or null, "elapsed_ns": 1000000000,
-/// "rows": [{"from_ms": 0, "to_ms": 1, "count": 5}, …], "latency": percentiles,
-/// "in_flight": in flight, "lost": 0}`; of a breakdown, in place of rows and latency,
+/// `{"at_ns": 1764000000000000000, "elapsed_ns": 1000000000,
+/// "rows": [{"from_ns": 0, "to_ns": 999999, "count": 5}, …], "latency": percentiles,
+/// "in_flight": in flight, "lost": 0}`, of the kernel's disks with `"unmatched": 0`; of a breakdown, in place of rows and latency,
 /// `"by": "device", "values": [{"value": "vda", "rows": […], "latency": percentiles}, …]`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Interval {
-    /// The time of day at the interval's end, `HH:MM:SS`, if asked for (`-T`).
+    /// The interval's end.
+    pub(crate) at_ns: u64,
+    /// The time of day at the interval's end, `HH:MM:SS`, if the text is to have it (`-T`).
+    #[serde(skip)]
     pub(crate) time: Option<String>,
     /// The interval's length.
     #[serde(rename = "elapsed_ns", serialize_with = "super::as_nanos")]
@@ -56,6 +60,9 @@ pub(crate) struct Interval {
     pub(crate) in_flight: InFlight,
     /// Events that are missing, because there was no room for them.
     pub(crate) lost: u64,
+    /// Completions whose beginning was not seen, where there can be some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unmatched: Option<u64>,
     /// How the text shows latencies; JSON has both.
     #[serde(skip)]
     pub(crate) style: Style,
@@ -105,12 +112,21 @@ pub(crate) enum Style {
     Percentiles,
 }
 
-/// Latencies between two powers of two.
-#[derive(Clone, Copy, Debug, Serialize)]
+/// Latencies between two powers of two. In JSON the edges are as labelled, [`Boundary`] aside.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
     pub(crate) from_ms: u64,
     pub(crate) to_ms: u64,
     pub(crate) count: u64,
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (from_ns, end_ns) = [self.from_ms, self.to_ms]
+            .map(|ms| ms.saturating_mul(NS_PER_MS))
+            .into();
+        super::serialize_row(from_ns, end_ns - 1, self.count, serializer)
+    }
 }
 
 impl Value {

@@ -9,7 +9,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::in_flight::{InFlight, Mention};
@@ -59,11 +58,12 @@ pub(crate) enum Columns {
     Extended,
 }
 
-/// The report of an interval. JSON: a list with an object per disk: `{"disk": "c1t1d0",
-/// "elapsed_ns": 1000000000, "n": {"r": 103, "w": 0, "d": 14, "f": 0}, "r/s": 103.0, …,
-/// "util": 1.6, "in_flight": in flight}`. The figures are those of the columns, under sysstat's
-/// names without `%`; they are not rounded, and an average of no zio is null, where the text has
-/// 0.00 as sysstat's has.
+/// The report of an interval. JSON: a list with an object per disk: `{"device": "c1t1d0",
+/// "elapsed_ns": 1000000000, "reads": {"n": 103, "ops_per_s": 103.0, "bytes_per_s": …,
+/// "merged_per_s": …, "merged_percent": …, "mean_ns": …, "mean_bytes": …}, "writes": …,
+/// "discards": …, "flushes": …, "mean_in_flight": 0.4, "busy_percent": 1.6, "in_flight": in
+/// flight}`. The figures are those of all columns, not rounded, and an average of no zio is null,
+/// where the text has 0.00 as sysstat's has.
 #[derive(Clone, Debug)]
 pub(crate) struct Iostat {
     /// Which figures.
@@ -79,9 +79,14 @@ impl Completed {
         self.bytes as f64 / 1_024.0
     }
 
+    /// The share of one of a sum; nothing if there is none.
+    fn mean(&self, sum: f64) -> Option<f64> {
+        (self.zios > 0).then(|| sum / self.zios as f64)
+    }
+
     /// The mean latency in milliseconds.
     fn await_ms(&self) -> Option<f64> {
-        (self.zios > 0).then(|| self.time_ns as f64 / self.zios as f64 / 1e6)
+        Some(self.mean(self.time_ns as f64)? / 1e6)
     }
 
     /// How many of a hundred had joined others.
@@ -92,7 +97,7 @@ impl Completed {
 
     /// The mean size in kilobytes.
     fn size(&self) -> Option<f64> {
-        (self.zios > 0).then(|| self.kilobytes() / self.zios as f64)
+        self.mean(self.kilobytes())
     }
 }
 
@@ -112,6 +117,14 @@ impl Interval {
 
     fn kilobyte_rate(&self, completed: &Completed) -> Option<f64> {
         self.rate(completed.kilobytes())
+    }
+
+    fn mean_in_flight(&self) -> Option<f64> {
+        self.rate(self.depth_time as f64 / 1e9)
+    }
+
+    fn busy_percent(&self) -> Option<f64> {
+        self.rate(self.busy.as_secs_f64() * 100.0)
     }
 }
 
@@ -177,8 +190,8 @@ const EXTENDED: [Column; 22] = [
     column("dareq-sz", 8, |i| i.discards.size()),
     column("f/s", 7, |i| i.zio_rate(&i.flushes)),
     column("f_await", 7, |i| i.flushes.await_ms()),
-    column("aqu-sz", 7, |i| i.rate(i.depth_time as f64 / 1e9)),
-    column("%util", 6, |i| i.rate(i.busy.as_secs_f64() * 100.0)),
+    column("aqu-sz", 7, Interval::mean_in_flight),
+    column("%util", 6, Interval::busy_percent),
 ];
 
 impl Columns {
@@ -224,45 +237,61 @@ fn write_disk(f: &mut impl fmt::Write, disk: &Interval, columns: Columns) -> fmt
 
 impl Serialize for Iostat {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.disks.iter().map(|disk| DiskObject {
-            disk,
-            columns: self.columns,
-        }))
+        serializer.collect_seq(self.disks.iter().map(DeviceObject::of))
     }
 }
 
-struct DiskObject<'a> {
-    disk: &'a Interval,
-    columns: Columns,
-}
-
+/// A device as JSON.
 #[derive(Serialize)]
-struct Counts {
-    r: u64,
-    w: u64,
-    d: u64,
-    f: u64,
+struct DeviceObject<'a> {
+    device: &'a str,
+    #[serde(serialize_with = "super::as_nanos")]
+    elapsed_ns: Duration,
+    reads: KindObject,
+    writes: KindObject,
+    discards: KindObject,
+    flushes: KindObject,
+    /// `aqu-sz`.
+    mean_in_flight: Option<f64>,
+    /// `%util`.
+    busy_percent: Option<f64>,
+    in_flight: &'a InFlight,
 }
 
-impl Serialize for DiskObject<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let disk = self.disk;
-        let mut object = serializer.serialize_map(None)?;
-        object.serialize_entry("disk", &disk.disk)?;
-        object.serialize_entry("elapsed_ns", &disk.elapsed.as_nanos())?;
-        let counts = Counts {
-            r: disk.reads.zios,
-            w: disk.writes.zios,
-            d: disk.discards.zios,
-            f: disk.flushes.zios,
+/// What completed of one kind, as JSON.
+#[derive(Serialize)]
+struct KindObject {
+    n: u64,
+    ops_per_s: Option<f64>,
+    bytes_per_s: Option<f64>,
+    merged_per_s: Option<f64>,
+    merged_percent: Option<f64>,
+    mean_ns: Option<f64>,
+    mean_bytes: Option<f64>,
+}
+
+impl DeviceObject<'_> {
+    fn of(disk: &Interval) -> DeviceObject<'_> {
+        let kind = |completed: &Completed| KindObject {
+            n: completed.zios,
+            ops_per_s: disk.zio_rate(completed),
+            bytes_per_s: disk.rate(completed.bytes as f64),
+            merged_per_s: disk.merge_rate(completed),
+            merged_percent: completed.merged_percent(),
+            mean_ns: completed.mean(completed.time_ns as f64),
+            mean_bytes: completed.mean(completed.bytes as f64),
         };
-        object.serialize_entry("n", &counts)?;
-        for column in self.columns.all() {
-            let name = column.title.trim_start_matches('%');
-            object.serialize_entry(name, &(column.figure)(disk))?;
+        DeviceObject {
+            device: &disk.disk,
+            elapsed_ns: disk.elapsed,
+            reads: kind(&disk.reads),
+            writes: kind(&disk.writes),
+            discards: kind(&disk.discards),
+            flushes: kind(&disk.flushes),
+            mean_in_flight: disk.mean_in_flight(),
+            busy_percent: disk.busy_percent(),
+            in_flight: &disk.in_flight,
         }
-        object.serialize_entry("in_flight", &disk.in_flight)?;
-        object.end()
     }
 }
 

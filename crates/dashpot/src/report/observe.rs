@@ -5,32 +5,39 @@ use std::fmt;
 use dashpot_engine::histogram::Histogram;
 use serde::Serialize;
 
+use super::in_flight::InFlight;
 use super::interval::DeviceInterval;
 use super::nice::short_time;
+use super::per_second;
 use super::percentiles::Percentiles;
 
-/// The devices of an interval. JSON: `{"elapsed_ns": …, "devices": […], "lost": 0}`.
+/// The devices of an interval. JSON: `{"at_ns": …, "elapsed_ns": …, "devices": [{"device": "vda",
+/// "reads_per_s": 45.5, …, "bytes_per_s": …, "latency": percentiles, "in_flight": in flight}, …],
+/// "lost": 0, "unmatched": 0}`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Observation {
+    /// The interval's end.
+    pub(crate) at_ns: u64,
     pub(crate) elapsed_ns: u64,
     pub(crate) devices: Vec<Line>,
     /// Events that the interval misses: what they would have told is in no figure.
     pub(crate) lost: u64,
+    /// Completions whose beginning was not seen.
+    pub(crate) unmatched: Option<u64>,
 }
 
-/// A device. Rates are per second.
+/// A device.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Line {
     pub(crate) device: String,
-    pub(crate) reads: f64,
-    pub(crate) writes: f64,
-    pub(crate) discards: f64,
-    pub(crate) flushes: f64,
-    pub(crate) bytes: f64,
+    reads_per_s: f64,
+    writes_per_s: f64,
+    discards_per_s: f64,
+    flushes_per_s: f64,
+    bytes_per_s: f64,
     /// From issue to completion, of all types.
-    pub(crate) latency: Percentiles,
-    pub(crate) in_flight: u64,
-    pub(crate) oldest_in_flight_ns: Option<u64>,
+    latency: Percentiles,
+    in_flight: InFlight,
 }
 
 impl Line {
@@ -38,11 +45,7 @@ impl Line {
     pub(crate) fn of(interval: &DeviceInterval) -> Line {
         let mut latency = Histogram::default();
         interval.ops.iter().for_each(|op| latency.merge(&op.disk));
-        let seconds = interval.elapsed.as_secs_f64();
-        let per_second = |number: u64| match seconds > 0.0 {
-            true => number as f64 / seconds,
-            false => 0.0,
-        };
+        let per_second = |number| per_second(number, interval.elapsed);
         let rate = |words: &[&str]| {
             let asked = interval
                 .ops
@@ -52,14 +55,13 @@ impl Line {
         };
         Line {
             device: interval.device.clone(),
-            reads: rate(&["read"]),
-            writes: rate(&["write", "zero"]),
-            discards: rate(&["trim"]),
-            flushes: rate(&["flush"]),
-            bytes: per_second(interval.ops.iter().map(|op| op.bytes).sum()),
+            reads_per_s: rate(&["read"]),
+            writes_per_s: rate(&["write", "zero"]),
+            discards_per_s: rate(&["trim"]),
+            flushes_per_s: rate(&["flush"]),
+            bytes_per_s: per_second(interval.ops.iter().map(|op| op.bytes).sum()),
             latency: Percentiles::of(&latency),
-            in_flight: interval.in_flight.zios,
-            oldest_in_flight_ns: interval.in_flight.oldest_ns,
+            in_flight: interval.in_flight.clone(),
         }
     }
 }
@@ -68,21 +70,10 @@ impl fmt::Display for Observation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.devices.iter().map(|line| line.device.len());
         let width = names.max().unwrap_or_default().max("device".len());
-        let [r, w, d, fl, kb, n] = ["r/s", "w/s", "d/s", "f/s", "kB/s", "n"];
-        write!(
-            f,
-            "{:width$} {r:>8} {w:>8} {d:>7} {fl:>7} {kb:>10} {n:>8}",
-            "device"
-        )?;
-        let [p50, p90, p99, max, flight, oldest] =
-            ["p50", "p90", "p99", "max", "in flight", "oldest"];
-        writeln!(
-            f,
-            " {p50:>7} {p90:>7} {p99:>7} {max:>7} {flight:>9} {oldest:>7}"
-        )?;
-        self.devices
-            .iter()
-            .try_for_each(|line| line.write(f, width))?;
+        write_line(f, ("device", width), &TITLES.map(str::to_owned))?;
+        for line in &self.devices {
+            write_line(f, (&line.device, width), &line.cells())?;
+        }
         if self.lost > 0 {
             writeln!(
                 f,
@@ -94,35 +85,49 @@ impl fmt::Display for Observation {
     }
 }
 
-impl Line {
-    fn write(&self, f: &mut fmt::Formatter<'_>, width: usize) -> fmt::Result {
-        let Line {
-            device,
-            reads,
-            writes,
-            discards,
-            flushes,
-            latency,
-            ..
-        } = self;
-        let kilobytes = self.bytes / 1024.0;
-        let n = latency.n;
-        write!(
-            f,
-            "{device:width$} {reads:>8.1} {writes:>8.1} {discards:>7.1} {flushes:>7.1} {kilobytes:>10.1} {n:>8}"
-        )?;
-        let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), short_time);
-        for percentile in [
-            latency.p50_ns,
-            latency.p90_ns,
-            latency.p99_ns,
-            latency.max_ns,
-        ] {
-            write!(f, " {:>7}", time(percentile))?;
-        }
-        let oldest = time(self.oldest_in_flight_ns);
-        writeln!(f, " {:>9} {oldest:>7}", self.in_flight)
+const TITLES: [&str; 12] = [
+    "r/s", "w/s", "d/s", "f/s", "kB/s", "n", "p50", "p90", "p99", "max", "fly", "oldest",
+];
+/// Together with a name of eleven letters, 93 columns.
+const WIDTHS: [usize; TITLES.len()] = [6, 6, 5, 5, 7, 7, 6, 6, 6, 6, 4, 6];
+
+fn write_line(
+    f: &mut fmt::Formatter<'_>,
+    (name, width): (&str, usize),
+    cells: &[String; TITLES.len()],
+) -> fmt::Result {
+    write!(f, "{name:width$}")?;
+    for (cell, width) in cells.iter().zip(WIDTHS) {
+        write!(f, " {cell:>width$}")?;
     }
+    writeln!(f)
+}
+
+impl Line {
+    fn cells(&self) -> [String; TITLES.len()] {
+        let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), short_time);
+        let latency = &self.latency;
+        [
+            rate(self.reads_per_s),
+            rate(self.writes_per_s),
+            rate(self.discards_per_s),
+            rate(self.flushes_per_s),
+            rate(self.bytes_per_s / 1024.0),
+            latency.n.to_string(),
+            time(latency.p50_ns),
+            time(latency.p90_ns),
+            time(latency.p99_ns),
+            time(latency.max_ns),
+            self.in_flight.zios.to_string(),
+            time(self.in_flight.oldest_ns),
+        ]
+    }
+}
+
+/// With a decimal where that says more than a hundredth.
+fn rate(per_second: f64) -> String {
+    let decimals = usize::from(per_second < 100.0);
+    format!("{per_second:.decimals$}")
 }
 
 #[cfg(test)]
@@ -175,12 +180,14 @@ mod tests {
             op("read", 1, 1_000_000),
         ];
         let observation = Observation {
+            at_ns: 7,
             elapsed_ns: 2_000_000_000,
             devices: vec![
                 interval("nvme0n1", ops, waiting),
                 interval("vda", Vec::new(), InFlight::default()),
             ],
             lost: 7,
+            unmatched: Some(0),
         };
         expect![[r#"
             device       r/s      w/s     d/s     f/s       kB/s        n     p50     p90     p99     max in flight  oldest

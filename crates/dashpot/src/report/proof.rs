@@ -21,7 +21,7 @@ use rows::Row;
 pub(crate) use verdict::{Facts, Verdict};
 
 /// Columns of a report's text, of the bar of a row, and of its count.
-const WIDTH: usize = 80;
+pub(crate) const WIDTH: usize = 80;
 const BAR_WIDTH: usize = 20;
 
 /// The proof of one rule. JSON: `{"rule": as `list` has it, "verdict": "kept" | "not-kept" |
@@ -158,12 +158,16 @@ fn write_bar(f: &mut fmt::Formatter<'_>, count: u64, longest: u64) -> fmt::Resul
     write!(f, "{count:>9} |{bar:<BAR_WIDTH$}|")
 }
 
-/// Words in lines of at most [`WIDTH`] columns; those after the first are indented.
 fn write_wrapped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    let mut line = String::new();
+    writeln!(f, "{}", wrapped(text, WIDTH))
+}
+
+/// Words in lines of at most so many columns; those after the first are indented.
+pub(crate) fn wrapped(text: &str, width: usize) -> String {
+    let (mut lines, mut line) = (String::new(), String::new());
     for word in text.split(' ') {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
-            writeln!(f, "{line}")?;
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+            lines += &(line + "\n");
             line = " ".to_owned();
         }
         if !line.is_empty() {
@@ -171,7 +175,7 @@ fn write_wrapped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
         }
         line.push_str(word);
     }
-    writeln!(f, "{line}")
+    lines + &line
 }
 
 impl fmt::Display for Proof {

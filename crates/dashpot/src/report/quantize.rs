@@ -10,19 +10,21 @@
 use std::fmt;
 use std::time::Duration;
 
-use dashpot_engine::histogram::{Histogram, Unit};
-use serde::Serialize;
+use dashpot_engine::histogram::{Histogram, Moments, Unit};
+use serde::{Serialize, Serializer};
 
 use super::in_flight::{InFlight, Mention};
 use super::layer::Layer;
+use super::per_second;
 use super::percentiles::Percentiles;
 
 /// Columns of the bar.
 const BAR_WIDTH: usize = 40;
+const NS_PER_US: u64 = 1_000;
 
-/// The report. JSON: `{"elapsed_ns": 60000000000, "total": aggregation or "disks":
-/// [aggregation, …], "in_flight": in flight, "lost": 0}`, and first `"layer": "store"` if there are
-/// several.
+/// The report. JSON: `{"elapsed_ns": 60000000000, "total": aggregation or "devices":
+/// [aggregation, …], "in_flight": in flight, "lost": 0}`, of the kernel's disks with `"unmatched":
+/// 0`, and first `"layer": "store"` if there are several.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Quantize {
     /// The layer, if it is one of several that are shown.
@@ -38,6 +40,9 @@ pub(crate) struct Quantize {
     pub(crate) in_flight: InFlight,
     /// Events that are missing, because there was no room for them.
     pub(crate) lost: u64,
+    /// Completions whose beginning was not seen, where there can be some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) unmatched: Option<u64>,
 }
 
 /// What was aggregated.
@@ -47,39 +52,51 @@ pub(crate) enum Scope {
     /// All I/O together.
     Total(Aggregation),
     /// Each disk by itself, under its name.
+    #[serde(rename = "devices")]
     Disks(Vec<Disk>),
 }
 
-/// A disk's numbers. JSON: those of [`Aggregation`] and `"disk": "c1t1d0"`.
+/// A disk's numbers. JSON: those of [`Aggregation`] and `"device": "c1t1d0"`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Disk {
+    #[serde(rename = "device")]
     pub(crate) disk: String,
     #[serde(flatten)]
     pub(crate) aggregation: Aggregation,
 }
 
-/// The numbers of one key. JSON: `{"rows": [{"value_us": 128, "count": 0}, …], "avg_us": 2025,
-/// "stddev_us": 1609, "iops": 811, "throughput_kib_s": 99623, "latency": percentiles}`, with
-/// average and deviation null if there was no I/O.
+/// The numbers of one key. JSON: `{"rows": [{"from_ns": 128000, "to_ns": 255999, "count": 0}, …],
+/// "mean_ns": 2025491, "stddev_ns": 1609120, "ops_per_s": 811.2, "bytes_per_s": 102013952.0,
+/// "latency": percentiles}`, with average and deviation null if there was no I/O. These figures are
+/// exact, where the text's are truncated as the scripts do.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Aggregation {
     /// The rows as printed: those that counted anything, what is between them, and one empty row
     /// on either side.
+    #[serde(serialize_with = "without_margin")]
     pub(crate) rows: Vec<Row>,
     /// The average of latencies truncated to microseconds.
+    #[serde(skip)]
     pub(crate) avg_us: Option<u64>,
     /// The standard deviation of the same.
+    #[serde(skip)]
     pub(crate) stddev_us: Option<u64>,
     /// I/O per whole second elapsed.
+    #[serde(skip)]
     pub(crate) iops: u64,
     /// Units of 1,024 bytes per whole second elapsed.
+    #[serde(skip)]
     pub(crate) throughput_kib_s: u64,
+    mean_ns: Option<u64>,
+    stddev_ns: Option<u64>,
+    ops_per_s: f64,
+    bytes_per_s: f64,
     /// The same latencies as percentiles.
     pub(crate) latency: Percentiles,
 }
 
 /// Latencies from `value_us` to less than its double; of 0, those below 1 µs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) value_us: i64,
     pub(crate) count: u64,
@@ -90,12 +107,20 @@ impl Aggregation {
     /// normalise; less than a second counts as one.
     pub(crate) fn new(latencies: &Histogram, bytes: u64, elapsed: Duration) -> Self {
         let seconds = elapsed.as_secs().max(1);
+        let moments = Moments {
+            sum: latencies.sum(),
+            sum_of_squares: latencies.sum_of_squares(),
+        };
         Aggregation {
             rows: printed_rows(&latencies.log2_rows(Unit::Micros)),
             avg_us: latencies.mean_micros(),
             stddev_us: latencies.stddev_micros(),
             iops: latencies.count() / seconds,
             throughput_kib_s: bytes / (seconds * 1_024),
+            mean_ns: moments.mean(latencies.count()),
+            stddev_ns: moments.stddev(latencies.count()),
+            ops_per_s: per_second(latencies.count(), elapsed),
+            bytes_per_s: per_second(bytes, elapsed),
             latency: Percentiles::of(latencies),
         }
     }
@@ -107,6 +132,19 @@ impl Aggregation {
         let zeroes = self.rows.iter().find(|row| row.value_us == 0);
         (sum.sum(), zeroes.map_or(0, |row| row.count))
     }
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let from_ns = self.value_us.unsigned_abs().saturating_mul(NS_PER_US);
+        let end_ns = from_ns.max(NS_PER_US / 2).saturating_mul(2);
+        super::serialize_row(from_ns, end_ns - 1, self.count, serializer)
+    }
+}
+
+/// The row below 0 is there for the eye.
+fn without_margin<S: Serializer>(rows: &[Row], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(rows.iter().filter(|row| row.value_us >= 0))
 }
 
 /// Picks the rows to print from a power-of-two view, and labels them.

@@ -108,7 +108,7 @@ fn in_flight(simulation: &Simulation, disk: DiskId, name: &str) -> InFlight {
     InFlight {
         zios: simulation.engine().in_flight_total(disk).into(),
         oldest_ns: oldest.map(|zio| simulation.now().since(zio.arrived).as_nanos()),
-        disk: oldest.map(|_| name.to_owned()),
+        device: oldest.map(|_| name.to_owned()),
         wait: oldest.map(|zio| wait_word(zio.wait).to_owned()),
         rule: oldest.and_then(|zio| zio.rule).map(|rule| rule.0),
     }

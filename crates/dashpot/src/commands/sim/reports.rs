@@ -2,7 +2,7 @@
 //! over a daemon. What comes before the first interval, and is since the start there, is left out:
 //! nothing was done before the start.
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use dashpot_engine::{Duration, Event, Instant};
 use dashpot_sim::Simulation;
 use serde::Serialize;
@@ -13,6 +13,7 @@ use super::gathered::Gathered;
 use super::look::{DeviceLook, PoolLook, devices, pools};
 use super::tally::Tally;
 use crate::cli::{DeviceArgs, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs};
+use crate::commands::quantize::Missing;
 use crate::commands::{heatmap, iolatency, iostat, quantize};
 use crate::observe::By;
 use crate::report::clock::time_of_day;
@@ -144,6 +145,7 @@ impl<'a> Report<'a> {
                 let report = iolatency::report(at(*layer), args, *layer);
                 let time = args.timestamp.then(|| time_of_day(look.at.as_nanos()));
                 self.keep(&Interval {
+                    at_ns: look.at.as_nanos(),
                     time,
                     mention,
                     ..report
@@ -153,7 +155,7 @@ impl<'a> Report<'a> {
                 self.keep(&iostat::report(at(*layer), mention, args))
             }
             ReportKind::Quantize(args) => {
-                let reports = quantize::reports(args, 0, at);
+                let reports = quantize::reports(args, Missing::default(), at);
                 reports.iter().try_for_each(|report| self.keep(report))
             }
             ReportKind::Heatmap { args, layer } => {
@@ -350,17 +352,6 @@ fn schedule(kind: &ReportKind) -> anyhow::Result<(Duration, Option<u64>)> {
         Some(interval) => (interval, pace.count),
         None => (Duration::MAX, Some(1)),
     };
-    let json = match kind {
-        ReportKind::Iolatency { args, .. } => args.json,
-        ReportKind::Iostat { args, .. } => args.json,
-        ReportKind::Quantize(args) => args.json,
-        ReportKind::Heatmap { args, .. } => args.json,
-        ReportKind::Snoop { args, .. } => args.json,
-        ReportKind::ZpoolIostat(_) | ReportKind::Txgs(_) => false,
-    };
-    if json {
-        bail!("--report: --json is not a report's here; give it to 'dashpot sim' itself");
-    }
     Ok(match kind {
         ReportKind::Iolatency { args, .. } => {
             let interval = args.pace.interval.unwrap_or(iolatency::INTERVAL);

@@ -8,8 +8,8 @@ use dashpot_engine::Duration as Interval;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::ask::{Ask, Told};
-use super::look::{ClientLook, DiskLook, Done, Look};
-use crate::observe::{By, Question, Target, Watch};
+use super::look::{ClientLook, Condition, DiskLook, Done, Look};
+use crate::observe::{By, KEYS_MAX, Question, Target, Watch};
 use crate::report::interval::{DeviceInterval, elapsed_of_all};
 
 /// Devices of the kernel, and who is told of them.
@@ -51,7 +51,7 @@ impl Kernel {
                 Err(TryRecvError::Disconnected) => return Ok(()),
             }
             if elapsed_of_all(&sum) + STEP_HALF >= self.interval {
-                let look = look(&sum, std::mem::take(&mut lost));
+                let look = look(&sum, watch.gone(), std::mem::take(&mut lost));
                 let _ = self.told.send(Told::Look(Box::new(look)));
                 sum.clear();
             }
@@ -60,20 +60,26 @@ impl Kernel {
     }
 }
 
-/// Adds a step to those before it. They are not kept one by one: an interval can be hours long.
+/// Adds a step to those before it. They are not kept one by one: an interval can be hours long. So
+/// can the list of those who have asked; only as many as in a step are told apart.
 fn add(sum: &mut Vec<DeviceInterval>, step: Vec<DeviceInterval>) {
     for next in step {
+        let counted: usize = sum.iter().map(|one| one.ops.len()).sum();
         match sum.iter_mut().find(|one| one.device == next.device) {
-            Some(one) => one.go_on(next),
+            Some(one) => one.go_on(next, KEYS_MAX.saturating_sub(counted)),
             None => sum.push(next),
         }
     }
 }
 
 /// What devices did in an interval.
-fn look(intervals: &[DeviceInterval], lost: u64) -> Look {
+fn look(intervals: &[DeviceInterval], gone: &[String], lost: u64) -> Look {
     let disks = intervals.iter().map(|interval| DiskLook {
         name: interval.device.clone(),
+        conditions: match gone.contains(&interval.device) {
+            true => vec![Condition::Vanished],
+            false => Vec::new(),
+        },
         clients: ClientLook::all(interval),
         in_flight: interval.in_flight.zios,
         oldest_ns: interval.in_flight.oldest_ns,

@@ -42,9 +42,14 @@ pub(super) struct DiskLook {
 /// What is not as it should be, the worst first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Condition {
+    /// A device that the kernel has not any longer.
+    Vanished,
     Failed(String),
     Faulted(String),
-    Suspended { age_ns: u64, left_ns: Option<u64> },
+    Suspended {
+        age_ns: u64,
+        left_ns: Option<u64>,
+    },
     Stalled(u32),
     ReadOnly,
 }
@@ -132,6 +137,7 @@ impl Condition {
     /// For a table.
     pub(super) fn word(&self) -> &'static str {
         match self {
+            Condition::Vanished => "vanished",
             Condition::Failed(_) => "failed",
             Condition::Faulted(_) => "faulted",
             Condition::Suspended { .. } => "suspended",

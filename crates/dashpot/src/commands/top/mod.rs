@@ -97,7 +97,7 @@ impl Session {
             tokio::select! {
                 // A signal is known to be the reason why nothing is told any more.
                 biased;
-                code = ends.recv() => return Ok(code),
+                () = ends.recv() => return Ok(ExitCode::SUCCESS),
                 told = self.told.recv() => self.hear(told)?,
                 event = events.recv() => {
                     let event = event.context("the terminal is gone")?;
@@ -157,14 +157,13 @@ impl Ends {
         })
     }
 
-    /// The exit code of the signal that comes, as a shell has it.
-    async fn recv(&mut self) -> ExitCode {
-        let signal = tokio::select! {
-            _ = self.terminate.recv() => SignalKind::terminate(),
-            _ = self.interrupt.recv() => SignalKind::interrupt(),
-            _ = self.hangup.recv() => SignalKind::hangup(),
-        };
-        ExitCode::from(128 + signal.as_raw_value() as u8)
+    /// Until one of them comes. As of all that watches until it is told to end, that is no failure.
+    async fn recv(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
     }
 }
 

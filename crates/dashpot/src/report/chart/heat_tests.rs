@@ -21,7 +21,7 @@ fn heat() -> HeatMap {
         let in_flight = InFlight {
             zios: 3,
             oldest_ns: Some(1_250_000_000),
-            disk: Some("d".to_owned()),
+            device: Some("d".to_owned()),
             wait: Some("held".to_owned()),
             rule: Some(2),
         };

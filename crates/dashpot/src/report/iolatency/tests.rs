@@ -36,11 +36,13 @@ fn interval(latencies: &Histogram) -> Interval {
 
 fn with(scope: Scope) -> Interval {
     Interval {
+        at_ns: 7,
         time: None,
         elapsed: Duration::from_secs(1),
         scope,
         in_flight: InFlight::default(),
         lost: 0,
+        unmatched: None,
         style: Style::Histograms,
         mention: Mention::default(),
     }
@@ -153,17 +155,17 @@ fn the_last_interval_names_what_it_did_not_see_end_however_young() {
 fn json_has_rows_percentiles_and_what_is_in_flight() {
     let json = serde_json::to_value(interval(&latencies(&[0, 3]))).unwrap();
     let expected = serde_json::json!({
-        "time": null,
+        "at_ns": 7,
         "elapsed_ns": 1_000_000_000,
         "rows": [
-            {"from_ms": 0, "to_ms": 1, "count": 0},
-            {"from_ms": 1, "to_ms": 2, "count": 3},
+            {"from_ns": 0, "to_ns": 999_999, "count": 0},
+            {"from_ns": 1_000_000, "to_ns": 1_999_999, "count": 3},
         ],
         "latency": {
             "n": 3, "p50_ns": 1_500_000, "p90_ns": null, "p95_ns": null, "p99_ns": null,
             "p99_9_ns": null, "max_ns": 1_500_000,
         },
-        "in_flight": {"zios": 0, "oldest_ns": null, "disk": null, "wait": null, "rule": null},
+        "in_flight": {"zios": 0, "oldest_ns": null, "device": null, "wait": null, "rule": null},
         "lost": 0,
     });
     assert_eq!(json, expected);

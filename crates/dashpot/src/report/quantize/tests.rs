@@ -76,6 +76,7 @@ fn report(scope: Scope) -> Quantize {
         scope,
         in_flight: InFlight::default(),
         lost: 0,
+        unmatched: None,
     }
 }
 
@@ -206,20 +207,20 @@ fn json_names_the_disk_beside_its_numbers() {
     let json = serde_json::to_value(report(Scope::Disks(vec![disk]))).unwrap();
     let expected = json!({
         "elapsed_ns": 60_000_000_000u64,
-        "disks": [{
-            "disk": "c1t1d0",
+        "devices": [{
+            "device": "c1t1d0",
             "rows": [
-                {"value_us": 0, "count": 0},
-                {"value_us": 1, "count": 2},
-                {"value_us": 2, "count": 0},
+                {"from_ns": 0, "to_ns": 999, "count": 0},
+                {"from_ns": 1_000, "to_ns": 1_999, "count": 2},
+                {"from_ns": 2_000, "to_ns": 3_999, "count": 0},
             ],
-            "avg_us": 1, "stddev_us": 0, "iops": 2, "throughput_kib_s": 8,
+            "mean_ns": 1_500, "stddev_ns": 0, "ops_per_s": 2.0, "bytes_per_s": 8_192.0,
             "latency": {
                 "n": 2, "p50_ns": 1_500, "p90_ns": null, "p95_ns": null, "p99_ns": null,
                 "p99_9_ns": null, "max_ns": 1_500,
             },
         }],
-        "in_flight": {"zios": 0, "oldest_ns": null, "disk": null, "wait": null, "rule": null},
+        "in_flight": {"zios": 0, "oldest_ns": null, "device": null, "wait": null, "rule": null},
         "lost": 0,
     });
     assert_eq!(json, expected);

@@ -9,6 +9,7 @@ use crate::report::nice::{nice_number, short_time};
 /// An I/O that a disk of the kernel's has finished. JSON: these fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct FinishedIo {
+    #[serde(rename = "device")]
     pub(crate) disk: String,
     /// The kernel's letters for what it did.
     pub(crate) rwbs: String,

@@ -6,23 +6,35 @@ mod ios;
 mod tests;
 mod zios;
 
-use serde::Serialize;
+use serde::ser::Error;
+use serde::{Serialize, Serializer};
 
 pub(crate) use ios::{FinishedIo, IoTable, errno_name};
 pub(crate) use zios::ZioTable;
 
 /// A line as JSON: `at_ns`, when it ended, since 1970 (in simulations since their beginning), and
-/// all of [`FinishedIo`], or of a finished zio as the API has it.
+/// all of [`FinishedIo`], or of a finished zio as the API has it, but for the name of its device.
 #[derive(Serialize)]
+#[serde(bound = "T: Serialize")]
 pub(crate) struct At<'a, T> {
     pub(crate) at_ns: u64,
-    #[serde(flatten)]
+    #[serde(flatten, serialize_with = "with_device")]
     pub(crate) what: &'a T,
 }
 
-/// I/Os that were not seen. JSON: `{"missed": 12}`.
+/// What the API has as `disk` is a device here, as in every report.
+fn with_device<T: Serialize, S: Serializer>(what: &&T, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut object = serde_json::to_value(what).map_err(S::Error::custom)?;
+    if let Some(disk) = object.as_object_mut().and_then(|keys| keys.remove("disk")) {
+        object["device"] = disk;
+    }
+    object.serialize(serializer)
+}
+
+/// I/Os that were not seen. JSON: `{"lost": 12}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Missed {
+    #[serde(rename = "lost")]
     pub(crate) missed: u64,
 }
 

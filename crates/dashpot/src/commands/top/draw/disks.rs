@@ -50,7 +50,7 @@ pub(super) fn row(disk: &DiskLook, theme: Theme) -> Vec<Cell> {
 fn state(disk: &DiskLook, theme: Theme) -> Cell {
     let worst = disk.conditions.iter().min();
     let style = match worst {
-        Some(Condition::Failed(_) | Condition::Faulted(_)) => theme.bad(),
+        Some(Condition::Vanished | Condition::Failed(_) | Condition::Faulted(_)) => theme.bad(),
         Some(Condition::Suspended { .. } | Condition::Stalled(_)) => theme.warning(),
         Some(Condition::ReadOnly) => Style::new(),
         None => theme.good(),
@@ -83,6 +83,6 @@ fn explained(condition: &Condition) -> Option<String> {
         Condition::Stalled(connections) => {
             format!("stalled ({connections} connections are not read: depth is bounded)")
         }
-        Condition::ReadOnly => return None,
+        Condition::Vanished | Condition::ReadOnly => return None,
     })
 }

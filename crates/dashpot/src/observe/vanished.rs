@@ -1,0 +1,52 @@
+//! Devices of the kernel that go while they are watched.
+
+use anyhow::bail;
+use dashpot_probe::Device;
+
+/// Which of the watched devices are gone.
+#[derive(Default)]
+pub(super) struct Vanished {
+    gone: Vec<String>,
+    news: Vec<String>,
+}
+
+impl Vanished {
+    /// Looks for those that are gone.
+    pub(super) fn look(&mut self, devices: &[Device]) {
+        let gone = devices.iter().filter(|device| !device.is_there());
+        let gone: Vec<String> = gone.map(|device| device.name.clone()).collect();
+        let is_new = |name: &&String| !self.gone.contains(name);
+        self.news = gone.iter().filter(is_new).cloned().collect();
+        self.gone = gone;
+    }
+
+    /// An error, which names them, if none of the devices is left.
+    pub(super) fn check(&self, devices: &[Device]) -> anyhow::Result<()> {
+        if self.is_all(devices) {
+            bail!(
+                "nothing is left to watch, for {} vanished: name a device that is there, 'lsblk' \
+                 lists them",
+                self.gone.join(", ")
+            );
+        }
+        Ok(())
+    }
+
+    /// Those that were gone at the last look.
+    pub(super) fn gone(&self) -> &[String] {
+        &self.gone
+    }
+
+    /// Those that were gone at the last look, and not at the one before. If [`Self::check`] will
+    /// name them, `is_last` being false, they are not named twice.
+    pub(super) fn news(&self, devices: &[Device], is_last: bool) -> &[String] {
+        match self.is_all(devices) && !is_last {
+            true => &[],
+            false => &self.news,
+        }
+    }
+
+    fn is_all(&self, devices: &[Device]) -> bool {
+        self.gone.len() == devices.len()
+    }
+}
