@@ -60,7 +60,7 @@ class Client:
 
     def close(self):
         """At once, whatever is in flight."""
-        self.handle.close()
+        del self.handle
 
     def wait(self, *requests):
         """Until all of them are answered; an error that libnbd meets on the way raises."""
