@@ -83,6 +83,8 @@ pub struct RuleSnapshot {
     pub armed: Instant,
     /// What it has counted.
     pub stats: RuleStats,
+    /// Zios that have not ended and that it decides about, as things stand.
+    pub now: u64,
     /// How far ahead its soonest lane is booked.
     pub backlog: Duration,
 }

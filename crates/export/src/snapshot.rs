@@ -16,6 +16,7 @@ impl Shard {
             spec: rule.spec.clone(),
             armed: rule.armed,
             stats: rule.stats.clone(),
+            now: rule.now,
             backlog: rule.backlog,
         });
         let of_disk = |conn: &&Conn| conn.disk == id && conn.stalled;

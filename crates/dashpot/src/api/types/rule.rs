@@ -122,7 +122,8 @@ pub(crate) struct RuleCounters {
     pub(crate) matched: u64,
     /// Of these, zios that it took: given a lane or an error.
     pub(crate) taken: u64,
-    /// Zios that it had an effect on: held, overrun and failed.
+    /// Zios that it has decided about: held, overrun, failed and aborted, and those that it holds
+    /// now.
     pub(crate) injected: u64,
     /// A hold was added.
     pub(crate) held: u64,
@@ -140,9 +141,9 @@ pub(crate) struct RuleCounters {
     pub(crate) beaten: u64,
     /// The rule that beat it last.
     pub(crate) beaten_by: Option<u32>,
-    /// Taken, but the connection was gone before it ended.
+    /// Held, but the connection was gone before it ended.
     pub(crate) aborted: u64,
-    /// Taken, and not yet ended.
+    /// It holds them now: they have not ended, and no other rule holds them longer.
     pub(crate) now: u64,
     /// How far ahead its soonest lane is booked.
     pub(crate) backlog_ns: u64,
@@ -181,7 +182,7 @@ impl Rule {
             state,
             age_ns: age.as_nanos(),
             counters: RuleCounters::of(rule),
-            why_nothing: why_nothing(&rule.spec, &rule.stats, state),
+            why_nothing: why_nothing(rule, state),
             stalled: snapshot.stalled,
             stalls: snapshot.stalls,
             shard_load: Load::of(snapshot.work),
@@ -284,7 +285,7 @@ impl RuleCounters {
         RuleCounters {
             matched: stats.matched,
             taken: stats.chosen,
-            injected: stats.injected(),
+            injected: stats.ended() + rule.now,
             held: stats.held,
             overrun: stats.overrun,
             failed: stats.failed,
@@ -294,7 +295,7 @@ impl RuleCounters {
             beaten: stats.beaten,
             beaten_by: stats.beaten_by.map(|rule| rule.0),
             aborted: stats.aborted,
-            now: stats.now,
+            now: rule.now,
             backlog_ns: rule.backlog.as_nanos(),
             requested: Summary::of(stats.holds.requested().as_ref()),
             achieved: achieved(&stats.holds),

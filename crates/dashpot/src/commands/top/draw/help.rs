@@ -65,7 +65,7 @@ const TEXT: [(&str, &str); 20] = [
     ),
     ("late", "held, and more than 1 ms or 5 % late"),
     ("backlog", "how far ahead the rule's soonest lane is booked"),
-    ("now", "I/Os that the rule has and that have not ended"),
+    ("now", "I/Os that it holds now: they have not ended"),
     ("! before id", "it has injected nothing: why is said below"),
     (
         "heat map",
