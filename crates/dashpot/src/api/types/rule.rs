@@ -2,8 +2,8 @@
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec, Service};
-use dashpot_engine::{Duration, Holds, Op, OpSet, Ratio};
-use dashpot_export::{DiskSnapshot, RuleSnapshot};
+use dashpot_engine::{Duration, Holds, Instant, Op, OpSet, Ratio};
+use dashpot_export::{DiskSnapshot, RuleSnapshot, Work};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -169,9 +169,19 @@ impl Rule {
     /// A rule of the disk called `disk`, if it is armed in the disk's snapshot.
     pub(crate) fn of(record: &Record, disk: &str, snapshot: &DiskSnapshot) -> Option<Rule> {
         let rule = snapshot.rules.iter().find(|rule| rule.id == record.id)?;
-        let age = snapshot.at.since(rule.armed);
-        let state = RuleState::at(&rule.spec, age);
         Some(Rule {
+            stalled: snapshot.stalled,
+            stalls: snapshot.stalls,
+            shard_load: Load::of(snapshot.work),
+            ..Rule::seen(record, disk, rule, snapshot.at)
+        })
+    }
+
+    /// A rule as it stands at a moment, of a disk that nothing but the rule slows down.
+    pub(crate) fn seen(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) -> Rule {
+        let age = at.since(rule.armed);
+        let state = RuleState::at(&rule.spec, age);
+        Rule {
             id: rule.id.0,
             name: record.name.clone(),
             disk: disk.to_owned(),
@@ -183,10 +193,10 @@ impl Rule {
             age_ns: age.as_nanos(),
             counters: RuleCounters::of(rule),
             why_nothing: why_nothing(rule, state),
-            stalled: snapshot.stalled,
-            stalls: snapshot.stalls,
-            shard_load: Load::of(snapshot.work),
-        })
+            stalled: 0,
+            stalls: 0,
+            shard_load: Load::of(Work::default()),
+        }
     }
 }
 

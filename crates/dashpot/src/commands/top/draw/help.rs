@@ -8,16 +8,17 @@ use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 use super::Theme;
 
 /// Draws the help over the middle of the screen.
-pub(super) fn draw(area: Rect, buffer: &mut Buffer, theme: Theme) {
+pub(super) fn draw(area: Rect, buffer: &mut Buffer, theme: Theme, simulated: bool) {
+    let text = text(simulated);
     let width = area.width.min(WIDTH);
-    let height = area.height.min(TEXT.len() as u16 + 2);
+    let height = area.height.min(text.len() as u16 + 2);
     let over = Rect {
         x: area.x + (area.width - width) / 2,
         y: area.y + (area.height - height) / 2,
         width,
         height,
     };
-    let lines = TEXT.map(|(what, means)| {
+    let lines = text.into_iter().map(|(what, means)| {
         Line::from(vec![
             Span::styled(format!(" {what:<12}"), theme.key()),
             Span::raw(means),
@@ -27,10 +28,37 @@ pub(super) fn draw(area: Rect, buffer: &mut Buffer, theme: Theme) {
         .title(" help: any key goes back ")
         .border_style(theme.title());
     Clear.render(over, buffer);
-    Paragraph::new(lines.to_vec())
+    Paragraph::new(lines.collect::<Vec<_>>())
         .block(block)
         .render(over, buffer);
 }
+
+/// A simulation has pools as well, and ends with the program.
+fn text(simulated: bool) -> Vec<(&'static str, &'static str)> {
+    let mut text = TEXT.to_vec();
+    if simulated {
+        for line in &mut text {
+            if line.0 == QUIT {
+                line.1 = "quit; the simulation ends with it";
+            }
+        }
+        text.extend(POOLS);
+    }
+    text
+}
+
+const QUIT: &str = "q Ctrl-C";
+
+const POOLS: [(&str, &str); 2] = [
+    (
+        "write delay",
+        "of one that comes now; it begins at |, and writes stop at ]",
+    ),
+    (
+        "left",
+        "dirty bytes of a transaction group, not yet on the disks",
+    ),
+];
 
 const TEXT: [(&str, &str); 20] = [
     ("j k ↓ ↑", "select in the pane that has the focus (▸)"),
@@ -48,7 +76,7 @@ const TEXT: [(&str, &str); 20] = [
     ("z", "suspend the selected disk, or resume it"),
     ("+ -", "look less often, more often"),
     ("space", "pause the display; looks go on"),
-    ("q Ctrl-C", "quit; rules stay armed, disks suspended"),
+    (QUIT, "quit; rules stay armed, disks suspended"),
     ("", ""),
     (
         "p50 p99 max",
