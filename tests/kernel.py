@@ -43,6 +43,8 @@ takes_a_kernel = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")
 class Loop:
     """A loop device."""
 
+    is_detached = False
+
     def __init__(self, backing):
         self.path = run("losetup", "-f", "--show", backing).stdout.strip()
         self.name = os.path.basename(self.path)
@@ -62,7 +64,10 @@ class Loop:
         return pathlib.Path(f"/sys/block/{self.name}/dev").read_text().strip().replace(":", ",")
 
     def detach(self):
-        run("losetup", "-d", self.path, code=None)
+        """Once: by the second time it may be somebody else's."""
+        if not self.is_detached:
+            self.is_detached = True
+            run("losetup", "-d", self.path, code=None)
 
 
 @contextlib.contextmanager

@@ -224,6 +224,35 @@ def test_list_says_why_a_rule_injected_nothing(daemon, client):
     assert "beaten by rule 1" in rule(daemon, 2)["why_nothing"]
 
 
+@pytest.mark.parametrize("words", [["--hang"], ["-D", "60m"], ["-D", "60m:1", "--mode", "add"], ["--bandwidth", "1"]])
+def test_what_is_held_now_is_injected(daemon, client, words):
+    daemon.cli("inject", "d", *words)
+    for _ in range(2):
+        client.read()
+    eventually(lambda: rule(daemon)["matched"] == 2, "both are held")
+    held = rule(daemon)
+    assert (held["injected"], held["held"], held["now"], held["why_nothing"]) == (2, 0, 2, None)
+    titles, row = daemon.cli("list").stdout.splitlines()
+    assert "injected" in titles and row.split()[3:6] == ["2", "2", "0"], row
+    client.close()
+    eventually(lambda: rule(daemon)["aborted"] == 2, "the client is gone")
+    gone = rule(daemon)
+    assert (gone["injected"], gone["now"], gone["why_nothing"]) == (2, 0, None)
+
+
+def test_what_another_rule_holds_longer_is_not_injected(daemon, client):
+    daemon.cli("inject", "d", "-D", "10m")
+    daemon.cli("inject", "d", "-D", "60m")
+    client.read()
+    eventually(lambda: rule(daemon, 2)["now"] == 1)
+    beaten = rule(daemon, 1)
+    assert (beaten["taken"], beaten["injected"], beaten["now"]) == (1, 0, 0)
+    assert beaten["why_nothing"] == "another rule decided"
+    client.close()
+    eventually(lambda: rule(daemon, 2)["aborted"] == 1)
+    assert (rule(daemon, 1)["beaten"], rule(daemon, 1)["aborted"]) == (1, 0)
+
+
 def test_list_says_when_the_store_was_slower(serve, directory):
     with open(directory / "store.img", "wb") as store:
         store.truncate(1 << 20)

@@ -151,7 +151,12 @@ def test_errors_and_hangs(daemon, client):
     eventually(lambda: daemon.rules()[2]["now"] == 1)
     error, hang = proofs(daemon)
     assert (error["verdict"], error["why"]) == ("kept", "1 failed with EIO")
-    assert hang["verdict"] == "kept" and hang["why"].startswith("1 hang")
+    assert (hang["verdict"], hang["why"]) == ("kept", "1 hung, 1 of them now")
+    daemon.cli("proof", "--check")
+    assert "injected 1, held 0" in text(daemon)
+    client.close()
+    eventually(lambda: daemon.rules()[2]["aborted"] == 1, "the client has given up")
+    assert proofs(daemon)[1]["why"] == "1 hung, 0 of them now"
     daemon.cli("proof", "--check")
 
 

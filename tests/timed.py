@@ -58,6 +58,10 @@ class Client:
         self.handle.aio_trim(length, offset, request.done)
         return request
 
+    def close(self):
+        """At once, whatever is in flight."""
+        del self.handle
+
     def wait(self, *requests):
         """Until all of them are answered; an error that libnbd meets on the way raises."""
         while any(request.answered is None for request in requests):

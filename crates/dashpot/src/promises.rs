@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::types::{Host, Shard};
-use crate::commands::{cpus_of, time};
+use crate::report::health::cpus_of;
+use crate::report::nice::short_time;
 
 /// A promise about time, and whether it can hold on this host now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -98,7 +99,10 @@ impl Facts<'_> {
         let probes = self.shards.iter().filter_map(|shard| shard.probe.p50_ns);
         match probes.max() {
             Some(p50) if can_hold != CanHold::No => {
-                let reads = format!("the probe reads {} at p50, its wake-up included", time(p50));
+                let reads = format!(
+                    "the probe reads {} at p50, its wake-up included",
+                    short_time(p50)
+                );
                 if p50 > WITH_WAKE_UP_NS {
                     no(reads)
                 } else if p50 > END_TO_END_NS {

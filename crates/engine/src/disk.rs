@@ -82,20 +82,31 @@ impl Disk {
 
     /// Asks the rules, and begins the hold or the work.
     fn issue(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
+        if !self.charge(flight, ctx) {
+            return;
+        }
+        match flight.hold_before {
+            Some(until) => {
+                flight.state = State::HeldBefore;
+                flight.wake(until, ctx.deadlines);
+            }
+            None => self.start(flight, ctx),
+        }
+    }
+
+    /// Asks the rules, and says whether the zio goes on: one that fails at once is complete.
+    fn charge(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) -> bool {
         self.active += 1;
         flight.order = ctx.deadlines.next_order();
         (flight.issued, flight.charged) = (ctx.now, ctx.now);
         let ops = flight.zio.ops();
-        if self.injector.charge(ctx.now, flight, ops).is_some() {
+        let fails = self.injector.charge(ctx.now, flight, ops).is_some();
+        if fails {
             flight.target = ctx.now;
             flight.store_done = ctx.now;
             self.complete(flight, flight.outcome, ctx);
-        } else if let Some(until) = flight.hold_before {
-            flight.state = State::HeldBefore;
-            flight.wake(until, ctx.deadlines);
-        } else {
-            self.start(flight, ctx);
         }
+        !fails
     }
 
     /// Asks the store. A zio that has a transfer to book is woken for it at its target, whether
@@ -345,7 +356,8 @@ impl Disk {
             .push(Action::Answer(command, Ok(Answer::Suspended { in_flight })));
     }
 
-    /// Issues what was suspended, and says how many that were.
+    /// Issues what was suspended, and says how many that were. All begin at their deadlines, if only
+    /// now: so they keep the order of issue, also with zios that are held until now.
     pub(crate) fn resume(&mut self, flights: &mut Flights, ctx: &mut Context<'_>) -> u32 {
         let waiters = self.suspension.take().map(|suspension| suspension.waiters);
         for waiter in waiters.into_iter().flatten() {
@@ -354,8 +366,11 @@ impl Disk {
         }
         let waiting = self.suspended.len() as u32;
         while let Some(id) = self.suspended.pop_front() {
-            if let Some(flight) = flights.get_mut(id) {
-                self.issue(flight, ctx);
+            if let Some(flight) = flights.get_mut(id)
+                && self.charge(flight, ctx)
+            {
+                flight.state = State::HeldBefore;
+                flight.wake_as_scheduled(ctx.now, ctx.deadlines);
             }
         }
         waiting

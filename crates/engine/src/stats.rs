@@ -118,18 +118,17 @@ pub struct RuleStats {
     pub beaten: u64,
     /// The rule that beat it last.
     pub beaten_by: Option<RuleId>,
-    /// Taken, but its connection was gone before it ended.
+    /// Decided by the rule, but its connection was gone before it ended.
     pub aborted: u64,
-    /// Taken, and not yet ended.
-    pub now: u64,
     /// What the zios held were held for.
     pub holds: Holds,
 }
 
 impl RuleStats {
-    /// Zios that the rule had an effect on: held, overrun and failed ones.
-    pub fn injected(&self) -> u64 {
-        self.held + self.overrun + self.failed
+    /// Zios that the rule has decided about and that have ended; those that it holds now come on
+    /// top of that.
+    pub fn ended(&self) -> u64 {
+        self.held + self.overrun + self.failed + self.aborted
     }
 }
 
@@ -146,6 +145,8 @@ pub struct RuleView<'a> {
     pub armed: Instant,
     /// What it has counted.
     pub stats: &'a RuleStats,
+    /// Zios that have not ended and that it decides about, as things stand.
+    pub now: u64,
     /// How far ahead its soonest lane is booked, or, if that is further, the disk's bandwidth, if
     /// it has one.
     pub backlog: Duration,

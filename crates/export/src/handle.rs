@@ -9,6 +9,7 @@ use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{
     Answer, Command, CommandError, DiskId, DiskStats, Duration, InFlight, Instant, RuleStats,
+    RuleView,
 };
 
 use crate::clock;
@@ -83,8 +84,24 @@ pub struct RuleSnapshot {
     pub armed: Instant,
     /// What it has counted.
     pub stats: RuleStats,
+    /// Zios that have not ended and that it decides about, as things stand.
+    pub now: u64,
     /// How far ahead its soonest lane is booked.
     pub backlog: Duration,
+}
+
+impl From<RuleView<'_>> for RuleSnapshot {
+    fn from(rule: RuleView<'_>) -> RuleSnapshot {
+        RuleSnapshot {
+            id: rule.id,
+            group: rule.group,
+            spec: rule.spec.clone(),
+            armed: rule.armed,
+            stats: rule.stats.clone(),
+            now: rule.now,
+            backlog: rule.backlog,
+        }
+    }
 }
 
 /// A client of a disk.

@@ -10,14 +10,7 @@ impl Shard {
     /// How a disk stands, with its `oldest` oldest zios; nothing if this shard has no such disk.
     pub(crate) fn snapshot(&self, id: DiskId, oldest: usize) -> Option<DiskSnapshot> {
         let disk = self.disks.get(id.0 as usize)?;
-        let rules = self.engine.rules(id, self.now).map(|rule| RuleSnapshot {
-            id: rule.id,
-            group: rule.group,
-            spec: rule.spec.clone(),
-            armed: rule.armed,
-            stats: rule.stats.clone(),
-            backlog: rule.backlog,
-        });
+        let rules = self.engine.rules(id, self.now).map(RuleSnapshot::from);
         let of_disk = |conn: &&Conn| conn.disk == id && conn.stalled;
         Some(DiskSnapshot {
             at: self.now,

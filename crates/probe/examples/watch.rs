@@ -38,7 +38,7 @@ fn second(tracer: &mut Tracer, verbose: bool) -> Result<(), Box<dyn Error>> {
     let (cpu, end) = (cpu_time(), Instant::now() + Duration::from_secs(1));
     while Instant::now() < end {
         std::thread::sleep(Duration::from_millis(50));
-        let progress = tracer.read(|io| {
+        let progress = tracer.read(u64::MAX, |io| {
             count += 1;
             bytes += io.bytes;
             latency_ns += latency(io);

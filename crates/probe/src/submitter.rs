@@ -8,6 +8,7 @@
 //! `kworker` reads is not written back, and is named `kworker`. Writes that `io.max` has held back
 //! are queued by a `kworker` too, and cannot be told from write-back.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs;
 
@@ -27,14 +28,14 @@ const WRITERS: [&[u8]; 2] = [b"kworker/", b"xfsaild/"];
 
 impl Submitter {
     /// The name to show for what was asked for with these letters.
-    pub fn name(&self, rwbs: Rwbs) -> String {
+    pub fn name(&self, rwbs: Rwbs) -> Cow<'_, str> {
         if self.writes_back(rwbs) {
-            return WRITE_BACK.to_owned();
+            return Cow::Borrowed(WRITE_BACK);
         }
         if self.comm.bytes().starts_with(b"kworker/") {
-            return "kworker".to_owned();
+            return Cow::Borrowed("kworker");
         }
-        self.comm.to_string()
+        String::from_utf8_lossy(self.comm.bytes())
     }
 
     fn writes_back(&self, rwbs: Rwbs) -> bool {
@@ -106,7 +107,10 @@ mod tests {
 
     #[test]
     fn names_are_those_that_help() {
-        let name = |comm, rwbs: &str| submitter(1, comm).name(Rwbs::new(rwbs.as_bytes()));
+        let name = |comm, rwbs: &str| {
+            let submitter = submitter(1, comm);
+            submitter.name(Rwbs::new(rwbs.as_bytes())).into_owned()
+        };
         assert_eq!(name("kworker/u8:5", "W"), "write-back");
         assert_eq!(name("kworker/u8:5", "D"), "write-back");
         assert_eq!(name("kworker/u8:5", "RA"), "kworker");

@@ -175,11 +175,11 @@ impl Tracer {
         })
     }
 
-    /// Takes what has happened since the last time, and gives each I/O that has finished, in the
-    /// order in which they ended: however many there are, none is kept. Does not wait; to be called
-    /// often enough, 20 times a second.
-    pub fn read(&mut self, mut give: impl FnMut(&Io)) -> Result<Progress, TraceError> {
-        let until_ns = now_ns();
+    /// Takes what has happened since the last time, but not after a moment, and gives each I/O that
+    /// has finished, in the order in which they ended: however many there are, none is kept. Does
+    /// not wait; to be called often enough, 20 times a second.
+    pub fn read(&mut self, end_ns: u64, mut give: impl FnMut(&Io)) -> Result<Progress, TraceError> {
+        let until_ns = now_ns().min(end_ns);
         let (devices, pairing) = (&self.devices, &mut self.pairing);
         self.ring.drain(until_ns, |item| match item {
             Item::Record(record) => {

@@ -2,12 +2,14 @@
 
 use dashpot_engine::RuleStats;
 use dashpot_engine::inject::{Limit, RuleSpec};
+use dashpot_export::RuleSnapshot;
 
 use super::types::{RuleState, op_words};
 
-/// The reason, or `None` if the rule has injected something, or has something in its lanes.
-pub(crate) fn why_nothing(spec: &RuleSpec, stats: &RuleStats, state: RuleState) -> Option<String> {
-    if stats.held + stats.failed + stats.now > 0 {
+/// The reason, or `None` if the rule has injected something, or does so now.
+pub(crate) fn why_nothing(rule: &RuleSnapshot, state: RuleState) -> Option<String> {
+    let (spec, stats) = (&rule.spec, &rule.stats);
+    if stats.ended() - stats.overrun + rule.now > 0 {
         return None;
     }
     if state == RuleState::Waiting {
@@ -51,9 +53,6 @@ fn matched_but(spec: &RuleSpec, stats: &RuleStats) -> String {
     match spec.limit {
         Limit::First(count) if stats.not_counted > 0 => format!("the first {count} are used up"),
         Limit::Every(count) => format!("fewer than {count} have matched"),
-        Limit::First(_) | Limit::Always if stats.aborted > 0 => {
-            "the clients were gone before it ended".to_owned()
-        }
         Limit::First(_) | Limit::Always => "another rule decided".to_owned(),
     }
 }
@@ -62,12 +61,28 @@ fn matched_but(spec: &RuleSpec, stats: &RuleStats) -> String {
 mod tests {
     use super::why_nothing;
     use crate::api::types::RuleState;
-    use dashpot_engine::inject::{Limit, RuleId, RuleSpec};
-    use dashpot_engine::{Duration, RuleStats};
+    use dashpot_engine::inject::{GroupId, Limit, RuleId, RuleSpec};
+    use dashpot_engine::{Duration, Instant, RuleStats};
+    use dashpot_export::RuleSnapshot;
+
+    fn rule(spec: RuleSpec, stats: RuleStats) -> RuleSnapshot {
+        RuleSnapshot {
+            id: RuleId(1),
+            group: GroupId(1),
+            spec,
+            armed: Instant::ZERO,
+            stats,
+            now: 0,
+            backlog: Duration::ZERO,
+        }
+    }
+
+    fn armed(stats: RuleStats) -> RuleSnapshot {
+        rule(RuleSpec::delay(Duration::from_millis(10), Some(1)), stats)
+    }
 
     fn why(stats: RuleStats) -> String {
-        let spec = RuleSpec::delay(Duration::from_millis(10), Some(1));
-        why_nothing(&spec, &stats, RuleState::Active).unwrap_or_default()
+        why_nothing(&armed(stats), RuleState::Active).unwrap_or_default()
     }
 
     fn matched() -> RuleStats {
@@ -106,14 +121,18 @@ mod tests {
 
     #[test]
     fn a_rule_that_injects_needs_no_reason() {
-        for (held, now) in [(1, 0), (0, 1)] {
+        for (held, aborted, now) in [(1, 0, 0), (0, 1, 0), (0, 0, 1)] {
             let stats = RuleStats {
                 held,
-                now,
+                aborted,
                 beaten: 4,
                 ..matched()
             };
-            assert_eq!(why(stats), "");
+            let rule = RuleSnapshot {
+                now,
+                ..armed(stats)
+            };
+            assert_eq!(why_nothing(&rule, RuleState::Active), None);
         }
     }
 
@@ -124,7 +143,8 @@ mod tests {
             limit: Limit::First(2),
             ..RuleSpec::delay(Duration::from_millis(10), None)
         };
-        let waiting = why_nothing(&spec, &RuleStats::default(), RuleState::Waiting);
+        let waiting = rule(spec.clone(), RuleStats::default());
+        let waiting = why_nothing(&waiting, RuleState::Waiting);
         assert_eq!(
             waiting.as_deref(),
             Some("not begun: it begins 5s after it was armed")
@@ -133,7 +153,7 @@ mod tests {
             not_counted: 3,
             ..matched()
         };
-        let reason = why_nothing(&spec, &used_up, RuleState::Active);
+        let reason = why_nothing(&rule(spec, used_up), RuleState::Active);
         assert_eq!(reason.as_deref(), Some("the first 2 are used up"));
     }
 }

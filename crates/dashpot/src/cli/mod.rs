@@ -28,9 +28,7 @@ pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use proof::ProofArgs;
-pub(crate) use report::{
-    DeviceArgs, IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs, ReportBy,
-};
+pub(crate) use report::{DeviceArgs, IolatencyArgs, IostatArgs, Pace, QuantizeArgs, ReportBy};
 pub(crate) use sim::{ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
 pub(crate) use snoop::SnoopArgs;
 pub(crate) use top::TopArgs;

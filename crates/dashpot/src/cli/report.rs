@@ -3,6 +3,7 @@
 use clap::{Args, ValueEnum};
 use dashpot_engine::{Duration, OpSet};
 
+use crate::report::layer::Layer;
 use crate::spec::{ParseError, parse_interval, parse_ops, parse_report_count, parse_span};
 
 /// How often, and how many times.
@@ -95,15 +96,6 @@ pub(crate) enum ReportBy {
     Process,
     Cgroup,
     Size,
-}
-
-/// What a report is of: of disks, of the volumes above them, or of what is below the injection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Layer {
-    Volume,
-    #[default]
-    Disk,
-    Store,
 }
 
 /// What `iolatency --compat` takes.

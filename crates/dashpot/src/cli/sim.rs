@@ -7,8 +7,9 @@ use dashpot_engine::Duration;
 
 use super::NoApi;
 use super::heatmap::HeatmapArgs;
-use super::report::{IolatencyArgs, IostatArgs, Layer, Pace, QuantizeArgs};
+use super::report::{IolatencyArgs, IostatArgs, Pace, QuantizeArgs};
 use super::snoop::SnoopArgs;
+use crate::report::layer::Layer;
 use crate::spec::{ParseError, parse_interval, parse_report_count, parse_seed, parse_span};
 
 /// Simulate labs: hours of disk time in seconds, the same every time

@@ -1,10 +1,12 @@
 //! The full screen.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use dashpot_engine::Duration;
 
 use super::report::DeviceArgs;
-use crate::spec::parse_interval;
+use crate::spec::{Speed, parse_interval, parse_speed};
 
 /// Watch disks, clients and rules on a full screen; keys change them
 #[derive(Args, Clone, Debug)]
@@ -12,10 +14,19 @@ use crate::spec::parse_interval;
 Keys: ? shows them all; a arms a rule, c clears one, z suspends, q quits.
 
 Example: two looks a second
-  dashpot top 500ms")]
+  dashpot top 500ms
+Example: a write throttle at work, ten times slower than it would be
+  dashpot top --sim labs/scenario3-openzfs.toml --speed 0.1")]
 pub(crate) struct TopArgs {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
+    /// Simulate this lab and watch it: volumes and write throttles, too
+    #[arg(long, value_name = "LAB", conflicts_with_all = ["devices", "kernel", "api"])]
+    pub(crate) sim: Option<PathBuf>,
+    /// Simulated seconds in a second, 0.001 to 1000 [1]
+    #[arg(long, value_name = "N", requires = "sim", value_parser = parse_speed)]
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) speed: Option<Speed>,
     /// Seconds between looks, or a time such as 500ms [1]
     #[arg(value_parser = parse_interval, allow_negative_numbers = true)]
     pub(crate) interval: Option<Duration>,

@@ -1,17 +1,8 @@
-//! Disks whose shard has failed: what is said of them, while the others go on.
+//! What was not done to every disk.
 
 use anyhow::bail;
 
-use crate::api::types::{Disk, Failure};
-
-/// Says what a report over all disks leaves out.
-pub(crate) fn warn_of_failed(disks: &[Disk]) {
-    for disk in disks {
-        if let Some(why) = &disk.failed {
-            eprintln!("dashpot: disk '{}' is left out: {why}", disk.name);
-        }
-    }
-}
+use crate::api::types::Failure;
 
 /// Fails if something was not done to every disk.
 pub(crate) fn check(failed: &[Failure]) -> anyhow::Result<()> {

@@ -13,10 +13,12 @@ use super::quantize::in_set;
 use super::screen;
 use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns, zone_ns};
-use crate::cli::{HeatmapArgs, Layer};
-use crate::observe::{DeviceInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all};
+use crate::cli::HeatmapArgs;
+use crate::observe::{Question, Target, Watch};
 use crate::report::chart::{heat_svg, heat_text};
 use crate::report::heatmap::{Column, Crop, HeatMap};
+use crate::report::interval::{DeviceInterval, elapsed_of_all, in_flight_of_all};
+use crate::report::layer::Layer;
 use crate::spec::{ApiAddress, ParseError, format_ops};
 
 /// A column is this long, if nobody says how long.

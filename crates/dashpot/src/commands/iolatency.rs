@@ -8,15 +8,15 @@ use super::lost::Lost;
 use super::output::{print, print_json_line, usage};
 use super::vanished::warn_of_vanished;
 use super::wall::unix_ns;
-use crate::cli::{IolatencyArgs, Layer, ReportBy};
-use crate::observe::{
-    By, DeviceInterval, OpInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all,
-};
+use crate::cli::{IolatencyArgs, ReportBy};
+use crate::observe::{By, Question, Target, Watch};
 use crate::report::groups::{Groups, Order};
 use crate::report::in_flight::Mention;
+use crate::report::interval::{DeviceInterval, OpInterval, elapsed_of_all, in_flight_of_all};
 use crate::report::iolatency::{
     Boundary, Distribution, ENDING, Interval, Scope, Style, Value, opening,
 };
+use crate::report::layer::Layer;
 use crate::spec::ApiAddress;
 
 /// iolatency's own default.

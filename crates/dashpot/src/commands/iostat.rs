@@ -6,10 +6,9 @@ use dashpot_probe::Device;
 use super::output::{print, print_json_line};
 use super::vanished::warn_of_vanished;
 use crate::cli::IostatArgs;
-use crate::observe::{
-    DeviceInterval, DiskstatsInterval, DiskstatsWatch, Question, Target, Transfers, Watch,
-};
+use crate::observe::{DiskstatsInterval, DiskstatsWatch, Question, Target, Transfers, Watch};
 use crate::report::in_flight::{InFlight, Mention};
+use crate::report::interval::DeviceInterval;
 use crate::report::iostat::{Columns, Completed, Interval, Iostat};
 use crate::spec::ApiAddress;
 

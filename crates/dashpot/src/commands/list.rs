@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use super::failed::warn_of_failed;
-use super::health::{overload_note, quota_note};
-use super::output::{Column, print, print_json, table, time, time_or_dash};
+use super::output::{print, print_json};
 use crate::api::types::{Rule, RuleState, Status};
 use crate::cli::ListArgs;
 use crate::client::{Client, segment};
+use crate::observe::warn_of_failed;
+use crate::report::health::{overload_note, quota_note};
+use crate::report::nice::short_time;
+use crate::report::table::{Column, table, time_or_dash};
 
 const COLUMNS: [Column; 14] = [
     Column::Figure("id"),
@@ -84,7 +86,7 @@ fn row(rule: &Rule) -> Vec<String> {
         time_or_dash(counters.achieved.p50_ns),
         counters.achieved.count.to_string(),
         time_or_dash(counters.lateness.p50_ns),
-        time(counters.backlog_ns),
+        short_time(counters.backlog_ns),
         counters.now.to_string(),
         rule.rule.clone(),
     ]

@@ -10,9 +10,10 @@ use hdrhistogram::Histogram;
 use hdrhistogram::iterators::IterationValue;
 use serde::Serialize;
 
-use super::output::{Column, print, print_json, progress_bar, table, time_or_dash, usage};
+use super::output::{print, print_json, progress_bar, usage};
 use crate::cli::LoadArgs;
 use crate::report::percentiles::{Percentiles, is_enough};
+use crate::report::table::{Column, table, time_or_dash};
 use crate::spec::ParseError;
 
 /// Runs the load until its time is over or Ctrl-C.

@@ -2,9 +2,9 @@
 
 mod child;
 mod clear;
+mod doctor;
 mod draft;
 mod failed;
-mod health;
 mod heatmap;
 mod inject;
 mod instance;
@@ -42,12 +42,9 @@ use anyhow::Context;
 
 use crate::cli::{self, Cli, Command};
 use crate::client::Client;
-use crate::doctor;
 use crate::spec::{ApiAddress, ParseError, parse_api};
 
-pub(crate) use failed::warn_of_failed;
-pub(crate) use health::{cpus_of, overload_note, promise_table, quota_note, shard_table};
-pub(crate) use output::{Column, is_broken_pipe, print, print_json, table, time};
+pub(crate) use output::is_broken_pipe;
 
 /// Does what the command line says, and returns the program's exit code.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {

@@ -12,7 +12,8 @@ use super::vanished::warn_of_vanished;
 use super::wall::unix_ns;
 use crate::cli::{DeviceArgs, ObserveArgs, Pace};
 use crate::metrics::{KernelSource, KernelTotals};
-use crate::observe::{DeviceInterval, Question, Target, Watch, elapsed_of_all};
+use crate::observe::{Question, Target, Watch};
+use crate::report::interval::{DeviceInterval, elapsed_of_all};
 use crate::report::observe::{Line, Observation};
 use crate::spec::Listen;
 

@@ -6,9 +6,11 @@ use dashpot_engine::{Duration, Op, OpSet};
 use super::lost::Lost;
 use super::output::{print, print_json, usage};
 use super::vanished::warn_of_vanished;
-use crate::cli::{self, QuantizeArgs};
-use crate::observe::{DeviceInterval, Question, Target, Watch, elapsed_of_all, in_flight_of_all};
-use crate::report::quantize::{Aggregation, Disk, Layer, Quantize, Scope};
+use crate::cli::QuantizeArgs;
+use crate::observe::{Question, Target, Watch};
+use crate::report::interval::{DeviceInterval, elapsed_of_all, in_flight_of_all};
+use crate::report::layer::Layer;
+use crate::report::quantize::{Aggregation, Disk, Quantize, Scope};
 use crate::spec::ApiAddress;
 
 pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow::Result<()> {
@@ -19,7 +21,7 @@ pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow:
         seen.unwrap_or_else(|error| usage(&error));
     }
     let question = Question {
-        store: layers(args).contains(&cli::Layer::Store),
+        store: layers(args).contains(&Layer::Store),
         ..Question::default()
     };
     let mut watch = Watch::new(&target, &question, lasts, Some(1))?;
@@ -54,12 +56,12 @@ pub(super) struct Missing {
 pub(super) fn reports<'a>(
     args: &QuantizeArgs,
     missing: Missing,
-    intervals: impl Fn(cli::Layer) -> &'a [DeviceInterval],
+    intervals: impl Fn(Layer) -> &'a [DeviceInterval],
 ) -> Vec<Quantize> {
     let layers = layers(args);
     let titled = layers.len() > 1;
-    let report = |layer: &cli::Layer| Quantize {
-        layer: titled.then(|| shown(*layer)),
+    let report = |layer: &Layer| Quantize {
+        layer: titled.then_some(*layer),
         lost: missing.lost,
         unmatched: missing.unmatched,
         ..report(intervals(*layer), args, *layer)
@@ -68,22 +70,14 @@ pub(super) fn reports<'a>(
 }
 
 /// The layers that are looked at.
-pub(super) fn layers(args: &QuantizeArgs) -> &[cli::Layer] {
+pub(super) fn layers(args: &QuantizeArgs) -> &[Layer] {
     match args.layers.is_empty() {
-        true => &[cli::Layer::Disk],
+        true => &[Layer::Disk],
         false => &args.layers,
     }
 }
 
-fn shown(layer: cli::Layer) -> Layer {
-    match layer {
-        cli::Layer::Volume => Layer::Volume,
-        cli::Layer::Disk => Layer::Disk,
-        cli::Layer::Store => Layer::Store,
-    }
-}
-
-fn report(intervals: &[DeviceInterval], args: &QuantizeArgs, layer: cli::Layer) -> Quantize {
+fn report(intervals: &[DeviceInterval], args: &QuantizeArgs, layer: Layer) -> Quantize {
     let aggregate =
         |intervals: &[DeviceInterval]| aggregation(intervals, args.op.unwrap_or(OpSet::ALL), layer);
     let disk = |interval: &DeviceInterval| Disk {
@@ -103,7 +97,7 @@ fn report(intervals: &[DeviceInterval], args: &QuantizeArgs, layer: cli::Layer) 
     }
 }
 
-fn aggregation(intervals: &[DeviceInterval], ops: OpSet, layer: cli::Layer) -> Aggregation {
+fn aggregation(intervals: &[DeviceInterval], ops: OpSet, layer: Layer) -> Aggregation {
     let (mut latencies, mut bytes) = (Histogram::default(), 0);
     for op in intervals.iter().flat_map(|interval| &interval.ops) {
         if let Some(at_layer) = op.at(layer).filter(|_| in_set(&op.op, ops)) {

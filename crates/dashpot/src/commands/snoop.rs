@@ -5,11 +5,10 @@ use serde::Serialize;
 use super::output::{print, print_json_line};
 use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns, zone_ns};
-use super::warn_of_failed;
 use crate::api::types::{Disk, FinishedZio};
 use crate::cli::SnoopArgs;
 use crate::client::Client;
-use crate::observe::{IoStream, Stream, Target, Ticks, Wanted, ZioStream};
+use crate::observe::{IoStream, Stream, Target, Ticks, Wanted, ZioStream, warn_of_failed};
 use crate::report::snoop::{At, FinishedIo, IoTable, Missed, ZioTable};
 use crate::spec::ApiAddress;
 

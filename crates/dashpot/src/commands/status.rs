@@ -3,11 +3,13 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::health::{broken_promises, host_line, shard_table};
-use super::output::{Column, print, print_json, table, time, time_or_dash};
+use super::output::{print, print_json};
 use crate::api::types::{Disk, InFlightZio, Status};
 use crate::cli::StatusArgs;
 use crate::client::{Client, ClientError};
+use crate::report::health::{broken_promises, host_line, shard_table};
+use crate::report::nice::short_time;
+use crate::report::table::{Column, table, time_or_dash};
 use crate::spec::format_size;
 
 /// How long between two looks for a daemon that is starting.
@@ -106,9 +108,9 @@ fn state(disk: &Disk) -> String {
     let failed = disk.failed.as_ref().map(|why| format!("failed ({why})"));
     let faulted = disk.faulted.as_ref().map(|why| format!("faulted ({why})"));
     let suspended = disk.suspended.as_ref().map(|suspended| {
-        let age = time(suspended.age_ns);
+        let age = short_time(suspended.age_ns);
         match suspended.remaining_ns {
-            Some(left) => format!("suspended for {age}, {} left", time(left)),
+            Some(left) => format!("suspended for {age}, {} left", short_time(left)),
             None => format!("suspended for {age}"),
         }
     });
@@ -144,7 +146,7 @@ fn zio_row(disk: &str, zio: &InFlightZio) -> Vec<String> {
         zio.op.clone(),
         zio.offset_bytes.to_string(),
         zio.length_bytes.to_string(),
-        time(zio.age_ns),
+        short_time(zio.age_ns),
         zio.wait.clone(),
         zio.rule
             .map_or_else(|| "-".to_owned(), |rule| rule.to_string()),

@@ -45,7 +45,7 @@ impl Plan {
 }
 
 /// Every armed rule, by id.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Registry {
     rules: BTreeMap<RuleId, Record>,
     last: u32,

@@ -9,7 +9,8 @@ use rustix::thread::{ClockId, NanosleepRelativeResult, Timespec, clock_nanosleep
 use serde::Serialize;
 
 use crate::api::types::Host as Cpus;
-use crate::commands::{cpus_of, time};
+use crate::report::health::cpus_of;
+use crate::report::nice::short_time;
 
 /// Sleeps that are measured, and how long each is meant to be.
 const SLEEPS: usize = 200;
@@ -120,7 +121,7 @@ impl Host {
                 format!("{throttled_periods} of {quota_periods} periods"),
                 format!(
                     "stopped for {} in all, and late by that",
-                    time(throttled_ns)
+                    short_time(throttled_ns)
                 ),
             )
         } else {

@@ -3,20 +3,21 @@
 mod host;
 mod ways;
 
+use std::fmt;
+
 use serde::Serialize;
 
 use crate::api::types::{Shard, Status};
-use crate::cli::DoctorArgs;
-use crate::client::Client;
-use crate::commands::{Column, print, print_json, promise_table, shard_table, table};
 use crate::promises::{Promise, promises};
+use crate::report::health::{promise_table, shard_table};
+use crate::report::table::{Column, table};
 use host::Host;
 pub(crate) use host::median_oversleep;
 use ways::Way;
 
 /// What the host is, and how a program here can reach a disk.
 #[derive(Debug, Serialize)]
-struct Diagnosis {
+pub(crate) struct Diagnosis {
     host: Host,
     /// Which promises about time can hold here: for the daemon that runs, or one that would.
     promises: Vec<Promise>,
@@ -37,31 +38,35 @@ const WAYS: [Column; 3] = [
     Column::Text("why, and what would change it"),
 ];
 
-/// Examines the host. It changes nothing, and needs no daemon; one that runs is asked how it does.
-pub(crate) fn doctor(daemon: Option<&Client>, args: &DoctorArgs) -> anyhow::Result<()> {
-    let host = Host::examine();
-    let status = daemon.and_then(|daemon| daemon.get("/v1/status?oldest=0").ok());
-    let (promises, shards) = match status {
-        Some(Status {
-            promises, shards, ..
-        }) => (promises, shards),
-        None => (promises(host.cpus(), &[]), Vec::new()),
-    };
-    let diagnosis = Diagnosis {
-        host,
-        promises,
-        shards,
-        ways: ways::all(),
-    };
-    if args.json {
-        return print_json(&diagnosis);
+impl Diagnosis {
+    /// Examines the host. It changes nothing, and needs no daemon; one that runs has said how it
+    /// does.
+    pub(crate) fn examine(daemon: Option<Status>) -> Diagnosis {
+        let host = Host::examine();
+        let (promises, shards) = match daemon {
+            Some(Status {
+                promises, shards, ..
+            }) => (promises, shards),
+            None => (promises(host.cpus(), &[]), Vec::new()),
+        };
+        Diagnosis {
+            host,
+            promises,
+            shards,
+            ways: ways::all(),
+        }
     }
-    let host = table(&HOST, diagnosis.host.rows());
-    let ways = table(&WAYS, diagnosis.ways.iter().map(Way::row));
-    let promises = promise_table(&diagnosis.promises);
-    let shards = match diagnosis.shards.as_slice() {
-        [] => "no daemon answers: what its probe would read is not known\n".to_owned(),
-        shards => shard_table(shards),
-    };
-    print(&format!("{host}\n{promises}\n{shards}\n{ways}"))
+}
+
+impl fmt::Display for Diagnosis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = table(&HOST, self.host.rows());
+        let ways = table(&WAYS, self.ways.iter().map(Way::row));
+        let promises = promise_table(&self.promises);
+        let shards = match self.shards.as_slice() {
+            [] => "no daemon answers: what its probe would read is not known\n".to_owned(),
+            shards => shard_table(shards),
+        };
+        write!(f, "{host}\n{promises}\n{shards}\n{ways}")
+    }
 }

@@ -17,12 +17,14 @@ use crate::spec::{ParseError, parse_disk_injection, parse_duration};
 
 const ACTION_KEYS: [&str; 5] = ["tune", "inject", "clear", "suspend", "resume"];
 
-/// Reads what is done to the lab, and when.
+/// Reads what is done to the lab, and when. `registry` has the rules that it begins with; those that
+/// it arms later are added to `ever_armed`.
 pub(super) fn read_changes(
     file: &Section<'_>,
     disks: &[DiskSpec],
     pools: &[PoolSpec],
     registry: Registry,
+    ever_armed: &mut Registry,
 ) -> Result<Vec<(Duration, Command)>, ParseError> {
     let timed = file.table_list("at")?.into_iter().map(|section| {
         let time = section.value("time", parse_duration)?;
@@ -36,6 +38,7 @@ pub(super) fn read_changes(
         pool_names: pools.iter().map(|pool| pool.name.as_str()).collect(),
         tunables: pools.iter().map(|pool| pool.tunables.clone()).collect(),
         registry,
+        ever_armed,
     };
     let mut commands = Vec::new();
     for (time, section) in &timed {
@@ -57,6 +60,7 @@ struct State<'a> {
     /// By pool.
     tunables: Vec<Tunables>,
     registry: Registry,
+    ever_armed: &'a mut Registry,
 }
 
 impl State<'_> {
@@ -130,6 +134,7 @@ impl State<'_> {
             group,
             rules: plan.rules(),
         });
+        self.ever_armed.commit(plan.clone());
         self.registry.commit(plan);
         Ok(inject.into_iter().collect())
     }

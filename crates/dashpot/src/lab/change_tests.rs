@@ -18,7 +18,7 @@ disks = ["b"]
 
 fn commands(text: &str) -> Vec<(Duration, Command)> {
     let lab = parse(&format!("{LAB}{text}"), Path::new(""));
-    lab.expect("a scenario").commands
+    lab.expect("a scenario").scenario.commands
 }
 
 fn refusal(text: &str) -> String {
@@ -68,6 +68,23 @@ clear = "all"
     assert_eq!(clear.1, cleared(Target::Rule(RuleId(2))));
     assert_eq!(resume.1, Command::Resume(DiskId(0)));
     assert_eq!(all.1, cleared(Target::All));
+}
+
+#[test]
+fn every_rule_that_is_armed_at_some_time_is_known() {
+    let late = r#"
+[[at]]
+time = "2s"
+clear = "late"
+[[at]]
+time = "1s"
+inject = "a -D 1ms --name late"
+"#;
+    let lab = parse(&format!("{LAB}{late}"), Path::new("")).expect("a lab");
+    let rules = lab.rules.records();
+    let rules = rules.map(|rule| (rule.id.0, rule.name.clone().unwrap_or_default()));
+    let rules: Vec<(u32, String)> = rules.collect();
+    assert_eq!(rules.last(), Some(&(rules.len() as u32, "late".to_owned())));
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::spec::{
 };
 
 pub(crate) use pool::DEFAULT_RAM;
-pub(crate) use simulation::load_scenario;
+pub(crate) use simulation::{SimLab, load_sim_lab};
 pub(crate) use tunable::in_words as tunable_in_words;
 
 /// What one daemon serves.
@@ -170,7 +170,7 @@ fn check_ranges(disk: &LabDisk) -> Result<(), ParseError> {
 }
 
 /// Refuses rules that nothing on a disk can match.
-fn check_range(injection: &Injection, disk: &str, size: u64) -> Result<(), ParseError> {
+pub(crate) fn check_range(injection: &Injection, disk: &str, size: u64) -> Result<(), ParseError> {
     for rule in &injection.rules {
         if let Some((start, _)) = rule.spec.range.filter(|(start, _)| *start >= size) {
             return Err(ParseError::new(format!(

@@ -23,17 +23,25 @@ const SIM_KEYS: [&str; 4] = ["lasts", "warmup", "seed", "sample"];
 /// Groups of rules, in the order in which they are armed.
 type Groups = Vec<(GroupId, Vec<RuleSpec>)>;
 
+/// A lab as a simulation, and what the engine does not know of its rules.
+#[derive(Debug)]
+pub(crate) struct SimLab {
+    pub(crate) scenario: Scenario,
+    /// Every rule that the lab arms at some time.
+    pub(crate) rules: Registry,
+}
+
 /// Reads a lab as a simulation.
-pub(crate) fn load_scenario(path: &Path) -> Result<Scenario, ParseError> {
+pub(crate) fn load_sim_lab(path: &Path) -> Result<SimLab, ParseError> {
     let text = read_file(path)?;
     let directory = path.parent().unwrap_or(Path::new(""));
     let named = |error| ParseError::new(format!("{}:{error}", path.display()));
     parse(&text, directory).map_err(named)
 }
 
-/// The scenario of a lab with this text, and with traces in `directory`. An error begins with the
-/// number of its line.
-pub(super) fn parse(text: &str, directory: &Path) -> Result<Scenario, ParseError> {
+/// A lab with this text, and with traces in `directory`. An error begins with the number of its
+/// line.
+pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> {
     let table = parse_toml(text)?;
     let file = Section::of_file(text, table.get_ref());
     file.refuse_unknown(&FILE_KEYS)?;
@@ -70,7 +78,8 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<Scenario, ParseError
     }
     let pools = pools.into_iter().map(PoolDraft::finish);
     let pools = pools.collect::<Result<Vec<_>, ParseError>>()?;
-    let commands = read_changes(&file, &disks, &pools, registry)?;
+    let mut rules = registry.clone();
+    let commands = read_changes(&file, &disks, &pools, registry, &mut rules)?;
     let sim = file.table("sim")?;
     let sim = sim.map(|table| file.below("[sim]", file.span_of("sim").unwrap_or_default(), table));
     let scenario = Scenario {
@@ -85,10 +94,11 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<Scenario, ParseError
         check: false,
         sample_every: None,
     };
-    match sim {
-        Some(sim) => with_settings(scenario, &sim),
-        None => Ok(scenario),
-    }
+    let scenario = match sim {
+        Some(sim) => with_settings(scenario, &sim)?,
+        None => scenario,
+    };
+    Ok(SimLab { scenario, rules })
 }
 
 fn below<'a>(file: &Section<'a>, kind: &str, (key, table): NamedTable<'a>) -> Section<'a> {

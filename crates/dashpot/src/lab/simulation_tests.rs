@@ -69,7 +69,8 @@ sample = "100ms"
 "#;
 
 fn scenario(text: &str) -> Scenario {
-    parse(text, Path::new("")).expect("a scenario")
+    let lab = parse(text, Path::new("")).expect("a scenario");
+    lab.scenario
 }
 
 #[test]

@@ -17,7 +17,7 @@ use super::format::open_metrics;
 use super::host;
 use super::listener::Source;
 use super::page::{Labels, Metric, Page, seconds_of};
-use crate::observe::DeviceInterval;
+use crate::report::interval::DeviceInterval;
 
 /// Disks of the kernel that are scraped.
 pub(crate) struct KernelSource(pub(crate) Arc<Mutex<KernelTotals>>);

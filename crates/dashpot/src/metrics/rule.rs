@@ -22,6 +22,7 @@ pub(super) fn write(page: &mut Page<'_>, disks: &[DiskLook], records: &[Record])
     page.counter(&OVERRUN, each(rules, |stats| stats.overrun))?;
     page.counter(&ERRORS, each(rules, |stats| stats.failed))?;
     page.counter(&BEATEN, each(rules, |stats| stats.beaten))?;
+    page.counter(&ABORTED, each(rules, |stats| stats.aborted))?;
     page.counter(&LATE, each(rules, |stats| stats.late))?;
     page.counter(
         &REQUESTED,
@@ -29,7 +30,8 @@ pub(super) fn write(page: &mut Page<'_>, disks: &[DiskLook], records: &[Record])
     )?;
     page.counter(&ACHIEVED, each(rules, |stats| sum(stats.holds.achieved())))?;
     page.histogram(&LATENESS, each(rules, |stats| lateness(&stats.holds)))?;
-    page.gauge(&IN_FLIGHT, each(rules, |stats| stats.now))?;
+    let now = rules.iter().map(|rule| (rule.labels(), rule.snapshot.now));
+    page.gauge(&IN_FLIGHT, now)?;
     let backlog = |rule: &Armed<'_>| seconds_of(rule.snapshot.backlog.as_nanos().into());
     page.gauge(
         &BACKLOG,
@@ -112,6 +114,11 @@ const BEATEN: Metric = Metric(
     None,
     "I/Os for which another rule's lane or target was chosen",
 );
+const ABORTED: Metric = Metric(
+    "rule_aborted",
+    None,
+    "I/Os that the rule held when their connection went away",
+);
 const LATE: Metric = Metric(
     "rule_late",
     None,
@@ -135,7 +142,7 @@ const LATENESS: Metric = Metric(
 const IN_FLIGHT: Metric = Metric(
     "rule_in_flight",
     None,
-    "I/Os that the rule has taken and that have not ended",
+    "I/Os that the rule holds now: they have not ended, and no other rule holds them longer",
 );
 const BACKLOG: Metric = Metric(
     "rule_backlog",

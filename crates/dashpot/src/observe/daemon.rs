@@ -5,13 +5,13 @@ use std::time::Duration;
 use anyhow::{Context, bail, ensure};
 use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
 
-use super::interval::{DeviceInterval, OpInterval};
+use super::failed::warn_of_failed;
 use super::pace::Pace;
 use super::question::{By, Question};
 use crate::api::types::{Disk, DiskLatency, LatencyHistogram, OpLatency};
 use crate::client::{Client, segment};
-use crate::commands::warn_of_failed;
 use crate::report::in_flight::{InFlight, Mention};
+use crate::report::interval::{DeviceInterval, OpInterval};
 use crate::report::size::{size_class, size_name};
 use crate::spec::parse_size;
 

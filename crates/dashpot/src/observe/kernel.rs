@@ -6,35 +6,27 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use dashpot_probe::{Device, Io, Number, Options, Progress, Start, TraceError, Tracer};
+use dashpot_probe::{Device, Number, Options, Progress, Start, TraceError, Tracer};
 
 use super::diskstats::{Counters, counters};
-use super::interval::DeviceInterval;
 use super::question::{By, Question};
 use super::reader;
 use super::tally::Tally;
 use super::ticks::Ticks;
 use super::vanished::Vanished;
 use crate::report::in_flight::{InFlight, Mention};
-
-/// I/Os on their way to the intervals in which they were completed.
-struct Sorter {
-    /// The beginning of the watch.
-    begun_ns: u64,
-    /// Those of the present interval.
-    tally: Tally,
-    /// Those that were completed after it.
-    ahead: Vec<Io>,
-}
+use crate::report::interval::DeviceInterval;
 
 /// Devices of the kernel being watched.
 pub(crate) struct KernelWatch {
     tracer: Tracer,
     devices: Vec<Device>,
     ticks: Ticks,
+    /// The beginning of the watch.
+    begun_ns: u64,
     /// The beginning of the present interval.
     start_ns: u64,
-    sorter: Sorter,
+    tally: Tally,
     /// At the end of the interval that ended last.
     counters: HashMap<Number, Counters>,
     lost: u64,
@@ -61,8 +53,9 @@ impl KernelWatch {
         })?;
         ticks.restart();
         Ok(KernelWatch {
+            begun_ns: ticks.end_ns,
             start_ns: ticks.end_ns,
-            sorter: Sorter::new(ticks.end_ns, Tally::new(devices, *question)),
+            tally: Tally::new(devices, *question),
             counters: counters()?,
             tracer,
             devices: devices.to_vec(),
@@ -99,7 +92,6 @@ impl KernelWatch {
         }
         self.vanished.check(&self.devices)?;
         (self.lost, self.unmatched) = (0, 0);
-        self.sorter.count_ahead(self.ticks.end_ns);
         let end_ns = loop {
             let end_ns = self.ticks.end_ns;
             let stopped = self.ticks.is_stopped();
@@ -117,9 +109,15 @@ impl KernelWatch {
         Ok(Some(intervals))
     }
 
+    /// Counts what was completed before the interval's end. What a CPU tells only after that is
+    /// counted in the next one.
     fn read(&mut self, end_ns: u64) -> Result<Progress, TraceError> {
-        let sorter = &mut self.sorter;
-        self.tracer.read(|io| sorter.take(io, end_ns))
+        let (tally, begun_ns) = (&mut self.tally, self.begun_ns);
+        self.tracer.read(end_ns, |io| {
+            if io.completed_ns >= begun_ns {
+                tally.add(io);
+            }
+        })
     }
 
     fn intervals(&mut self, end_ns: u64) -> anyhow::Result<Vec<DeviceInterval>> {
@@ -133,7 +131,7 @@ impl KernelWatch {
             DeviceInterval {
                 device: device.name.clone(),
                 elapsed: Duration::from_nanos(end_ns.saturating_sub(self.start_ns)),
-                ops: self.sorter.tally.ops(at),
+                ops: self.tally.ops(at),
                 busy: Duration::from_millis(since.busy_ms.into()),
                 depth_time_ns: u128::from(since.depth_time_ms) * 1_000_000,
                 in_flight: self.in_flight(device, end_ns),
@@ -141,38 +139,26 @@ impl KernelWatch {
         });
         let intervals = intervals.collect();
         self.counters = counters;
-        self.sorter.tally.clear();
+        self.tally.clear();
         Ok(intervals)
     }
 
-    /// What had begun at a moment and not ended, even if it has by now. The oldest of those of which
-    /// that is certain is named before one whose end may have been lost.
+    /// What has begun and not ended at the interval's end. The oldest of those of which that is
+    /// certain is named before one whose end may have been lost.
     fn in_flight(&self, device: &Device, at_ns: u64) -> InFlight {
         let present = self.tracer.in_flight();
-        let present = present
-            .filter(|io| device.has(io.device, io.sector))
-            .map(|io| (io.doubtful, io.since_ns, wait(io.issued, io.doubtful)));
-        let ended = self.sorter.ahead.iter();
-        let ended = ended
-            .filter(|io| device.has(io.device, io.sector))
-            .map(|io| {
-                (
-                    false,
-                    io.queued_ns.unwrap_or(io.issued_ns),
-                    wait(io.issued_ns < at_ns, false),
-                )
-            });
-        let all = present.chain(ended).filter(|(_, since, _)| *since < at_ns);
+        let present = present.filter(|io| device.has(io.device, io.sector));
         let (mut number, mut oldest) = (0, None);
-        for one in all {
+        for io in present {
             number += 1;
+            let one = (io.doubtful, io.since_ns, io.issued);
             oldest = oldest.into_iter().chain([one]).min();
         }
         InFlight {
             zios: number,
-            oldest_ns: oldest.map(|(_, since, _)| at_ns - since),
+            oldest_ns: oldest.map(|(_, since_ns, _)| at_ns.saturating_sub(since_ns)),
             device: oldest.map(|_| device.name.clone()),
-            wait: oldest.map(|(.., wait)| wait.to_owned()),
+            wait: oldest.map(|(doubtful, _, issued)| wait(issued, doubtful).to_owned()),
             rule: None,
         }
     }
@@ -185,84 +171,5 @@ fn wait(issued: bool, doubtful: bool) -> &'static str {
         (false, false) => "queued",
         (true, true) => "issued, unless its end was lost",
         (false, true) => "queued, unless its end was lost",
-    }
-}
-
-impl Sorter {
-    fn new(begun_ns: u64, tally: Tally) -> Sorter {
-        Sorter {
-            begun_ns,
-            tally,
-            ahead: Vec::new(),
-        }
-    }
-
-    /// Counts what was completed before the interval's end, and keeps the rest for the next. What a
-    /// CPU tells only after the end of an interval is counted in the next one, but not lost.
-    fn take(&mut self, io: &Io, end_ns: u64) {
-        if io.completed_ns >= end_ns {
-            self.ahead.push(*io);
-        } else if io.completed_ns >= self.begun_ns {
-            self.tally.add(io);
-        }
-    }
-
-    /// Counts what was read with the interval before.
-    fn count_ahead(&mut self, end_ns: u64) {
-        for io in std::mem::take(&mut self.ahead) {
-            self.take(&io, end_ns);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use dashpot_probe::{Layer, Rwbs};
-
-    const DISK: Number = Number { major: 7, minor: 1 };
-
-    fn io(completed_ns: u64) -> Io {
-        Io {
-            device: DISK,
-            rwbs: Rwbs::new(b"R"),
-            sector: 0,
-            bytes: 512,
-            queued_ns: None,
-            issued_ns: 1,
-            completed_ns,
-            error: 0,
-            merged: 0,
-            requeued: 0,
-            submitter: None,
-        }
-    }
-
-    #[test]
-    fn every_io_is_counted_once_whenever_it_is_told_of() {
-        let device = Device {
-            name: "d".to_owned(),
-            number: DISK,
-            disk: DISK,
-            part: None,
-            layer: Layer::Request,
-        };
-        let tally = Tally::new(&[device], Question::default());
-        let mut sorter = Sorter::new(100, tally);
-        // By interval, what is read while it lasts.
-        let told: [(u64, &[u64]); 4] = [
-            (200, &[99, 100, 199, 200, 450]),
-            (300, &[199, 250, 350]),
-            (400, &[]),
-            (500, &[]),
-        ];
-        let counted = told.map(|(end_ns, told)| {
-            sorter.count_ahead(end_ns);
-            told.iter().for_each(|at| sorter.take(&io(*at), end_ns));
-            let count = sorter.tally.ops(0).first().map_or(0, |op| op.completed);
-            sorter.tally.clear();
-            count
-        });
-        assert_eq!(counted, [2, 3, 1, 1]);
     }
 }

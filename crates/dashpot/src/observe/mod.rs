@@ -3,7 +3,7 @@
 pub(crate) mod collector;
 mod daemon;
 mod diskstats;
-mod interval;
+mod failed;
 mod kernel;
 mod pace;
 mod question;
@@ -16,7 +16,7 @@ mod vanished;
 mod watch;
 
 pub(crate) use diskstats::{DiskstatsInterval, DiskstatsWatch, Transfers};
-pub(crate) use interval::{DeviceInterval, OpInterval, elapsed_of_all, in_flight_of_all};
+pub(crate) use failed::warn_of_failed;
 pub(crate) use question::{By, Question};
 pub(crate) use stream::{IoStream, Stream, Wanted, ZioStream};
 pub(crate) use tally::KEYS_MAX;

@@ -145,7 +145,7 @@ impl Stream for IoStream<'_> {
     fn read(&mut self, finished: &mut Vec<(u64, FinishedIo)>) -> anyhow::Result<Progress> {
         self.vanished.check(self.devices)?;
         let (devices, wanted) = (self.devices, &self.wanted);
-        let progress = self.tracer.read(|io| {
+        let progress = self.tracer.read(u64::MAX, |io| {
             let device = devices.iter().find(|one| one.has(io.device, io.sector));
             if let Some(device) = device.filter(|_| wanted.takes(io)) {
                 finished.push((io.completed_ns, FinishedIo::of(io, &device.name)));

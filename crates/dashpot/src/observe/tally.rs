@@ -4,16 +4,17 @@ use std::collections::HashMap;
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_probe::{Cgroups, Device, Io, Rwbs};
+use foldhash::fast::RandomState;
 
-use super::interval::{OTHER, OpInterval};
 use super::question::{By, Question};
+use crate::report::interval::{OTHER, OpInterval};
 use crate::report::size::{size_class, size_name};
 
 /// What an interval has counted so far.
 pub(super) struct Tally {
     devices: Vec<Device>,
     question: Question,
-    counted: HashMap<Key, Counted>,
+    counted: HashMap<Key, Counted, RandomState>,
     cgroups: Cgroups,
     names: Names,
 }
@@ -21,7 +22,7 @@ pub(super) struct Tally {
 /// Names in the order in which they came up.
 #[derive(Default)]
 struct Names {
-    places: HashMap<String, usize>,
+    places: HashMap<String, usize, RandomState>,
     names: Vec<String>,
 }
 
@@ -64,7 +65,7 @@ impl Tally {
         Tally {
             devices: devices.to_vec(),
             question,
-            counted: HashMap::new(),
+            counted: HashMap::default(),
             cgroups: Cgroups::default(),
             names: Names::default(),
         }

@@ -6,8 +6,9 @@ use dashpot_probe::Device;
 use super::question::{By, Question};
 
 use crate::api::types::Disk;
-use crate::cli::{DeviceArgs, Layer};
+use crate::cli::DeviceArgs;
 use crate::client::{Client, ClientError};
+use crate::report::layer::Layer;
 use crate::spec::{ApiAddress, ParseError};
 
 /// What a report looks at.

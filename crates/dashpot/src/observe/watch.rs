@@ -3,11 +3,11 @@
 use dashpot_engine::Duration;
 
 use super::daemon::DaemonWatch;
-use super::interval::DeviceInterval;
 use super::kernel::KernelWatch;
 use super::question::Question;
 use super::target::Target;
 use crate::report::in_flight::Mention;
+use crate::report::interval::DeviceInterval;
 
 /// Devices being watched.
 pub(crate) enum Watch<'a> {

@@ -12,10 +12,13 @@
 pub(crate) mod chart;
 pub(crate) mod clock;
 pub(crate) mod groups;
+pub(crate) mod health;
 pub(crate) mod heatmap;
 pub(crate) mod in_flight;
+pub(crate) mod interval;
 pub(crate) mod iolatency;
 pub(crate) mod iostat;
+pub(crate) mod layer;
 pub(crate) mod nice;
 pub(crate) mod observe;
 pub(crate) mod percentiles;
@@ -23,6 +26,7 @@ pub(crate) mod proof;
 pub(crate) mod quantize;
 pub(crate) mod size;
 pub(crate) mod snoop;
+pub(crate) mod table;
 pub(crate) mod txgs;
 pub(crate) mod zpool_iostat;
 

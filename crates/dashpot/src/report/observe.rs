@@ -6,10 +6,10 @@ use dashpot_engine::histogram::Histogram;
 use serde::Serialize;
 
 use super::in_flight::InFlight;
+use super::interval::DeviceInterval;
 use super::nice::short_time;
 use super::per_second;
 use super::percentiles::Percentiles;
-use crate::observe::DeviceInterval;
 
 /// The devices of an interval. JSON: `{"at_ns": …, "elapsed_ns": …, "devices": [{"device": "vda",
 /// "reads_per_s": 45.5, …, "bytes_per_s": …, "latency": percentiles, "in_flight": in flight}, …],
@@ -138,8 +138,8 @@ mod tests {
     use expect_test::expect;
 
     use super::{Line, Observation};
-    use crate::observe::{DeviceInterval, OpInterval};
     use crate::report::in_flight::InFlight;
+    use crate::report::interval::{DeviceInterval, OpInterval};
 
     fn op(op: &str, completed: u64, ns: u64) -> OpInterval {
         let mut latency = Histogram::default();

@@ -94,6 +94,7 @@ impl Proof {
         let rare = rare.into_iter().filter(|(_, count)| *count > 0);
         let always = [
             ("matched", counters.matched),
+            ("injected", counters.injected),
             ("held", counters.held),
             ("late", counters.late),
             ("overrun", counters.overrun),

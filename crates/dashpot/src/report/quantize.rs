@@ -14,6 +14,7 @@ use dashpot_engine::histogram::{Histogram, Moments, Unit};
 use serde::{Serialize, Serializer};
 
 use super::in_flight::{InFlight, Mention};
+use super::layer::Layer;
 use super::per_second;
 use super::percentiles::Percentiles;
 
@@ -42,25 +43,6 @@ pub(crate) struct Quantize {
     /// Completions whose beginning was not seen, where there can be some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unmatched: Option<u64>,
-}
-
-/// Where latencies are measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Layer {
-    Volume,
-    Disk,
-    Store,
-}
-
-impl Layer {
-    fn title(self) -> &'static str {
-        match self {
-            Layer::Volume => "volume, above its pool and the throttle:",
-            Layer::Disk => "disk, as its clients see it, with what is injected:",
-            Layer::Store => "store, below what is injected:",
-        }
-    }
 }
 
 /// What was aggregated.
@@ -183,7 +165,7 @@ fn printed_rows(counts: &[u64]) -> Vec<Row> {
 impl fmt::Display for Quantize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(layer) = self.layer {
-            writeln!(f, "\n{}", layer.title())?;
+            writeln!(f, "\n{}", title(layer))?;
         }
         match &self.scope {
             Scope::Total(aggregation) => write_total(f, aggregation)?,
@@ -266,6 +248,14 @@ fn summary(aggregation: &Aggregation) -> [String; 4] {
 
 fn write_summary(f: &mut impl fmt::Write, [avg, stddev, iops, kib]: [String; 4]) -> fmt::Result {
     writeln!(f, "{avg:<16}   {stddev:<11}   {iops:<4}   {kib:<17}")
+}
+
+fn title(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Volume => "volume, above its pool and the throttle:",
+        Layer::Disk => "disk, as its clients see it, with what is injected:",
+        Layer::Store => "store, below what is injected:",
+    }
 }
 
 #[cfg(test)]

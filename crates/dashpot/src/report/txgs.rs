@@ -134,6 +134,7 @@ mod tests {
             birth: Instant::from_nanos(5_000_000_000 * txg),
             state,
             dirty: 524_288_000,
+            left: 0,
             disks: Traffic {
                 reads: 3,
                 bytes_read: 24_576,

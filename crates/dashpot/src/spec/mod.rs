@@ -17,6 +17,7 @@ mod rule;
 mod seed;
 mod service;
 mod size;
+mod speed;
 mod uri;
 mod words;
 
@@ -38,6 +39,7 @@ pub(crate) use rule::{
 pub(crate) use seed::parse_seed;
 pub(crate) use service::parse_service;
 pub(crate) use size::{format_size, parse_bandwidth, parse_range, parse_size};
+pub(crate) use speed::{Speed, parse_speed};
 pub(crate) use uri::{NbdUri, parse_uri};
 
 /// Why words are not a value: one sentence that quotes the words and names the remedy.

@@ -115,16 +115,23 @@ impl Engine {
 
     /// The rules of a disk, in the order of their ids.
     pub fn rules(&self, disk: DiskId, now: Instant) -> impl Iterator<Item = RuleView<'_>> {
-        let views = self.disk(disk).map(|disk| disk.injector.views(now));
+        let views = self.disk(disk).map(|found| {
+            let decided = found.injector.decided_now(self.flights_of(disk));
+            found.injector.views(now, decided)
+        });
         views.into_iter().flatten()
     }
 
     /// The zios of a disk that have not been replied to, in no particular order.
     pub fn in_flight(&self, disk_id: DiskId) -> impl Iterator<Item = InFlight> {
-        let of_disk = move |flight: &&Flight| flight.zio.device == disk_id;
         let disk = self.disk(disk_id);
-        let flights = self.zios(disk_id).flights.iter().filter(of_disk);
+        let flights = self.flights_of(disk_id);
         flights.filter_map(move |flight| Some(disk?.view(flight)))
+    }
+
+    fn flights_of(&self, disk: DiskId) -> impl Iterator<Item = &Flight> {
+        let of_disk = move |flight: &&Flight| flight.zio.device == disk;
+        self.zios(disk).flights.iter().filter(of_disk)
     }
 
     /// Whether a zio is held for ever: by a rule that hangs, and only a command can end it.

@@ -1,6 +1,7 @@
 //! What becomes of promises: they are kept, given back when nobody waits any more, or taken away by
 //! a command; and which rules a zio was held by, and which were beaten.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use super::booking::{Booking, BookingId, Kind};
@@ -40,14 +41,10 @@ impl Injector {
         };
         let service = self.service_of(booking, flight);
         let rule = &mut self.rules[index];
-        rule.stats.now -= 1;
         match fate(booking, flight) {
             Fate::Failed => rule.stats.failed += 1,
             Fate::Overrun => rule.stats.overrun += 1,
-            Fate::Beaten => {
-                rule.stats.beaten += 1;
-                rule.stats.beaten_by = winner_over(booking, flight);
-            }
+            Fate::Beaten => rule.count_beaten(winner_over(booking, flight)),
             Fate::Held => {
                 rule.stats.held += 1;
                 if !flight.cut_short {
@@ -74,8 +71,10 @@ impl Injector {
             let gap = self.close(now, id);
             flight.bookings = booking.next_of_zio;
             if let Some(rule) = self.find_mut(booking.rule) {
-                rule.stats.now -= 1;
-                rule.stats.aborted += 1;
+                match decides(&booking, flight) {
+                    true => rule.stats.aborted += 1,
+                    false => rule.count_beaten(winner_over(&booking, flight)),
+                }
             }
             if let Kind::Delay { lane: Some(lane) } = booking.kind
                 && gap
@@ -86,6 +85,24 @@ impl Injector {
         if let Some(place) = flight.transfer.take().and_then(|transfer| transfer.place) {
             gaps.bandwidth |= self.close(now, place);
         }
+    }
+
+    /// How many of the zios in flight each rule decides about, as things stand. It is counted when
+    /// somebody asks, because that is rare and zios are not.
+    pub(crate) fn decided_now<'a>(&self, flights: impl Iterator<Item = &'a Flight>) -> Vec<u64> {
+        let mut counts = vec![0; self.rules.len()];
+        if self.rules.is_empty() {
+            return counts;
+        }
+        for flight in flights {
+            let bookings = self.bookings.of_zio(flight.bookings);
+            for booking in bookings.filter(|booking| decides(booking, flight)) {
+                if let Ok(index) = self.index(booking.rule) {
+                    counts[index] += 1;
+                }
+            }
+        }
+        counts
     }
 
     /// Closes the gaps that aborted zios have left, and answers who is served sooner for it.
@@ -193,24 +210,26 @@ enum Fate {
     Failed,
 }
 
+fn fate(booking: &Booking, flight: &Flight) -> Fate {
+    match (booking.kind, booking.mode) {
+        (Kind::Fail, _) => Fate::Failed,
+        (Kind::Hang, _) | (Kind::Delay { .. }, Mode::Add) => Fate::Held,
+        _ if !decides(booking, flight) => Fate::Beaten,
+        _ if flight.store_done < flight.target || flight.before_only => Fate::Held,
+        _ => Fate::Overrun,
+    }
+}
+
 /// Lanes and bandwidth are passed one after the other, so each has a winner of its own: of the
 /// lanes the latest `floor` one and every `add` one, of the bandwidths the lowest.
-fn fate(booking: &Booking, flight: &Flight) -> Fate {
+fn decides(booking: &Booking, flight: &Flight) -> bool {
     let slowest = flight.transfer.map(|transfer| transfer.rule);
-    let decides = match (booking.kind, booking.mode) {
-        (Kind::Fail, _) => return Fate::Failed,
-        (Kind::Hang, _) | (Kind::Delay { .. }, Mode::Add) => return Fate::Held,
+    match (booking.kind, booking.mode) {
+        (Kind::Fail | Kind::Hang, _) | (Kind::Delay { .. }, Mode::Add) => true,
         (Kind::Delay { .. }, Mode::Floor) => {
             flight.decider == Some(booking.rule) || slowest == Some(booking.rule)
         }
         (Kind::Pass | Kind::Transfer { .. }, _) => slowest.is_none_or(|rule| rule == booking.rule),
-    };
-    if !decides {
-        Fate::Beaten
-    } else if flight.store_done < flight.target || flight.before_only {
-        Fate::Held
-    } else {
-        Fate::Overrun
     }
 }
 

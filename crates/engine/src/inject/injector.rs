@@ -122,9 +122,7 @@ impl Injector {
     }
 
     fn beat(&mut self, loser: usize, winner: RuleId) {
-        let stats = &mut self.rules[loser].stats;
-        stats.beaten += 1;
-        stats.beaten_by = Some(winner);
+        self.rules[loser].count_beaten(Some(winner));
     }
 
     /// Gives the zio the rule's soonest lane, or its own time if the rule has no lanes.
@@ -158,7 +156,6 @@ impl Injector {
     ) -> BookingId {
         let rule = &mut self.rules[index];
         rule.stats.chosen += 1;
-        rule.stats.now += 1;
         let id = self.bookings.insert(Booking {
             rule: rule.id,
             zio: flight.zio.id,
@@ -343,9 +340,15 @@ impl Injector {
         &self.rules
     }
 
-    pub(crate) fn views(&self, now: Instant) -> impl Iterator<Item = RuleView<'_>> {
+    /// The rules as they stand, each with the number of zios that it decides about now.
+    pub(crate) fn views(
+        &self,
+        now: Instant,
+        decided: Vec<u64>,
+    ) -> impl Iterator<Item = RuleView<'_>> {
         let passed = self.bandwidth.free_at().since(now);
-        self.rules.iter().map(move |rule| rule.view(now, passed))
+        let rules = self.rules.iter().zip(decided);
+        rules.map(move |(rule, decided)| rule.view(now, passed, decided))
     }
 
     /// Matches the rules' globs with the names of the clients again.

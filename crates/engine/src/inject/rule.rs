@@ -141,8 +141,14 @@ impl Rule {
         stats.holds.record(service, late);
     }
 
-    /// The rule as it stands; the disk's bandwidth is booked `passed` ahead.
-    pub(crate) fn view(&self, now: Instant, passed: Duration) -> RuleView<'_> {
+    /// Counts a zio about which another rule decides.
+    pub(crate) fn count_beaten(&mut self, winner: Option<RuleId>) {
+        self.stats.beaten += 1;
+        self.stats.beaten_by = winner;
+    }
+
+    /// The rule as it stands, deciding about so many zios; the disk's bandwidth is booked `passed` ahead.
+    pub(crate) fn view(&self, now: Instant, passed: Duration, decided: u64) -> RuleView<'_> {
         let lanes = self.lanes.as_ref();
         let served = lanes.map_or(Duration::ZERO, |lanes| lanes.free_at().since(now));
         let passed = self.spec.bandwidth.map_or(Duration::ZERO, |_| passed);
@@ -152,6 +158,7 @@ impl Rule {
             spec: &self.spec,
             armed: self.armed,
             stats: &self.stats,
+            now: decided,
             backlog: served.max(passed),
         }
     }

@@ -28,8 +28,8 @@ pub use config::{
 };
 pub(crate) use pool::Pool;
 pub use stats::{
-    Admissions, Class, ClassStats, PoolState, PoolStats, QueueState, QueueStats, Traffic, TxgState,
-    TxgStats,
+    Admissions, Class, ClassStats, PoolState, PoolStats, QueueState, QueueStats, ThrottleLevel,
+    Traffic, TxgState, TxgStats,
 };
 pub(crate) use step::{Buffers, Children, Ended, Step};
 pub use tunable::{Tunable, TunableError, TunableInfo, Tunables, Unit};

@@ -424,14 +424,19 @@ impl Pool {
 /// What is known of a pool.
 impl Pool {
     pub(crate) fn stats(&self, now: Instant) -> PoolStats {
+        let dirty_of = |txg| self.throttle.dirty_of(txg);
         let mut stats = PoolStats {
             dirty: self.throttle.dirty(),
             throttled: self.throttle.waiting(),
             write_limit: self.throttle.write_limit(),
+            level: self.throttle.level(),
             admissions: self.throttle.admissions(),
             volumes: self.asked,
             disks: self.reached_disks(),
-            txgs: self.txgs.stats(now, self.reached_disks()).collect(),
+            txgs: self
+                .txgs
+                .stats(now, self.reached_disks(), dirty_of)
+                .collect(),
             ..PoolStats::default()
         };
         for leaf in &self.disks {

@@ -16,6 +16,8 @@ pub struct PoolStats {
     pub throttled: u32,
     /// What one txg takes in the legacy throttle, in inflated bytes.
     pub write_limit: Option<u64>,
+    /// How near the throttle is to holding writes back.
+    pub level: ThrottleLevel,
     /// How writes were admitted.
     pub admissions: Admissions,
     /// What clients asked of the volumes.
@@ -28,6 +30,21 @@ pub struct PoolStats {
     pub txgs: Vec<TxgStats>,
     /// The queue of each disk, in the order of the configuration.
     pub queues: Vec<QueueStats>,
+}
+
+/// How near a throttle is to holding writes back, and what it does to one that comes now. Bytes are
+/// those of clients: the legacy throttle, which inflates them, is asked in its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThrottleLevel {
+    /// What it looks at: the dirty bytes of the pool or, in the legacy throttle, what the open txg
+    /// has taken.
+    pub filled: u64,
+    /// Writes are delayed above this; none are by a throttle without delays.
+    pub delays_above: Option<u64>,
+    /// Writes stop here.
+    pub stops_at: u64,
+    /// The delay of a write that comes now.
+    pub delay: Duration,
 }
 
 /// How a pool stands at a moment. Unlike [`PoolStats`] it copies no histogram, so that it can be
@@ -139,6 +156,8 @@ pub struct TxgStats {
     pub state: TxgState,
     /// Dirty bytes when its sync began.
     pub dirty: u64,
+    /// Dirty bytes that it has now.
+    pub left: u64,
     /// What reached the disks of the pool while it synced.
     pub disks: Traffic,
     /// How long it was open.

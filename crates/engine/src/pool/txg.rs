@@ -177,10 +177,19 @@ impl Txgs {
         }
     }
 
-    /// The txgs as they stand, the oldest first.
-    pub(super) fn stats(&self, now: Instant, disks: Traffic) -> impl Iterator<Item = TxgStats> {
+    /// The txgs as they stand, the oldest first; of those that live, `dirty_of` knows how much is
+    /// dirty.
+    pub(super) fn stats(
+        &self,
+        now: Instant,
+        disks: Traffic,
+        dirty_of: impl Fn(u64) -> u64,
+    ) -> impl Iterator<Item = TxgStats> {
         let live = self.living();
-        let live = live.map(move |(txg, state)| stats_of(txg, state, now, disks));
+        let live = live.map(move |(txg, state)| TxgStats {
+            left: dirty_of(txg.number),
+            ..stats_of(txg, state, now, disks)
+        });
         self.done.iter().copied().chain(live)
     }
 
@@ -230,6 +239,7 @@ fn stats_of(txg: &Txg, state: TxgState, now: Instant, disks: Traffic) -> TxgStat
         birth: txg.birth,
         state,
         dirty: txg.dirty,
+        left: 0,
         disks: if syncs {
             disks.since(txg.before)
         } else {

@@ -91,7 +91,7 @@ impl Machine for Engine {
             overrun: rule.stats.overrun,
             failed: rule.stats.failed,
             aborted: rule.stats.aborted,
-            now: rule.stats.now,
+            now: rule.now,
             backlog: rule.backlog,
         };
         Engine::rules(self, DISK, now).map(view).collect()

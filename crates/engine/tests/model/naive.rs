@@ -163,7 +163,7 @@ impl Machine for Naive {
 
     fn rule_states(&self, now: Instant) -> Vec<RuleState> {
         let view = |rule: &Rule| RuleState {
-            now: self.held_by(rule.state.id),
+            now: self.decided_now(rule.state.id),
             backlog: self.backlog(rule, now),
             ..rule.state.clone()
         };
@@ -600,10 +600,12 @@ impl Naive {
 
     fn abort(&mut self, zios: &[ZioId], actions: &mut Vec<Action>) {
         for zio in zios {
+            self.count_aborted(self.position(*zio));
+        }
+        for zio in zios {
             let at = self.position(*zio);
             self.tickets[at].aborted = true;
             if let Some(charge) = self.tickets[at].charge.take() {
-                self.count_aborted(&charge);
                 self.give_back(charge.number);
             }
             if self.tickets[at].store != Store::Working {
@@ -613,11 +615,15 @@ impl Naive {
         }
     }
 
-    fn count_aborted(&mut self, charge: &Charge) {
-        for taker in &charge.takers {
-            if let Some(rule) = self.rules.iter_mut().find(|r| r.state.id == *taker) {
-                rule.state.aborted += 1;
-            }
+    fn count_aborted(&mut self, at: usize) {
+        for at_rule in 0..self.rules.len() {
+            let rule = self.rules[at_rule].state.id;
+            let Some(decides) = self.decides(&self.tickets[at], rule) else {
+                continue;
+            };
+            let state = &mut self.rules[at_rule].state;
+            state.aborted += u64::from(decides);
+            state.beaten += u64::from(!decides);
         }
     }
 
@@ -848,12 +854,17 @@ impl Naive {
         found.expect("a zio that is in use")
     }
 
-    fn held_by(&self, rule: RuleId) -> u64 {
-        let taken = self.tickets.iter().filter(|ticket| {
-            let takers = ticket.charge.iter().flat_map(|charge| &charge.takers);
-            takers.into_iter().any(|taker| *taker == rule)
-        });
-        taken.count() as u64
+    fn decided_now(&self, rule: RuleId) -> u64 {
+        let tickets = self.tickets.iter();
+        let decided = tickets.filter(|ticket| self.decides(ticket, rule) == Some(true));
+        decided.count() as u64
+    }
+
+    /// Whether a rule decides about a zio, as things stand; nothing if it has not taken it.
+    fn decides(&self, ticket: &Ticket, rule: RuleId) -> Option<bool> {
+        let charge = ticket.charge.as_ref()?;
+        let taken = charge.takers.contains(&rule);
+        taken.then(|| !matches!(self.fate(charge, rule, charge.at), Fate::Beaten))
     }
 
     fn backlog(&self, rule: &Rule, now: Instant) -> Duration {

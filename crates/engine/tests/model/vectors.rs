@@ -70,6 +70,8 @@ on_both_machines! {
     an_aborted_reservation_is_given_back
     a_begun_service_is_not_given_back
     suspension_charges_at_resume
+    a_resume_keeps_the_order_of_issue
+    what_is_held_until_a_resume_goes_first
     suspension_is_answered_when_nothing_is_in_flight
     a_resume_refuses_those_that_wait_for_quiet
     a_release_of_the_whole_disk_frees_what_cleared_rules_hold
@@ -770,6 +772,35 @@ fn suspension_charges_at_resume<M: Machine>() {
     let answer = driver.order(Command::Resume(DISK));
     assert_eq!(answer, Answer::Resumed { waiting: 3 });
     assert_eq!(completions(&mut driver), [60, 50, 70]);
+}
+
+/// The first write is held before the store for so long, and the flush of the write that ends first
+/// is held for 20 ms.
+fn first_of_two_durable_writes<M: Machine>(held_ms: u64) -> Driver<M> {
+    let limit = Limit::First(1);
+    let hold = add(of(RuleSpec::delay(ms(held_ms), None), Op::Write));
+    let flush = of(lanes(20, 1), Op::Flush);
+    stack::<M>(&[RuleSpec { limit, ..hold }, RuleSpec { limit, ..flush }])
+}
+
+fn a_resume_keeps_the_order_of_issue<M: Machine>() {
+    let mut driver = first_of_two_durable_writes::<M>(0);
+    driver.order(suspend(None, false));
+    let fua = true;
+    driver.submit(Ask { fua, ..write() });
+    driver.submit(Ask { fua, ..write() });
+    driver.run_until(at(50));
+    driver.order(Command::Resume(DISK));
+    assert_eq!(completions(&mut driver), [70, 50]);
+}
+
+fn what_is_held_until_a_resume_goes_first<M: Machine>() {
+    let mut driver = first_of_two_durable_writes::<M>(10);
+    let fua = true;
+    driver.submit(Ask { fua, ..write() });
+    driver.order(suspend(Some(ms(10)), true));
+    driver.submit(Ask { fua, ..write() });
+    assert_eq!(completions(&mut driver), [30, 10]);
 }
 
 fn suspension_is_answered_when_nothing_is_in_flight<M: Machine>() {

@@ -1,7 +1,8 @@
 //! Things in flight, found by a disk and a sector; those that share one keep their order.
 
-use std::collections::HashMap;
-use std::collections::hash_map::{Entry, OccupiedEntry};
+use std::collections::hash_map::{Entry, HashMap, OccupiedEntry};
+
+use foldhash::fast::RandomState;
 
 use crate::device::Number;
 
@@ -18,7 +19,7 @@ const NONE: u32 = u32::MAX;
 /// nothing is allocated once the table has been as full as it gets.
 #[derive(Debug)]
 pub(super) struct Table<T> {
-    chains: HashMap<Place, Chain>,
+    chains: HashMap<Place, Chain, RandomState>,
     slots: Vec<Slot<T>>,
     free: u32,
     /// Entries that were last seen before this moment may have ended unseen.
@@ -48,7 +49,7 @@ pub(super) trait Seen {
 impl<T: Seen> Table<T> {
     pub(super) fn new() -> Table<T> {
         Table {
-            chains: HashMap::new(),
+            chains: HashMap::default(),
             slots: Vec::new(),
             free: NONE,
             doubtful_until_ns: 0,

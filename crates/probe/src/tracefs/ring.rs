@@ -48,7 +48,7 @@ struct Cpu {
     length: usize,
     cursor: Cursor,
     head: Option<Record>,
-    /// Whether events were lost before the head.
+    /// Whether events were lost after the last head.
     missed: bool,
     lost: u64,
 }
@@ -58,7 +58,8 @@ struct Cpu {
 pub(crate) enum Item<'a> {
     /// An event.
     Record(&'a Record),
-    /// Events before this moment were lost.
+    /// A CPU's events between the last that was given of it and this moment were lost. What other
+    /// CPUs tell of that time follows.
     Lost(u64),
 }
 
@@ -88,7 +89,7 @@ impl Ring {
         self.heads.clear();
         for (number, cpu) in self.cpus.iter_mut().enumerate() {
             if cpu.head.is_none() {
-                cpu.advance(&self.reader)?;
+                cpu.advance(&self.reader, &mut take)?;
             }
             self.heads
                 .extend(cpu.head.map(|head| Reverse((head.at_ns, number))));
@@ -99,8 +100,10 @@ impl Ring {
                 break;
             }
             let cpu = &mut self.cpus[number];
-            cpu.give(&mut take);
-            cpu.advance(&self.reader)?;
+            if let Some(head) = &cpu.head {
+                take(Item::Record(head));
+            }
+            cpu.advance(&self.reader, &mut take)?;
             match cpu.head {
                 Some(head) => *first = Reverse((head.at_ns, number)),
                 None => drop(PeekMut::pop(first)),
@@ -138,28 +141,31 @@ impl Cpu {
         })
     }
 
-    fn give(&mut self, take: &mut impl FnMut(Item<'_>)) {
-        let Some(head) = &self.head else { return };
-        if self.missed {
+    /// Goes to the next record, if there is one by now, and tells what was lost on the way.
+    fn advance(
+        &mut self,
+        reader: &Reader,
+        take: &mut impl FnMut(Item<'_>),
+    ) -> Result<(), TraceError> {
+        self.head = self.next(reader)?;
+        if let Some(head) = self.head.filter(|_| self.missed) {
             take(Item::Lost(head.at_ns));
             self.missed = false;
         }
-        take(Item::Record(head));
+        Ok(())
     }
 
-    /// Goes to the next record, if there is one by now.
-    fn advance(&mut self, reader: &Reader) -> Result<(), TraceError> {
-        self.head = None;
+    fn next(&mut self, reader: &Reader) -> Result<Option<Record>, TraceError> {
         loop {
             let page = &self.page[..self.length];
             while let Some(event) = self.cursor.next(page).map_err(misread)? {
-                self.head = reader.read(event.at_ns, event.record);
-                if self.head.is_some() {
-                    return Ok(());
+                let record = reader.read(event.at_ns, event.record);
+                if record.is_some() {
+                    return Ok(record);
                 }
             }
             if !self.turn(&reader.layout)? {
-                return Ok(());
+                return Ok(None);
             }
         }
     }

@@ -123,13 +123,15 @@ fn buffers_are_large_and_all_of_them_not_too_large() {
 }
 
 fn progress(tracer: &mut Tracer) -> Progress {
-    tracer.read(|_| ()).expect("a reading")
+    tracer.read(u64::MAX, |_| ()).expect("a reading")
 }
 
 fn read(tracer: &mut Tracer) -> Vec<Io> {
     let mut finished = Vec::new();
     let before = now_ns();
-    let progress = tracer.read(|io| finished.push(*io)).expect("a reading");
+    let progress = tracer
+        .read(u64::MAX, |io| finished.push(*io))
+        .expect("a reading");
     assert!(progress.until_ns >= before);
     assert_eq!(progress.lost, 0);
     finished
@@ -177,6 +179,26 @@ fn two_tracers_see_what_the_kernel_counts() {
     assert!(both.is_sorted_by_key(|io| io.completed_ns));
     assert!(both.iter().all(|io| io.issued_ns < io.completed_ns));
     assert_eq!(one.in_flight().count(), 0);
+}
+
+#[test]
+fn what_ends_after_the_moment_is_in_flight_and_comes_next() {
+    let Some(device) = Loop::new() else { return };
+    let mut tracer = device.start();
+    device.work(10);
+    let between_ns = now_ns();
+    device.work(10);
+    let mut finished = Vec::new();
+    for end_ns in [between_ns, u64::MAX] {
+        let mut count = 0;
+        let progress = tracer.read(end_ns, |io| {
+            assert_eq!(io.completed_ns <= between_ns, end_ns == between_ns);
+            count += 1;
+        });
+        assert!(progress.expect("a reading").until_ns <= end_ns);
+        finished.push(count);
+    }
+    assert_eq!(finished, [20, 20]);
 }
 
 #[test]
@@ -294,7 +316,7 @@ fn a_recording_that_was_switched_off_is_an_error() {
     tracer.tend(now_ns()).expect("a look");
     tracer.instance.write(super::SWITCH, "0").expect("a switch");
     tracer.tended_ns = 0;
-    let error = tracer.read(|_| ()).expect_err("nothing is seen");
+    let error = tracer.read(u64::MAX, |_| ()).expect_err("nothing is seen");
     assert!(matches!(error, TraceError::SwitchedOff { .. }), "{error}");
     assert!(error.to_string().contains("tracing_on was set to 0"));
 }

@@ -8,16 +8,17 @@ mod clients;
 mod disks;
 
 use dashpot_engine::{
-    Action, Answer, CommandError, CommandId, Duration, Engine, Event, Input, Instant, PoolId,
+    Action, Answer, Command, CommandError, CommandId, Duration, Engine, Event, Input, Instant,
+    PoolId,
 };
 
 use crate::agenda::{Agenda, Happening};
-use crate::calls::{Call, Calls};
+use crate::calls::{Call, Calls, Stage};
 use crate::checker::Checker;
 use crate::device::Device;
 use crate::error::{SetupError, Violation};
 use crate::sample::{Ended, Sample, sample};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Target};
 use crate::setup;
 use crate::workload::{Workload, WorkloadResults};
 
@@ -78,6 +79,20 @@ impl Simulation {
         Ok(())
     }
 
+    /// Tells the engine something of which the scenario knew nothing, now. It is one of the
+    /// scenario's commands from then on; the answer is its place among them, by which
+    /// [`Simulation::answers`] has what the engine said.
+    pub fn tell(&mut self, command: Command) -> Result<usize, Violation> {
+        self.perform()?;
+        let place = self.scenario.commands.len();
+        let at = self.now.since(Instant::ZERO);
+        self.scenario.commands.push((at, command));
+        self.command(place as u32);
+        self.perform()?;
+        self.check(|checker, engine| checker.check_views(engine))?;
+        Ok(place)
+    }
+
     /// Begins no more calls, and runs until none is on its way and nothing is dirty, or until a
     /// moment. Whether that is so.
     pub fn drain(&mut self, until: Instant) -> Result<bool, Violation> {
@@ -129,6 +144,18 @@ impl Simulation {
         let calls = self.calls.alive().filter(own);
         calls.fold((0, None), |(count, oldest), (_, call)| {
             let oldest = oldest.map_or(call.began, |oldest: Instant| oldest.min(call.began));
+            (count + 1, Some(oldest))
+        })
+    }
+
+    /// The calls that have reached a disk or a volume and were not replied to: how many, and when
+    /// the oldest came.
+    pub fn in_lab(&self, target: Target) -> (usize, Option<Instant>) {
+        let calls = self.calls.alive().map(|(_, call)| call);
+        let there = calls.filter(|call| call.stage == Stage::Lab && call.request.target == target);
+        there.fold((0, None), |(count, oldest), call| {
+            let came = call.submitted.unwrap_or(call.began);
+            let oldest = oldest.map_or(came, |oldest: Instant| oldest.min(came));
             (count + 1, Some(oldest))
         })
     }

@@ -4,4 +4,5 @@ mod common;
 mod lanes;
 mod swarm;
 mod throttle;
+mod told;
 mod workloads;

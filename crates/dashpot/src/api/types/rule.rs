@@ -2,8 +2,8 @@
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec, Service};
-use dashpot_engine::{Duration, Holds, Op, OpSet, Ratio};
-use dashpot_export::{DiskSnapshot, RuleSnapshot};
+use dashpot_engine::{Duration, Holds, Instant, Op, OpSet, Ratio};
+use dashpot_export::{DiskSnapshot, RuleSnapshot, Work};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -122,7 +122,8 @@ pub(crate) struct RuleCounters {
     pub(crate) matched: u64,
     /// Of these, zios that it took: given a lane or an error.
     pub(crate) taken: u64,
-    /// Zios that it had an effect on: held, overrun and failed.
+    /// Zios that it has decided about: held, overrun, failed and aborted, and those that it holds
+    /// now.
     pub(crate) injected: u64,
     /// A hold was added.
     pub(crate) held: u64,
@@ -140,9 +141,9 @@ pub(crate) struct RuleCounters {
     pub(crate) beaten: u64,
     /// The rule that beat it last.
     pub(crate) beaten_by: Option<u32>,
-    /// Taken, but the connection was gone before it ended.
+    /// Held, but the connection was gone before it ended.
     pub(crate) aborted: u64,
-    /// Taken, and not yet ended.
+    /// It holds them now: they have not ended, and no other rule holds them longer.
     pub(crate) now: u64,
     /// How far ahead its soonest lane is booked.
     pub(crate) backlog_ns: u64,
@@ -168,9 +169,19 @@ impl Rule {
     /// A rule of the disk called `disk`, if it is armed in the disk's snapshot.
     pub(crate) fn of(record: &Record, disk: &str, snapshot: &DiskSnapshot) -> Option<Rule> {
         let rule = snapshot.rules.iter().find(|rule| rule.id == record.id)?;
-        let age = snapshot.at.since(rule.armed);
-        let state = RuleState::at(&rule.spec, age);
         Some(Rule {
+            stalled: snapshot.stalled,
+            stalls: snapshot.stalls,
+            shard_load: Load::of(snapshot.work),
+            ..Rule::seen(record, disk, rule, snapshot.at)
+        })
+    }
+
+    /// A rule as it stands at a moment, of a disk that nothing but the rule slows down.
+    pub(crate) fn seen(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) -> Rule {
+        let age = at.since(rule.armed);
+        let state = RuleState::at(&rule.spec, age);
+        Rule {
             id: rule.id.0,
             name: record.name.clone(),
             disk: disk.to_owned(),
@@ -181,11 +192,11 @@ impl Rule {
             state,
             age_ns: age.as_nanos(),
             counters: RuleCounters::of(rule),
-            why_nothing: why_nothing(&rule.spec, &rule.stats, state),
-            stalled: snapshot.stalled,
-            stalls: snapshot.stalls,
-            shard_load: Load::of(snapshot.work),
-        })
+            why_nothing: why_nothing(rule, state),
+            stalled: 0,
+            stalls: 0,
+            shard_load: Load::of(Work::default()),
+        }
     }
 }
 
@@ -284,7 +295,7 @@ impl RuleCounters {
         RuleCounters {
             matched: stats.matched,
             taken: stats.chosen,
-            injected: stats.injected(),
+            injected: stats.ended() + rule.now,
             held: stats.held,
             overrun: stats.overrun,
             failed: stats.failed,
@@ -294,7 +305,7 @@ impl RuleCounters {
             beaten: stats.beaten,
             beaten_by: stats.beaten_by.map(|rule| rule.0),
             aborted: stats.aborted,
-            now: stats.now,
+            now: rule.now,
             backlog_ns: rule.backlog.as_nanos(),
             requested: Summary::of(stats.holds.requested().as_ref()),
             achieved: achieved(&stats.holds),

@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use super::events::Names;
 use crate::api::types::FinishedZio;
-use crate::cli::{HeatmapArgs, Layer, ReportKind, SnoopArgs};
+use crate::cli::{HeatmapArgs, ReportKind, SnoopArgs};
 use crate::commands::draft::Draft;
 use crate::commands::{heatmap, screen};
-use crate::observe::DeviceInterval;
 use crate::report::chart::heat_text;
 use crate::report::heatmap::HeatMap;
+use crate::report::interval::DeviceInterval;
+use crate::report::layer::Layer;
 use crate::report::snoop::{At, ZioTable};
 
 /// What a report has gathered so far.

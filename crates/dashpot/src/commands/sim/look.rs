@@ -12,31 +12,31 @@ use dashpot_sim::Simulation;
 use dashpot_sim::scenario::{PoolSpec, Scenario};
 
 use crate::api::types::wait_word;
-use crate::cli::Layer;
-use crate::observe::{DeviceInterval, OpInterval};
 use crate::report::in_flight::InFlight;
+use crate::report::interval::{DeviceInterval, OpInterval};
+use crate::report::layer::Layer;
 use crate::report::zpool_iostat::{ClassInterval, Pool};
 
 /// A disk or a volume at one moment.
-pub(super) struct DeviceLook {
-    pub(super) name: String,
-    pub(super) device: Device,
+pub(in crate::commands) struct DeviceLook {
+    pub(in crate::commands) name: String,
+    pub(in crate::commands) device: Device,
     at: Instant,
     stats: DiskStats,
     in_flight: InFlight,
 }
 
 /// A pool at one moment.
-pub(super) struct PoolLook {
-    pub(super) name: String,
+pub(in crate::commands) struct PoolLook {
+    pub(in crate::commands) name: String,
     at: Instant,
-    pub(super) stats: PoolStats,
+    pub(in crate::commands) stats: PoolStats,
     allocated: u64,
     free: u64,
 }
 
 /// All disks or all volumes as they stand.
-pub(super) fn devices(simulation: &Simulation, layer: Layer) -> Vec<DeviceLook> {
+pub(in crate::commands) fn devices(simulation: &Simulation, layer: Layer) -> Vec<DeviceLook> {
     let (scenario, now) = (simulation.scenario(), simulation.now());
     let look = |name: &String, device, stats: Option<DiskStats>, in_flight| DeviceLook {
         name: name.clone(),
@@ -75,7 +75,7 @@ pub(super) fn devices(simulation: &Simulation, layer: Layer) -> Vec<DeviceLook> 
 }
 
 /// All pools as they stand.
-pub(super) fn pools(simulation: &Simulation) -> Vec<PoolLook> {
+pub(in crate::commands) fn pools(simulation: &Simulation) -> Vec<PoolLook> {
     let (scenario, now) = (simulation.scenario(), simulation.now());
     let look = |(at, pool): (usize, &PoolSpec)| {
         let volumes = scenario.volumes.iter().filter(|volume| volume.pool == at);
@@ -115,8 +115,12 @@ fn in_flight(simulation: &Simulation, disk: DiskId, name: &str) -> InFlight {
 }
 
 impl DeviceLook {
+    pub(in crate::commands) fn in_flight(&self) -> &InFlight {
+        &self.in_flight
+    }
+
     /// What was done since an earlier look.
-    pub(super) fn since(&self, earlier: &DeviceLook) -> DeviceInterval {
+    pub(in crate::commands) fn since(&self, earlier: &DeviceLook) -> DeviceInterval {
         let op = |op: Op| OpInterval::between(op, self.stats.op(op), earlier.stats.op(op));
         DeviceInterval {
             device: self.name.clone(),

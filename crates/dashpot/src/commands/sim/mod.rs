@@ -3,13 +3,13 @@
 mod charts;
 mod events;
 mod gathered;
-mod look;
+pub(super) mod look;
 mod progress;
 mod reports;
 mod run;
 mod summary;
 mod swarm;
-mod tally;
+pub(super) mod tally;
 mod tunables;
 
 use std::path::Path;
@@ -28,7 +28,7 @@ use self::summary::Summary;
 use super::load::stop_on_signals;
 use super::output::{print, print_json, usage};
 use crate::cli::{ReportKind, ReportWords, SimArgs};
-use crate::lab::load_scenario;
+use crate::lab::load_sim_lab;
 use crate::spec::ParseError;
 
 /// Simulates labs until their end or Ctrl-C, which shows what there is so far.
@@ -100,7 +100,7 @@ struct Output<'a> {
 }
 
 fn scenario(lab: &Path, args: &SimArgs) -> Result<Scenario, ParseError> {
-    let scenario = load_scenario(lab)?;
+    let scenario = load_sim_lab(lab)?.scenario;
     let lasts = args.lasts.unwrap_or(scenario.lasts);
     if scenario.warmup >= lasts {
         return Err(ParseError::new(format!(

@@ -10,8 +10,9 @@ use serde::{Serialize, Serializer};
 
 use super::look::{PoolLook, pools, traffic_since};
 use super::run::Run;
-use crate::commands::output::{Column, table, time, time_or_dash};
+use crate::report::nice::short_time;
 use crate::report::percentiles::Percentiles;
+use crate::report::table::{Column, table, time_or_dash};
 
 /// JSON: `{"lab": "lab.toml", "seed": 1, "elapsed_ns": …, "warmup_ns": …, "workloads": [workload,
 /// …], "pools": [pool, …]}`.
@@ -339,7 +340,7 @@ impl WorkloadSummary {
 
     /// What no number knows of.
     fn waiting(&self) -> Option<String> {
-        let oldest = time(self.oldest_ns?);
+        let oldest = short_time(self.oldest_ns?);
         let (name, calls) = (&self.workload, self.in_flight);
         Some(format!(
             "In flight of {name}: {calls}, the oldest for {oldest}.\n"

@@ -7,11 +7,12 @@ use dashpot_engine::{ClientId, Device, Event, Op};
 use dashpot_sim::scenario::Scenario;
 
 use super::events::Names;
-use crate::observe::{By, OpInterval};
+use crate::observe::By;
+use crate::report::interval::OpInterval;
 use crate::report::size::{size_class, size_name};
 
 /// The events of an interval, counted.
-pub(super) struct Tally {
+pub(in crate::commands) struct Tally {
     by: Option<By>,
     names: Names,
     counted: BTreeMap<(Device, Op, Value), Counted>,
@@ -35,7 +36,7 @@ struct Counted {
 }
 
 impl Tally {
-    pub(super) fn new(by: Option<By>, scenario: &Scenario) -> Tally {
+    pub(in crate::commands) fn new(by: Option<By>, scenario: &Scenario) -> Tally {
         Tally {
             by,
             names: Names::of(scenario),
@@ -43,7 +44,7 @@ impl Tally {
         }
     }
 
-    pub(super) fn add(&mut self, event: &Event) {
+    pub(in crate::commands) fn add(&mut self, event: &Event) {
         let value = match self.by {
             Some(By::Client) => Value::Client(event.client),
             Some(By::Size) => Value::Size(size_class(event.length.into())),
@@ -67,7 +68,7 @@ impl Tally {
     }
 
     /// What a device did, by operation and value.
-    pub(super) fn ops(&self, device: Device) -> Vec<OpInterval> {
+    pub(in crate::commands) fn ops(&self, device: Device) -> Vec<OpInterval> {
         let own = self.counted.iter().filter(|(key, _)| key.0 == device);
         own.map(|((_, op, value), counted)| OpInterval {
             op: op.name().to_owned(),
@@ -91,7 +92,7 @@ impl Tally {
     }
 
     /// Begins the next interval.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::commands) fn clear(&mut self) {
         self.counted.clear();
     }
 }

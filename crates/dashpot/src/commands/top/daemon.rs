@@ -7,14 +7,13 @@ use axum::http::Method;
 
 use super::ask::Ask;
 use super::look::{ClientLook, Condition, DiskLook, Done, Look};
+use super::said;
 use crate::api::types::{
     Cleared, Disk, DiskLatency, Inject, Resumed, Rule, Status, Suspend, Suspended, Update,
 };
 use crate::client::{Client, ClientError, segment};
-use crate::commands::clear::listed;
-use crate::commands::inject::understood;
-use crate::observe::DeviceInterval;
 use crate::promises::CanHold;
+use crate::report::interval::DeviceInterval;
 
 /// A daemon, and what its disks had counted when they were looked at last.
 pub(super) struct Daemon {
@@ -82,18 +81,18 @@ impl Daemon {
                     rule: words.clone(),
                 };
                 let rules: Vec<Rule> = self.client.send(Method::PATCH, &path, &update)?;
-                Ok(told(&rules))
+                Ok(said::armed(&rules))
             }
             Ask::Clear { rule } => {
                 let path = format!("/v1/rules/{rule}");
                 let cleared: Cleared = self.client.send(Method::DELETE, &path, &())?;
-                Ok(format!("cleared {}", listed(&cleared.cleared)))
+                Ok(said::cleared(&cleared.cleared))
             }
             Ask::Suspend { disk } => self.suspend(disk),
             Ask::Resume { disk } => {
                 let path = format!("/v1/disks/{}/resume", segment(disk));
                 let Resumed { waiting } = self.client.post(&path, &())?;
-                Ok(format!("{disk} goes on; {waiting} zios had waited"))
+                Ok(said::resumed(disk, waiting))
             }
             Ask::Every(_) => Ok(String::new()),
         }
@@ -106,7 +105,7 @@ impl Daemon {
             ..Inject::default()
         };
         let rules: Vec<Rule> = self.client.post(&path, &request)?;
-        Ok(told(&rules))
+        Ok(said::armed(&rules))
     }
 
     /// Does not wait for what is in flight: the screen shows when it has ended.
@@ -117,16 +116,8 @@ impl Daemon {
             ..Suspend::default()
         };
         let Suspended { in_flight } = self.client.post(&path, &request)?;
-        Ok(format!(
-            "{disk} is suspended; {in_flight} zios are in flight"
-        ))
+        Ok(said::suspended(disk, in_flight))
     }
-}
-
-/// Rules as the daemon understood them, in one line.
-fn told(rules: &[Rule]) -> String {
-    let each: Vec<String> = rules.iter().map(understood).collect();
-    each.concat().trim_end().replace('\n', "; ")
 }
 
 /// Whether both have been counted by the same daemon.
@@ -185,7 +176,7 @@ fn disk_look(disk: &Disk) -> DiskLook {
             Some(rule) => format!("{}, rule {rule}", zio.wait),
             None => zio.wait.clone(),
         }),
-        done: None,
+        ..DiskLook::default()
     }
 }
 

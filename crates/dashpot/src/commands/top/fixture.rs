@@ -1,13 +1,16 @@
 //! A made-up moment of three disks, for tests.
 
 use dashpot_engine::histogram::Histogram;
+use dashpot_engine::pool::{ThrottleLevel, Traffic, TxgState, TxgStats};
+use dashpot_engine::{Duration, Instant};
 use serde_json::json;
 
-use super::look::{ClientLook, Condition, DiskLook, Done, Look};
+use super::look::{ClientLook, Condition, DiskLook, Done, Look, Moment, PoolLook};
 use crate::api::types::{Rule, RuleCounters, Shard};
 use crate::promises::{CanHold, Promise};
 use crate::report::heatmap::Column;
 use crate::report::in_flight::InFlight;
+use crate::report::layer::Layer;
 
 /// `c1t1d0` with one rule, `c1t2d0` with two, and `log`, which is suspended.
 pub(super) fn look() -> Look {
@@ -44,6 +47,81 @@ pub(super) fn look_after(second: u64) -> Look {
             promise(CanHold::No, "p50 lateness of at most 30 us, by spinning"),
         ],
         ..Look::default()
+    }
+}
+
+/// A simulation: the volume `tank/foo` on `c1t1d0`, whose throttle delays writes, and a lone disk.
+pub(super) fn simulated() -> Look {
+    let tank = || Some("tank".to_owned());
+    let volume = DiskLook {
+        name: "tank/foo".to_owned(),
+        layer: Layer::Volume,
+        pool: tank(),
+        clients: vec![client("client", 1)],
+        in_flight: 10,
+        oldest_ns: Some(12_400_000),
+        done: Some(done(0.0, 12_800.0, 0.0, &[(781_000, 12_800)])),
+        ..DiskLook::default()
+    };
+    let disk = DiskLook {
+        store: String::new(),
+        pool: tank(),
+        ..c1t1d0(0)
+    };
+    Look {
+        disks: vec![volume, disk, log()],
+        rules: look().rules,
+        pools: vec![pool()],
+        moment: Some(Moment {
+            at: Instant::ZERO + Duration::from_millis(12_000),
+            lasts: Duration::from_secs(60),
+        }),
+        ..Look::default()
+    }
+}
+
+/// One that delays writes, with a txg in each state.
+pub(super) fn pool() -> PoolLook {
+    const MIB: u64 = 1 << 20;
+    PoolLook {
+        name: "tank".to_owned(),
+        throttle: "openzfs",
+        dirty: 350 * MIB,
+        level: ThrottleLevel {
+            filled: 350 * MIB,
+            delays_above: Some(512 * MIB / 10 * 6),
+            stops_at: 512 * MIB,
+            delay: Duration::from_micros(1_250),
+        },
+        throttled: 7,
+        written: Some((12_800.0, 100.0 * MIB as f64)),
+        txgs: vec![
+            txg(9, TxgState::Open, 120 * MIB),
+            txg(8, TxgState::Quiesced, 100 * MIB),
+            txg(7, TxgState::Syncing, 130 * MIB),
+            txg(6, TxgState::Committed, 0),
+        ],
+    }
+}
+
+fn txg(txg: u64, state: TxgState, left: u64) -> TxgStats {
+    let syncs = matches!(state, TxgState::Syncing | TxgState::Committed);
+    let span = |there: bool, millis| Duration::from_millis(if there { millis } else { 0 });
+    let written = if syncs { (150 << 20) - left } else { 0 };
+    TxgStats {
+        txg,
+        birth: Instant::ZERO + Duration::from_millis(1_500 * txg),
+        state,
+        dirty: if syncs { 150 << 20 } else { 0 },
+        left,
+        disks: Traffic {
+            writes: written / 8_192,
+            bytes_written: written,
+            ..Traffic::default()
+        },
+        open: Duration::from_millis(1_480),
+        wait: span(state != TxgState::Open, 250),
+        sync: span(syncs, 1_500 - (left >> 20) * 10),
     }
 }
 

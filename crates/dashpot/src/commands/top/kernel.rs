@@ -9,7 +9,8 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::ask::{Ask, Told};
 use super::look::{ClientLook, Condition, DiskLook, Done, Look};
-use crate::observe::{By, DeviceInterval, KEYS_MAX, Question, Target, Watch, elapsed_of_all};
+use crate::observe::{By, KEYS_MAX, Question, Target, Watch};
+use crate::report::interval::{DeviceInterval, elapsed_of_all};
 
 /// Devices of the kernel, and who is told of them.
 pub(super) struct Kernel {

@@ -9,7 +9,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::ask::{Ask, Told};
 use super::daemon::Daemon;
 use super::kernel::Kernel;
+use super::sim::{Live, Sim};
 use crate::observe::Target;
+use crate::spec::Speed;
 
 /// A thread that looks once per interval, for the first time after one, until this is dropped.
 pub(super) struct Link {
@@ -59,6 +61,22 @@ impl Link {
         Ok(Link {
             asks: Some(asks),
             thread: Some(thread),
+        })
+    }
+
+    /// A simulation leaves nothing behind, so its end is not waited for.
+    pub(super) fn to_simulation(
+        sim: Sim,
+        speed: Speed,
+        interval: Duration,
+        told: UnboundedSender<Told>,
+    ) -> anyhow::Result<Link> {
+        let (asks, asked) = channel();
+        let live = Live::new(sim, speed, interval, asked, told);
+        spawn(move || live.run())?;
+        Ok(Link {
+            asks: Some(asks),
+            thread: None,
         })
     }
 

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 
 use dashpot_engine::histogram::Histogram;
+use dashpot_engine::pool::{ThrottleLevel, TxgStats};
+use dashpot_engine::{Duration, Instant};
 
 use crate::api::types::{Rule, Shard};
-use crate::observe::DeviceInterval;
 use crate::promises::Promise;
 use crate::report::heatmap::Column;
 use crate::report::in_flight::InFlight;
+use crate::report::interval::DeviceInterval;
+use crate::report::layer::Layer;
 use crate::report::percentiles::percentile;
 
 /// A look. Figures of an interval are in it if it ends one.
@@ -23,12 +26,25 @@ pub(super) struct Look {
     pub(super) notes: Vec<String>,
     /// Whether what was counted before is of another life of the daemon.
     pub(super) restarted: bool,
+    /// Of a simulation.
+    pub(super) pools: Vec<PoolLook>,
+    pub(super) moment: Option<Moment>,
+}
+
+/// How far a simulation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) at: Instant,
+    pub(super) lasts: Duration,
 }
 
 /// A disk, a volume, or a device of the kernel.
 #[derive(Clone, Default)]
 pub(super) struct DiskLook {
     pub(super) name: String,
+    pub(super) layer: Layer,
+    /// Whose disk or volume it is, if there are pools.
+    pub(super) pool: Option<String>,
     pub(super) store: String,
     pub(super) conditions: Vec<Condition>,
     pub(super) clients: Vec<ClientLook>,
@@ -37,6 +53,23 @@ pub(super) struct DiskLook {
     /// Where the oldest waits.
     pub(super) wait: Option<String>,
     pub(super) done: Option<Done>,
+}
+
+/// A pool, and how its throttle stands.
+#[derive(Clone)]
+pub(super) struct PoolLook {
+    pub(super) name: String,
+    /// What holds its writes back, in the words of a lab file.
+    pub(super) throttle: &'static str,
+    /// Acknowledged bytes that are not yet on the disks.
+    pub(super) dirty: u64,
+    pub(super) level: ThrottleLevel,
+    /// Writes that wait for admission.
+    pub(super) throttled: u32,
+    /// What clients wrote in the interval, if one has ended: operations and bytes a second.
+    pub(super) written: Option<(f64, f64)>,
+    /// Transaction groups, the newest first.
+    pub(super) txgs: Vec<TxgStats>,
 }
 
 /// What is not as it should be, the worst first.
@@ -144,6 +177,19 @@ impl Condition {
             Condition::Stalled(_) => "stalled",
             Condition::ReadOnly => "read-only",
         }
+    }
+}
+
+impl Moment {
+    pub(super) fn is_over(&self) -> bool {
+        self.at >= Instant::ZERO + self.lasts
+    }
+}
+
+impl Look {
+    /// Whether it is the last there will be.
+    pub(super) fn is_last(&self) -> bool {
+        self.moment.is_some_and(|moment| moment.is_over())
     }
 }
 

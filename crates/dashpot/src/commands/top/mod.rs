@@ -13,10 +13,13 @@ mod kernel;
 mod link;
 mod look;
 mod prompt;
+mod said;
+mod sim;
 mod sort;
 mod state;
 mod terminal;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
@@ -33,18 +36,23 @@ use self::board::Contact;
 use self::daemon::Daemon;
 use self::draw::Theme;
 use self::link::Link;
+use self::sim::Sim;
 use self::state::{Deed, Source, State};
 use self::terminal::Screen;
 use crate::cli::TopArgs;
+use crate::lab::load_sim_lab;
 use crate::observe::Target;
-use crate::spec::ApiAddress;
+use crate::spec::{ApiAddress, Speed};
 
 pub(crate) fn top(api: Option<&ApiAddress>, args: &TopArgs) -> anyhow::Result<ExitCode> {
     terminal::check()?;
     let interval = args.interval.map_or(INTERVAL, |interval| {
         Duration::from_nanos(interval.as_nanos())
     });
-    let session = Session::start(Target::find(api, &args.device)?, interval)?;
+    let session = match &args.sim {
+        Some(lab) => Session::simulate(lab, args.speed.unwrap_or(Speed::ONE), interval)?,
+        None => Session::start(Target::find(api, &args.device)?, interval)?,
+    };
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(session.run())
 }
@@ -75,13 +83,28 @@ impl Session {
                 (State::new(Source::Kernel, interval), link)
             }
         };
-        Ok(Session {
+        Ok(Session::new(state, link, told))
+    }
+
+    /// Begins to simulate a lab.
+    fn simulate(lab: &Path, speed: Speed, interval: Duration) -> anyhow::Result<Session> {
+        let (tell, told) = unbounded_channel();
+        let sim = load_sim_lab(lab)?;
+        let sim = Sim::new(sim).with_context(|| lab.display().to_string())?;
+        let mut state = State::new(Source::Simulation(lab.display().to_string()), interval);
+        state.told(Told::Look(Box::new(sim.glance())));
+        let link = Link::to_simulation(sim, speed, interval, tell)?;
+        Ok(Session::new(state, link, told))
+    }
+
+    fn new(state: State, link: Link, told: UnboundedReceiver<Told>) -> Session {
+        Session {
             state,
             theme: Theme::new(terminal::has_colour()),
             link,
             told,
             heard: Instant::now(),
-        })
+        }
     }
 
     /// Draws, and waits for something to happen, until the user has seen enough.

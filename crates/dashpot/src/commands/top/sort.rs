@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use super::look::{DiskLook, Done};
+use crate::report::layer::Layer;
 
 /// What disks are sorted by: names up, figures down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,13 +69,14 @@ impl SortKey {
         SortKey::ALL[to as usize]
     }
 
-    /// The disks in this order; equals stay as they are.
+    /// Volumes before disks, and each in this order; equals stay as they are.
     pub(super) fn sorted(self, disks: &[DiskLook]) -> Vec<&DiskLook> {
         let mut sorted: Vec<&DiskLook> = disks.iter().collect();
         match self {
             SortKey::Name => sorted.sort_by(|a, b| a.name.cmp(&b.name)),
             _ => sorted.sort_by(|a, b| self.compare(b, a)),
         }
+        sorted.sort_by_key(|disk| disk.layer != Layer::Volume);
         sorted
     }
 

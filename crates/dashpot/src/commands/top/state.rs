@@ -7,10 +7,11 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::ask::{Ask, Told};
 use super::board::{Board, Contact};
-use super::look::DiskLook;
+use super::look::{DiskLook, PoolLook};
 use super::prompt::{Prompt, Purpose};
 use super::sort::SortKey;
 use crate::api::types::Rule;
+use crate::report::layer::Layer;
 
 /// Everything that the screen is drawn from.
 pub(super) struct State {
@@ -35,6 +36,8 @@ pub(super) enum Source {
     /// Those of the daemon at this address.
     Daemon(String),
     Kernel,
+    /// Those of a simulation of this lab.
+    Simulation(String),
 }
 
 /// A part of the screen that the keys can move in.
@@ -111,6 +114,14 @@ impl State {
         selected.or_else(|| self.disks().first().copied())
     }
 
+    /// The pool of the selected disk or volume, or the first.
+    pub(super) fn pool(&self) -> Option<&PoolLook> {
+        let pools = &self.board().look.pools;
+        let own = self.disk().and_then(|disk| disk.pool.as_deref());
+        let own = own.and_then(|own| pools.iter().find(|pool| pool.name == own));
+        own.or_else(|| pools.first())
+    }
+
     /// The rules of the selected disk.
     pub(super) fn rules(&self) -> Vec<&Rule> {
         self.disk()
@@ -139,8 +150,11 @@ impl State {
         }
     }
 
-    /// Nothing has been told for longer than a look should take.
+    /// Nothing has been told for longer than a look should take. After the last one nothing is.
     pub(super) fn silent_for(&mut self, silence: Duration) {
+        if self.board.look.is_last() {
+            return;
+        }
         self.board.contact = Contact::Silent(silence);
     }
 
@@ -282,9 +296,11 @@ impl State {
     /// The selected disk, unless it cannot be changed; the message says why then.
     fn disk_to_change(&mut self) -> Option<String> {
         let refusal = match (&self.source, self.disk()) {
-            (Source::Daemon(_), Some(disk)) => return Some(disk.name.clone()),
-            (Source::Daemon(_), None) => "there is no disk",
             (Source::Kernel, _) => KERNELS,
+            (_, None) => "there is no disk",
+            (Source::Simulation(_), Some(_)) if self.board.look.is_last() => ENDED,
+            (_, Some(disk)) if disk.layer == Layer::Volume => VOLUMES,
+            (_, Some(disk)) => return Some(disk.name.clone()),
         };
         self.message = Some(Message::Refused(refusal.to_owned()));
         None
@@ -324,6 +340,10 @@ const INTERVALS: [u64; 9] = [100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000,
 
 const KERNELS: &str =
     "rules and suspension are of dashpot's own disks: these are the kernel's, and only watched";
+
+const ENDED: &str = "the simulation has ended: nothing can be changed any more";
+
+const VOLUMES: &str = "rules and suspension are of disks: select one of those below the volume";
 
 #[cfg(test)]
 #[path = "state_tests.rs"]

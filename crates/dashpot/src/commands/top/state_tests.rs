@@ -187,6 +187,61 @@ fn the_kernels_disks_are_only_watched() {
     }
 }
 
+/// A simulation of a volume, its disk, and a lone disk.
+fn simulated() -> State {
+    let mut state = State::new(Source::Simulation("lab.toml".to_owned()), SECOND);
+    state.told(Told::Look(Box::new(fixture::simulated())));
+    state
+}
+
+#[test]
+fn volumes_come_first_and_their_disks_can_be_changed() {
+    let mut state = simulated();
+    let names = |state: &State| -> Vec<String> {
+        state.disks().iter().map(|disk| disk.name.clone()).collect()
+    };
+    assert_eq!(names(&state), ["tank/foo", "c1t1d0", "log"]);
+    press(&mut state, "s");
+    assert_eq!(names(&state), ["tank/foo", "c1t1d0", "log"]);
+    for key in ["a", "u", "c", "z"] {
+        assert_eq!(press(&mut state, key), []);
+        assert_eq!(refusal(&state), VOLUMES);
+    }
+    let suspend = Ask::Suspend {
+        disk: "c1t1d0".to_owned(),
+    };
+    assert_eq!(press(&mut state, "jz"), [Deed::Ask(suspend)]);
+}
+
+#[test]
+fn the_pool_is_that_of_what_is_selected_or_the_first() {
+    let mut state = simulated();
+    let mut look = fixture::simulated();
+    look.pools.insert(0, look.pools[0].clone());
+    look.pools[0].name = "other".to_owned();
+    state.told(Told::Look(Box::new(look)));
+    let pool = |state: &State| state.pool().expect("a pool").name.clone();
+    assert_eq!(pool(&state), "tank");
+    press(&mut state, "jj");
+    assert_eq!(selected(&state), "log");
+    assert_eq!(pool(&state), "other");
+}
+
+#[test]
+fn nothing_can_be_changed_after_the_end() {
+    let mut state = simulated();
+    let mut last = fixture::simulated();
+    if let Some(moment) = &mut last.moment {
+        moment.at = moment.at + moment.lasts;
+    }
+    state.told(Told::Look(Box::new(last)));
+    for key in ["a", "u", "c", "z"] {
+        assert_eq!(press(&mut state, key), []);
+        assert_eq!(refusal(&state), ENDED);
+    }
+    assert_eq!(press(&mut state, "q"), [Deed::Quit]);
+}
+
 #[test]
 fn nothing_can_be_done_where_there_is_no_disk() {
     let mut state = State::new(Source::Daemon(String::new()), SECOND);

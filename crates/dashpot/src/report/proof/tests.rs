@@ -138,7 +138,8 @@ fn a_constant_is_shown_beside_its_lateness() {
             kept: p50 lateness 9.00us (n=100) of at most 30.5us
             warning: 2 of 100 (2.0 %) were late by more than 1 ms or 5 % of the delay
             warning: nothing known explains it, 'dashpot doctor' examines this host
-            armed 12.3s ago: matched 100, held 100, late 2, overrun 0, aborted 0, now 3
+            armed 12.3s ago: matched 100, injected 0, held 100, late 2, overrun 0, aborted
+              0, now 3
 
                                  n          mean           p50           p99           max
             requested          100      10.000ms      10.000ms      10.000ms      10.000ms
@@ -169,7 +170,8 @@ fn a_distribution_is_shown_in_rows_of_its_own() {
         expect![[r#"
             rule 1 (slow) on d: -D uniform=1ms..11ms
             kept: p50 lateness 10.0us (n=500) of at most 30.5us
-            armed 12.3s ago: matched 500, held 500, late 0, overrun 0, aborted 0, now 0
+            armed 12.3s ago: matched 500, injected 0, held 500, late 0, overrun 0, aborted
+              0, now 0
 
                                  n          mean           p50           p99           max
             requested          500       5.990ms       5.960ms      10.930ms      10.980ms
@@ -330,7 +332,8 @@ fn without_holds_there_is_nothing_to_judge() {
         expect![[r#"
             rule 1 (slow) on d: -D 10ms
             unproven: nothing matched yet: -T read (asked of d since the start: write 12)
-            armed 12.3s ago: matched 0, held 0, late 0, overrun 0, aborted 0, now 0
+            armed 12.3s ago: matched 0, injected 0, held 0, late 0, overrun 0, aborted 0,
+              now 0
         "#]],
     );
     let beaten = Case::new()
@@ -347,6 +350,8 @@ fn without_holds_there_is_nothing_to_judge() {
         Verdict::Unproven,
         "nothing has ended yet, 2 held now",
     );
+    let gone = Case::new().says("matched", 3).says("aborted", 3);
+    check(&gone, Verdict::Unproven, "the clients of 3 were gone");
     let released = Case::new().says("matched", 2).says("held", 2);
     check(&released, Verdict::Unproven, "released");
 }
@@ -360,9 +365,11 @@ fn errors_and_hangs_need_no_clock() {
     check(&error.says("failed", 4), Verdict::Kept, "4 failed with EIO");
     let hang = Case::new()
         .says("effect", "hang")
-        .says("matched", 1)
+        .says("matched", 3)
+        .says("injected", 3)
+        .says("aborted", 2)
         .says("now", 1);
-    check(&hang, Verdict::Kept, "1 hang");
+    check(&hang, Verdict::Kept, "3 hung, 1 of them now");
 }
 
 #[test]

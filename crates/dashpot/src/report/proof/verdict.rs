@@ -10,7 +10,7 @@ use dashpot_engine::histogram::Histogram;
 use serde::Serialize;
 
 use crate::api::types::{Disk, Host, Rule, RuleEffect, Shard};
-use crate::commands::{overload_note, quota_note};
+use crate::report::health::{overload_note, quota_note};
 use crate::report::nice::short_time;
 
 /// What was found.
@@ -84,7 +84,7 @@ impl Facts<'_> {
                 return (Verdict::Kept, failed);
             }
             RuleEffect::Hang => {
-                let hung = format!("{} hang, {} hung", counters.now, counters.held);
+                let hung = format!("{} hung, {} of them now", counters.injected, counters.now);
                 return (Verdict::Kept, hung);
             }
             RuleEffect::Delay | RuleEffect::Bandwidth => {}
@@ -94,6 +94,11 @@ impl Facts<'_> {
             None if counters.now > 0 => {
                 let now = format!("nothing has ended yet, {} held now", counters.now);
                 (Verdict::Unproven, now)
+            }
+            None if counters.aborted > 0 => {
+                let aborted = counters.aborted;
+                let gone = format!("the clients of {aborted} were gone before these had ended");
+                (Verdict::Unproven, gone)
             }
             None => {
                 let released = "what it held was released before its time".to_owned();

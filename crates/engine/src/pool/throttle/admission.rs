@@ -11,7 +11,7 @@ use alloc::collections::VecDeque;
 use super::dirty::Dirty;
 use super::legacy::{Attempt, Legacy};
 use super::openzfs::{Marks, WakeUps};
-use crate::pool::{Admissions, ThrottleConfig, Tunables};
+use crate::pool::{Admissions, ThrottleConfig, ThrottleLevel, Tunables};
 use crate::time::{Duration, Instant};
 use crate::zio::ZioId;
 
@@ -295,6 +295,25 @@ impl Throttle {
     /// How writes were admitted so far.
     pub(crate) fn admissions(&self) -> Admissions {
         self.admissions
+    }
+
+    /// How near it is to holding writes back.
+    pub(crate) fn level(&self) -> ThrottleLevel {
+        let dirty = self.dirty.total();
+        let level = ThrottleLevel {
+            filled: dirty,
+            stops_at: self.marks.stop_at,
+            ..ThrottleLevel::default()
+        };
+        match &self.policy {
+            Policy::None => level,
+            Policy::OpenZfs(_) => ThrottleLevel {
+                delays_above: Some(self.marks.delay_above),
+                delay: self.marks.delay(dirty),
+                ..level
+            },
+            Policy::Legacy(legacy) => legacy.level(),
+        }
     }
 
     /// What one txg takes in the legacy throttle.

@@ -11,7 +11,7 @@
 //!
 //! What depends on the memory of the machine at the moment (ARC) is not modelled.
 
-use crate::pool::{LegacyConfig, Tunable, Tunables};
+use crate::pool::{LegacyConfig, ThrottleLevel, Tunable, Tunables};
 use crate::time::Duration;
 
 #[derive(Debug)]
@@ -90,19 +90,43 @@ impl Legacy {
         if !self.slot_is_free() {
             return Attempt::Behind;
         }
-        let limit = self.limit();
-        // Half, because reservations are worst cases.
-        let taken = self.bounds.inflate(self.to_write) + self.bounds.inflate(self.reserved) / 2;
+        let (limit, taken) = (self.limit(), self.taken());
         if taken > limit {
             self.quiesce_asked = true;
             return Attempt::Blocked;
         }
-        if taken <= limit - limit / 8 || !self.pipeline_is_full() {
+        if !self.is_to_delay(taken) {
             return Attempt::Admitted;
         }
         self.reserved += bytes;
         self.asleep += 1;
         Attempt::Delayed(self.bounds.delay)
+    }
+
+    /// What the open txg has taken, inflated. Half of what is reserved, because reservations are
+    /// worst cases.
+    fn taken(&self) -> u64 {
+        self.bounds.inflate(self.to_write) + self.bounds.inflate(self.reserved) / 2
+    }
+
+    fn is_to_delay(&self, taken: u64) -> bool {
+        taken > delays_above(self.limit()) && self.pipeline_is_full()
+    }
+
+    /// How near it is to holding writes back.
+    pub(crate) fn level(&self) -> ThrottleLevel {
+        let (limit, taken) = (self.limit(), self.taken());
+        let delayed = self.is_to_delay(taken);
+        ThrottleLevel {
+            filled: taken / self.bounds.inflation,
+            delays_above: Some(delays_above(limit) / self.bounds.inflation),
+            stops_at: limit / self.bounds.inflation,
+            delay: if delayed {
+                self.bounds.delay
+            } else {
+                Duration::ZERO
+            },
+        }
     }
 
     /// One that was delayed goes on, or is gone.
@@ -187,6 +211,11 @@ impl Bounds {
     fn inflate(&self, bytes: u64) -> u64 {
         bytes.saturating_mul(self.inflation)
     }
+}
+
+/// A txg that is more than 7/8 full delays its writers.
+fn delays_above(limit: u64) -> u64 {
+    limit - limit / 8
 }
 
 #[cfg(test)]

@@ -99,12 +99,15 @@ fn what_comes_later_is_found_later() {
 }
 
 #[test]
-fn a_loss_is_told_where_it_was() {
+fn a_loss_is_told_before_what_others_tell_of_its_time() {
     let (directory, mut ring) = buffers(2);
-    append(directory.path(), 0, &page(0, &[10, 30], false));
+    append(directory.path(), 0, &page(0, &[10, 30, 60, 90], false));
     append(directory.path(), 1, &page(1, &[20, 40], true));
-    append(directory.path(), 1, &page(1, &[50], false));
-    assert_eq!(drain(&mut ring, 100), [10, -20, 20, 30, 40, 50]);
+    append(directory.path(), 1, &page(1, &[80], true));
+    append(directory.path(), 1, &page(1, &[85], false));
+    let told = drain(&mut ring, 70);
+    assert_eq!(told, [-20, 10, 20, 30, 40, -80, 60]);
+    assert_eq!(drain(&mut ring, 100), [80, 85, 90]);
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn prompt_footer(prompt: &Prompt, theme: Theme, width: usize) -> Footer {
         (Some(error), _) => lines.extend(wrapped(error, width, |line| {
             Line::styled(line, theme.bad())
         })),
-        (None, Some(_)) => lines.push(Line::styled("asking the daemon", theme.faint())),
+        (None, Some(_)) => lines.push(Line::styled("waiting for the answer", theme.faint())),
         (None, None) => lines.push(Line::styled("Enter does it, Esc leaves it", theme.faint())),
     }
     Footer {

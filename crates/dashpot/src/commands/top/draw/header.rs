@@ -8,8 +8,10 @@ use super::Theme;
 use super::figures::time;
 use crate::api::types::Shard;
 use crate::commands::top::board::Contact;
+use crate::commands::top::look::{DiskLook, Moment};
 use crate::commands::top::state::{Source, State};
 use crate::promises::{CanHold, Promise};
+use crate::report::layer::Layer;
 
 /// The first line, and what is wrong below it: with the contact, the host, and the observation.
 pub(super) fn lines(state: &State, theme: Theme, wide: bool) -> Vec<Line<'static>> {
@@ -27,16 +29,16 @@ pub(super) fn lines(state: &State, theme: Theme, wide: bool) -> Vec<Line<'static
 }
 
 fn first(state: &State, theme: Theme) -> Line<'static> {
-    let disks = state.board().look.disks.len();
-    let noun = if disks == 1 { "disk" } else { "disks" };
     let whose = match &state.source {
         Source::Daemon(address) => address.clone(),
         Source::Kernel => "of the kernel; rules are of dashpot's own".to_owned(),
+        Source::Simulation(lab) => lab.clone(),
     };
     let mut spans = vec![
         Span::styled("dashpot top", theme.focused()),
         Span::raw(format!(
-            "  {disks} {noun}, every {}  ",
+            "  {}, every {}  ",
+            counted(&state.board().look.disks),
             length(state.interval)
         )),
     ];
@@ -44,8 +46,38 @@ fn first(state: &State, theme: Theme) -> Line<'static> {
         spans.push(Span::styled("PAUSED (space goes on)", theme.selected()));
         spans.push(Span::raw("  "));
     }
+    if let Some(moment) = &state.board().look.moment {
+        spans.push(self::moment(moment, theme));
+        spans.push(Span::raw("  "));
+    }
     spans.push(Span::styled(whose, theme.faint()));
     Line::from(spans)
+}
+
+/// `2 volumes, 1 disk`.
+fn counted(disks: &[DiskLook]) -> String {
+    let count = |layer, noun| {
+        let count = disks.iter().filter(|disk| disk.layer == layer).count();
+        let plural = if count == 1 { "" } else { "s" };
+        (count, format!("{count} {noun}{plural}"))
+    };
+    match (count(Layer::Volume, "volume"), count(Layer::Disk, "disk")) {
+        ((0, _), (_, disks)) => disks,
+        ((_, volumes), (_, disks)) => format!("{volumes}, {disks}"),
+    }
+}
+
+/// How far a simulation is.
+fn moment(moment: &Moment, theme: Theme) -> Span<'static> {
+    let seconds = |ns: u64| ns as f64 / 1e9;
+    let at = seconds(moment.at.as_nanos());
+    match moment.is_over() {
+        true => Span::styled(format!("ENDED at {at:.1} s"), theme.warning()),
+        false => {
+            let lasts = seconds(moment.lasts.as_nanos());
+            Span::styled(format!("{at:.1} s of {lasts:.1} s"), theme.good())
+        }
+    }
 }
 
 fn length(interval: Duration) -> String {

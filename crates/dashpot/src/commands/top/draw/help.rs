@@ -9,9 +9,9 @@ use super::Theme;
 use crate::report::proof::wrapped;
 
 /// Draws the help over the middle of the screen, from a line on where it does not fit.
-pub(super) fn draw(from: usize, area: Rect, buffer: &mut Buffer, theme: Theme) {
+pub(super) fn draw(from: usize, simulated: bool, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let width = area.width.min(WIDTH);
-    let lines = lines(usize::from(width - BORDERS), theme);
+    let lines = lines(text(simulated), usize::from(width - BORDERS), theme);
     let height = area.height.min(lines.len() as u16 + BORDERS);
     let over = Rect {
         x: area.x + (area.width - width) / 2,
@@ -31,9 +31,9 @@ pub(super) fn draw(from: usize, area: Rect, buffer: &mut Buffer, theme: Theme) {
 }
 
 /// The text in lines of so many columns: what does not fit goes on below.
-fn lines(width: usize, theme: Theme) -> Vec<Line<'static>> {
+fn lines(text: Vec<(&'static str, &str)>, width: usize, theme: Theme) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
-    for (what, means) in TEXT {
+    for (what, means) in text {
         let means = wrapped(means, width.saturating_sub(WHAT + 1));
         for (at, part) in means.split('\n').map(str::trim_start).enumerate() {
             let what = if at == 0 { what } else { "" };
@@ -45,6 +45,33 @@ fn lines(width: usize, theme: Theme) -> Vec<Line<'static>> {
     }
     lines
 }
+
+/// A simulation has pools as well, and ends with the program.
+fn text(simulated: bool) -> Vec<(&'static str, &'static str)> {
+    let mut text = TEXT.to_vec();
+    if simulated {
+        for line in &mut text {
+            if line.0 == QUIT {
+                line.1 = "quit; the simulation ends with it";
+            }
+        }
+        text.extend(POOLS);
+    }
+    text
+}
+
+const QUIT: &str = "q Ctrl-C";
+
+const POOLS: [(&str, &str); 2] = [
+    (
+        "write delay",
+        "of one that comes now; it begins at |, and writes stop at ]",
+    ),
+    (
+        "left",
+        "dirty bytes of a transaction group, not yet on the disks",
+    ),
+];
 
 const TEXT: [(&str, &str); 20] = [
     ("j k ↓ ↑", "select in the pane that has the focus (▸)"),
@@ -62,7 +89,7 @@ const TEXT: [(&str, &str); 20] = [
     ("z", "suspend the selected disk, or resume it"),
     ("+ -", "look less often, more often"),
     ("space", "pause the display; looks go on"),
-    ("q Ctrl-C", "quit; rules stay armed, disks suspended"),
+    (QUIT, "quit; rules stay armed, disks suspended"),
     ("", ""),
     (
         "p50 p99 max",
@@ -79,7 +106,7 @@ const TEXT: [(&str, &str); 20] = [
     ),
     ("late", "held, and more than 1 ms or 5 % late"),
     ("backlog", "how far ahead the rule's soonest lane is booked"),
-    ("now", "I/Os that the rule has and that have not ended"),
+    ("now", "I/Os that it holds now: they have not ended"),
     ("! before id", "it has injected nothing: why is said below"),
     (
         "heat map",

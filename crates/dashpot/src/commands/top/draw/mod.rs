@@ -10,9 +10,11 @@ mod header;
 mod heat;
 mod help;
 mod places;
+mod pools;
 mod rules;
 mod table;
 mod theme;
+mod txgs;
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -25,6 +27,7 @@ use self::places::{Places, Wants};
 use self::table::{Table, head_line};
 pub(super) use self::theme::Theme;
 use super::state::{Mode, Pane, Source, State};
+use crate::report::layer::Layer;
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &State, theme: Theme) {
@@ -62,22 +65,32 @@ impl Canvas<'_> {
         let header = header::lines(self.state, self.theme, area.height >= TALL);
         let footer = footer::footer(self.state, self.theme, width);
         let (disks, rules, clients) = (self.disks(), self.rules(), self.clients());
+        let (pools, txgs) = (self.pools(), self.txgs());
+        let height = |table: &Option<Table<'_>>| table.as_ref().map_or(0, Table::height);
         let wants = Wants {
             header: header.len() as u16,
             footer: footer.lines.len() as u16,
             disks: disks.height(),
+            pools: height(&pools),
+            txgs: height(&txgs),
             rules: rules.height(),
             clients: clients.height(),
         };
         let places = Places::new(area, &wants);
         lines(&header, places.header, buffer);
         disks.draw(places.disks, buffer, self.theme);
+        for (table, place) in [(pools, places.pools), (txgs, places.txgs)] {
+            if let Some(table) = table {
+                table.draw(place, buffer, self.theme);
+            }
+        }
         rules.draw(places.rules, buffer, self.theme);
         clients.draw(places.clients, buffer, self.theme);
         self.charts(places.charts, buffer);
         lines(&footer.lines, places.footer, buffer);
         if let Mode::Help(from) = self.state.mode {
-            help::draw(from, area, buffer, self.theme);
+            let simulated = matches!(self.state.source, Source::Simulation(_));
+            help::draw(from, simulated, area, buffer, self.theme);
         }
         let (row, column) = footer.cursor?;
         Some(Position::new(
@@ -91,7 +104,7 @@ impl Canvas<'_> {
         let selected = self.state.disk().map(|disk| disk.name.as_str());
         Table {
             focused: self.state.focus == Pane::Disks,
-            title: format!("disks by {}", self.state.sort.word()),
+            title: format!("{} by {}", self.shown(), self.state.sort.word()),
             columns: &disks::COLUMNS,
             marked: self.state.sort.title(),
             rows: sorted
@@ -108,12 +121,59 @@ impl Canvas<'_> {
         }
     }
 
+    fn shown(&self) -> &'static str {
+        let mut disks = self.state.board().look.disks.iter();
+        match disks.any(|disk| disk.layer == Layer::Volume) {
+            true => "volumes and disks",
+            false => "disks",
+        }
+    }
+
+    fn pools(&self) -> Option<Table<'_>> {
+        let pools = &self.state.board().look.pools;
+        let selected = self.state.pool()?;
+        Some(Table {
+            focused: false,
+            title: "write throttle".to_owned(),
+            columns: &pools::COLUMNS,
+            marked: "",
+            rows: pools
+                .iter()
+                .map(|pool| pools::row(pool, self.theme))
+                .collect(),
+            selected: pools.iter().position(|pool| pool.name == selected.name),
+            note: None,
+        })
+    }
+
+    fn txgs(&self) -> Option<Table<'_>> {
+        let pool = self.state.pool()?;
+        Some(Table {
+            focused: false,
+            title: format!("transaction groups of {}", pool.name),
+            columns: &txgs::COLUMNS,
+            marked: "",
+            rows: pool
+                .txgs
+                .iter()
+                .map(|txg| txgs::row(txg, self.theme))
+                .collect(),
+            selected: None,
+            note: None,
+        })
+    }
+
     fn rules(&self) -> Table<'_> {
         let rules = self.state.rules();
         let selected = self.state.rule();
+        let volume = self
+            .state
+            .disk()
+            .is_some_and(|disk| disk.layer == Layer::Volume);
         let none = match self.state.source {
-            Source::Daemon(_) => "no rule is armed: a arms one",
             Source::Kernel => "the kernel's disks have none",
+            _ if volume => "a volume has none; the disks below it may",
+            _ => "no rule is armed: a arms one",
         };
         Table {
             focused: self.state.focus == Pane::Rules,
@@ -142,6 +202,7 @@ impl Canvas<'_> {
             .unwrap_or_default();
         let (who, nobody) = match self.state.source {
             Source::Daemon(_) => ("clients", "nobody is connected"),
+            Source::Simulation(_) => ("clients", "nothing has ended in this interval"),
             Source::Kernel => ("processes", "none has asked for anything"),
         };
         Table {

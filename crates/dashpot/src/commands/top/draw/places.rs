@@ -7,6 +7,8 @@ pub(super) struct Wants {
     pub(super) header: u16,
     pub(super) footer: u16,
     pub(super) disks: u16,
+    pub(super) pools: u16,
+    pub(super) txgs: u16,
     pub(super) rules: u16,
     pub(super) clients: u16,
 }
@@ -16,6 +18,8 @@ pub(super) struct Wants {
 pub(super) struct Places {
     pub(super) header: Rect,
     pub(super) disks: Rect,
+    pub(super) pools: Rect,
+    pub(super) txgs: Rect,
     pub(super) rules: Rect,
     pub(super) clients: Rect,
     pub(super) charts: Rect,
@@ -23,7 +27,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// From above: header, disks, rules and clients (beside each other where it is wide), charts,
+    /// From above: header, disks, pools and their transaction groups, rules and clients (beside each other where it is wide), charts,
     /// footer. Each table gets at least a row, the charts what is left.
     pub(super) fn new(area: Rect, wants: &Wants) -> Places {
         let wide = area.width >= WIDE;
@@ -33,13 +37,20 @@ impl Places {
         let room = area.height - header - footer;
         let charts = (room / 3).max(CHARTS_MIN);
         // What tables may have: of a low screen everything, and no charts.
-        let tables = if room >= charts + TABLES_MIN {
+        let tables_min = TABLES_MIN + wants.pools.min(TABLE_MIN);
+        let tables = if room >= charts + tables_min {
             room - charts
         } else {
             room
         };
-        let disks = wants.disks.min((tables / 2).max(TABLE_MIN));
+        let (pools_least, rules_least) = (wants.pools.min(TABLE_MIN), wants.rules.min(TABLE_MIN));
+        let disks_most = (tables / 2).min(tables.saturating_sub(pools_least + rules_least));
+        let disks = wants.disks.min(disks_most.max(TABLE_MIN));
         let below = tables - disks;
+        let for_pools = below.saturating_sub(rules_least);
+        let pools = at_least(TABLE_MIN, wants.pools.min(for_pools));
+        let txgs = at_least(TABLE_MIN, wants.txgs.min(for_pools - pools));
+        let below = below - pools - txgs;
         let (rules, clients) = match wide {
             true => (wants.rules.min(below), wants.clients.min(below)),
             false => {
@@ -54,6 +65,8 @@ impl Places {
         };
         let header = column.take(header);
         let disks = column.take(disks);
+        let pools = column.take(pools);
+        let txgs = column.take(txgs);
         let (rules, clients) = match wide {
             true => beside(column.take(rules.max(clients))),
             false => (column.take(rules), column.take(clients)),
@@ -62,12 +75,19 @@ impl Places {
         Places {
             header,
             disks,
+            pools,
+            txgs,
             rules,
             clients,
             charts: column.take(left),
             footer: column.take(footer),
         }
     }
+}
+
+/// Nothing rather than less than there has to be.
+fn at_least(least: u16, height: u16) -> u16 {
+    if height < least { 0 } else { height }
 }
 
 /// Rules are longer than clients.

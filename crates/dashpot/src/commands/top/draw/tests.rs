@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use dashpot_engine::Instant;
 use expect_test::{Expect, expect, expect_file};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -9,6 +10,7 @@ use ratatui::style::Color;
 use super::{Theme, draw};
 use crate::commands::top::ask::Told;
 use crate::commands::top::fixture;
+use crate::commands::top::look::Moment;
 use crate::commands::top::state::{Source, State};
 
 fn drawn(state: &State, width: u16, height: u16, colour: bool) -> Terminal<TestBackend> {
@@ -110,7 +112,12 @@ fn every_size_and_every_mode_can_be_drawn() {
             text(&state, width, height);
         }
     }
-    for source in [Source::Kernel, Source::Daemon(String::new())] {
+    let state = simulated();
+    for (width, height) in [(60, 13), (61, 20), (79, 17), (120, 12), (300, 100)] {
+        text(&state, width, height);
+    }
+    let simulation = Source::Simulation(String::new());
+    for source in [Source::Kernel, Source::Daemon(String::new()), simulation] {
         let mut empty = State::new(source, Duration::from_millis(500));
         text(&empty, 80, 24);
         empty.told(Told::Look(Box::default()));
@@ -173,6 +180,45 @@ fn the_last_lines_are_what_is_asked() {
                  4.00us
             log has no rule: a arms one
         "#]],
+    );
+}
+
+/// The same simulation, watched for forty looks.
+fn simulated() -> State {
+    let lab = "labs/scenario3-openzfs.toml".to_owned();
+    let mut state = State::new(Source::Simulation(lab), Duration::from_secs(1));
+    for _ in 0..40 {
+        state.told(Told::Look(Box::new(fixture::simulated())));
+    }
+    state
+}
+
+#[test]
+fn a_simulation_has_volumes_and_throttles() {
+    let mut state = simulated();
+    expect_file!["snapshots/sim-80x24"].assert_eq(&text(&state, 80, 24));
+    expect_file!["snapshots/sim-60x12"].assert_eq(&text(&state, 60, 12));
+    expect_file!["snapshots/sim-120x40"].assert_eq(&text(&state, 120, 40));
+    press(&mut state, "?");
+    expect_file!["snapshots/sim-help"].assert_eq(&text(&state, 80, 24));
+}
+
+#[test]
+fn the_end_of_a_simulation_is_on_the_screen() {
+    let mut state = simulated();
+    let mut last = fixture::simulated();
+    let lasts = last.moment.map(|moment| moment.lasts).expect("a moment");
+    last.moment = Some(Moment {
+        at: Instant::ZERO + lasts,
+        lasts,
+    });
+    state.told(Told::Look(Box::new(last)));
+    // That nothing more is told is no silence.
+    state.silent_for(Duration::from_secs(7));
+    let text = text(&state, 80, 24);
+    assert!(
+        text.contains("ENDED at 60.0 s") && !text.contains("NO ANSWER"),
+        "{text}"
     );
 }
 

@@ -1,7 +1,7 @@
 //! The throttle before 2013, by example.
 
 use super::{OPEN, Throttle, Tunable, Verdict, at, drain, run, tunables, tx};
-use crate::pool::{LegacyConfig, ThrottleConfig};
+use crate::pool::{LegacyConfig, ThrottleConfig, ThrottleLevel};
 use crate::time::Duration;
 use alloc::vec::Vec;
 
@@ -46,6 +46,36 @@ fn seven_eighths_delay_each_writer_by_ten_milliseconds() {
         ),
         (3, 2, 0)
     );
+}
+
+#[test]
+fn the_level_is_that_of_the_open_txg() {
+    let throttle = full_pipeline(None, LIMIT / 8 * 7);
+    let level = ThrottleLevel {
+        filled: LIMIT / 8 * 7,
+        delays_above: Some(LIMIT / 8 * 7),
+        stops_at: LIMIT,
+        delay: Duration::ZERO,
+    };
+    assert_eq!(throttle.level(), level);
+    let mut fuller = full_pipeline(None, LIMIT / 8 * 7 + 1);
+    assert_eq!(fuller.level().delay, Duration::from_millis(10));
+    // Nothing is delayed for when the txg could quiesce.
+    fuller.sync_started(OPEN + 1);
+    assert_eq!(fuller.level().delay, Duration::ZERO);
+}
+
+#[test]
+fn inflated_bytes_are_told_as_the_clients_know_them() {
+    let tunables = tunables(&[(Tunable::WriteLimitInflation, 24)]);
+    let config = LegacyConfig {
+        delay_slots: None,
+        full_pipeline: None,
+    };
+    let mut throttle = Throttle::new(ThrottleConfig::Legacy(config), &tunables, OPEN);
+    throttle.prefill(at(NOW), OPEN, MIB);
+    assert_eq!(throttle.level().filled, MIB);
+    assert_eq!(throttle.level().stops_at, LIMIT / 24);
 }
 
 #[test]

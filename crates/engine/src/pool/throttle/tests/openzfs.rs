@@ -1,7 +1,7 @@
 //! Delays and the hard stop, by example.
 
 use super::{OPEN, Throttle, Tunable, Verdict, at, drain, run, throttle, tunables, tx};
-use crate::pool::{ThrottleConfig, Tunables};
+use crate::pool::{ThrottleConfig, ThrottleLevel, Tunables};
 use crate::time::Duration;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -34,6 +34,26 @@ fn nobody_waits_up_to_the_mark() {
         throttle.next_wake(),
         Some(at(1_000) + Duration::from_nanos(12_820))
     );
+}
+
+#[test]
+fn the_level_says_what_a_write_meets() {
+    let level = |dirty| openzfs(dirty).level();
+    let empty = ThrottleLevel {
+        filled: 0,
+        delays_above: Some(60_000),
+        stops_at: MAX,
+        delay: Duration::ZERO,
+    };
+    assert_eq!(level(0), empty);
+    assert_eq!(level(80_000).filled, 80_000);
+    // As `writers_are_let_go_in_order_and_one_delay_apart` has it.
+    let delays = [60_000, 80_000, MAX].map(|dirty| level(dirty).delay);
+    let ms = Duration::from_millis;
+    assert_eq!(delays, [ms(0), Duration::from_micros(500), ms(100)]);
+    let none = throttle(ThrottleConfig::None, &with_max(MAX), 80_000).level();
+    assert_eq!((none.delays_above, none.delay), (None, Duration::ZERO));
+    assert_eq!((none.filled, none.stops_at), (80_000, MAX));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What distorts latencies and is no rule's doing, said beside them.
 
-use super::output::{Column, table, time, time_or_dash};
+use super::nice::short_time;
+use super::table::{Column, table, time_or_dash};
 use crate::api::types::{Host, Load, Shard};
 use crate::promises::{CanHold, Promise};
 
@@ -23,7 +24,7 @@ const PROMISES: [Column; 3] = [
 ];
 
 /// What the daemon gets of the host's CPUs.
-pub(super) fn host_line(host: &Host) -> String {
+pub(crate) fn host_line(host: &Host) -> String {
     let cpus = host.cpus;
     let quota = match host.quota_millicpus {
         None => "no quota".to_owned(),
@@ -77,7 +78,7 @@ pub(crate) fn promise_table(promises: &[Promise]) -> String {
 }
 
 /// The promises that may not hold.
-pub(super) fn broken_promises(promises: &[Promise]) -> String {
+pub(crate) fn broken_promises(promises: &[Promise]) -> String {
     let broken = promises.iter().filter(|one| one.can_hold != CanHold::Yes);
     let rows: Vec<Vec<String>> = broken.map(promise_row).collect();
     match rows.is_empty() {
@@ -129,7 +130,7 @@ pub(crate) fn quota_note(host: &Host) -> Option<String> {
 
 fn throttled(host: &Host) -> Option<String> {
     let (stopped, periods) = (host.throttled_periods, host.quota_periods);
-    let lasted = time(host.throttled_ns);
+    let lasted = short_time(host.throttled_ns);
     (stopped > 0).then(|| {
         format!("stopped in {stopped} of {periods} periods since the start, {lasted} in all")
     })

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use dashpot_engine::histogram::Histogram;
 
-use crate::cli::Layer;
-use crate::report::in_flight::InFlight;
+use super::in_flight::InFlight;
+use super::layer::Layer;
 
 /// What a device did in an interval.
 pub(crate) struct DeviceInterval {
@@ -33,7 +33,7 @@ pub(crate) struct OpInterval {
     pub(crate) completed: u64,
     pub(crate) bytes: u64,
     /// From arrival until the reply was accepted; of the kernel's disks from the moment of queueing,
-    /// if [`Question::queued`](super::Question) was asked for, and else as `disk`.
+    /// if `-Q` asked for it, and else as `disk`.
     pub(crate) total: Histogram,
     /// From issue until the reply was offered; of the kernel's disks until completion.
     pub(crate) disk: Histogram,
@@ -107,7 +107,7 @@ pub(crate) fn elapsed_of_all(intervals: &[DeviceInterval]) -> Duration {
 }
 
 /// The value of those that are too many to be told apart.
-pub(super) const OTHER: &str = "other";
+pub(crate) const OTHER: &str = "other";
 
 #[cfg(test)]
 mod tests {

@@ -1,0 +1,15 @@
+//! `doctor`: what this host can do.
+
+use super::output::{print, print_json};
+use crate::cli::DoctorArgs;
+use crate::client::Client;
+use crate::doctor::Diagnosis;
+
+pub(crate) fn doctor(daemon: Option<&Client>, args: &DoctorArgs) -> anyhow::Result<()> {
+    let status = daemon.and_then(|daemon| daemon.get("/v1/status?oldest=0").ok());
+    let diagnosis = Diagnosis::examine(status);
+    match args.json {
+        true => print_json(&diagnosis),
+        false => print(&diagnosis.to_string()),
+    }
+}

@@ -1,0 +1,23 @@
+//! What came of what was asked for, in one line, wherever the disks are.
+
+use crate::api::types::Rule;
+use crate::commands::clear::listed;
+use crate::commands::inject::understood;
+
+/// Rules as they were understood.
+pub(super) fn armed(rules: &[Rule]) -> String {
+    let each: Vec<String> = rules.iter().map(understood).collect();
+    each.concat().trim_end().replace('\n', "; ")
+}
+
+pub(super) fn cleared(rules: &[u32]) -> String {
+    format!("cleared {}", listed(rules))
+}
+
+pub(super) fn suspended(disk: &str, in_flight: u32) -> String {
+    format!("{disk} is suspended; {in_flight} zios are in flight")
+}
+
+pub(super) fn resumed(disk: &str, waiting: u32) -> String {
+    format!("{disk} goes on; {waiting} zios had waited")
+}

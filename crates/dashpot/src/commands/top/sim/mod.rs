@@ -1,0 +1,233 @@
+//! Looks at a simulated lab. There is no clock here: whoever has one says how far the simulation is
+//! to go before it is looked at.
+
+mod change;
+mod live;
+mod pace;
+mod pools;
+
+use dashpot_engine::{Device, DiskId, Instant};
+use dashpot_export::RuleSnapshot;
+use dashpot_sim::scenario::{Scenario, Target};
+use dashpot_sim::{Simulation, Violation};
+
+use self::pools::{pool_look, pool_of, written};
+use super::look::{ClientLook, Condition, DiskLook, Done, Look, Moment};
+use crate::api::types::Rule;
+use crate::commands::sim::look::{DeviceLook, PoolLook, devices, pools};
+use crate::commands::sim::tally::Tally;
+use crate::daemon::{Record, Registry};
+use crate::lab::SimLab;
+use crate::observe::By;
+use crate::report::interval::DeviceInterval;
+use crate::report::layer::Layer;
+
+pub(super) use self::live::Live;
+
+/// A simulation, and how it stood when it was looked at last.
+pub(super) struct Sim {
+    simulation: Simulation,
+    /// The names and words of rules, of those that the lab is yet to arm among them.
+    rules: Registry,
+    /// How many of the scenario's commands are the lab's own.
+    planned: usize,
+    /// What the volumes' and disks' clients have done since the last look.
+    tally: Tally,
+    last: Seen,
+    /// What the clients of each device, and those of each pool, did in the last interval.
+    clients: Vec<Vec<ClientLook>>,
+    written: Vec<Option<(f64, f64)>>,
+}
+
+/// Everything at one moment: volumes before disks.
+struct Seen {
+    devices: Vec<DeviceLook>,
+    pools: Vec<PoolLook>,
+}
+
+impl Sim {
+    /// A lab at its beginning.
+    pub(super) fn new(lab: SimLab) -> anyhow::Result<Sim> {
+        let mut simulation = Simulation::new(lab.scenario)?;
+        simulation.record_events(true);
+        let mut sim = Sim {
+            rules: lab.rules,
+            planned: simulation.scenario().commands.len(),
+            tally: Tally::new(Some(By::Client), simulation.scenario()),
+            last: Seen::new(&simulation),
+            clients: vec![Vec::new(); devices_of(simulation.scenario())],
+            written: vec![None; simulation.scenario().pools.len()],
+            simulation,
+        };
+        sim.go_to(Instant::ZERO)?;
+        Ok(sim)
+    }
+
+    /// Goes on up to a moment, or to the end.
+    pub(super) fn go_to(&mut self, moment: Instant) -> Result<(), Violation> {
+        self.simulation.run_until(moment)?;
+        let events = self.simulation.events();
+        events.for_each(|event| self.tally.add(&event));
+        Ok(())
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.simulation.now()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.simulation.done()
+    }
+
+    /// When it is over.
+    pub(super) fn ends(&self) -> Instant {
+        Instant::ZERO + self.simulation.scenario().lasts
+    }
+
+    /// Ends an interval.
+    pub(super) fn look(&mut self) -> Look {
+        let seen = Seen::new(&self.simulation);
+        let last = std::mem::replace(&mut self.last, seen);
+        let pairs = self.last.devices.iter().zip(&last.devices);
+        let intervals = pairs.map(|(now, before)| now.since(before));
+        let intervals: Vec<DeviceInterval> = intervals.collect();
+        let devices = self.last.devices.iter();
+        let clients = devices.zip(&intervals);
+        self.clients = clients
+            .map(|(now, done)| self.clients_of(now, done))
+            .collect();
+        self.written = written(self.scenario(), &intervals);
+        self.tally.clear();
+        let mut look = self.glance();
+        for (disk, interval) in look.disks.iter_mut().zip(&intervals) {
+            disk.done = Done::of(interval);
+        }
+        look
+    }
+
+    /// What is to be seen without ending an interval.
+    pub(super) fn glance(&self) -> Look {
+        let seen = Seen::new(&self.simulation);
+        let own = self.clients.iter();
+        let devices = seen.devices.iter().zip(own);
+        let pools = seen.pools.iter().enumerate();
+        Look {
+            disks: devices
+                .map(|(device, clients)| self.device_look(device, clients))
+                .collect(),
+            rules: self
+                .rules
+                .records()
+                .filter_map(|record| self.rule(record))
+                .collect(),
+            pools: pools
+                .map(|(at, pool)| pool_look(self.scenario(), at, pool, self.written[at]))
+                .collect(),
+            notes: self.refused_changes(),
+            moment: Some(Moment {
+                at: self.now(),
+                lasts: self.scenario().lasts,
+            }),
+            ..Look::default()
+        }
+    }
+
+    fn scenario(&self) -> &Scenario {
+        self.simulation.scenario()
+    }
+
+    fn clients_of(&self, now: &DeviceLook, done: &DeviceInterval) -> Vec<ClientLook> {
+        ClientLook::all(&DeviceInterval {
+            device: String::new(),
+            elapsed: done.elapsed,
+            ops: self.tally.ops(now.device),
+            busy: done.busy,
+            depth_time_ns: 0,
+            in_flight: done.in_flight.clone(),
+        })
+    }
+
+    fn device_look(&self, seen: &DeviceLook, clients: &[ClientLook]) -> DiskLook {
+        let look = DiskLook {
+            name: seen.name.clone(),
+            pool: pool_of(self.scenario(), seen.device),
+            clients: clients.to_vec(),
+            ..DiskLook::default()
+        };
+        match seen.device {
+            Device::Disk(disk) => self.with_disk(look, disk, seen),
+            Device::Volume(volume) => {
+                let (calls, oldest) = self.simulation.in_lab(Target::Volume(volume.0 as usize));
+                DiskLook {
+                    layer: Layer::Volume,
+                    in_flight: calls as u64,
+                    oldest_ns: oldest.map(|oldest| self.now().since(oldest).as_nanos()),
+                    ..look
+                }
+            }
+        }
+    }
+
+    fn with_disk(&self, look: DiskLook, disk: DiskId, seen: &DeviceLook) -> DiskLook {
+        let suspended = self.simulation.engine().suspended(disk);
+        let suspended = suspended.map(|(since, lasts)| {
+            let age = self.now().since(since);
+            let left = lasts.map(|lasts| lasts.as_nanos().saturating_sub(age.as_nanos()));
+            Condition::Suspended {
+                age_ns: age.as_nanos(),
+                left_ns: left,
+            }
+        });
+        let in_flight = seen.in_flight();
+        DiskLook {
+            conditions: suspended.into_iter().collect(),
+            in_flight: in_flight.zios,
+            oldest_ns: in_flight.oldest_ns,
+            wait: in_flight.wait.as_ref().map(|wait| match in_flight.rule {
+                Some(rule) => format!("{wait}, rule {rule}"),
+                None => wait.clone(),
+            }),
+            ..look
+        }
+    }
+
+    /// A rule, if it is armed.
+    fn rule(&self, record: &Record) -> Option<Rule> {
+        let engine = self.simulation.engine();
+        let mut armed = engine.rules(DiskId(record.disk as u32), self.now());
+        let view = armed.find(|rule| rule.id == record.id)?;
+        let disk = &self.scenario().disks[record.disk];
+        let snapshot = RuleSnapshot::from(view);
+        Some(Rule::seen(record, &disk.name, &snapshot, self.now()))
+    }
+
+    /// What the lab was to do by itself, and could not: its rules may have been cleared by hand.
+    fn refused_changes(&self) -> Vec<String> {
+        let own = self.simulation.answers().iter();
+        let own = own.filter(|(place, _)| *place < self.planned);
+        let refused = own.filter_map(|(place, answer)| {
+            let (at, _) = &self.scenario().commands[*place];
+            let why = answer.as_ref().err()?;
+            Some(format!("the lab's change at {at} was refused: {why}"))
+        });
+        refused.collect()
+    }
+}
+
+impl Seen {
+    fn new(simulation: &Simulation) -> Seen {
+        let volumes = devices(simulation, Layer::Volume);
+        let disks = devices(simulation, Layer::Disk);
+        Seen {
+            devices: volumes.into_iter().chain(disks).collect(),
+            pools: pools(simulation),
+        }
+    }
+}
+
+fn devices_of(scenario: &Scenario) -> usize {
+    scenario.volumes.len() + scenario.disks.len()
+}
+
+#[cfg(test)]
+mod tests;

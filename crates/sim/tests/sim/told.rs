@@ -1,0 +1,72 @@
+//! What a simulation is told on its way, and what is seen of it there.
+
+use crate::common::{disk, ms, scenario, trace, workload};
+use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
+use dashpot_engine::{Answer, Command, CommandError, DiskId, Instant, Op};
+use dashpot_sim::Simulation;
+use dashpot_sim::scenario::{DiskModel, Target};
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + ms(millis)
+}
+
+/// Reads of a disk without rules, at 10 ms and at 20 ms.
+fn two_reads() -> Simulation {
+    let reads = workload(trace(&[(10, Op::Read), (20, Op::Read)]));
+    let disk = disk(DiskModel::default(), Vec::new());
+    Simulation::new(scenario(disk, reads, ms(100))).unwrap()
+}
+
+fn five_ms(rule: u32) -> Command {
+    Command::Inject {
+        disk: DiskId(0),
+        group: GroupId(1),
+        rules: vec![(RuleId(rule), RuleSpec::delay(ms(5), Some(1)))],
+    }
+}
+
+fn latencies(simulation: &Simulation) -> Vec<u64> {
+    let mut calls = simulation.results(0).unwrap().slowest.clone();
+    calls.sort_by_key(|call| call.began);
+    let latencies = calls.iter().map(|call| call.latency.as_nanos());
+    latencies.collect()
+}
+
+#[test]
+fn a_rule_delays_what_comes_after_it() {
+    let mut simulation = two_reads();
+    simulation.run_until(at(15)).unwrap();
+    let place = simulation.tell(five_ms(1)).unwrap();
+    assert_eq!(simulation.answers(), [(place, Ok(Answer::Done))]);
+    simulation.run_until(at(100)).unwrap();
+    assert_eq!(latencies(&simulation), [0, 5_000_000]);
+    // The scenario has it now, and does the same by itself.
+    let mut again = Simulation::new(simulation.scenario().clone()).unwrap();
+    again.run_until(at(100)).unwrap();
+    assert_eq!(latencies(&again), latencies(&simulation));
+}
+
+#[test]
+fn what_is_refused_is_answered_too() {
+    let mut simulation = two_reads();
+    simulation.tell(five_ms(2)).unwrap();
+    let place = simulation.tell(five_ms(1)).unwrap();
+    let (answered, answer) = simulation.answers().last().unwrap();
+    assert_eq!((*answered, place), (1, 1));
+    assert!(matches!(answer, Err(CommandError::InvalidRule(_))));
+}
+
+#[test]
+fn calls_are_in_the_lab_until_they_are_replied_to() {
+    let mut simulation = two_reads();
+    simulation.tell(five_ms(1)).unwrap();
+    let mut seen = Vec::new();
+    for millis in [9, 12, 16, 24, 26] {
+        simulation.run_until(at(millis)).unwrap();
+        seen.push(simulation.in_lab(Target::Disk(0)));
+    }
+    let none = (0, None);
+    let since = |millis| (1, Some(at(millis)));
+    assert_eq!(seen, [none, since(10), none, since(20), none]);
+    assert_eq!(simulation.in_lab(Target::Volume(0)), none);
+}
