@@ -265,3 +265,19 @@ def test_an_idle_daemon_does_not_wake_up(daemon):
 
     # Connected, but nothing is asked: that what had finished is collected takes a moment.
     eventually(is_quiet, "nobody wakes up")
+
+
+def test_a_search_through_much_finds_everything(serve):
+    """It looks at 100,000 at a time."""
+    daemon = serve("-d", "d=ram,size=64M", "--events", "1G")
+    client = connect(daemon)
+    write(client, 0, b"first" + bytes(507))
+    daemon.cli("load", daemon.uri("d"), "--depth", "64", "--time", "1s")
+    write(client, 0, b"last" + bytes(508))
+    now = ask(daemon, "/v1/events")
+    found = ask(daemon, "/v1/events", after=0, op="write")
+    assert (found["next"], found["forgotten"]) == (now["next"], 0)
+    assert len(found["zios"]) == 2 and found["next"] > 2
+    rest = ask(daemon, "/v1/events", after=0, op="write", limit=1)
+    assert rest["zios"] == found["zios"][:1]
+    assert ask(daemon, "/v1/events", after=rest["next"], op="write")["zios"] == found["zios"][1:]

@@ -231,6 +231,13 @@ def test_what_is_in_flight_is_seen_before_it_ends(scraped):
         return waits > 0.1 and value(found, "dashpot_disk_in_flight", disk="d")
 
     assert eventually(oldest) == 1
+    rule = {"disk": "d", "rule": "1", "name": ""}
+    assert value(samples(scrape(scraped)[1]), "dashpot_rule_in_flight", **rule) == 1
+    client.close()
+    eventually(lambda: scraped.rules()[1]["aborted"] == 1)
+    found = samples(scrape(scraped)[1])
+    assert value(found, "dashpot_rule_in_flight", **rule) == 0
+    assert value(found, "dashpot_rule_aborted_total", **rule) == 1
 
 
 def test_suspension_is_seen(scraped):

@@ -66,12 +66,16 @@ impl Recorder {
             chunk => chunk,
         };
         let told = chunk.map(|chunk| chunk.fill_from_iter(zios.by_ref().map(Record::Zio)));
+        let mut any = told.is_ok_and(|told| told > 0);
         for zio in zios {
+            any = true;
             self.drops.add(zio.disk, zio.ended().as_nanos() / SECOND_NS);
         }
         // Those of the probe wake nobody.
-        if told.is_ok_and(|told| told > 0) {
-            self.bell.ring();
+        if any {
+            let capacity = self.ring.buffer().capacity();
+            let fills_up = || self.ring.slots() < capacity - capacity / FILLS_UP;
+            self.bell.ring(fills_up);
         }
     }
 
@@ -114,4 +118,7 @@ fn finished(event: &Event, disks: &[u16]) -> Option<FinishedZio> {
     }
 }
 
+/// A reader that takes a nap is woken when this part of the ring is full: it may be long before it
+/// runs on a busy host.
+const FILLS_UP: usize = 4;
 const SECOND_NS: u64 = 1_000_000_000;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::thread;
+use std::time::Duration;
 
 use dashpot_engine::{ClientId, Device, DiskId, Event, Instant, Op};
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
@@ -181,4 +182,20 @@ fn a_reader_that_goes_to_sleep_is_woken_for_every_event() {
         is_read.recv().unwrap();
     }
     reading.join().unwrap();
+}
+
+/// The reader begins its nap at any time: with an empty ring, one that fills up, or a full one.
+#[test]
+fn a_ring_that_fills_up_ends_a_nap() {
+    for before in 0..20 {
+        let (mut recorder, reader) = ring(16);
+        let mut pass = || recorder.record([event(0, 0, 0, Instant::ZERO)].into_iter());
+        (0..before).for_each(|_| pass());
+        let bell = reader.bell();
+        let napper = thread::spawn(move || bell.nap(Duration::MAX));
+        while !napper.is_finished() {
+            pass();
+            thread::yield_now();
+        }
+    }
 }

@@ -53,39 +53,69 @@ pub(crate) async fn finished(
         Some(words) => parse_ops(words)?,
         None => OpSet::ALL,
     };
-    let look = |view: &View<'_>| find(&daemon, view, &wanted, disk, ops);
-    Ok(Json(daemon.events(disk, look).await))
+    let mut search = Search {
+        daemon: &daemon,
+        disk,
+        ops,
+        min_ns: wanted.min_ns,
+        limit: wanted.limit.min(LIMIT_MAX),
+        end: None,
+        found: FinishedZios {
+            zios: Vec::new(),
+            next: wanted.after.unwrap_or(u64::MAX),
+            forgotten: 0,
+            dropped: 0,
+        },
+    };
+    while !daemon.events(disk, |view| search.go_on(view)).await {}
+    Ok(Json(search.found))
 }
 
-fn find(
-    daemon: &Daemon,
-    view: &View<'_>,
-    wanted: &Wanted,
+/// A search among the zios that have finished, a part of them at a time: while somebody looks at
+/// them nobody else empties the rings.
+struct Search<'a> {
+    daemon: &'a Daemon,
     disk: Option<usize>,
     ops: OpSet,
-) -> FinishedZios {
-    let (collected, limit) = (view.collected, wanted.limit.min(LIMIT_MAX));
-    let after = wanted.after.unwrap_or(collected.now());
-    let matching = collected.after(after).filter(|(_, zio, _)| {
-        disk.is_none_or(|disk| usize::from(zio.disk) == disk)
-            && ops.meets(ops_of(zio))
-            && zio.waits().total().as_nanos() >= wanted.min_ns
-    });
-    let mut next = collected.now();
-    let mut zios = Vec::new();
-    for (cursor, zio, client) in matching {
-        if zios.len() == limit {
-            next = cursor;
-            break;
+    min_ns: u64,
+    limit: usize,
+    /// The cursor up to which it goes: what comes while it goes on is for the next one.
+    end: Option<u64>,
+    /// What was found; `next` is where it goes on, if that is not beyond the end.
+    found: FinishedZios,
+}
+
+impl Search<'_> {
+    /// Looks at the next part, and says whether it was the last.
+    fn go_on(&mut self, view: &View<'_>) -> bool {
+        let collected = view.collected;
+        let end = *self.end.get_or_insert(collected.now());
+        let from = self.found.next.min(end);
+        self.found.forgotten += collected.forgotten(from).min(end - from);
+        self.found.dropped = view.dropped(self.disk.map(|disk| disk as u16));
+        let part = collected.after(from).take(PART);
+        for (cursor, zio, client) in part.take_while(|(cursor, ..)| *cursor < end) {
+            if self.wants(zio) {
+                if self.found.zios.len() == self.limit {
+                    self.found.next = cursor;
+                    return true;
+                }
+                let disk = &self.daemon.info(usize::from(zio.disk)).name;
+                self.found.zios.push(FinishedZio::of(zio, disk, client));
+            }
+            self.found.next = cursor + 1;
         }
-        let disk = &daemon.info(usize::from(zio.disk)).name;
-        zios.push(FinishedZio::of(zio, disk, client));
+        let is_over = self.found.next <= from || self.found.next >= end;
+        if is_over {
+            self.found.next = end;
+        }
+        is_over
     }
-    FinishedZios {
-        zios,
-        next,
-        forgotten: collected.forgotten(after),
-        dropped: view.dropped(disk.map(|disk| disk as u16)),
+
+    fn wants(&self, zio: &Finished) -> bool {
+        self.disk.is_none_or(|disk| usize::from(zio.disk) == disk)
+            && self.ops.meets(ops_of(zio))
+            && zio.waits().total().as_nanos() >= self.min_ns
     }
 }
 
@@ -173,4 +203,6 @@ fn index_of(daemon: &Daemon, disk: Option<&str>) -> Result<Option<usize>, Refusa
 }
 
 const LIMIT_MAX: usize = 10_000;
+/// How many zios are looked at at once: 2 ms.
+const PART: usize = 100_000;
 const SECOND_NS: u64 = 1_000_000_000;

@@ -2,7 +2,8 @@
 //! and the zios that have finished last.
 //!
 //! What is collected ([`Collected`]) is plain data, which is told one record at a time. At its edge
-//! a thread empties the rings every [`NAP`] while there is traffic, and sleeps when there is none.
+//! a thread empties the rings every [`NAP`] while there is traffic, sooner when one of them fills up,
+//! and sleeps when there is none.
 //! Whoever asks empties them as well, after the shards have sent off what they had: so an answer has
 //! everything that had finished before the question.
 
@@ -18,7 +19,7 @@ mod tests;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use dashpot_export::{Bell, Drops, EventReader};
@@ -27,7 +28,7 @@ pub(crate) use collected::{Collected, Part};
 pub(crate) use seconds::SecondCell;
 pub(crate) use tally::Tally;
 
-/// How often the rings are emptied while something comes.
+/// How often the rings are emptied at least while something comes.
 const NAP: Duration = Duration::from_millis(50);
 
 /// The events of a server, collected by a thread of its own until this is dropped.
@@ -103,7 +104,7 @@ impl Collector {
 impl Drop for Collector {
     fn drop(&mut self) {
         self.shared.over.store(true, Ordering::SeqCst);
-        self.shared.bell.ring();
+        self.shared.bell.ring(|| true);
         if let Some(thread) = self.thread.take() {
             // It may take a nap.
             thread.thread().unpark();
@@ -117,7 +118,7 @@ impl Shared {
     fn run(&self) {
         while !self.is_over() {
             if self.lock().drain() {
-                thread::park_timeout(NAP);
+                self.bell.nap(NAP);
             } else {
                 let something = || self.is_over() || !self.lock().reader.is_empty();
                 self.bell.sleep_unless(something);
