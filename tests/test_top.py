@@ -285,7 +285,7 @@ def test_rules_and_suspension_act_on_simulated_disks(lab, terminal):
 
 
 def test_a_simulation_stays_on_its_last_look(lab, terminal):
-    top = terminal(None, "--sim", lab(lasts="2s"), "10s", size=(120, 40))
+    top = terminal(None, "--sim", lab(lasts="2s"), "10m", size=(120, 40))
     # It is looked at when it ends, not only when the interval does.
     top.sees("ENDED at 2.0 s", "tank/foo", "openzfs")
     at_the_end = top.screen()
