@@ -68,14 +68,15 @@ class Terminal:
 
 @pytest.fixture
 def terminal(directory):
-    """Starts `dashpot top` in a terminal."""
+    """Starts `dashpot top` in a terminal, for a daemon or for none."""
     terminals = []
 
     def start(daemon, *arguments, size=(100, 30), env=()):
         home = directory / f"t{len(terminals)}"
         home.mkdir()
-        env = {"DASHPOT_API": f"unix:{daemon.api}", **dict(env)}
-        command = shlex.join([BINARY, "top", *arguments])
+        api = {"DASHPOT_API": f"unix:{daemon.api}"} if daemon else {}
+        env = {**api, **dict(env)}
+        command = shlex.join([BINARY, "top", *map(str, arguments)])
         terminals.append(Terminal(home, size, command, env))
         return terminals[-1]
 
@@ -205,3 +206,141 @@ def test_what_cannot_be_watched_is_said_before_the_screen_is_taken(daemon, direc
     top = terminal(daemon, env={"DASHPOT_API": f"unix:{directory}/none"})
     top.sees("no daemon at", "dashpot serve")
     top.check_restored(1)
+
+
+POOL = """
+[disk.c1t1d0]
+store = "null"
+size  = "4G"
+bandwidth = "10M"
+[disk.log]
+store = "null"
+size  = "1G"
+service = "1ms"
+[pool.tank]
+disks = ["c1t1d0"]
+ram   = "8G"
+zfs_dirty_data_max = "32M"
+[volume."tank/foo"]
+size  = "1G"
+write = "THROTTLE"
+[workload.flood]
+target  = "tank/foo"
+threads = 10
+inside  = "1ms"
+block   = "8K"
+pattern = "sequential"
+[workload.log]
+target = "log"
+rate   = 500
+block  = "4K"
+[sim]
+lasts = "LASTS"
+"""
+
+
+@pytest.fixture
+def lab(directory):
+    """Writes a lab with a pool whose clients are too fast for its disk, and a lone disk."""
+
+    def write(throttle="openzfs", lasts="60m"):
+        path = directory / "flood.toml"
+        path.write_text(POOL.replace("THROTTLE", throttle).replace("LASTS", lasts))
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("throttle", ["openzfs", "legacy", "none"])
+def test_a_simulated_throttle_is_seen_at_work(lab, terminal, throttle):
+    top = terminal(None, "--sim", lab(throttle), "--speed", "10", "200ms", size=(120, 40))
+    top.sees("1 volume, 2 disks", "s of 3600.0 s  flood", "tank/foo", "transaction groups of tank", "syncing")
+    row = rf"tank +{throttle} .*\[█+.?.*\]"
+    eventually(lambda: re.search(row, top.screen()), "the throttle fills up")
+    # Some write is delayed or stopped, and some txg has come to the disks.
+    held = re.compile(rf"{throttle} .*\] .* (stop|\d[\d.]*[mun]s) +[1-9]\d* ")
+    eventually(lambda: held.search(top.screen()), "writes that wait")
+    eventually(lambda: "committed" in top.screen(), "a txg on the disks")
+    top.sees("clients of tank/foo", "flood")
+    top.type("q")
+    top.check_restored()
+
+
+def test_rules_and_suspension_act_on_simulated_disks(lab, terminal):
+    top = terminal(None, "--sim", lab(), "200ms", size=(120, 40))
+    top.sees("tank/foo", "a volume has none")
+    top.type("a")
+    top.sees("rules and suspension are of disks")
+    top.type("j", "j")
+    top.sees("rules of log", "no rule is armed")
+    top.type("a")
+    top.words("-D 50ms -T write --name slow")
+    top.type("Enter")
+    top.sees("rule 1 (slow) on log: -D 50ms -T write", "held, rule 1", "50.0ms")
+    top.type("u")
+    top.type("C-u")
+    top.words("-D 20ms --range 4G..5G")
+    top.type("Enter")
+    top.sees("beyond the end of disk log")
+    top.type("C-u")
+    top.words("-D 20ms -T write")
+    top.type("Enter")
+    top.sees("rule 1 (slow) on log: -D 20ms -T write")
+    top.type("c", "y")
+    top.sees("cleared rule 1", "no rule is armed")
+    top.type("z")
+    top.sees("log is suspended", "log: suspended for")
+    top.type("z")
+    top.sees("log goes on")
+    eventually(lambda: "suspended" not in top.screen(), "a disk that goes on")
+    top.type("C-c")
+    top.check_restored()
+
+
+def test_a_simulation_stays_on_its_last_look(lab, terminal):
+    top = terminal(None, "--sim", lab(lasts="2s"), "10m", size=(120, 40))
+    # It is looked at when it ends, not only when the interval does.
+    top.sees("ENDED at 2.0 s", "tank/foo", "openzfs")
+    at_the_end = top.screen()
+    for key in ["a", "z"]:
+        top.type("j", key)
+        top.sees("the simulation has ended")
+    top.type("k", "k", "k")
+    eventually(lambda: top.screen() == at_the_end, "the last look")
+    top.type("q")
+    top.check_restored()
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_ends_a_simulation(lab, terminal, name):
+    # As much as this machine can do, so that it is in the middle of something.
+    top = terminal(None, "--sim", lab(), "--speed", "1000")
+    top.sees("write throttle")
+    number = getattr(signal, name)
+    os.kill(top.pid(), number)
+    top.check_restored(128 + number)
+
+
+def test_a_lab_that_is_none_is_said_before_the_screen_is_taken(directory, lab, terminal):
+    top = terminal(None, "--sim", directory / "nowhere.toml")
+    top.sees("nowhere.toml", "cannot be read")
+    top.check_restored(1)
+    bad = lab()
+    bad.write_text(bad.read_text().replace("bandwidth", "bandwith"))
+    top = terminal(None, "--sim", bad, size=(160, 30))
+    top.sees("flood.toml:5: [disk.c1t1d0] bandwith", "did you mean 'bandwidth'?")
+    top.check_restored(1)
+    still = directory / "still.toml"
+    still.write_text('[disk.d]\nstore = "null"\nsize = "1G"\n[workload.w]\ntarget = "d"\n')
+    top = terminal(None, "--sim", still)
+    top.sees("still.toml: at 0 ns: time stands still")
+    top.check_restored(1)
+
+
+def test_a_simulation_has_no_daemon_and_no_kernel(lab):
+    path = str(lab())
+    for words in (["-k"], ["-d", "vda"]):
+        assert "cannot be used with" in run(BINARY, "top", "--sim", path, *words, code=2).stderr
+    for words in (["--api", "unix:/x", "top"], ["top", "--api", "unix:/x"]):
+        assert "leave --api out" in run(BINARY, *words, "--sim", path, code=2).stderr
+    assert "dashpot sim LAB" in run(BINARY, "top", "--sim", path, code=1).stderr

@@ -21,7 +21,7 @@ pub(crate) struct TopArgs {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
     /// Simulate this lab and watch it: volumes and write throttles, too
-    #[arg(long, value_name = "LAB", conflicts_with_all = ["devices", "kernel", "api"])]
+    #[arg(long, value_name = "LAB", conflicts_with_all = ["devices", "kernel"])]
     pub(crate) sim: Option<PathBuf>,
     /// Simulated seconds in a second, 0.001 to 1000 [1]
     #[arg(long, value_name = "N", requires = "sim", value_parser = parse_speed)]

@@ -40,12 +40,18 @@ use self::sim::Sim;
 use self::state::{Deed, Source, State};
 use self::terminal::Screen;
 use crate::cli::TopArgs;
+use crate::commands::output::usage;
 use crate::lab::load_sim_lab;
 use crate::observe::Target;
-use crate::spec::{ApiAddress, Speed};
+use crate::spec::{ApiAddress, ParseError, Speed};
 
 pub(crate) fn top(api: Option<&ApiAddress>, args: &TopArgs) -> anyhow::Result<ExitCode> {
-    terminal::check()?;
+    if args.sim.is_some() && api.is_some() {
+        usage(&ParseError::new(
+            "--sim simulates by itself, without a daemon: leave --api out",
+        ));
+    }
+    terminal::check(args.sim.is_some())?;
     let interval = args.interval.map_or(INTERVAL, |interval| {
         Duration::from_nanos(interval.as_nanos())
     });
@@ -89,9 +95,10 @@ impl Session {
     /// Begins to simulate a lab.
     fn simulate(lab: &Path, speed: Speed, interval: Duration) -> anyhow::Result<Session> {
         let (tell, told) = unbounded_channel();
-        let sim = load_sim_lab(lab)?;
-        let sim = Sim::new(sim).with_context(|| lab.display().to_string())?;
-        let mut state = State::new(Source::Simulation(lab.display().to_string()), interval);
+        let sim = Sim::new(load_sim_lab(lab)?).with_context(|| lab.display().to_string())?;
+        let name = lab.file_stem().unwrap_or(lab.as_os_str());
+        let source = Source::Simulation(name.to_string_lossy().into_owned());
+        let mut state = State::new(source, interval);
         state.told(Told::Look(Box::new(sim.glance())));
         let link = Link::to_simulation(sim, speed, interval, tell)?;
         Ok(Session::new(state, link, told))

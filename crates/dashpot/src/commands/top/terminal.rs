@@ -40,10 +40,14 @@ impl Drop for Screen {
 }
 
 /// Whether there is a terminal to draw on, and to read keys from.
-pub(super) fn check() -> anyhow::Result<()> {
+pub(super) fn check(simulated: bool) -> anyhow::Result<()> {
+    let instead = match simulated {
+        true => "dashpot sim LAB",
+        false => "dashpot iostat -x 1",
+    };
     ensure!(
         stdin().is_terminal() && stdout().is_terminal(),
-        "top takes a terminal, and this is a pipe or a file: 'dashpot iostat -x 1' prints line by line"
+        "top takes a terminal, and this is a pipe or a file: '{instead}' prints line by line"
     );
     Ok(())
 }

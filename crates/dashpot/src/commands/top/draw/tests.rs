@@ -185,7 +185,7 @@ fn the_last_lines_are_what_is_asked() {
 
 /// The same simulation, watched for forty looks.
 fn simulated() -> State {
-    let lab = "labs/scenario3-openzfs.toml".to_owned();
+    let lab = "scenario3-openzfs".to_owned();
     let mut state = State::new(Source::Simulation(lab), Duration::from_secs(1));
     for _ in 0..40 {
         state.told(Told::Look(Box::new(fixture::simulated())));

@@ -50,13 +50,14 @@ impl Sim {
     pub(super) fn new(lab: SimLab) -> anyhow::Result<Sim> {
         let mut simulation = Simulation::new(lab.scenario)?;
         simulation.record_events(true);
+        let last = Seen::new(&simulation);
         let mut sim = Sim {
             rules: lab.rules,
             planned: simulation.scenario().commands.len(),
             tally: Tally::new(Some(By::Client), simulation.scenario()),
-            last: Seen::new(&simulation),
-            clients: vec![Vec::new(); devices_of(simulation.scenario())],
-            written: vec![None; simulation.scenario().pools.len()],
+            clients: vec![Vec::new(); last.devices.len()],
+            written: vec![None; last.pools.len()],
+            last,
             simulation,
         };
         sim.go_to(Instant::ZERO)?;
@@ -98,7 +99,7 @@ impl Sim {
             .collect();
         self.written = written(self.scenario(), &intervals);
         self.tally.clear();
-        let mut look = self.glance();
+        let mut look = self.shown(&self.last);
         for (disk, interval) in look.disks.iter_mut().zip(&intervals) {
             disk.done = Done::of(interval);
         }
@@ -107,7 +108,11 @@ impl Sim {
 
     /// What is to be seen without ending an interval.
     pub(super) fn glance(&self) -> Look {
-        let seen = Seen::new(&self.simulation);
+        self.shown(&Seen::new(&self.simulation))
+    }
+
+    /// The present, with the figures of clients of the last interval.
+    fn shown(&self, seen: &Seen) -> Look {
         let own = self.clients.iter();
         let devices = seen.devices.iter().zip(own);
         let pools = seen.pools.iter().enumerate();
@@ -223,10 +228,6 @@ impl Seen {
             pools: pools(simulation),
         }
     }
-}
-
-fn devices_of(scenario: &Scenario) -> usize {
-    scenario.volumes.len() + scenario.disks.len()
 }
 
 #[cfg(test)]
