@@ -1,38 +1,32 @@
-//! The kernel's disks, watched through its events.
-//!
-//! An I/O is counted in the interval in which it was completed, whenever it began, or in the next if
-//! its CPU told of it only then. What was given to the driver before the watch began is not seen.
+//! The kernel's disks, watched by a thread of their own: whoever prints may be held up by a terminal,
+//! a pipe or a disk, and what is not read in time is lost.
 
-use std::collections::HashMap;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, JoinHandle};
 
-use dashpot_probe::{Device, Number, Options, Progress, Start, TraceError, Tracer};
+use anyhow::anyhow;
+use dashpot_probe::Device;
 
-use super::diskstats::{Counters, counters};
-use super::question::{By, Question};
-use super::reader;
-use super::tally::Tally;
+use super::priority;
+use super::question::Question;
+use super::reader::{KernelInterval, Reader};
 use super::ticks::Ticks;
-use super::vanished::Vanished;
-use crate::report::in_flight::{InFlight, Mention};
+use crate::report::in_flight::Mention;
 use crate::report::interval::DeviceInterval;
 
 /// Devices of the kernel being watched.
 pub(crate) struct KernelWatch {
-    tracer: Tracer,
-    devices: Vec<Device>,
-    ticks: Ticks,
-    /// The beginning of the watch.
-    begun_ns: u64,
-    /// The beginning of the present interval.
-    start_ns: u64,
-    tally: Tally,
-    /// At the end of the interval that ended last.
-    counters: HashMap<Number, Counters>,
-    lost: u64,
-    unmatched: u64,
-    vanished: Vanished,
+    stopped: Arc<AtomicBool>,
+    told: Receiver<anyhow::Result<KernelInterval>>,
+    reader: Option<JoinHandle<()>>,
+    /// The interval that was told of last, without what its devices did.
+    last: KernelInterval,
 }
+
+/// Intervals that wait to be printed; beyond, the reader waits too.
+const WAITING: usize = 8;
 
 impl KernelWatch {
     pub(super) fn new(
@@ -42,134 +36,64 @@ impl KernelWatch {
         count: Option<u64>,
     ) -> anyhow::Result<KernelWatch> {
         // Before there is something in the kernel that signals must not leave there.
-        let mut ticks = Ticks::new(interval.as_nanos(), count)?;
-        let tracer = reader::start(&Options {
-            devices: devices.to_vec(),
-            start: match question.queued {
-                true => Start::Queue,
-                false => Start::Issue,
-            },
-            submitters: matches!(question.by, Some(By::Process | By::Cgroup)),
-        })?;
-        ticks.restart();
+        let ticks = Ticks::new(interval.as_nanos(), count)?;
+        let stopped = ticks.stopper();
+        let reader = Reader::new(devices, question, ticks)?;
+        let (tell, told) = sync_channel(WAITING);
+        let reader = thread::Builder::new()
+            .name("reader".to_owned())
+            .spawn(move || {
+                priority::raise();
+                reader.run(|interval| tell.send(interval).is_ok());
+            })?;
         Ok(KernelWatch {
-            begun_ns: ticks.end_ns,
-            start_ns: ticks.end_ns,
-            tally: Tally::new(devices, *question),
-            counters: counters()?,
-            tracer,
-            devices: devices.to_vec(),
-            ticks,
-            lost: 0,
-            unmatched: 0,
-            vanished: Vanished::default(),
+            stopped,
+            told,
+            reader: Some(reader),
+            last: KernelInterval::default(),
         })
     }
 
     pub(super) fn mention(&self) -> Mention {
-        self.ticks.mention()
+        self.last.mention
     }
 
     pub(super) fn lost(&self) -> u64 {
-        self.lost
+        self.last.lost
     }
 
     pub(super) fn unmatched(&self) -> u64 {
-        self.unmatched
+        self.last.unmatched
     }
 
     pub(super) fn gone(&self) -> &[String] {
-        self.vanished.gone()
+        &self.last.gone
     }
 
     pub(super) fn vanished(&self) -> &[String] {
-        self.vanished.news(&self.devices, self.ticks.is_over())
+        &self.last.vanished
     }
 
     pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<DeviceInterval>>> {
-        if !self.ticks.begin() {
+        let Ok(interval) = self.told.recv() else {
+            self.join()?;
             return Ok(None);
-        }
-        self.vanished.check(&self.devices)?;
-        (self.lost, self.unmatched) = (0, 0);
-        let end_ns = loop {
-            let end_ns = self.ticks.end_ns;
-            let stopped = self.ticks.is_stopped();
-            let progress = self.read(end_ns)?;
-            self.lost += progress.missing();
-            self.unmatched += progress.unmatched;
-            if progress.until_ns >= end_ns || stopped {
-                break end_ns.min(progress.until_ns);
-            }
-            self.ticks.sleep();
         };
-        let intervals = self.intervals(end_ns)?;
-        self.start_ns = end_ns;
-        self.vanished.look(&self.devices);
-        Ok(Some(intervals))
+        self.last = interval?;
+        Ok(Some(std::mem::take(&mut self.last.devices)))
     }
 
-    /// Counts what was completed before the interval's end. What a CPU tells only after that is
-    /// counted in the next one.
-    fn read(&mut self, end_ns: u64) -> Result<Progress, TraceError> {
-        let (tally, begun_ns) = (&mut self.tally, self.begun_ns);
-        self.tracer.read(end_ns, |io| {
-            if io.completed_ns >= begun_ns {
-                tally.add(io);
-            }
-        })
-    }
-
-    fn intervals(&mut self, end_ns: u64) -> anyhow::Result<Vec<DeviceInterval>> {
-        let counters = counters()?;
-        let devices = self.devices.iter().enumerate();
-        let intervals = devices.map(|(at, device)| {
-            let of = |all: &HashMap<Number, Counters>| {
-                all.get(&device.number).copied().unwrap_or_default()
-            };
-            let since = of(&counters).since(&of(&self.counters));
-            DeviceInterval {
-                device: device.name.clone(),
-                elapsed: Duration::from_nanos(end_ns.saturating_sub(self.start_ns)),
-                ops: self.tally.ops(at),
-                busy: Duration::from_millis(since.busy_ms.into()),
-                depth_time_ns: u128::from(since.depth_time_ms) * 1_000_000,
-                in_flight: self.in_flight(device, end_ns),
-            }
-        });
-        let intervals = intervals.collect();
-        self.counters = counters;
-        self.tally.clear();
-        Ok(intervals)
-    }
-
-    /// What has begun and not ended at the interval's end. The oldest of those of which that is
-    /// certain is named before one whose end may have been lost.
-    fn in_flight(&self, device: &Device, at_ns: u64) -> InFlight {
-        let present = self.tracer.in_flight();
-        let present = present.filter(|io| device.has(io.device, io.sector));
-        let (mut number, mut oldest) = (0, None);
-        for io in present {
-            number += 1;
-            let one = (io.doubtful, io.since_ns, io.issued);
-            oldest = oldest.into_iter().chain([one]).min();
-        }
-        InFlight {
-            zios: number,
-            oldest_ns: oldest.map(|(_, since_ns, _)| at_ns.saturating_sub(since_ns)),
-            device: oldest.map(|_| device.name.clone()),
-            wait: oldest.map(|(doubtful, _, issued)| wait(issued, doubtful).to_owned()),
-            rule: None,
-        }
+    /// Waits until the thread has put away what it has in the kernel.
+    fn join(&mut self) -> anyhow::Result<()> {
+        let ended = self.reader.take().map_or(Ok(()), JoinHandle::join);
+        ended.map_err(|_| anyhow!("the thread that reads the kernel's events has failed"))
     }
 }
 
-/// Where an I/O waits, in a word.
-fn wait(issued: bool, doubtful: bool) -> &'static str {
-    match (issued, doubtful) {
-        (true, false) => "issued",
-        (false, false) => "queued",
-        (true, true) => "issued, unless its end was lost",
-        (false, true) => "queued, unless its end was lost",
+impl Drop for KernelWatch {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        while self.told.recv().is_ok() {}
+        let _ = self.join();
     }
 }

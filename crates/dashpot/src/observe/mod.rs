@@ -6,6 +6,7 @@ mod diskstats;
 mod failed;
 mod kernel;
 mod pace;
+mod priority;
 mod question;
 mod reader;
 mod stream;

@@ -3,7 +3,7 @@
 use dashpot_engine::{Op, OpSet};
 use dashpot_probe::{Device, Io, Options, Start, Tracer};
 
-use super::reader;
+use super::priority;
 use super::tally::op_word;
 use super::ticks::now_ns;
 use super::vanished::Vanished;
@@ -120,11 +120,12 @@ pub(crate) struct IoStream<'a> {
 impl<'a> IoStream<'a> {
     /// What begins and finishes from now on.
     pub(crate) fn new(devices: &'a [Device], wanted: Wanted) -> anyhow::Result<IoStream<'a>> {
-        let tracer = reader::start(&Options {
+        let tracer = Tracer::start(&Options {
             devices: devices.to_vec(),
             start: Start::Queue,
             submitters: true,
         })?;
+        priority::raise();
         Ok(IoStream {
             tracer,
             devices,

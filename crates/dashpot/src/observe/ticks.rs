@@ -41,6 +41,11 @@ impl Ticks {
         self.end_ns = now_ns();
     }
 
+    /// What ends the present interval, and all that follow, when it is set.
+    pub(crate) fn stopper(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.stopped)
+    }
+
     /// Whether no interval comes after the present one.
     pub(crate) fn is_over(&self) -> bool {
         self.is_stopped() || self.left == Some(0)
