@@ -162,7 +162,7 @@ def test_a_daemon_that_goes_away_is_tried_again(serve, terminal):
     top.check_restored()
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])
 def test_a_signal_gives_the_terminal_back(daemon, terminal, name):
     top = terminal(daemon)
     top.sees("disks by name")
@@ -311,7 +311,7 @@ def test_a_simulation_stays_on_its_last_look(lab, terminal):
     top.check_restored()
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])
 def test_a_signal_ends_a_simulation(lab, terminal, name):
     # As much as this machine can do, so that it is in the middle of something.
     top = terminal(None, "--sim", lab(), "--speed", "1000")
@@ -342,4 +342,6 @@ def test_a_simulation_has_no_daemon_and_no_kernel(lab):
         assert "cannot be used with" in run(BINARY, "top", "--sim", path, *words, code=2).stderr
     for words in (["--api", "unix:/x", "top"], ["top", "--api", "unix:/x"]):
         assert "leave --api out" in run(BINARY, *words, "--sim", path, code=2).stderr
+    # That of the environment is for others; here there is no terminal.
+    assert "terminal" in run(BINARY, "top", "--sim", path, code=1, env={"DASHPOT_API": "unix:/x"}).stderr
     assert "dashpot sim LAB" in run(BINARY, "top", "--sim", path, code=1).stderr

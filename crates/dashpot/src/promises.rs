@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::types::{Host, Shard};
-use crate::report::health::cpus_of;
-use crate::report::nice::short_time;
+use crate::report::nice::{cpus_of, short_time};
 
 /// A promise about time, and whether it can hold on this host now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

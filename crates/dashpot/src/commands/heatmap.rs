@@ -12,7 +12,7 @@ use super::past::recall;
 use super::quantize::in_set;
 use super::screen;
 use super::vanished::warn_of_vanished;
-use super::wall::{unix_ns, zone_ns};
+use super::wall::{unix_ns_before, zone_ns};
 use crate::cli::HeatmapArgs;
 use crate::observe::{Question, Target, Watch};
 use crate::report::chart::{heat_svg, heat_text};
@@ -76,7 +76,7 @@ fn grow(
 ) -> anyhow::Result<()> {
     while let Some(intervals) = watch.next()? {
         let elapsed_ns = elapsed_of_all(&intervals).as_nanos() as u64;
-        let start_ns = unix_ns().saturating_sub(elapsed_ns);
+        let start_ns = unix_ns_before(watch.age()).saturating_sub(elapsed_ns);
         heat.columns
             .push(column(&intervals, args, Layer::Disk, start_ns));
         view.show(heat)?;

@@ -7,7 +7,7 @@ use dashpot_engine::histogram::Histogram;
 use super::lost::Lost;
 use super::output::{print, print_json_line, usage};
 use super::vanished::warn_of_vanished;
-use super::wall::unix_ns;
+use super::wall::unix_ns_before;
 use crate::cli::{IolatencyArgs, ReportBy};
 use crate::observe::{By, Question, Target, Watch};
 use crate::report::groups::{Groups, Order};
@@ -37,8 +37,8 @@ pub(crate) fn iolatency(api: Option<&ApiAddress>, args: &IolatencyArgs) -> anyho
     let mut lost = Lost::default();
     while let Some(intervals) = watch.next()? {
         let report = Interval {
-            at_ns: unix_ns(),
-            time: args.timestamp.then(time_of_day),
+            at_ns: unix_ns_before(watch.age()),
+            time: args.timestamp.then(|| time_of_day(watch.age())),
             lost: watch.lost(),
             unmatched: watch.unmatched(),
             mention: watch.mention(),
@@ -180,6 +180,6 @@ fn has_type(op: &OpInterval, glob: &str) -> bool {
     letters.any(|letters| glob_matches(glob.as_bytes(), letters.as_bytes()))
 }
 
-fn time_of_day() -> String {
-    jiff::Zoned::now().strftime("%H:%M:%S").to_string()
+fn time_of_day(age: std::time::Duration) -> String {
+    (jiff::Zoned::now() - age).strftime("%H:%M:%S").to_string()
 }

@@ -48,6 +48,9 @@ pub(crate) use output::is_broken_pipe;
 
 /// Does what the command line says, and returns the program's exit code.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    if let Command::Top(args) = &cli.command {
+        top::check_api(cli.api.as_ref(), args);
+    }
     let api = cli.api.or_else(api_from_environment);
     let client = || Client::find(api.as_ref());
     match cli.command {

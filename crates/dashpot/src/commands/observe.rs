@@ -9,7 +9,7 @@ use super::output::{print, print_json_line, usage};
 use super::private::PrivateDir;
 use super::scraper::Scraper;
 use super::vanished::warn_of_vanished;
-use super::wall::unix_ns;
+use super::wall::unix_ns_before;
 use crate::cli::{DeviceArgs, ObserveArgs, Pace};
 use crate::metrics::{KernelSource, KernelTotals};
 use crate::observe::{Question, Target, Watch};
@@ -64,7 +64,7 @@ fn scraper(
 fn show(intervals: &[DeviceInterval], watch: &Watch<'_>, json: bool) -> anyhow::Result<()> {
     let elapsed = elapsed_of_all(intervals);
     let observation = Observation {
-        at_ns: unix_ns(),
+        at_ns: unix_ns_before(watch.age()),
         elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
         devices: intervals.iter().map(Line::of).collect(),
         lost: watch.lost(),

@@ -9,8 +9,7 @@ use rustix::thread::{ClockId, NanosleepRelativeResult, Timespec, clock_nanosleep
 use serde::Serialize;
 
 use crate::api::types::Host as Cpus;
-use crate::report::health::cpus_of;
-use crate::report::nice::short_time;
+use crate::report::nice::{cpus_of, short_time};
 
 /// Sleeps that are measured, and how long each is meant to be.
 const SLEEPS: usize = 200;

@@ -5,28 +5,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use anyhow::anyhow;
 use dashpot_probe::Device;
 
 use super::priority;
 use super::question::Question;
-use super::reader::{KernelInterval, Reader};
-use super::ticks::Ticks;
+use super::reader::{KernelInterval, Reader, Told};
+use super::ticks::{Ticks, now_ns};
 use crate::report::in_flight::Mention;
 use crate::report::interval::DeviceInterval;
 
 /// Devices of the kernel being watched.
 pub(crate) struct KernelWatch {
     stopped: Arc<AtomicBool>,
-    told: Receiver<anyhow::Result<KernelInterval>>,
+    told: Receiver<Told>,
     reader: Option<JoinHandle<()>>,
     /// The interval that was told of last, without what its devices did.
     last: KernelInterval,
 }
 
 /// Intervals that wait to be printed; beyond, the reader waits too.
-const WAITING: usize = 8;
+const WAITING: usize = 2;
 
 impl KernelWatch {
     pub(super) fn new(
@@ -44,7 +45,10 @@ impl KernelWatch {
             .name("reader".to_owned())
             .spawn(move || {
                 priority::raise();
-                reader.run(|interval| tell.send(interval).is_ok());
+                if let Some(untold) = reader.run(&tell) {
+                    // The report has it if somebody takes it yet.
+                    let _ = tell.send(untold);
+                }
             })?;
         Ok(KernelWatch {
             stopped,
@@ -52,6 +56,11 @@ impl KernelWatch {
             reader: Some(reader),
             last: KernelInterval::default(),
         })
+    }
+
+    /// How long ago the interval that was told of last has ended.
+    pub(super) fn age(&self) -> Duration {
+        Duration::from_nanos(now_ns().saturating_sub(self.last.end_ns))
     }
 
     pub(super) fn mention(&self) -> Mention {

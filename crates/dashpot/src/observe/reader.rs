@@ -3,15 +3,15 @@
 //! An I/O is counted in the interval in which it was completed, whenever it began, or in the next if
 //! its CPU told of it only then. What was given to the driver before the watch began is not seen.
 
-use std::collections::HashMap;
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::thread;
 use std::time::Duration;
 
-use dashpot_probe::{Device, Number, Options, Progress, Start, TraceError, Tracer};
+use dashpot_probe::{Device, Options, Progress, Start, TraceError, Tracer};
 
-use super::diskstats::{Counters, counters};
 use super::question::{By, Question};
 use super::tally::Tally;
-use super::ticks::Ticks;
+use super::ticks::{MOMENT, Ticks};
 use super::vanished::Vanished;
 use crate::report::in_flight::{InFlight, Mention};
 use crate::report::interval::DeviceInterval;
@@ -20,6 +20,8 @@ use crate::report::interval::DeviceInterval;
 #[derive(Default)]
 pub(super) struct KernelInterval {
     pub(super) devices: Vec<DeviceInterval>,
+    /// When it ended.
+    pub(super) end_ns: u64,
     pub(super) mention: Mention,
     pub(super) lost: u64,
     pub(super) unmatched: u64,
@@ -28,6 +30,9 @@ pub(super) struct KernelInterval {
     /// Those of them that were there when the interval began.
     pub(super) vanished: Vec<String>,
 }
+
+/// An interval, or why there is none any more.
+pub(super) type Told = anyhow::Result<KernelInterval>;
 
 /// Reads the kernel's events, interval by interval.
 pub(super) struct Reader {
@@ -39,8 +44,6 @@ pub(super) struct Reader {
     /// The beginning of the present interval.
     start_ns: u64,
     tally: Tally,
-    /// At the end of the interval that ended last.
-    counters: HashMap<Number, Counters>,
     vanished: Vanished,
 }
 
@@ -63,7 +66,6 @@ impl Reader {
             begun_ns: ticks.end_ns,
             start_ns: ticks.end_ns,
             tally: Tally::new(devices, *question),
-            counters: counters()?,
             tracer,
             devices: devices.to_vec(),
             ticks,
@@ -71,14 +73,24 @@ impl Reader {
         })
     }
 
-    /// Tells of each interval, up to the last or an error, while somebody listens.
-    pub(super) fn run(mut self, tell: impl Fn(anyhow::Result<KernelInterval>) -> bool) {
-        while let Some(interval) = self.next().transpose() {
-            let is_error = interval.is_err();
-            if !tell(interval) || is_error {
+    /// Tells of each interval, up to the last or an error, while somebody listens. What a signal
+    /// leaves untold, because nobody takes it, is returned: first the kernel is to be left alone.
+    pub(super) fn run(mut self, tell: &SyncSender<Told>) -> Option<Told> {
+        while let Some(mut told) = self.next().transpose() {
+            let is_error = told.is_err();
+            while let Err(refused) = tell.try_send(told) {
+                match refused {
+                    TrySendError::Disconnected(_) => return None,
+                    TrySendError::Full(told) if self.ticks.is_stopped() => return Some(told),
+                    TrySendError::Full(back) => told = back,
+                }
+                thread::sleep(MOMENT);
+            }
+            if is_error {
                 break;
             }
         }
+        None
     }
 
     fn next(&mut self) -> anyhow::Result<Option<KernelInterval>> {
@@ -93,17 +105,22 @@ impl Reader {
             let progress = self.read(end_ns)?;
             lost += progress.missing();
             unmatched += progress.unmatched;
-            if progress.until_ns >= end_ns || stopped {
+            // Nobody knows when they were lost: no interval since is to look idle.
+            if progress.lost > 0 {
+                self.ticks.catch_up();
+            }
+            if progress.until_ns >= self.ticks.end_ns || stopped {
                 break end_ns.min(progress.until_ns);
             }
             self.ticks.sleep();
         };
-        let devices = self.intervals(end_ns)?;
+        let devices = self.intervals(end_ns);
         self.start_ns = end_ns;
         self.vanished.look(&self.devices);
         let is_over = self.ticks.is_over();
         Ok(Some(KernelInterval {
             devices,
+            end_ns,
             mention: self.ticks.mention(),
             lost,
             unmatched,
@@ -123,45 +140,36 @@ impl Reader {
         })
     }
 
-    fn intervals(&mut self, end_ns: u64) -> anyhow::Result<Vec<DeviceInterval>> {
-        let counters = counters()?;
+    /// Of how busy a device was, events say too little: `iostat` asks the kernel's statistics.
+    fn intervals(&mut self, end_ns: u64) -> Vec<DeviceInterval> {
         let devices = self.devices.iter().enumerate();
-        let intervals = devices.map(|(at, device)| {
-            let of = |all: &HashMap<Number, Counters>| {
-                all.get(&device.number).copied().unwrap_or_default()
-            };
-            let since = of(&counters).since(&of(&self.counters));
-            DeviceInterval {
-                device: device.name.clone(),
-                elapsed: Duration::from_nanos(end_ns.saturating_sub(self.start_ns)),
-                ops: self.tally.ops(at),
-                busy: Duration::from_millis(since.busy_ms.into()),
-                depth_time_ns: u128::from(since.depth_time_ms) * 1_000_000,
-                in_flight: self.in_flight(device, end_ns),
-            }
+        let intervals = devices.map(|(at, device)| DeviceInterval {
+            device: device.name.clone(),
+            elapsed: Duration::from_nanos(end_ns.saturating_sub(self.start_ns)),
+            ops: self.tally.ops(at),
+            busy: Duration::ZERO,
+            depth_time_ns: 0,
+            in_flight: self.in_flight(device, end_ns),
         });
         let intervals = intervals.collect();
-        self.counters = counters;
         self.tally.clear();
-        Ok(intervals)
+        intervals
     }
 
-    /// What has begun and not ended at the interval's end. The oldest of those of which that is
-    /// certain is named before one whose end may have been lost.
+    /// What has begun and not ended at the interval's end. Those whose ends may have been lost are
+    /// spoken of only if there are no others: most of them are likely to have ended.
     fn in_flight(&self, device: &Device, at_ns: u64) -> InFlight {
-        let present = self.tracer.in_flight();
-        let present = present.filter(|io| device.has(io.device, io.sector));
-        let (mut number, mut oldest) = (0, None);
-        for io in present {
-            number += 1;
-            let one = (io.doubtful, io.since_ns, io.issued);
-            oldest = oldest.into_iter().chain([one]).min();
-        }
+        let own = |doubtful: bool| {
+            let all = self.tracer.in_flight();
+            all.filter(move |io| io.doubtful == doubtful && device.has(io.device, io.sector))
+        };
+        let doubtful = own(false).next().is_none();
+        let oldest = own(doubtful).min_by_key(|io| io.since_ns);
         InFlight {
-            zios: number,
-            oldest_ns: oldest.map(|(_, since_ns, _)| at_ns.saturating_sub(since_ns)),
+            zios: own(doubtful).count() as u64,
+            oldest_ns: oldest.map(|io| at_ns.saturating_sub(io.since_ns)),
             device: oldest.map(|_| device.name.clone()),
-            wait: oldest.map(|(doubtful, _, issued)| wait(issued, doubtful).to_owned()),
+            wait: oldest.map(|io| wait(io.issued, doubtful).to_owned()),
             rule: None,
         }
     }

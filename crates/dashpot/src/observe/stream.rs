@@ -183,10 +183,14 @@ impl Wanted {
     }
 }
 
-/// dashpot's operations in the kernel's letters. An `F` behind the operation is FUA.
+/// dashpot's operations in the kernel's letters. An `F` behind the operation is FUA. Most kernels have
+/// no letter for zeroes but `N`, which is also that of what drivers ask for.
 fn ops_of(rwbs: &[u8]) -> OpSet {
     let word = op_word(rwbs);
-    let op = Op::ALL.into_iter().find(|op| op.name() == word);
+    let op = match rwbs {
+        [b'N', ..] => Some(Op::Zero),
+        _ => Op::ALL.into_iter().find(|op| op.name() == word),
+    };
     let has_fua = rwbs
         .iter()
         .skip_while(|letter| **letter == b'F')
@@ -238,7 +242,7 @@ mod tests {
             ("F", OpSet::of(Op::Flush)),
             ("FF", OpSet::of(Op::Flush)),
             ("D", OpSet::of(Op::Trim)),
-            ("N", OpSet::EMPTY),
+            ("N", OpSet::of(Op::Zero)),
         ] {
             assert_eq!(ops_of(rwbs.as_bytes()), ops, "{rwbs}");
         }

@@ -70,6 +70,14 @@ impl Ticks {
         true
     }
 
+    /// Makes the present interval as long as it has become by now, in whole intervals.
+    pub(crate) fn catch_up(&mut self) {
+        let missed = now_ns().saturating_sub(self.end_ns) / self.interval_ns.max(1);
+        let missed = missed.min(self.left.unwrap_or(u64::MAX));
+        self.left = self.left.map(|left| left - missed);
+        self.end_ns += missed * self.interval_ns;
+    }
+
     /// Sleeps for a moment, but not beyond the end of the interval.
     pub(crate) fn sleep(&self) {
         let rest = Duration::from_nanos(self.end_ns.saturating_sub(now_ns()));
@@ -90,4 +98,4 @@ pub(crate) fn now_ns() -> u64 {
 }
 
 /// How long a signal may have to wait, and events in the kernel's buffers.
-const MOMENT: Duration = Duration::from_millis(50);
+pub(super) const MOMENT: Duration = Duration::from_millis(50);

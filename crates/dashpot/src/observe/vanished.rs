@@ -47,6 +47,6 @@ impl Vanished {
     }
 
     fn is_all(&self, devices: &[Device]) -> bool {
-        self.gone.len() == devices.len()
+        !devices.is_empty() && self.gone.len() == devices.len()
     }
 }

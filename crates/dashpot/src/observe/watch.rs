@@ -52,6 +52,15 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// How long ago the interval that ended last has ended.
+    pub(crate) fn age(&self) -> std::time::Duration {
+        match self {
+            // It is told as soon as it has ended.
+            Watch::Daemon(_) => std::time::Duration::ZERO,
+            Watch::Kernel(watch) => watch.age(),
+        }
+    }
+
     /// Of which I/Os in flight the report of the interval that ended last speaks.
     pub(crate) fn mention(&self) -> Mention {
         match self {

@@ -1,6 +1,6 @@
 //! What distorts latencies and is no rule's doing, said beside them.
 
-use super::nice::short_time;
+use super::nice::{cpus_of, short_time};
 use super::table::{Column, table, time_or_dash};
 use crate::api::types::{Host, Load, Shard};
 use crate::promises::{CanHold, Promise};
@@ -134,11 +134,6 @@ fn throttled(host: &Host) -> Option<String> {
     (stopped > 0).then(|| {
         format!("stopped in {stopped} of {periods} periods since the start, {lasted} in all")
     })
-}
-
-/// `0.20 CPUs`.
-pub(crate) fn cpus_of(millicpus: u64) -> String {
-    format!("{:.2} CPUs", millicpus as f64 / 1e3)
 }
 
 #[cfg(test)]

@@ -63,6 +63,11 @@ pub(crate) fn thousands(value: u64) -> String {
     text
 }
 
+/// `0.20 CPUs`.
+pub(crate) fn cpus_of(millicpus: u64) -> String {
+    format!("{:.2} CPUs", millicpus as f64 / 1e3)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{nice_number, nice_time, short_time, thousands};

@@ -70,6 +70,8 @@ struct Request {
     queued_ns: Option<u64>,
     /// The first time.
     issued_ns: Option<u64>,
+    /// Whether that may have been another's, though it was given back since.
+    is_doubtful: bool,
     error: i32,
     merged: u32,
     requeued: u32,
@@ -181,8 +183,8 @@ impl Requests {
         let sectors = u64::from(record.sectors);
         let same = |issued: &Request| issued.sectors == sectors && issued.does(record);
         let given_back = self.issued.remove(place_of(record), same);
-        let given_back = given_back.filter(|request| !self.issued.is_doubtful(request));
         let mut request = given_back.unwrap_or_else(|| self.take_waiting(record));
+        request.is_doubtful |= self.issued.is_doubtful(&request);
         request.requeued += 1;
         request.seen_ns = record.at_ns;
         self.wait(request);
@@ -194,7 +196,7 @@ impl Requests {
             return None;
         };
         // Perhaps the end of another, of which nothing was seen.
-        if self.issued.is_doubtful(&request) {
+        if request.is_doubtful || self.issued.is_doubtful(&request) {
             self.issued.dropped += 1;
             return None;
         }
@@ -276,7 +278,8 @@ impl Requests {
             return None;
         }
         let fits = |waiting: &Request| waiting.sectors <= left && waiting.does(record);
-        self.waiting.remove_anywhere(fits)
+        let part = self.waiting.remove_anywhere(fits);
+        part.filter(|part| !self.waiting.is_doubtful(part))
     }
 
     /// Bios that joined one that was not seen do not wait any longer.
@@ -303,6 +306,7 @@ impl Request {
             seen_ns: record.at_ns,
             queued_ns: None,
             issued_ns: None,
+            is_doubtful: false,
             error: 0,
             merged: 0,
             requeued: 0,
@@ -332,6 +336,7 @@ impl Request {
             (Some(one), Some(two)) => Some(one.min(two)),
             (one, two) => one.or(two),
         };
+        self.is_doubtful |= part.is_doubtful;
         self.first_sector = self.first_sector.min(part.first_sector);
         self.done_bytes += part.done_bytes;
         self.merged += 1 + part.merged;

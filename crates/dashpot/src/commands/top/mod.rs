@@ -46,11 +46,6 @@ use crate::observe::Target;
 use crate::spec::{ApiAddress, ParseError, Speed};
 
 pub(crate) fn top(api: Option<&ApiAddress>, args: &TopArgs) -> anyhow::Result<ExitCode> {
-    if args.sim.is_some() && api.is_some() {
-        usage(&ParseError::new(
-            "--sim simulates by itself, without a daemon: leave --api out",
-        ));
-    }
     terminal::check(args.sim.is_some())?;
     let interval = args.interval.map_or(INTERVAL, |interval| {
         Duration::from_nanos(interval.as_nanos())
@@ -61,6 +56,16 @@ pub(crate) fn top(api: Option<&ApiAddress>, args: &TopArgs) -> anyhow::Result<Ex
     };
     let runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(session.run())
+}
+
+/// A daemon that the command line names is refused beside a simulation; that of the environment is
+/// meant for other commands.
+pub(crate) fn check_api(api: Option<&ApiAddress>, args: &TopArgs) {
+    if args.sim.is_some() && api.is_some() {
+        usage(&ParseError::new(
+            "--sim simulates by itself, without a daemon: leave --api out",
+        ));
+    }
 }
 
 /// A state, and what it is connected with.
@@ -176,6 +181,7 @@ struct Ends {
     terminate: Signal,
     interrupt: Signal,
     hangup: Signal,
+    quit: Signal,
 }
 
 impl Ends {
@@ -184,6 +190,7 @@ impl Ends {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
             hangup: signal(SignalKind::hangup())?,
+            quit: signal(SignalKind::quit())?,
         })
     }
 
@@ -193,6 +200,7 @@ impl Ends {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
             _ = self.hangup.recv() => {}
+            _ = self.quit.recv() => {}
         }
     }
 }

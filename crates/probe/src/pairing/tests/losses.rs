@@ -42,6 +42,32 @@ fn an_end_that_may_be_anothers_gives_no_latency() {
 }
 
 #[test]
+fn what_is_given_back_is_no_less_in_doubt() {
+    let mut pairing = pairing(Layer::Request);
+    take(&mut pairing, "1 issue 7,0 W 8 + 8");
+    pairing.lost(50_000);
+    let text = "
+        61 requeue 7,0 W 8 + 8
+        62 issue 7,0 W 8 + 8
+        70 complete 7,0 W 8 + 8";
+    assert_eq!(lines(&take(&mut pairing, text)), [""; 0]);
+    assert_eq!((pairing.dropped(), pairing.in_flight().count()), (1, 0));
+}
+
+#[test]
+fn a_discard_that_may_be_anothers_is_not_merged() {
+    let mut pairing = pairing(Layer::Request);
+    take(&mut pairing, "1 bio_queue 7,0 D 800 + 8 dd-1");
+    pairing.lost(50_000);
+    let text = "
+        60 bio_queue 7,0 D 8 + 8 dd-1
+        61 issue 7,0 D 8 + 16
+        70 complete 7,0 D 8 + 16";
+    let finished = take(&mut pairing, text);
+    assert_eq!(finished[0].queued_ns, None);
+}
+
+#[test]
 fn a_queueing_that_may_be_anothers_is_not_used() {
     let mut pairing = pairing(Layer::Request);
     take(&mut pairing, "1 bio_queue 7,0 W 8 + 8 dd-1");
