@@ -326,6 +326,19 @@ def test_clear_leaves_alone_what_is_held(daemon, client):
     assert client.wait(held).latency >= 400 * MS
 
 
+def test_what_hangs_by_a_cleared_rule_is_said(daemon, client):
+    daemon.cli("inject", "d", "--hang")
+    read = client.read(0)
+    eventually(lambda: "hung" in daemon.cli("status", "--inflight").stdout, "a zio that hangs")
+    assert "still hangs" not in daemon.cli("list").stdout
+    daemon.cli("clear", "1")
+    said = daemon.cli("list").stdout
+    assert "no rule is armed" in said and "I/O still hangs by rule 1" in said
+    assert "let go" in daemon.cli("clear", "d", "--release").stdout
+    client.wait(read)
+    assert "still hangs" not in daemon.cli("list").stdout
+
+
 @pytest.mark.parametrize("target", ["1", "d", "all"])
 def test_clear_release_completes_what_is_held(daemon, client, target):
     daemon.cli("inject", "d", "-D", "60m:1")

@@ -12,6 +12,7 @@ pub(crate) fn clear(client: &Client, args: &ClearArgs) -> anyhow::Result<()> {
     let path = path(client, &args.target, args.release)?;
     let Cleared { cleared, failed } = client.send(Method::DELETE, &path, &())?;
     print(&match cleared.as_slice() {
+        [] if args.release => "no rule was armed; what cleared ones held is let go\n".to_owned(),
         [] => "no rule was armed\n".to_owned(),
         ids => format!("cleared {}\n", listed(ids)),
     })?;

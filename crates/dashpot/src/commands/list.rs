@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::output::{print, print_json};
-use crate::api::types::{Rule, RuleState, Status};
+use crate::api::types::{Disk, Rule, RuleState, Status};
 use crate::cli::ListArgs;
 use crate::client::{Client, segment};
 use crate::observe::warn_of_failed;
@@ -30,7 +30,7 @@ const COLUMNS: [Column; 14] = [
 ];
 
 pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
-    let status: Status = client.get("/v1/status?oldest=0")?;
+    let status: Status = client.get(&format!("/v1/status?oldest={LOOKED_AT}"))?;
     let path = match &args.disk {
         Some(disk) => format!("/v1/disks/{}/rules", segment(disk)),
         None => {
@@ -42,16 +42,39 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
     if args.json {
         return print_json(&rules);
     }
+    let hung = hung_since_cleared(&status.disks, args.disk.as_deref(), &rules);
     if rules.is_empty() {
-        return print("no rule is armed: 'dashpot inject DISK -D 10ms:1' arms one\n");
+        let none = "no rule is armed: 'dashpot inject DISK -D 10ms:1' arms one\n";
+        return print(&(none.to_owned() + &hung));
     }
     let mut shards = status.shards;
     shards.retain(|shard| rules.iter().any(|rule| shard.disks.contains(&rule.disk)));
     let notes = shards.iter().filter_map(overload_note);
     let notes = notes.chain(quota_note(&status.host));
     let notes: String = notes.map(|note| note + "\n").collect();
-    print(&(text(&rules) + &notes))
+    print(&(text(&rules) + &notes + &hung))
 }
+
+/// What hangs by rules that are no longer armed, and will not end by itself.
+fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> String {
+    let shown = disks
+        .iter()
+        .filter(|disk| only.is_none_or(|name| disk.name == name));
+    let line = |disk: &Disk| {
+        let is_armed = |id: u32| rules.iter().any(|rule| rule.id == id);
+        let hung = disk.oldest.iter().filter(|zio| zio.wait == "hung");
+        let rule = hung.filter_map(|zio| zio.rule).find(|id| !is_armed(*id))?;
+        let name = &disk.name;
+        Some(format!(
+            "disk {name}: I/O still hangs by rule {rule}, which was cleared: 'dashpot clear {name} \
+             --release' lets it go\n"
+        ))
+    };
+    shown.filter_map(line).collect()
+}
+
+/// Zios in flight, the oldest of each disk, among which those are looked for that hang by no rule.
+const LOOKED_AT: usize = 100;
 
 fn text(rules: &[Rule]) -> String {
     let notes = rules.iter().filter_map(note).map(|note| note + "\n");
