@@ -382,13 +382,25 @@ def test_a_disk_that_vanishes_is_said_to(nothing_left):
         assert both.errors == "", "it is said once"
 
 
-def test_a_disk_that_vanishes_in_the_last_interval_is_said_to(nothing_left):
+def test_an_interval_ends_when_the_last_disk_vanishes(nothing_left):
     with loop_in_memory() as loop:
-        report = iolatency("-d", loop.name, 600)
+        report = iolatency("-d", loop.name, 600, 1)
         dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=30", "iflag=direct")
         loop.detach()
-        assert sum(counted(report.end()).values()) == 30
-        assert report.errors.count(f"{loop.name} has vanished") == 1
+        text, errors = report.process.communicate(timeout=120)
+        assert sum(counted(text).values()) == 30
+        assert report.process.returncode == 1
+        assert errors.count(loop.name) == 1 and "nothing is left to watch" in errors
+
+
+def test_quantize_ends_when_the_last_disk_vanishes(nothing_left):
+    with loop_in_memory() as loop:
+        report = Watching.quiet("quantize", "--json", "-d", loop.name, "--for", "600s")
+        dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=30", "iflag=direct")
+        loop.detach()
+        text, errors = report.process.communicate(timeout=120)
+        assert report.process.returncode == 1 and errors.count(loop.name) == 1
+        assert json.loads(text)["elapsed_ns"] < 600e9
 
 
 @pytest.mark.parametrize("words", [[], ["--json"]])

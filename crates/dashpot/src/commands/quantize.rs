@@ -40,6 +40,8 @@ pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow:
     }
     Lost::default().warn(missing.lost);
     warn_of_vanished(watch.vanished());
+    // Nothing comes after it, but perhaps the reason why it has ended early.
+    watch.next()?;
     Ok(())
 }
 

@@ -94,14 +94,16 @@ impl Reader {
     }
 
     fn next(&mut self) -> anyhow::Result<Option<KernelInterval>> {
+        if !self.ticks.is_stopped() {
+            self.vanished.check(&self.devices)?;
+        }
         if !self.ticks.begin() {
             return Ok(None);
         }
-        self.vanished.check(&self.devices)?;
         let (mut lost, mut unmatched) = (0, 0);
         let end_ns = loop {
             let end_ns = self.ticks.end_ns;
-            let stopped = self.ticks.is_stopped();
+            let stopped = self.ticks.is_stopped() || self.is_nothing_left();
             let progress = self.read(end_ns)?;
             lost += progress.missing();
             unmatched += progress.unmatched;
@@ -117,7 +119,7 @@ impl Reader {
         let devices = self.intervals(end_ns);
         self.start_ns = end_ns;
         self.vanished.look(&self.devices);
-        let is_over = self.ticks.is_over();
+        let is_last = self.ticks.is_stopped();
         Ok(Some(KernelInterval {
             devices,
             end_ns,
@@ -125,8 +127,12 @@ impl Reader {
             lost,
             unmatched,
             gone: self.vanished.gone().to_vec(),
-            vanished: self.vanished.news(&self.devices, is_over).to_vec(),
+            vanished: self.vanished.news(&self.devices, is_last).to_vec(),
         }))
+    }
+
+    fn is_nothing_left(&self) -> bool {
+        self.tracer.vanished().count() == self.devices.len()
     }
 
     /// Counts what was completed before the interval's end. What a CPU tells only after that is
