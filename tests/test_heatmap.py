@@ -5,11 +5,12 @@ import os
 import re
 import signal
 import subprocess
+import time
 import xml.etree.ElementTree as xml
 
 import pytest
 
-from conftest import BINARY, ROOT, run
+from conftest import BINARY, ROOT, eventually, run
 from kernel import loop_in_memory, takes_a_kernel
 from timed import Client
 
@@ -66,8 +67,22 @@ def test_what_has_been_is_what_the_daemon_remembers(daemon, client):
     assert all(row["to_ns"] >= 10_000_000 for row in rows)
     starts = [column["start_ns"] for column in columns]
     assert all(later - earlier == 10**9 for earlier, later in zip(starts, starts[1:])), "no second is left out"
+    assert all(column["lost"] == 0 for column in columns)
     assert "50 I/Os" in daemon.cli("heatmap", "--last", "5m").stdout
     assert " 0 I/Os" in daemon.cli("heatmap", "--last", "5m", "--op", "write").stdout
+
+
+def test_seconds_in_which_nothing_was_done_are_columns_too(serve):
+    daemon = serve("-d", "a=ram,size=1M", "-d", "b=ram,size=1M")
+    began = time.monotonic()
+
+    def columns(*words):
+        return [json.loads(line) for line in daemon.cli("heatmap", "--last", *words, "--json").stdout.splitlines()]
+    eventually(lambda: len(columns("5m")) >= 3, "columns from the daemon's start on")
+    shown = columns("5m", "-d", "a", "-d", "b")
+    assert all(column["count"] == 0 for column in shown)
+    assert len(shown) <= time.monotonic() - began + 3, "none from before"
+    assert 1 <= len(columns("2s", "-d", "a")) <= 3
 
 
 @pytest.mark.parametrize("words, code, why", [

@@ -438,9 +438,8 @@ impl Shard {
 
     /// Whether any disk has a rule but that of the probe, which is the last.
     fn has_rules(&self) -> bool {
-        let disks = 0..self.disks.len() as u32 - 1;
-        let mut rules = disks.flat_map(|disk| self.engine.rules(DiskId(disk), self.now));
-        rules.next().is_some()
+        let mut disks = 0..self.disks.len() as u32 - 1;
+        disks.any(|disk| self.engine.has_rules(DiskId(disk)))
     }
 
     fn lose(&mut self, disk: DiskId, seed: u64) -> Option<Lost> {

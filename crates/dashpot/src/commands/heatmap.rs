@@ -31,7 +31,8 @@ pub(crate) fn heatmap(api: Option<&ApiAddress>, args: &HeatmapArgs) -> anyhow::R
     let draft = |place| Draft::create("--svg", place);
     let svg = args.svg.as_deref().map(draft).transpose()?;
     if let Some(last) = args.last {
-        say_lost(recall(&mut heat, &target, args, last)?);
+        recall(&mut heat, &target, args, last)?;
+        say_lost(heat.columns.iter().map(Column::lost).sum());
         return show_past(&heat, svg, args);
     }
     let question = Question {
@@ -77,8 +78,8 @@ fn grow(
     while let Some(intervals) = watch.next()? {
         let elapsed_ns = elapsed_of_all(&intervals).as_nanos() as u64;
         let start_ns = unix_ns_before(watch.age()).saturating_sub(elapsed_ns);
-        heat.columns
-            .push(column(&intervals, args, Layer::Disk, start_ns));
+        let column = column(&intervals, args, Layer::Disk, start_ns);
+        heat.columns.push(column.without(watch.lost()));
         view.show(heat)?;
         say_lost(watch.lost());
         warn_of_vanished(watch.vanished());

@@ -9,7 +9,7 @@ use dashpot_engine::histogram::{Histogram, LAYOUT};
 
 use super::quantize::in_set;
 use super::wall::unix_ns;
-use crate::api::types::{Disk, Second, SecondLatency, Seconds};
+use crate::api::types::{Second, Seconds};
 use crate::cli::HeatmapArgs;
 use crate::client::{Client, segment};
 use crate::observe::Target;
@@ -17,63 +17,63 @@ use crate::report::heatmap::{Column, HeatMap};
 use crate::report::in_flight::InFlight;
 
 /// Adds a column for each second from `last` ago until now, or from the first that is remembered.
-/// Returns how many zios are in none of them.
 pub(super) fn recall(
     heat: &mut HeatMap,
     target: &Target,
     args: &HeatmapArgs,
     last: dashpot_engine::Duration,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<()> {
     let Target::Daemon(client, names) = target else {
         bail!("--last: nobody remembers what the kernel's disks did before: leave it out");
     };
-    let disk = match &names[..] {
-        [name] => format!("&disk={}", segment(name)),
-        _ => String::new(),
-    };
-    let now_ns = daemons_time(client)?;
+    // Nothing is newer than that, so nothing but the time is told.
+    let now_ns = ask(client, u64::MAX, None)?.now_ns;
     let after_ns = now_ns.saturating_sub(last.as_nanos());
+    let told = match &names[..] {
+        [] => vec![ask(client, after_ns, None)?],
+        names => {
+            let each = names.iter().map(|name| ask(client, after_ns, Some(name)));
+            each.collect::<anyhow::Result<Vec<_>>>()?
+        }
+    };
+    let since_ns = told.iter().map(|one| one.since_ns).max();
+    let end_ns = told.iter().map(|one| one.now_ns).max().unwrap_or(now_ns);
+    let ahead_ns = unix_ns().saturating_sub(end_ns);
+    let mut by_start: BTreeMap<u64, Vec<&Second>> = BTreeMap::new();
+    for second in told.iter().flat_map(Seconds::all) {
+        by_start.entry(second.start_ns).or_default().push(second);
+    }
+    // A second is told if it began after that moment.
+    let first = (after_ns / SECOND_NS + 1).max(since_ns.unwrap_or_default() / SECOND_NS);
+    for start_ns in (first..=end_ns / SECOND_NS).map(|number| number * SECOND_NS) {
+        let seconds = by_start.remove(&start_ns).unwrap_or_default();
+        let elapsed = Duration::from_nanos(SECOND_NS.min(end_ns - start_ns));
+        let shown_ns = start_ns.saturating_add(ahead_ns);
+        let latencies = latencies(&seconds, args)?;
+        let column = Column::new(&latencies, shown_ns, elapsed, InFlight::default());
+        let lost = seconds.iter().map(|second| second.dropped).sum();
+        heat.columns.push(column.without(lost));
+    }
+    Ok(())
+}
+
+/// The seconds that began after a moment, of one disk or of all.
+fn ask(client: &Client, after_ns: u64, disk: Option<&String>) -> anyhow::Result<Seconds> {
+    let disk = disk.map_or(String::new(), |name| format!("&disk={}", segment(name)));
     let told: Seconds = client.get(&format!("/v1/seconds?after_ns={after_ns}{disk}"))?;
     ensure!(
         told.layout == LAYOUT,
         "the daemon's histograms are of layout {}, not {LAYOUT}: is it of another version?",
         told.layout
     );
-    let end_ns = now_ns.max(told.running.start_ns);
-    let seconds = told.seconds.into_iter().chain([told.running]);
-    let seconds: BTreeMap<u64, Second> = seconds.map(|one| (one.start_ns, one)).collect();
-    let (Some(first), Some(running)) = (seconds.keys().next(), seconds.keys().next_back()) else {
-        return Ok(0);
-    };
-    let ahead_ns = unix_ns().saturating_sub(end_ns);
-    for start_ns in (*first..=*running).step_by(SECOND_NS as usize) {
-        let did = seconds.get(&start_ns).map_or(&[][..], |one| &one.latencies);
-        heat.columns.push(Column::new(
-            &latencies(did, names, args)?,
-            start_ns.saturating_add(ahead_ns),
-            Duration::from_nanos(SECOND_NS.min(end_ns - start_ns)),
-            InFlight::default(),
-        ));
-    }
-    Ok(seconds.values().map(|second| second.dropped).sum())
+    Ok(told)
 }
 
-fn daemons_time(client: &Client) -> anyhow::Result<u64> {
-    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
-    let moments = disks.iter().map(|disk| disk.at_ns);
-    Ok(moments.max().unwrap_or_default())
-}
-
-/// What was done in a second on these disks, or on all if none is named.
-fn latencies(
-    did: &[SecondLatency],
-    names: &[String],
-    args: &HeatmapArgs,
-) -> anyhow::Result<Histogram> {
+/// What was done in a second.
+fn latencies(did: &[&Second], args: &HeatmapArgs) -> anyhow::Result<Histogram> {
     let mut all = Histogram::default();
-    for one in did {
-        let is_named = names.is_empty() || names.contains(&one.disk);
-        if is_named && args.op.is_none_or(|ops| in_set(&one.op, ops)) {
+    for one in did.iter().flat_map(|second| &second.latencies) {
+        if args.op.is_none_or(|ops| in_set(&one.op, ops)) {
             all.merge(&one.latency.histogram().context("the daemon's histogram")?);
         }
     }

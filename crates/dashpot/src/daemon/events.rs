@@ -27,6 +27,11 @@ impl Daemon {
         self.collector.look(drops, look)
     }
 
+    /// Looks at the events that have come in already.
+    pub(crate) fn collected<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
+        self.collector.look(Vec::new(), look)
+    }
+
     async fn flush_events(&self, disk: usize) -> Result<Drops, ShardGone> {
         let (answer, answered) = oneshot::channel();
         self.handle

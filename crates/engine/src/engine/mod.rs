@@ -113,7 +113,14 @@ impl Engine {
         Some(self.disk(disk)?.stats_at(now))
     }
 
-    /// The rules of a disk, in the order of their ids.
+    /// Whether a rule is armed on a disk.
+    pub fn has_rules(&self, disk: DiskId) -> bool {
+        self.disk(disk)
+            .is_some_and(|disk| disk.injector.has_rules())
+    }
+
+    /// The rules of a disk, in the order of their ids. Counting what each decides about looks at every
+    /// zio in flight.
     pub fn rules(&self, disk: DiskId, now: Instant) -> impl Iterator<Item = RuleView<'_>> {
         let views = self.disk(disk).map(|found| {
             let decided = found.injector.decided_now(self.flights_of(disk));

@@ -340,6 +340,10 @@ impl Injector {
         &self.rules
     }
 
+    pub(crate) fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
     /// The rules as they stand, each with the number of zios that it decides about now.
     pub(crate) fn views(
         &self,

@@ -67,7 +67,12 @@ pub(crate) async fn finished(
             dropped: 0,
         },
     };
-    while !daemon.events(disk, |view| search.go_on(view)).await {}
+    let mut is_over = daemon.events(disk, |view| search.go_on(view)).await;
+    while !is_over {
+        // Others who ask have their turn.
+        tokio::task::yield_now().await;
+        is_over = daemon.collected(|view| search.go_on(view));
+    }
     Ok(Json(search.found))
 }
 
@@ -144,15 +149,19 @@ pub(crate) async fn seconds(
 ) -> Result<Json<Seconds>, Refusal> {
     let disk = index_of(&daemon, wanted.disk.as_deref())?;
     // What ends from now on is not in the answer, so what is over now is whole in it.
-    let running = daemon.now().as_nanos() / SECOND_NS;
+    let now_ns = daemon.now().as_nanos();
+    let running = now_ns / SECOND_NS;
     let is_new = |number: u64| {
         wanted
             .after_ns
             .is_none_or(|after| number * SECOND_NS > after)
     };
     let is_told = |number: u64| number == running || (number < running && is_new(number));
-    let look = |view: &View<'_>| by_second(&daemon, view, disk, is_told);
-    let mut seconds = daemon.events(disk, look).await;
+    let look = |view: &View<'_>| {
+        let since_ns = view.collected.since() * SECOND_NS;
+        (since_ns, by_second(&daemon, view, disk, is_told))
+    };
+    let (since_ns, mut seconds) = daemon.events(disk, look).await;
     let current = seconds.remove(&running).unwrap_or_default();
     let last = seconds.keys().next_back().map(|number| number * SECOND_NS);
     Ok(Json(Seconds {
@@ -163,6 +172,8 @@ pub(crate) async fn seconds(
             start_ns: running * SECOND_NS,
             ..current
         },
+        since_ns: since_ns.max(daemon.started().as_nanos()),
+        now_ns,
     }))
 }
 

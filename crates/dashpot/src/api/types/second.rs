@@ -16,8 +16,19 @@ pub(crate) struct Seconds {
     pub(crate) seconds: Vec<Second>,
     /// The one that is not over, so far.
     pub(crate) running: Second,
+    /// Since when all is remembered: since the daemon's start, if older seconds were not forgotten.
+    pub(crate) since_ns: u64,
+    /// The moment of this answer.
+    pub(crate) now_ns: u64,
     /// Where to go on: give it as `after_ns`.
     pub(crate) next_ns: u64,
+}
+
+impl Seconds {
+    /// Those that are over, and the one that is not.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Second> {
+        self.seconds.iter().chain([&self.running])
+    }
 }
 
 /// What was done in one second of the daemon's clock.

@@ -172,6 +172,11 @@ impl Collected {
         self.seconds.iter()
     }
 
+    /// The first second of which nothing was forgotten.
+    pub(crate) fn since(&self) -> u64 {
+        self.seconds.since()
+    }
+
     /// Where a reader is that has read everything.
     pub(crate) fn now(&self) -> u64 {
         self.recent.now()

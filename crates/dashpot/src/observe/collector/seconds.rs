@@ -37,6 +37,8 @@ pub(super) struct Seconds {
     seconds: VecDeque<Second>,
     /// What all of them take.
     size: usize,
+    /// Seconds before this one were forgotten.
+    since: u64,
 }
 
 impl Seconds {
@@ -87,8 +89,14 @@ impl Seconds {
             let Some(oldest) = self.seconds.pop_front() else {
                 return;
             };
+            self.since = oldest.number + 1;
             self.size -= oldest.cells.iter().map(SecondCell::size).sum::<usize>();
         }
+    }
+
+    /// The first second of which nothing was forgotten.
+    pub(super) fn since(&self) -> u64 {
+        self.since
     }
 
     /// The seconds in which something was done, the oldest first.

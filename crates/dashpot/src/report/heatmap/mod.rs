@@ -21,8 +21,8 @@ pub(crate) use map::{Band, Cells, Crop, Map, Place, Size};
 use rows::round_of;
 
 /// An interval: how many I/Os took how long. JSON: `{"start_ns": …, "elapsed_ns": …, "count": 812,
-/// "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight": {…}}`: rows with
-/// I/Os only, of latencies from `from_ns` to `to_ns`, both included, ten to a factor of ten and the same in
+/// "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight": {…}, "lost": 0}`: rows
+/// with I/Os only, of latencies from `from_ns` to `to_ns`, both included, ten to a factor of ten and the same in
 /// all columns. `start_ns` is since 1970, in simulations since their beginning.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
@@ -30,6 +30,8 @@ pub(crate) struct Column {
     pub(crate) elapsed: Duration,
     /// At its end.
     pub(crate) in_flight: InFlight,
+    /// Events that it misses.
+    lost: u64,
     /// Rows with I/Os, the lowest first, and how many.
     rows: Vec<(usize, u64)>,
 }
@@ -67,8 +69,19 @@ impl Column {
             start_ns,
             elapsed,
             in_flight,
+            lost: 0,
             rows,
         }
+    }
+
+    /// The same, from which so many events are missing.
+    pub(crate) fn without(self, lost: u64) -> Column {
+        Column { lost, ..self }
+    }
+
+    /// How many events are missing.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
     }
 
     /// How many I/Os it is of.
@@ -103,12 +116,13 @@ impl Serialize for Column {
             to_ns: rows::end_of(row),
             count,
         };
-        let mut column = serializer.serialize_struct("Column", 5)?;
+        let mut column = serializer.serialize_struct("Column", 6)?;
         column.serialize_field("start_ns", &self.start_ns)?;
         column.serialize_field("elapsed_ns", &(self.elapsed.as_nanos() as u64))?;
         column.serialize_field("count", &self.count())?;
         column.serialize_field("rows", &self.rows.iter().map(row).collect::<Vec<_>>())?;
         column.serialize_field("in_flight", &self.in_flight)?;
+        column.serialize_field("lost", &self.lost)?;
         column.end()
     }
 }
