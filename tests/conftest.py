@@ -18,6 +18,11 @@ import time
 
 import pytest
 
+import tracefs
+
+# Before the first test module asks what this machine has.
+tracefs.mount()
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BINARY = os.environ.get("DASHPOT") or str(
     ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "debug" / "dashpot"
@@ -27,7 +32,7 @@ HANG_LIMIT = 120
 
 def requires(tool):
     """Skips the test by the name of the tool that it lacks."""
-    return pytest.mark.skipif(shutil.which(tool) is None, reason=f"{tool} is missing")
+    return pytest.mark.skipif(shutil.which(tool) is None, reason=f"{tool} is missing: make deps")
 
 
 def eventually(probe, describe="the condition"):

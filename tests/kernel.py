@@ -10,9 +10,10 @@ import tempfile
 
 import pytest
 
+import tracefs
 from conftest import run
+from tracefs import TRACEFS
 
-TRACEFS = pathlib.Path("/sys/kernel/tracing")
 IN_FLIGHT = re.compile(r"^In flight: (\d+), the oldest for (\d+\.\d+) s on (\w+) \((\w+)\)\.$", re.MULTILINE)
 FIELDS = (
     "reads reads_merged sectors_read read_ms writes writes_merged sectors_written write_ms in_flight busy_ms "
@@ -23,17 +24,19 @@ FIELDS = (
 def why_not():
     """Why the kernel's disks cannot be tested here, if they cannot."""
     if os.geteuid() != 0:
-        return "takes root"
+        return "takes root: run the tests as root"
     if not (TRACEFS / "events/block").is_dir():
-        return "tracefs is not mounted, or the kernel has no block events"
+        return tracefs.complaint or "the kernel has no block events (CONFIG_BLK_DEV_IO_TRACE)"
     if shutil.which("losetup") is None:
-        return "losetup is missing"
+        return "losetup is missing: make deps"
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as backing:
         backing.truncate(1 << 20)
         tried = subprocess.run(["losetup", "-f", "--show", backing.name], capture_output=True, text=True)
         if tried.returncode == 0:
             run("losetup", "-d", tried.stdout.strip())
-        return f"losetup: {tried.stderr}" if tried.returncode else None
+        if tried.returncode:
+            return f"no loop device can be made: {tried.stderr.strip()}; modprobe loop, or a container with /dev/loop*"
+    return None
 
 
 WHY_NOT = why_not()

@@ -36,7 +36,7 @@ class Trace:
         said = self.process.stderr.readline()
         if "attached" not in said:
             self.process.wait()
-            pytest.skip(f"strace cannot attach here: {said.strip()}")
+            pytest.skip(f"strace cannot attach here: {said.strip()}: run the tests as root, or sysctl kernel.yama.ptrace_scope=0")
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)

@@ -18,6 +18,7 @@ import urllib.request
 import pytest
 
 from conftest import BINARY, HANG_LIMIT, ROOT, eventually, requires, run
+from kernel import loop_in_memory, takes_a_kernel
 from timed import Client
 
 MONITORING = ROOT / "monitoring"
@@ -40,7 +41,7 @@ def scrape(daemon, accept=OPEN_METRICS):
 def samples(text):
     """By name and labels, as a parser of another project reads them."""
     parser = pytest.importorskip(
-        "prometheus_client.openmetrics.parser", reason="python3-prometheus-client is missing"
+        "prometheus_client.openmetrics.parser", reason="python3-prometheus-client is missing: make deps"
     )
     families = parser.text_string_to_metric_families(text)
 
@@ -358,25 +359,15 @@ def test_a_lab_file_names_the_place(serve, directory):
 # The kernel's disks.
 
 @pytest.fixture
-def loop(directory):
-    """A loop device over memory. Skips where none can be made."""
-    if os.getuid() != 0:
-        pytest.skip("loop devices take root")
-    backing = pathlib.Path("/dev/shm") / directory.name
-    backing.write_bytes(bytes(16 << 20))
-    try:
-        made = subprocess.run(["losetup", "-f", "--show", backing], capture_output=True, text=True)
-        if made.returncode != 0:
-            pytest.skip(f"no loop device can be made: {made.stderr.strip()}")
-        yield made.stdout.strip()
-        run("losetup", "-d", made.stdout.strip())
-    finally:
-        backing.unlink()
+def loop():
+    """A loop device over memory."""
+    with loop_in_memory(16) as device:
+        yield device.path
 
 
 @pytest.fixture
 def observer():
-    """Starts `observe`, and skips where the kernel does not let it."""
+    """Starts `observe`."""
     running = []
 
     def start(*words):
@@ -385,8 +376,7 @@ def observer():
         )
         running.append(process)
         said = process.stderr.readline()
-        if not process.stdout.readline():
-            pytest.skip(f"the kernel's disks cannot be watched: {said}{process.stderr.read()}")
+        assert process.stdout.readline(), f"the kernel's disks cannot be watched: {said}{process.stderr.read()}"
         return process, said.split()[-1]
 
     yield start
@@ -395,7 +385,7 @@ def observer():
         process.communicate(timeout=HANG_LIMIT)
 
 
-@requires("losetup")
+@takes_a_kernel
 @requires("prometheus")
 def test_the_kernels_disks_are_scraped(loop, observer, prometheus):
     process, url = observer(loop, "200ms", "--json", "--metrics", "tcp:127.0.0.1:0")
@@ -424,7 +414,7 @@ def test_the_kernels_disks_are_scraped(loop, observer, prometheus):
 
 
 @requires("promtool")
-@requires("losetup")
+@takes_a_kernel
 def test_promtool_finds_no_fault_in_the_kernels(loop, observer):
     _process, url = observer(loop, "200ms", "--json", "--metrics", "tcp:127.0.0.1:0")
     with urllib.request.urlopen(url, timeout=HANG_LIMIT) as answer:
@@ -432,6 +422,7 @@ def test_promtool_finds_no_fault_in_the_kernels(loop, observer):
     assert (checked.stdout, checked.stderr) == ("", "")
 
 
+@takes_a_kernel
 def test_observe_puts_its_socket_away(loop, observer, directory):
     path = directory / "o.sock"
     process, _url = observer(loop, "200ms", "--json", "--metrics", f"unix:{path}")

@@ -10,7 +10,7 @@ import wire
 from conftest import eventually
 from wire import CMD_READ, CMD_TRIM, CMD_WRITE, CMD_ZEROES, EINVAL, ENOSPC, EPERM, Wire
 
-nbd = pytest.importorskip("nbd", reason="python3-libnbd is missing")
+nbd = pytest.importorskip("nbd", reason="python3-libnbd is missing: make deps")
 
 SIZE = 64 << 20
 READ_ONLY_COMMANDS = [CMD_WRITE, CMD_TRIM, CMD_ZEROES]

@@ -2,7 +2,7 @@
 
 import pytest
 
-nbd = pytest.importorskip("nbd", reason="python3-libnbd is missing")
+nbd = pytest.importorskip("nbd", reason="python3-libnbd is missing: make deps")
 
 import time  # noqa: E402
 

@@ -1,0 +1,42 @@
+"""Mounts tracefs for the tests, in a mount namespace of their own: the machine itself is left as it is.
+
+`usage: tracefs.py COMMAND...` runs a command there. `conftest.py` calls `mount` for a pytest that was started alone.
+"""
+
+import ctypes
+import os
+import pathlib
+import subprocess
+import sys
+
+TRACEFS = pathlib.Path("/sys/kernel/tracing")
+CLONE_NEWNS = 0x00020000  # of linux/sched.h; os.unshare came with Python 3.12
+REMEDY = "mount it: mount -t tracefs nodev /sys/kernel/tracing"
+
+# Why there is no tracefs, if there is none.
+complaint = None
+
+
+def mount():
+    """Mounts tracefs where only this process and its children see it, if it is missing and this user may."""
+    global complaint
+    if (TRACEFS / "events/block").is_dir():
+        return
+    if os.geteuid() != 0:
+        complaint = "takes root: run the tests as root"
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0:
+        complaint = f"tracefs is not mounted, and a mount namespace is refused ({os.strerror(ctypes.get_errno())}); {REMEDY}"
+        return
+    # A mount of the machine's goes on to appear and to disappear here; none of ours appears there.
+    for words in (["mount", "--make-rslave", "/"], ["mount", "-t", "tracefs", "nodev", str(TRACEFS)]):
+        done = subprocess.run(words, capture_output=True, text=True)
+        if done.returncode != 0:
+            complaint = f"tracefs is not mounted, and cannot be: {done.stderr.strip()}; {REMEDY}"
+            return
+
+
+if __name__ == "__main__":
+    mount()
+    os.execvp(sys.argv[1], sys.argv[1:])
