@@ -118,6 +118,11 @@ pub struct RuleStats {
     pub beaten: u64,
     /// The rule that beat it last.
     pub beaten_by: Option<RuleId>,
+    /// Zios that the rule would have matched, had the error or hang of another rule not decided
+    /// before it was asked. They are not in `matched`.
+    pub preempted: u64,
+    /// The rule that did so last.
+    pub preempted_by: Option<RuleId>,
     /// Decided by the rule, but its connection was gone before it ended.
     pub aborted: u64,
     /// What the zios held were held for.

@@ -5,6 +5,7 @@ use dashpot_engine::inject::{Limit, RuleSpec};
 use dashpot_export::RuleSnapshot;
 
 use super::types::{RuleState, op_words};
+use crate::spec::format_size;
 
 /// The reason, or `None` if the rule has injected something, or does so now.
 pub(crate) fn why_nothing(rule: &RuleSnapshot, state: RuleState) -> Option<String> {
@@ -19,15 +20,22 @@ pub(crate) fn why_nothing(rule: &RuleSnapshot, state: RuleState) -> Option<Strin
         ));
     }
     if stats.matched == 0 {
-        return Some(nothing_matched(spec, state));
+        return Some(nothing_matched(spec, stats, state));
     }
     Some(matched_but(spec, stats))
 }
 
-fn nothing_matched(spec: &RuleSpec, state: RuleState) -> String {
+fn nothing_matched(spec: &RuleSpec, stats: &RuleStats, state: RuleState) -> String {
+    if let Some(winner) = stats.preempted_by {
+        let (winner, count) = (winner.0, stats.preempted);
+        return format!(
+            "decided by rule {winner}, whose error or hang comes first ({count} times)"
+        );
+    }
+    let range = |(start, end)| format!("--range {}..{}", format_size(start), format_size(end));
     let limits = [
         Some(format!("-T {}", op_words(spec.ops).join(","))),
-        spec.range.map(|_| "--range".to_owned()),
+        spec.range.map(range),
         spec.client
             .as_ref()
             .map(|glob| format!("--client '{glob}'")),
@@ -117,6 +125,32 @@ mod tests {
             ..matched()
         };
         assert_eq!(why(not_drawn), "not drawn yet: the chance of -f is small");
+    }
+
+    #[test]
+    fn a_rule_that_another_comes_before_names_it() {
+        let preempted = RuleStats {
+            preempted: 2,
+            preempted_by: Some(RuleId(7)),
+            ..RuleStats::default()
+        };
+        assert_eq!(
+            why(preempted),
+            "decided by rule 7, whose error or hang comes first (2 times)"
+        );
+    }
+
+    #[test]
+    fn a_range_is_printed_with_its_bounds() {
+        let spec = RuleSpec {
+            range: Some((64 << 10, 1 << 30)),
+            ..RuleSpec::delay(Duration::from_millis(10), None)
+        };
+        let reason = why_nothing(&rule(spec, RuleStats::default()), RuleState::Active);
+        assert_eq!(
+            reason.as_deref(),
+            Some("nothing matched yet: -T read,write,zero --range 64K..1G")
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use dashpot_engine::Duration;
 
-use crate::spec::{RuleArgs, parse_duration, parse_span};
+use crate::spec::{RuleArgs, parse_span, parse_wait};
 use crate::zinject::Compat;
 
 /// Show what is served, who is connected, rules, and the oldest zios
@@ -16,7 +16,7 @@ pub(crate) struct StatusArgs {
     #[arg(long)]
     pub(crate) inflight: bool,
     /// Wait this long for a daemon
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_wait)]
     pub(crate) wait: Option<Duration>,
     /// Print JSON
     #[arg(long)]

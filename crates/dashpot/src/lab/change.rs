@@ -13,7 +13,7 @@ use super::place::place_of;
 use super::section::Section;
 use super::tunable::{self, set_tunables};
 use crate::daemon::Registry;
-use crate::spec::{ParseError, parse_disk_injection, parse_duration};
+use crate::spec::{ParseError, parse_disk_injection, parse_wait};
 
 const ACTION_KEYS: [&str; 5] = ["tune", "inject", "clear", "suspend", "resume"];
 
@@ -27,7 +27,7 @@ pub(super) fn read_changes(
     ever_armed: &mut Registry,
 ) -> Result<Vec<(Duration, Command)>, ParseError> {
     let timed = file.table_list("at")?.into_iter().map(|section| {
-        let time = section.value("time", parse_duration)?;
+        let time = section.value("time", parse_wait)?;
         Ok((time.ok_or_else(|| no_time(&section))?, section))
     });
     let mut timed = timed.collect::<Result<Vec<_>, ParseError>>()?;

@@ -118,7 +118,7 @@ fn mistakes_name_their_line_and_place() {
         ("clear = \"all\"", "9: [[at]]: no time; add time = \"10s\""),
         (
             "time = 5\nclear = \"all\"",
-            "10: [[at]] time: '5' has no unit: did you mean 5ms?",
+            "10: [[at]] time: '5' has no unit: did you mean 5s?",
         ),
         (
             "time = \"5s\"",

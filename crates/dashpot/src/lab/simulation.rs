@@ -16,7 +16,7 @@ use super::volume::read_volume;
 use super::workload::{Targets, read_workload};
 use super::{check_ranges, read_file};
 use crate::daemon::Registry;
-use crate::spec::{Injection, ParseError, parse_duration, parse_seed, parse_span};
+use crate::spec::{Injection, ParseError, parse_seed, parse_span, parse_wait};
 
 const SIM_KEYS: [&str; 4] = ["lasts", "warmup", "seed", "sample"];
 
@@ -167,7 +167,7 @@ fn targets<'a>(disks: &'a Disks<'_>, volumes: &'a [VolumeSpec]) -> Targets<'a> {
 fn with_settings(scenario: Scenario, sim: &Section<'_>) -> Result<Scenario, ParseError> {
     sim.refuse_unknown(&SIM_KEYS)?;
     let lasts = sim.value("lasts", parse_span)?.unwrap_or(DEFAULT_LASTS);
-    let warmup = sim.value("warmup", parse_duration)?.unwrap_or_default();
+    let warmup = sim.value("warmup", parse_wait)?.unwrap_or_default();
     if warmup >= lasts {
         return sim.refuse(
             "warmup",

@@ -10,7 +10,7 @@ use super::section::Section;
 use super::trace;
 use crate::spec::{
     NEVER, ParseError, format_size, parse_bandwidth, parse_duration, parse_name, parse_range,
-    parse_share, parse_size, parse_span,
+    parse_share, parse_size, parse_span, parse_wait,
 };
 
 const CALL_KEYS: [&str; 7] = [
@@ -68,7 +68,7 @@ pub(super) fn read_workload(
     let misplaced = |why: &str| section.error(section.start(), "", why);
     let name = parse_name(name).map_err(|error| misplaced(&error.to_string()))?;
     section.refuse_unknown(&[&CALL_KEYS[..], &CLOSED_KEYS, &OPEN_KEYS, &COMMON_KEYS].concat())?;
-    let starts = section.value("start", parse_duration)?;
+    let starts = section.value("start", parse_wait)?;
     let starts = starts.unwrap_or(Duration::ZERO);
     let stops = section.value("stop", parse_span)?;
     if stops.is_some_and(|stops| stops <= starts) {

@@ -8,8 +8,20 @@ use dashpot_engine::Duration;
 use super::ParseError;
 use super::decimal::{Decimal, Inexact, split_unit};
 
-/// A span of time with its unit.
+/// A span of time with its unit. Most are those of an I/O, so a number without a unit is asked
+/// about in milliseconds.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, ParseError> {
+    parse(text, "ms")
+}
+
+/// As [`parse_duration`], for times that a person waits: a number without a unit is asked about in
+/// seconds.
+pub(crate) fn parse_wait(text: &str) -> Result<Duration, ParseError> {
+    parse(text, "s")
+}
+
+/// A span of time. `likely` is the unit that the error for a missing one proposes.
+fn parse(text: &str, likely: &str) -> Result<Duration, ParseError> {
     if text.starts_with('-') {
         return Err(ParseError::new(format!(
             "'{text}' is negative: a time is 0s or more"
@@ -19,7 +31,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     let Some(decimal) = Decimal::parse(number) else {
         return Err(not_a_time(text, number));
     };
-    let unit_ns = nanos_of(unit).ok_or_else(|| wrong_unit(text, number, unit))?;
+    let unit_ns = nanos_of(unit).ok_or_else(|| wrong_unit(text, number, unit, likely))?;
     let nanos = decimal.times(unit_ns).map_err(|inexact| match inexact {
         Inexact::TooFine => ParseError::new(format!("'{text}' is finer than 1ns")),
         Inexact::TooLarge => too_long(text),
@@ -27,9 +39,9 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// How long something lasts: as [`parse_duration`], but it must not be over before it begins.
+/// How long something lasts: as [`parse_wait`], but it must not be over before it begins.
 pub(crate) fn parse_span(text: &str) -> Result<Duration, ParseError> {
-    let span = parse_duration(text)?;
+    let span = parse_wait(text)?;
     if span == Duration::ZERO {
         return Err(ParseError::new(format!(
             "'{text}' ends at once: give more than 0s"
@@ -82,9 +94,11 @@ fn not_a_time(text: &str, number: &str) -> ParseError {
     ParseError::new(format!("'{text}' is no time: write 10ms, 1.5s or 250us"))
 }
 
-fn wrong_unit(text: &str, number: &str, unit: &str) -> ParseError {
+fn wrong_unit(text: &str, number: &str, unit: &str, likely: &str) -> ParseError {
     if unit.is_empty() {
-        return ParseError::new(format!("'{text}' has no unit: did you mean {number}ms?"));
+        return ParseError::new(format!(
+            "'{text}' has no unit: did you mean {number}{likely}?"
+        ));
     }
     ParseError::new(format!(
         "'{unit}' in '{text}' is no unit of time: those are ns, us, ms, s and m (minutes)"
@@ -97,7 +111,7 @@ fn too_long(text: &str) -> ParseError {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse_duration, parse_interval, parse_span};
+    use super::{parse_duration, parse_interval, parse_span, parse_wait};
     use proptest::prelude::*;
 
     #[test]
@@ -150,6 +164,15 @@ mod tests {
         ] {
             let error = parse_duration(text).map_err(|e| e.to_string());
             assert_eq!(error, Err(message.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn seconds_are_proposed_where_seconds_are_meant() {
+        for parse in [parse_span, parse_wait] {
+            let error = parse("5").map_err(|error| error.to_string());
+            let expected = "'5' has no unit: did you mean 5s?";
+            assert_eq!(error, Err(expected.to_owned()));
         }
     }
 

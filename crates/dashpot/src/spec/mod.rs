@@ -29,7 +29,9 @@ pub(crate) use disk::{
     DEFAULT_BLOCK, DEFAULT_SIZE, block_size, check_blocks, disk_size, needs_size, parse_disk,
     parse_store,
 };
-pub(crate) use duration::{parse_duration, parse_interval, parse_report_count, parse_span};
+pub(crate) use duration::{
+    parse_duration, parse_interval, parse_report_count, parse_span, parse_wait,
+};
 pub(crate) use name::{nearest, parse_name};
 pub(crate) use ops::{format_ops, parse_ops};
 pub(crate) use probability::{NEVER, parse_probability, parse_share};

@@ -5,7 +5,7 @@ use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
 use dashpot_engine::{Duration, Errno, OpSet, Ratio};
 
 use super::ParseError;
-use super::duration::{parse_duration, parse_span};
+use super::duration::{parse_span, parse_wait};
 use super::errno::parse_errno;
 use super::name::parse_name;
 use super::ops::parse_ops;
@@ -70,7 +70,7 @@ pub(crate) struct RuleArgs {
     #[arg(allow_hyphen_values = true)]
     lasts: Option<Duration>,
     /// Begin after this time
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_wait, allow_hyphen_values = true)]
     after: Option<Duration>,
 }
 

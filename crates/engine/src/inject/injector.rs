@@ -49,6 +49,7 @@ impl Injector {
         if self.faults > 0
             && let Some(rule) = self.find_fault(now, flight, ops)
         {
+            self.preempt(rule, now, flight, ops);
             return self.fault(rule, flight);
         }
         self.choose(now, flight, ops);
@@ -65,6 +66,19 @@ impl Injector {
             let rule = &mut self.rules[*rule];
             rule.is_fault() && rule.triggers(now, &flight.zio, ops)
         })
+    }
+
+    /// Counts the zio for the rules that would have matched it, had the rule `winner` not decided
+    /// before they were asked: those of delays, and the younger ones of errors and hangs.
+    fn preempt(&mut self, winner: usize, now: Instant, flight: &Flight, ops: OpSet) {
+        let id = self.rules[winner].id;
+        for (index, rule) in self.rules.iter_mut().enumerate() {
+            let was_asked = rule.is_fault() && index <= winner;
+            if !was_asked && rule.matches(now, &flight.zio, ops) {
+                rule.stats.preempted += 1;
+                rule.stats.preempted_by = Some(id);
+            }
+        }
     }
 
     fn fault(&mut self, rule: usize, flight: &mut Flight) -> Option<Errno> {

@@ -108,7 +108,8 @@ impl Rule {
         drawn
     }
 
-    fn matches(&self, now: Instant, zio: &Zio, ops: OpSet) -> bool {
+    /// Whether the zio, seen as `ops`, is one that the rule is about at `now`.
+    pub(crate) fn matches(&self, now: Instant, zio: &Zio, ops: OpSet) -> bool {
         self.spec.ops.meets(ops)
             && self.begins <= now
             && now < self.ends

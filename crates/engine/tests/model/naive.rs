@@ -430,10 +430,22 @@ impl Naive {
                 break;
             }
         }
-        if charge.fault.is_none() {
-            self.delay(&zio, &mut charge);
+        match charge.fault {
+            Some((winner, _)) => self.preempt(winner, &zio, flush),
+            None => self.delay(&zio, &mut charge),
         }
         self.tickets[at].charge = Some(charge);
+    }
+
+    /// The rules that come after the fault that decided, and would have matched.
+    fn preempt(&mut self, winner: RuleId, zio: &Zio, flush: bool) {
+        for at in 0..self.rules.len() {
+            let rule = &self.rules[at];
+            let comes_after = rule.fault().is_none() || rule.state.id > winner;
+            if comes_after && self.matches(rule, zio, flush) {
+                self.rules[at].state.preempted += 1;
+            }
+        }
     }
 
     fn delay(&mut self, zio: &Zio, charge: &mut Charge) {

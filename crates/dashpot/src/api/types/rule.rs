@@ -141,6 +141,13 @@ pub(crate) struct RuleCounters {
     pub(crate) beaten: u64,
     /// The rule that beat it last.
     pub(crate) beaten_by: Option<u32>,
+    /// Zios that it would have matched, had the error or hang of another rule not decided before it
+    /// was asked. They are not in `matched`.
+    #[serde(default)]
+    pub(crate) preempted: u64,
+    /// The rule that did so last.
+    #[serde(default)]
+    pub(crate) preempted_by: Option<u32>,
     /// Held, but the connection was gone before it ended.
     pub(crate) aborted: u64,
     /// It holds them now: they have not ended, and no other rule holds them longer.
@@ -304,6 +311,8 @@ impl RuleCounters {
             not_counted: stats.not_counted,
             beaten: stats.beaten,
             beaten_by: stats.beaten_by.map(|rule| rule.0),
+            preempted: stats.preempted,
+            preempted_by: stats.preempted_by.map(|rule| rule.0),
             aborted: stats.aborted,
             now: rule.now,
             backlog_ns: rule.backlog.as_nanos(),
