@@ -17,7 +17,7 @@ UNITS = ("_ns", "_per_s", "_percent", "_bytes")
 # Figures that have no unit, or are names as numbers.
 PLAIN = {
     "n", "count", "zios", "lost", "unmatched", "bytes", "merged", "requeued", "sector", "pid", "rule", "lane",
-    "requested", "achieved", "mean_in_flight",
+    "requested", "achieved", "stopped", "mean_in_flight",
 }
 REPORTS = {
     "iolatency": ["iolatency", "-T", "1", "1"],

@@ -4,10 +4,10 @@ use std::io::ErrorKind::WouldBlock;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use axum::http::{Method, Request, StatusCode, header};
+use axum::http::{Method, Request, Response, StatusCode, header};
 use dashpot_export::Address;
 use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
@@ -25,6 +25,13 @@ pub(crate) struct Client {
     /// Over TCP.
     token: Option<String>,
     runtime: Runtime,
+}
+
+/// An answer that does not end. What the daemon gave for as long as it lasts goes when this is
+/// dropped, or its process ends.
+pub(crate) struct Lease {
+    _body: Incoming,
+    _sender: http1::SendRequest<Full<Bytes>>,
 }
 
 /// A connection of either kind.
@@ -104,6 +111,25 @@ impl Client {
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
         self.runtime.block_on(self.exchange(method, path, body))
+    }
+
+    /// As [`Client::post`], where the answer is one line and then lasts.
+    pub(crate) fn lease<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<(T, Lease), ClientError> {
+        self.runtime.block_on(async {
+            let request = self.request(Method::POST, path, body)?;
+            let (response, sender) = respond(self.connect().await?, request).await?;
+            if !response.status().is_success() {
+                return Err(refused(response).await?);
+            }
+            let (line, body) = first_line(response.into_body()).await?;
+            let answer = serde_json::from_slice(&line).map_err(unexpected)?;
+            let (_body, _sender) = (body, sender);
+            Ok((answer, Lease { _body, _sender }))
+        })
     }
 
     /// As [`Client::post`], but Ctrl-C ends the waiting, and not the program.
@@ -204,19 +230,46 @@ async fn answer<T: DeserializeOwned>(
     stream: Box<dyn Stream>,
     request: Request<Full<Bytes>>,
 ) -> Result<T, ClientError> {
+    let (response, _sender) = respond(stream, request).await?;
+    if !response.status().is_success() {
+        return Err(refused(response).await?);
+    }
+    let body = response.into_body().collect().await.map_err(unexpected)?;
+    serde_json::from_slice(&body.to_bytes()).map_err(unexpected)
+}
+
+/// Sends a request, and answers with the response as soon as its body begins. The connection lasts
+/// as long as the sender.
+async fn respond(
+    stream: Box<dyn Stream>,
+    request: Request<Full<Bytes>>,
+) -> Result<(Response<Incoming>, http1::SendRequest<Full<Bytes>>), ClientError> {
     let handshake = http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(unexpected)?;
-    // It ends with the sender; its errors are those of the request.
+    // Its errors are those of the request.
     tokio::spawn(connection);
     let response = sender.send_request(request).await.map_err(unexpected)?;
+    Ok((response, sender))
+}
+
+/// What the daemon said instead of what it was asked for.
+async fn refused(response: Response<Incoming>) -> Result<ClientError, ClientError> {
     let status = response.status();
     let body = response.into_body().collect().await.map_err(unexpected)?;
-    let body = body.to_bytes();
-    if status.is_success() {
-        return serde_json::from_slice(&body).map_err(unexpected);
+    let error = serde_json::from_slice(&body.to_bytes()).map_err(unexpected)?;
+    Ok(ClientError::Refused { status, error })
+}
+
+/// The first line of a body, and what follows.
+async fn first_line(mut body: Incoming) -> Result<(Vec<u8>, Incoming), ClientError> {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        let frame = body.frame().await;
+        let frame = frame.ok_or_else(|| unexpected("it ends before its first line"))?;
+        let data = frame.map_err(unexpected)?.into_data();
+        line.extend_from_slice(&data.unwrap_or_default());
     }
-    let error = serde_json::from_slice(&body).map_err(unexpected)?;
-    Err(ClientError::Refused { status, error })
+    Ok((line, body))
 }
 
 fn read_token(path: PathBuf) -> Option<String> {

@@ -6,6 +6,7 @@
 mod access;
 mod answer;
 mod error;
+mod lease;
 mod listen;
 mod openapi;
 mod routes;

@@ -30,6 +30,7 @@ use super::routes::{disks, events, meta, rules};
         rules::show,
         rules::latency,
         rules::inject,
+        rules::lease,
         rules::update,
         rules::clear,
         rules::clear_many,

@@ -43,6 +43,7 @@ fn nothing_matched(spec: &RuleSpec, stats: &RuleStats, state: RuleState) -> Stri
     let limits: Vec<String> = limits.into_iter().flatten().collect();
     let when = match state {
         RuleState::Ended => "ended, and nothing had matched",
+        RuleState::Cleared => "cleared, and nothing had matched",
         RuleState::Waiting | RuleState::Active => "nothing matched yet",
     };
     format!("{when}: {}", limits.join(" "))

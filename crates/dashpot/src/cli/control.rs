@@ -37,7 +37,7 @@ pub(crate) struct InjectArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Armed only while this command runs
+    /// Armed only while this command runs; says at its end what was injected
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }

@@ -2,22 +2,42 @@
 
 use clap::Args;
 
-/// Prove what rules injected: requested, achieved, and how late
+use crate::report::proof::Tolerance;
+use crate::spec::{Allowance, parse_allowance};
+
+/// Prove what rules injected: requested, achieved, and how far off
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Counted since a rule was armed. A rule is kept if the median lateness of what it
-held is at most what dashpot promises, and at most 1 % was too slow to be held.
+Counted since a rule was armed; one that is gone is remembered until 'reset'. A
+rule is kept if its zios were held as asked (not beaten by another rule, not
+outrun by the store) and what they got is off by no more than the tolerances.
+Each is a share of the delay, a time, or the larger of both.
+
+With --check the exit status is 0 if all are kept, 3 if one is not or has held
+too few, and 4 if nobody can tell here: the host kept dashpot from running, and
+without the I/Os that were due then the rule would have been kept.
 
 Examples: every rule; fail a CI step unless the rule 'slow' was kept
   dashpot proof
-  dashpot proof slow --check")]
+  dashpot proof slow --check --within 10%,1ms")]
 pub(crate) struct ProofArgs {
     /// Only this rule, or the rules of this disk
     #[arg(value_name = "ID|NAME|DISK")]
     pub(crate) target: Option<String>,
-    /// Exit with 1, and the reason, unless every rule is kept
+    /// Exit with 3 or 4, and the reason, unless every rule is kept
     #[arg(long)]
     pub(crate) check: bool,
+    /// What the median may be off by [5%,500us]
+    #[arg(long, value_name = "PCT,TIME", value_parser = parse_allowance)]
+    #[arg(default_value_t = Tolerance::default().within, hide_default_value = true)]
+    pub(crate) within: Allowance,
+    /// What p99 may be off by [20%,40ms]
+    #[arg(long, value_name = "PCT,TIME", value_parser = parse_allowance)]
+    #[arg(default_value_t = Tolerance::default().tail, hide_default_value = true)]
+    pub(crate) tail: Allowance,
+    /// Judge rules that have held at least so many I/Os [30]
+    #[arg(long, value_name = "N", default_value_t = Tolerance::default().min, hide_default_value = true)]
+    pub(crate) min: u64,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -7,9 +7,11 @@ use axum::http::{Method, StatusCode};
 
 use super::child::run_child;
 use super::output::{print, print_json, usage};
+use super::proof::proofs;
 use crate::api::types::{Cleared, Inject, Rule};
 use crate::cli::InjectArgs;
 use crate::client::{Client, ClientError, segment};
+use crate::report::proof::{Tolerance, WIDTH, wrapped};
 use crate::spec::{Injection, ParseError};
 
 pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitCode> {
@@ -19,21 +21,48 @@ pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitC
         ));
     }
     let request = request(&args.rule.injection().unwrap_or_else(|error| usage(&error)));
-    let path = format!("/v1/disks/{}/rules", segment(&args.disk));
-    let rules: Vec<Rule> = client.post(&path, &request)?;
+    let disk = segment(&args.disk);
+    if !args.command.is_empty() {
+        return while_it_runs(client, &format!("/v1/disks/{disk}/leases"), &request, args);
+    }
+    let rules: Vec<Rule> = client.post(&format!("/v1/disks/{disk}/rules"), &request)?;
     if args.json {
         print_json(&rules)?;
-    } else if args.command.is_empty() {
+    } else {
         print(&rules.iter().map(understood).collect::<String>())?;
     }
-    if args.command.is_empty() {
-        return Ok(ExitCode::SUCCESS);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Arms rules while the command runs, and says at its end what they have injected.
+fn while_it_runs(
+    client: &Client,
+    path: &str,
+    request: &Inject,
+    args: &InjectArgs,
+) -> anyhow::Result<ExitCode> {
+    // If this process is killed, the connection of the lease ends, and the rules with it.
+    let (rules, _lease): (Vec<Rule>, _) = client.lease(path, request)?;
+    if args.json {
+        print_json(&rules)?;
     }
     let ended = client.block_on(run_child(&args.command, &[]));
     for rule in &rules {
         disarm(client, rule.id);
     }
+    tell(client, &rules);
     Ok(ended?)
+}
+
+/// Says on stderr what rules have injected. The status is the command's, whatever this comes to.
+fn tell(client: &Client, rules: &[Rule]) {
+    match proofs(client, rules, Tolerance::default()) {
+        Ok(proofs) => proofs.iter().for_each(|proof| {
+            let summary = format!("dashpot: {}", proof.summary());
+            eprintln!("{}", wrapped(&summary, WIDTH));
+        }),
+        Err(error) => eprintln!("dashpot: what was injected is not known: {error:#}"),
+    }
 }
 
 /// Whether the words end where a command should begin. The parser of the command line does not

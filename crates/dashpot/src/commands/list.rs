@@ -121,7 +121,7 @@ pub(super) fn note(rule: &Rule) -> Option<String> {
         (Some(why), _) if rule.counters.matched == 0 => why.clone(),
         (Some(why), _) => format!("matched, injected nothing: {why}"),
         (None, RuleState::Ended) => "ended".to_owned(),
-        (None, RuleState::Waiting | RuleState::Active) => return None,
+        (None, RuleState::Waiting | RuleState::Active | RuleState::Cleared) => return None,
     };
     Some(format!("rule {}: {why}", rule.id))
 }

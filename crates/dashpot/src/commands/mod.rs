@@ -62,7 +62,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status::status(&client()?, &args)?,
         Command::Update(args) => update::update(&client()?, &args)?,
         Command::List(args) => list::list(&client()?, &args)?,
-        Command::Proof(args) => proof::proof(&client()?, &args)?,
+        Command::Proof(args) => return proof::proof(&client()?, &args),
         Command::Clear(args) => clear::clear(&client()?, &args)?,
         Command::Reset => reset::reset(&client()?)?,
         Command::Suspend(args) => suspend::suspend(&client()?, &args)?,

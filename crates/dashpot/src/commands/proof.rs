@@ -1,6 +1,8 @@
 //! `proof`: whether rules do what they say, each with what it asked for beside what was achieved.
 
-use anyhow::{Context, bail, ensure};
+use std::process::ExitCode;
+
+use anyhow::{Context, ensure};
 use dashpot_engine::histogram::{Histogram, LAYOUT};
 
 use super::output::{print, print_json};
@@ -8,23 +10,48 @@ use crate::api::types::{Disk, DiskLatency, LatencyHistogram, Rule, RuleLatency, 
 use crate::cli::ProofArgs;
 use crate::client::{Client, segment};
 use crate::doctor::median_oversleep;
-use crate::report::proof::{Facts, Proof, Verdict, WIDTH, wrapped};
+use crate::report::proof::{Facts, Proof, Tolerance, Verdict, WIDTH, wrapped};
 
-pub(crate) fn proof(client: &Client, args: &ProofArgs) -> anyhow::Result<()> {
+/// A check has failed.
+pub(crate) const NOT_KEPT: u8 = 3;
+/// The host does not let anybody tell.
+const CANNOT_TELL: u8 = 4;
+
+pub(crate) fn proof(client: &Client, args: &ProofArgs) -> anyhow::Result<ExitCode> {
     let rules = chosen(client, args.target.as_deref())?;
-    let status: Status = client.get("/v1/status?oldest=0")?;
-    let oversleep_ns = status.shards.iter().any(|shard| !shard.spins);
-    let oversleep_ns = oversleep_ns.then(median_oversleep).flatten();
-    let proofs = rules
-        .iter()
-        .map(|rule| one(client, &status, rule, oversleep_ns))
-        .collect::<anyhow::Result<Vec<Proof>>>()?;
+    let tolerance = Tolerance {
+        within: args.within,
+        tail: args.tail,
+        min: args.min,
+    };
+    let proofs = proofs(client, &rules, tolerance)?;
     if args.json {
         print_json(&proofs)?;
     } else {
         print(&text(&proofs))?;
     }
-    if args.check { check(&proofs) } else { Ok(()) }
+    Ok(match args.check {
+        true => check(&proofs),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+/// The proofs of rules, armed or gone.
+pub(super) fn proofs(
+    client: &Client,
+    rules: &[Rule],
+    tolerance: Tolerance,
+) -> anyhow::Result<Vec<Proof>> {
+    let status: Status = client.get("/v1/status?oldest=0")?;
+    let sleeps = status.shards.iter().any(|shard| !shard.spins);
+    let look = Look {
+        client,
+        oversleep_ns: sleeps.then(median_oversleep).flatten(),
+        armed: client.get("/v1/rules")?,
+        status,
+        tolerance,
+    };
+    rules.iter().map(|rule| look.proof(rule)).collect()
 }
 
 /// The rules of an id, a name or a disk, or all. No rule has the name of a disk.
@@ -42,34 +69,49 @@ fn chosen(client: &Client, target: Option<&str>) -> anyhow::Result<Vec<Rule>> {
     })?)
 }
 
-fn one(
-    client: &Client,
-    status: &Status,
-    rule: &Rule,
+/// What is the same for all rules that are looked at together.
+struct Look<'a> {
+    client: &'a Client,
+    status: Status,
+    armed: Vec<Rule>,
     oversleep_ns: Option<u64>,
-) -> anyhow::Result<Proof> {
-    let path = format!("/v1/rules/{}/latency", rule.id);
-    let looks: Vec<RuleLatency> = client.get(&path)?;
-    let look = looks.first().context("the daemon has forgotten the rule")?;
-    ensure!(
-        look.layout == LAYOUT,
-        "the daemon's histograms are of layout {}, not {LAYOUT}: is it of another version?",
-        look.layout
-    );
-    let mut disks = status.disks.iter();
-    let disk = disks.find(|disk| disk.name == rule.disk);
-    let mut shards = status.shards.iter();
-    Ok(Proof::of(&Facts {
-        rule: &look.rule,
-        requested: &received(&look.requested)?,
-        achieved: &received(&look.achieved)?,
-        lateness: &received(&look.lateness)?,
-        disk: disk.context("the daemon has forgotten the disk")?,
-        outside_ns: outside(client, &rule.disk)?,
-        shard: shards.find(|shard| shard.disks.contains(&rule.disk)),
-        host: &status.host,
-        oversleep_ns,
-    }))
+    tolerance: Tolerance,
+}
+
+impl Look<'_> {
+    fn proof(&self, rule: &Rule) -> anyhow::Result<Proof> {
+        let path = format!("/v1/rules/{}/latency", rule.id);
+        let looks: Vec<RuleLatency> = self.client.get(&path)?;
+        let look = looks.first().context("the daemon has forgotten the rule")?;
+        ensure!(
+            look.layout == LAYOUT,
+            "the daemon's histograms are of layout {}, not {LAYOUT}: is it of another version?",
+            look.layout
+        );
+        let mut disks = self.status.disks.iter();
+        let disk = disks.find(|disk| disk.name == rule.disk);
+        let mut shards = self.status.shards.iter();
+        Ok(Proof::of(&Facts {
+            rule: &look.rule,
+            requested: &received(&look.requested)?,
+            achieved: &received(&look.achieved)?,
+            lateness: &received(&look.lateness)?,
+            stopped: &Histogram::default(),
+            beaten_within_group: self.is_beaten_within_group(&look.rule),
+            disk: disk.context("the daemon has forgotten the disk")?,
+            outside_ns: outside(self.client, &rule.disk)?,
+            shard: shards.find(|shard| shard.disks.contains(&rule.disk)),
+            host: &self.status.host,
+            oversleep_ns: self.oversleep_ns,
+            tolerance: self.tolerance,
+        }))
+    }
+
+    fn is_beaten_within_group(&self, rule: &Rule) -> bool {
+        let winner = rule.counters.beaten_by;
+        let mut armed = self.armed.iter();
+        armed.any(|other| Some(other.id) == winner && other.group == rule.group)
+    }
 }
 
 fn received(sent: &LatencyHistogram) -> anyhow::Result<Histogram> {
@@ -101,17 +143,22 @@ fn text(proofs: &[Proof]) -> String {
     each.join("\n")
 }
 
-/// Fails unless every rule was kept, and names the first that was not.
-fn check(proofs: &[Proof]) -> anyhow::Result<()> {
+/// The exit status of a check, and on stderr which rule it is due to.
+fn check(proofs: &[Proof]) -> ExitCode {
     if proofs.is_empty() {
-        bail!("nothing is proven: no rule is armed");
+        eprintln!("dashpot: nothing is proven: no rule is armed");
+        return ExitCode::from(NOT_KEPT);
     }
-    let failed = proofs.iter().find(|proof| proof.verdict != Verdict::Kept);
-    match failed {
-        Some(proof) => {
-            let why = format!("rule {} is {}: {}", proof.rule.id, proof.verdict, proof.why);
-            bail!(wrapped(&why, WIDTH - "dashpot: ".len()))
-        }
-        None => Ok(()),
-    }
+    let unclear = |proof: &&Proof| proof.verdict == Verdict::CannotTell;
+    let failed = |proof: &&Proof| proof.verdict != Verdict::Kept && !unclear(proof);
+    let first_failed = proofs.iter().find(failed);
+    let Some(proof) = first_failed.or_else(|| proofs.iter().find(unclear)) else {
+        return ExitCode::SUCCESS;
+    };
+    let why = format!("rule {}: {}: {}", proof.rule.id, proof.verdict, proof.why);
+    eprintln!("dashpot: {}", wrapped(&why, WIDTH - "dashpot: ".len()));
+    ExitCode::from(match first_failed {
+        Some(_) => NOT_KEPT,
+        None => CANNOT_TELL,
+    })
 }

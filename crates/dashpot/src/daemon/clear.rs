@@ -50,11 +50,12 @@ impl Daemon {
         Ok(Cleared { rules, failed })
     }
 
-    /// Back to the lab: releases and clears every rule, resumes every disk, and arms what the lab
-    /// says. What disks have counted is kept.
+    /// Back to the lab: releases and clears every rule, forgets those that are gone, resumes every
+    /// disk, and arms what the lab says. What disks have counted is kept.
     pub(crate) async fn reset(&self) -> Reset {
         let mut registry = self.registry.lock().await;
         let mut cleared = self.clear_all(&mut registry, true).await;
+        registry.past.forget();
         let mut armed = Vec::new();
         for (disk, _) in self.disks() {
             if cleared.failed.iter().any(|(failed, _)| *failed == disk) {
@@ -130,12 +131,16 @@ impl Daemon {
         disk: usize,
         build: impl FnOnce(DiskId) -> Command,
     ) -> Result<Vec<RuleId>, Refusal> {
-        match self.command(disk, build).await? {
-            Answer::Cleared(ids) => {
-                registry.remove(&ids);
-                Ok(ids)
+        let last = self.ask_snapshot(disk, 0)?;
+        let Answer::Cleared(ids) = self.command(disk, build).await? else {
+            return Ok(Vec::new());
+        };
+        let removed = registry.remove(&ids);
+        if let Ok(last) = last.await {
+            for record in removed {
+                registry.past.remember(record, &last);
             }
-            _ => Ok(Vec::new()),
         }
+        Ok(ids)
     }
 }

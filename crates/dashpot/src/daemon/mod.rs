@@ -5,6 +5,7 @@
 
 mod clear;
 mod events;
+mod past;
 mod refusal;
 mod registry;
 
@@ -17,6 +18,7 @@ use crate::host::Counted;
 use crate::observe::collector::Collector;
 use crate::spec::{Injection, TypedRule, format_size};
 pub(crate) use clear::{Cleared, Scope};
+pub(crate) use past::Gone;
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use registry::{Record, Registry};
 
@@ -106,11 +108,23 @@ impl Daemon {
         disk: usize,
         oldest: usize,
     ) -> Result<DiskSnapshot, Refusal> {
+        Ok(self
+            .ask_snapshot(disk, oldest)?
+            .await
+            .map_err(|_| ShardGone)?)
+    }
+
+    /// Asks for a snapshot: what the shard is asked for afterwards comes after it.
+    fn ask_snapshot(
+        &self,
+        disk: usize,
+        oldest: usize,
+    ) -> Result<oneshot::Receiver<DiskSnapshot>, Refusal> {
         let (answer, answered) = oneshot::channel();
         // The receiver is gone when the caller has hung up, and then nobody wants the answer.
         self.handle
             .snapshot(disk, oldest, |snapshot| drop(answer.send(snapshot)))?;
-        Ok(answered.await.map_err(|_| ShardGone)?)
+        Ok(answered)
     }
 
     /// Every armed rule, in the order of their ids.
@@ -121,6 +135,11 @@ impl Daemon {
     /// The rules of an id or a name.
     pub(crate) async fn find(&self, key: &str) -> Result<Vec<Record>, Refusal> {
         self.registry.lock().await.find(key)
+    }
+
+    /// The rules of an id or a name that are gone.
+    pub(crate) async fn find_gone(&self, key: &str) -> Vec<Gone> {
+        self.registry.lock().await.past.find(key)
     }
 
     /// Arms what the lab says.
@@ -208,13 +227,19 @@ impl Daemon {
         for rule in &injection.rules {
             self.check_range(disk, rule)?;
         }
-        let plan = registry.plan(disk, injection, pool)?;
+        let mut plan = registry.plan(disk, injection, pool)?;
         let Some(group) = plan.group() else {
             return Ok(Vec::new());
         };
         let rules = plan.rules();
         let inject = |disk| Command::Inject { disk, group, rules };
+        let before = self.ask_snapshot(disk, 0)?;
         self.command(disk, inject).await?;
+        if let Ok(before) = before.await {
+            for record in &mut plan.records {
+                record.overloaded_before = before.work.overloaded_seconds;
+            }
+        }
         let armed = plan.records.clone();
         registry.commit(plan);
         Ok(armed)

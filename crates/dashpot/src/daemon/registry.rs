@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 
+use super::past::Past;
 use super::refusal::Refusal;
 use crate::spec::{Injection, TypedRule};
 
@@ -17,12 +18,25 @@ pub(crate) struct Record {
     /// The index of its disk.
     pub(crate) disk: usize,
     pub(crate) group: GroupId,
+    /// The first id of the call that it came with.
+    pub(super) call: RuleId,
     /// The name of the injection that it came with.
     pub(crate) name: Option<String>,
     /// The rule in canonical words.
     pub(crate) words: String,
     /// The pool that zinject was given. Such rules of a disk are one group.
     pub(crate) pool: Option<String>,
+    /// For how many seconds its shard had been overloaded when it was armed.
+    pub(crate) overloaded_before: u64,
+    /// Whether it was cleared since.
+    pub(crate) is_gone: bool,
+}
+
+impl Record {
+    /// Whether both are of one call: only those of a name can be asked for together.
+    pub(super) fn came_with(&self, other: &Record) -> bool {
+        self.name.is_some() && self.name == other.name && self.call == other.call
+    }
 }
 
 /// Rules that are about to be armed, together.
@@ -48,6 +62,8 @@ impl Plan {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Registry {
     rules: BTreeMap<RuleId, Record>,
+    /// Those that are gone.
+    pub(super) past: Past,
     last: u32,
 }
 
@@ -68,9 +84,12 @@ impl Registry {
             id: RuleId(id),
             disk,
             group,
+            call: first,
             name: injection.name.clone(),
             words: rule.words.clone(),
             pool: pool.map(str::to_owned),
+            overloaded_before: 0,
+            is_gone: false,
         };
         Ok(Plan {
             records: injection.rules.iter().zip(first.0..).map(record).collect(),
@@ -92,10 +111,10 @@ impl Registry {
         }
     }
 
-    pub(crate) fn remove(&mut self, ids: &[RuleId]) {
-        for id in ids {
-            self.rules.remove(id);
-        }
+    /// Removes rules, and answers what was known of them.
+    pub(crate) fn remove(&mut self, ids: &[RuleId]) -> Vec<Record> {
+        let removed = ids.iter().filter_map(|id| self.rules.remove(id));
+        removed.collect()
     }
 
     pub(crate) fn records(&self) -> impl Iterator<Item = &Record> {

@@ -1,10 +1,11 @@
-//! Proof of injection: what a rule asked for beside what was achieved, how late that was, and
-//! whether it is what was promised.
+//! Proof of injection: what a rule asked for beside what was achieved, how far off that was, and
+//! whether it is within the caller's tolerance.
 //!
 //! Only zios that were held are in its figures: their service, as asked for, and the time from the
 //! end of their lane's wait to the moment at which the reply was offered. Percentiles of a constant
 //! are exact to lateness's bucket; of a distribution, to 1.2 %. Means and extremes are exact.
 
+mod causes;
 mod figures;
 mod rows;
 mod verdict;
@@ -16,30 +17,38 @@ use serde::Serialize;
 
 use crate::api::types::Rule;
 use crate::report::nice::short_time;
-use figures::{Error, Figures, exact_time};
+use figures::{Cells, Error, Figures, between_the_ends, exact_time};
 use rows::Row;
-pub(crate) use verdict::{Facts, Verdict};
+pub(crate) use verdict::{Facts, Tolerance, Verdict};
 
 /// Columns of a report's text, of the bar of a row, and of its count.
 pub(crate) const WIDTH: usize = 80;
 const BAR_WIDTH: usize = 20;
 
 /// The proof of one rule. JSON: `{"rule": as `list` has it, "verdict": "kept" | "not-kept" |
-/// "unproven", "why": text, "warnings": [text, …], "allowed_lateness_ns": 31000, "requested":
-/// figures, "achieved": figures, "error": {"mean_ns": 14200, "p50_ns": …, "p99_ns": …},
+/// "cannot-tell" | "unproven", "as_asked": true, "why": text, "warnings": [text, …], "tolerance":
+/// {"p50_ns": 500000, "p99_ns": 40000000, "n": 30}, "promise": {"lateness_ns": 30500, "kept":
+/// true}, "client_ns": 12000, "stopped": 0, "requested": figures, "achieved": figures, "error":
+/// {"mean_ns": 14200, "p50_ns": …, "p90_ns": …, "p99_ns": …, "mean_percent": 0.14, …},
 /// "lateness": figures, "rows": [{"from_ns": 10000000, "to_ns": 10000999, "requested": 1000,
-/// "achieved": 0}, …]}`, with figures as `{"n": 1000, "mean_ns": …, "p50_ns": …, "p99_ns": …,
-/// "max_ns": …}`. Both ends of a row are in it. What is not known is null.
+/// "achieved": 0}, …]}`, with figures as `{"n": 1000, "mean_ns": …, "p50_ns": …, "p90_ns": …,
+/// "p99_ns": …, "max_ns": …}`. Both ends of a row are in it. What is not known is null.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Proof {
     pub(crate) rule: Rule,
     pub(crate) verdict: Verdict,
+    /// Whether the rule did to the zios what it says, whenever that was.
+    as_asked: bool,
     /// The verdict's reason.
     pub(crate) why: String,
     /// What distorts the figures or is worth knowing beside them.
     pub(crate) warnings: Vec<String>,
-    /// The median lateness that is promised.
-    pub(crate) allowed_lateness_ns: u64,
+    tolerance: Limits,
+    promise: Promise,
+    /// What clients added on average by sending a request and by taking its reply.
+    client_ns: u64,
+    /// Zios that fell due while the host kept the shard from running.
+    stopped: u64,
     requested: Figures,
     achieved: Figures,
     error: Error,
@@ -50,9 +59,24 @@ pub(crate) struct Proof {
     constant_ns: Option<u64>,
 }
 
+/// What the rule may be off by, and how many zios it must have held.
+#[derive(Clone, Debug, Serialize)]
+struct Limits {
+    p50_ns: u64,
+    p99_ns: u64,
+    n: u64,
+}
+
+/// dashpot's own promise on this host. It decides nothing.
+#[derive(Clone, Debug, Serialize)]
+struct Promise {
+    /// The median lateness.
+    lateness_ns: u64,
+    kept: Option<bool>,
+}
+
 impl Proof {
     pub(crate) fn of(facts: &Facts<'_>) -> Proof {
-        let (verdict, why) = facts.verdict();
         let requested = Figures::of(facts.requested);
         let lateness = Figures::of(facts.lateness);
         let constant_ns = rows::constant(facts.requested);
@@ -60,13 +84,24 @@ impl Proof {
             Some(service) => Figures::of(facts.achieved).at_percentiles_of(&lateness, service),
             None => Figures::of(facts.achieved),
         };
+        let error = Error::between(&requested, &achieved);
+        let judgement = facts.judge(&error);
+        let (p50_ns, p99_ns) = facts.limits();
         Proof {
             rule: facts.rule.clone(),
-            verdict,
-            why,
-            warnings: facts.warnings(verdict),
-            allowed_lateness_ns: facts.allowed_lateness(),
-            error: Error::between(&requested, &achieved),
+            verdict: judgement.verdict,
+            as_asked: judgement.as_asked,
+            why: judgement.why,
+            warnings: facts.warnings(judgement.verdict),
+            tolerance: Limits {
+                p50_ns,
+                p99_ns,
+                n: facts.min(),
+            },
+            promise: Promise::of(facts, &lateness),
+            client_ns: facts.outside_ns,
+            stopped: facts.stopped.count(),
+            error,
             rows: rows::rows(facts.requested, facts.achieved, facts.lateness),
             requested,
             achieved,
@@ -110,11 +145,13 @@ impl Proof {
     }
 
     fn write_figures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let titles = ["n", "mean", "p50", "p99", "max"].map(str::to_owned);
+        let titles = ["n", "mean", "p50", "p90", "p99", "max"].map(str::to_owned);
         write_cells(f, "", &titles)?;
         write_cells(f, "requested", &self.requested.cells(exact_time))?;
         write_cells(f, "achieved", &self.achieved.cells(exact_time))?;
         write_cells(f, "error", &self.error.cells())?;
+        write_cells(f, "of delay", &self.error.share_cells())?;
+        write_cells(f, "at most", &self.tolerance.cells())?;
         write_cells(f, "lateness", &self.lateness.cells(short_time))
     }
 
@@ -132,6 +169,52 @@ impl Proof {
         Ok(())
     }
 
+    /// The verdict, and what is worth knowing beside it.
+    fn write_reasons(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_wrapped(f, &format!("{}: {}", self.verdict, self.why))?;
+        let counters = &self.rule.counters;
+        let (held, matched) = (counters.held, counters.matched);
+        if !self.rows.is_empty() {
+            let asked = match self.as_asked {
+                true => "yes",
+                false => "no",
+            };
+            write_wrapped(
+                f,
+                &format!("injected as asked: {asked}, held {held} of {matched} that matched"),
+            )?;
+            write_wrapped(f, &self.promise.words())?;
+            let client = short_time(self.client_ns);
+            write_wrapped(
+                f,
+                &format!("clients: {client} on average to send a request and take its reply"),
+            )?;
+        }
+        self.warnings
+            .iter()
+            .try_for_each(|warning| write_wrapped(f, &format!("warning: {warning}")))
+    }
+
+    /// The verdict in a sentence.
+    pub(crate) fn summary(&self) -> String {
+        let Rule { id, disk, rule, .. } = &self.rule;
+        let name = self.rule.name.as_deref();
+        let name = name.map_or_else(
+            || format!("rule {id}"),
+            |name| format!("rule {id} ({name})"),
+        );
+        let (held, failed) = (self.rule.counters.held, self.rule.counters.failed);
+        let done = match failed {
+            0 => format!("held {held}"),
+            _ => format!("failed {failed}"),
+        };
+        let matched = self.rule.counters.matched;
+        format!(
+            "{name} on {disk}, {rule}: {done} of {matched}: {}: {}",
+            self.verdict, self.why
+        )
+    }
+
     /// Rows beside a constant are labelled with what is added to it.
     fn label(&self, index: usize, row: &Row) -> String {
         match self.constant_ns {
@@ -145,9 +228,36 @@ impl Proof {
     }
 }
 
-fn write_cells(f: &mut fmt::Formatter<'_>, title: &str, cells: &[String; 5]) -> fmt::Result {
-    let [n, mean, p50, p99, max] = cells;
-    let line = format!("{title:<9} {n:>12} {mean:>13} {p50:>13} {p99:>13} {max:>13}");
+impl Limits {
+    fn cells(&self) -> Cells {
+        let [p50, p99] = [self.p50_ns, self.p99_ns].map(|ns| format!("+{}", short_time(ns)));
+        between_the_ends([String::new(), p50, String::new(), p99])
+    }
+}
+
+impl Promise {
+    fn words(&self) -> String {
+        let kept = match self.kept {
+            Some(true) => "kept",
+            Some(false) => "not kept",
+            None => "too few to tell",
+        };
+        let lateness = short_time(self.lateness_ns);
+        format!("dashpot's promise of {lateness} at p50: {kept} (it decides nothing)")
+    }
+
+    fn of(facts: &Facts<'_>, lateness: &Figures) -> Promise {
+        let lateness_ns = facts.promised_lateness();
+        Promise {
+            lateness_ns,
+            kept: lateness.p50_ns.map(|late| late <= lateness_ns),
+        }
+    }
+}
+
+fn write_cells(f: &mut fmt::Formatter<'_>, title: &str, cells: &Cells) -> fmt::Result {
+    let [n, mean, p50, p90, p99, max] = cells;
+    let line = format!("{title:<9} {n:>9} {mean:>11} {p50:>11} {p90:>11} {p99:>11} {max:>11}");
     writeln!(f, "{}", line.trim_end())
 }
 
@@ -182,17 +292,14 @@ pub(crate) fn wrapped(text: &str, width: usize) -> String {
 impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_wrapped(f, &self.title())?;
-        write_wrapped(f, &format!("{}: {}", self.verdict, self.why))?;
-        for warning in &self.warnings {
-            write_wrapped(f, &format!("warning: {warning}"))?;
-        }
         write_wrapped(f, &self.counts())?;
-        if self.rows.is_empty() {
-            return Ok(());
+        if !self.rows.is_empty() {
+            writeln!(f)?;
+            self.write_figures(f)?;
+            self.write_rows(f)?;
+            writeln!(f)?;
         }
-        writeln!(f)?;
-        self.write_figures(f)?;
-        self.write_rows(f)
+        self.write_reasons(f)
     }
 }
 

@@ -5,6 +5,7 @@
 //! wrong and what to write instead. Nothing is rounded: what cannot be held exactly is refused.
 
 mod address;
+mod allowance;
 mod decimal;
 mod disk;
 mod distribution;
@@ -24,6 +25,7 @@ mod words;
 use std::fmt;
 
 pub(crate) use address::{ApiAddress, Listen, parse_api, parse_listen};
+pub(crate) use allowance::{Allowance, parse_allowance};
 pub(crate) use decimal::Decimal;
 pub(crate) use disk::{
     DEFAULT_BLOCK, DEFAULT_SIZE, block_size, check_blocks, disk_size, needs_size, parse_disk,

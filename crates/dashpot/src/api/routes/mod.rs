@@ -37,6 +37,7 @@ pub(crate) fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router
             "/v1/disks/{disk}/rules",
             get(rules::of_disk).post(rules::inject),
         )
+        .route("/v1/disks/{disk}/leases", post(rules::lease))
         .route("/v1/rules", get(rules::list).delete(rules::clear_many))
         .route(
             "/v1/rules/{rule}",

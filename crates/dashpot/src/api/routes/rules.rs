@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
 use dashpot_export::DiskSnapshot;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::to_the_end;
 use crate::api::error::{Body, Options};
+use crate::api::lease::Lease;
 use crate::api::types::{Cleared, Error, Failure, Inject, Rule, RuleLatency, RulesReset, Update};
-use crate::daemon::{self, Daemon, Record, Refusal, Scope};
+use crate::daemon::{self, Daemon, Gone, Record, Refusal, RefusalKind, Scope};
 use crate::spec::{Injection, parse_injection, parse_name};
 
 /// Which rules are cleared, and how.
@@ -56,18 +58,20 @@ pub(crate) async fn of_disk(
     of_one(&daemon, index, &records, Rule::of).await.map(Json)
 }
 
-/// The rules of an id or a name.
+/// The rules of an id or a name; if none is armed, those that were cleared last, until a reset.
 #[utoipa::path(get, path = "/v1/rules/{rule}", tag = "rules", params(("rule" = String, Path)),
     responses((status = 200, body = Vec<Rule>), (status = 404, body = Error)))]
 pub(crate) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Path(key): Path<String>,
 ) -> Result<Json<Vec<Rule>>, Refusal> {
-    let records = daemon.find(&key).await?;
-    views(&daemon, &records).await.map(Json)
+    let mut rules = armed_or_gone(&daemon, &key, Rule::of).await?;
+    rules.sort_unstable_by_key(|rule| rule.id);
+    Ok(Json(rules))
 }
 
-/// What the rules of an id or a name have asked for and got, as histograms.
+/// What the rules of an id or a name have asked for and got, as histograms; if none is armed, those
+/// that were cleared last, until a reset.
 #[utoipa::path(get, path = "/v1/rules/{rule}/latency", tag = "rules",
     params(("rule" = String, Path)),
     responses((status = 200, body = Vec<RuleLatency>), (status = 404, body = Error)))]
@@ -75,8 +79,7 @@ pub(crate) async fn latency(
     State(daemon): State<Arc<Daemon>>,
     Path(key): Path<String>,
 ) -> Result<Json<Vec<RuleLatency>>, Refusal> {
-    let records = daemon.find(&key).await?;
-    let mut rules = of_all(&daemon, &records, RuleLatency::of).await?;
+    let mut rules = armed_or_gone(&daemon, &key, RuleLatency::of).await?;
     rules.sort_unstable_by_key(|latency| latency.rule.id);
     Ok(Json(rules))
 }
@@ -98,6 +101,35 @@ pub(crate) async fn inject(
         views(&daemon, &records).await
     });
     Ok((StatusCode::CREATED, Json(rules.await?)))
+}
+
+/// Arms rules on a disk, all or none, for as long as the connection lasts. The answer is one line,
+/// the rules as understood, and does not end: the client hangs up when it wants no more of them.
+#[utoipa::path(post, path = "/v1/disks/{disk}/leases", tag = "rules", params(("disk" = String, Path)),
+    request_body = Inject,
+    responses((status = 201, body = Vec<Rule>, content_type = "application/x-ndjson"),
+        (status = 400, body = Error), (status = 404, body = Error), (status = 409, body = Error),
+        (status = 422, body = Error)))]
+pub(crate) async fn lease(
+    State(daemon): State<Arc<Daemon>>,
+    Path(disk): Path<String>,
+    Body(request): Body<Inject>,
+) -> Result<Response, Refusal> {
+    let pool = request.pool.clone();
+    let injection = injection(request)?;
+    // The lease is made where the rules are: a client that is gone by then drops it.
+    let armed = to_the_end(async move {
+        let records = daemon.inject(&disk, injection, pool.as_deref()).await?;
+        let ids = records.iter().map(|record| record.id).collect();
+        let lease = Lease::new(Arc::clone(&daemon), ids);
+        Ok((lease, views(&daemon, &records).await?))
+    });
+    let (lease, rules) = armed.await?;
+    let line = serde_json::to_vec(&rules)
+        .map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
+    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    let body = axum::body::Body::new(lease.body(line));
+    Ok((StatusCode::CREATED, kind, body).into_response())
 }
 
 /// Replaces what a rule says; its counters are kept.
@@ -199,6 +231,21 @@ async fn views(daemon: &Daemon, records: &[Record]) -> Result<Vec<Rule>, Refusal
 
 /// How a rule that was recorded is seen in a snapshot of the disk of this name, if it is there.
 type View<T> = fn(&Record, &str, &DiskSnapshot) -> Option<T>;
+
+/// The rules of an id or a name as they stand, or else as they stood when they were cleared.
+async fn armed_or_gone<T>(daemon: &Daemon, key: &str, view: View<T>) -> Result<Vec<T>, Refusal> {
+    let refusal = match daemon.find(key).await {
+        Ok(records) => return of_all(daemon, &records, view).await,
+        Err(refusal) => refusal,
+    };
+    let gone = daemon.find_gone(key).await;
+    if gone.is_empty() {
+        return Err(refusal);
+    }
+    let seen =
+        |Gone { record, snapshot }: &Gone| view(record, &daemon.info(record.disk).name, snapshot);
+    Ok(gone.iter().filter_map(seen).collect())
+}
 
 /// The records' rules, disk by disk.
 async fn of_all<T>(daemon: &Daemon, records: &[Record], view: View<T>) -> Result<Vec<T>, Refusal> {

@@ -29,7 +29,7 @@ pub(crate) struct Rule {
     pub(crate) fields: RuleFields,
     /// Where it is in its life.
     pub(crate) state: RuleState,
-    /// Time since it was armed or last updated.
+    /// Time since it was armed or last updated; of one that is gone, until it was cleared.
     pub(crate) age_ns: u64,
     #[serde(flatten)]
     pub(crate) counters: RuleCounters,
@@ -40,7 +40,8 @@ pub(crate) struct Rule {
     pub(crate) stalled: u32,
     /// Times that a connection of its disk was kept from being read.
     pub(crate) stalls: u64,
-    /// How much of its time the shard of its disk works. Overloaded, it is late.
+    /// How much of its time the shard of its disk works, and for how long it was overloaded since
+    /// the rule was armed. Overloaded, it is late.
     pub(crate) shard_load: Load,
 }
 
@@ -113,6 +114,8 @@ pub(crate) enum RuleState {
     Active,
     /// `--for` has passed.
     Ended,
+    /// It is gone: this is what it had done when it was cleared.
+    Cleared,
 }
 
 /// What a rule has counted since it was armed.
@@ -179,7 +182,7 @@ impl Rule {
         Some(Rule {
             stalled: snapshot.stalled,
             stalls: snapshot.stalls,
-            shard_load: Load::of(snapshot.work),
+            shard_load: Load::of(snapshot.work).since(record.overloaded_before),
             ..Rule::seen(record, disk, rule, snapshot.at)
         })
     }
@@ -187,7 +190,10 @@ impl Rule {
     /// A rule as it stands at a moment, of a disk that nothing but the rule slows down.
     pub(crate) fn seen(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) -> Rule {
         let age = at.since(rule.armed);
-        let state = RuleState::at(&rule.spec, age);
+        let state = match record.is_gone {
+            true => RuleState::Cleared,
+            false => RuleState::at(&rule.spec, age),
+        };
         Rule {
             id: rule.id.0,
             name: record.name.clone(),

@@ -78,6 +78,14 @@ impl Shard {
 }
 
 impl Load {
+    /// The same, counting from when it had been overloaded for so many seconds.
+    pub(super) fn since(self, overloaded_before: u64) -> Load {
+        Load {
+            overloaded_seconds: self.overloaded_seconds.saturating_sub(overloaded_before),
+            ..self
+        }
+    }
+
     pub(crate) fn of(work: Work) -> Load {
         Load {
             busy_percent: work.busy_percent,

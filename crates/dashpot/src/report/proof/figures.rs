@@ -3,8 +3,12 @@
 use dashpot_engine::histogram::Histogram;
 use serde::Serialize;
 
+use super::verdict::signed;
 use crate::report::nice::short_time;
 use crate::report::percentiles::percentile;
+
+/// Cells of a line: n, mean, p50, p90, p99, max.
+pub(super) type Cells = [String; 6];
 
 /// A percentile is `None` unless at least one zio is expected above it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -12,16 +16,22 @@ pub(super) struct Figures {
     pub(super) n: u64,
     pub(super) mean_ns: Option<u64>,
     pub(super) p50_ns: Option<u64>,
+    pub(super) p90_ns: Option<u64>,
     pub(super) p99_ns: Option<u64>,
     pub(super) max_ns: Option<u64>,
 }
 
-/// What was achieved less what was requested.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// What was achieved less what was requested, as time and as a share of what was requested.
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Error {
-    mean_ns: Option<i64>,
-    p50_ns: Option<i64>,
-    p99_ns: Option<i64>,
+    pub(super) mean_ns: Option<i64>,
+    pub(super) p50_ns: Option<i64>,
+    pub(super) p90_ns: Option<i64>,
+    pub(super) p99_ns: Option<i64>,
+    pub(super) mean_percent: Option<f64>,
+    pub(super) p50_percent: Option<f64>,
+    pub(super) p90_percent: Option<f64>,
+    pub(super) p99_percent: Option<f64>,
 }
 
 impl Figures {
@@ -30,6 +40,7 @@ impl Figures {
             n: histogram.count(),
             mean_ns: histogram.mean(),
             p50_ns: percentile(histogram, 500_000),
+            p90_ns: percentile(histogram, 900_000),
             p99_ns: percentile(histogram, 990_000),
             max_ns: histogram.max(),
         }
@@ -37,19 +48,22 @@ impl Figures {
 
     /// The same with the percentiles of a constant and its lateness, whose buckets are finer.
     pub(super) fn at_percentiles_of(self, lateness: &Figures, constant_ns: u64) -> Figures {
+        let late = |late: Option<u64>| late.map(|late| constant_ns + late);
         Figures {
-            p50_ns: lateness.p50_ns.map(|late| constant_ns + late),
-            p99_ns: lateness.p99_ns.map(|late| constant_ns + late),
+            p50_ns: late(lateness.p50_ns),
+            p90_ns: late(lateness.p90_ns),
+            p99_ns: late(lateness.p99_ns),
             ..self
         }
     }
 
-    pub(super) fn cells(&self, time: fn(u64) -> String) -> [String; 5] {
+    pub(super) fn cells(&self, time: fn(u64) -> String) -> Cells {
         let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), time);
         [
             self.n.to_string(),
             time(self.mean_ns),
             time(self.p50_ns),
+            time(self.p90_ns),
             time(self.p99_ns),
             time(self.max_ns),
         ]
@@ -58,35 +72,56 @@ impl Figures {
 
 impl Error {
     pub(super) fn between(requested: &Figures, achieved: &Figures) -> Error {
-        let difference = |achieved: Option<u64>, requested: Option<u64>| {
-            let difference = i128::from(achieved?) - i128::from(requested?);
-            i64::try_from(difference).ok()
+        let pairs = [
+            (achieved.mean_ns, requested.mean_ns),
+            (achieved.p50_ns, requested.p50_ns),
+            (achieved.p90_ns, requested.p90_ns),
+            (achieved.p99_ns, requested.p99_ns),
+        ];
+        let difference = |(achieved, requested): (Option<u64>, Option<u64>)| {
+            i64::try_from(i128::from(achieved?) - i128::from(requested?)).ok()
         };
+        let percent = |pair: (Option<u64>, Option<u64>)| {
+            let of = pair.1.filter(|of| *of > 0)?;
+            Some(difference(pair)? as f64 * 100.0 / of as f64)
+        };
+        let [mean_ns, p50_ns, p90_ns, p99_ns] = pairs.map(difference);
+        let [mean_percent, p50_percent, p90_percent, p99_percent] = pairs.map(percent);
         Error {
-            mean_ns: difference(achieved.mean_ns, requested.mean_ns),
-            p50_ns: difference(achieved.p50_ns, requested.p50_ns),
-            p99_ns: difference(achieved.p99_ns, requested.p99_ns),
+            mean_ns,
+            p50_ns,
+            p90_ns,
+            p99_ns,
+            mean_percent,
+            p50_percent,
+            p90_percent,
+            p99_percent,
         }
     }
 
-    pub(super) fn cells(&self) -> [String; 5] {
-        let signed = |ns: Option<i64>| {
-            ns.map_or_else(
-                || "-".to_owned(),
-                |ns| {
-                    let sign = if ns < 0 { '-' } else { '+' };
-                    format!("{sign}{}", short_time(ns.unsigned_abs()))
-                },
-            )
-        };
-        [
-            String::new(),
-            signed(self.mean_ns),
-            signed(self.p50_ns),
-            signed(self.p99_ns),
-            String::new(),
-        ]
+    pub(super) fn cells(&self) -> Cells {
+        let time = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), signed);
+        between_the_ends([self.mean_ns, self.p50_ns, self.p90_ns, self.p99_ns].map(time))
     }
+
+    /// The same as shares of what was requested.
+    pub(super) fn share_cells(&self) -> Cells {
+        let share = |percent: Option<f64>| {
+            percent.map_or_else(|| "-".to_owned(), |percent| format!("{percent:+.1} %"))
+        };
+        let shares = [
+            self.mean_percent,
+            self.p50_percent,
+            self.p90_percent,
+            self.p99_percent,
+        ];
+        between_the_ends(shares.map(share))
+    }
+}
+
+/// The cells of a line without n and max.
+pub(super) fn between_the_ends([mean, p50, p90, p99]: [String; 4]) -> Cells {
+    [String::new(), mean, p50, p90, p99, String::new()]
 }
 
 /// A time to the microsecond, or in three digits if it is below one millisecond.
@@ -94,6 +129,7 @@ pub(super) fn exact_time(ns: u64) -> String {
     match ns {
         0..1_000_000 => short_time(ns),
         1_000_000..1_000_000_000 => format!("{:.3}ms", ns as f64 / 1e6),
-        _ => format!("{:.6}s", ns as f64 / 1e9),
+        1_000_000_000..100_000_000_000 => format!("{:.6}s", ns as f64 / 1e9),
+        _ => format!("{:.3}s", ns as f64 / 1e9),
     }
 }
