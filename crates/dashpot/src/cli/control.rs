@@ -58,10 +58,19 @@ pub(crate) struct UpdateArgs {
 
 /// List rules: what they matched, held and missed, and why
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  dashpot list c1t1d0")]
+#[command(after_help = "\
+A rule matched an I/O, then held it until its delay was over. 'achieved' is the
+median delay of those that it held, and 'late' is how many of them were late by
+more than 1 ms or 5 % of the delay; 'now' is how many it holds at this moment.
+
+Example:
+  dashpot list c1t1d0")]
 pub(crate) struct ListArgs {
     /// Only this disk
     pub(crate) disk: Option<String>,
+    /// Show all columns, and break no line
+    #[arg(long)]
+    pub(crate) wide: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

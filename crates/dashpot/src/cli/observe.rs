@@ -25,6 +25,9 @@ pub(crate) struct ObserveArgs {
     /// Answer HTTP requests to this host name, too
     #[arg(long, value_name = "NAME", requires = "metrics")]
     pub(crate) allow_host: Vec<String>,
+    /// Show all columns: rates of discards (d/s) and flushes (f/s), and p90, too
+    #[arg(long)]
+    pub(crate) wide: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
@@ -76,6 +79,7 @@ mod tests {
             words: words.split_whitespace().map(str::to_owned).collect(),
             metrics: None,
             allow_host: Vec::new(),
+            wide: false,
             json: false,
             _no_api: NoApi::default(),
         };

@@ -9,10 +9,11 @@ use crate::spec::{parse_duration, parse_ops, parse_span};
 /// Show I/Os as they finish: their waits, and the rules behind them
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-The waits add up to TOTAL: RECV for the payload, SUSPEND of the disk, STORE at
-work, HOLD by rules, LATE is dashpot's error, REPLY until the client took it.
-RULE is the rule that decided, and its lane; write+f is a write with FUA. Of the
-kernel's disks: QUEUE before the driver had it, DEVICE after.
+MOSTLY is the longest of the waits that add up to TOTAL; --wide shows them all:
+RECV for the payload, SUSPEND of the disk, STORE at work, HOLD by rules, LATE is
+dashpot's error, REPLY until the client took it. RULE is the rule that decided,
+and its lane; write+f is a write with FUA. Of an I/O on a disk of the kernel,
+QUEUE is the time before the driver had it, and DEVICE the time after that.
 
 Example: what takes 10 ms or longer, and why
   dashpot snoop --min 10ms
@@ -35,6 +36,9 @@ pub(crate) struct SnoopArgs {
     /// End after so many lines
     #[arg(short = 'n', value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
+    /// Show every wait and the offset, and shorten no name
+    #[arg(long)]
+    pub(crate) wide: bool,
     /// Print JSON, a line for each I/O
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,6 +1,7 @@
 //! `doctor`: what this host can do.
 
 use super::output::{print, print_json};
+use super::screen::room;
 use crate::cli::DoctorArgs;
 use crate::client::Client;
 use crate::doctor::Diagnosis;
@@ -10,6 +11,6 @@ pub(crate) fn doctor(daemon: Option<&Client>, args: &DoctorArgs) -> anyhow::Resu
     let diagnosis = Diagnosis::examine(status);
     match args.json {
         true => print_json(&diagnosis),
-        false => print(&diagnosis.to_string()),
+        false => print(&diagnosis.text(room())),
     }
 }

@@ -3,30 +3,48 @@
 use std::collections::BTreeMap;
 
 use super::output::{print, print_json};
+use super::screen::room;
 use crate::api::types::{Disk, Rule, RuleState, Status};
 use crate::cli::ListArgs;
 use crate::client::{Client, segment};
 use crate::observe::warn_of_failed;
 use crate::report::health::{overload_note, quota_note};
 use crate::report::nice::short_time;
-use crate::report::table::{Column, table, time_or_dash};
+use crate::report::table::{Column, Field, Room, prose_within, table_of, time_or_dash};
 
-const COLUMNS: [Column; 14] = [
-    Column::Figure("id"),
-    Column::Text("name"),
-    Column::Text("disk"),
-    Column::Figure("matched"),
-    Column::Figure("injected"),
-    Column::Figure("held"),
-    Column::Figure("overrun"),
-    Column::Figure("late"),
-    Column::Figure("achieved p50"),
-    Column::Figure("n"),
-    Column::Figure("lateness p50"),
-    Column::Figure("backlog"),
-    Column::Figure("now"),
-    // Last, because it is the widest: where lines are broken, the figures stay below their titles.
-    Column::Text("rule"),
+/// What is shown of a rule, its words last: they are the widest.
+const FIELDS: [Field<Rule>; 13] = [
+    Field::new(Column::Figure("id"), |rule| rule.id.to_string()),
+    Field::new(Column::Figure("matched"), |rule| {
+        rule.counters.matched.to_string()
+    }),
+    Field::wide(Column::Figure("injected"), |rule| {
+        rule.counters.injected.to_string()
+    }),
+    Field::new(Column::Figure("held"), |rule| {
+        rule.counters.held.to_string()
+    }),
+    Field::wide(Column::Figure("overrun"), |rule| {
+        rule.counters.overrun.to_string()
+    }),
+    Field::new(Column::Figure("late"), |rule| {
+        rule.counters.late.to_string()
+    }),
+    Field::new(Column::Figure("achieved"), |rule| {
+        time_or_dash(rule.counters.achieved.p50_ns)
+    }),
+    Field::wide(Column::Figure("lateness"), |rule| {
+        time_or_dash(rule.counters.lateness.p50_ns)
+    }),
+    Field::wide(Column::Figure("backlog"), |rule| {
+        short_time(rule.counters.backlog_ns)
+    }),
+    Field::new(Column::Figure("now"), |rule| rule.counters.now.to_string()),
+    Field::new(Column::Text("name"), |rule| {
+        rule.name.clone().unwrap_or_else(|| "-".to_owned())
+    }),
+    Field::new(Column::Text("disk"), |rule| rule.disk.clone()),
+    Field::new(Column::Text("rule"), |rule| rule.rule.clone()),
 ];
 
 pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
@@ -52,7 +70,9 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
     let notes = shards.iter().filter_map(overload_note);
     let notes = notes.chain(quota_note(&status.host));
     let notes: String = notes.map(|note| note + "\n").collect();
-    print(&(text(&rules) + &notes + &hung))
+    let room = if args.wide { Room::UNBOUNDED } else { room() };
+    let table = table_of(room, args.wide, &FIELDS, &rules);
+    print(&(table + &prose_within(room, &(remarks(&rules) + &notes + &hung))))
 }
 
 /// What hangs by rules that are no longer armed, and will not end by itself.
@@ -76,9 +96,24 @@ fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> Str
 /// Zios in flight, the oldest of each disk, among which those are looked for that hang by no rule.
 const LOOKED_AT: usize = 100;
 
-fn text(rules: &[Rule]) -> String {
-    let notes = rules.iter().filter_map(note).map(|note| note + "\n");
-    table(&COLUMNS, rules.iter().map(row)) + &notes.collect::<String>() + &stalls(rules)
+/// What the table does not say.
+fn remarks(rules: &[Rule]) -> String {
+    let notes = rules.iter().flat_map(|rule| [note(rule), overruns(rule)]);
+    let notes = notes.flatten().map(|note| note + "\n");
+    notes.collect::<String>() + &stalls(rules)
+}
+
+/// What a rule could not hold, where it held others.
+fn overruns(rule: &Rule) -> Option<String> {
+    let counters = &rule.counters;
+    let is_partial = counters.overrun > 0 && rule.why_nothing.is_none();
+    is_partial.then(|| {
+        format!(
+            "rule {}: not delayed: {}, because the store took longer than the rule asks; '--mode \
+             add' delays those, too",
+            rule.id, counters.overrun
+        )
+    })
 }
 
 /// What distorts the latencies of all rules of a disk: a bound that they have not set.
@@ -93,26 +128,6 @@ fn stalls(rules: &[Rule]) -> String {
         )
     };
     by_disk.into_iter().map(line).collect()
-}
-
-fn row(rule: &Rule) -> Vec<String> {
-    let counters = &rule.counters;
-    vec![
-        rule.id.to_string(),
-        rule.name.clone().unwrap_or_else(|| "-".to_owned()),
-        rule.disk.clone(),
-        counters.matched.to_string(),
-        counters.injected.to_string(),
-        counters.held.to_string(),
-        counters.overrun.to_string(),
-        counters.late.to_string(),
-        time_or_dash(counters.achieved.p50_ns),
-        counters.achieved.count.to_string(),
-        time_or_dash(counters.lateness.p50_ns),
-        short_time(counters.backlog_ns),
-        counters.now.to_string(),
-        rule.rule.clone(),
-    ]
 }
 
 /// What the figures of a rule do not say.

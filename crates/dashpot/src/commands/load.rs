@@ -11,9 +11,10 @@ use hdrhistogram::iterators::IterationValue;
 use serde::Serialize;
 
 use super::output::{print, print_json, progress_bar, usage};
+use super::screen::room;
 use crate::cli::LoadArgs;
 use crate::report::percentiles::{Percentiles, is_enough};
-use crate::report::table::{Column, table, time_or_dash};
+use crate::report::table::{Column, table_within, time_or_dash};
 use crate::spec::ParseError;
 
 /// Runs the load until its time is over or Ctrl-C.
@@ -171,7 +172,7 @@ fn text(report: &LoadReport) -> String {
         row.push(time_or_dash(latency.max_ns));
         row
     };
-    table(&columns, asked(report).map(row))
+    table_within(room(), &columns, asked(report).map(row))
 }
 
 /// JSON: `{"elapsed_ns": …, "unanswered": 0, "ops": [{"op": "read", "iops": …, "bytes_per_second": …, "errors": 0,

@@ -37,7 +37,7 @@ pub(crate) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
         let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
         totals.add(&intervals, watch.lost());
         drop(totals);
-        show(&intervals, &watch, args.json)?;
+        show(&intervals, &watch, args)?;
         warn_of_vanished(watch.vanished());
     }
     Ok(())
@@ -61,7 +61,7 @@ fn scraper(
     Ok(scraper)
 }
 
-fn show(intervals: &[DeviceInterval], watch: &Watch<'_>, json: bool) -> anyhow::Result<()> {
+fn show(intervals: &[DeviceInterval], watch: &Watch<'_>, args: &ObserveArgs) -> anyhow::Result<()> {
     let elapsed = elapsed_of_all(intervals);
     let observation = Observation {
         at_ns: unix_ns_before(watch.age()),
@@ -70,8 +70,8 @@ fn show(intervals: &[DeviceInterval], watch: &Watch<'_>, json: bool) -> anyhow::
         lost: watch.lost(),
         unmatched: watch.unmatched(),
     };
-    if json {
+    if args.json {
         return print_json_line(&observation);
     }
-    print(&observation.to_string())
+    print(&observation.text(args.wide))
 }

@@ -2,9 +2,22 @@
 
 use std::io::{self, IsTerminal};
 
-use rustix::termios::tcgetwinsize;
+use rustix::termios::{Winsize, tcgetwinsize};
 
 use crate::report::chart::Screen;
+use crate::report::table::Room;
+
+/// How wide a table may be: as the terminal, if there is one.
+pub(super) fn room() -> Room {
+    let columns = size().map_or(PIPE.columns as u16, |size| size.ws_col);
+    Room(io::stdout().is_terminal().then_some(columns))
+}
+
+/// The terminal's size, where it says one.
+fn size() -> Option<Winsize> {
+    let size = tcgetwinsize(io::stdout()).ok();
+    size.filter(|size| size.ws_col > 0 && size.ws_row > 0)
+}
 
 /// Standard output, for a picture that is drawn once.
 pub(super) fn still() -> Screen {
@@ -21,9 +34,7 @@ pub(super) fn moving() -> Option<Screen> {
     if !io::stdout().is_terminal() || is_dumb {
         return None;
     }
-    let size = tcgetwinsize(io::stdout()).ok();
-    let size = size.filter(|size| size.ws_col > 0 && size.ws_row > 0);
-    let (columns, lines) = size.map_or((PIPE.columns, PIPE.lines), |size| {
+    let (columns, lines) = size().map_or((PIPE.columns, PIPE.lines), |size| {
         (size.ws_col.into(), size.ws_row.into())
     });
     Some(Screen {

@@ -3,13 +3,15 @@
 use serde::Serialize;
 
 use super::output::{print, print_json_line};
+use super::screen::room;
 use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns, zone_ns};
 use crate::api::types::{Disk, FinishedZio};
 use crate::cli::SnoopArgs;
 use crate::client::Client;
 use crate::observe::{IoStream, Stream, Target, Ticks, Wanted, ZioStream, warn_of_failed};
-use crate::report::snoop::{At, FinishedIo, IoTable, Missed, ZioTable};
+use crate::report::snoop::{At, FinishedIo, IoTable, Missed, Shape, ZioTable};
+use crate::report::table::Room;
 use crate::spec::ApiAddress;
 
 pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Result<()> {
@@ -22,21 +24,30 @@ pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Resul
     // Before there is something in the kernel that signals must not leave there.
     let ticks = Ticks::new(lasts_ns, Some(1))?;
     let zone_ns = zone_ns();
+    let shape = shape(args);
     match &target {
         Target::Daemon(client, names) => {
             let names = names_of(client, names)?;
             let stream = ZioStream::new(client, &names, wanted)?;
-            let table = ZioTable::of_disks(names.iter().map(String::as_str), zone_ns);
+            let table = ZioTable::of_disks(names.iter().map(String::as_str), shape, zone_ns);
             let line = |at_ns, zio: &FinishedZio| table.line(at_ns, zio);
             follow(stream, ticks, args, &table.header(), line)
         }
         Target::Kernel(devices) => {
             let stream = IoStream::new(devices, wanted)?;
             let names = devices.iter().map(|device| device.name.as_str());
-            let table = IoTable::of_disks(names, zone_ns);
+            let table = IoTable::of_disks(names, shape, zone_ns);
             let line = |at_ns, io: &FinishedIo| table.line(at_ns, io);
             follow(stream, ticks, args, &table.header(), line)
         }
+    }
+}
+
+/// What lines look like. Wide ones are as long as they are.
+pub(super) fn shape(args: &SnoopArgs) -> Shape {
+    Shape {
+        wide: args.wide,
+        room: if args.wide { Room::UNBOUNDED } else { room() },
     }
 }
 

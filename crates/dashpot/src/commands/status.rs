@@ -4,38 +4,38 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::output::{print, print_json};
+use super::screen::room;
 use crate::api::types::{Disk, InFlightZio, Status};
 use crate::cli::StatusArgs;
 use crate::client::{Client, ClientError};
 use crate::report::health::{broken_promises, host_line, shard_table};
 use crate::report::nice::short_time;
-use crate::report::table::{Column, table, time_or_dash};
+use crate::report::table::{Column, table_within, time_or_dash};
 use crate::spec::format_size;
 
 /// How long between two looks for a daemon that is starting.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-const DISKS: [Column; 9] = [
+const DISKS: [Column; 8] = [
     Column::Text("disk"),
-    Column::Text("store"),
-    Column::Figure("size"),
+    Column::Text("state"),
     Column::Figure("rules"),
     Column::Figure("in flight"),
     Column::Figure("oldest"),
     Column::Figure("connections"),
-    Column::Text("state"),
-    Column::Text("uri"),
+    Column::Figure("size"),
+    Column::Text("store"),
 ];
 
 const ZIOS: [Column; 9] = [
-    Column::Text("disk"),
-    Column::Text("op"),
-    Column::Figure("offset"),
-    Column::Figure("length"),
     Column::Figure("age"),
     Column::Text("waits"),
     Column::Figure("rule"),
     Column::Figure("due in"),
+    Column::Text("op"),
+    Column::Figure("offset"),
+    Column::Figure("length"),
+    Column::Text("disk"),
     Column::Text("client"),
 ];
 
@@ -56,21 +56,19 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
         status.store_threads,
         host_line(&status.host)
     );
-    text += &table(&DISKS, status.disks.iter().map(disk_row));
-    text += &status
-        .disks
-        .iter()
-        .flat_map(client_lines)
-        .collect::<String>();
-    text += &format!("\n{}", shard_table(&status.shards));
-    text += &format!("\n{}", broken_promises(&status.promises));
+    let room = room();
+    text += &table_within(room, &DISKS, status.disks.iter().map(disk_row));
+    text += "\n";
+    text += &status.disks.iter().map(ways_in).collect::<String>();
+    text += &format!("\n{}", shard_table(room, &status.shards));
+    text += &format!("\n{}", broken_promises(room, &status.promises));
     if status
         .disks
         .iter()
         .any(|disk| args.inflight && disk.in_flight > 0)
     {
         text += "\n";
-        text += &table(&ZIOS, status.disks.iter().flat_map(zio_rows));
+        text += &table_within(room, &ZIOS, status.disks.iter().flat_map(zio_rows));
     }
     print(&text)
 }
@@ -92,14 +90,13 @@ fn disk_row(disk: &Disk) -> Vec<String> {
     let connections: u32 = disk.clients.iter().map(|client| client.connections).sum();
     vec![
         disk.name.clone(),
-        disk.store.clone(),
-        format_size(disk.size_bytes),
+        state(disk),
         disk.rules.to_string(),
         disk.in_flight.to_string(),
         time_or_dash(disk.oldest.first().map(|zio| zio.age_ns)),
         connections.to_string(),
-        state(disk),
-        disk.uris.join(" "),
+        format_size(disk.size_bytes),
+        disk.store.clone(),
     ]
 }
 
@@ -126,14 +123,16 @@ fn state(disk: &Disk) -> String {
     }
 }
 
-fn client_lines(disk: &Disk) -> impl Iterator<Item = String> {
-    disk.clients.iter().map(|client| {
+/// Where clients connect to a disk, and which have. An address is a line of its own, and whole, so
+/// that it can be copied.
+fn ways_in(disk: &Disk) -> String {
+    let uris = disk.uris.iter().map(|uri| format!("  {uri}\n"));
+    let clients = disk.clients.iter().map(|client| {
         let connections = client.connections;
-        format!(
-            "{}: {}, connections: {connections}\n",
-            disk.name, client.name
-        )
-    })
+        format!("  {}, connections: {connections}\n", client.name)
+    });
+    let lines: String = uris.chain(clients).collect();
+    format!("{}\n{lines}", disk.name)
 }
 
 fn zio_rows(disk: &Disk) -> impl Iterator<Item = Vec<String>> {
@@ -142,15 +141,15 @@ fn zio_rows(disk: &Disk) -> impl Iterator<Item = Vec<String>> {
 
 fn zio_row(disk: &str, zio: &InFlightZio) -> Vec<String> {
     vec![
-        disk.to_owned(),
-        zio.op.clone(),
-        zio.offset_bytes.to_string(),
-        zio.length_bytes.to_string(),
         short_time(zio.age_ns),
         zio.wait.clone(),
         zio.rule
             .map_or_else(|| "-".to_owned(), |rule| rule.to_string()),
         time_or_dash(zio.remaining_ns),
+        zio.op.clone(),
+        zio.offset_bytes.to_string(),
+        zio.length_bytes.to_string(),
+        disk.to_owned(),
         zio.client.clone(),
     ]
 }

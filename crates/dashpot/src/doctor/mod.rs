@@ -3,14 +3,12 @@
 mod host;
 mod ways;
 
-use std::fmt;
-
 use serde::Serialize;
 
 use crate::api::types::{Shard, Status};
 use crate::promises::{Promise, promises};
 use crate::report::health::{promise_table, shard_table};
-use crate::report::table::{Column, table};
+use crate::report::table::{Column, Room, table_within};
 use host::Host;
 pub(crate) use host::median_oversleep;
 use ways::Way;
@@ -56,17 +54,16 @@ impl Diagnosis {
             ways: ways::all(),
         }
     }
-}
 
-impl fmt::Display for Diagnosis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let host = table(&HOST, self.host.rows());
-        let ways = table(&WAYS, self.ways.iter().map(Way::row));
-        let promises = promise_table(&self.promises);
+    /// Four tables, as wide as the screen at most.
+    pub(crate) fn text(&self, room: Room) -> String {
+        let host = table_within(room, &HOST, self.host.rows());
+        let ways = table_within(room, &WAYS, self.ways.iter().map(Way::row));
+        let promises = promise_table(room, &self.promises);
         let shards = match self.shards.as_slice() {
             [] => "no daemon answers: what its probe would read is not known\n".to_owned(),
-            shards => shard_table(shards),
+            shards => shard_table(room, shards),
         };
-        write!(f, "{host}\n{promises}\n{shards}\n{ways}")
+        format!("{host}\n{promises}\n{shards}\n{ways}")
     }
 }

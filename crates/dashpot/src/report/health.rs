@@ -1,7 +1,7 @@
 //! What distorts latencies and is no rule's doing, said beside them.
 
 use super::nice::{cpus_of, short_time};
-use super::table::{Column, table, time_or_dash};
+use super::table::{Column, Room, table_within, time_or_dash};
 use crate::api::types::{Host, Load, Shard};
 use crate::promises::{CanHold, Promise};
 
@@ -40,7 +40,7 @@ pub(crate) fn host_line(host: &Host) -> String {
 
 /// Whether shards keep up: how busy they are, how long they did not look at their sockets, and what
 /// the probe has read in the last minute.
-pub(crate) fn shard_table(shards: &[Shard]) -> String {
+pub(crate) fn shard_table(room: Room, shards: &[Shard]) -> String {
     let row = |shard: &Shard| {
         let (gap, probe) = (&shard.loop_gap, &shard.probe);
         vec![
@@ -57,7 +57,7 @@ pub(crate) fn shard_table(shards: &[Shard]) -> String {
     };
     let unread = shards.iter().all(|shard| shard.probe.n == 0);
     let note = "the probe is off: no client has asked for anything in the last minute\n";
-    table(&SHARDS, shards.iter().map(row)) + if unread { note } else { "" }
+    table_within(room, &SHARDS, shards.iter().map(row)) + if unread { note } else { "" }
 }
 
 fn state(shard: &Shard) -> String {
@@ -73,17 +73,17 @@ fn state(shard: &Shard) -> String {
 }
 
 /// Every promise about time.
-pub(crate) fn promise_table(promises: &[Promise]) -> String {
-    table(&PROMISES, promises.iter().map(promise_row))
+pub(crate) fn promise_table(room: Room, promises: &[Promise]) -> String {
+    table_within(room, &PROMISES, promises.iter().map(promise_row))
 }
 
 /// The promises that may not hold.
-pub(crate) fn broken_promises(promises: &[Promise]) -> String {
+pub(crate) fn broken_promises(room: Room, promises: &[Promise]) -> String {
     let broken = promises.iter().filter(|one| one.can_hold != CanHold::Yes);
     let rows: Vec<Vec<String>> = broken.map(promise_row).collect();
     match rows.is_empty() {
         true => "every promise about time can hold here\n".to_owned(),
-        false => table(&PROMISES, rows),
+        false => table_within(room, &PROMISES, rows),
     }
 }
 
@@ -138,7 +138,7 @@ fn throttled(host: &Host) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{host_line, overload_note, quota_note, shard_table};
+    use super::{Room, host_line, overload_note, quota_note, shard_table};
     use crate::api::types::{Host, Load, Probe, Shard};
     use expect_test::expect;
 
@@ -201,13 +201,13 @@ mod tests {
                 0  overloaded (overloaded for 12 s)  83 %             -    -    -          -    -  40
                 1  spins (overloaded for 7 s)         3 %             -    -    -          -    -   0
         "#]]
-        .assert_eq(&shard_table(&[shard(0, 83, 12, 40), shard(1, 3, 7, 0)]));
+        .assert_eq(&shard_table(Room::UNBOUNDED, &[shard(0, 83, 12, 40), shard(1, 3, 7, 0)]));
         expect![[r#"
             shard  state  busy  loop gap p50  p99  max  probe p50  max  n
                 0  spins   0 %             -    -    -          -    -  0
             the probe is off: no client has asked for anything in the last minute
         "#]]
-        .assert_eq(&shard_table(&[shard(0, 0, 0, 0)]));
+        .assert_eq(&shard_table(Room::UNBOUNDED, &[shard(0, 0, 0, 0)]));
     }
 
     #[test]

@@ -1,15 +1,13 @@
 //! `observe`: rates, percentiles and what is in flight of each device, a line per device.
 
-use std::fmt;
-
 use dashpot_engine::histogram::Histogram;
 use serde::Serialize;
 
 use super::in_flight::InFlight;
 use super::interval::DeviceInterval;
-use super::nice::short_time;
 use super::per_second;
 use super::percentiles::Percentiles;
+use super::table::time_or_dash;
 
 /// The devices of an interval. JSON: `{"at_ns": …, "elapsed_ns": …, "devices": [{"device": "vda",
 /// "reads_per_s": 45.5, …, "bytes_per_s": …, "latency": percentiles, "in_flight": in flight}, …],
@@ -66,63 +64,68 @@ impl Line {
     }
 }
 
-impl fmt::Display for Observation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Observation {
+    /// A line for each device; with the rates of discards and flushes, and p90, if it may be `wide`.
+    pub(crate) fn text(&self, wide: bool) -> String {
         let names = self.devices.iter().map(|line| line.device.len());
         let width = names.max().unwrap_or_default().max("device".len());
-        write_line(f, ("device", width), &TITLES.map(str::to_owned))?;
-        for line in &self.devices {
-            write_line(f, (&line.device, width), &line.cells())?;
+        let columns = || COLUMNS.iter().filter(|column| wide || !column.wide);
+        let line = |name: &str, cell: &dyn Fn(&Column) -> String| {
+            let cells = columns().map(|column| format!(" {:>1$}", cell(column), column.width));
+            format!("{name:width$}{}\n", cells.collect::<String>())
+        };
+        let mut text = line("device", &|column| column.title.to_owned());
+        for device in &self.devices {
+            text += &line(&device.device, &|column| (column.cell)(device));
         }
         if self.lost > 0 {
-            writeln!(
-                f,
-                "Lost: {} events; what they tell of is missing here.",
+            text += &format!(
+                "Lost: {} events; what they tell of is missing here.\n",
                 self.lost
-            )?;
+            );
         }
-        writeln!(f)
+        text + "\n"
     }
 }
 
-const TITLES: [&str; 12] = [
-    "r/s", "w/s", "d/s", "f/s", "kB/s", "n", "p50", "p90", "p99", "max", "fly", "oldest",
+struct Column {
+    title: &'static str,
+    width: usize,
+    /// Not among those that fit 80 columns beside a name of 17 letters.
+    wide: bool,
+    cell: fn(&Line) -> String,
+}
+
+const fn column(title: &'static str, width: usize, cell: fn(&Line) -> String) -> Column {
+    Column {
+        title,
+        width,
+        wide: false,
+        cell,
+    }
+}
+
+const fn wide(title: &'static str, width: usize, cell: fn(&Line) -> String) -> Column {
+    Column {
+        wide: true,
+        ..column(title, width, cell)
+    }
+}
+
+const COLUMNS: [Column; 12] = [
+    column("r/s", 6, |line| rate(line.reads_per_s)),
+    column("w/s", 6, |line| rate(line.writes_per_s)),
+    wide("d/s", 5, |line| rate(line.discards_per_s)),
+    wide("f/s", 5, |line| rate(line.flushes_per_s)),
+    column("kB/s", 7, |line| rate(line.bytes_per_s / 1024.0)),
+    column("n", 7, |line| line.latency.n.to_string()),
+    column("p50", 6, |line| time_or_dash(line.latency.p50_ns)),
+    wide("p90", 6, |line| time_or_dash(line.latency.p90_ns)),
+    column("p99", 6, |line| time_or_dash(line.latency.p99_ns)),
+    column("max", 6, |line| time_or_dash(line.latency.max_ns)),
+    column("fly", 4, |line| line.in_flight.zios.to_string()),
+    column("oldest", 6, |line| time_or_dash(line.in_flight.oldest_ns)),
 ];
-/// Together with a name of eleven letters, 93 columns.
-const WIDTHS: [usize; TITLES.len()] = [6, 6, 5, 5, 7, 7, 6, 6, 6, 6, 4, 6];
-
-fn write_line(
-    f: &mut fmt::Formatter<'_>,
-    (name, width): (&str, usize),
-    cells: &[String; TITLES.len()],
-) -> fmt::Result {
-    write!(f, "{name:width$}")?;
-    for (cell, width) in cells.iter().zip(WIDTHS) {
-        write!(f, " {cell:>width$}")?;
-    }
-    writeln!(f)
-}
-
-impl Line {
-    fn cells(&self) -> [String; TITLES.len()] {
-        let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), short_time);
-        let latency = &self.latency;
-        [
-            rate(self.reads_per_s),
-            rate(self.writes_per_s),
-            rate(self.discards_per_s),
-            rate(self.flushes_per_s),
-            rate(self.bytes_per_s / 1024.0),
-            latency.n.to_string(),
-            time(latency.p50_ns),
-            time(latency.p90_ns),
-            time(latency.p99_ns),
-            time(latency.max_ns),
-            self.in_flight.zios.to_string(),
-            time(self.in_flight.oldest_ns),
-        ]
-    }
-}
 
 /// With a decimal where that says more than a hundredth.
 fn rate(per_second: f64) -> String {
@@ -195,6 +198,15 @@ mod tests {
             vda        0.0    0.0   0.0   0.0     0.0       0      -      -      -      -    0      -
             Lost: 7 events; what they tell of is missing here.
 
-        "#]].assert_eq(&observation.to_string());
+        "#]].assert_eq(&observation.text(true));
+        let narrow = observation.text(false);
+        expect![[r#"
+            device     r/s    w/s    kB/s       n    p50    p99    max  fly oldest
+            nvme0n1   45.5    5.0     202     101 1.00ms 40.0ms 40.0ms    3  2.50s
+            vda        0.0    0.0     0.0       0      -      -      -    0      -
+            Lost: 7 events; what they tell of is missing here.
+
+        "#]]
+        .assert_eq(&narrow);
     }
 }

@@ -15,14 +15,14 @@ use crate::report::chart::heat_text;
 use crate::report::heatmap::HeatMap;
 use crate::report::interval::DeviceInterval;
 use crate::report::layer::Layer;
-use crate::report::snoop::{At, ZioTable};
+use crate::report::snoop::{At, Shape, ZioTable};
 
 /// What a report has gathered so far.
 pub(super) enum Gathered {
     /// It says everything when it looks.
     Nothing,
     Heat(Box<HeatMap>, Option<Draft>),
-    Zios(Zios),
+    Zios(Zios, Shape),
 }
 
 /// The zios that a `snoop` is to show.
@@ -46,7 +46,9 @@ impl Gathered {
                 let svg = args.svg.as_deref().map(draft).transpose()?;
                 Gathered::Heat(Box::new(heatmap::begin(args, called)?), svg)
             }
-            ReportKind::Snoop { .. } => Gathered::Zios(Zios::default()),
+            ReportKind::Snoop { args, .. } => {
+                Gathered::Zios(Zios::default(), crate::commands::snoop::shape(args))
+            }
             _ => Gathered::Nothing,
         })
     }
@@ -67,7 +69,7 @@ impl Gathered {
 
     /// A zio has finished.
     pub(super) fn take(&mut self, kind: &ReportKind, event: &Event, names: &Names) {
-        let (Gathered::Zios(zios), ReportKind::Snoop { args, layer }) = (self, kind) else {
+        let (Gathered::Zios(zios, _), ReportKind::Snoop { args, layer }) = (self, kind) else {
             return;
         };
         if is_shown(event, args, *layer, names) {
@@ -93,14 +95,14 @@ impl Gathered {
                     json.collect::<Result<_, _>>()?,
                 ))
             }
-            Gathered::Zios(zios) => zios.end(),
+            Gathered::Zios(zios, shape) => zios.end(shape),
         }
     }
 }
 
 impl Zios {
-    fn end(self) -> anyhow::Result<(String, Vec<Value>)> {
-        let table = ZioTable::of_zios(&self.zios);
+    fn end(self, shape: Shape) -> anyhow::Result<(String, Vec<Value>)> {
+        let table = ZioTable::of_zios(&self.zios, shape);
         let lines = self.zios.iter().map(|zio| table.line(zio.ended_ns, zio));
         let mut text: String = [table.header()].into_iter().chain(lines).collect();
         if self.more > 0 {

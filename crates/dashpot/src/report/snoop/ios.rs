@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use super::{Column, LATENCY_WIDTH, OFFSET_WIDTH, SIZE_WIDTH, TIME_WIDTH, header, line};
+use super::{
+    Column, LATENCY_WIDTH, OFFSET_WIDTH, SIZE_WIDTH, Shape, TIME_WIDTH, disk_width, header, line,
+    width,
+};
 use crate::report::clock::time_of_day_ms;
 use crate::report::nice::{nice_number, short_time};
 
@@ -43,27 +46,38 @@ const COMM_WIDTH: usize = 15;
 /// A table of I/Os, one line each.
 pub(crate) struct IoTable {
     columns: Vec<Column>,
+    shape: Shape,
     zone_ns: i64,
 }
 
 impl IoTable {
     /// A table of what is yet to come, on disks of these names.
-    pub(crate) fn of_disks<'a>(names: impl Iterator<Item = &'a str>, zone_ns: i64) -> IoTable {
-        let disk = names.map(str::len).max().unwrap_or_default();
-        let columns = vec![
+    pub(crate) fn of_disks<'a>(
+        names: impl Iterator<Item = &'a str>,
+        shape: Shape,
+        zone_ns: i64,
+    ) -> IoTable {
+        let mut columns = vec![
             Column::left("TIME", TIME_WIDTH),
-            Column::left("DISK", disk),
             Column::left("TYPE", TYPE_WIDTH),
-            Column::right("SECTOR", OFFSET_WIDTH),
             Column::right("SIZE", SIZE_WIDTH),
             Column::right("TOTAL", LATENCY_WIDTH),
             Column::right("QUEUE", LATENCY_WIDTH),
-            Column::right("DEVICE", LATENCY_WIDTH),
             Column::right("PID", PID_WIDTH),
             Column::left("PROCESS", COMM_WIDTH),
             Column::left("ERROR", 0),
         ];
-        IoTable { columns, zone_ns }
+        if shape.wide {
+            columns.insert(2, Column::right("SECTOR", OFFSET_WIDTH));
+            columns.insert(6, Column::right("DEVICE", LATENCY_WIDTH));
+        }
+        let disk = disk_width(names, &columns, shape.room);
+        columns.insert(1, Column::left("DISK", disk));
+        IoTable {
+            columns,
+            shape,
+            zone_ns,
+        }
     }
 
     pub(crate) fn header(&self) -> String {
@@ -73,20 +87,22 @@ impl IoTable {
     /// The line of an I/O that was complete at `at_ns`.
     pub(crate) fn line(&self, at_ns: u64, io: &FinishedIo) -> String {
         let or_dash = |word: Option<String>| word.unwrap_or_else(|| "-".to_owned());
+        let wide = |word: String| self.shape.wide.then_some(word);
+        let others = width(&self.columns) - self.columns[1].width;
         let words = [
-            time_of_day_ms(at_ns.saturating_add_signed(self.zone_ns)),
-            io.disk.clone(),
-            io.rwbs.clone(),
-            io.sector.to_string(),
-            nice_number(io.bytes),
-            short_time(io.total_ns),
-            or_dash(io.queue_ns.map(short_time)),
-            short_time(io.device_ns),
-            or_dash(io.pid.map(|pid| pid.to_string())),
-            or_dash(io.comm.clone()),
-            io.error.clone().unwrap_or_default(),
+            Some(time_of_day_ms(at_ns.saturating_add_signed(self.zone_ns))),
+            Some(self.shape.room.name_beside(others, &io.disk)),
+            Some(io.rwbs.clone()),
+            wide(io.sector.to_string()),
+            Some(nice_number(io.bytes)),
+            Some(short_time(io.total_ns)),
+            Some(or_dash(io.queue_ns.map(short_time))),
+            wide(short_time(io.device_ns)),
+            Some(or_dash(io.pid.map(|pid| pid.to_string()))),
+            Some(or_dash(io.comm.clone())),
+            Some(io.error.clone().unwrap_or_default()),
         ];
-        line(&self.columns, words.iter().map(String::as_str))
+        line(&self.columns, words.iter().flatten().map(String::as_str))
     }
 }
 

@@ -9,6 +9,7 @@ mod zios;
 use serde::ser::Error;
 use serde::{Serialize, Serializer};
 
+use super::table::Room;
 pub(crate) use ios::{FinishedIo, IoTable, errno_name};
 pub(crate) use zios::ZioTable;
 
@@ -46,6 +47,14 @@ impl Missed {
     }
 }
 
+/// How much a line says, and the columns that it may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Every wait, and the offset.
+    pub(crate) wide: bool,
+    pub(crate) room: Room,
+}
+
 /// Where a column's words stand.
 #[derive(Clone, Copy)]
 enum Side {
@@ -76,6 +85,22 @@ impl Column {
             side: Side::Right,
         }
     }
+}
+
+/// What the columns take, the gaps between them included.
+fn width(columns: &[Column]) -> usize {
+    let widths = columns
+        .iter()
+        .map(|column| column.width.max(column.title.len()));
+    widths.sum::<usize>() + columns.len().saturating_sub(1)
+}
+
+/// How wide the column of the disks is beside these others: as the longest name, or as the screen
+/// lets it be.
+fn disk_width<'a>(names: impl Iterator<Item = &'a str>, others: &[Column], room: Room) -> usize {
+    let taken = width(others) + 1;
+    let widths = names.map(|name| room.name_beside(taken, name).chars().count());
+    widths.max().unwrap_or_default()
 }
 
 /// A line of words in their columns. Nothing is cut off: what is too long moves the rest.

@@ -6,6 +6,15 @@ use super::*;
 use crate::api::types::{FinishedZio, ZioWaits};
 
 const MS: u64 = 1_000_000;
+const WIDE: Shape = Shape {
+    wide: true,
+    room: Room::UNBOUNDED,
+};
+/// On a terminal of 80 columns.
+const NARROW: Shape = Shape {
+    wide: false,
+    room: Room(Some(80)),
+};
 
 fn zio(op: &str, offset_bytes: u64, waits: ZioWaits) -> FinishedZio {
     FinishedZio {
@@ -59,7 +68,7 @@ fn failed() -> FinishedZio {
 
 #[test]
 fn lines_of_disks_are_aligned_and_fit_120_columns() {
-    let table = ZioTable::of_disks(["c1t1d0", "d"].into_iter(), 3_600_000 * MS as i64);
+    let table = ZioTable::of_disks(["c1t1d0", "d"].into_iter(), WIDE, 3_600_000 * MS as i64);
     let text = table.header() + &table.line(5 * MS, &held()) + &table.line(61_250 * MS, &failed());
     expect![[r#"
         TIME         DISK   OP            OFFSET  SIZE  TOTAL   RECV SUSPEND  STORE   HOLD   LATE  REPLY  RULE CLIENT            ERROR
@@ -80,7 +89,7 @@ fn a_table_of_the_past_has_no_empty_waits() {
         zio("write", 0, waits),
         zio("write", 4_096, ZioWaits::default()),
     ];
-    let table = ZioTable::of_zios(&zios);
+    let table = ZioTable::of_zios(&zios, WIDE);
     let lines = zios.iter().map(|zio| table.line(0, zio));
     expect![[r#"
         TIME         DISK   OP            OFFSET  SIZE  TOTAL THROTTLE  STORE  RULE CLIENT            ERROR
@@ -108,7 +117,7 @@ fn io() -> FinishedIo {
 
 #[test]
 fn lines_of_the_kernels_disks_are_aligned() {
-    let table = IoTable::of_disks(["vda", "nvme10n1"].into_iter(), 0);
+    let table = IoTable::of_disks(["vda", "nvme10n1"].into_iter(), WIDE, 0);
     let unseen = FinishedIo {
         queue_ns: None,
         pid: None,
@@ -122,6 +131,35 @@ fn lines_of_the_kernels_disks_are_aligned() {
         00:00:00.000 vda      WS      123456789   16K 5.00ms 2.00ms 3.00ms    4711 postgres
         00:00:00.001 vda      WS      123456789   16K 5.00ms      - 3.00ms       - -               EIO
     "#]].assert_eq(&text);
+}
+
+#[test]
+fn narrow_lines_fit_80_columns() {
+    let long = "a-disk-of-a-name-that-nobody-would-type-twice-0";
+    let table = ZioTable::of_disks(["c1t1d0", long].into_iter(), NARROW, 0);
+    let named = FinishedZio {
+        disk: long.to_owned(),
+        ..failed()
+    };
+    let text = table.header() + &table.line(5 * MS, &held()) + &table.line(6 * MS, &named);
+    expect![[r#"
+        TIME         DISK    OP       SIZE  TOTAL MOSTLY    RULE CLIENT            ERROR
+        00:00:00.005 c1t1d0  read       4K 30.0ms HOLD       3/0 uid=1000 pid=4711
+        00:00:00.006 a-d…e-0 write+f    1M  250us RECV        12 uid=1000 pid=4711 EIO
+    "#]]
+    .assert_eq(&text);
+    let table = IoTable::of_disks(["vda", "nvme10n1p12"].into_iter(), NARROW, 0);
+    let kernel = table.header() + &table.line(0, &io());
+    expect![[r#"
+        TIME         DISK        TYPE  SIZE  TOTAL  QUEUE     PID PROCESS         ERROR
+        00:00:00.000 vda         WS     16K 5.00ms 2.00ms    4711 postgres
+    "#]]
+    .assert_eq(&kernel);
+    let widths = text
+        .lines()
+        .chain(kernel.lines())
+        .map(|line| line.chars().count());
+    assert!(widths.max() <= Some(80));
 }
 
 #[test]
