@@ -1,6 +1,6 @@
 # Each target is one script or one cargo command; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help deps build run test experiments bench soak fmt lint
+.PHONY: help deps build run test experiments verdicts bench soak fmt lint
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\): ## /\1\t/p' Makefile | expand -t 14
@@ -21,6 +21,10 @@ test: ## all tests: the crates', then real NBD clients against the built program
 experiments: ## repeat the experiments of three articles; fails when a claim does not hold
 	@scripts/deps
 	@scripts/experiments
+
+verdicts: ## ask 20 times each whether rules were kept, idle and beside busy loops (ARGS='--runs 5')
+	@scripts/deps
+	@scripts/verdicts $(ARGS)
 
 bench: ## measure beside nbdkit and QEMU (ARGS='accuracy --quick': some parts, fast)
 	@scripts/deps

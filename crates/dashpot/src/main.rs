@@ -1,6 +1,7 @@
 //! dashpot: a slow disk you control, and a microscope for storage latency.
 
 mod api;
+mod checks;
 mod cli;
 mod client;
 mod commands;

@@ -57,13 +57,17 @@ pub(crate) enum SpinWhen {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The command finds its disks in $DASHPOT_URI and the API in $DASHPOT_API. dashpot
-exits with the command's status, or with 125 to 127 for its own failures.
+exits with the command's status, or with 125 to 127 for its own failures, and with 3 if
+the command succeeds and a --check does not hold.
 
 Example:
   dashpot run -d db=ram,size=4G -r '-D 2ms' -r '-D 500ms -f 1%' -- ./test.sh")]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) lab: LabArgs,
+    /// Expect this of what the command does, as 'dashpot check' does
+    #[arg(long, value_name = "EXPR")]
+    pub(crate) check: Vec<String>,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,

@@ -3,6 +3,7 @@
 //! Definitions only. Values are parsed by [`crate::spec`], so that a wrong one ends here with
 //! usage (exit code 2); `zinject` alone has a grammar that clap cannot hold, and parses itself.
 
+mod check;
 mod control;
 mod generate;
 mod heatmap;
@@ -19,6 +20,7 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::spec::{ApiAddress, parse_api};
 
+pub(crate) use check::CheckArgs;
 pub(crate) use control::{
     ClearArgs, DoctorArgs, InjectArgs, ListArgs, StatusArgs, SuspendArgs, UpdateArgs, ZinjectArgs,
 };
@@ -42,10 +44,9 @@ pub(crate) use top::TopArgs;
     arg_required_else_help = true
 )]
 #[command(after_help = "\
-Example: a daemon with two disks, slowed down and watched while it runs
+Example: a daemon with two disks, one of which is slowed down
   dashpot serve &
-  dashpot inject c1t1d0 -D 20ms~5ms -f 10%
-  dashpot iolatency 1")]
+  dashpot inject c1t1d0 -D 20ms~5ms -f 10%")]
 pub(crate) struct Cli {
     /// Where the daemon's API is [env: DASHPOT_API]
     // clap would show an option that the environment gives in every usage line, as if required.
@@ -73,6 +74,7 @@ pub(crate) enum Command {
     Update(UpdateArgs),
     List(ListArgs),
     Proof(ProofArgs),
+    Check(CheckArgs),
     Clear(ClearArgs),
     /// Back to the lab: clear rules, resume disks, arm its rules again
     #[command(after_help = "Example:\n  dashpot reset")]

@@ -1,5 +1,6 @@
 //! What each command does. Most ask a running daemon; `serve` and `run` are one.
 
+mod check;
 mod child;
 mod clear;
 mod doctor;
@@ -62,6 +63,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Status(args) => status::status(&client()?, &args)?,
         Command::Update(args) => update::update(&client()?, &args)?,
         Command::List(args) => list::list(&client()?, &args)?,
+        Command::Check(args) => return check::check(&client()?, &args),
         Command::Proof(args) => return proof::proof(&client()?, &args),
         Command::Clear(args) => clear::clear(&client()?, &args)?,
         Command::Reset => reset::reset(&client()?)?,

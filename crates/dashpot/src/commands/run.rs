@@ -6,12 +6,15 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use dashpot_export::Address;
+use tokio::task::spawn_blocking;
 
+use super::check::{Checks, conclude};
 use super::child::{FAILED, run_child};
 use super::instance::{Export, Instance};
 use super::private::PrivateDir;
 use crate::api::HttpListener;
 use crate::cli::RunArgs;
+use crate::client::Client;
 use crate::lab::Lab;
 
 /// Serves the lab, runs the command, and returns its exit code.
@@ -36,10 +39,33 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
         let instance = Instance::start(&lab, vec![nbd], &args.lab).await?;
         let running = instance.answer(listener, None, None);
         let variables = variables(&api, running.exports());
-        let ended = run_child(&args.command, &variables).await;
+        let ended = checked(args, &api, &variables).await;
         running.stop(pending()).await;
-        Ok(ended?)
+        ended
     })
+}
+
+/// Runs the command, and then sees whether what `--check` expects of it holds.
+async fn checked(
+    args: &RunArgs,
+    api: &Address,
+    variables: &[(String, String)],
+) -> anyhow::Result<ExitCode> {
+    if args.check.is_empty() {
+        return Ok(run_child(&args.command, variables).await?);
+    }
+    let (texts, at) = (args.check.clone(), api.clone());
+    let before = spawn_blocking(move || {
+        let client = Client::at(at, None)?;
+        let checks = Checks::parse(&client, &texts, true)??;
+        let look = checks.look(&client)?;
+        anyhow::Ok((checks, look))
+    });
+    let (checks, look) = before.await??;
+    let ended = run_child(&args.command, variables).await?;
+    let at = api.clone();
+    let outcomes = spawn_blocking(move || checks.judge(&Client::at(at, None)?, Some(&look)));
+    conclude(ended, outcomes.await?, false)
 }
 
 /// Refuses two disks whose variables would be one.

@@ -304,4 +304,6 @@ impl fmt::Display for Proof {
 }
 
 #[cfg(test)]
+pub(crate) use tests::RULE;
+#[cfg(test)]
 mod tests;

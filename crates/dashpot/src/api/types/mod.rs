@@ -22,7 +22,6 @@ pub(crate) use disk::{Disk, InFlightZio, Status, View, wait_word};
 pub(crate) use event::{FinishedZio, FinishedZios, ZioWaits};
 pub(crate) use host::Host;
 pub(crate) use latency::{By, DiskLatency, LatencyHistogram, OpLatency};
-#[cfg(test)]
 pub(crate) use rule::RuleCounters;
 pub(crate) use rule::{Rule, RuleEffect, RuleState, op_words};
 pub(crate) use rule_latency::RuleLatency;

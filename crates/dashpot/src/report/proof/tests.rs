@@ -8,7 +8,7 @@ use super::{Facts, Proof, Tolerance, Verdict};
 use crate::api::types::{Disk, Host, Rule, Shard};
 
 /// A rule of which nothing was asked yet, as the daemon says it.
-const RULE: &str = r#"{
+pub(crate) const RULE: &str = r#"{
     "id": 1, "name": "slow", "disk": "d", "group": 1, "pool": null, "rule": "-D 10ms",
     "effect": "delay", "delay_ns": 10000000, "lanes": null, "errno": null,
     "bandwidth_bytes": null, "ops": ["read", "write", "zero"], "chance": null,

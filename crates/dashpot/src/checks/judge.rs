@@ -1,0 +1,265 @@
+//! Whether an expectation holds, by two looks at a daemon.
+
+use std::collections::HashMap;
+
+use anyhow::Context;
+use dashpot_engine::histogram::Histogram;
+use serde::Serialize;
+
+use super::expression::Expression;
+use super::metric::{DiskMetric, Figure, Kind, RuleMetric, Span};
+use super::names::Subject;
+use crate::api::types::{DiskLatency, OpLatency, RuleLatency};
+use crate::report::nice::{nice_number, short_time};
+
+/// How the disks and rules that are named stood at one moment, by their names.
+#[derive(Debug, Default)]
+pub(crate) struct Look {
+    pub(crate) disks: HashMap<String, DiskLatency>,
+    /// Those of a name, armed or gone.
+    pub(crate) rules: HashMap<String, Vec<RuleLatency>>,
+}
+
+/// What came of one expectation. JSON: `{"check": "wal.flush.p99 < 30ms", "holds": true,
+/// "observed": "21.3ms (n=400)", "n": 400, "observed_ns": 21300000}`, where what was observed is
+/// `observed_ns`, `count` or `observed_per_s`, as the metric is; null without data.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Outcome {
+    check: String,
+    pub(crate) holds: bool,
+    /// In words; without data, why there is none.
+    observed: String,
+    n: Option<u64>,
+    observed_ns: Option<u64>,
+    count: Option<u64>,
+    observed_per_s: Option<f64>,
+}
+
+/// A figure, or why there is none.
+enum Observed {
+    Figure { value: f64, n: Option<u64> },
+    Nothing(String),
+}
+
+impl Look {
+    /// Judges by what has happened since `earlier`, or since the daemon's start.
+    pub(crate) fn judge(
+        &self,
+        expression: &Expression,
+        earlier: Option<&Look>,
+    ) -> anyhow::Result<Outcome> {
+        let observed = match &expression.subject {
+            Subject::Disk { disk, op, metric } => {
+                let now = self.disks.get(disk).context("the disk is gone")?;
+                let earlier = earlier.and_then(|look| look.disks.get(disk));
+                observe_disk(now, earlier, op.as_deref(), *metric)?
+            }
+            Subject::Rule { rule, metric } => {
+                let none = Vec::new();
+                let now = self.rules.get(rule).unwrap_or(&none);
+                let earlier = earlier.and_then(|look| look.rules.get(rule));
+                observe_rules(rule, now, earlier.unwrap_or(&none), *metric)?
+            }
+        };
+        Ok(Outcome::of(expression, observed))
+    }
+}
+
+/// What a disk, or one of its operations, has done in an interval.
+struct Done {
+    completed: u64,
+    failed: u64,
+    bytes: u64,
+    latency: Histogram,
+}
+
+impl Done {
+    fn of(latency: &DiskLatency, op: Option<&str>) -> anyhow::Result<Done> {
+        let mut done = Done {
+            completed: 0,
+            failed: 0,
+            bytes: 0,
+            latency: Histogram::default(),
+        };
+        let is_meant = |each: &&OpLatency| op.is_none_or(|op| each.op == op);
+        for each in latency.ops.iter().filter(is_meant) {
+            done.completed += each.completed;
+            done.failed += each.failed;
+            done.bytes += each.bytes;
+            let latency = each.disk.histogram();
+            done.latency
+                .merge(&latency.context("the daemon's histogram")?);
+        }
+        Ok(done)
+    }
+
+    fn since(self, earlier: &Done) -> Done {
+        Done {
+            completed: self.completed.saturating_sub(earlier.completed),
+            failed: self.failed.saturating_sub(earlier.failed),
+            bytes: self.bytes.saturating_sub(earlier.bytes),
+            latency: self.latency.since(&earlier.latency),
+        }
+    }
+}
+
+fn observe_disk(
+    now: &DiskLatency,
+    earlier: Option<&DiskLatency>,
+    op: Option<&str>,
+    metric: DiskMetric,
+) -> anyhow::Result<Observed> {
+    let mut done = Done::of(now, op)?;
+    if let Some(earlier) = earlier {
+        done = done.since(&Done::of(earlier, op)?);
+    }
+    let began = earlier.map_or(now.since_ns, |earlier| earlier.at_ns);
+    let seconds = now.at_ns.saturating_sub(began).max(1) as f64 / 1e9;
+    let plain = |value: u64| Observed::Figure {
+        value: value as f64,
+        n: None,
+    };
+    let rate = |amount: u64| Observed::Figure {
+        value: amount as f64 / seconds,
+        n: Some(done.completed),
+    };
+    Ok(match metric {
+        DiskMetric::Count => plain(done.completed),
+        DiskMetric::InFlight => plain(u64::from(now.in_flight)),
+        _ if done.completed == 0 => Observed::Nothing(format!("no {} seen", op.unwrap_or("I/O"))),
+        DiskMetric::Failed => plain(done.failed),
+        DiskMetric::Iops => rate(done.completed),
+        DiskMetric::BytesPerSecond => rate(done.bytes),
+        DiskMetric::Latency(figure) => observe_latency(&done.latency, figure),
+    })
+}
+
+fn observe_latency(latency: &Histogram, figure: Figure) -> Observed {
+    let value = match figure {
+        Figure::Mean => latency.mean(),
+        Figure::Max => latency.max(),
+        Figure::Quantile(ppm) => latency.quantile(ppm),
+    };
+    match value {
+        Some(ns) => Observed::Figure {
+            value: ns as f64,
+            n: Some(latency.count()),
+        },
+        None => Observed::Nothing("nothing has ended".to_owned()),
+    }
+}
+
+/// Rules of one name count together.
+fn observe_rules(
+    name: &str,
+    now: &[RuleLatency],
+    earlier: &[RuleLatency],
+    metric: RuleMetric,
+) -> anyhow::Result<Observed> {
+    let Some(first) = now.first() else {
+        return Ok(Observed::Nothing(format!("no rule '{name}' was armed")));
+    };
+    let added = |counter: super::metric::Counter| -> u64 {
+        let each = now.iter().map(|one| {
+            let before = before(one, earlier).map_or(0, |one| counter(&one.rule.counters));
+            counter(&one.rule.counters).saturating_sub(before)
+        });
+        each.sum()
+    };
+    let known_without_a_match = matches!(metric, RuleMetric::Counter(_, true));
+    if !known_without_a_match && added(|all| all.matched) == 0 {
+        let why = first.rule.why_nothing.clone();
+        return Ok(Observed::Nothing(
+            why.unwrap_or_else(|| "nothing matched".to_owned()),
+        ));
+    }
+    Ok(match metric {
+        RuleMetric::Counter(counter, _) => Observed::Figure {
+            value: added(counter) as f64,
+            n: None,
+        },
+        RuleMetric::Latency(span, figure) => {
+            let mut latency = Histogram::default();
+            for one in now {
+                let mut of_one = histogram(one, span)?;
+                if let Some(before) = before(one, earlier) {
+                    of_one = of_one.since(&histogram(before, span)?);
+                }
+                latency.merge(&of_one);
+            }
+            observe_latency(&latency, figure)
+        }
+    })
+}
+
+/// The same rule at the earlier look.
+fn before<'a>(one: &RuleLatency, earlier: &'a [RuleLatency]) -> Option<&'a RuleLatency> {
+    earlier.iter().find(|before| before.rule.id == one.rule.id)
+}
+
+fn histogram(one: &RuleLatency, span: Span) -> anyhow::Result<Histogram> {
+    let sent = match span {
+        Span::Requested => &one.requested,
+        Span::Achieved => &one.achieved,
+        Span::Lateness => &one.lateness,
+    };
+    sent.histogram().context("the daemon's histogram")
+}
+
+impl Outcome {
+    fn of(expression: &Expression, observed: Observed) -> Outcome {
+        let kind = expression.subject.kind();
+        let mut outcome = Outcome {
+            check: expression.text.clone(),
+            holds: false,
+            observed: String::new(),
+            n: None,
+            observed_ns: None,
+            count: None,
+            observed_per_s: None,
+        };
+        let (value, n) = match observed {
+            Observed::Figure { value, n } => (value, n),
+            Observed::Nothing(why) => {
+                outcome.observed = why;
+                return outcome;
+            }
+        };
+        outcome.holds = expression.comparison.holds(value, expression.value);
+        let of = n.map_or_else(String::new, |n| format!(" (n={n})"));
+        outcome.observed = format!("{}{of}", kind.words(value));
+        outcome.n = n;
+        match kind {
+            Kind::Time => outcome.observed_ns = Some(value as u64),
+            Kind::Count => outcome.count = Some(value as u64),
+            Kind::PerSecond | Kind::BytesPerSecond => outcome.observed_per_s = Some(value),
+        }
+        outcome
+    }
+
+    /// `ok    wal.flush.p99 < 30ms    21.3ms (n=400)`, with the checks as wide as the longest.
+    pub(crate) fn line(&self, width: usize) -> String {
+        let verdict = if self.holds { "ok" } else { "FAIL" };
+        format!("{verdict:<5} {:<width$}  {}\n", self.check, self.observed)
+    }
+
+    /// Columns that the check takes.
+    pub(crate) fn width(&self) -> usize {
+        self.check.chars().count()
+    }
+}
+
+impl Kind {
+    fn words(self, value: f64) -> String {
+        match self {
+            Kind::Time => short_time(value as u64),
+            Kind::Count => format!("{value}"),
+            Kind::PerSecond => format!("{value:.1}"),
+            Kind::BytesPerSecond => format!("{}/s", nice_number(value as u64)),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

@@ -1,0 +1,177 @@
+//! What can be asked of a disk, of one of its operations, or of a rule.
+
+use crate::api::types::RuleCounters;
+use crate::spec::{Decimal, ParseError, parse_bandwidth, parse_duration};
+
+/// What is asked of a latency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Figure {
+    Mean,
+    Max,
+    /// The value that so many millionths do not exceed.
+    Quantile(u32),
+}
+
+/// A latency of a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Span {
+    Requested,
+    Achieved,
+    Lateness,
+}
+
+/// What is asked of a disk or of one of its operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiskMetric {
+    Latency(Figure),
+    Count,
+    Failed,
+    Iops,
+    BytesPerSecond,
+    InFlight,
+}
+
+/// A counter of a rule.
+pub(crate) type Counter = fn(&RuleCounters) -> u64;
+
+/// What is asked of a rule.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RuleMetric {
+    /// With whether it is known of a rule that nothing has matched.
+    Counter(Counter, bool),
+    Latency(Span, Figure),
+}
+
+/// What a figure is measured in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Nanoseconds.
+    Time,
+    Count,
+    PerSecond,
+    BytesPerSecond,
+}
+
+const FIGURES: [(&str, Figure); 7] = [
+    ("p50", Figure::Quantile(500_000)),
+    ("p90", Figure::Quantile(900_000)),
+    ("p95", Figure::Quantile(950_000)),
+    ("p99", Figure::Quantile(990_000)),
+    ("p99.9", Figure::Quantile(999_000)),
+    ("max", Figure::Max),
+    ("mean", Figure::Mean),
+];
+
+const OF_DISKS: [(&str, DiskMetric); 5] = [
+    ("count", DiskMetric::Count),
+    ("failed", DiskMetric::Failed),
+    ("iops", DiskMetric::Iops),
+    ("bytes_per_s", DiskMetric::BytesPerSecond),
+    ("in_flight", DiskMetric::InFlight),
+];
+
+const SPANS: [(&str, Span); 3] = [
+    ("requested", Span::Requested),
+    ("achieved", Span::Achieved),
+    ("lateness", Span::Lateness),
+];
+
+const COUNTERS: [(&str, Counter, bool); 13] = [
+    ("matched", |all| all.matched, true),
+    ("preempted", |all| all.preempted, true),
+    ("now", |all| all.now, true),
+    ("taken", |all| all.taken, false),
+    ("injected", |all| all.injected, false),
+    ("held", |all| all.held, false),
+    ("late", |all| all.late, false),
+    ("overrun", |all| all.overrun, false),
+    ("failed", |all| all.failed, false),
+    ("aborted", |all| all.aborted, false),
+    ("beaten", |all| all.beaten, false),
+    ("not_drawn", |all| all.not_drawn, false),
+    ("not_counted", |all| all.not_counted, false),
+];
+
+fn figure(word: &str) -> Option<Figure> {
+    let (_, figure) = FIGURES.into_iter().find(|(name, _)| *name == word)?;
+    Some(figure)
+}
+
+impl DiskMetric {
+    pub(crate) fn parse(word: &str) -> Option<DiskMetric> {
+        let latency = figure(word).map(DiskMetric::Latency);
+        let named = OF_DISKS.into_iter().find(|(name, _)| *name == word);
+        latency.or(named.map(|(_, metric)| metric))
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            DiskMetric::Latency(_) => Kind::Time,
+            DiskMetric::Count | DiskMetric::Failed | DiskMetric::InFlight => Kind::Count,
+            DiskMetric::Iops => Kind::PerSecond,
+            DiskMetric::BytesPerSecond => Kind::BytesPerSecond,
+        }
+    }
+
+    /// The names of all.
+    pub(crate) fn words() -> Vec<String> {
+        let figures = FIGURES.iter().map(|(name, _)| *name);
+        let named = OF_DISKS.iter().map(|(name, _)| *name);
+        figures.chain(named).map(str::to_owned).collect()
+    }
+}
+
+impl RuleMetric {
+    pub(crate) fn parse(word: &str) -> Option<RuleMetric> {
+        if let Some((span, of)) = word.split_once('.') {
+            let (_, span) = SPANS.into_iter().find(|(name, _)| *name == span)?;
+            return Some(RuleMetric::Latency(span, figure(of)?));
+        }
+        let (_, counter, always) = COUNTERS.into_iter().find(|(name, ..)| *name == word)?;
+        Some(RuleMetric::Counter(counter, always))
+    }
+
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            RuleMetric::Counter(..) => Kind::Count,
+            RuleMetric::Latency(..) => Kind::Time,
+        }
+    }
+
+    /// The names of all.
+    pub(crate) fn words() -> Vec<String> {
+        let counters = COUNTERS.iter().map(|(name, ..)| (*name).to_owned());
+        let of_span = |(span, _): &(&str, Span)| {
+            let span = (*span).to_owned();
+            FIGURES
+                .iter()
+                .map(move |(name, _)| format!("{span}.{name}"))
+        };
+        counters.chain(SPANS.iter().flat_map(of_span)).collect()
+    }
+}
+
+impl Kind {
+    /// A value to compare with, in nanoseconds, bytes or ones.
+    pub(crate) fn parse(self, text: &str) -> Result<f64, ParseError> {
+        match self {
+            Kind::Time => parse_duration(text).map(|span| span.as_nanos() as f64),
+            Kind::BytesPerSecond => parse_bandwidth(text).map(|rate| rate as f64),
+            Kind::Count => text.parse().map(|count: u64| count as f64).map_err(|_| {
+                ParseError::new(format!(
+                    "'{text}' is no count: write a whole number, without a unit"
+                ))
+            }),
+            Kind::PerSecond => {
+                let fraction = Decimal::parse(text).and_then(Decimal::fraction);
+                fraction
+                    .map(|(digits, of)| digits as f64 / of as f64)
+                    .ok_or_else(|| {
+                        ParseError::new(format!(
+                            "'{text}' is no rate: write a number, without a unit"
+                        ))
+                    })
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The disks and rules that there are, and which of them an expression means.
+
+use super::metric::{DiskMetric, RuleMetric};
+use crate::spec::{ParseError, nearest};
+
+/// What can be named.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) disks: Vec<String>,
+    pub(crate) ops: Vec<String>,
+    /// Names and ids of rules, armed or gone.
+    pub(crate) rules: Vec<String>,
+    /// Whether a command may arm rules that do not exist yet, if they are written `rule(NAME)`.
+    pub(crate) rules_may_come: bool,
+}
+
+/// Who is asked, and for what.
+#[derive(Clone, Debug)]
+pub(crate) enum Subject {
+    Disk {
+        disk: String,
+        op: Option<String>,
+        metric: DiskMetric,
+    },
+    Rule {
+        rule: String,
+        metric: RuleMetric,
+    },
+}
+
+impl Names {
+    /// `wal.p99`, `wal.flush.p99`, `slow.achieved.p50`, `rule(slow).held`. Names may have points in
+    /// them: the first point after which there is a metric of what is before it counts.
+    pub(super) fn subject(&self, text: &str) -> Result<Subject, ParseError> {
+        if let Some((name, metric)) = explicit_rule(text) {
+            return self.explicit(name, metric);
+        }
+        let points = text.match_indices('.').map(|(at, _)| text.split_at(at));
+        let mut splits = points.map(|(subject, metric)| (subject, &metric[1..]));
+        let found = splits
+            .clone()
+            .find_map(|(subject, metric)| self.find(subject, metric));
+        found.ok_or_else(|| match splits.next() {
+            None => ParseError::new(format!(
+                "'{text}' has no metric: write SUBJECT.METRIC, such as {}.p99",
+                self.disks.first().map_or("DISK", String::as_str)
+            )),
+            Some(_) => self.unknown(text, splits.clone()),
+        })
+    }
+
+    fn find(&self, subject: &str, metric: &str) -> Option<Subject> {
+        if let Some(metric) = DiskMetric::parse(metric)
+            && let Some((disk, op)) = self.disk_and_op(subject)
+            && (op.is_none() || metric != DiskMetric::InFlight)
+        {
+            return Some(Subject::Disk { disk, op, metric });
+        }
+        let metric = RuleMetric::parse(metric)?;
+        let rule = self.rules.iter().find(|rule| *rule == subject)?.clone();
+        let is_disk = self.disk_and_op(subject).is_some();
+        (!is_disk).then_some(Subject::Rule { rule, metric })
+    }
+
+    fn disk_and_op(&self, subject: &str) -> Option<(String, Option<String>)> {
+        let has = |disk: &str| self.disks.iter().any(|known| known == disk);
+        if has(subject) {
+            return Some((subject.to_owned(), None));
+        }
+        let (disk, op) = subject.rsplit_once('.')?;
+        let op = self.ops.iter().find(|known| *known == op)?;
+        has(disk).then(|| (disk.to_owned(), Some(op.clone())))
+    }
+
+    fn explicit(&self, name: &str, metric: &str) -> Result<Subject, ParseError> {
+        let Some(parsed) = RuleMetric::parse(metric) else {
+            return Err(no_metric("a rule", metric, &RuleMetric::words()));
+        };
+        if !self.rules_may_come && !self.rules.iter().any(|rule| rule == name) {
+            return Err(no_subject("rule", name, &self.rules));
+        }
+        Ok(Subject::Rule {
+            rule: name.to_owned(),
+            metric: parsed,
+        })
+    }
+
+    /// Why nothing is meant: the subject is known and the metric is not, or the other way round.
+    fn unknown<'a>(
+        &self,
+        text: &str,
+        splits: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> ParseError {
+        let (mut subject, mut metric) = text.split_once('.').unwrap_or((text, ""));
+        for (before, after) in splits {
+            let is_metric =
+                DiskMetric::parse(after).is_some() || RuleMetric::parse(after).is_some();
+            if is_metric && !self.is_known(before) {
+                return self.unknown_subject(before);
+            }
+            if self.is_known(before) {
+                (subject, metric) = (before, after);
+            }
+        }
+        match (self.disk_and_op(subject), self.is_known(subject)) {
+            (Some((_, Some(_))), _) if metric == "in_flight" => ParseError::new(format!(
+                "'{text}': in_flight is known of a disk, not of one of its operations"
+            )),
+            (Some(_), _) => no_metric("a disk", metric, &DiskMetric::words()),
+            (None, true) => no_metric("a rule", metric, &RuleMetric::words()),
+            (None, false) => self.unknown_subject(subject),
+        }
+    }
+
+    fn is_known(&self, subject: &str) -> bool {
+        self.disk_and_op(subject).is_some() || self.rules.iter().any(|rule| rule == subject)
+    }
+
+    fn unknown_subject(&self, subject: &str) -> ParseError {
+        if let Some((disk, op)) = subject.rsplit_once('.')
+            && self.disks.iter().any(|known| known == disk)
+        {
+            return no_subject("operation", op, &self.ops);
+        }
+        let known: Vec<String> = self.disks.iter().chain(&self.rules).cloned().collect();
+        let error = no_subject("disk or rule", subject, &known);
+        match self.rules_may_come {
+            true => ParseError::new(format!(
+                "{error} (a rule that the command arms is written rule({subject}))"
+            )),
+            false => error,
+        }
+    }
+}
+
+/// `rule(NAME).METRIC`.
+fn explicit_rule(text: &str) -> Option<(&str, &str)> {
+    text.strip_prefix("rule(")?.split_once(").")
+}
+
+fn no_subject(what: &str, name: &str, known: &[String]) -> ParseError {
+    let remedy = match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None if known.is_empty() => format!("there is no {what}"),
+        None => format!("there is {}", known.join(", ")),
+    };
+    ParseError::new(format!("no {what} '{name}': {remedy}"))
+}
+
+fn no_metric(of: &str, word: &str, known: &[String]) -> ParseError {
+    let remedy = match nearest(word, known.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("it has {}", known.join(", ")),
+    };
+    ParseError::new(format!("no metric '{word}' of {of}: {remedy}"))
+}

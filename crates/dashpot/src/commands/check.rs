@@ -1,0 +1,219 @@
+//! `check`: whether disks and rules are as a CI expects them, now, after a time, or after a
+//! command.
+
+use std::env::current_dir;
+use std::fs::{metadata, read_link};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use dashpot_engine::Op;
+use serde::de::DeserializeOwned;
+
+use super::child::{FAILED, run_child};
+use super::output::{print, print_json, usage};
+use super::proof::NOT_KEPT;
+use crate::api::types::{Disk, Rule};
+use crate::checks::{Expression, Look, Names, Outcome, Subject};
+use crate::cli::CheckArgs;
+use crate::client::{Client, ClientError, segment};
+use crate::spec::ParseError;
+
+pub(crate) fn check(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    if args.command.is_empty() {
+        return now_or_later(client, args);
+    }
+    Ok(around(client, args).unwrap_or_else(|error| {
+        eprintln!("dashpot: {error:#}");
+        ExitCode::from(FAILED)
+    }))
+}
+
+fn now_or_later(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let checks = Checks::parse(client, &args.expressions, false)?;
+    let checks = checks.unwrap_or_else(|error| refuse(&error));
+    let earlier = match args.lasts {
+        None => None,
+        Some(lasts) => {
+            let look = checks.look(client)?;
+            std::thread::sleep(Duration::from_nanos(lasts.as_nanos()));
+            Some(look)
+        }
+    };
+    let outcomes = checks.judge(client, earlier.as_ref())?;
+    match args.json {
+        true => print_json(&outcomes)?,
+        false => print(&text(&outcomes))?,
+    }
+    Ok(status(&outcomes))
+}
+
+/// What the command prints is its own: the outcomes go to stderr.
+fn around(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    let checks = Checks::parse(client, &args.expressions, true)?;
+    let checks = checks.unwrap_or_else(|error| refuse(&error));
+    let earlier = checks.look(client)?;
+    let ended = client.block_on(run_child(&args.command, &[]))?;
+    conclude(ended, checks.judge(client, Some(&earlier)), args.json)
+}
+
+/// The exit status of a command and of what is expected of it: its own failure comes first, even
+/// if the daemon can no longer be asked.
+pub(super) fn conclude(
+    ended: ExitCode,
+    outcomes: anyhow::Result<Vec<Outcome>>,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    if ended != ExitCode::SUCCESS {
+        match outcomes {
+            Ok(outcomes) => tell(&outcomes, json)?,
+            Err(error) => eprintln!("dashpot: {error:#}"),
+        }
+        return Ok(ended);
+    }
+    let outcomes = outcomes?;
+    tell(&outcomes, json)?;
+    Ok(status(&outcomes))
+}
+
+fn tell(outcomes: &[Outcome], json: bool) -> anyhow::Result<()> {
+    match json {
+        true => eprintln!("{}", serde_json::to_string_pretty(outcomes)?),
+        false => eprint!("{}", text(outcomes)),
+    }
+    Ok(())
+}
+
+/// Expectations that a daemon can be asked about.
+pub(super) struct Checks(Vec<Expression>);
+
+impl Checks {
+    /// Parses expressions against what the daemon has. A command may arm rules that it has not.
+    pub(super) fn parse(
+        client: &Client,
+        texts: &[String],
+        rules_may_come: bool,
+    ) -> anyhow::Result<Result<Checks, ParseError>> {
+        let names = names(client, texts, rules_may_come)?;
+        let parsed = texts.iter().map(|text| Expression::parse(text, &names));
+        Ok(parsed.collect::<Result<_, _>>().map(Checks))
+    }
+
+    /// How what they name stands.
+    pub(super) fn look(&self, client: &Client) -> anyhow::Result<Look> {
+        let mut look = Look::default();
+        for expression in &self.0 {
+            match &expression.subject {
+                Subject::Disk { disk, .. } => {
+                    let path = format!("/v1/disks/{}/latency", segment(disk));
+                    look.disks.insert(disk.clone(), client.get(&path)?);
+                }
+                Subject::Rule { rule, .. } => {
+                    let path = format!("/v1/rules/{}/latency", segment(rule));
+                    let rules = if_there(client.get(&path))?.unwrap_or_default();
+                    look.rules.insert(rule.clone(), rules);
+                }
+            }
+        }
+        Ok(look)
+    }
+
+    /// Judges by what has happened since `earlier`, or since the daemon's start.
+    pub(super) fn judge(
+        &self,
+        client: &Client,
+        earlier: Option<&Look>,
+    ) -> anyhow::Result<Vec<Outcome>> {
+        let now = self.look(client)?;
+        let each = self
+            .0
+            .iter()
+            .map(|expression| now.judge(expression, earlier));
+        each.collect()
+    }
+}
+
+/// The names of disks and rules, with those of rules that are gone if an expression may mean one.
+fn names(client: &Client, texts: &[String], rules_may_come: bool) -> anyhow::Result<Names> {
+    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
+    let mut rules: Vec<Rule> = client.get("/v1/rules")?;
+    for name in texts.iter().flat_map(|text| may_be_rules(text)) {
+        let gone: Option<Vec<Rule>> =
+            if_there(client.get(&format!("/v1/rules/{}", segment(name))))?;
+        rules.extend(gone.unwrap_or_default());
+    }
+    let ids = rules.iter().map(|rule| rule.id.to_string());
+    let named = rules.iter().filter_map(|rule| rule.name.clone());
+    let mut rules: Vec<String> = named.chain(ids).collect();
+    rules.sort_unstable();
+    rules.dedup();
+    Ok(Names {
+        disks: disks.into_iter().map(|disk| disk.name).collect(),
+        ops: Op::ALL.map(|op| op.name().to_owned()).to_vec(),
+        rules,
+        rules_may_come,
+    })
+}
+
+/// What a rule could be called that an expression is about.
+fn may_be_rules(text: &str) -> Vec<&str> {
+    let left = text
+        .split(['<', '>', '=', '!'])
+        .next()
+        .unwrap_or_default()
+        .trim();
+    if let Some((name, _)) = left
+        .strip_prefix("rule(")
+        .and_then(|rest| rest.split_once(')'))
+    {
+        return vec![name];
+    }
+    let points = left.match_indices('.').map(|(at, _)| &left[..at]);
+    points.filter(|name| !name.is_empty()).collect()
+}
+
+fn if_there<T: DeserializeOwned>(answer: Result<T, ClientError>) -> Result<Option<T>, ClientError> {
+    match answer {
+        Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
+/// The outcomes, a line for each.
+fn text(outcomes: &[Outcome]) -> String {
+    let width = outcomes
+        .iter()
+        .map(Outcome::width)
+        .max()
+        .unwrap_or_default();
+    outcomes.iter().map(|outcome| outcome.line(width)).collect()
+}
+
+fn status(outcomes: &[Outcome]) -> ExitCode {
+    match outcomes.iter().all(|outcome| outcome.holds) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::from(NOT_KEPT),
+    }
+}
+
+/// Ends the program: an expression means nothing. A shell that took its `>` has made a file.
+fn refuse(error: &ParseError) -> ! {
+    let error = match eaten() {
+        Some(file) => ParseError::new(format!(
+            "{error} (the shell took '>' for itself and made the file '{file}': put the expression \
+             in quotes)"
+        )),
+        None => error.clone(),
+    };
+    usage(&error)
+}
+
+/// The empty file of this directory that stdout goes to.
+fn eaten() -> Option<String> {
+    let path: PathBuf = read_link("/proc/self/fd/1").ok()?;
+    let is_here = path.parent() == current_dir().ok().as_deref();
+    let file = metadata(&path).ok()?;
+    let name = path.file_name().map(Path::new)?.display().to_string();
+    (is_here && file.is_file() && file.len() == 0).then_some(name)
+}

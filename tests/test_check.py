@@ -1,0 +1,109 @@
+"""`check`: what a CI expects, what was observed, and which exit status that comes to."""
+
+import json
+import os
+
+import pytest
+
+from conftest import BINARY, run
+from timed import Client
+
+WIDTH = 80
+
+
+@pytest.fixture
+def client(daemon):
+    return Client(daemon)
+
+
+def lines(text):
+    """What each check came to: its verdict by its text, with what was observed."""
+    assert [line for line in text.splitlines() if len(line) > WIDTH] == []
+    return [line.split(maxsplit=1)[0] for line in text.splitlines()]
+
+
+def test_what_holds_and_what_does_not(daemon, client):
+    """The whole is exit 3 if one does not hold, and every line says what was observed."""
+    daemon.cli("inject", "d", "-D", "3ms", "-T", "read", "--name", "slow")
+    client.many(60, 4)
+    held = ["d.read.p50 >= 3ms", "d.count == 60", "slow.held == 60", "rule(slow).achieved.p99 < 1m", "d.failed == 0"]
+    printed = daemon.cli("check", *held).stdout
+    assert lines(printed) == ["ok"] * 5
+    assert "(n=60)" in printed.splitlines()[0] and printed.splitlines()[1].split()[-1] == "60"
+    failed = daemon.cli("check", *held, "d.read.max < 1ns", "1.requested.max != 3ms", code=3).stdout
+    assert lines(failed) == ["ok"] * 5 + ["FAIL"] * 2
+    assert failed.splitlines()[-1].split()[-2:] == ["3.00ms", "(n=60)"]
+    (only,) = json.loads(daemon.cli("check", "--json", "slow.held > 60", code=3).stdout)
+    assert (only["check"], only["holds"], only["count"]) == ("slow.held > 60", False, 60)
+
+
+def test_no_data_does_not_hold(daemon):
+    daemon.cli("inject", "d", "-D", "3ms", "-T", "flush", "--name", "slow")
+    printed = daemon.cli("check", "d.flush.p99 < 1m", "slow.late == 0", "d.count == 0", code=3).stdout
+    assert lines(printed) == ["FAIL", "FAIL", "ok"]
+    assert "no flush seen" in printed and "nothing matched yet: -T flush" in printed
+
+
+REFUSED = {
+    "an unknown disk": (["x.p99 < 1ms"], "no disk or rule 'x'"),
+    "an unknown metric": (["d.p98 < 1ms"], "no metric 'p98' of a disk: did you mean 'p90'?"),
+    "a rule that is not written as one": (["x.held > 1"], "written rule(x)"),
+    "a value without its unit": (["d.p99 < 30"], "'30' has no unit: did you mean 30ms?"),
+    "no comparison": (["d.p99"], "compares nothing"),
+}
+
+
+@pytest.mark.parametrize("words, said", REFUSED.values(), ids=REFUSED)
+def test_what_is_unknown_is_refused_before_the_command_starts(daemon, directory, words, said):
+    ran = directory / "ran"
+    refused = daemon.cli("check", *words, "--", "touch", ran, code=2)
+    assert said in refused.stderr and not ran.exists()
+
+
+def test_around_a_command(daemon, directory):
+    """What it does alone counts; what it prints is its own; its failure comes first."""
+    daemon.cli("load", daemon.uri("d"), "--depth", "4", "--time", "200ms")
+    load = f"{BINARY} load '{daemon.uri('d')}' --depth 2 --time 300ms >&2; echo out"
+    inject = f"{BINARY} inject d -D 2ms --name later -- sh -c"
+    checks = ["d.read.p50 >= 2ms", "rule(later).held >= 10", "d.count < 100000"]
+    command = ["sh", "-c", f'{inject} "$1"', "sh", load]
+    done = daemon.cli("check", *checks, "--", *command)
+    assert done.stdout == "out\n"
+    outcomes = [line for line in done.stderr.splitlines() if line.startswith(("ok", "FAIL"))]
+    assert [line.split()[0] for line in outcomes] == ["ok"] * 3, done.stderr
+    failed = daemon.cli("check", "d.read.p50 < 1ns", "rule(never).held > 0", "--", "true", code=3)
+    assert "no read seen" in failed.stderr and "no rule 'never' was armed" in failed.stderr
+    daemon.cli("check", "d.count > 0", "--", "sh", "-c", "exit 9", code=9)
+    daemon.cli("check", "d.count > 0", "--", "/nowhere/at/all", code=127)
+
+
+def test_for_a_time(daemon, client):
+    client.many(30, 1)
+    printed = daemon.cli("check", "--for", "50ms", "d.count == 0", "d.p99 < 1m", code=3).stdout
+    assert lines(printed) == ["ok", "FAIL"]
+
+
+def test_without_a_daemon(directory):
+    api = {"DASHPOT_API": f"unix:{directory}/none"}
+    assert "no daemon" in run(BINARY, "check", "d.p99 < 1s", code=1, env=api).stderr
+    assert "no daemon" in run(BINARY, "check", "d.p99 < 1s", "--", "true", code=125, env=api).stderr
+
+
+def test_a_comparison_that_the_shell_took_is_explained(daemon, directory):
+    command = f"cd {directory} && {BINARY} check d.p99 > 20ms"
+    env = {"DASHPOT_API": f"unix:{daemon.api}"}
+    refused = run("sh", "-c", command, code=2, env=env)
+    assert "made the file '20ms': put the expression in quotes" in " ".join(refused.stderr.split())
+    assert os.path.exists(directory / "20ms")
+
+
+def test_of_a_run():
+    """`run` checks what its command did."""
+    lab = ["-d", "db=ram,size=1M", "-r", "-D 2ms -T flush --name slow"]
+    script = f"{BINARY} load $DASHPOT_URI --depth 1 --flush 50% --time 300ms >/dev/null"
+    command = ["--", "sh", "-c", script]
+    checks = ["--check", "db.flush.p50 >= 2ms", "--check", "slow.held > 0"]
+    assert run(BINARY, "run", *lab, *checks, *command).stderr.splitlines()[-1].startswith("ok ")
+    assert "FAIL" in run(BINARY, "run", *lab, "--check", "db.flush.p50 < 2ms", *command, code=3).stderr
+    assert "no disk or rule 'dc'" in run(BINARY, "run", *lab, "--check", "dc.p99 < 2ms", *command, code=125).stderr
+    run(BINARY, "run", *lab, "--check", "db.p99 < 1ns", "--", "sh", "-c", "exit 5", code=5)
