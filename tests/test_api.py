@@ -1,6 +1,7 @@
 """The API, through plain HTTP: what it answers, and to whom it does not."""
 
 import json
+import os
 import re
 import socket
 import subprocess
@@ -90,7 +91,67 @@ def test_a_body_without_end(ask, daemon, directory):
     assert daemon.json("status")
 
 
+def test_a_body_that_is_too_large_is_refused_and_the_refusal_arrives(daemon):
+    """Its client sends all of it before it reads: the answer must not be lost with the connection."""
+    body = b'{"rule": "' + b"x" * (3 << 20)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as plain:
+        plain.connect(str(daemon.api))
+        plain.sendall(b"POST /v1/disks/d/rules HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body))
+        plain.sendall(body)
+        assert plain.recv(1 << 16).startswith(b"HTTP/1.1 413")
+
+
+def test_a_name_that_is_no_text_is_refused_as_everything_is(ask):
+    status, body = ask("/v1/disks/%ff")
+    assert status == 400 and "UTF-8" in json.loads(body)["remedy"]
+
+
+@pytest.mark.parametrize("path", ["/", "/v1/nothing", "/favicon.ico"])
+def test_whoever_looks_around_is_told_what_this_is(ask, path):
+    assert "API of dashpot" in ask(path)[1]
+
+
+@pytest.mark.parametrize("path,body", [
+    ("/v1/events?limit=10001", None), ("/v1/disks/d/suspend", '{"for_ns": 0}'),
+])
+def test_what_cannot_be_meant_is_refused(ask, path, body):
+    status, said = ask(path, *([*JSON, "-d", body] if body else []))
+    assert status == 422 and json.loads(said)["remedy"]
+
+
+def test_clear_wants_a_word(daemon):
+    daemon.cli("inject", "d", "-D", "1ms")
+    assert "empty" in daemon.cli("clear", "", code=2).stderr
+    assert len(daemon.rules()) == 1
+
+
 # TCP.
+
+def test_strangers_keep_nobody_out(tcp):
+    """Many connect, ask on and on, and never read; the daemon keeps few of them, and answers."""
+    strangers = []
+    for _ in range(600):
+        stranger = socket.create_connection(tuple(tcp.address.split(":")))
+        stranger.setblocking(False)
+        try:
+            stranger.send(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)
+        except OSError:
+            pass  # It was shown out already.
+        strangers.append(stranger)
+    descriptors = f"/proc/{tcp.pid}/fd"
+    eventually(lambda: len(os.listdir(descriptors)) < 200, "few strangers")
+    assert curl(f"http://{tcp.address}/v1/disks?token={tcp.token}")[0] == 200
+    for stranger in strangers:
+        stranger.close()
+
+
+def test_silent_strangers_make_room_for_one_who_knows_the_token(tcp):
+    strangers = [socket.create_connection(tuple(tcp.address.split(":"))) for _ in range(600)]
+    assert curl(f"http://{tcp.address}/v1/disks?token={tcp.token}")[0] == 200
+    eventually(lambda: len(os.listdir(f"/proc/{tcp.pid}/fd")) < 200, "few strangers")
+    for stranger in strangers:
+        stranger.close()
+
 
 def test_tcp_wants_the_token(tcp):
     assert curl(f"http://{tcp.address}/v1/disks")[0] == 401
@@ -105,6 +166,7 @@ def test_tcp_health_wants_nothing_and_says_nothing(tcp):
 
 @pytest.mark.parametrize("header", [
     "Host: evil.example", "Host: evil.example:80", "Origin: http://evil.example", "Origin: null",
+    "Origin: http://localhost:5173", "Origin: https://127.0.0.1",
 ])
 def test_tcp_refuses_foreign_pages(tcp, header):
     """Against DNS rebinding and cross-site requests, even with the token."""

@@ -157,6 +157,14 @@ impl Handle {
         readings.map_or_else(Vec::new, |readings| readings.last_minute(clock::now()))
     }
 
+    /// Whether the shard of a disk is there. Does not ask it.
+    pub fn is_served(&self, disk: usize) -> Result<(), ShardGone> {
+        match self.route(disk)?.mailbox.is_closed() {
+            true => Err(ShardGone),
+            false => Ok(()),
+        }
+    }
+
     /// Sends a command to the shard of a disk. `build` gets the disk's id in its shard.
     pub fn command(
         &self,

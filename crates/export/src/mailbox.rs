@@ -52,6 +52,11 @@ impl<M> Mailbox<M> {
         queue.clear();
     }
 
+    /// Whether the reader is gone.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
     /// The queue is sound whatever happened: no code that can panic holds its lock.
     fn queue(&self) -> MutexGuard<'_, Vec<M>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)

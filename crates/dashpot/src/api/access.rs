@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use super::answer::Guest;
 use super::error::refuse;
 use super::types::Error;
 
@@ -66,30 +67,60 @@ impl Hosts {
     fn check(&self, headers: &HeaderMap) -> Result<(), (StatusCode, Error)> {
         let host = header_text(headers, &header::HOST);
         if !is_address(without_port(host)) {
-            self.check_name("Host", host)?;
+            self.check_name(host)?;
         }
         if headers.contains_key(header::ORIGIN) {
-            let origin = header_text(headers, &header::ORIGIN);
-            let host = origin.split_once("://").map_or("", |(_, host)| host);
-            self.check_name("Origin", host)?;
+            self.check_origin(header_text(headers, &header::ORIGIN), host)?;
         }
         Ok(())
     }
 
-    fn check_name(&self, what: &str, host: &str) -> Result<(), (StatusCode, Error)> {
+    fn check_name(&self, host: &str) -> Result<(), (StatusCode, Error)> {
         let name = without_port(host);
-        let named = |known: &str| known.eq_ignore_ascii_case(name);
-        if LOCAL_NAMES.into_iter().any(named) || self.allowed.iter().any(|host| named(host)) {
+        if LOCAL_NAMES.into_iter().any(is_named(name)) || self.allows(name) {
             return Ok(());
         }
         Err((
             StatusCode::FORBIDDEN,
             Error {
-                error: format!("{what} '{host}' is foreign"),
+                error: format!("Host '{host}' is foreign"),
                 remedy: Some(format!("if it is yours: --allow-host {name}")),
             },
         ))
     }
+
+    /// A page may send requests to where it is from: to the same name and port. The API speaks
+    /// plain HTTP; before a name that is allowed there may be a proxy that speaks HTTPS.
+    fn check_origin(&self, origin: &str, host: &str) -> Result<(), (StatusCode, Error)> {
+        let (scheme, from) = origin.split_once("://").unwrap_or_default();
+        let usual = match scheme {
+            "http" => Some("80"),
+            "https" if self.allows(without_port(host)) => Some("443"),
+            _ => None,
+        };
+        let is_same = |usual| {
+            let (from, host) = (name_and_port(from, usual), name_and_port(host, usual));
+            from.0.eq_ignore_ascii_case(host.0) && from.1 == host.1
+        };
+        if usual.is_some_and(is_same) {
+            return Ok(());
+        }
+        Err((
+            StatusCode::FORBIDDEN,
+            Error {
+                error: format!("Origin '{origin}' is foreign: it is not that of '{host}'"),
+                remedy: Some("pages of the API's own address may use it, and no others".to_owned()),
+            },
+        ))
+    }
+
+    fn allows(&self, name: &str) -> bool {
+        self.allowed.iter().map(String::as_str).any(is_named(name))
+    }
+}
+
+fn is_named(name: &str) -> impl Fn(&str) -> bool {
+    move |known| known.eq_ignore_ascii_case(name)
 }
 
 /// Lets pass what the token and the names allow. `/healthz` says nothing, and so answers anyone.
@@ -98,10 +129,14 @@ pub(super) async fn guard(
     mut request: Request,
     next: Next,
 ) -> Response {
-    if request.uri().path() != "/healthz"
-        && let Err((status, error)) = access.check(request.uri(), request.headers())
-    {
-        return refuse(status, error);
+    match access.check(request.uri(), request.headers()) {
+        Ok(()) => {
+            if let Some(guest) = request.extensions().get::<Arc<Guest>>() {
+                guest.recognise();
+            }
+        }
+        Err(_) if request.uri().path() == "/healthz" => {}
+        Err((status, error)) => return refuse(status, error),
     }
     // What handles requests knows nothing of tokens, and refuses options that it does not know.
     *request.uri_mut() = without_token(request.uri());
@@ -131,6 +166,13 @@ fn without_port(host: &str) -> &str {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,
     }
+}
+
+/// The parts of `HOST:PORT`; the port is the usual one if it is not said.
+fn name_and_port<'a>(host: &'a str, usual: &'a str) -> (&'a str, &'a str) {
+    let name = without_port(host);
+    let port = host.get(name.len() + 1..).filter(|port| !port.is_empty());
+    (name, port.unwrap_or(usual))
 }
 
 fn is_address(host: &str) -> bool {
@@ -223,8 +265,24 @@ mod tests {
             assert_eq!(with(&[("host", address)]), None, "{address}");
         }
         let origin = |origin| with(&[("host", "localhost:1"), ("origin", origin)]);
-        assert_eq!(origin("http://localhost:5173"), None);
-        assert_eq!(origin("https://evil.example"), refused);
+        assert_eq!(origin("http://localhost:1"), None);
+        assert_eq!(origin("http://LOCALHOST:1"), None);
+        for foreign in [
+            "http://localhost:5173",
+            "http://localhost",
+            "https://localhost:1",
+            "file://localhost:1",
+            "http://127.0.0.1:1",
+            "https://evil.example",
+            "localhost:1",
+        ] {
+            assert_eq!(origin(foreign), refused, "{foreign}");
+        }
+        let proxied = |origin| with(&[("host", "lab"), ("origin", origin)]);
+        assert_eq!(proxied("https://lab"), None);
+        assert_eq!(proxied("https://lab:443"), None);
+        assert_eq!(proxied("http://lab:80"), None);
+        assert_eq!(proxied("https://lab:8443"), refused);
         assert_eq!(origin("http://192.0.2.7"), refused);
         assert_eq!(origin("null"), refused);
     }

@@ -1,78 +1,197 @@
 //! Answers HTTP requests, and does not wait for ever for one: `axum::serve` has no time-out, so
 //! that a client which stops in the middle of a request would keep its descriptor.
+//!
+//! Who has not shown the token is a stranger: strangers have one request for each connection, little
+//! time, and few places. When all places are taken the oldest stranger goes, so that one more who
+//! knows the token is let in whatever the others do.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
+use axum::http::{HeaderValue, Request, header};
+use axum::response::Response;
 use axum::serve::Listener;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::sleep;
 
 /// How long a connection may take for the head of a request, from the reply to the one before.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 
-/// How long a connection for one request may take for it, and for its answer.
-const ONE_MAX: Duration = Duration::from_secs(20);
+/// How many bytes of heads a connection may have us keep.
+const HEAD_BYTES: usize = 64 << 10;
 
-/// How many connections for one request there may be at once; more wait to be accepted.
-const ONES_MAX: usize = 128;
+/// How long a stranger may take for its request, and for the answer.
+const STRANGER_MAX: Duration = Duration::from_secs(20);
+
+/// How many strangers there may be at once.
+const STRANGERS: usize = 128;
+
+/// How many connections there may be at once, strangers included; more wait to be accepted.
+const CONNECTIONS: usize = 384;
 
 /// What clients may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manners {
-    /// Keep any number of connections, for one request after another.
+    /// Ask one request after another.
     Trusted,
     /// Ask one thing over a connection, and take the answer in time: for listeners that ask nobody
     /// who they are.
     OneRequest,
+    /// The same, until a request has shown the token.
+    OneRequestUntilKnown,
 }
+
+/// Who is at the other end of a connection.
+#[derive(Debug)]
+pub(super) struct Guest {
+    known: AtomicBool,
+    recognised: Notify,
+    evicted: Notify,
+}
+
+/// Strangers, the oldest first.
+#[derive(Debug, Default)]
+struct Strangers(Mutex<VecDeque<Arc<Guest>>>);
 
 /// Answers who connects, until it is dropped.
 pub(super) async fn answer(mut listener: impl Listener, router: Router, manners: Manners) {
-    let (most, longest) = match manners {
-        Manners::Trusted => (Semaphore::MAX_PERMITS, Duration::MAX),
-        Manners::OneRequest => (ONES_MAX, ONE_MAX),
-    };
-    let places = Arc::new(Semaphore::new(most));
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let strangers = Arc::new(Strangers::default());
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
-    http.keep_alive(manners == Manners::Trusted);
+    http.max_buf_size(HEAD_BYTES);
     loop {
         let place = Arc::clone(&places).acquire_owned().await;
         let (socket, _) = listener.accept().await;
-        let service = TowerToHyperService::new(router.clone());
-        let connection = http.serve_connection(TokioIo::new(socket), service);
+        let guest = Arc::new(Guest::new(manners == Manners::Trusted));
+        strangers.admit(&guest);
+        let service = service(TowerToHyperService::new(router.clone()), Arc::clone(&guest));
+        let connection = http.serve_connection(TokioIo::new(socket), service_fn(service));
+        let strangers = Arc::clone(&strangers);
         // What breaks it is the client's doing, and there is nobody else to tell.
         tokio::spawn(async move {
-            let _ = timeout(longest, connection).await;
+            let mut connection = pin!(connection);
+            tokio::select! {
+                _ = &mut connection => {}
+                () = strangers.until_over(&guest) => {}
+            }
+            strangers.leave(&guest);
             drop(place);
         });
     }
 }
 
+/// Answers the requests of a guest; a stranger's answer is the last on its connection.
+fn service(
+    router: TowerToHyperService<Router>,
+    guest: Arc<Guest>,
+) -> impl Fn(Request<Incoming>) -> ServiceAnswer {
+    move |mut request| {
+        request.extensions_mut().insert(Arc::clone(&guest));
+        let (answer, guest) = (router.call(request), Arc::clone(&guest));
+        Box::pin(async move {
+            let mut response = answer.await?;
+            if !guest.is_known() {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok(response)
+        })
+    }
+}
+
+type ServiceAnswer = std::pin::Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+impl Guest {
+    fn new(known: bool) -> Guest {
+        Guest {
+            known: AtomicBool::new(known),
+            recognised: Notify::new(),
+            evicted: Notify::new(),
+        }
+    }
+
+    /// It has shown the token.
+    pub(super) fn recognise(&self) {
+        if !self.known.swap(true, Ordering::Relaxed) {
+            self.recognised.notify_one();
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        self.known.load(Ordering::Relaxed)
+    }
+}
+
+impl Strangers {
+    /// Gives a stranger a place, that of the oldest if there is none.
+    fn admit(&self, guest: &Arc<Guest>) {
+        if guest.is_known() {
+            return;
+        }
+        let mut strangers = self.lock();
+        strangers.push_back(Arc::clone(guest));
+        if strangers.len() > STRANGERS
+            && let Some(oldest) = strangers.pop_front()
+        {
+            oldest.evicted.notify_one();
+        }
+    }
+
+    fn leave(&self, guest: &Arc<Guest>) {
+        self.lock().retain(|other| !Arc::ptr_eq(other, guest));
+    }
+
+    /// Waits until a guest has had its time as a stranger. One that is recognised has no end.
+    async fn until_over(&self, guest: &Arc<Guest>) {
+        if !guest.is_known() {
+            tokio::select! {
+                () = guest.evicted.notified() => return,
+                () = sleep(STRANGER_MAX) => return,
+                () = guest.recognised.notified() => self.leave(guest),
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// No code that can panic holds the lock.
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Guest>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{HEAD_MAX, Manners, answer};
+    use super::{Guest, HEAD_MAX, Manners, STRANGER_MAX, STRANGERS, answer};
     use crate::api::error::Body;
     use crate::api::types::Lose;
-    use axum::Router;
     use axum::routing::{get, post};
+    use axum::{Extension, Router};
+    use std::sync::Arc;
+    use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::sync::mpsc;
     use tokio::time::{Instant, timeout};
 
-    /// Somebody who connects once.
-    struct Once(Option<DuplexStream>);
+    /// Those who connect.
+    struct Queue(mpsc::UnboundedReceiver<DuplexStream>);
 
-    impl axum::serve::Listener for Once {
+    impl axum::serve::Listener for Queue {
         type Io = DuplexStream;
         type Addr = ();
 
         async fn accept(&mut self) -> (DuplexStream, ()) {
-            match self.0.take() {
+            match self.0.recv().await {
                 Some(socket) => (socket, ()),
                 None => std::future::pending().await,
             }
@@ -83,13 +202,77 @@ mod tests {
         }
     }
 
+    /// A way to connect.
+    struct Door(mpsc::UnboundedSender<DuplexStream>);
+
+    impl Door {
+        fn open(manners: Manners) -> Door {
+            let (send, receive) = mpsc::unbounded_channel();
+            let lose = async |_: Body<Lose>| "lost";
+            let know = async |Extension(guest): Extension<Arc<Guest>>| {
+                guest.recognise();
+                "known"
+            };
+            let router = Router::new().route("/", get(async || "here"));
+            let router = router.route("/lose", post(lose)).route("/know", get(know));
+            tokio::spawn(answer(Queue(receive), router, manners));
+            Door(send)
+        }
+
+        fn connect(&self) -> DuplexStream {
+            let (client, server) = duplex(4096);
+            self.0.send(server).unwrap();
+            client
+        }
+    }
+
     fn connect() -> DuplexStream {
-        let (client, server) = duplex(4096);
-        let lose = async |_: Body<Lose>| "lost";
-        let router = Router::new().route("/", get(async || "here"));
-        let router = router.route("/lose", post(lose));
-        tokio::spawn(answer(Once(Some(server)), router, Manners::Trusted));
-        client
+        Door::open(Manners::Trusted).connect()
+    }
+
+    async fn ask(client: &mut DuplexStream, path: &str) -> String {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut said = Vec::new();
+        while !said.ends_with(b"here") && !said.ends_with(b"known") {
+            said.push(client.read_u8().await.unwrap());
+        }
+        String::from_utf8(said).unwrap()
+    }
+
+    /// Whether the other end closes within a time.
+    async fn closes(client: &mut DuplexStream, within: Duration) -> bool {
+        let mut rest = Vec::new();
+        timeout(within, client.read_to_end(&mut rest)).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stranger_has_one_request_and_a_known_guest_has_many() {
+        let door = Door::open(Manners::OneRequestUntilKnown);
+        let mut stranger = door.connect();
+        let said = ask(&mut stranger, "/").await;
+        assert!(said.contains("connection: close"), "{said}");
+        assert!(closes(&mut stranger, Duration::from_secs(1)).await);
+        let mut known = door.connect();
+        for path in ["/know", "/", "/"] {
+            let said = ask(&mut known, path).await;
+            assert!(!said.contains("connection: close"), "{said}");
+        }
+        let mut trusted = Door::open(Manners::Trusted).connect();
+        ask(&mut trusted, "/").await;
+        ask(&mut trusted, "/").await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn strangers_go_when_others_come_or_their_time_is_up() {
+        let door = Door::open(Manners::OneRequestUntilKnown);
+        let mut known = door.connect();
+        ask(&mut known, "/know").await;
+        let mut guests: Vec<DuplexStream> = (0..=STRANGERS).map(|_| door.connect()).collect();
+        assert!(closes(&mut guests[0], Duration::from_secs(1)).await);
+        assert!(!closes(&mut guests[1], Duration::from_secs(1)).await);
+        ask(&mut known, "/").await;
+        assert!(closes(&mut guests[1], STRANGER_MAX).await);
     }
 
     #[tokio::test(start_paused = true)]

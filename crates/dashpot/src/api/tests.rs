@@ -102,8 +102,11 @@ fn serve(address: Address, daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> 
             daemon.arm_lab().await.unwrap();
             let listener = HttpListener::bind("--api", &address).await.unwrap();
             bound.send(listener.address().clone()).unwrap();
-            let router = router(daemon, access);
-            listener.serve(router, Manners::Trusted).await;
+            let manners = match access {
+                Some(_) => Manners::OneRequestUntilKnown,
+                None => Manners::Trusted,
+            };
+            listener.serve(router(daemon, access), manners).await;
         });
     });
     listens.recv().unwrap()
@@ -124,6 +127,30 @@ fn a_rule_is_answered_as_understood_and_is_listed() {
     let listed = lab.ok(Method::GET, "/v1/rules/slow", json!(null));
     assert_eq!(listed.as_array().unwrap().len(), 2);
     assert_eq!(listed[0]["why_nothing"], "nothing matched yet: -T read");
+}
+
+/// Neither needs an answer of a shard: that of the first disk is gone.
+#[test]
+fn exports_and_the_clock_are_told_whatever_the_shards_do() {
+    let lab = Lab::start();
+    lab.break_shard(0);
+    let exports = lab.ok(Method::GET, "/v1/exports", json!(null));
+    assert_eq!(exports[0]["name"], "c1t1d0");
+    assert!(
+        exports[0]["failed"]
+            .as_str()
+            .unwrap()
+            .contains("has failed")
+    );
+    assert_eq!(
+        (&exports[1]["name"], &exports[1]["failed"]),
+        (&json!("tank/foo"), &json!(null))
+    );
+    assert_eq!(exports[0]["uris"], json!(["nbd://a"]));
+    let clock = || lab.ok(Method::GET, "/v1/clock", json!(null));
+    let (first, second) = (clock(), clock());
+    assert!(first["now_ns"].as_u64() <= second["now_ns"].as_u64());
+    assert_eq!(first["started_ns"], second["started_ns"]);
 }
 
 #[test]
@@ -281,6 +308,20 @@ fn what_is_wrong_has_its_status_and_changes_nothing() {
     for (method, path, body, status) in [
         (Method::GET, "/v1/disks/c1t1d1", json!(null), 404),
         (Method::GET, "/v1/nothing", json!(null), 404),
+        (Method::GET, "/v1/disks/%ff", json!(null), 400),
+        (Method::GET, "/v1/events?limit=10001", json!(null), 422),
+        (
+            Method::POST,
+            "/v1/disks/c1t1d0/suspend",
+            json!({"for_ns": 0}),
+            422,
+        ),
+        (
+            Method::POST,
+            rules,
+            json!({"rule": "x".repeat(3 << 20)}),
+            413,
+        ),
         (Method::GET, "/v1/rules/99", json!(null), 404),
         (Method::GET, "/v1/status?oldest=many", json!(null), 400),
         (Method::PUT, rules, json!(null), 405),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::Args;
 use dashpot_engine::Duration;
 
-use crate::spec::{RuleArgs, parse_span, parse_wait};
+use crate::spec::{ParseError, RuleArgs, parse_span, parse_wait};
 use crate::zinject::Compat;
 
 /// Show what is served, who is connected, rules, and the oldest zios
@@ -81,11 +81,21 @@ pub(crate) struct ListArgs {
 #[command(after_help = "Example:\n  dashpot clear all --release")]
 pub(crate) struct ClearArgs {
     /// A rule's id or name, a disk, or 'all'
-    #[arg(value_name = "ID|NAME|DISK|all")]
+    #[arg(value_name = "ID|NAME|DISK|all", value_parser = parse_target)]
     pub(crate) target: String,
     /// Complete now what they hold
     #[arg(long)]
     pub(crate) release: bool,
+}
+
+/// A word that names something; an empty one, as of a variable that is not set, names nothing.
+fn parse_target(text: &str) -> Result<String, ParseError> {
+    match text {
+        "" => Err(ParseError::new(
+            "it is empty: give a rule's id or name, a disk, or 'all'",
+        )),
+        _ => Ok(text.to_owned()),
+    }
 }
 
 /// Stop a disk's new zios, and wait until none is in flight

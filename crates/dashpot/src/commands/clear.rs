@@ -4,7 +4,7 @@ use axum::http::Method;
 
 use super::failed::check;
 use super::output::print;
-use crate::api::types::{Cleared, Disk};
+use crate::api::types::Cleared;
 use crate::cli::ClearArgs;
 use crate::client::{Client, segment};
 
@@ -31,9 +31,8 @@ fn path(client: &Client, target: &str, release: bool) -> anyhow::Result<String> 
     if target == "all" {
         return Ok(format!("/v1/rules?release={release}"));
     }
-    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
     let segment = segment(target);
-    Ok(if disks.iter().any(|disk| disk.name == target) {
+    Ok(if client.has_disk(target)? {
         format!("/v1/rules?disk={segment}&release={release}")
     } else {
         format!("/v1/rules/{segment}?release={release}")

@@ -106,8 +106,12 @@ impl Instance {
         access: Option<Arc<Access>>,
         metrics: Option<(HttpListener, Option<Hosts>)>,
     ) -> Running {
+        let manners = match access {
+            Some(_) => Manners::OneRequestUntilKnown,
+            None => Manners::Trusted,
+        };
         let router = router(Arc::clone(&self.daemon), access);
-        let mut answering = vec![tokio::spawn(api.serve(router, Manners::Trusted))];
+        let mut answering = vec![tokio::spawn(api.serve(router, manners))];
         if let Some((metrics, hosts)) = metrics {
             let router = metrics::router(DaemonSource(Arc::clone(&self.daemon)), hosts);
             answering.push(tokio::spawn(metrics.serve(router, Manners::OneRequest)));

@@ -52,7 +52,8 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
     let path = match &args.disk {
         Some(disk) => format!("/v1/disks/{}/rules", segment(disk)),
         None => {
-            warn_of_failed(&status.disks);
+            let disks = status.disks.iter();
+            warn_of_failed(disks.map(|disk| (&disk.name, &disk.failed)));
             "/v1/rules".to_owned()
         }
     };

@@ -11,7 +11,7 @@ use super::quantize::in_set;
 use super::wall::unix_ns;
 use crate::api::types::{Second, Seconds};
 use crate::cli::HeatmapArgs;
-use crate::client::{Client, segment};
+use crate::client::Client;
 use crate::observe::Target;
 use crate::report::heatmap::{Column, HeatMap};
 use crate::report::in_flight::InFlight;
@@ -26,8 +26,7 @@ pub(super) fn recall(
     let Target::Daemon(client, names) = target else {
         bail!("--last: nobody remembers what the kernel's disks did before: leave it out");
     };
-    // Nothing is newer than that, so nothing but the time is told.
-    let now_ns = ask(client, u64::MAX, None)?.now_ns;
+    let now_ns = client.clock()?.now_ns;
     let after_ns = now_ns.saturating_sub(last.as_nanos());
     let told = match &names[..] {
         [] => vec![ask(client, after_ns, None)?],
@@ -59,8 +58,7 @@ pub(super) fn recall(
 
 /// The seconds that began after a moment, of one disk or of all.
 fn ask(client: &Client, after_ns: u64, disk: Option<&String>) -> anyhow::Result<Seconds> {
-    let disk = disk.map_or(String::new(), |name| format!("&disk={}", segment(name)));
-    let told: Seconds = client.get(&format!("/v1/seconds?after_ns={after_ns}{disk}"))?;
+    let told = client.seconds(after_ns, disk.map(String::as_str))?;
     ensure!(
         told.layout == LAYOUT,
         "the daemon's histograms are of layout {}, not {LAYOUT}: is it of another version?",

@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use dashpot_engine::histogram::{Histogram, LAYOUT};
 
 use super::output::{print, print_json};
-use crate::api::types::{Disk, DiskLatency, LatencyHistogram, Rule, RuleLatency, Status};
+use crate::api::types::{DiskLatency, LatencyHistogram, Rule, RuleLatency, Status};
 use crate::cli::ProofArgs;
 use crate::client::{Client, segment};
 use crate::doctor::median_oversleep;
@@ -57,10 +57,9 @@ pub(super) fn proofs(
 /// The rules of an id, a name or a disk, or all. No rule has the name of a disk.
 fn chosen(client: &Client, target: Option<&str>) -> anyhow::Result<Vec<Rule>> {
     let Some(target) = target else {
-        return Ok(client.get("/v1/rules")?);
+        return Ok(client.rules()?);
     };
-    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
-    let is_disk = disks.iter().any(|disk| disk.name == target);
+    let is_disk = client.has_disk(target)?;
     let segment = segment(target);
     Ok(client.get(&if is_disk {
         format!("/v1/disks/{segment}/rules")

@@ -6,7 +6,7 @@ use super::output::{print, print_json_line};
 use super::screen::room;
 use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns, zone_ns};
-use crate::api::types::{Disk, FinishedZio};
+use crate::api::types::FinishedZio;
 use crate::cli::SnoopArgs;
 use crate::client::Client;
 use crate::observe::{IoStream, Stream, Target, Ticks, Wanted, ZioStream, warn_of_failed};
@@ -113,7 +113,7 @@ fn names_of(client: &Client, names: &[String]) -> anyhow::Result<Vec<String>> {
     if !names.is_empty() {
         return Ok(names.to_vec());
     }
-    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
-    warn_of_failed(&disks);
+    let disks = client.exports()?;
+    warn_of_failed(disks.iter().map(|disk| (&disk.name, &disk.failed)));
     Ok(disks.into_iter().map(|disk| disk.name).collect())
 }

@@ -16,6 +16,9 @@ use crate::spec::format_size;
 /// How long between two looks for a daemon that is starting.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
+/// How long a daemon that is there has for its answer, however short the wait was to be.
+const ANSWER_LEAST: Duration = Duration::from_secs(1);
+
 const DISKS: [Column; 8] = [
     Column::Text("disk"),
     Column::Text("state"),
@@ -42,9 +45,7 @@ const ZIOS: [Column; 9] = [
 pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
     let oldest = if args.inflight { usize::MAX } else { 1 };
     let path = format!("/v1/status?oldest={oldest}");
-    let wait = args
-        .wait
-        .map_or(Duration::ZERO, |wait| Duration::from_nanos(wait.as_nanos()));
+    let wait = args.wait.map(|wait| Duration::from_nanos(wait.as_nanos()));
     let status = ask(client, &path, wait)?;
     if args.json {
         return print_json(&status);
@@ -74,10 +75,14 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
 }
 
 /// Asks until a daemon answers, but no longer than `wait`.
-fn ask(client: &Client, path: &str, wait: Duration) -> Result<Status, ClientError> {
+fn ask(client: &Client, path: &str, wait: Option<Duration>) -> Result<Status, ClientError> {
+    let Some(wait) = wait else {
+        return client.get(path);
+    };
     let start = Instant::now();
     loop {
-        match client.get(path) {
+        let left = wait.saturating_sub(start.elapsed());
+        match client.get_within(path, left.max(ANSWER_LEAST)) {
             Err(ClientError::NoDaemon { .. }) if start.elapsed() < wait => {
                 thread::sleep(LOOK_EVERY);
             }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use axum::http::{Method, StatusCode};
 
 use super::output::{print, print_json};
-use crate::api::types::{Cleared, Disk, Inject, Rule};
+use crate::api::types::{Cleared, Inject, Rule};
 use crate::cli::ZinjectArgs;
 use crate::client::{Client, ClientError, segment};
 use crate::spec::parse_injection;
@@ -37,7 +37,7 @@ fn refuse(refusal: &Refusal) -> ExitCode {
 }
 
 fn show(client: &Client, args: &ZinjectArgs) -> anyhow::Result<()> {
-    let handlers = handlers(&client.get::<Vec<Rule>>("/v1/rules")?);
+    let handlers = handlers(&client.rules()?);
     if args.json {
         return print_json(&handlers);
     }
@@ -62,7 +62,7 @@ fn handler(rule: &Rule) -> Option<Handler> {
 }
 
 fn add(client: &Client, add: &Add, args: &ZinjectArgs) -> anyhow::Result<Result<(), Refusal>> {
-    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
+    let disks = client.exports()?;
     let names = disks.iter().map(|disk| disk.name.as_str());
     let Some(disk) = add.device.resolve(names) else {
         return Ok(Err(Refusal::unknown_device(add)));
@@ -88,7 +88,7 @@ fn add(client: &Client, add: &Add, args: &ZinjectArgs) -> anyhow::Result<Result<
 
 /// Removes what [`show`] shows; rules that zinject has no words for are not its to remove.
 fn remove(client: &Client, cancel: Cancel) -> anyhow::Result<Result<(), Refusal>> {
-    let rules: Vec<Rule> = client.get("/v1/rules")?;
+    let rules = client.rules()?;
     let handlers = handlers(&rules);
     let is_meant = |handler: &&Handler| match cancel {
         Cancel::All => true,

@@ -64,6 +64,12 @@ impl Daemon {
         &self.handle.disks()[disk]
     }
 
+    /// Why a disk is no longer served, if it is not.
+    pub(crate) fn failure(&self, disk: usize) -> Option<String> {
+        let served = self.handle.is_served(disk);
+        served.err().map(|gone| gone.to_string())
+    }
+
     pub(crate) fn uris(&self, disk: usize) -> &[String] {
         self.uris.get(disk).map_or(&[], Vec::as_slice)
     }

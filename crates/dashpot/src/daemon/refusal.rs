@@ -27,6 +27,8 @@ pub(crate) enum RefusalKind {
     NotFound,
     /// It does not fit what exists.
     Conflict,
+    /// It is more than is read.
+    TooLarge,
     /// It can be read, but what it asks for cannot be.
     Unprocessable,
     /// A part of the daemon has failed.

@@ -8,7 +8,7 @@ use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
 use super::failed::warn_of_failed;
 use super::pace::Pace;
 use super::question::{By, Question};
-use crate::api::types::{Disk, DiskLatency, LatencyHistogram, OpLatency};
+use crate::api::types::{DiskLatency, LatencyHistogram, OpLatency};
 use crate::client::{Client, segment};
 use crate::report::in_flight::{InFlight, Mention};
 use crate::report::interval::{DeviceInterval, OpInterval};
@@ -91,8 +91,8 @@ fn names_of(client: &Client, names: &[String]) -> anyhow::Result<Vec<String>> {
     if !names.is_empty() {
         return Ok(names.to_vec());
     }
-    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
-    warn_of_failed(&disks);
+    let disks = client.exports()?;
+    warn_of_failed(disks.iter().map(|disk| (&disk.name, &disk.failed)));
     let serving = disks.into_iter().filter(|disk| disk.failed.is_none());
     Ok(serving.map(|disk| disk.name).collect())
 }

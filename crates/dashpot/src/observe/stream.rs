@@ -7,7 +7,7 @@ use super::priority;
 use super::tally::op_word;
 use super::ticks::now_ns;
 use super::vanished::Vanished;
-use crate::api::types::{Disk, FinishedZio, FinishedZios};
+use crate::api::types::{FinishedZio, FinishedZios};
 use crate::client::{Client, segment};
 use crate::report::snoop::{FinishedIo, errno_name};
 use crate::spec::format_ops;
@@ -85,9 +85,7 @@ impl Stream for ZioStream<'_> {
     type Io = FinishedZio;
 
     fn now_ns(&self) -> anyhow::Result<u64> {
-        let disks: Vec<Disk> = self.client.get("/v1/disks?oldest=0")?;
-        let moments = disks.iter().map(|disk| disk.at_ns);
-        Ok(moments.max().unwrap_or_default())
+        Ok(self.client.clock()?.now_ns)
     }
 
     fn read(&mut self, finished: &mut Vec<(u64, FinishedZio)>) -> anyhow::Result<Progress> {

@@ -5,7 +5,6 @@ use dashpot_probe::Device;
 
 use super::question::{By, Question};
 
-use crate::api::types::Disk;
 use crate::cli::DeviceArgs;
 use crate::client::{Client, ClientError};
 use crate::report::layer::Layer;
@@ -119,7 +118,7 @@ fn shares_sectors(one: &Device, other: &Device) -> bool {
 }
 
 fn disks_of(client: &Client) -> Result<Vec<String>, ClientError> {
-    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
+    let disks = client.exports()?;
     Ok(disks.into_iter().map(|disk| disk.name).collect())
 }
 

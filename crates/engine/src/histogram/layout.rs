@@ -38,10 +38,10 @@ pub(super) fn bucket_ending_at(ns: u64) -> Option<usize> {
     BOUNDS.binary_search(&ns).ok()
 }
 
-/// The bucket of a value. A table keyed by the value's leading eight bits gives the first bucket
+/// The index of the bucket of a value in nanoseconds. A table keyed by the value's leading eight bits gives the first bucket
 /// that it can be in; [`guesses`] has checked that it is that one or one of the next two.
 #[inline]
-pub(super) fn bucket_of(ns: u64) -> usize {
+pub fn bucket_of(ns: u64) -> usize {
     if ns >= END_NS {
         return BUCKETS - 1;
     }

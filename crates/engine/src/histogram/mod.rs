@@ -15,7 +15,7 @@ mod sparse;
 use alloc::vec::Vec;
 use core::fmt;
 
-pub use layout::{BUCKETS, LAYOUT, lower_bound, upper_bound};
+pub use layout::{BUCKETS, LAYOUT, bucket_of, lower_bound, upper_bound};
 pub use moments::Moments;
 pub use sparse::{BadBucket, Sparse};
 

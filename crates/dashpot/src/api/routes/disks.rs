@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use dashpot_engine::histogram::Sparse;
 use dashpot_engine::{Duration, Op};
 use dashpot_export::{DiskSnapshot, STORE_THREADS};
@@ -11,18 +11,19 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::to_the_end;
-use crate::api::error::{Body, Options};
+use crate::api::error::{Body, Name, Options};
 use crate::api::types::{
     By, Disk, DiskLatency, Error, Host, Lose, LostSectors, OpLatency, Resumed, Shard, Status,
     Suspend, Suspended, VersionInfo, View,
 };
-use crate::daemon::{Daemon, Refusal};
+use crate::daemon::{Daemon, Refusal, RefusalKind};
 use crate::observe::collector::{self, Collected, Part, Tally};
 use crate::promises::promises;
 use crate::spec::format_size;
 
 /// How much is to be said of a disk.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Detail {
     /// How many of the zios in flight are shown, the oldest first [1].
@@ -35,8 +36,13 @@ fn one() -> usize {
 }
 
 /// What is served.
-#[utoipa::path(get, path = "/v1/status", tag = "disks", params(Detail),
-    responses((status = 200, body = Status), (status = 400, body = Error)))]
+#[utoipa::path(get, path = "/v1/status", operation_id = "get_status", tag = "disks",
+    params(Detail),
+    responses(
+        (status = 200, body = Status,
+            description = "The daemon, its host, its shards and its disks, at one moment each."),
+        (status = 400, body = Error),
+    ))]
 pub(crate) async fn status(
     State(daemon): State<Arc<Daemon>>,
     Options(detail): Options<Detail>,
@@ -56,8 +62,12 @@ pub(crate) async fn status(
 }
 
 /// Every disk.
-#[utoipa::path(get, path = "/v1/disks", tag = "disks", params(Detail),
-    responses((status = 200, body = Vec<Disk>), (status = 400, body = Error)))]
+#[utoipa::path(get, path = "/v1/disks", operation_id = "list_disks", tag = "disks",
+    params(Detail),
+    responses(
+        (status = 200, body = Vec<Disk>, description = "The disks, in the order of the lab."),
+        (status = 400, body = Error),
+    ))]
 pub(crate) async fn list(
     State(daemon): State<Arc<Daemon>>,
     Options(detail): Options<Detail>,
@@ -66,11 +76,15 @@ pub(crate) async fn list(
 }
 
 /// One disk. A `/` in its name is written `%2F`.
-#[utoipa::path(get, path = "/v1/disks/{disk}", tag = "disks", params(("disk" = String, Path), Detail),
-    responses((status = 200, body = Disk), (status = 404, body = Error)))]
+#[utoipa::path(get, path = "/v1/disks/{disk}", operation_id = "get_disk", tag = "disks",
+    params(("disk" = String, Path), Detail),
+    responses(
+        (status = 200, body = Disk, description = "The disk."),
+        (status = 404, body = Error),
+    ))]
 pub(crate) async fn show(
     State(daemon): State<Arc<Daemon>>,
-    Path(name): Path<String>,
+    Name(name): Name,
     Options(detail): Options<Detail>,
 ) -> Result<Json<Disk>, Refusal> {
     let index = daemon.disk(&name)?;
@@ -79,6 +93,7 @@ pub(crate) async fn show(
 
 /// How a disk's latencies are to be broken down.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Breakdown {
     /// By client, or by the power of two of the size [all together].
@@ -86,13 +101,16 @@ pub(crate) struct Breakdown {
 }
 
 /// The histograms of a disk since the start; of an interval: the difference of two answers.
-#[utoipa::path(get, path = "/v1/disks/{disk}/latency", tag = "disks",
+#[utoipa::path(get, path = "/v1/disks/{disk}/latency", operation_id = "get_disk_latency", tag = "disks",
     params(("disk" = String, Path), Breakdown),
-    responses((status = 200, body = DiskLatency), (status = 400, body = Error),
-        (status = 404, body = Error)))]
+    responses(
+        (status = 200, body = DiskLatency, description = "The histograms of the disk."),
+        (status = 400, body = Error),
+        (status = 404, body = Error),
+    ))]
 pub(crate) async fn latency(
     State(daemon): State<Arc<Daemon>>,
-    Path(name): Path<String>,
+    Name(name): Name,
     Options(breakdown): Options<Breakdown>,
 ) -> Result<Json<DiskLatency>, Refusal> {
     let index = daemon.disk(&name)?;
@@ -134,38 +152,56 @@ fn stores(collected: &Collected, disk: u16, op: Op) -> Sparse {
 }
 
 /// Stops new zios of a disk. Answered when none is in flight, unless `now`.
-#[utoipa::path(post, path = "/v1/disks/{disk}/suspend", tag = "disks", params(("disk" = String, Path)),
+#[utoipa::path(post, path = "/v1/disks/{disk}/suspend", operation_id = "suspend_disk", tag = "disks",
+    params(("disk" = String, Path)),
     request_body = Suspend,
-    responses((status = 200, body = Suspended), (status = 404, body = Error)))]
+    responses(
+        (status = 200, body = Suspended, description = "The disk is suspended."),
+        (status = 404, body = Error),
+        (status = 422, body = Error),
+    ))]
 pub(crate) async fn suspend(
     State(daemon): State<Arc<Daemon>>,
-    Path(name): Path<String>,
+    Name(name): Name,
     Body(suspend): Body<Suspend>,
 ) -> Result<Json<Suspended>, Refusal> {
+    if suspend.for_ns == Some(0) {
+        let error = "for_ns is 0: the disk would not be suspended";
+        return Err(Refusal::new(RefusalKind::Unprocessable, error)
+            .remedy("give a time, or leave it out to suspend the disk until it is resumed"));
+    }
     let lasts = suspend.for_ns.map(Duration::from_nanos);
     let in_flight = daemon.suspend(&name, lasts, suspend.now).await?;
     Ok(Json(Suspended { in_flight }))
 }
 
 /// Issues what was suspended.
-#[utoipa::path(post, path = "/v1/disks/{disk}/resume", tag = "disks", params(("disk" = String, Path)),
-    responses((status = 200, body = Resumed), (status = 404, body = Error)))]
+#[utoipa::path(post, path = "/v1/disks/{disk}/resume", operation_id = "resume_disk", tag = "disks",
+    params(("disk" = String, Path)),
+    responses(
+        (status = 200, body = Resumed, description = "The disk is resumed."),
+        (status = 404, body = Error),
+    ))]
 pub(crate) async fn resume(
     State(daemon): State<Arc<Daemon>>,
-    Path(name): Path<String>,
+    Name(name): Name,
 ) -> Result<Json<Resumed>, Refusal> {
     let waiting = to_the_end(async move { daemon.resume(&name).await }).await?;
     Ok(Json(Resumed { waiting }))
 }
 
 /// Has a disk on a `lossy` store lose a random part of what was not synced, as a power cut does.
-#[utoipa::path(post, path = "/v1/disks/{disk}/lose", tag = "disks", params(("disk" = String, Path)),
+#[utoipa::path(post, path = "/v1/disks/{disk}/lose", operation_id = "lose_unsynced", tag = "disks",
+    params(("disk" = String, Path)),
     request_body = Lose,
-    responses((status = 200, body = LostSectors), (status = 404, body = Error),
-        (status = 409, body = Error)))]
+    responses(
+        (status = 200, body = LostSectors, description = "The sectors are lost."),
+        (status = 404, body = Error),
+        (status = 409, body = Error),
+    ))]
 pub(crate) async fn lose(
     State(daemon): State<Arc<Daemon>>,
-    Path(name): Path<String>,
+    Name(name): Name,
     Body(lose): Body<Lose>,
 ) -> Result<Json<LostSectors>, Refusal> {
     let lost = daemon.lose(&name, lose.seed).await?;

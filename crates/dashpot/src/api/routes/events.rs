@@ -13,12 +13,13 @@ use utoipa::IntoParams;
 
 use crate::api::error::Options;
 use crate::api::types::{Error, FinishedZio, FinishedZios, Second, SecondLatency, Seconds};
-use crate::daemon::{Daemon, Refusal};
+use crate::daemon::{Daemon, Refusal, RefusalKind};
 use crate::observe::collector::View;
 use crate::spec::parse_ops;
 
 /// Which finished zios are wanted.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
     /// Those that finished after this cursor: `next` of an answer, or 0 for all that are remembered.
@@ -41,13 +42,26 @@ fn default_limit() -> usize {
 }
 
 /// Zios that have finished, one by one.
-#[utoipa::path(get, path = "/v1/events", tag = "events", params(Wanted),
-    responses((status = 200, body = FinishedZios), (status = 400, body = Error),
-        (status = 404, body = Error), (status = 422, body = Error)))]
+#[utoipa::path(get, path = "/v1/events", operation_id = "list_events", tag = "events",
+    params(Wanted),
+    responses(
+        (status = 200, body = FinishedZios, description = "The zios that were asked for."),
+        (status = 400, body = Error),
+        (status = 404, body = Error),
+        (status = 422, body = Error),
+    ))]
 pub(crate) async fn finished(
     State(daemon): State<Arc<Daemon>>,
     Options(wanted): Options<Wanted>,
 ) -> Result<Json<FinishedZios>, Refusal> {
+    if wanted.limit > LIMIT_MAX {
+        let error = format!(
+            "limit is {}: {LIMIT_MAX} zios are told at most",
+            wanted.limit
+        );
+        return Err(Refusal::new(RefusalKind::Unprocessable, error)
+            .remedy("go on with 'after', which 'next' of an answer says"));
+    }
     let disk = index_of(&daemon, wanted.disk.as_deref())?;
     let ops = match &wanted.op {
         Some(words) => parse_ops(words)?,
@@ -58,7 +72,7 @@ pub(crate) async fn finished(
         disk,
         ops,
         min_ns: wanted.min_ns,
-        limit: wanted.limit.min(LIMIT_MAX),
+        limit: wanted.limit,
         end: None,
         found: FinishedZios {
             zios: Vec::new(),
@@ -131,6 +145,7 @@ fn ops_of(zio: &Finished) -> OpSet {
 
 /// Which seconds are wanted.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WantedSeconds {
     /// Only those that began after this moment: `next_ns` of an answer [all that are remembered].
@@ -140,9 +155,13 @@ pub(crate) struct WantedSeconds {
 }
 
 /// What was done in each second, in histograms by disk, client and operation.
-#[utoipa::path(get, path = "/v1/seconds", tag = "events", params(WantedSeconds),
-    responses((status = 200, body = Seconds), (status = 400, body = Error),
-        (status = 404, body = Error)))]
+#[utoipa::path(get, path = "/v1/seconds", operation_id = "list_seconds", tag = "events",
+    params(WantedSeconds),
+    responses(
+        (status = 200, body = Seconds, description = "The seconds that were asked for."),
+        (status = 400, body = Error),
+        (status = 404, body = Error),
+    ))]
 pub(crate) async fn seconds(
     State(daemon): State<Arc<Daemon>>,
     Options(wanted): Options<WantedSeconds>,

@@ -1,25 +1,74 @@
-//! What the program is.
+//! What the program is, and what is known without asking a shard.
+
+use std::sync::Arc;
 
 use axum::Json;
+use axum::extract::State;
 use axum::response::IntoResponse;
 
 use crate::api::openapi::document;
-use crate::api::types::VersionInfo;
+use crate::api::types::{Clock, Export, VersionInfo};
+use crate::daemon::Daemon;
+
+/// What somebody reads who looks at the API's address with a browser or curl.
+const INDEX: &str = "This is the API of dashpot, a slow disk that you control: /v1/status says what \
+                     it serves, /v1/openapi.json describes every request, and 'dashpot status' \
+                     shows the same in a terminal.\n";
+
+/// What this is, in a sentence.
+#[utoipa::path(get, path = "/", operation_id = "get_index", tag = "daemon",
+    responses(
+        (status = 200, body = str, description = "A sentence."),
+    ))]
+pub(crate) async fn index() -> &'static str {
+    INDEX
+}
+
+/// The disks as they were started. No shard is asked, so this answers whatever the disks do.
+#[utoipa::path(get, path = "/v1/exports", operation_id = "list_exports", tag = "daemon",
+    responses(
+        (status = 200, body = Vec<Export>, description = "The exports, in the order of the lab."),
+    ))]
+pub(crate) async fn exports(State(daemon): State<Arc<Daemon>>) -> Json<Vec<Export>> {
+    let export = |(index, info)| Export::of(info, daemon.uris(index), daemon.failure(index));
+    Json(daemon.disks().map(export).collect())
+}
+
+/// The time on the daemon's clock. No shard is asked.
+#[utoipa::path(get, path = "/v1/clock", operation_id = "get_clock", tag = "daemon",
+    responses(
+        (status = 200, body = Clock, description = "The time, and when the daemon started."),
+    ))]
+pub(crate) async fn clock(State(daemon): State<Arc<Daemon>>) -> Json<Clock> {
+    Json(Clock {
+        now_ns: daemon.now().as_nanos(),
+        started_ns: daemon.started().as_nanos(),
+    })
+}
 
 /// Says that the daemon answers, and nothing else.
-#[utoipa::path(get, path = "/healthz", tag = "daemon", responses((status = 200, body = str)))]
+#[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "daemon",
+    responses(
+        (status = 200, body = str, description = "The daemon answers."),
+    ))]
 pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
 /// Which program answers.
-#[utoipa::path(get, path = "/v1/version", tag = "daemon", responses((status = 200, body = VersionInfo)))]
+#[utoipa::path(get, path = "/v1/version", operation_id = "get_version", tag = "daemon",
+    responses(
+        (status = 200, body = VersionInfo, description = "The version."),
+    ))]
 pub(crate) async fn version() -> Json<VersionInfo> {
     Json(VersionInfo::current())
 }
 
 /// This document.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "daemon", responses((status = 200)))]
+#[utoipa::path(get, path = "/v1/openapi.json", operation_id = "get_openapi", tag = "daemon",
+    responses(
+        (status = 200, description = "The OpenAPI document.", body = Object),
+    ))]
 pub(crate) async fn openapi() -> impl IntoResponse {
     Json(document())
 }

@@ -23,9 +23,12 @@ use crate::daemon::{Daemon, Refusal, RefusalKind};
 /// The API over a daemon, guarded if it is reached over TCP.
 pub(crate) fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
     let router = Router::new()
+        .route("/", get(meta::index))
         .route("/healthz", get(meta::healthz))
         .route("/v1/version", get(meta::version))
         .route("/v1/openapi.json", get(meta::openapi))
+        .route("/v1/exports", get(meta::exports))
+        .route("/v1/clock", get(meta::clock))
         .route("/v1/status", get(disks::status))
         .route("/v1/disks", get(disks::list))
         .route("/v1/disks/{disk}", get(disks::show))
@@ -67,7 +70,10 @@ async fn to_the_end<T: Send + 'static>(
 
 async fn unknown_path(request: Request) -> Response {
     let error = Error {
-        error: format!("there is nothing at '{}'", request.uri().path()),
+        error: format!(
+            "this is the API of dashpot, and there is nothing at '{}'",
+            request.uri().path()
+        ),
         remedy: Some("see /v1/openapi.json".to_owned()),
     };
     refuse(StatusCode::NOT_FOUND, error)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dashpot_export::DiskSnapshot;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use super::to_the_end;
-use crate::api::error::{Body, Options};
+use crate::api::error::{Body, Name, Options};
 use crate::api::lease::Lease;
 use crate::api::types::{Cleared, Error, Failure, Inject, Rule, RuleLatency, RulesReset, Update};
 use crate::daemon::{self, Daemon, Gone, Record, Refusal, RefusalKind, Scope};
@@ -19,6 +19,7 @@ use crate::spec::{Injection, parse_injection, parse_name};
 
 /// Which rules are cleared, and how.
 #[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Clearing {
     /// Only those of this disk.
@@ -29,8 +30,10 @@ pub(crate) struct Clearing {
 }
 
 /// Every rule, but for those of disks that have failed.
-#[utoipa::path(get, path = "/v1/rules", tag = "rules",
-    responses((status = 200, body = Vec<Rule>)))]
+#[utoipa::path(get, path = "/v1/rules", operation_id = "list_rules", tag = "rules",
+    responses(
+        (status = 200, body = Vec<Rule>, description = "The rules, by id."),
+    ))]
 pub(crate) async fn list(State(daemon): State<Arc<Daemon>>) -> Json<Vec<Rule>> {
     let records = daemon.records().await;
     let mut rules = Vec::new();
@@ -47,11 +50,15 @@ pub(crate) async fn list(State(daemon): State<Arc<Daemon>>) -> Json<Vec<Rule>> {
 }
 
 /// The rules of a disk.
-#[utoipa::path(get, path = "/v1/disks/{disk}/rules", tag = "rules", params(("disk" = String, Path)),
-    responses((status = 200, body = Vec<Rule>), (status = 404, body = Error)))]
+#[utoipa::path(get, path = "/v1/disks/{disk}/rules", operation_id = "list_disk_rules", tag = "rules",
+    params(("disk" = String, Path)),
+    responses(
+        (status = 200, body = Vec<Rule>, description = "The rules of the disk, by id."),
+        (status = 404, body = Error),
+    ))]
 pub(crate) async fn of_disk(
     State(daemon): State<Arc<Daemon>>,
-    Path(disk): Path<String>,
+    Name(disk): Name,
 ) -> Result<Json<Vec<Rule>>, Refusal> {
     let index = daemon.disk(&disk)?;
     let records = daemon.records().await;
@@ -59,11 +66,15 @@ pub(crate) async fn of_disk(
 }
 
 /// The rules of an id or a name; if none is armed, those that were cleared last, until a reset.
-#[utoipa::path(get, path = "/v1/rules/{rule}", tag = "rules", params(("rule" = String, Path)),
-    responses((status = 200, body = Vec<Rule>), (status = 404, body = Error)))]
+#[utoipa::path(get, path = "/v1/rules/{rule}", operation_id = "get_rule", tag = "rules",
+    params(("rule" = String, Path)),
+    responses(
+        (status = 200, body = Vec<Rule>, description = "The rules of this id or name."),
+        (status = 404, body = Error),
+    ))]
 pub(crate) async fn show(
     State(daemon): State<Arc<Daemon>>,
-    Path(key): Path<String>,
+    Name(key): Name,
 ) -> Result<Json<Vec<Rule>>, Refusal> {
     let mut rules = armed_or_gone(&daemon, &key, Rule::of).await?;
     rules.sort_unstable_by_key(|rule| rule.id);
@@ -72,12 +83,16 @@ pub(crate) async fn show(
 
 /// What the rules of an id or a name have asked for and got, as histograms; if none is armed, those
 /// that were cleared last, until a reset.
-#[utoipa::path(get, path = "/v1/rules/{rule}/latency", tag = "rules",
+#[utoipa::path(get, path = "/v1/rules/{rule}/latency", operation_id = "get_rule_latency", tag = "rules",
     params(("rule" = String, Path)),
-    responses((status = 200, body = Vec<RuleLatency>), (status = 404, body = Error)))]
+    responses(
+        (status = 200, body = Vec<RuleLatency>,
+            description = "The rules of this id or name, with their histograms."),
+        (status = 404, body = Error),
+    ))]
 pub(crate) async fn latency(
     State(daemon): State<Arc<Daemon>>,
-    Path(key): Path<String>,
+    Name(key): Name,
 ) -> Result<Json<Vec<RuleLatency>>, Refusal> {
     let mut rules = armed_or_gone(&daemon, &key, RuleLatency::of).await?;
     rules.sort_unstable_by_key(|latency| latency.rule.id);
@@ -85,13 +100,20 @@ pub(crate) async fn latency(
 }
 
 /// Arms rules on a disk, all or none; answers with the rules as understood.
-#[utoipa::path(post, path = "/v1/disks/{disk}/rules", tag = "rules", params(("disk" = String, Path)),
+#[utoipa::path(post, path = "/v1/disks/{disk}/rules", operation_id = "inject", tag = "rules",
+    params(("disk" = String, Path)),
     request_body = Inject,
-    responses((status = 201, body = Vec<Rule>), (status = 400, body = Error),
-        (status = 404, body = Error), (status = 409, body = Error), (status = 422, body = Error)))]
+    responses(
+        (status = 201, body = Vec<Rule>,
+            description = "The rules, as the daemon understood them."),
+        (status = 400, body = Error),
+        (status = 404, body = Error),
+        (status = 409, body = Error),
+        (status = 422, body = Error),
+    ))]
 pub(crate) async fn inject(
     State(daemon): State<Arc<Daemon>>,
-    Path(disk): Path<String>,
+    Name(disk): Name,
     Body(request): Body<Inject>,
 ) -> Result<(StatusCode, Json<Vec<Rule>>), Refusal> {
     let pool = request.pool.clone();
@@ -105,14 +127,20 @@ pub(crate) async fn inject(
 
 /// Arms rules on a disk, all or none, for as long as the connection lasts. The answer is one line,
 /// the rules as understood, and does not end: the client hangs up when it wants no more of them.
-#[utoipa::path(post, path = "/v1/disks/{disk}/leases", tag = "rules", params(("disk" = String, Path)),
+#[utoipa::path(post, path = "/v1/disks/{disk}/leases", operation_id = "lease_rules", tag = "rules",
+    params(("disk" = String, Path)),
     request_body = Inject,
-    responses((status = 201, body = Vec<Rule>, content_type = "application/x-ndjson"),
-        (status = 400, body = Error), (status = 404, body = Error), (status = 409, body = Error),
-        (status = 422, body = Error)))]
+    responses(
+        (status = 201, body = Vec<Rule>, content_type = "application/x-ndjson",
+            description = "The rules, as the daemon understood them, in one line."),
+        (status = 400, body = Error),
+        (status = 404, body = Error),
+        (status = 409, body = Error),
+        (status = 422, body = Error),
+    ))]
 pub(crate) async fn lease(
     State(daemon): State<Arc<Daemon>>,
-    Path(disk): Path<String>,
+    Name(disk): Name,
     Body(request): Body<Inject>,
 ) -> Result<Response, Refusal> {
     let pool = request.pool.clone();
@@ -133,13 +161,18 @@ pub(crate) async fn lease(
 }
 
 /// Replaces what a rule says; its counters are kept.
-#[utoipa::path(patch, path = "/v1/rules/{rule}", tag = "rules", params(("rule" = String, Path)),
+#[utoipa::path(patch, path = "/v1/rules/{rule}", operation_id = "update_rule", tag = "rules",
+    params(("rule" = String, Path)),
     request_body = Update,
-    responses((status = 200, body = Vec<Rule>), (status = 404, body = Error),
-        (status = 409, body = Error), (status = 422, body = Error)))]
+    responses(
+        (status = 200, body = Vec<Rule>, description = "The rule as it is now."),
+        (status = 404, body = Error),
+        (status = 409, body = Error),
+        (status = 422, body = Error),
+    ))]
 pub(crate) async fn update(
     State(daemon): State<Arc<Daemon>>,
-    Path(key): Path<String>,
+    Name(key): Name,
     Body(request): Body<Update>,
 ) -> Result<Json<Vec<Rule>>, Refusal> {
     let rule = parse_injection(&request.rule)?.replacement()?;
@@ -151,20 +184,27 @@ pub(crate) async fn update(
 }
 
 /// Removes the rules of an id or a name.
-#[utoipa::path(delete, path = "/v1/rules/{rule}", tag = "rules",
+#[utoipa::path(delete, path = "/v1/rules/{rule}", operation_id = "clear_rule", tag = "rules",
     params(("rule" = String, Path), Clearing),
-    responses((status = 200, body = Cleared), (status = 404, body = Error)))]
+    responses(
+        (status = 200, body = Cleared, description = "The rules are gone."),
+        (status = 404, body = Error),
+    ))]
 pub(crate) async fn clear(
     State(daemon): State<Arc<Daemon>>,
-    Path(key): Path<String>,
+    Name(key): Name,
     Options(clearing): Options<Clearing>,
 ) -> Result<Json<Cleared>, Refusal> {
     cleared(daemon, Scope::Rule(key), clearing.release).await
 }
 
 /// Removes all rules, or those of a disk.
-#[utoipa::path(delete, path = "/v1/rules", tag = "rules", params(Clearing),
-    responses((status = 200, body = Cleared), (status = 404, body = Error)))]
+#[utoipa::path(delete, path = "/v1/rules", operation_id = "clear_rules", tag = "rules",
+    params(Clearing),
+    responses(
+        (status = 200, body = Cleared, description = "The rules are gone."),
+        (status = 404, body = Error),
+    ))]
 pub(crate) async fn clear_many(
     State(daemon): State<Arc<Daemon>>,
     Options(clearing): Options<Clearing>,
@@ -174,8 +214,10 @@ pub(crate) async fn clear_many(
 }
 
 /// Back to the lab: releases and clears every rule, resumes every disk, arms the lab's rules.
-#[utoipa::path(post, path = "/v1/reset", tag = "rules",
-    responses((status = 200, body = RulesReset)))]
+#[utoipa::path(post, path = "/v1/reset", operation_id = "reset", tag = "rules",
+    responses(
+        (status = 200, body = RulesReset, description = "Everything is as the lab says."),
+    ))]
 pub(crate) async fn reset(State(daemon): State<Arc<Daemon>>) -> Result<Json<RulesReset>, Refusal> {
     let reset = to_the_end(async move {
         let reset = daemon.reset().await;

@@ -52,7 +52,7 @@ pub(crate) struct Disk {
     pub(crate) faulted: Option<String>,
     /// Why it is no longer served, if it is not. All that is counted is nothing then.
     pub(crate) failed: Option<String>,
-    pub(crate) clients: Vec<Client>,
+    pub(crate) clients: Vec<DiskClient>,
     /// Connections that the bound on memory keeps from being read, now.
     pub(crate) stalled: u32,
     /// Times that a connection was kept from being read.
@@ -85,9 +85,9 @@ pub(crate) struct Suspension {
     pub(crate) remaining_ns: Option<u64>,
 }
 
-/// A client of a disk.
+/// A client of a disk. Not `Client`: generators give that name to their own.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub(crate) struct Client {
+pub(crate) struct DiskClient {
     #[schema(example = "uid=1000 pid=4711")]
     pub(crate) name: String,
     pub(crate) connections: u32,
@@ -154,7 +154,7 @@ impl View<'_> {
             suspended: self.suspension(),
             faulted: snapshot.faulted.clone(),
             failed: None,
-            clients: snapshot.clients.iter().map(Client::of).collect(),
+            clients: snapshot.clients.iter().map(DiskClient::of).collect(),
             stalled: snapshot.stalled,
             stalls: snapshot.stalls,
             loop_gap: Summary::of(Some(&snapshot.loop_gap)),
@@ -231,9 +231,9 @@ impl Disk {
     }
 }
 
-impl Client {
-    fn of(view: &ClientView) -> Client {
-        Client {
+impl DiskClient {
+    fn of(view: &ClientView) -> DiskClient {
+        DiskClient {
             name: view.name.clone(),
             connections: view.connections,
         }

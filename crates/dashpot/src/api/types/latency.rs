@@ -1,12 +1,15 @@
-//! Histograms in the one layout: occupied buckets only, cumulative since the start.
+//! Histograms in the one layout: percentiles and occupied buckets, cumulative since the start.
 
-use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT, Moments, Sparse};
+use dashpot_engine::histogram::{
+    BadBucket, Histogram, LAYOUT, Moments, Sparse, bucket_of, lower_bound, upper_bound,
+};
 use dashpot_engine::{LatencyKind, Op, OpStats};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{InFlightZio, View, Wide};
 use crate::observe::collector::Tally;
+use crate::report::percentiles::Percentiles;
 
 /// A disk's latencies since the start. Of an interval: the difference of two answers.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -69,19 +72,52 @@ pub(crate) enum By {
     Size,
 }
 
-/// The occupied buckets of a histogram.
+/// A histogram: its percentiles, and its occupied buckets.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub(crate) struct LatencyHistogram {
     pub(crate) count: u64,
+    /// 0 if there is no value.
     pub(crate) min_ns: u64,
+    /// 0 if there is no value.
     pub(crate) max_ns: u64,
+    /// A percentile is the middle of its bucket: above 1 us and below 2,048 s at most 1.2 % off. It
+    /// is null unless at least one value is expected above it: `p99_ns` needs 100 values.
+    pub(crate) p50_ns: Option<u64>,
+    pub(crate) p90_ns: Option<u64>,
+    pub(crate) p99_ns: Option<u64>,
+    pub(crate) p99_9_ns: Option<u64>,
     pub(crate) sum_ns: Wide,
     pub(crate) sum_of_squares_ns: Wide,
     /// The sum of the latencies truncated to microseconds, as DTrace's scripts add them up.
     pub(crate) sum_us: Wide,
     pub(crate) sum_of_squares_us: Wide,
-    /// Pairs of a bucket's index in the layout and its count.
-    pub(crate) buckets: Vec<(usize, u64)>,
+    /// The buckets that are not empty, in the order of their bounds.
+    pub(crate) buckets: Vec<Bucket>,
+}
+
+/// How many values are between two bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Bucket {
+    /// The lowest value that it can hold.
+    pub(crate) from_ns: u64,
+    /// The highest value that it can hold. That of the last bucket, from 2^42 ns on, is null.
+    pub(crate) to_ns: Option<u64>,
+    pub(crate) count: u64,
+}
+
+impl Bucket {
+    fn of(&(index, count): &(usize, u64)) -> Bucket {
+        Bucket {
+            from_ns: lower_bound(index),
+            to_ns: Some(upper_bound(index)).filter(|bound| *bound != u64::MAX),
+            count,
+        }
+    }
+
+    /// Its index in the layout and its count.
+    fn indexed(&self) -> (usize, u64) {
+        (bucket_of(self.from_ns), self.count)
+    }
 }
 
 impl View<'_> {
@@ -149,20 +185,27 @@ impl OpLatency {
 
 impl LatencyHistogram {
     pub(crate) fn of(histogram: &Histogram) -> LatencyHistogram {
-        LatencyHistogram::of_sparse(&histogram.to_sparse())
-    }
-
-    pub(crate) fn of_sparse(sparse: &Sparse) -> LatencyHistogram {
+        let sparse = histogram.to_sparse();
+        let percentiles = Percentiles::of(histogram);
         LatencyHistogram {
-            count: sparse.buckets.iter().map(|(_, count)| count).sum(),
+            count: histogram.count(),
             min_ns: sparse.min,
             max_ns: sparse.max,
+            p50_ns: percentiles.p50_ns,
+            p90_ns: percentiles.p90_ns,
+            p99_ns: percentiles.p99_ns,
+            p99_9_ns: percentiles.p99_9_ns,
             sum_ns: Wide(sparse.nanos.sum),
             sum_of_squares_ns: Wide(sparse.nanos.sum_of_squares),
             sum_us: Wide(sparse.micros.sum),
             sum_of_squares_us: Wide(sparse.micros.sum_of_squares),
-            buckets: sparse.buckets.clone(),
+            buckets: sparse.buckets.iter().map(Bucket::of).collect(),
         }
+    }
+
+    /// Of a histogram of this layout, which is all that the daemon keeps.
+    pub(crate) fn of_sparse(sparse: &Sparse) -> LatencyHistogram {
+        LatencyHistogram::of(&Histogram::from_sparse(sparse).unwrap_or_default())
     }
 
     /// The histogram that was sent.
@@ -172,7 +215,7 @@ impl LatencyHistogram {
             sum_of_squares: squares.0,
         };
         Histogram::from_sparse(&Sparse {
-            buckets: self.buckets.clone(),
+            buckets: self.buckets.iter().map(Bucket::indexed).collect(),
             min: self.min_ns,
             max: self.max_ns,
             nanos: moments(self.sum_ns, self.sum_of_squares_ns),

@@ -6,6 +6,7 @@
 mod change;
 mod disk;
 mod event;
+mod export;
 mod host;
 mod latency;
 mod rule;
@@ -20,6 +21,7 @@ pub(crate) use change::{
 };
 pub(crate) use disk::{Disk, InFlightZio, Status, View, wait_word};
 pub(crate) use event::{FinishedZio, FinishedZios, ZioWaits};
+pub(crate) use export::{Clock, Export};
 pub(crate) use host::Host;
 pub(crate) use latency::{By, DiskLatency, LatencyHistogram, OpLatency};
 pub(crate) use rule::RuleCounters;

@@ -64,7 +64,7 @@ impl Daemon {
         promises.retain(|promise| promise.can_hold != CanHold::Yes);
         Ok(Look {
             disks: status.disks.iter().filter(shown).map(disk_look).collect(),
-            rules: self.client.get("/v1/rules")?,
+            rules: self.client.rules()?,
             shards: status.shards,
             promises,
             ..Look::default()
