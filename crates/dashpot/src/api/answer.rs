@@ -1,8 +1,9 @@
 //! Answers HTTP requests, and does not wait for ever for one: `axum::serve` has no time-out, so
 //! that a client which stops in the middle of a request would keep its descriptor.
 //!
-//! Who has not shown the token is a stranger: strangers have one request for each connection, little
-//! time, and few places. When all places are taken the oldest stranger goes, so that one more who
+//! A client that has not shown the token is a stranger: strangers have one request for each
+//! connection, little time, and few places. When all places are taken the next one waits until the
+//! oldest that has asked nothing has been there for a moment, and takes its place: so a client that
 //! knows the token is let in whatever the others do.
 
 use std::collections::VecDeque;
@@ -22,7 +23,7 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Notify, Semaphore};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// How long a connection may take for the head of a request, from the reply to the one before.
 const HEAD_MAX: Duration = Duration::from_secs(10);
@@ -35,6 +36,9 @@ const STRANGER_MAX: Duration = Duration::from_secs(20);
 
 /// How many strangers there may be at once.
 const STRANGERS: usize = 128;
+
+/// How long a stranger may say nothing while others wait for its place.
+const SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// How many connections there may be at once, strangers included; more wait to be accepted.
 const CONNECTIONS: usize = 384;
@@ -54,6 +58,9 @@ pub(crate) enum Manners {
 /// Who is at the other end of a connection.
 #[derive(Debug)]
 pub(super) struct Guest {
+    since: Instant,
+    /// Whether it has sent a request.
+    asked: AtomicBool,
     known: AtomicBool,
     recognised: Notify,
     evicted: Notify,
@@ -61,7 +68,10 @@ pub(super) struct Guest {
 
 /// Strangers, the oldest first.
 #[derive(Debug, Default)]
-struct Strangers(Mutex<VecDeque<Arc<Guest>>>);
+struct Strangers {
+    present: Mutex<VecDeque<Arc<Guest>>>,
+    left: Notify,
+}
 
 /// Answers who connects, until it is dropped.
 pub(super) async fn answer(mut listener: impl Listener, router: Router, manners: Manners) {
@@ -72,6 +82,7 @@ pub(super) async fn answer(mut listener: impl Listener, router: Router, manners:
     http.max_buf_size(HEAD_BYTES);
     loop {
         let place = Arc::clone(&places).acquire_owned().await;
+        strangers.until_one_may_come().await;
         let (socket, _) = listener.accept().await;
         let guest = Arc::new(Guest::new(manners == Manners::Trusted));
         strangers.admit(&guest);
@@ -97,6 +108,7 @@ fn service(
     guest: Arc<Guest>,
 ) -> impl Fn(Request<Incoming>) -> ServiceAnswer {
     move |mut request| {
+        guest.asked.store(true, Ordering::Relaxed);
         request.extensions_mut().insert(Arc::clone(&guest));
         let (answer, guest) = (router.call(request), Arc::clone(&guest));
         Box::pin(async move {
@@ -115,6 +127,8 @@ type ServiceAnswer = std::pin::Pin<Box<dyn Future<Output = Result<Response, Infa
 impl Guest {
     fn new(known: bool) -> Guest {
         Guest {
+            since: Instant::now(),
+            asked: AtomicBool::new(false),
             known: AtomicBool::new(known),
             recognised: Notify::new(),
             evicted: Notify::new(),
@@ -128,28 +142,54 @@ impl Guest {
         }
     }
 
+    fn has_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
     fn is_known(&self) -> bool {
         self.known.load(Ordering::Relaxed)
     }
 }
 
 impl Strangers {
-    /// Gives a stranger a place, that of the oldest if there is none.
-    fn admit(&self, guest: &Arc<Guest>) {
-        if guest.is_known() {
-            return;
+    /// Waits until there is a place: until a stranger leaves, or the oldest that has asked nothing
+    /// has had time to.
+    async fn until_one_may_come(&self) {
+        loop {
+            // Those that were let in last have not been looked at yet.
+            tokio::task::yield_now().await;
+            let silent = {
+                let present = self.lock();
+                if present.len() < STRANGERS {
+                    return;
+                }
+                let silent = present.iter().find(|guest| !guest.has_asked());
+                silent.cloned()
+            };
+            let over = silent.as_ref().map(|guest| guest.since + SILENCE_MAX);
+            if let Some(silent) = silent
+                && over.is_some_and(|over| over <= Instant::now())
+            {
+                silent.evicted.notify_one();
+                self.leave(&silent);
+                return;
+            }
+            tokio::select! {
+                () = self.left.notified() => {}
+                () = sleep_until(over.unwrap_or_else(Instant::now)), if over.is_some() => {}
+            }
         }
-        let mut strangers = self.lock();
-        strangers.push_back(Arc::clone(guest));
-        if strangers.len() > STRANGERS
-            && let Some(oldest) = strangers.pop_front()
-        {
-            oldest.evicted.notify_one();
+    }
+
+    fn admit(&self, guest: &Arc<Guest>) {
+        if !guest.is_known() {
+            self.lock().push_back(Arc::clone(guest));
         }
     }
 
     fn leave(&self, guest: &Arc<Guest>) {
         self.lock().retain(|other| !Arc::ptr_eq(other, guest));
+        self.left.notify_one();
     }
 
     /// Waits until a guest has had its time as a stranger. One that is recognised has no end.
@@ -166,7 +206,7 @@ impl Strangers {
 
     /// No code that can panic holds the lock.
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Guest>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -264,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn strangers_go_when_others_come_or_their_time_is_up() {
+    async fn silent_strangers_go_when_others_come_or_their_time_is_up() {
         let door = Door::open(Manners::OneRequestUntilKnown);
         let mut known = door.connect();
         ask(&mut known, "/know").await;
