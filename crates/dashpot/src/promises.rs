@@ -114,9 +114,11 @@ impl Facts<'_> {
         }
     }
 
-    /// Passes are bounded, so a flood may be one; only who stops the shard can break this.
+    /// Passes are bounded, so a flood may be one; what stops the shard can break this, however short
+    /// it is.
     fn beside_a_flood(&self) -> Verdict {
         self.stopped()
+            .or_else(|| self.paused(STOP_NS))
             .or_else(|| self.crowded())
             .unwrap_or_else(|| self.for_the_median())
     }
@@ -127,7 +129,26 @@ impl Facts<'_> {
 
     /// What keeps a shard from running when something is due.
     fn in_the_way(&self) -> Option<Verdict> {
-        self.overloaded().or_else(|| self.crowded())
+        self.overloaded()
+            .or_else(|| self.paused(STOPPED_MUCH_NS))
+            .or_else(|| self.crowded())
+    }
+
+    /// The host has lately stopped a shard, for as long as this in all.
+    fn paused(&self, least_ns: u64) -> Option<Verdict> {
+        let worst = self
+            .shards
+            .iter()
+            .max_by_key(|one| one.stops.recent.total_ns)?;
+        let recent = worst.stops.recent;
+        (recent.count > 0 && recent.total_ns >= least_ns).then(|| {
+            doubtful(format!(
+                "the host stopped shard {} for {} in the last minute, at most {} at once",
+                worst.shard,
+                short_time(recent.total_ns),
+                short_time(recent.longest_ns)
+            ))
+        })
     }
 
     fn overloaded(&self) -> Option<Verdict> {
@@ -193,6 +214,9 @@ fn no(why: impl Into<String>) -> Verdict {
 /// woken up.
 const END_TO_END_NS: u64 = 100_000;
 const WITH_WAKE_UP_NS: u64 = END_TO_END_NS + 115_000;
+/// Of stops in the last minute: the least that is one, and what can reach the median, 1 % of 30 s.
+const STOP_NS: u64 = 1_000_000;
+const STOPPED_MUCH_NS: u64 = 300_000_000;
 /// Steal that shows at all, and steal that can reach the median, in percent.
 const STEAL_SOME: f64 = 1.0;
 const STEAL_MUCH: f64 = 25.0;

@@ -1,5 +1,5 @@
 use super::{CanHold, promises};
-use crate::api::types::{Host, Load, Probe, Shard};
+use crate::api::types::{Host, Load, Probe, Shard, StopTotals};
 
 fn host() -> Host {
     Host {
@@ -19,6 +19,7 @@ fn shard() -> Shard {
         spins: true,
         load: Load::default(),
         loop_gap: Default::default(),
+        stops: Default::default(),
         probe: Probe::default(),
     }
 }
@@ -119,4 +120,20 @@ fn the_probe_has_the_last_word_end_to_end() {
         "yyynyy",
         "the probe reads 400us at p50",
     );
+}
+
+#[test]
+fn a_host_that_stops_shards_makes_promises_doubtful() {
+    let mut shard = shard();
+    shard.stops.recent = StopTotals {
+        count: 1,
+        total_ns: 9_000_000,
+        longest_ns: 9_000_000,
+    };
+    let shards = std::slice::from_ref(&shard);
+    check(&host(), shards, "yyyydy", "for 9ms in the last minute");
+    shard.stops.recent.total_ns = 5_000_000_000;
+    shard.stops.recent.longest_ns = 4_980_000_000;
+    let shards = std::slice::from_ref(&shard);
+    check(&host(), shards, "yddddy", "at most 4.98s at once");
 }

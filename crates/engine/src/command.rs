@@ -43,6 +43,15 @@ pub enum Input<'a> {
     },
     /// A change of rules or of a disk's state.
     Command(CommandId, Command),
+    /// The host kept the driver from running: nobody looked at what was due in this time. To be said
+    /// before the first step that meets what was due. The held zios that it made late are counted
+    /// apart, see [`crate::Holds::stopped`].
+    Stopped {
+        /// When the driver was to run.
+        from: Instant,
+        /// When it ran again.
+        until: Instant,
+    },
     /// Nothing but time has passed.
     Tick,
 }

@@ -13,6 +13,8 @@ use crate::time::Duration;
 #[derive(Clone, Debug, Default)]
 pub struct Holds {
     lateness: Option<Box<Histogram>>,
+    /// Of those that were due while the host kept the driver from running.
+    stopped: Option<Box<Histogram>>,
     asked: Asked,
 }
 
@@ -67,6 +69,13 @@ impl Holds {
         various.achieved.record((service + late).as_nanos());
     }
 
+    /// Records, of a hold that was just recorded, that the host was stopped when it was due.
+    #[cold]
+    pub(crate) fn record_stopped(&mut self, late: Duration) {
+        let stopped = self.stopped.get_or_insert_default();
+        stopped.record(late.as_nanos());
+    }
+
     /// The service times asked for, without lane wait; `None` without holds.
     pub fn requested(&self) -> Option<Histogram> {
         let lateness = self.lateness()?;
@@ -91,6 +100,12 @@ impl Holds {
     /// How late the holds ended.
     pub fn lateness(&self) -> Option<&Histogram> {
         self.lateness.as_deref()
+    }
+
+    /// Likewise, of those that ended late because the driver was stopped at some moment after they
+    /// were due ([`crate::Input::Stopped`]). They are in [`Holds::lateness`], too.
+    pub fn stopped(&self) -> Option<&Histogram> {
+        self.stopped.as_deref()
     }
 }
 

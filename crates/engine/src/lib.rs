@@ -30,6 +30,7 @@ mod occupancy;
 pub mod pool;
 mod random;
 mod stats;
+mod stops;
 mod time;
 mod zio;
 

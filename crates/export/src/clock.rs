@@ -1,10 +1,32 @@
-//! `CLOCK_MONOTONIC`, as the engine's time.
+//! `CLOCK_MONOTONIC`, as the engine's time, and the clocks that tell what it does not.
 
-use dashpot_engine::Instant;
+use dashpot_engine::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 /// The time now. Costs 25–30 ns.
 pub fn now() -> Instant {
-    let time = clock_gettime(ClockId::Monotonic);
-    Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    Instant::from_nanos(read(ClockId::Monotonic))
 }
+
+/// The CPU time that this thread has used. A system call, unlike the others.
+pub(crate) fn cpu_time() -> Duration {
+    Duration::from_nanos(read(ClockId::ThreadCPUTime))
+}
+
+/// How long the host has been suspended since it started: `CLOCK_BOOTTIME` goes on then and
+/// `CLOCK_MONOTONIC` does not. `None` if this thread was interrupted between the two.
+pub(crate) fn suspended() -> Option<Duration> {
+    let before = read(ClockId::Monotonic);
+    let boot = read(ClockId::Boottime);
+    let after = read(ClockId::Monotonic);
+    let uncertain = Duration::from_nanos(after - before);
+    (uncertain < UNCERTAIN_MAX).then(|| Duration::from_nanos(boot.saturating_sub(before)))
+}
+
+fn read(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+/// Readings of two clocks that are further apart than this are not compared.
+const UNCERTAIN_MAX: Duration = Duration::from_micros(100);

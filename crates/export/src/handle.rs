@@ -18,6 +18,7 @@ use crate::passes::Work;
 use crate::probe::{ProbeReading, Readings};
 use crate::routes::Route;
 use crate::shard::Message;
+use crate::stops::Stops;
 use crate::store::Lost;
 
 /// One served disk, as it was started.
@@ -65,10 +66,13 @@ pub struct DiskSnapshot {
     pub stalls: u64,
     /// Why the store can no longer be trusted, if it cannot.
     pub faulted: Option<String>,
-    /// How long the shard of this disk did not look at its sockets, each time.
+    /// How long the shard of this disk did not look at its sockets beyond the time for which it
+    /// meant to sleep, each time.
     pub loop_gap: Box<Histogram>,
     /// How much of its time that shard works.
     pub work: Work,
+    /// How often the host kept that shard from running.
+    pub stops: Stops,
 }
 
 /// A rule at one moment.
@@ -88,10 +92,13 @@ pub struct RuleSnapshot {
     pub now: u64,
     /// How far ahead its soonest lane is booked.
     pub backlog: Duration,
+    /// Seconds since it was armed or last updated in which its shard was overloaded.
+    pub overloaded_seconds: u64,
 }
 
-impl From<RuleView<'_>> for RuleSnapshot {
-    fn from(rule: RuleView<'_>) -> RuleSnapshot {
+impl RuleSnapshot {
+    /// A rule whose shard was overloaded for so many seconds since it was armed.
+    pub fn of(rule: RuleView<'_>, overloaded_seconds: u64) -> RuleSnapshot {
         RuleSnapshot {
             id: rule.id,
             group: rule.group,
@@ -100,6 +107,7 @@ impl From<RuleView<'_>> for RuleSnapshot {
             stats: rule.stats.clone(),
             now: rule.now,
             backlog: rule.backlog,
+            overloaded_seconds,
         }
     }
 }
@@ -150,8 +158,9 @@ impl Handle {
         self.spins
     }
 
-    /// What the probe of a shard has found in the last minute, the oldest first. Nothing if
-    /// nothing was asked of the shard.
+    /// What the probe of a shard has found in the last minute, the oldest first; the last one is of
+    /// a question that is still open, if it has been for long. Nothing if nothing was asked of the
+    /// shard.
     pub fn probe(&self, shard: usize) -> Vec<ProbeReading> {
         let readings = self.readings.get(shard);
         readings.map_or_else(Vec::new, |readings| readings.last_minute(clock::now()))

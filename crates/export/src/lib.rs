@@ -28,6 +28,7 @@ mod shard;
 mod shutdown;
 mod slots;
 mod snapshot;
+mod stops;
 pub mod store;
 mod work;
 
@@ -41,3 +42,4 @@ pub use passes::Work;
 pub use probe::ProbeReading;
 pub use quota::{CpuQuota, Throttling, cpu_quota, cpu_throttling};
 pub use server::{STORE_THREADS, Server, StartError};
+pub use stops::{StopSum, Stops};

@@ -41,50 +41,60 @@ impl Pace {
         }
     }
 
-    /// Waits for events until `deadline`, or for ever if there is none. What would be spun begins
-    /// with `prepare`, which ends by the deadline.
+    /// Waits for events until `deadline` or `beat`, or for ever if there are none; only for a
+    /// deadline is spun. What would be spun begins with `prepare`, which ends by the deadline.
+    /// Answers since when the wait was to be over, if nothing but an event could end it before:
+    /// whatever time has passed since then, the host has taken.
     pub(crate) fn wait(
         &mut self,
         epoll: &OwnedFd,
         events: &mut Vec<epoll::Event>,
         deadline: Option<Instant>,
+        beat: Option<Instant>,
         prepare: impl FnOnce(Instant),
-    ) -> io::Result<()> {
-        let Some(deadline) = deadline else {
-            return poll(epoll, events, None);
+    ) -> io::Result<Option<Instant>> {
+        let Some(until) = deadline.into_iter().chain(beat).min() else {
+            poll(epoll, events, None)?;
+            return Ok(None);
         };
         let now = clock::now();
-        if deadline <= now || !self.spins || !self.budget.has_left(now) {
-            return poll(epoll, events, Some(deadline.since(now)));
+        let is_beat = deadline.is_none_or(|deadline| until < deadline);
+        if is_beat || until <= now || !self.spins || !self.budget.has_left(now) {
+            poll(epoll, events, Some(until.since(now)))?;
+            return Ok(Some(until.max(now)));
         }
-        let sleep = deadline.since(now + self.lead);
+        let sleep = until.since(now + self.lead);
         if sleep > Duration::ZERO {
             poll(epoll, events, Some(sleep))?;
-            let woke = clock::now();
-            if !events.is_empty() {
-                return Ok(());
+            let (woke, meant) = (clock::now(), now + sleep);
+            if events.is_empty() {
+                self.learn(woke.since(meant));
             }
-            self.learn(woke.since(now + sleep));
+            if !events.is_empty() || woke >= until {
+                return Ok(Some(meant));
+            }
         }
-        self.spin(epoll, events, deadline, prepare)
+        self.spin(epoll, events, until, prepare).map(Some)
     }
 
+    /// Answers when it last looked but once: what passed since then in one look is no spinning.
     fn spin(
         &mut self,
         epoll: &OwnedFd,
         events: &mut Vec<epoll::Event>,
         deadline: Instant,
         prepare: impl FnOnce(Instant),
-    ) -> io::Result<()> {
+    ) -> io::Result<Instant> {
         let begun = clock::now();
         prepare(deadline);
-        let mut now = clock::now();
+        let (mut looked, mut now) = (begun, clock::now());
         while now < deadline && events.is_empty() {
             poll(epoll, events, Some(Duration::ZERO))?;
+            looked = now;
             now = clock::now();
         }
         self.budget.spend(now, now.since(begun));
-        Ok(())
+        Ok(looked)
     }
 
     /// Follows the cost of waking: quickly up, because being late is what is to be avoided, and

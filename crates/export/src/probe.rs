@@ -11,9 +11,10 @@
 //! reads. Polling instead was tried: where others use the CPUs, the scheduler makes who has polled
 //! wait for its slice, and the probe read 2 ms where clients met 0.1 ms.
 //!
-//! It is the shard that rings for it, in a pass that it does anyway and while it has clients: a
-//! daemon of which nothing is asked is not probed, and does not wake up. A probe does not see TCP,
-//! nor what a large request or a full queue of its own would add.
+//! The shard says in its passes that it has something to do; when to ask is up to the probe's own
+//! thread. So a shard that is stuck is asked, too, and a question that is still open counts with the
+//! time for which it has been. A daemon of which nothing is asked is not probed, and does not wake
+//! up. A probe does not see TCP, nor what a large request or a full queue of its own would add.
 
 use std::collections::VecDeque;
 use std::io;
@@ -49,26 +50,55 @@ pub struct ProbeReading {
 
 /// The readings of a shard's probe.
 #[derive(Debug, Default)]
-pub(crate) struct Readings(Mutex<VecDeque<ProbeReading>>);
+pub(crate) struct Readings(Mutex<Found>);
+
+#[derive(Debug, Default)]
+struct Found {
+    readings: VecDeque<ProbeReading>,
+    /// When the question was asked that is still open.
+    asked: Option<Instant>,
+}
 
 impl Readings {
-    /// Those of the minute before `now`, the oldest first.
+    /// Those of the minute before `now`, the oldest first. A question that has been open for longer
+    /// than a probe takes is one of them.
     pub(crate) fn last_minute(&self, now: Instant) -> Vec<ProbeReading> {
         let recent = |reading: &&ProbeReading| now.since(reading.at) < MINUTE;
-        self.lock().iter().filter(recent).copied().collect()
+        let found = self.lock();
+        let open = found.asked.map(|asked| ProbeReading::of(asked, now));
+        let open = open.filter(|open| open.error >= OPEN_MIN);
+        let answered = found.readings.iter().filter(recent).copied();
+        answered.chain(open).collect()
     }
 
-    fn add(&self, reading: ProbeReading) {
-        let mut readings = self.lock();
-        if readings.len() == READINGS_MAX {
-            readings.pop_front();
+    fn ask(&self, now: Instant) {
+        self.lock().asked = Some(now);
+    }
+
+    /// The question was answered; with a reading, if it did not fail.
+    fn answer(&self, reading: Option<ProbeReading>) {
+        let mut found = self.lock();
+        found.asked = None;
+        if found.readings.len() == READINGS_MAX {
+            found.readings.pop_front();
         }
-        readings.push_back(reading);
+        found.readings.extend(reading);
     }
 
     /// Readings are sound whatever happened: no code that can panic holds their lock.
-    fn lock(&self) -> MutexGuard<'_, VecDeque<ProbeReading>> {
+    fn lock(&self) -> MutexGuard<'_, Found> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ProbeReading {
+    /// A question that was asked and has been answered by `at`.
+    fn of(asked: Instant, at: Instant) -> ProbeReading {
+        let took = at.since(asked);
+        ProbeReading {
+            at,
+            error: took - DELAY,
+        }
     }
 }
 
@@ -80,11 +110,12 @@ pub(crate) struct Bell {
 }
 
 impl Bell {
-    /// Asks for a reading, if the last one is a second ago.
+    /// Says that clients ask for something. The bell rings twice as often as the probe asks, so that
+    /// the probe knows at its time whether to ask.
     pub(crate) fn ring(&mut self, now: Instant) {
         if now >= self.next {
-            self.next = now + EVERY;
-            // One that is still going on, or was never begun, is not asked again.
+            self.next = now + RING_EVERY;
+            // That the probe has not heard the last ring yet is no matter.
             let _ = self.bell.try_send(());
         }
     }
@@ -150,20 +181,22 @@ struct Probe {
 }
 
 impl Probe {
-    /// Reads whenever the bell rings, until the shard is gone.
+    /// Reads when the bell has rung and the last reading was asked for a second ago, until the
+    /// shard is gone.
     fn run(&self, rings: &Receiver<()>) {
         while rings.recv().is_ok() {
-            match self.read() {
-                Ok(Some(reading)) => self.readings.add(reading),
-                // Refused, as at the end of a daemon.
-                Ok(None) => {}
+            let asked = clock::now();
+            match self.read(asked) {
+                Ok(reading) => self.readings.answer(reading),
                 Err(_) => return,
             }
+            let rest = (asked + EVERY).since(clock::now());
+            std::thread::sleep(std::time::Duration::from_nanos(rest.as_nanos()));
         }
     }
 
-    /// One reading, if the read succeeded.
-    fn read(&self) -> io::Result<Option<ProbeReading>> {
+    /// One reading, unless the read is refused, as at the end of a daemon.
+    fn read(&self, asked: Instant) -> io::Result<Option<ProbeReading>> {
         let request = encode(&Request {
             flags: 0,
             command: command::READ,
@@ -171,15 +204,11 @@ impl Probe {
             offset: 0,
             length: BLOCK,
         });
-        let asked = clock::now();
+        self.readings.ask(asked);
         // A request of 28 bytes always finds room: there is never more than one.
         net::send(&self.socket, &request, SendFlags::NOSIGNAL)?;
         let (at, error) = self.receive()?;
-        let took = at.since(asked);
-        Ok((error == 0).then(|| ProbeReading {
-            at,
-            error: took - took.min(DELAY),
-        }))
+        Ok((error == 0).then(|| ProbeReading::of(asked, at)))
     }
 
     /// When the last byte of the reply was there, and the error in it.
@@ -214,21 +243,26 @@ const RULE: RuleId = RuleId(0);
 const DELAY: Duration = Duration::from_millis(1);
 const BLOCK: u32 = 512;
 const REPLY_LEN: usize = SIMPLE_REPLY_LEN + BLOCK as usize;
-/// How often the bell is heard.
+/// How often the probe asks, at most, and how often the bell rings.
 const EVERY: Duration = Duration::from_secs(1);
+const RING_EVERY: Duration = Duration::from_millis(500);
+/// A question that has been open for so much longer than its rule says counts as a reading.
+const OPEN_MIN: Duration = Duration::from_millis(1);
 /// What readings are kept for.
 const MINUTE: Duration = Duration::from_secs(60);
 const READINGS_MAX: usize = 60;
 
 #[cfg(test)]
 mod tests {
-    use super::{Bell, DELAY, EVERY, MINUTE, ProbeReading, READINGS_MAX, Readings, answered};
+    use super::{
+        Bell, DELAY, EVERY, MINUTE, ProbeReading, READINGS_MAX, RING_EVERY, Readings, answered,
+    };
     use crate::nbd::wire::simple_reply;
-    use dashpot_engine::{Errno, Instant};
+    use dashpot_engine::{Duration, Errno, Instant};
     use std::sync::mpsc::sync_channel;
 
     #[test]
-    fn the_bell_is_heard_once_a_second() {
+    fn the_bell_is_heard_before_the_probe_is_to_ask_again() {
         let (bell, rings) = sync_channel(1);
         let next = Instant::ZERO;
         let mut bell = Bell { bell, next };
@@ -239,8 +273,8 @@ mod tests {
         let start = Instant::ZERO + MINUTE;
         assert!(heard(start));
         assert!(!heard(start + DELAY));
-        assert!(heard(start + EVERY));
-        assert!(!heard(start + EVERY));
+        assert!(heard(start + RING_EVERY));
+        assert!(!heard(start + RING_EVERY + DELAY));
     }
 
     #[test]
@@ -258,15 +292,31 @@ mod tests {
     fn readings_are_those_of_the_last_minute() {
         let readings = Readings::default();
         for second in 0..100 {
-            readings.add(ProbeReading {
+            readings.answer(Some(ProbeReading {
                 at: Instant::from_nanos(second * EVERY.as_nanos()),
                 error: DELAY,
-            });
+            }));
         }
         let at = |second: u64| readings.last_minute(Instant::from_nanos(second * EVERY.as_nanos()));
         assert_eq!(at(99).len(), READINGS_MAX);
         assert_eq!(at(120).len(), 39);
         assert_eq!(at(1_000), []);
+    }
+
+    #[test]
+    fn a_question_that_stays_open_counts_with_its_age() {
+        let readings = Readings::default();
+        let asked = Instant::ZERO + MINUTE;
+        readings.ask(asked);
+        assert_eq!(readings.last_minute(asked + DELAY), []);
+        let five = Duration::from_secs(5);
+        let open = ProbeReading {
+            at: asked + five,
+            error: five - DELAY,
+        };
+        assert_eq!(readings.last_minute(asked + five), [open]);
+        readings.answer(None);
+        assert_eq!(readings.last_minute(asked + five), []);
     }
 
     #[test]

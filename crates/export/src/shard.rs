@@ -36,6 +36,7 @@ use crate::probe::Bell;
 use crate::room::Taken;
 use crate::shutdown::Shutdown;
 use crate::slots::{Slot, Slots};
+use crate::stops::{self, Watch};
 use crate::store::{Finished, Lost, Pool, Store};
 use crate::work::Copy;
 
@@ -111,6 +112,9 @@ pub(crate) struct Shard {
     /// Connections that are not read because there is no room.
     pub(crate) stalled: Vec<usize>,
     pub(crate) passes: Passes,
+    watch: Watch,
+    /// When a client last asked for something, or took it.
+    active: Instant,
     pub(crate) recorder: Recorder,
     /// Asks for a look at the shard from outside.
     bell: Bell,
@@ -157,6 +161,8 @@ impl Shard {
             gave_back: false,
             stalled: Vec::new(),
             passes: Passes::default(),
+            watch: Watch::default(),
+            active: Instant::ZERO,
             recorder,
             bell,
             evicted: Instant::ZERO,
@@ -168,12 +174,13 @@ impl Shard {
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         while !self.is_over() {
-            let deadline = self.deadline();
+            let (deadline, beat) = (self.deadline(), self.beat());
             let (engine, slots, disks) = (&self.engine, &self.slots, &self.disks);
             let prepare = |until| fetch_next(engine, slots, disks, until);
-            self.pace
-                .wait(&self.epoll, &mut events, deadline, prepare)?;
-            self.now = clock::now();
+            let meant = self
+                .pace
+                .wait(&self.epoll, &mut events, deadline, beat, prepare)?;
+            self.wake(meant);
             let woke = self.now;
             self.step(Input::Tick, None);
             // Those that are read for an event are not read once more in the same pass.
@@ -188,13 +195,57 @@ impl Shard {
             self.end_stalls();
             self.evict();
             self.advance_shutdown();
-            self.passes.record(woke, clock::now());
-            if self.has_clients() {
-                self.bell.ring(woke);
+            self.end_pass();
+            if self.active >= woke {
+                self.bell.ring(self.active);
             }
         }
         self.sync_stores();
         Ok(())
+    }
+
+    /// Begins a pass, after a wait that was to be over at `meant`.
+    fn wake(&mut self, meant: Option<Instant>) {
+        let woke = clock::now();
+        let late = meant.map_or(Duration::ZERO, |meant| woke.since(meant));
+        self.passes.begin(woke, late);
+        match stops::overslept(meant, woke) {
+            Some(stopped) => self.stopped(stopped, woke),
+            None => self.now = woke,
+        }
+    }
+
+    /// Reads the clock in a pass, and finds out whether the host has stopped the shard since the last
+    /// reading.
+    pub(crate) fn read_clock(&mut self) {
+        let now = clock::now();
+        match self.watch.stopped(now.since(self.now)) {
+            Some(stopped) => self.stopped(stopped, now),
+            None => self.now = now,
+        }
+    }
+
+    /// The host has kept the shard from running for the last `length` before `until`.
+    #[cold]
+    fn stopped(&mut self, length: Duration, until: Instant) {
+        let from = Instant::from_nanos(until.as_nanos() - length.as_nanos());
+        self.now = until;
+        self.passes.stopped(from, until);
+        self.step(Input::Stopped { from, until }, None);
+    }
+
+    fn end_pass(&mut self) {
+        self.read_clock();
+        self.passes.end(self.now);
+        if let Some(slept) = self.watch.read(self.now) {
+            self.passes.suspended(slept, self.now);
+        }
+    }
+
+    /// When to wake up even if nothing is due, to find out whether the shard could have.
+    fn beat(&self) -> Option<Instant> {
+        self.has_clients()
+            .then(|| stops::next_beat(self.now, self.active))
     }
 
     /// Whether anybody is connected but the probe.
@@ -216,7 +267,7 @@ impl Shard {
     fn meet(&mut self, event: epoll::Event) {
         if event.data.u64() == MAILBOX {
             for message in self.mailbox.take() {
-                self.now = clock::now();
+                self.read_clock();
                 self.receive_message(message);
             }
             return;
@@ -225,6 +276,9 @@ impl Shard {
         let Some(conn) = self.conns.get(at).and_then(Option::as_ref) else {
             return;
         };
+        if conn.disk != self.probed() {
+            self.active = self.now;
+        }
         let flags = event.flags;
         let gone = EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP;
         if flags.contains(EventFlags::IN) && conn.wants_input() {
@@ -432,13 +486,29 @@ impl Shard {
         self.commands += 1;
         let id = CommandId(self.commands);
         self.answers.insert(id, answer);
+        match &command {
+            Command::Inject { disk, rules, .. } => {
+                let rules = rules.iter().map(|(rule, _)| *rule);
+                self.passes.arm(*disk, rules, self.now);
+            }
+            Command::Update(rule, _) => self.passes.arm_again(*rule, self.now),
+            _ => {}
+        }
         self.step(Input::Command(id, command), None);
+        let engine = &self.engine;
+        self.passes
+            .keep_rules(|disk, rule| engine.has_rule(disk, rule));
         self.passes.set_armed(self.has_rules());
     }
 
-    /// Whether any disk has a rule but that of the probe, which is the last.
+    /// The disk of the probe, which is the last.
+    fn probed(&self) -> DiskId {
+        DiskId(self.disks.len() as u32 - 1)
+    }
+
+    /// Whether any disk has a rule but that of the probe.
     fn has_rules(&self) -> bool {
-        let mut disks = 0..self.disks.len() as u32 - 1;
+        let mut disks = 0..self.probed().0;
         disks.any(|disk| self.engine.has_rules(DiskId(disk)))
     }
 

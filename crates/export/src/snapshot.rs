@@ -10,7 +10,10 @@ impl Shard {
     /// How a disk stands, with its `oldest` oldest zios; nothing if this shard has no such disk.
     pub(crate) fn snapshot(&self, id: DiskId, oldest: usize) -> Option<DiskSnapshot> {
         let disk = self.disks.get(id.0 as usize)?;
-        let rules = self.engine.rules(id, self.now).map(RuleSnapshot::from);
+        let rules = self.engine.rules(id, self.now).map(|rule| {
+            let overloaded = self.passes.overloaded_since(rule.id, self.now);
+            RuleSnapshot::of(rule, overloaded)
+        });
         let of_disk = |conn: &&Conn| conn.disk == id && conn.stalled;
         Some(DiskSnapshot {
             at: self.now,
@@ -25,6 +28,7 @@ impl Shard {
             faulted: disk.store.fault().map(str::to_owned),
             loop_gap: self.passes.gaps(),
             work: self.passes.work(self.now),
+            stops: self.passes.stops(self.now),
         })
     }
 

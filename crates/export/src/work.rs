@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 
 use dashpot_engine::{DiskId, Errno, Input, Outcome, ZioId};
 
-use crate::clock;
 use crate::nbd::check::Operation;
 use crate::shard::{Message, Shard};
 use crate::store::{self, Attempt, Finished, Job};
@@ -191,7 +190,7 @@ impl Shard {
             match self.work_piece(id, done) {
                 Some(Ok(done)) => self.pieces.push_back((id, done)),
                 Some(Err(outcome)) => {
-                    self.now = clock::now();
+                    self.read_clock();
                     self.step(Input::Done(id, outcome), None);
                 }
                 None => {}

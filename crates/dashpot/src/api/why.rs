@@ -83,6 +83,7 @@ mod tests {
             stats,
             now: 0,
             backlog: Duration::ZERO,
+            overloaded_seconds: 0,
         }
     }
 

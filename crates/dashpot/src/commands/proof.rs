@@ -95,7 +95,7 @@ impl Look<'_> {
             requested: &received(&look.requested)?,
             achieved: &received(&look.achieved)?,
             lateness: &received(&look.lateness)?,
-            stopped: &Histogram::default(),
+            stopped: &received(&look.stopped)?,
             beaten_within_group: self.is_beaten_within_group(&look.rule),
             disk: disk.context("the daemon has forgotten the disk")?,
             outside_ns: outside(self.client, &rule.disk)?,

@@ -233,19 +233,13 @@ impl Daemon {
         for rule in &injection.rules {
             self.check_range(disk, rule)?;
         }
-        let mut plan = registry.plan(disk, injection, pool)?;
+        let plan = registry.plan(disk, injection, pool)?;
         let Some(group) = plan.group() else {
             return Ok(Vec::new());
         };
         let rules = plan.rules();
         let inject = |disk| Command::Inject { disk, group, rules };
-        let before = self.ask_snapshot(disk, 0)?;
         self.command(disk, inject).await?;
-        if let Ok(before) = before.await {
-            for record in &mut plan.records {
-                record.overloaded_before = before.work.overloaded_seconds;
-            }
-        }
         let armed = plan.records.clone();
         registry.commit(plan);
         Ok(armed)

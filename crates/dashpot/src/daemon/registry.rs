@@ -26,8 +26,6 @@ pub(crate) struct Record {
     pub(crate) words: String,
     /// The pool that zinject was given. Such rules of a disk are one group.
     pub(crate) pool: Option<String>,
-    /// For how many seconds its shard had been overloaded when it was armed.
-    pub(crate) overloaded_before: u64,
     /// Whether it was cleared since.
     pub(crate) is_gone: bool,
 }
@@ -88,7 +86,6 @@ impl Registry {
             name: injection.name.clone(),
             words: rule.words.clone(),
             pool: pool.map(str::to_owned),
-            overloaded_before: 0,
             is_gone: false,
         };
         Ok(Plan {

@@ -24,6 +24,7 @@ pub(super) fn write(page: &mut Page<'_>, disks: &[DiskLook], records: &[Record])
     page.counter(&BEATEN, each(rules, |stats| stats.beaten))?;
     page.counter(&ABORTED, each(rules, |stats| stats.aborted))?;
     page.counter(&LATE, each(rules, |stats| stats.late))?;
+    page.counter(&STOPPED, each(rules, |stats| stopped(&stats.holds)))?;
     page.counter(
         &REQUESTED,
         each(rules, |stats| sum(stats.holds.requested())),
@@ -96,6 +97,10 @@ fn lateness(holds: &Holds) -> Cow<'_, Histogram> {
     holds.lateness().map_or_else(Cow::default, Cow::Borrowed)
 }
 
+fn stopped(holds: &Holds) -> u64 {
+    holds.stopped().map_or(0, Histogram::count)
+}
+
 const INFO: Metric = Metric("rule", None, "A rule as it was understood");
 const MATCHED: Metric = Metric(
     "rule_matched",
@@ -123,6 +128,11 @@ const LATE: Metric = Metric(
     "rule_late",
     None,
     "I/Os held that were more than 1 ms or 5 % of the delay late",
+);
+const STOPPED: Metric = Metric(
+    "rule_stopped",
+    None,
+    "I/Os held that ended late because the host kept the shard from running",
 );
 const REQUESTED: Metric = Metric(
     "rule_requested",

@@ -28,6 +28,13 @@ pub(super) fn write(
         &OVERLOADED_TIME,
         each(shards, |one| one.work.overloaded_seconds),
     )?;
+    page.counter(&STOPS, each(shards, |one| one.stops.all.count))?;
+    page.counter(
+        &STOPPED_TIME,
+        each(shards, |one| {
+            seconds_of(one.stops.all.total.as_nanos().into())
+        }),
+    )?;
     page.histogram(&LOOP_GAP, each(shards, |one| Cow::Borrowed(&*one.loop_gap)))?;
     let read = |(shard, reading): (usize, &Option<ProbeReading>)| {
         let error = reading.as_ref()?.error.as_nanos();
@@ -75,10 +82,20 @@ const OVERLOADED_TIME: Metric = Metric(
     Some(Unit::Seconds),
     "Time in which it was",
 );
+const STOPS: Metric = Metric(
+    "shard_stops",
+    None,
+    "Times at which the host kept the shard from running for more than 1 ms",
+);
+const STOPPED_TIME: Metric = Metric(
+    "shard_stopped",
+    Some(Unit::Seconds),
+    "Time in which the host kept the shard from running, of stops above 1 ms",
+);
 const LOOP_GAP: Metric = Metric(
     "shard_loop_gap",
     Some(Unit::Seconds),
-    "How long the shard did not look at its sockets",
+    "How long the shard did not look at its sockets beyond the time for which it meant to sleep",
 );
 const PROBE: Metric = Metric(
     "shard_probe_error",

@@ -38,8 +38,8 @@ pub(crate) fn host_line(host: &Host) -> String {
     format!("CPUs: {cpus}, {quota}{throttled}; steal since the start: {steal}\n")
 }
 
-/// Whether shards keep up: how busy they are, how long they did not look at their sockets, and what
-/// the probe has read in the last minute.
+/// Whether shards keep up: how busy they are, how long they did not look at their sockets, what the
+/// probe has read in the last minute, and how often the host has stopped them.
 pub(crate) fn shard_table(room: Room, shards: &[Shard]) -> String {
     let row = |shard: &Shard| {
         let (gap, probe) = (&shard.loop_gap, &shard.probe);
@@ -57,7 +57,21 @@ pub(crate) fn shard_table(room: Room, shards: &[Shard]) -> String {
     };
     let unread = shards.iter().all(|shard| shard.probe.n == 0);
     let note = "the probe is off: no client has asked for anything in the last minute\n";
-    table_within(room, &SHARDS, shards.iter().map(row)) + if unread { note } else { "" }
+    let stops = shards.iter().filter_map(stop_note).collect::<String>();
+    table_within(room, &SHARDS, shards.iter().map(row)) + if unread { note } else { "" } + &stops
+}
+
+fn stop_note(shard: &Shard) -> Option<String> {
+    let (all, last) = (shard.stops.all, shard.stops.last_age_ns?);
+    let times = if all.count == 1 { "time" } else { "times" };
+    Some(format!(
+        "the host stopped shard {}: {} {times}, {} in all, at most {}, last {} ago\n",
+        shard.shard,
+        all.count,
+        short_time(all.total_ns),
+        short_time(all.longest_ns),
+        short_time(last),
+    ))
 }
 
 fn state(shard: &Shard) -> String {
@@ -139,7 +153,7 @@ fn throttled(host: &Host) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{Room, host_line, overload_note, quota_note, shard_table};
-    use crate::api::types::{Host, Load, Probe, Shard};
+    use crate::api::types::{Host, Load, Probe, Shard, StopTotals, Stops};
     use expect_test::expect;
 
     fn host(quota: Option<u64>, stopped: u64) -> Host {
@@ -187,6 +201,7 @@ mod tests {
                 overloaded_seconds,
             },
             loop_gap: Default::default(),
+            stops: Stops::default(),
             probe: Probe {
                 n,
                 ..Probe::default()
@@ -208,6 +223,24 @@ mod tests {
             the probe is off: no client has asked for anything in the last minute
         "#]]
         .assert_eq(&shard_table(Room::UNBOUNDED, &[shard(0, 0, 0, 0)]));
+    }
+
+    #[test]
+    fn what_the_host_has_stopped_is_said_below_the_shards() {
+        let mut stopped = shard(1, 3, 0, 40);
+        stopped.stops = Stops {
+            all: StopTotals {
+                count: 3,
+                total_ns: 5_100_000_000,
+                longest_ns: 4_980_000_000,
+            },
+            last_age_ns: Some(12_000_000_000),
+            ..Stops::default()
+        };
+        let text = shard_table(Room::UNBOUNDED, &[shard(0, 3, 0, 40), stopped]);
+        let last = text.lines().last();
+        expect!["the host stopped shard 1: 3 times, 5.1s in all, at most 4.98s, last 12s ago"]
+            .assert_eq(last.unwrap_or_default());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::disk::{Context, Disk};
 use crate::event::Events;
 use crate::flight::{Flight, Flights};
 use crate::heap::IndexedHeap;
+use crate::inject::RuleId;
 use crate::pool::{Buffers, Children, Pool};
 use crate::stats::{DiskStats, InFlight, RuleView};
 use crate::time::{Duration, Instant};
@@ -74,6 +75,9 @@ impl Engine {
     /// time must not go back.
     pub fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>) {
         debug_assert!(now >= self.now, "time went back");
+        if let Input::Stopped { from, until } = input {
+            self.note_stop(from, until);
+        }
         if !self.owed.is_empty() {
             actions.append(&mut self.owed);
         }
@@ -117,6 +121,12 @@ impl Engine {
     pub fn has_rules(&self, disk: DiskId) -> bool {
         self.disk(disk)
             .is_some_and(|disk| disk.injector.has_rules())
+    }
+
+    /// Whether a certain rule is armed on a disk.
+    pub fn has_rule(&self, disk: DiskId, rule: RuleId) -> bool {
+        self.disk(disk)
+            .is_some_and(|disk| disk.injector.find(rule).is_some())
     }
 
     /// The rules of a disk, in the order of their ids. Counting what each decides about looks at every
@@ -193,7 +203,15 @@ impl Engine {
                 });
             }
             Input::Command(id, command) => self.command(id, command, actions),
-            Input::Tick => {}
+            Input::Stopped { .. } | Input::Tick => {}
+        }
+    }
+
+    /// Tells the disks before anything that was due is met.
+    #[cold]
+    fn note_stop(&mut self, from: Instant, until: Instant) {
+        for disk in &mut self.disks {
+            disk.injector.stops.add(from, until);
         }
     }
 

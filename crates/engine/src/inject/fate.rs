@@ -40,6 +40,7 @@ impl Injector {
             return;
         };
         let service = self.service_of(booking, flight);
+        let stops = &self.stops;
         let rule = &mut self.rules[index];
         match fate(booking, flight) {
             Fate::Failed => rule.stats.failed += 1,
@@ -48,8 +49,8 @@ impl Injector {
             Fate::Held => {
                 rule.stats.held += 1;
                 if !flight.cut_short {
-                    let late = lateness_of(booking, flight, offered);
-                    rule.count_hold(service, late);
+                    let (late, ended) = lateness_of(booking, flight, offered);
+                    rule.count_hold(service, late, stops.explain(late, ended));
                 }
             }
         }
@@ -241,11 +242,11 @@ fn winner_over(booking: &Booking, flight: &Flight) -> Option<RuleId> {
     }
 }
 
-/// How late a hold ended: that before the store when the store was asked, that after it when the
-/// reply was offered.
-fn lateness_of(booking: &Booking, flight: &Flight, offered: Instant) -> Duration {
+/// How late a hold ended, and when: that before the store when the store was asked, that after it
+/// when the reply was offered.
+fn lateness_of(booking: &Booking, flight: &Flight, offered: Instant) -> (Duration, Instant) {
     match booking.mode {
-        Mode::Add if flight.hold_before.is_some() => flight.late_before,
-        Mode::Add | Mode::Floor => offered.since(flight.target),
+        Mode::Add if flight.hold_before.is_some() => (flight.late_before, flight.started),
+        Mode::Add | Mode::Floor => (offered.since(flight.target), offered),
     }
 }

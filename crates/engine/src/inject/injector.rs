@@ -11,6 +11,7 @@ use super::spec::{Effect, Mode, RuleId, RuleSpec};
 use crate::client::Clients;
 use crate::flight::{Flight, Transfer};
 use crate::stats::RuleView;
+use crate::stops::Stops;
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, OpSet, ZioId};
 
@@ -21,6 +22,8 @@ pub(crate) struct Injector {
     pub(super) rules: Vec<Rule>,
     pub(super) bookings: Bookings,
     pub(super) bandwidth: Bandwidth,
+    /// When nobody looked whether a hold was over.
+    pub(crate) stops: Stops,
     /// How many rules decide errors and hangs; with none, the pass that looks for them is saved.
     faults: usize,
     /// Used again by each zio, so that none allocates: the soonest rule of each group.

@@ -134,12 +134,16 @@ impl Rule {
         }
     }
 
-    /// Counts the end of a hold of `service` that was `late` by so much.
-    pub(crate) fn count_hold(&mut self, service: Duration, late: Duration) {
+    /// Counts the end of a hold of `service` that was `late` by so much, and whether the host's
+    /// stopping explains that.
+    pub(crate) fn count_hold(&mut self, service: Duration, late: Duration, stopped: bool) {
         let stats = &mut self.stats;
         let tolerance = LATE.as_nanos().min(service.as_nanos() / LATE_SHARE);
         stats.late += u64::from(late.as_nanos() > tolerance);
         stats.holds.record(service, late);
+        if stopped {
+            stats.holds.record_stopped(late);
+        }
     }
 
     /// Counts a zio about which another rule decides.

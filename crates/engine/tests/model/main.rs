@@ -7,4 +7,5 @@ mod history;
 mod machine;
 mod naive;
 mod properties;
+mod stops;
 mod vectors;

@@ -142,7 +142,7 @@ impl Machine for Naive {
             Input::Abort(zios) => self.abort(zios, actions),
             Input::Join { client, name, .. } => self.join(client, name),
             Input::Command(id, command) => self.command(id, command, actions),
-            Input::Tick => {}
+            Input::Stopped { .. } | Input::Tick => {}
         }
         self.advance(actions);
     }

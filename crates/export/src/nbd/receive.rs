@@ -6,7 +6,6 @@ use rustix::net::RecvFlags;
 
 use super::check::{Operation, Refused, check};
 use super::wire::{self, REQUEST_LEN, Request};
-use crate::clock;
 use crate::conn::{Intake, Received, Reply};
 use crate::shard::Shard;
 use crate::slots::Slot;
@@ -90,7 +89,7 @@ impl Shard {
                 return false;
             }
         }
-        self.now = clock::now();
+        self.read_clock();
         *received = Received { bytes, start: 0 };
         true
     }
@@ -257,7 +256,7 @@ impl Shard {
         }
         let length = request.length as usize;
         let complete = bytes.len() >= length;
-        self.now = clock::now();
+        self.read_clock();
         if complete {
             self.submit_collected(at, length);
         } else if let Some(conn) = self.conns[at].as_mut()

@@ -8,7 +8,6 @@ use rustix::net::{self, SendAncillaryBuffer, SendFlags};
 use super::check::Operation;
 use super::chunk::{Chunk, SLICES_MAX};
 use super::wire;
-use crate::clock;
 use crate::conn::Reply;
 use crate::shard::Shard;
 
@@ -59,7 +58,7 @@ impl Shard {
             self.fill_chunk(at, &mut chunk);
         }
         let result = self.offer(at, &chunk);
-        self.now = clock::now();
+        self.read_clock();
         self.note_offered(&chunk.zios);
         match result {
             Ok(sent) => chunk.sent += sent,

@@ -1,12 +1,12 @@
 //! A disk at one moment.
 
 use dashpot_engine::{DiskStats, InFlight, Instant, Op, Wait};
-use dashpot_export::{ClientView, DiskInfo, DiskSnapshot, Work};
+use dashpot_export::{ClientView, DiskInfo, DiskSnapshot, Stops as Stopped, Work};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::rule::Summary;
-use super::{Host, Load, Shard, VersionInfo, Wide};
+use super::{Host, Load, Shard, Stops, VersionInfo, Wide};
 use crate::promises::Promise;
 
 /// What is served.
@@ -57,9 +57,12 @@ pub(crate) struct Disk {
     pub(crate) stalled: u32,
     /// Times that a connection was kept from being read.
     pub(crate) stalls: u64,
-    /// How long the disk's shard did not look at its sockets, each time since the start. Lateness
-    /// cannot show it: a request that was not read yet had no target.
+    /// How long the disk's shard did not look at its sockets beyond the time for which it meant to
+    /// sleep, each time since the start. Lateness cannot show it: a request that was not read yet had
+    /// no target.
     pub(crate) loop_gap: Summary,
+    /// How often the host kept that shard from running.
+    pub(crate) shard_stops: Stops,
     /// How much of its time that shard works.
     pub(crate) shard_load: Load,
     /// Zios not replied to.
@@ -158,6 +161,7 @@ impl View<'_> {
             stalled: snapshot.stalled,
             stalls: snapshot.stalls,
             loop_gap: Summary::of(Some(&snapshot.loop_gap)),
+            shard_stops: Stops::of(snapshot.stops, snapshot.at),
             shard_load: Load::of(snapshot.work),
             in_flight: snapshot.in_flight_total,
             oldest: self.oldest().collect(),
@@ -217,6 +221,7 @@ impl Disk {
             faulted: None,
             loop_gap: Box::default(),
             work: Work::default(),
+            stops: Stopped::default(),
         };
         let view = View {
             info,

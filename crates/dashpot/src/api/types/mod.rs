@@ -28,7 +28,7 @@ pub(crate) use rule::RuleCounters;
 pub(crate) use rule::{Rule, RuleEffect, RuleState, op_words};
 pub(crate) use rule_latency::RuleLatency;
 pub(crate) use second::{Second, SecondLatency, Seconds};
+pub(crate) use shard::{Load, Shard, Stops};
 #[cfg(test)]
-pub(crate) use shard::Probe;
-pub(crate) use shard::{Load, Shard};
+pub(crate) use shard::{Probe, StopTotals};
 pub(crate) use wide::Wide;

@@ -40,8 +40,8 @@ pub(crate) struct Rule {
     pub(crate) stalled: u32,
     /// Times that a connection of its disk was kept from being read.
     pub(crate) stalls: u64,
-    /// How much of its time the shard of its disk works, and for how long it was overloaded since
-    /// the rule was armed. Overloaded, it is late.
+    /// How much of its time the shard of its disk works. Overloaded, it is late. The seconds in which
+    /// it was overloaded count from the moment at which the rule was armed or last updated.
     pub(crate) shard_load: Load,
 }
 
@@ -163,6 +163,9 @@ pub(crate) struct RuleCounters {
     pub(crate) achieved: Summary,
     /// How late those were.
     pub(crate) lateness: Summary,
+    /// How late those of them were that the host's stops explain: it kept the shard from running at
+    /// some moment between the one at which they were due and the one at which they ended.
+    pub(crate) stopped: Summary,
 }
 
 /// A few numbers of a histogram; without values there are none.
@@ -182,7 +185,10 @@ impl Rule {
         Some(Rule {
             stalled: snapshot.stalled,
             stalls: snapshot.stalls,
-            shard_load: Load::of(snapshot.work).since(record.overloaded_before),
+            shard_load: Load {
+                overloaded_seconds: rule.overloaded_seconds,
+                ..Load::of(snapshot.work)
+            },
             ..Rule::seen(record, disk, rule, snapshot.at)
         })
     }
@@ -325,6 +331,7 @@ impl RuleCounters {
             requested: Summary::of(stats.holds.requested().as_ref()),
             achieved: achieved(&stats.holds),
             lateness: Summary::of(stats.holds.lateness()),
+            stopped: Summary::of(stats.holds.stopped()),
         }
     }
 }

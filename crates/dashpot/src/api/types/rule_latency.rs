@@ -21,6 +21,8 @@ pub(crate) struct RuleLatency {
     pub(crate) achieved: LatencyHistogram,
     /// How late they were.
     pub(crate) lateness: LatencyHistogram,
+    /// How late those of them were that the host's stops explain; they are in `lateness`, too.
+    pub(crate) stopped: LatencyHistogram,
 }
 
 impl RuleLatency {
@@ -34,6 +36,7 @@ impl RuleLatency {
             requested: sent(holds.requested().as_ref()),
             achieved: sent(holds.achieved().as_ref()),
             lateness: sent(holds.lateness()),
+            stopped: sent(holds.stopped()),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! A shard, the thread that serves some of the disks, and whether it keeps up.
 
 use dashpot_engine::Instant;
-use dashpot_export::{ProbeReading, Work};
+use dashpot_export::{ProbeReading, StopSum, Stops as Stopped, Work};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -18,8 +18,10 @@ pub(crate) struct Shard {
     /// Whether it meets its deadlines by spinning.
     pub(crate) spins: bool,
     pub(crate) load: Load,
-    /// How long it did not look at its sockets, each time since the start.
+    /// How long it did not look at its sockets beyond the time for which it meant to sleep, each time
+    /// since the start.
     pub(crate) loop_gap: Summary,
+    pub(crate) stops: Stops,
     pub(crate) probe: Probe,
 }
 
@@ -32,6 +34,28 @@ pub(crate) struct Load {
     pub(crate) overloaded: bool,
     /// Seconds since the start in which it was.
     pub(crate) overloaded_seconds: u64,
+}
+
+/// How often the host kept a shard from running for more than 1 ms: another process had its CPU,
+/// SIGSTOP, a frozen container, a paused virtual machine, a suspended host. What was due or arrived
+/// in that time is late. While clients ask for something a stop may have been up to 20 ms longer than
+/// is counted; up to a second longer, if nothing had been asked for a second before it.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub(crate) struct Stops {
+    /// Since the start.
+    pub(crate) all: StopTotals,
+    /// In the last 30 to 60 seconds.
+    pub(crate) recent: StopTotals,
+    /// How long ago the last one ended.
+    pub(crate) last_age_ns: Option<u64>,
+}
+
+/// Stops, added up.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub(crate) struct StopTotals {
+    pub(crate) count: u64,
+    pub(crate) total_ns: u64,
+    pub(crate) longest_ns: u64,
 }
 
 /// What a read through a socket of the daemon's own took beyond the 1 ms of its rule: the error
@@ -69,6 +93,7 @@ impl Shard {
                 spins,
                 load: disk.shard_load,
                 loop_gap: disk.loop_gap,
+                stops: disk.shard_stops,
                 probe: Probe::of(&probe(disk.shard), now),
             });
         }
@@ -78,19 +103,31 @@ impl Shard {
 }
 
 impl Load {
-    /// The same, counting from when it had been overloaded for so many seconds.
-    pub(super) fn since(self, overloaded_before: u64) -> Load {
-        Load {
-            overloaded_seconds: self.overloaded_seconds.saturating_sub(overloaded_before),
-            ..self
-        }
-    }
-
     pub(crate) fn of(work: Work) -> Load {
         Load {
             busy_percent: work.busy_percent,
             overloaded: work.overloaded,
             overloaded_seconds: work.overloaded_seconds,
+        }
+    }
+}
+
+impl Stops {
+    pub(crate) fn of(stops: Stopped, now: Instant) -> Stops {
+        Stops {
+            all: StopTotals::of(stops.all),
+            recent: StopTotals::of(stops.recent),
+            last_age_ns: stops.last.map(|last| now.since(last).as_nanos()),
+        }
+    }
+}
+
+impl StopTotals {
+    fn of(sum: StopSum) -> StopTotals {
+        StopTotals {
+            count: sum.count,
+            total_ns: sum.total.as_nanos(),
+            longest_ns: sum.longest.as_nanos(),
         }
     }
 }

@@ -219,10 +219,12 @@ fn shard(shard: usize, busy_percent: u32, overloaded: bool) -> Shard {
         json!({ "count": 9, "mean_ns": 7, "p50_ns": 9_000, "p99_ns": 71_800, "max_ns": 7_470_000 });
     let probe =
         json!({ "n": 40, "age_ns": 1, "last_ns": 30_000, "p50_ns": 34_100, "max_ns": 637_000 });
+    let none = json!({ "count": 0, "total_ns": 0, "longest_ns": 0 });
+    let stops = json!({ "all": none, "recent": none, "last_age_ns": null });
     let load =
         json!({ "busy_percent": busy_percent, "overloaded": overloaded, "overloaded_seconds": 0 });
     serde_json::from_value(json!({
-        "shard": shard, "disks": ["c1t1d0"], "spins": true, "load": load, "loop_gap": summary, "probe": probe,
+        "shard": shard, "disks": ["c1t1d0"], "spins": true, "load": load, "loop_gap": summary, "stops": stops, "probe": probe,
     }))
     .expect("the API's own words")
 }

@@ -18,9 +18,15 @@ pub(crate) const RULE: &str = r#"{
     "overrun": 0, "failed": 0, "late": 0, "not_drawn": 0, "not_counted": 0, "beaten": 0,
     "beaten_by": null, "aborted": 0, "now": 0, "backlog_ns": 0,
     "requested": {"count": 0}, "achieved": {"count": 0}, "lateness": {"count": 0},
-    "why_nothing": null, "stalled": 0, "stalls": 0,
+    "stopped": {"count": 0}, "why_nothing": null, "stalled": 0, "stalls": 0,
     "shard_load": {"busy_percent": 3, "overloaded": false, "overloaded_seconds": 0}
 }"#;
+
+/// A shard that the host has never stopped.
+fn stops() -> Value {
+    let none = json!({"count": 0, "total_ns": 0, "longest_ns": 0});
+    json!({"all": none, "recent": none, "last_age_ns": null})
+}
 
 /// A rule and what surrounds it, to be changed by each test.
 struct Case {
@@ -46,7 +52,7 @@ impl Case {
                 "name": "d", "uris": [], "store": "ram", "size_bytes": 1, "block_bytes": 1,
                 "read_only": false, "shard": 0, "at_ns": 0, "rules": 1, "suspended": null,
                 "faulted": null, "failed": null, "clients": [], "stalled": 0, "stalls": 0,
-                "loop_gap": {"count": 0},
+                "loop_gap": {"count": 0}, "shard_stops": stops(),
                 "shard_load": {"busy_percent": 3, "overloaded": false, "overloaded_seconds": 0},
                 "in_flight": 0, "oldest": [], "ops": [], "aborted": 0, "busy_ns": 1_000,
                 "depth_time_ns": "1000",
@@ -54,7 +60,7 @@ impl Case {
             shard: json!({
                 "shard": 0, "disks": ["d"], "spins": true,
                 "load": {"busy_percent": 3, "overloaded": false, "overloaded_seconds": 0},
-                "loop_gap": {"count": 0}, "probe": {"n": 0},
+                "loop_gap": {"count": 0}, "stops": stops(), "probe": {"n": 0},
             }),
             host: Host {
                 cpus: 2,

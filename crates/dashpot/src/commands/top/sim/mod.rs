@@ -202,7 +202,7 @@ impl Sim {
         let mut armed = engine.rules(DiskId(record.disk as u32), self.now());
         let view = armed.find(|rule| rule.id == record.id)?;
         let disk = &self.scenario().disks[record.disk];
-        let snapshot = RuleSnapshot::from(view);
+        let snapshot = RuleSnapshot::of(view, 0);
         Some(Rule::seen(record, &disk.name, &snapshot, self.now()))
     }
 

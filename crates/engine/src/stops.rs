@@ -1,0 +1,90 @@
+//! When nobody looked: the times in which the host kept the driver from running.
+//!
+//! A zio that was due in such a time is late, and neither its rule nor the engine is to blame. So
+//! each rule counts these zios apart. Only the last few stops are kept: a zio that was due in one is
+//! replied to soon after it.
+
+use crate::time::{Duration, Instant};
+
+/// The last few stops, in a ring.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stops {
+    last: [Stop; KEPT],
+    /// Where the next one goes.
+    next: usize,
+    /// When the latest one ended.
+    until: Instant,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stop {
+    from: Instant,
+    until: Instant,
+}
+
+impl Stops {
+    pub(crate) fn add(&mut self, from: Instant, until: Instant) {
+        self.last[self.next] = Stop { from, until };
+        self.next = (self.next + 1) % KEPT;
+        self.until = self.until.max(until);
+    }
+
+    /// Whether the driver was stopped at some moment of the `late` before `ended`.
+    #[inline]
+    pub(crate) fn explain(&self, late: Duration, ended: Instant) -> bool {
+        let due = Instant::from_nanos(ended.as_nanos().saturating_sub(late.as_nanos()));
+        due < self.until && self.meets(due, ended)
+    }
+
+    #[cold]
+    fn meets(&self, due: Instant, ended: Instant) -> bool {
+        self.last
+            .iter()
+            .any(|stop| due < stop.until && stop.from < ended)
+    }
+}
+
+const KEPT: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::{KEPT, Stops};
+    use crate::time::{Duration, Instant};
+
+    fn at(ns: u64) -> Instant {
+        Instant::from_nanos(ns)
+    }
+
+    /// Whether a zio due at `due` that ended at `ended` was kept waiting by a stop.
+    fn explains(stops: &Stops, due: u64, ended: u64) -> bool {
+        stops.explain(Duration::from_nanos(ended - due), at(ended))
+    }
+
+    #[test]
+    fn a_stop_explains_what_was_late_because_of_it() {
+        let mut stops = Stops::default();
+        assert!(!explains(&stops, 0, 10));
+        stops.add(at(100), at(200));
+        for (due, ended, explained) in [
+            (50, 100, false),
+            (50, 101, true),
+            (150, 210, true),
+            (199, 900, true),
+            (200, 201, false),
+        ] {
+            assert_eq!(explains(&stops, due, ended), explained, "{due} to {ended}");
+        }
+    }
+
+    #[test]
+    fn an_older_stop_is_remembered_for_a_while() {
+        let mut stops = Stops::default();
+        for n in 0..KEPT as u64 {
+            stops.add(at(100 * n), at(100 * n + 50));
+        }
+        assert!(explains(&stops, 10, 60));
+        stops.add(at(10_000), at(10_001));
+        assert!(!explains(&stops, 10, 60));
+        assert!(explains(&stops, 110, 160));
+    }
+}

@@ -1,0 +1,142 @@
+//! Holds that ended late because the host had stopped the driver are counted apart.
+
+use dashpot_engine::inject::{GroupId, Mode, RuleId, RuleSpec};
+use dashpot_engine::{
+    Action, ClientId, Command, CommandId, DiskConfig, Duration, Engine, Input, Instant, Op, Zio,
+    ZioId,
+};
+use proptest::prelude::{ProptestConfig, prop_assert_eq, proptest};
+
+use crate::machine::DISK;
+
+const DELAY: u64 = 100;
+
+fn at(ns: u64) -> Instant {
+    Instant::from_nanos(ns)
+}
+
+/// A disk with a rule without lanes that holds each zio for [`DELAY`].
+struct Bench {
+    engine: Engine,
+    actions: Vec<Action>,
+}
+
+impl Bench {
+    fn new(mode: Mode) -> Bench {
+        let mut engine = Engine::new();
+        engine.add_disk(DiskConfig { seed: 1 });
+        let delay = RuleSpec {
+            mode,
+            ..RuleSpec::delay(Duration::from_nanos(DELAY), None)
+        };
+        let inject = Command::Inject {
+            disk: DISK,
+            group: GroupId(1),
+            rules: vec![(RuleId(1), delay)],
+        };
+        let mut bench = Bench {
+            engine,
+            actions: Vec::new(),
+        };
+        bench.step(0, Input::Command(CommandId(1), inject));
+        bench
+    }
+
+    /// The store takes no time, and a reply leaves when it is asked for.
+    fn step(&mut self, now: u64, input: Input<'_>) {
+        self.engine.step(at(now), input, &mut self.actions);
+        while let Some(action) = self.actions.pop() {
+            let next = match action {
+                Action::Start(id) => Input::Done(id, Ok(())),
+                Action::Complete(zio, _) => Input::Replied {
+                    zio,
+                    offered: at(now),
+                },
+                _ => continue,
+            };
+            self.engine.step(at(now), next, &mut self.actions);
+        }
+    }
+
+    fn submit(&mut self, now: u64, id: u32) {
+        let zio = Zio {
+            id: ZioId(id),
+            device: DISK,
+            client: ClientId(0),
+            op: Op::Read,
+            fua: false,
+            offset: 0,
+            length: 512,
+            arrived: at(now),
+        };
+        self.step(now, Input::Submit(zio));
+    }
+
+    /// The driver runs again after a stop.
+    fn wake(&mut self, from: u64, until: u64) {
+        let (from, now) = (at(from), until);
+        let until = at(until);
+        self.step(now, Input::Stopped { from, until });
+        self.step(now, Input::Tick);
+    }
+
+    /// How many holds have ended, and the least and the most that those which a stop explains were late.
+    fn counted(&self, now: u64) -> (u64, Option<(u64, u64)>) {
+        let mut rules = self.engine.rules(DISK, at(now));
+        let stats = rules.next().expect("the rule").stats;
+        let stopped = stats.holds.stopped();
+        let extremes = stopped.and_then(|all| Some((all.min()?, all.max()?)));
+        (stats.held, extremes)
+    }
+}
+
+#[test]
+fn holds_that_end_while_the_driver_is_stopped_are_told_apart() {
+    for mode in [Mode::Floor, Mode::Add] {
+        let mut bench = Bench::new(mode);
+        // Due at 100, 110, 200 and 300; the driver is stopped from 150 to 250.
+        for (now, id) in [(0, 0), (10, 1), (100, 2)] {
+            bench.submit(now, id);
+        }
+        // In time, and 30 late without a stop.
+        bench.step(100, Input::Tick);
+        bench.step(140, Input::Tick);
+        assert_eq!(bench.counted(140), (2, None), "{mode:?}");
+        bench.wake(150, 250);
+        assert_eq!(bench.counted(250), (3, Some((50, 50))), "{mode:?}");
+        bench.submit(255, 0);
+        bench.step(360, Input::Tick);
+        assert_eq!(bench.counted(360), (4, Some((50, 50))), "{mode:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Zios one after the other, one ns apart, and stops between which the driver looks each ns.
+    #[test]
+    fn those_that_fell_due_in_a_stop_are_counted(stops in proptest::collection::vec((1_u64..400, 1_u64..400), 1..20)) {
+        let mut bench = Bench::new(Mode::Floor);
+        let (mut now, mut id, mut stopped) = (1, 0, 0);
+        for (awake, asleep) in stops {
+            for _ in 0..awake {
+                bench.submit(now, id);
+                id += 1;
+                now += 1;
+                bench.step(now, Input::Tick);
+            }
+            // Nothing was due at `now`: what is due now has just been met.
+            let due = |issued: u64| issued + DELAY > now && issued + DELAY < now + asleep;
+            stopped += (now - awake..now).filter(|issued| due(*issued)).count() as u64;
+            bench.wake(now, now + asleep);
+            now += asleep;
+            // Before the next stop nothing is left of this one's zios.
+            now += DELAY;
+            bench.step(now, Input::Tick);
+        }
+        let mut rules = bench.engine.rules(DISK, at(now));
+        let holds = &rules.next().expect("the rule").stats.holds;
+        let counted = holds.stopped().map_or(0, |all| all.count());
+        prop_assert_eq!(counted, stopped);
+    }
+}

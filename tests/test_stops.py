@@ -1,0 +1,108 @@
+"""A daemon that was stopped says so: as a paused virtual machine or a frozen container would be."""
+
+import contextlib
+import pathlib
+import re
+import signal
+import threading
+import time
+
+import wire
+from conftest import eventually
+from test_metrics import scrape
+from wire import Wire
+
+# While clients ask for something a shard is woken this often, so that it notices.
+BEAT_S = 0.02
+
+
+@contextlib.contextmanager
+def stopped(daemon, seconds):
+    """Stops the daemon for so long at least, while the test does something else."""
+    stat = pathlib.Path(f"/proc/{daemon.pid}/stat")
+    daemon.process.send_signal(signal.SIGSTOP)
+    try:
+        eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it is stopped")
+        over = time.monotonic() + seconds
+        yield
+        # That is how long the stop is to be, not how long a result may take.
+        time.sleep(max(0, over - time.monotonic()))
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
+
+
+def shard(daemon):
+    (only,) = daemon.json("status")["shards"]
+    return only
+
+
+def test_a_stop_under_a_client_without_rules_is_counted_as_the_client_met_it(serve):
+    daemon = serve("-d", "d=ram,size=64M", "--shards", "1")
+    client = Wire(daemon.connect())
+    client.go("d")
+    met, over = [], threading.Event()
+
+    def ask():
+        while not over.is_set():
+            before = time.monotonic()
+            assert client.in_step()
+            met.append(time.monotonic() - before)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    eventually(lambda: len(met) > 100, "the client asks")
+    with stopped(daemon, 1):
+        pass
+    asked = len(met)
+    eventually(lambda: len(met) > asked + 10, "the client goes on")
+    over.set()
+    asking.join()
+    longest, now = max(met) * 1e9, shard(daemon)
+    least = (1 - BEAT_S) * 1e9
+    assert longest >= least
+    assert now["loop_gap"]["max_ns"] >= least, "the gap is that of the stop"
+    assert now["stops"]["all"]["longest_ns"] >= least and now["stops"]["all"]["count"] >= 1
+    assert now["stops"]["recent"]["longest_ns"] >= least
+    assert now["load"]["busy_percent"] <= 100
+    status = daemon.cli("status").stdout
+    assert "the host stopped shard 0 " in status
+    assert "every promise about time can hold here" not in status
+    assert "in the last minute" in status
+
+
+def test_what_was_due_while_the_daemon_was_stopped_is_told_apart(serve):
+    daemon = serve("-d", "d=ram,size=64M", "-r", "-D 2s", "--shards", "1", "--metrics", "tcp:127.0.0.1:0")
+    client = Wire(daemon.connect())
+    client.go("d")
+    client.request(wire.CMD_READ, 0, 512)
+    eventually(lambda: daemon.disk()["in_flight"] == 1, "it is held")
+    with stopped(daemon, 3):
+        pass
+    rule = eventually(lambda: daemon.rules()[1]["held"] and daemon.rules()[1], "it ends")
+    assert rule["held"] == rule["lateness"]["count"] == rule["stopped"]["count"] == 1
+    assert rule["stopped"]["max_ns"] == rule["lateness"]["max_ns"] >= 1e9 - BEAT_S * 1e9
+    assert rule["shard_load"]["overloaded_seconds"] == 0, "a stop is no work"
+    _, metrics = scrape(daemon)
+    assert 'dashpot_rule_stopped_total{disk="d",rule="1",name=""} 1\n' in metrics
+    (seconds,) = re.findall(r'^dashpot_shard_stopped_seconds_total{shard="0"} (.*)$', metrics, re.MULTILINE)
+    assert float(seconds) >= 3 - BEAT_S
+
+
+def test_a_daemon_that_was_not_stopped_says_nothing_of_it(serve):
+    daemon = serve("-d", "d=ram,size=64M", "--shards", "1")
+    assert shard(daemon)["stops"]["all"] == {"count": 0, "total_ns": 0, "longest_ns": 0}
+    assert shard(daemon)["stops"]["last_age_ns"] is None
+    assert "the host stopped" not in daemon.cli("status").stdout
+
+
+def test_seconds_of_overload_are_those_of_the_rule(serve):
+    daemon = serve("-d", "d=ram,size=64M", "-r", "-D 1us --name=first", "--shards", "1")
+    load = daemon.start("load", daemon.uri("d"), "--depth", "256", "--connections", "4")
+    eventually(lambda: shard(daemon)["load"]["overloaded_seconds"] > 1, "it is overloaded")
+    load.send_signal(signal.SIGINT)
+    load.communicate()
+    eventually(lambda: not shard(daemon)["load"]["overloaded"], "the load is over")
+    daemon.cli("inject", "d", "-D", "10ms", "--name", "second")
+    first, second = daemon.rules().values()
+    assert first["shard_load"]["overloaded_seconds"] >= 1
+    assert second["shard_load"]["overloaded_seconds"] == 0
