@@ -262,8 +262,8 @@ def test_an_idle_daemon_does_not_wake_up(daemon):
         """The threads that wake up within 3 s."""
         before = wake_ups(daemon)
         time.sleep(3)
-        task = pathlib.Path(f"/proc/{daemon.pid}/task")
-        return {(task / at / "comm").read_text().strip() for at, count in wake_ups(daemon).items() if count != before.get(at)}
+        woken = [task for task, count in wake_ups(daemon).items() if count != before.get(task)]
+        return {pathlib.Path(f"/proc/{daemon.pid}/task/{task}/comm").read_text().strip() for task in woken}
 
     # Connected, but nothing is asked: the shard looks whether it could, now and then. That what had
     # finished is collected takes a moment.
