@@ -89,8 +89,12 @@ impl Gone {
 }
 
 fn histograms(stats: &RuleStats) -> usize {
-    // Lateness, and what was requested and achieved if that is no constant.
-    3 * usize::from(stats.holds.lateness().is_some())
+    // Lateness, what was requested and achieved if that is no constant; and what stops explain.
+    let kept = [stats.holds.lateness(), stats.holds.stopped()];
+    kept.iter()
+        .zip([3, 1])
+        .map(|(kept, count)| count * usize::from(kept.is_some()))
+        .sum()
 }
 
 /// A disk's snapshot with one of its rules, and without what is of the disk itself.
@@ -108,6 +112,7 @@ fn alone(rule: RuleSnapshot, last: &DiskSnapshot) -> DiskSnapshot {
         faulted: None,
         loop_gap: Box::default(),
         work: last.work,
+        stops: last.stops,
     }
 }
 
@@ -118,7 +123,7 @@ mod tests {
     use crate::spec::parse_injection;
     use dashpot_engine::inject::{RuleId, RuleSpec};
     use dashpot_engine::{DiskStats, Duration, Instant, RuleStats};
-    use dashpot_export::Work;
+    use dashpot_export::{Stops, Work};
 
     fn disk() -> DiskSnapshot {
         DiskSnapshot {
@@ -134,6 +139,7 @@ mod tests {
             faulted: None,
             loop_gap: Box::default(),
             work: Work::default(),
+            stops: Stops::default(),
         }
     }
 
@@ -159,6 +165,7 @@ mod tests {
             stats: RuleStats::default(),
             now: 0,
             backlog: Duration::ZERO,
+            overloaded_seconds: 0,
         };
         alone(rule, &disk())
     }
