@@ -65,7 +65,7 @@ def test_a_stop_under_a_client_without_rules_is_counted_as_the_client_met_it(ser
     assert now["stops"]["recent"]["longest_ns"] >= least
     assert now["load"]["busy_percent"] <= 100
     status = daemon.cli("status").stdout
-    assert "the host stopped shard 0 " in status
+    assert "the host stopped shard 0: " in status
     assert "every promise about time can hold here" not in status
     assert "in the last minute" in status
 
