@@ -7,6 +7,7 @@ use dashpot_engine::Duration;
 use dashpot_engine::histogram::Histogram;
 
 use super::draft::Draft;
+use super::lengths::Lengths;
 use super::output::{print, print_json_line, usage};
 use super::past::recall;
 use super::quantize::in_set;
@@ -75,12 +76,16 @@ fn grow(
     view: &mut View,
     args: &HeatmapArgs,
 ) -> anyhow::Result<()> {
+    let mut lengths = Lengths::default();
     while let Some(intervals) = watch.next()? {
-        let elapsed_ns = elapsed_of_all(&intervals).as_nanos() as u64;
+        let length = watch.length(&intervals);
+        let elapsed_ns = length.elapsed.as_nanos() as u64;
         let start_ns = unix_ns_before(watch.age()).saturating_sub(elapsed_ns);
         let column = column(&intervals, args, Layer::Disk, start_ns);
-        heat.columns.push(column.without(watch.lost()));
+        let column = column.lasting(&length).without(watch.lost());
+        heat.columns.push(column);
         view.show(heat)?;
+        lengths.warn(&length);
         say_lost(watch.lost());
         warn_of_vanished(watch.vanished());
         if args.svg.is_none() && *view != View::Still {
@@ -88,6 +93,7 @@ fn grow(
                 .drain(..heat.columns.len().saturating_sub(SHOWN_MAX));
         }
     }
+    lengths.sum_up();
     Ok(())
 }
 

@@ -4,6 +4,7 @@ use dashpot_engine::Duration;
 use dashpot_engine::glob_matches;
 use dashpot_engine::histogram::Histogram;
 
+use super::lengths::Lengths;
 use super::lost::Lost;
 use super::output::{print, print_json_line, usage};
 use super::vanished::warn_of_vanished;
@@ -17,6 +18,7 @@ use crate::report::iolatency::{
     Boundary, Distribution, ENDING, Interval, Scope, Style, Value, opening,
 };
 use crate::report::layer::Layer;
+use crate::report::length::Length;
 use crate::spec::ApiAddress;
 
 /// iolatency's own default.
@@ -34,7 +36,7 @@ pub(crate) fn iolatency(api: Option<&ApiAddress>, args: &IolatencyArgs) -> anyho
         let seconds = interval.as_nanos() as f64 / 1e9;
         print(&opening(seconds, args.pace.count.is_none()))?;
     }
-    let mut lost = Lost::default();
+    let (mut lost, mut lengths) = (Lost::default(), Lengths::default());
     while let Some(intervals) = watch.next()? {
         let report = Interval {
             at_ns: unix_ns_before(watch.age()),
@@ -42,12 +44,15 @@ pub(crate) fn iolatency(api: Option<&ApiAddress>, args: &IolatencyArgs) -> anyho
             lost: watch.lost(),
             unmatched: watch.unmatched(),
             mention: watch.mention(),
+            length: watch.length(&intervals),
             ..report(&intervals, args, Layer::Disk)
         };
         show(&report, args)?;
+        lengths.warn(&report.length);
         lost.warn(report.lost);
         warn_of_vanished(watch.vanished());
     }
+    lengths.sum_up();
     lost.sum_up();
     if args.json {
         return Ok(());
@@ -86,7 +91,7 @@ pub(super) fn report(intervals: &[DeviceInterval], args: &IolatencyArgs, layer: 
     Interval {
         at_ns: 0,
         time: None,
-        elapsed: elapsed_of_all(intervals),
+        length: Length::of(elapsed_of_all(intervals)),
         scope: scope(intervals, args, layer),
         in_flight: in_flight_of_all(intervals),
         lost: 0,

@@ -3,13 +3,15 @@
 use dashpot_engine::Duration;
 use dashpot_probe::Device;
 
+use super::lengths::Lengths;
 use super::output::{print, print_json_line};
 use super::vanished::warn_of_vanished;
 use crate::cli::IostatArgs;
 use crate::observe::{DiskstatsInterval, DiskstatsWatch, Question, Target, Transfers, Watch};
 use crate::report::in_flight::{InFlight, Mention};
-use crate::report::interval::DeviceInterval;
+use crate::report::interval::{DeviceInterval, elapsed_of_all};
 use crate::report::iostat::{Columns, Completed, Interval, Iostat};
+use crate::report::length::Length;
 use crate::spec::ApiAddress;
 
 pub(crate) fn iostat(api: Option<&ApiAddress>, args: &IostatArgs) -> anyhow::Result<()> {
@@ -34,10 +36,20 @@ fn of_daemon(
 ) -> anyhow::Result<()> {
     let mut watch = Watch::new(target, &Question::default(), interval, more)?;
     // It is over so long a time that nothing in flight would be old enough.
-    show(&report(&watch.since_start()?, Mention::All, args), args)?;
+    let first = watch.since_start()?;
+    let length = Length::of(elapsed_of_all(&first));
+    let mut lengths = Lengths::default();
+    show(
+        &report(&first, length, Mention::All, args),
+        &mut lengths,
+        args,
+    )?;
     while let Some(intervals) = watch.next()? {
-        show(&report(&intervals, watch.mention(), args), args)?;
+        let length = watch.length(&intervals);
+        let report = report(&intervals, length, watch.mention(), args);
+        show(&report, &mut lengths, args)?;
     }
+    lengths.sum_up();
     Ok(())
 }
 
@@ -55,35 +67,55 @@ fn of_kernel(
         first.retain(|interval| interval.counters.is_used());
         watch.keep(|name| first.iter().any(|interval| interval.device == name));
     }
-    show(&kernel_report(&first, watch.mention(), args), args)?;
+    let mut lengths = Lengths::default();
+    let since_start = kernel_report(&first, Length::default(), Mention::All, args);
+    show(&since_start, &mut lengths, args)?;
     while let Some(intervals) = watch.next()? {
-        show(&kernel_report(&intervals, watch.mention(), args), args)?;
+        let span = watch.span();
+        let report = kernel_report(&intervals, span.length(), span.mention(), args);
+        show(&report, &mut lengths, args)?;
         warn_of_vanished(watch.vanished());
     }
+    lengths.sum_up();
     Ok(())
 }
 
-fn show(report: &Iostat, args: &IostatArgs) -> anyhow::Result<()> {
+fn show(report: &Iostat, lengths: &mut Lengths, args: &IostatArgs) -> anyhow::Result<()> {
     if args.json {
-        return print_json_line(report);
+        print_json_line(report)?;
+        lengths.warn(&report.length);
+        return Ok(());
     }
+    lengths.count(&report.length);
     print(&report.to_string())
 }
 
 /// The report of an interval.
-pub(super) fn report(intervals: &[DeviceInterval], mention: Mention, args: &IostatArgs) -> Iostat {
+pub(super) fn report(
+    intervals: &[DeviceInterval],
+    length: Length,
+    mention: Mention,
+    args: &IostatArgs,
+) -> Iostat {
     Iostat {
         columns: columns(args),
         disks: intervals.iter().map(disk).collect(),
         mention,
+        length,
     }
 }
 
-fn kernel_report(intervals: &[DiskstatsInterval], mention: Mention, args: &IostatArgs) -> Iostat {
+fn kernel_report(
+    intervals: &[DiskstatsInterval],
+    length: Length,
+    mention: Mention,
+    args: &IostatArgs,
+) -> Iostat {
     Iostat {
         columns: columns(args),
         disks: intervals.iter().map(kernel_disk).collect(),
         mention,
+        length,
     }
 }
 

@@ -11,6 +11,7 @@ mod inject;
 mod instance;
 mod iolatency;
 mod iostat;
+mod lengths;
 mod list;
 mod load;
 mod lost;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use dashpot_engine::Duration;
 use dashpot_export::Address;
 
+use super::lengths::Lengths;
 use super::output::{print, print_json_line, usage};
 use super::private::PrivateDir;
 use super::scraper::Scraper;
@@ -13,7 +14,7 @@ use super::wall::unix_ns_before;
 use crate::cli::{DeviceArgs, ObserveArgs, Pace};
 use crate::metrics::{KernelSource, KernelTotals};
 use crate::observe::{Question, Target, Watch};
-use crate::report::interval::{DeviceInterval, elapsed_of_all};
+use crate::report::interval::DeviceInterval;
 use crate::report::observe::{Line, Observation};
 use crate::spec::Listen;
 
@@ -32,14 +33,16 @@ pub(crate) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
         Some(listen) => Some(scraper(listen, args, &totals, &mut private)?),
         None => None,
     };
+    let mut lengths = Lengths::default();
     let mut watch = Watch::new(&target, &Question::default(), interval, count)?;
     while let Some(intervals) = watch.next()? {
         let mut totals = totals.lock().unwrap_or_else(PoisonError::into_inner);
         totals.add(&intervals, watch.lost());
         drop(totals);
-        show(&intervals, &watch, args)?;
+        show(&intervals, &watch, &mut lengths, args)?;
         warn_of_vanished(watch.vanished());
     }
+    lengths.sum_up();
     Ok(())
 }
 
@@ -61,17 +64,25 @@ fn scraper(
     Ok(scraper)
 }
 
-fn show(intervals: &[DeviceInterval], watch: &Watch<'_>, args: &ObserveArgs) -> anyhow::Result<()> {
-    let elapsed = elapsed_of_all(intervals);
+fn show(
+    intervals: &[DeviceInterval],
+    watch: &Watch<'_>,
+    lengths: &mut Lengths,
+    args: &ObserveArgs,
+) -> anyhow::Result<()> {
+    let length = watch.length(intervals);
     let observation = Observation {
         at_ns: unix_ns_before(watch.age()),
-        elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
+        length,
         devices: intervals.iter().map(Line::of).collect(),
         lost: watch.lost(),
         unmatched: watch.unmatched(),
     };
     if args.json {
-        return print_json_line(&observation);
+        print_json_line(&observation)?;
+        lengths.warn(&length);
+        return Ok(());
     }
+    lengths.count(&length);
     print(&observation.text(args.wide))
 }

@@ -3,6 +3,7 @@
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Duration, Op, OpSet};
 
+use super::lengths::Lengths;
 use super::lost::Lost;
 use super::output::{print, print_json, usage};
 use super::vanished::warn_of_vanished;
@@ -10,6 +11,7 @@ use crate::cli::QuantizeArgs;
 use crate::observe::{Question, Target, Watch};
 use crate::report::interval::{DeviceInterval, elapsed_of_all, in_flight_of_all};
 use crate::report::layer::Layer;
+use crate::report::length::Length;
 use crate::report::quantize::{Aggregation, Disk, Quantize, Scope};
 use crate::spec::ApiAddress;
 
@@ -28,44 +30,61 @@ pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow:
     let Some(intervals) = watch.next()? else {
         return Ok(());
     };
-    let missing = Missing {
+    let watched = Watched {
+        length: watch.length(&intervals),
         lost: watch.lost(),
         unmatched: watch.unmatched(),
     };
-    let reports = reports(args, missing, |_| &intervals);
+    let reports = reports(args, watched, |_| &intervals);
     match (args.json, &reports[..]) {
         (true, [one]) => print_json(one)?,
         (true, several) => print_json(&several)?,
         (false, all) => all.iter().try_for_each(|one| print(&one.to_string()))?,
     }
-    Lost::default().warn(missing.lost);
+    if args.json {
+        Lengths::default().warn(&watched.length);
+    }
+    Lost::default().warn(watched.lost);
     warn_of_vanished(watch.vanished());
     // Nothing comes after it, but perhaps the reason why it has ended early.
     watch.next()?;
     Ok(())
 }
 
-/// What is in no figure of a report.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Missing {
-    /// Events.
+/// What is known of a stretch of time beside what was done in it.
+#[derive(Clone, Copy)]
+pub(super) struct Watched {
+    pub(super) length: Length,
+    /// Events that are missing.
     lost: u64,
     /// I/Os whose beginning was not seen, where there can be some.
     unmatched: Option<u64>,
 }
 
+impl Watched {
+    /// One of which nothing is missing.
+    pub(super) fn whole(length: Length) -> Watched {
+        Watched {
+            length,
+            lost: 0,
+            unmatched: None,
+        }
+    }
+}
+
 /// The report of a stretch of time, at each layer that is named.
 pub(super) fn reports<'a>(
     args: &QuantizeArgs,
-    missing: Missing,
+    watched: Watched,
     intervals: impl Fn(Layer) -> &'a [DeviceInterval],
 ) -> Vec<Quantize> {
     let layers = layers(args);
     let titled = layers.len() > 1;
     let report = |layer: &Layer| Quantize {
         layer: titled.then_some(*layer),
-        lost: missing.lost,
-        unmatched: missing.unmatched,
+        length: watched.length,
+        lost: watched.lost,
+        unmatched: watched.unmatched,
         ..report(intervals(*layer), args, *layer)
     };
     layers.iter().map(report).collect()
@@ -88,7 +107,7 @@ fn report(intervals: &[DeviceInterval], args: &QuantizeArgs, layer: Layer) -> Qu
     };
     Quantize {
         layer: None,
-        elapsed: elapsed_of_all(intervals),
+        length: Length::of(elapsed_of_all(intervals)),
         scope: match args.by {
             Some(_) => Scope::Disks(intervals.iter().map(disk).collect()),
             None => Scope::Total(aggregate(intervals)),

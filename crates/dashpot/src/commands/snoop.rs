@@ -9,7 +9,7 @@ use super::wall::{unix_ns, zone_ns};
 use crate::api::types::FinishedZio;
 use crate::cli::SnoopArgs;
 use crate::client::Client;
-use crate::observe::{IoStream, Stream, Target, Ticks, Wanted, ZioStream, warn_of_failed};
+use crate::observe::{IoStream, Stop, Stream, Target, Wanted, ZioStream, now_ns, warn_of_failed};
 use crate::report::snoop::{At, FinishedIo, IoTable, Missed, Shape, ZioTable};
 use crate::report::table::Room;
 use crate::spec::ApiAddress;
@@ -20,9 +20,8 @@ pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Resul
         ops: args.op,
         min_ns: args.min.unwrap_or_default().as_nanos(),
     };
-    let lasts_ns = args.lasts.map_or(u64::MAX, |lasts| lasts.as_nanos());
     // Before there is something in the kernel that signals must not leave there.
-    let ticks = Ticks::new(lasts_ns, Some(1))?;
+    let stop = Stop::new()?;
     let zone_ns = zone_ns();
     let shape = shape(args);
     match &target {
@@ -31,14 +30,14 @@ pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Resul
             let stream = ZioStream::new(client, &names, wanted)?;
             let table = ZioTable::of_disks(names.iter().map(String::as_str), shape, zone_ns);
             let line = |at_ns, zio: &FinishedZio| table.line(at_ns, zio);
-            follow(stream, ticks, args, &table.header(), line)
+            follow(stream, &stop, args, &table.header(), line)
         }
         Target::Kernel(devices) => {
             let stream = IoStream::new(devices, wanted)?;
             let names = devices.iter().map(|device| device.name.as_str());
             let table = IoTable::of_disks(names, shape, zone_ns);
             let line = |at_ns, io: &FinishedIo| table.line(at_ns, io);
-            follow(stream, ticks, args, &table.header(), line)
+            follow(stream, &stop, args, &table.header(), line)
         }
     }
 }
@@ -54,21 +53,21 @@ pub(super) fn shape(args: &SnoopArgs) -> Shape {
 /// Prints what finishes until the time is over, or there were enough lines.
 fn follow<S: Stream<Io: Serialize>>(
     mut stream: S,
-    mut ticks: Ticks,
+    stop: &Stop,
     args: &SnoopArgs,
     header: &str,
     line: impl Fn(u64, &S::Io) -> String,
 ) -> anyhow::Result<()> {
     let ahead_ns = unix_ns().saturating_sub(stream.now_ns()?);
     let mut left = usize::try_from(args.count.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    ticks.restart();
-    ticks.begin();
+    let lasts_ns = args.lasts.map_or(u64::MAX, |lasts| lasts.as_nanos());
+    let ends_ns = now_ns().saturating_add(lasts_ns);
     if !args.json {
         print(header)?;
     }
     let mut finished = Vec::new();
     while left > 0 {
-        let is_last = ticks.is_due();
+        let is_last = stop.is_set() || now_ns() >= ends_ns;
         let progress = stream.read(&mut finished)?;
         finished.truncate(left);
         left -= finished.len();
@@ -92,7 +91,7 @@ fn follow<S: Stream<Io: Serialize>>(
             break;
         }
         if !progress.more {
-            ticks.sleep();
+            stop.sleep_until(ends_ns);
         }
     }
     Ok(())

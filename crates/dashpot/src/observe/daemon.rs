@@ -1,16 +1,17 @@
 //! The disks of a daemon, watched through its API: an interval is the difference of two looks.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
 
 use super::failed::warn_of_failed;
-use super::pace::Pace;
+use super::intervals::{Intervals, Span};
 use super::question::{By, Question};
+use super::signals::Signals;
 use crate::api::types::{DiskLatency, LatencyHistogram, OpLatency};
 use crate::client::{Client, segment};
-use crate::report::in_flight::{InFlight, Mention};
+use crate::report::in_flight::InFlight;
 use crate::report::interval::{DeviceInterval, OpInterval};
 use crate::report::size::{size_class, size_name};
 use crate::spec::parse_size;
@@ -20,9 +21,21 @@ pub(crate) struct DaemonWatch<'a> {
     client: &'a Client,
     paths: Vec<String>,
     question: Question,
-    pace: Pace<'a>,
+    signals: Signals,
+    /// On the daemon's clock, which may be another machine's.
+    intervals: Intervals,
     last: Vec<DiskLatency>,
+    seen: Seen,
+    /// The interval that ended last.
+    span: Span,
     lost: u64,
+}
+
+/// A moment of the daemon's clock, and of this program's.
+#[derive(Clone, Copy)]
+struct Seen {
+    at_ns: u64,
+    when: Instant,
 }
 
 impl<'a> DaemonWatch<'a> {
@@ -38,12 +51,16 @@ impl<'a> DaemonWatch<'a> {
         let path = |name: &String| format!("/v1/disks/{}/latency{query}", segment(name));
         let paths: Vec<String> = names_of(client, names)?.iter().map(path).collect();
         let last = look(client, &paths, question)?;
+        let seen = Seen::new(latest(&last).unwrap_or_default());
         Ok(DaemonWatch {
             client,
-            pace: Pace::new(client, latest(&last), interval.as_nanos(), count)?,
+            signals: Signals::new(client)?,
+            intervals: Intervals::new(seen.at_ns, interval.as_nanos(), count),
             paths,
             question: *question,
             last,
+            seen,
+            span: Span::default(),
             lost: 0,
         })
     }
@@ -53,28 +70,43 @@ impl<'a> DaemonWatch<'a> {
         self.last.iter().map(DeviceInterval::since_start).collect()
     }
 
-    /// Of which zios in flight the report of the interval that ended last speaks.
-    pub(super) fn mention(&self) -> Mention {
-        if self.pace.is_over() {
-            Mention::All
-        } else {
-            Mention::WholeInterval
-        }
+    /// The interval that ended last.
+    pub(super) fn span(&self) -> Span {
+        self.span
     }
 
-    /// Waits until the next interval has ended; `None` if the last one has.
+    /// Waits until the next interval has ended; `None` if the last one has. It ends with the
+    /// daemon's answer, however late that comes.
     pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<DeviceInterval>>> {
-        if !self.pace.wait(latest(&self.last))? {
-            return Ok(None);
+        while let Some(due_ns) = self.intervals.due_ns() {
+            let rest = due_ns.saturating_sub(self.seen.now_ns());
+            let rest = Duration::from_nanos(rest);
+            let is_stopped = self.signals.wait(self.client, rest)?;
+            let now = look(self.client, &self.paths, &self.question)?;
+            self.seen = Seen::new(latest(&now).unwrap_or(self.seen.now_ns()));
+            let at_ns = self.seen.at_ns;
+            let span = match is_stopped {
+                true => self.intervals.close(at_ns),
+                // Nothing, if the daemon's clock is slower than this machine's.
+                false => self.intervals.end(at_ns),
+            };
+            if let Some(span) = span {
+                self.span = span;
+                return self.go_on(now).map(Some);
+            }
         }
-        let now = look(self.client, &self.paths, &self.question)?;
+        Ok(None)
+    }
+
+    /// What was done between the last look and this one.
+    fn go_on(&mut self, now: Vec<DiskLatency>) -> anyhow::Result<Vec<DeviceInterval>> {
         let pairs = self.last.iter().zip(&now);
         let intervals = pairs
             .map(|(earlier, later)| DeviceInterval::between(earlier, later))
             .collect::<anyhow::Result<_>>()?;
         self.lost = dropped(&now).saturating_sub(dropped(&self.last));
         self.last = now;
-        Ok(Some(intervals))
+        Ok(intervals)
     }
 
     /// Nothing is lost of what is counted on the data path.
@@ -139,12 +171,24 @@ fn dropped(looks: &[DiskLatency]) -> u64 {
     looks.iter().map(|look| look.dropped).sum()
 }
 
-fn latest(looks: &[DiskLatency]) -> u64 {
-    looks
-        .iter()
-        .map(|look| look.at_ns)
-        .max()
-        .unwrap_or_default()
+fn latest(looks: &[DiskLatency]) -> Option<u64> {
+    looks.iter().map(|look| look.at_ns).max()
+}
+
+impl Seen {
+    fn new(at_ns: u64) -> Seen {
+        Seen {
+            at_ns,
+            when: Instant::now(),
+        }
+    }
+
+    /// What the daemon's clock should say by now.
+    fn now_ns(&self) -> u64 {
+        let since = self.when.elapsed().as_nanos();
+        let since = u64::try_from(since).unwrap_or(u64::MAX);
+        self.at_ns.saturating_add(since)
+    }
 }
 
 impl DeviceInterval {

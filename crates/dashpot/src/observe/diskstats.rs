@@ -10,9 +10,9 @@ use std::time::Duration;
 use anyhow::Context;
 use dashpot_probe::{Device, Number};
 
-use super::ticks::{Ticks, now_ns};
+use super::intervals::{Intervals, Span};
+use super::signals::{Stop, now_ns};
 use super::vanished::Vanished;
-use crate::report::in_flight::Mention;
 
 /// What a device has done since it is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,9 +52,11 @@ pub(crate) struct DiskstatsInterval {
 /// Looks at the counters of devices, once per interval.
 pub(crate) struct DiskstatsWatch {
     devices: Vec<Device>,
-    ticks: Ticks,
+    stop: Stop,
+    intervals: Intervals,
     last: HashMap<Number, Counters>,
-    last_ns: u64,
+    /// The interval that ended last.
+    span: Span,
     vanished: Vanished,
 }
 
@@ -64,12 +66,14 @@ impl DiskstatsWatch {
         interval: dashpot_engine::Duration,
         count: Option<u64>,
     ) -> anyhow::Result<DiskstatsWatch> {
-        let ticks = Ticks::new(interval.as_nanos(), count)?;
+        let stop = Stop::new()?;
+        let last = counters()?;
         Ok(DiskstatsWatch {
             devices: devices.to_vec(),
-            last_ns: ticks.end_ns,
-            ticks,
-            last: counters()?,
+            stop,
+            intervals: Intervals::new(now_ns(), interval.as_nanos(), count),
+            last,
+            span: Span::default(),
             vanished: Vanished::default(),
         })
     }
@@ -95,14 +99,28 @@ impl DiskstatsWatch {
     /// Waits until the next interval has ended; `None` if the last one has. Devices that are gone
     /// are not in it.
     pub(crate) fn next(&mut self) -> anyhow::Result<Option<Vec<DiskstatsInterval>>> {
-        if !self.ticks.begin() {
-            return Ok(None);
+        while let Some(due_ns) = self.intervals.due_ns() {
+            let is_stopped = self.stop.is_set();
+            if !is_stopped && now_ns() < due_ns {
+                self.stop.sleep_until(due_ns);
+                continue;
+            }
+            let (now, at_ns) = (counters()?, now_ns());
+            let span = match is_stopped {
+                true => self.intervals.close(at_ns),
+                false => self.intervals.end(at_ns),
+            };
+            if let Some(span) = span {
+                self.span = span;
+                return self.go_on(now).map(Some);
+            }
         }
-        while now_ns() < self.ticks.end_ns && !self.ticks.is_stopped() {
-            self.ticks.sleep();
-        }
-        let (now, at_ns) = (counters()?, now_ns());
-        let elapsed = Duration::from_nanos(at_ns - self.last_ns);
+        Ok(None)
+    }
+
+    /// What was done since the last look.
+    fn go_on(&mut self, now: HashMap<Number, Counters>) -> anyhow::Result<Vec<DiskstatsInterval>> {
+        let elapsed = self.span.length().elapsed;
         let of = |device: &Device| {
             let later = now.get(&device.number).filter(|_| device.is_there())?;
             let earlier = self.last.get(&device.number).copied().unwrap_or_default();
@@ -113,20 +131,20 @@ impl DiskstatsWatch {
             })
         };
         let intervals: Vec<_> = self.devices.iter().filter_map(of).collect();
-        (self.last, self.last_ns) = (now, at_ns);
+        self.last = now;
         self.vanished.look(&self.devices);
         self.vanished.check(&self.devices)?;
-        Ok(Some(intervals))
+        Ok(intervals)
     }
 
     /// Devices that have vanished in the interval that ended last.
     pub(crate) fn vanished(&self) -> &[String] {
-        self.vanished.news(&self.devices, self.ticks.is_over())
+        self.vanished.news(&self.devices, self.span.is_last)
     }
 
-    /// Of which I/Os in flight the report of the interval that ended last speaks.
-    pub(crate) fn mention(&self) -> Mention {
-        self.ticks.mention()
+    /// The interval that ended last.
+    pub(crate) fn span(&self) -> Span {
+        self.span
     }
 }
 

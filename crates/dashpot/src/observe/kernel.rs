@@ -2,32 +2,31 @@
 //! a pipe or a disk, and what is not read in time is lost.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::anyhow;
 use dashpot_probe::Device;
 
+use super::intervals::Span;
 use super::priority;
 use super::question::Question;
-use super::reader::{KernelInterval, Reader, Told};
-use super::ticks::{Ticks, now_ns};
-use crate::report::in_flight::Mention;
+use super::reader::{KernelInterval, Reader, Tell, Told};
+use super::signals::{Stop, now_ns};
 use crate::report::interval::DeviceInterval;
 
 /// Devices of the kernel being watched.
 pub(crate) struct KernelWatch {
-    stopped: Arc<AtomicBool>,
+    stop: Stop,
     told: Receiver<Told>,
+    /// The weight of the intervals that are told and not taken.
+    waiting: Arc<AtomicUsize>,
     reader: Option<JoinHandle<()>>,
     /// The interval that was told of last, without what its devices did.
     last: KernelInterval,
 }
-
-/// Intervals that wait to be printed; beyond, the reader waits too.
-const WAITING: usize = 2;
 
 impl KernelWatch {
     pub(super) fn new(
@@ -37,22 +36,27 @@ impl KernelWatch {
         count: Option<u64>,
     ) -> anyhow::Result<KernelWatch> {
         // Before there is something in the kernel that signals must not leave there.
-        let ticks = Ticks::new(interval.as_nanos(), count)?;
-        let stopped = ticks.stopper();
-        let reader = Reader::new(devices, question, ticks)?;
-        let (tell, told) = sync_channel(WAITING);
+        let stop = Stop::new()?;
+        let reader = Reader::new(devices, question, stop.clone(), interval.as_nanos(), count)?;
+        let (way, told) = channel();
+        let waiting = Arc::new(AtomicUsize::new(0));
+        let tell = Tell {
+            way,
+            waiting: Arc::clone(&waiting),
+        };
         let reader = thread::Builder::new()
             .name("reader".to_owned())
             .spawn(move || {
                 priority::raise();
                 if let Some(untold) = reader.run(&tell) {
                     // The report has it if somebody takes it yet.
-                    let _ = tell.send(untold);
+                    let _ = tell.way.send(untold);
                 }
             })?;
         Ok(KernelWatch {
-            stopped,
+            stop,
             told,
+            waiting,
             reader: Some(reader),
             last: KernelInterval::default(),
         })
@@ -60,11 +64,11 @@ impl KernelWatch {
 
     /// How long ago the interval that was told of last has ended.
     pub(super) fn age(&self) -> Duration {
-        Duration::from_nanos(now_ns().saturating_sub(self.last.end_ns))
+        Duration::from_nanos(now_ns().saturating_sub(self.last.span.end_ns))
     }
 
-    pub(super) fn mention(&self) -> Mention {
-        self.last.mention
+    pub(super) fn span(&self) -> Span {
+        self.last.span
     }
 
     pub(super) fn lost(&self) -> u64 {
@@ -89,6 +93,10 @@ impl KernelWatch {
             return Ok(None);
         };
         self.last = interval?;
+        if !self.last.span.is_last {
+            let weight = self.last.weight();
+            self.waiting.fetch_sub(weight, Ordering::Relaxed);
+        }
         Ok(Some(std::mem::take(&mut self.last.devices)))
     }
 
@@ -101,7 +109,7 @@ impl KernelWatch {
 
 impl Drop for KernelWatch {
     fn drop(&mut self) {
-        self.stopped.store(true, Ordering::Relaxed);
+        self.stop.set();
         while self.told.recv().is_ok() {}
         let _ = self.join();
     }

@@ -3,26 +3,26 @@
 //! An I/O is counted in the interval in which it was completed, whenever it began, or in the next if
 //! its CPU told of it only then. What was given to the driver before the watch began is not seen.
 
-use std::sync::mpsc::{SyncSender, TrySendError};
-use std::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use dashpot_probe::{Device, Options, Progress, Start, TraceError, Tracer};
 
+use super::intervals::{Intervals, Span};
 use super::question::{By, Question};
-use super::tally::Tally;
-use super::ticks::{MOMENT, Ticks};
+use super::signals::{Stop, now_ns};
+use super::tally::{KEYS_MAX, Tally};
 use super::vanished::Vanished;
-use crate::report::in_flight::{InFlight, Mention};
+use crate::report::in_flight::InFlight;
 use crate::report::interval::DeviceInterval;
 
 /// What devices of the kernel did in an interval, and what is missing in that.
 #[derive(Default)]
 pub(super) struct KernelInterval {
     pub(super) devices: Vec<DeviceInterval>,
-    /// When it ended.
-    pub(super) end_ns: u64,
-    pub(super) mention: Mention,
+    pub(super) span: Span,
     pub(super) lost: u64,
     pub(super) unmatched: u64,
     /// Devices that are no longer there.
@@ -31,19 +31,51 @@ pub(super) struct KernelInterval {
     pub(super) vanished: Vec<String>,
 }
 
+impl KernelInterval {
+    /// What it takes of the room for intervals that wait to be printed.
+    pub(super) fn weight(&self) -> usize {
+        let devices = self.devices.iter();
+        devices.map(|device| device.ops.len() + 1).sum()
+    }
+}
+
 /// An interval, or why there is none any more.
 pub(super) type Told = anyhow::Result<KernelInterval>;
+
+/// The way of intervals to the thread that prints them.
+pub(super) struct Tell {
+    pub(super) way: Sender<Told>,
+    /// The weight of those that wait there; that thread takes off what it has taken.
+    pub(super) waiting: Arc<AtomicUsize>,
+}
+
+impl Tell {
+    fn has_room(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) < ROOM
+    }
+
+    /// Whether somebody listens.
+    fn tell(&self, told: Told) -> bool {
+        let weight = told.as_ref().map_or(0, KernelInterval::weight);
+        self.waiting.fetch_add(weight, Ordering::Relaxed);
+        self.way.send(told).is_ok()
+    }
+}
 
 /// Reads the kernel's events, interval by interval.
 pub(super) struct Reader {
     tracer: Tracer,
     devices: Vec<Device>,
-    ticks: Ticks,
+    stop: Stop,
+    intervals: Intervals,
     /// The beginning of the watch.
     begun_ns: u64,
-    /// The beginning of the present interval.
-    start_ns: u64,
+    /// Up to where everything has been read.
+    read_ns: u64,
     tally: Tally,
+    /// What the present interval misses so far.
+    lost: u64,
+    unmatched: u64,
     vanished: Vanished,
 }
 
@@ -51,7 +83,9 @@ impl Reader {
     pub(super) fn new(
         devices: &[Device],
         question: &Question,
-        mut ticks: Ticks,
+        stop: Stop,
+        interval_ns: u64,
+        count: Option<u64>,
     ) -> anyhow::Result<Reader> {
         let tracer = Tracer::start(&Options {
             devices: devices.to_vec(),
@@ -61,74 +95,93 @@ impl Reader {
             },
             submitters: matches!(question.by, Some(By::Process | By::Cgroup)),
         })?;
-        ticks.restart();
+        let begun_ns = now_ns();
         Ok(Reader {
-            begun_ns: ticks.end_ns,
-            start_ns: ticks.end_ns,
+            begun_ns,
+            read_ns: begun_ns,
+            intervals: Intervals::new(begun_ns, interval_ns, count),
             tally: Tally::new(devices, *question),
             tracer,
             devices: devices.to_vec(),
-            ticks,
+            stop,
+            lost: 0,
+            unmatched: 0,
             vanished: Vanished::default(),
         })
     }
 
-    /// Tells of each interval, up to the last or an error, while somebody listens. What a signal
-    /// leaves untold, because nobody takes it, is returned: first the kernel is to be left alone.
-    pub(super) fn run(mut self, tell: &SyncSender<Told>) -> Option<Told> {
-        while let Some(mut told) = self.next().transpose() {
-            let is_error = told.is_err();
-            while let Err(refused) = tell.try_send(told) {
-                match refused {
-                    TrySendError::Disconnected(_) => return None,
-                    TrySendError::Full(told) if self.ticks.is_stopped() => return Some(told),
-                    TrySendError::Full(back) => told = back,
-                }
-                thread::sleep(MOMENT);
+    /// Tells of each interval while somebody listens. The last one, or an error, is returned: it is
+    /// to be told when the kernel has been left alone, because it may wait there for long.
+    pub(super) fn run(mut self, tell: &Tell) -> Option<Told> {
+        while let Some(told) = self.next(tell).transpose() {
+            if told.as_ref().map_or(true, |interval| interval.span.is_last) {
+                return Some(told);
             }
-            if is_error {
+            if !tell.tell(told) {
                 break;
             }
         }
         None
     }
 
-    fn next(&mut self) -> anyhow::Result<Option<KernelInterval>> {
-        if !self.ticks.is_stopped() {
+    /// Reads until the present interval has ended.
+    fn next(&mut self, tell: &Tell) -> anyhow::Result<Option<KernelInterval>> {
+        if !self.stop.is_set() {
             self.vanished.check(&self.devices)?;
         }
-        if !self.ticks.begin() {
-            return Ok(None);
+        while let Some(due_ns) = self.intervals.due_ns() {
+            let is_stopped = self.stop.is_set();
+            if is_stopped || self.is_nothing_left() {
+                self.read(u64::MAX)?;
+                let span = self.intervals.close(self.read_ns).unwrap_or_default();
+                // If nothing is left, an error comes after it.
+                return Ok(Some(self.ended(Span {
+                    is_last: is_stopped,
+                    ..span
+                })));
+            }
+            if self.is_due(due_ns, tell)?
+                && let Some(span) = self.intervals.end(self.read_ns)
+            {
+                return Ok(Some(self.ended(span)));
+            }
+            self.stop.sleep_until(due_ns);
         }
-        let (mut lost, mut unmatched) = (0, 0);
-        let end_ns = loop {
-            let end_ns = self.ticks.end_ns;
-            let stopped = self.ticks.is_stopped() || self.is_nothing_left();
-            let progress = self.read(end_ns)?;
-            lost += progress.missing();
-            unmatched += progress.unmatched;
-            // Nobody knows when they were lost: no interval since is to look idle.
-            if progress.lost > 0 {
-                self.ticks.catch_up();
-            }
-            if progress.until_ns >= self.ticks.end_ns || stopped {
-                break end_ns.min(progress.until_ns);
-            }
-            self.ticks.sleep();
-        };
-        let devices = self.intervals(end_ns);
-        self.start_ns = end_ns;
+        Ok(None)
+    }
+
+    /// Reads on in the present interval, and says whether it is to end. What is read late is still in
+    /// the interval in which it ended; but while those before it wait to be printed and there is no
+    /// room for more, it goes on: nothing is left in the kernel until it is lost there.
+    fn is_due(&mut self, due_ns: u64, tell: &Tell) -> Result<bool, TraceError> {
+        let has_room = tell.has_room() || self.intervals.is_last();
+        let is_late = !has_room && now_ns() >= due_ns;
+        let progress = self.read(if is_late { u64::MAX } else { due_ns })?;
+        if self.read_ns < due_ns || is_late {
+            return Ok(false);
+        }
+        // Nobody knows when they were lost: no interval since is to look idle.
+        if progress.lost > 0 {
+            self.read(u64::MAX)?;
+        }
+        Ok(true)
+    }
+
+    /// Tells of the interval that has ended.
+    fn ended(&mut self, span: Span) -> KernelInterval {
+        let devices = self.intervals(&span);
         self.vanished.look(&self.devices);
-        let is_last = self.ticks.is_stopped();
-        Ok(Some(KernelInterval {
+        KernelInterval {
             devices,
-            end_ns,
-            mention: self.ticks.mention(),
-            lost,
-            unmatched,
+            span,
+            lost: std::mem::take(&mut self.lost),
+            unmatched: std::mem::take(&mut self.unmatched),
             gone: self.vanished.gone().to_vec(),
-            vanished: self.vanished.news(&self.devices, is_last).to_vec(),
-        }))
+            vanished: self
+                .vanished
+                .news(&self.devices, self.stop.is_set())
+                .to_vec(),
+        }
     }
 
     fn is_nothing_left(&self) -> bool {
@@ -139,23 +192,27 @@ impl Reader {
     /// counted in the next one.
     fn read(&mut self, end_ns: u64) -> Result<Progress, TraceError> {
         let (tally, begun_ns) = (&mut self.tally, self.begun_ns);
-        self.tracer.read(end_ns, |io| {
+        let progress = self.tracer.read(end_ns, |io| {
             if io.completed_ns >= begun_ns {
                 tally.add(io);
             }
-        })
+        })?;
+        self.read_ns = self.read_ns.max(progress.until_ns);
+        self.lost += progress.missing();
+        self.unmatched += progress.unmatched;
+        Ok(progress)
     }
 
     /// Of how busy a device was, events say too little: `iostat` asks the kernel's statistics.
-    fn intervals(&mut self, end_ns: u64) -> Vec<DeviceInterval> {
+    fn intervals(&mut self, span: &Span) -> Vec<DeviceInterval> {
         let devices = self.devices.iter().enumerate();
         let intervals = devices.map(|(at, device)| DeviceInterval {
             device: device.name.clone(),
-            elapsed: Duration::from_nanos(end_ns.saturating_sub(self.start_ns)),
+            elapsed: Duration::from_nanos(span.elapsed_ns()),
             ops: self.tally.ops(at),
             busy: Duration::ZERO,
             depth_time_ns: 0,
-            in_flight: self.in_flight(device, end_ns),
+            in_flight: self.in_flight(device, span.end_ns),
         });
         let intervals = intervals.collect();
         self.tally.clear();
@@ -190,3 +247,7 @@ fn wait(issued: bool, doubtful: bool) -> &'static str {
         (false, true) => "queued, unless its end was lost",
     }
 }
+
+/// How much may wait to be printed: intervals of few operations for long, and of as many values of a
+/// breakdown as are told apart only one.
+const ROOM: usize = KEYS_MAX;

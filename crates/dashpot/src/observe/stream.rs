@@ -4,8 +4,8 @@ use dashpot_engine::{Op, OpSet};
 use dashpot_probe::{Device, Io, Options, Start, Tracer};
 
 use super::priority;
+use super::signals::now_ns;
 use super::tally::op_word;
-use super::ticks::now_ns;
 use super::vanished::Vanished;
 use crate::api::types::{FinishedZio, FinishedZios};
 use crate::client::{Client, segment};

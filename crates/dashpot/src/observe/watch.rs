@@ -3,11 +3,13 @@
 use dashpot_engine::Duration;
 
 use super::daemon::DaemonWatch;
+use super::intervals::Span;
 use super::kernel::KernelWatch;
 use super::question::Question;
 use super::target::Target;
 use crate::report::in_flight::Mention;
-use crate::report::interval::DeviceInterval;
+use crate::report::interval::{DeviceInterval, elapsed_of_all};
+use crate::report::length::Length;
 
 /// Devices being watched.
 pub(crate) enum Watch<'a> {
@@ -52,6 +54,23 @@ impl<'a> Watch<'a> {
         }
     }
 
+    /// The interval that ended last, on the clock of whoever is watched.
+    pub(crate) fn span(&self) -> Span {
+        match self {
+            Watch::Daemon(watch) => watch.span(),
+            Watch::Kernel(watch) => watch.span(),
+        }
+    }
+
+    /// How long the interval that ended last was for its devices.
+    pub(crate) fn length(&self, intervals: &[DeviceInterval]) -> Length {
+        let length = self.span().length();
+        match intervals.is_empty() {
+            true => length,
+            false => length.seen(elapsed_of_all(intervals)),
+        }
+    }
+
     /// How long ago the interval that ended last has ended.
     pub(crate) fn age(&self) -> std::time::Duration {
         match self {
@@ -63,10 +82,7 @@ impl<'a> Watch<'a> {
 
     /// Of which I/Os in flight the report of the interval that ended last speaks.
     pub(crate) fn mention(&self) -> Mention {
-        match self {
-            Watch::Daemon(watch) => watch.mention(),
-            Watch::Kernel(watch) => watch.mention(),
-        }
+        self.span().mention()
     }
 
     /// Devices that are gone.

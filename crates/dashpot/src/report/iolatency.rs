@@ -9,12 +9,12 @@
 //! and a table of percentiles in place of histograms.
 
 use std::fmt;
-use std::time::Duration;
 
 use dashpot_engine::histogram::{Histogram, Unit};
 use serde::{Serialize, Serializer};
 
 use super::in_flight::{InFlight, Mention};
+use super::length::Length;
 use super::percentiles::{Percentiles, write_percentiles};
 
 /// Columns of the bar.
@@ -40,7 +40,7 @@ pub(crate) enum Boundary {
 }
 
 /// One interval's latencies. JSON:
-/// `{"at_ns": 1764000000000000000, "elapsed_ns": 1000000000,
+/// `{"at_ns": 1764000000000000000, "elapsed_ns": 1000000000, "missed": 0,
 /// "rows": [{"from_ns": 0, "to_ns": 999999, "count": 5}, …], "latency": percentiles,
 /// "in_flight": in flight, "lost": 0}`, of the kernel's disks with `"unmatched": 0`; of a breakdown, in place of rows and latency,
 /// `"by": "device", "values": [{"value": "vda", "rows": […], "latency": percentiles}, …]`.
@@ -51,9 +51,8 @@ pub(crate) struct Interval {
     /// The time of day at the interval's end, `HH:MM:SS`, if the text is to have it (`-T`).
     #[serde(skip)]
     pub(crate) time: Option<String>,
-    /// The interval's length.
-    #[serde(rename = "elapsed_ns", serialize_with = "super::as_nanos")]
-    pub(crate) elapsed: Duration,
+    #[serde(flatten)]
+    pub(crate) length: Length,
     #[serde(flatten)]
     pub(crate) scope: Scope,
     /// What was in flight at the interval's end.
@@ -154,7 +153,7 @@ impl Interval {
     /// What is to be said of the zios in flight, beside the text: that is the original tool's, byte
     /// for byte, whatever is in flight.
     pub(crate) fn remark(&self) -> Option<String> {
-        self.in_flight.line(self.mention, self.elapsed)
+        self.in_flight.line(self.mention, self.length.elapsed)
     }
 }
 

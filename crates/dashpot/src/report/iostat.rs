@@ -12,6 +12,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 
 use super::in_flight::{InFlight, Mention};
+use super::length::Length;
 
 /// What a disk did in an interval.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +60,7 @@ pub(crate) enum Columns {
 }
 
 /// The report of an interval. JSON: a list with an object per disk: `{"device": "c1t1d0",
-/// "elapsed_ns": 1000000000, "reads": {"n": 103, "ops_per_s": 103.0, "bytes_per_s": …,
+/// "elapsed_ns": 1000000000, "missed": 0, "reads": {"n": 103, "ops_per_s": 103.0, "bytes_per_s": …,
 /// "merged_per_s": …, "merged_percent": …, "mean_ns": …, "mean_bytes": …}, "writes": …,
 /// "discards": …, "flushes": …, "mean_in_flight": 0.4, "busy_percent": 1.6, "in_flight": in
 /// flight}`. The figures are those of all columns, not rounded, and an average of no zio is null,
@@ -72,6 +73,8 @@ pub(crate) struct Iostat {
     pub(crate) disks: Vec<Interval>,
     /// Of which zios in flight the text speaks; JSON has all.
     pub(crate) mention: Mention,
+    /// How long the interval was to be, and whether it stands for others.
+    pub(crate) length: Length,
 }
 
 impl Completed {
@@ -219,6 +222,9 @@ impl fmt::Display for Iostat {
                 writeln!(f, "{line}")?;
             }
         }
+        if let Some(line) = self.length.line() {
+            writeln!(f, "{line}")?;
+        }
         writeln!(f)
     }
 }
@@ -237,7 +243,8 @@ fn write_disk(f: &mut impl fmt::Write, disk: &Interval, columns: Columns) -> fmt
 
 impl Serialize for Iostat {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.disks.iter().map(DeviceObject::of))
+        let object = |disk| DeviceObject::of(disk, &self.length);
+        serializer.collect_seq(self.disks.iter().map(object))
     }
 }
 
@@ -245,8 +252,8 @@ impl Serialize for Iostat {
 #[derive(Serialize)]
 struct DeviceObject<'a> {
     device: &'a str,
-    #[serde(serialize_with = "super::as_nanos")]
-    elapsed_ns: Duration,
+    #[serde(flatten)]
+    length: Length,
     reads: KindObject,
     writes: KindObject,
     discards: KindObject,
@@ -271,7 +278,7 @@ struct KindObject {
 }
 
 impl DeviceObject<'_> {
-    fn of(disk: &Interval) -> DeviceObject<'_> {
+    fn of<'a>(disk: &'a Interval, length: &Length) -> DeviceObject<'a> {
         let kind = |completed: &Completed| KindObject {
             n: completed.zios,
             ops_per_s: disk.zio_rate(completed),
@@ -283,7 +290,7 @@ impl DeviceObject<'_> {
         };
         DeviceObject {
             device: &disk.disk,
-            elapsed_ns: disk.elapsed,
+            length: length.seen(disk.elapsed),
             reads: kind(&disk.reads),
             writes: kind(&disk.writes),
             discards: kind(&disk.discards),

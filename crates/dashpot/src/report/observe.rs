@@ -5,18 +5,20 @@ use serde::Serialize;
 
 use super::in_flight::InFlight;
 use super::interval::DeviceInterval;
+use super::length::Length;
 use super::per_second;
 use super::percentiles::Percentiles;
 use super::table::time_or_dash;
 
-/// The devices of an interval. JSON: `{"at_ns": …, "elapsed_ns": …, "devices": [{"device": "vda",
+/// The devices of an interval. JSON: `{"at_ns": …, "elapsed_ns": …, "missed": 0, "devices": [{"device": "vda",
 /// "reads_per_s": 45.5, …, "bytes_per_s": …, "latency": percentiles, "in_flight": in flight}, …],
 /// "lost": 0, "unmatched": 0}`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Observation {
     /// The interval's end.
     pub(crate) at_ns: u64,
-    pub(crate) elapsed_ns: u64,
+    #[serde(flatten)]
+    pub(crate) length: Length,
     pub(crate) devices: Vec<Line>,
     /// Events that the interval misses: what they would have told is in no figure.
     pub(crate) lost: u64,
@@ -77,6 +79,9 @@ impl Observation {
         let mut text = line("device", &|column| column.title.to_owned());
         for device in &self.devices {
             text += &line(&device.device, &|column| (column.cell)(device));
+        }
+        if let Some(line) = self.length.line() {
+            text += &format!("{line}\n");
         }
         if self.lost > 0 {
             text += &format!(
@@ -143,6 +148,7 @@ mod tests {
     use super::{Line, Observation};
     use crate::report::in_flight::InFlight;
     use crate::report::interval::{DeviceInterval, OpInterval};
+    use crate::report::length::Length;
 
     fn op(op: &str, completed: u64, ns: u64) -> OpInterval {
         let mut latency = Histogram::default();
@@ -184,7 +190,11 @@ mod tests {
         ];
         let observation = Observation {
             at_ns: 7,
-            elapsed_ns: 2_000_000_000,
+            length: Length {
+                elapsed: Duration::from_secs(2),
+                asked: Some(Duration::from_millis(500)),
+                missed: 3,
+            },
             devices: vec![
                 interval("nvme0n1", ops, waiting),
                 interval("vda", Vec::new(), InFlight::default()),
@@ -196,6 +206,7 @@ mod tests {
             device     r/s    w/s   d/s   f/s    kB/s       n    p50    p90    p99    max  fly oldest
             nvme0n1   45.5    5.0   0.0   0.0     202     101 1.00ms 1.00ms 40.0ms 40.0ms    3  2.50s
             vda        0.0    0.0   0.0   0.0     0.0       0      -      -      -      -    0      -
+            Interval: 2.000 s instead of 0.5 s; 3 intervals were missed.
             Lost: 7 events; what they tell of is missing here.
 
         "#]].assert_eq(&observation.text(true));
@@ -204,6 +215,7 @@ mod tests {
             device     r/s    w/s    kB/s       n    p50    p99    max  fly oldest
             nvme0n1   45.5    5.0     202     101 1.00ms 40.0ms 40.0ms    3  2.50s
             vda        0.0    0.0     0.0       0      -      -      -    0      -
+            Interval: 2.000 s instead of 0.5 s; 3 intervals were missed.
             Lost: 7 events; what they tell of is missing here.
 
         "#]]

@@ -2,8 +2,8 @@
 //! rate and throughput, for all disks together or for each.
 //!
 //! Source: the two DTrace scripts of D. P. Surya's article on zinject (2015), and the layout and
-//! integer arithmetic of DTrace's `quantize()`, `avg()`, `stddev()`, `normalize()` and `printa()`.
-//! Differences: a disk is named instead of a vdev's GUID; a disk without I/O has an empty block
+//! integer arithmetic of DTrace's `quantize()`, `avg()`, `stddev()` and `printa()`.
+//! Differences: rates are of the time that has passed, not of whole seconds; a disk is named instead of a vdev's GUID; a disk without I/O has an empty block
 //! where DTrace prints nothing; and a line at the end names I/O that is still in flight, which no
 //! number above it knows of.
 
@@ -15,6 +15,7 @@ use serde::{Serialize, Serializer};
 
 use super::in_flight::{InFlight, Mention};
 use super::layer::Layer;
+use super::length::Length;
 use super::per_second;
 use super::percentiles::Percentiles;
 
@@ -22,7 +23,7 @@ use super::percentiles::Percentiles;
 const BAR_WIDTH: usize = 40;
 const NS_PER_US: u64 = 1_000;
 
-/// The report. JSON: `{"elapsed_ns": 60000000000, "total": aggregation or "devices":
+/// The report. JSON: `{"elapsed_ns": 60000000000, "missed": 0, "total": aggregation or "devices":
 /// [aggregation, …], "in_flight": in flight, "lost": 0}`, of the kernel's disks with `"unmatched":
 /// 0`, and first `"layer": "store"` if there are several.
 #[derive(Clone, Debug, Serialize)]
@@ -31,8 +32,8 @@ pub(crate) struct Quantize {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) layer: Option<Layer>,
     /// The time that the report is of.
-    #[serde(rename = "elapsed_ns", serialize_with = "super::as_nanos")]
-    pub(crate) elapsed: Duration,
+    #[serde(flatten)]
+    pub(crate) length: Length,
     /// The numbers.
     #[serde(flatten)]
     pub(crate) scope: Scope,
@@ -81,10 +82,10 @@ pub(crate) struct Aggregation {
     /// The standard deviation of the same.
     #[serde(skip)]
     pub(crate) stddev_us: Option<u64>,
-    /// I/O per whole second elapsed.
+    /// I/O per second, to the nearest.
     #[serde(skip)]
     pub(crate) iops: u64,
-    /// Units of 1,024 bytes per whole second elapsed.
+    /// Units of 1,024 bytes per second, to the nearest.
     #[serde(skip)]
     pub(crate) throughput_kib_s: u64,
     mean_ns: Option<u64>,
@@ -103,10 +104,9 @@ pub(crate) struct Row {
 }
 
 impl Aggregation {
-    /// Aggregates what was done in `elapsed`. Rates are per whole second, as the scripts
-    /// normalise; less than a second counts as one.
+    /// Aggregates what was done in `elapsed`. Rates are of that time. The scripts divide by its whole
+    /// seconds: of their minute that is the same, of 1.9 s nearly twice as much as was done.
     pub(crate) fn new(latencies: &Histogram, bytes: u64, elapsed: Duration) -> Self {
-        let seconds = elapsed.as_secs().max(1);
         let moments = Moments {
             sum: latencies.sum(),
             sum_of_squares: latencies.sum_of_squares(),
@@ -115,8 +115,8 @@ impl Aggregation {
             rows: printed_rows(&latencies.log2_rows(Unit::Micros)),
             avg_us: latencies.mean_micros(),
             stddev_us: latencies.stddev_micros(),
-            iops: latencies.count() / seconds,
-            throughput_kib_s: bytes / (seconds * 1_024),
+            iops: per_second(latencies.count(), elapsed).round() as u64,
+            throughput_kib_s: (per_second(bytes, elapsed) / 1_024.0).round() as u64,
             mean_ns: moments.mean(latencies.count()),
             stddev_ns: moments.stddev(latencies.count()),
             ops_per_s: per_second(latencies.count(), elapsed),
@@ -172,10 +172,12 @@ impl fmt::Display for Quantize {
             Scope::Disks(disks) => write_disks(f, disks)?,
         }
         // There is no later report that could count them.
-        match self.in_flight.line(Mention::All, self.elapsed) {
-            Some(line) => writeln!(f, "{line}"),
-            None => Ok(()),
-        }
+        let in_flight = self.in_flight.line(Mention::All, self.length.elapsed);
+        let lines = [self.length.line(), in_flight];
+        lines
+            .iter()
+            .flatten()
+            .try_for_each(|line| writeln!(f, "{line}"))
     }
 }
 

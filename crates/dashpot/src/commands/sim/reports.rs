@@ -13,11 +13,10 @@ use super::gathered::Gathered;
 use super::look::{DeviceLook, PoolLook, devices, pools};
 use super::tally::Tally;
 use crate::cli::{DeviceArgs, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs};
-use crate::commands::quantize::Missing;
+use crate::commands::quantize::Watched;
 use crate::commands::{heatmap, iolatency, iostat, quantize};
-use crate::observe::By;
+use crate::observe::{By, Intervals, Span};
 use crate::report::clock::time_of_day;
-use crate::report::in_flight::Mention;
 use crate::report::interval::DeviceInterval;
 use crate::report::iolatency::{ENDING, Interval, opening};
 use crate::report::layer::Layer;
@@ -28,10 +27,8 @@ use crate::spec::{ParseError, nearest};
 /// A report on its way, and what it has said so far.
 pub(super) struct Report<'a> {
     words: &'a ReportWords,
-    interval: Duration,
-    /// Looks to come, if not until the end.
-    left: Option<u64>,
-    next: Instant,
+    /// On the virtual clock.
+    intervals: Intervals,
     last: Look,
     gathered: Gathered,
     /// If events are needed.
@@ -54,7 +51,7 @@ impl<'a> Report<'a> {
         words: &'a ReportWords,
         simulation: &Simulation,
     ) -> anyhow::Result<Report<'a>> {
-        let (interval, left) = schedule(&words.kind)?;
+        let (interval, count) = schedule(&words.kind)?;
         let refused = || format!("--report '{}'", words.words);
         let last = Look::new(&words.kind, simulation).with_context(refused)?;
         let text = match &words.kind {
@@ -64,9 +61,7 @@ impl<'a> Report<'a> {
         };
         Ok(Report {
             words,
-            interval,
-            left,
-            next: simulation.now() + interval,
+            intervals: Intervals::new(simulation.now().as_nanos(), interval.as_nanos(), count),
             last,
             gathered: Gathered::begin(&words.kind)?,
             tally: tally(&words.kind, simulation).with_context(refused)?,
@@ -86,7 +81,7 @@ impl<'a> Report<'a> {
 
     /// Takes the event of a zio that has finished.
     pub(super) fn take(&mut self, event: &Event, names: &Names) {
-        if self.left != Some(0) {
+        if !self.intervals.is_over() {
             self.gathered.take(&self.words.kind, event, names);
         }
         if let Some(tally) = &mut self.tally {
@@ -96,29 +91,25 @@ impl<'a> Report<'a> {
 
     /// When it looks next.
     pub(super) fn next(&self) -> Instant {
-        match self.left {
-            Some(0) => Instant::NEVER,
-            _ => self.next,
-        }
+        let due_ns = self.intervals.due_ns();
+        due_ns.map_or(Instant::NEVER, Instant::from_nanos)
     }
 
     /// Looks if it is time to, or if this is the end.
     pub(super) fn go_on(&mut self, simulation: &Simulation, over: bool) -> anyhow::Result<()> {
-        let now = simulation.now();
-        let cut_short = over && self.left != Some(0) && self.last.at < now;
-        if self.next() > now && !cut_short {
-            return Ok(());
-        }
-        self.left = self.left.map(|left| left - 1);
-        let look = Look::new(&self.words.kind, simulation)?;
-        let mention = match over || self.left == Some(0) {
-            true => Mention::All,
-            false => Mention::WholeInterval,
+        let now_ns = simulation.now().as_nanos();
+        let span = match over {
+            true => self.intervals.close(now_ns),
+            false => self.intervals.end(now_ns),
         };
-        self.say(&look, mention)?;
+        let Some(span) = span else {
+            return Ok(());
+        };
+        let look = Look::new(&self.words.kind, simulation)?;
+        self.say(&look, &span)?;
+        self.say_length(&span);
         self.last = look;
         self.tally.iter_mut().for_each(Tally::clear);
-        self.next = self.next + self.interval;
         Ok(())
     }
 
@@ -133,7 +124,8 @@ impl<'a> Report<'a> {
         Ok(())
     }
 
-    fn say(&mut self, look: &Look, mention: Mention) -> anyhow::Result<()> {
+    fn say(&mut self, look: &Look, span: &Span) -> anyhow::Result<()> {
+        let (length, mention) = (span.length(), span.mention());
         let disks = self.intervals(&look.disks, &self.last.disks);
         let volumes = self.intervals(&look.volumes, &self.last.volumes);
         let at = |layer| match layer {
@@ -148,14 +140,15 @@ impl<'a> Report<'a> {
                     at_ns: look.at.as_nanos(),
                     time,
                     mention,
+                    length,
                     ..report
                 })
             }
             ReportKind::Iostat { args, layer } => {
-                self.keep(&iostat::report(at(*layer), mention, args))
+                self.keep(&iostat::report(at(*layer), length, mention, args))
             }
             ReportKind::Quantize(args) => {
-                let reports = quantize::reports(args, Missing::default(), at);
+                let reports = quantize::reports(args, Watched::whole(length), at);
                 reports.iter().try_for_each(|report| self.keep(report))
             }
             ReportKind::Heatmap { args, layer } => {
@@ -180,6 +173,18 @@ impl<'a> Report<'a> {
                 }
                 self.keep(&Txgs(pool.stats.txgs.clone()))
             }),
+        }
+    }
+
+    /// Says beside a text that is another tool's how long its last interval was, if the simulation
+    /// has ended before it.
+    fn say_length(&self, span: &Span) {
+        let is_silent = matches!(
+            self.words.kind,
+            ReportKind::Iolatency { .. } | ReportKind::Heatmap { .. } | ReportKind::ZpoolIostat(_)
+        );
+        if let Some(line) = span.length().line().filter(|_| is_silent) {
+            eprintln!("{}: {line}", self.words.words);
         }
     }
 

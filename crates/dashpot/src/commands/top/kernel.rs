@@ -9,8 +9,8 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::ask::{Ask, Told};
 use super::look::{ClientLook, Condition, DiskLook, Done, Look};
-use crate::observe::{By, KEYS_MAX, Question, Target, Watch};
-use crate::report::interval::{DeviceInterval, elapsed_of_all};
+use crate::observe::{By, Intervals, KEYS_MAX, Question, Target, Watch};
+use crate::report::interval::DeviceInterval;
 
 /// Devices of the kernel, and who is told of them.
 pub(super) struct Kernel {
@@ -42,16 +42,24 @@ impl Kernel {
     fn watch(&mut self, mut watch: Watch<'_>) -> anyhow::Result<()> {
         let mut sum: Vec<DeviceInterval> = Vec::new();
         let mut lost = 0;
+        let mut begun: Option<Intervals> = None;
         while let Some(step) = watch.next()? {
+            let (step_span, period_ns) = (watch.span(), self.interval.as_nanos() as u64);
+            let begin = || Intervals::new(step_span.start_ns, period_ns, None);
+            let intervals = begun.get_or_insert_with(begin);
             lost += watch.lost();
             add(&mut sum, step);
             match self.asked.try_recv() {
-                Ok(Ask::Every(interval)) => self.interval = interval,
+                Ok(Ask::Every(interval)) => {
+                    self.interval = interval;
+                    intervals.every(interval.as_nanos() as u64);
+                }
                 Ok(_) | Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => return Ok(()),
             }
-            if elapsed_of_all(&sum) + STEP_HALF >= self.interval {
-                let look = look(&sum, watch.gone(), std::mem::take(&mut lost));
+            if let Some(span) = intervals.end(step_span.end_ns) {
+                let mut look = look(&sum, watch.gone(), std::mem::take(&mut lost));
+                look.check_length(self.interval, span.missed);
                 let _ = self.told.send(Told::Look(Box::new(look)));
                 sum.clear();
             }
@@ -95,6 +103,4 @@ fn look(intervals: &[DeviceInterval], gone: &[String], lost: u64) -> Look {
     }
 }
 
-const STEP_MS: u64 = 100;
-const STEP: Interval = Interval::from_millis(STEP_MS);
-const STEP_HALF: Duration = Duration::from_millis(STEP_MS / 2);
+const STEP: Interval = Interval::from_millis(100);

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -10,7 +10,7 @@ use super::ask::{Ask, Told};
 use super::daemon::Daemon;
 use super::kernel::Kernel;
 use super::sim::{Live, Sim};
-use crate::observe::Target;
+use crate::observe::{Intervals, Target, now_ns};
 use crate::spec::Speed;
 
 /// A thread that looks once per interval, for the first time after one, until this is dropped.
@@ -111,31 +111,34 @@ struct Watcher {
 
 impl Watcher {
     fn run(mut self) {
-        let mut due = Instant::now() + self.interval;
+        let period_ns = |interval: Duration| interval.as_nanos() as u64;
+        let mut intervals = Intervals::new(now_ns(), period_ns(self.interval), None);
         while !self.told.is_closed() {
-            match self
-                .asked
-                .recv_timeout(due.saturating_duration_since(Instant::now()))
-            {
+            let due_ns = intervals.due_ns().unwrap_or(u64::MAX);
+            let rest = Duration::from_nanos(due_ns.saturating_sub(now_ns()));
+            match self.asked.recv_timeout(rest) {
                 Ok(Ask::Every(interval)) => {
-                    let last = due.checked_sub(self.interval).unwrap_or(due);
-                    (self.interval, due) = (interval, last + interval);
+                    self.interval = interval;
+                    intervals.every(period_ns(interval));
                 }
                 Ok(ask) => self.carry_out(ask),
-                Err(RecvTimeoutError::Timeout) => due = self.look(due),
+                Err(RecvTimeoutError::Timeout) => self.look(&mut intervals),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    /// Tells of a look, and says when the next one is due. What took too long is left out.
-    fn look(&mut self, due: Instant) -> Instant {
-        let now = match self.daemon.look() {
-            Ok(look) => Told::Look(Box::new(look)),
+    /// Tells of a look. The interval ends with the answer: those that have passed meanwhile are missed.
+    fn look(&mut self, intervals: &mut Intervals) {
+        let answer = self.daemon.look();
+        let missed = intervals.end(now_ns()).map_or(0, |span| span.missed);
+        self.tell(match answer {
+            Ok(mut look) => {
+                look.check_length(self.interval, missed);
+                Told::Look(Box::new(look))
+            }
             Err(error) => Told::Down(format!("{error:#}")),
-        };
-        self.tell(now);
-        (due + self.interval).max(Instant::now())
+        });
     }
 
     fn carry_out(&self, ask: Ask) {

@@ -12,6 +12,7 @@ use crate::report::heatmap::Column;
 use crate::report::in_flight::InFlight;
 use crate::report::interval::DeviceInterval;
 use crate::report::layer::Layer;
+use crate::report::length::Length;
 use crate::report::percentiles::percentile;
 
 /// A look. Figures of an interval are in it if it ends one.
@@ -187,6 +188,19 @@ impl Moment {
 }
 
 impl Look {
+    /// Says how long the interval was that it ends, if that is not about what was asked for, and how
+    /// many others it took the place of.
+    pub(super) fn check_length(&mut self, asked: std::time::Duration, missed: u64) {
+        let done = self.disks.iter().filter_map(|disk| disk.done.as_ref());
+        let elapsed = done.map(|done| done.heat.elapsed).max();
+        let length = elapsed.map(|elapsed| Length {
+            elapsed,
+            asked: Some(asked),
+            missed,
+        });
+        self.notes.extend(length.and_then(|length| length.line()));
+    }
+
     /// Whether it is the last there will be.
     pub(super) fn is_last(&self) -> bool {
         self.moment.is_some_and(|moment| moment.is_over())

@@ -3,8 +3,6 @@
 
 use std::fmt::Write;
 
-use dashpot_engine::Duration;
-
 use super::latency::decade_name;
 use super::shade::Shades;
 use super::svg::{Anchor, LEFT, RIGHT, Svg};
@@ -127,12 +125,8 @@ impl<'a> Picture<'a> {
             svg.straight("frame", (x, self.bottom), (x, self.bottom + 5.0));
             svg.label("tick", x, self.bottom + 20.0, Anchor::Start, &name);
         }
-        let joined = self
-            .heat
-            .interval
-            .as_nanos()
-            .saturating_mul(self.map.joined as u64);
-        let words = format!("time ({} a column)", Duration::from_nanos(joined));
+        let lasts = self.heat.lasts(self.map.joined);
+        let words = format!("time ({lasts} a column{})", self.heat.missed());
         svg.label(
             "",
             (LEFT + RIGHT) / 2.0,

@@ -124,12 +124,12 @@ impl<'a> Picture<'a> {
 
     fn title(&self) -> String {
         let count: u64 = self.map.columns.iter().map(Cells::count).sum();
-        let interval = self.heat.interval.as_nanos();
         let title = format!(
-            "{}: {} I/Os, a column is {}",
+            "{}: {} I/Os, a column is {}{}",
             self.heat.title,
             thousands(count),
-            Duration::from_nanos(interval.saturating_mul(self.map.joined as u64)),
+            self.heat.lasts(self.map.joined),
+            self.heat.missed(),
         );
         self.fitting(&title)
     }

@@ -15,13 +15,14 @@ use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
 use super::in_flight::InFlight;
+use super::length::Length;
 
 pub(crate) use map::{Band, Cells, Crop, Map, Place, Size};
 #[cfg(test)]
 use rows::round_of;
 
-/// An interval: how many I/Os took how long. JSON: `{"start_ns": …, "elapsed_ns": …, "count": 812,
-/// "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight": {…}, "lost": 0}`: rows
+/// An interval: how many I/Os took how long. JSON: `{"start_ns": …, "elapsed_ns": …, "missed": 0,
+/// "count": 812, "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight": {…}, "lost": 0}`: rows
 /// with I/Os only, of latencies from `from_ns` to `to_ns`, both included, ten to a factor of ten and the same in
 /// all columns. `start_ns` is since 1970, in simulations since their beginning.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub(crate) struct Column {
     pub(crate) in_flight: InFlight,
     /// Events that it misses.
     lost: u64,
+    /// Intervals that have no column, because this one took their place.
+    missed: u64,
     /// Rows with I/Os, the lowest first, and how many.
     rows: Vec<(usize, u64)>,
 }
@@ -70,6 +73,7 @@ impl Column {
             elapsed,
             in_flight,
             lost: 0,
+            missed: 0,
             rows,
         }
     }
@@ -77,6 +81,15 @@ impl Column {
     /// The same, from which so many events are missing.
     pub(crate) fn without(self, lost: u64) -> Column {
         Column { lost, ..self }
+    }
+
+    /// The same of an interval of this length.
+    pub(crate) fn lasting(self, length: &Length) -> Column {
+        Column {
+            elapsed: length.elapsed,
+            missed: length.missed,
+            ..self
+        }
     }
 
     /// How many events are missing.
@@ -101,6 +114,20 @@ impl HeatMap {
         }
     }
 
+    /// How long so many columns are.
+    pub(crate) fn lasts(&self, columns: usize) -> dashpot_engine::Duration {
+        let interval = self.interval.as_nanos();
+        dashpot_engine::Duration::from_nanos(interval.saturating_mul(columns as u64))
+    }
+
+    /// What is to be said of columns that are missing because others took their place.
+    pub(crate) fn missed(&self) -> String {
+        match self.columns.iter().map(|column| column.missed).sum() {
+            0_u64 => String::new(),
+            missed => format!(", {missed} missed"),
+        }
+    }
+
     /// Of all that were in flight when the last column ended.
     pub(crate) fn in_flight(&self) -> InFlight {
         let last = self.columns.last();
@@ -116,9 +143,10 @@ impl Serialize for Column {
             to_ns: rows::end_of(row),
             count,
         };
-        let mut column = serializer.serialize_struct("Column", 6)?;
+        let mut column = serializer.serialize_struct("Column", 7)?;
         column.serialize_field("start_ns", &self.start_ns)?;
         column.serialize_field("elapsed_ns", &(self.elapsed.as_nanos() as u64))?;
+        column.serialize_field("missed", &self.missed)?;
         column.serialize_field("count", &self.count())?;
         column.serialize_field("rows", &self.rows.iter().map(row).collect::<Vec<_>>())?;
         column.serialize_field("in_flight", &self.in_flight)?;

@@ -38,7 +38,7 @@ fn with(scope: Scope) -> Interval {
     Interval {
         at_ns: 7,
         time: None,
-        elapsed: Duration::from_secs(1),
+        length: Length::of(std::time::Duration::from_secs(1)),
         scope,
         in_flight: InFlight::default(),
         lost: 0,
@@ -157,6 +157,7 @@ fn json_has_rows_percentiles_and_what_is_in_flight() {
     let expected = serde_json::json!({
         "at_ns": 7,
         "elapsed_ns": 1_000_000_000,
+        "missed": 0,
         "rows": [
             {"from_ns": 0, "to_ns": 999_999, "count": 0},
             {"from_ns": 1_000_000, "to_ns": 1_999_999, "count": 3},

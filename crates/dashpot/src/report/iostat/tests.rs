@@ -27,6 +27,7 @@ fn report(columns: Columns) -> Iostat {
         columns,
         disks,
         mention: Mention::default(),
+        length: Length::of(Duration::from_secs(1)),
     }
 }
 
@@ -52,6 +53,27 @@ vda             117.00      2848.00         0.00        56.00       2848        
 
 ";
     assert_eq!(report(Columns::Basic).to_string(), expected);
+}
+
+#[test]
+fn a_length_that_is_off_is_said_below_the_disks() {
+    let length = Length {
+        elapsed: Duration::from_secs(6),
+        asked: Some(Duration::from_secs(1)),
+        missed: 5,
+    };
+    let late = Iostat {
+        length,
+        ..report(Columns::Basic)
+    };
+    let line = "Interval: 6.000 s instead of 1 s; 5 intervals were missed.\n\n";
+    let table = report(Columns::Basic).to_string();
+    assert_eq!(late.to_string(), format!("{}\n{line}", table.trim_end()));
+    let json = serde_json::to_value(late).unwrap();
+    assert_eq!(
+        (&json[0]["elapsed_ns"], &json[0]["missed"]),
+        (&1_000_000_000_u64.into(), &5.into())
+    );
 }
 
 #[test]

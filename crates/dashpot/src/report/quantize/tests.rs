@@ -72,7 +72,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 fn report(scope: Scope) -> Quantize {
     Quantize {
         layer: None,
-        elapsed: MINUTE,
+        length: Length::of(MINUTE),
         scope,
         in_flight: InFlight::default(),
         lost: 0,
@@ -148,20 +148,20 @@ fn lines_end_with_the_blanks_that_a_terminal_gets() {
 }
 
 #[test]
-fn figures_are_of_truncated_microseconds_and_whole_seconds() {
+fn figures_are_of_truncated_microseconds_and_rates_of_the_time_that_passed() {
     let mut latencies = Histogram::default();
     [1_999, 3_999, 5_500]
         .iter()
         .for_each(|&ns| latencies.record(ns));
-    let elapsed = Duration::from_millis(2_900);
+    let elapsed = Duration::from_millis(300);
     let aggregation = Aggregation::new(&latencies, 10_000, elapsed);
     // avg(1, 3, 5) = 3; stddev = √(35/3 − 9) = √2, truncated.
     assert_eq!(
         (aggregation.avg_us, aggregation.stddev_us),
         (Some(3), Some(1))
     );
-    assert_eq!((aggregation.iops, aggregation.throughput_kib_s), (1, 4));
-    assert_eq!(Aggregation::new(&latencies, 0, Duration::ZERO).iops, 3);
+    assert_eq!((aggregation.iops, aggregation.throughput_kib_s), (10, 33));
+    assert_eq!(Aggregation::new(&latencies, 0, Duration::ZERO).iops, 0);
 }
 
 #[test]
@@ -207,6 +207,7 @@ fn json_names_the_disk_beside_its_numbers() {
     let json = serde_json::to_value(report(Scope::Disks(vec![disk]))).unwrap();
     let expected = json!({
         "elapsed_ns": 60_000_000_000u64,
+        "missed": 0,
         "devices": [{
             "device": "c1t1d0",
             "rows": [
@@ -239,6 +240,25 @@ fn what_is_still_in_flight_is_named_however_young() {
     };
     let line = "In flight: 1, the oldest for 0.600 s.\n";
     assert_eq!(young.to_string(), none + line);
+}
+
+#[test]
+fn one_that_was_cut_short_says_how_long_it_was() {
+    let whole = report(Scope::Total(Aggregation::new(&latencies(&[1]), 0, MINUTE)));
+    let asked = |asked| Length {
+        asked: Some(asked),
+        ..whole.length
+    };
+    let text = |length| {
+        Quantize {
+            length,
+            ..whole.clone()
+        }
+        .to_string()
+    };
+    assert_eq!(text(asked(MINUTE)), whole.to_string());
+    let line = "Interval: 60.000 s instead of 120 s.\n";
+    assert_eq!(text(asked(2 * MINUTE)), whole.to_string() + line);
 }
 
 #[test]

@@ -11,13 +11,19 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::Sim;
 use super::pace::Pace;
 use crate::commands::top::ask::{Ask, Told};
+use crate::commands::top::look::Look;
+use crate::observe::Intervals;
 use crate::spec::Speed;
 
 /// A simulation, and who is told of it.
 pub(in crate::commands::top) struct Live {
     sim: Sim,
     pace: Pace,
+    speed: Speed,
     interval: Duration,
+    /// On the wall's clock, from when it has begun.
+    intervals: Intervals,
+    begun: WallClock,
     /// Whether the last interval was too short for what is to be simulated in it.
     is_behind: bool,
     /// Whether the end has been told of.
@@ -35,10 +41,14 @@ impl Live {
         asked: Receiver<Ask>,
         told: UnboundedSender<Told>,
     ) -> Live {
+        let begun = WallClock::now();
         Live {
-            pace: Pace::new(WallClock::now(), sim.now(), speed),
+            pace: Pace::new(begun, sim.now(), speed),
             sim,
+            speed,
             interval,
+            intervals: Intervals::new(0, interval.as_nanos() as u64, None),
+            begun,
             is_behind: false,
             has_ended: false,
             asked,
@@ -54,15 +64,14 @@ impl Live {
     }
 
     fn simulate(&mut self) -> Result<(), Violation> {
-        let mut due = WallClock::now() + self.interval;
         while !self.told.is_closed() {
-            match self.wait(due) {
+            match self.wait() {
                 Ok(Ask::Every(interval)) => {
-                    let last = due.checked_sub(self.interval).unwrap_or(due);
-                    (self.interval, due) = (interval, last + interval);
+                    self.interval = interval;
+                    self.intervals.every(interval.as_nanos() as u64);
                 }
                 Ok(ask) => self.carry_out(ask)?,
-                Err(RecvTimeoutError::Timeout) => due = self.look(due)?,
+                Err(RecvTimeoutError::Timeout) => self.look()?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
@@ -70,33 +79,46 @@ impl Live {
     }
 
     /// What is asked for, or nothing until the next look. The end is looked at when it comes.
-    fn wait(&self, due: WallClock) -> Result<Ask, RecvTimeoutError> {
+    fn wait(&self) -> Result<Ask, RecvTimeoutError> {
         if self.has_ended {
             let asked = self.asked.recv();
             return asked.map_err(|_| RecvTimeoutError::Disconnected);
         }
+        let due_ns = self.intervals.due_ns().unwrap_or(u64::MAX);
+        let due = self.begun + Duration::from_nanos(due_ns);
         let until = due.min(self.pace.reaches(self.sim.ends()));
         let left = until.saturating_duration_since(WallClock::now());
         self.asked.recv_timeout(left)
     }
 
-    /// Tells of a look, and says when the next one is due.
-    fn look(&mut self, due: WallClock) -> Result<WallClock, Violation> {
+    /// Tells of a look. The interval ends when it begins to catch up: if that takes up to the end of
+    /// the next one, it goes on at once.
+    fn look(&mut self) -> Result<(), Violation> {
+        let now_ns = self.begun.elapsed().as_nanos() as u64;
+        let missed = self.intervals.end(now_ns).map_or(0, |span| span.missed);
         self.catch_up()?;
         let mut look = self.sim.look();
+        self.has_ended = self.sim.is_over();
+        if !self.has_ended {
+            let asked = self.speed.simulated(self.interval);
+            look.check_length(Duration::from_nanos(asked.as_nanos()), missed);
+        }
+        self.tell_look(look);
+        Ok(())
+    }
+
+    fn tell_look(&self, mut look: Look) {
         if self.is_behind {
             look.notes.push(BEHIND.to_owned());
         }
-        self.has_ended = self.sim.is_over();
         self.tell(Told::Look(Box::new(look)));
-        Ok((due + self.interval).max(WallClock::now()))
     }
 
     fn carry_out(&mut self, ask: Ask) -> Result<(), Violation> {
         self.catch_up()?;
         let answer = self.sim.carry_out(&ask)?;
         self.tell(Told::Answer(ask, answer));
-        self.tell(Told::Look(Box::new(self.sim.glance())));
+        self.tell_look(self.sim.glance());
         Ok(())
     }
 
@@ -112,7 +134,7 @@ impl Live {
             self.sim.go_to((self.sim.now() + piece).min(target))?;
             if began.elapsed() >= self.interval {
                 self.is_behind = true;
-                self.pace = self.pace.again(WallClock::now(), self.sim.now());
+                self.pace = self.pace.again(began, self.sim.now());
                 break;
             }
         }

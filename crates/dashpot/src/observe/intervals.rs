@@ -1,0 +1,283 @@
+//! The intervals of a report: when each is due to end, and what an end that came late or early makes
+//! of those that follow. Daemon, kernel, simulation and `top` have this one machine.
+//!
+//! It reads no clock. The caller gives every moment, all of one clock: a daemon's, this host's, or the
+//! virtual one. Intervals are due at multiples of their length after the beginning, so that nothing
+//! drifts. Each begins where the one before it has ended. One that ends late is as long as it has
+//! become: those whose due moments have passed meanwhile are not made up for, but counted as missed.
+
+use crate::report::in_flight::Mention;
+use crate::report::length::Length;
+
+/// The present interval, and those that follow.
+#[derive(Clone, Debug)]
+pub(crate) struct Intervals {
+    period_ns: u64,
+    /// Due moments to come; without a number they go on until the report is closed.
+    left: Option<u64>,
+    start_ns: u64,
+    due_ns: u64,
+}
+
+/// An interval that has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start_ns: u64,
+    pub(crate) end_ns: u64,
+    /// How long it was to be; nothing if it was to last until it is closed.
+    pub(crate) asked_ns: Option<u64>,
+    /// Intervals that were due to end before this one ended, and have none of their own.
+    pub(crate) missed: u64,
+    /// Whether none follows.
+    pub(crate) is_last: bool,
+}
+
+impl Intervals {
+    /// Intervals of one length from a moment on: so many, or until [`Intervals::close`]. Those of
+    /// [`u64::MAX`] are never due.
+    pub(crate) fn new(start_ns: u64, period_ns: u64, count: Option<u64>) -> Intervals {
+        let period_ns = period_ns.max(1);
+        Intervals {
+            period_ns,
+            left: count,
+            start_ns,
+            due_ns: start_ns.saturating_add(period_ns),
+        }
+    }
+
+    /// When the present interval is due to end; nothing if there is none.
+    pub(crate) fn due_ns(&self) -> Option<u64> {
+        (!self.is_over()).then_some(self.due_ns)
+    }
+
+    /// Whether there is no interval any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.left == Some(0)
+    }
+
+    /// Whether the present interval is the last of those that were asked for.
+    pub(crate) fn is_last(&self) -> bool {
+        self.left == Some(1)
+    }
+
+    /// Ends the present interval at a moment; nothing if it is not due by then.
+    pub(crate) fn end(&mut self, at_ns: u64) -> Option<Span> {
+        let is_due = self.due_ns().is_some_and(|due_ns| at_ns >= due_ns);
+        is_due.then(|| self.end_at(at_ns))
+    }
+
+    /// Ends the present interval at a moment, due or not, and none follows. Nothing if there was
+    /// none, or no time has passed in it.
+    pub(crate) fn close(&mut self, at_ns: u64) -> Option<Span> {
+        let is_there = !self.is_over() && at_ns > self.start_ns;
+        let span = is_there.then(|| self.end_at(at_ns));
+        self.left = Some(0);
+        span.map(|span| Span {
+            is_last: true,
+            ..span
+        })
+    }
+
+    /// Makes the present interval and those that follow of another length.
+    pub(crate) fn every(&mut self, period_ns: u64) {
+        self.period_ns = period_ns.max(1);
+        self.due_ns = self.start_ns.saturating_add(self.period_ns);
+    }
+
+    fn end_at(&mut self, at_ns: u64) -> Span {
+        // The due moments that have come by then: of one interval that ends early, its own.
+        let come = match at_ns.checked_sub(self.due_ns) {
+            Some(late_ns) => late_ns / self.period_ns + 1,
+            None => 1,
+        };
+        let come = come.min(self.left.unwrap_or(u64::MAX));
+        self.left = self.left.map(|left| left - come);
+        let gone_ns = self.period_ns.saturating_mul(come);
+        self.due_ns = self.due_ns.saturating_add(gone_ns);
+        Span {
+            start_ns: std::mem::replace(&mut self.start_ns, at_ns),
+            end_ns: at_ns,
+            asked_ns: (self.period_ns < u64::MAX).then_some(self.period_ns),
+            missed: come - 1,
+            is_last: self.is_over(),
+        }
+    }
+}
+
+impl Span {
+    pub(crate) fn elapsed_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.start_ns)
+    }
+
+    /// Of which I/Os in flight its report speaks.
+    pub(crate) fn mention(&self) -> Mention {
+        match self.is_last {
+            true => Mention::All,
+            false => Mention::WholeInterval,
+        }
+    }
+
+    /// Its length, as reports show it.
+    pub(crate) fn length(&self) -> Length {
+        Length {
+            elapsed: std::time::Duration::from_nanos(self.elapsed_ns()),
+            asked: self.asked_ns.map(std::time::Duration::from_nanos),
+            missed: self.missed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Intervals, Span};
+    use proptest::prelude::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Ends of intervals of 100 ms that begin at 0, as `(start, end, missed)` in milliseconds.
+    fn ends(intervals: &mut Intervals, moments_ms: &[u64]) -> Vec<(u64, u64, u64)> {
+        let spans = moments_ms.iter().filter_map(|at| intervals.end(at * MS));
+        spans
+            .map(|span| (span.start_ns / MS, span.end_ns / MS, span.missed))
+            .collect()
+    }
+
+    #[test]
+    fn one_that_ends_late_takes_the_place_of_those_missed() {
+        let mut intervals = Intervals::new(0, 100 * MS, None);
+        let moments = [99, 100, 150, 203, 702, 799, 800];
+        let expected = [(0, 100, 0), (100, 203, 0), (203, 702, 4), (702, 800, 0)];
+        assert_eq!(ends(&mut intervals, &moments), expected);
+    }
+
+    #[test]
+    fn those_missed_are_among_those_asked_for() {
+        let mut intervals = Intervals::new(0, 100 * MS, Some(10));
+        let expected = [(0, 100, 0), (100, 650, 4), (650, 700, 0)];
+        assert_eq!(ends(&mut intervals, &[100, 650, 700]), expected);
+        assert_eq!(intervals.due_ns(), Some(800 * MS));
+        // The last of ten goes on for as long as it took; nothing is missed behind it.
+        let last = intervals.end(9_000 * MS).unwrap();
+        assert_eq!((last.elapsed_ns(), last.missed), (8_300 * MS, 2));
+        assert!(last.is_last && intervals.is_over() && intervals.due_ns().is_none());
+        assert_eq!(intervals.close(9_001 * MS), None);
+    }
+
+    #[test]
+    fn a_signal_ends_the_present_one_early_and_none_follows() {
+        let mut intervals = Intervals::new(7, 100 * MS, None);
+        let last = intervals.close(30 * MS + 7).unwrap();
+        let expected = Span {
+            start_ns: 7,
+            end_ns: 30 * MS + 7,
+            asked_ns: Some(100 * MS),
+            missed: 0,
+            is_last: true,
+        };
+        assert_eq!(last, expected);
+        assert_eq!(intervals.due_ns(), None);
+    }
+
+    #[test]
+    fn one_without_an_end_is_never_due() {
+        let mut intervals = Intervals::new(5, u64::MAX, Some(1));
+        assert_eq!(intervals.end(u64::MAX - 1), None);
+        let whole = intervals.close(1_005).unwrap();
+        assert_eq!((whole.elapsed_ns(), whole.asked_ns), (1_000, None));
+    }
+
+    #[test]
+    fn another_length_holds_for_the_present_one() {
+        let mut intervals = Intervals::new(0, 100 * MS, None);
+        intervals.end(100 * MS);
+        intervals.every(1_000 * MS);
+        assert_eq!(intervals.due_ns(), Some(1_100 * MS));
+    }
+
+    /// What is done to a machine, and at what distance from the moment before.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        End(u64),
+        Close(u64),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let step = prop_oneof![
+            60 => (0..40_u64).prop_map(Step::End),
+            3 => (0..400_u64).prop_map(Step::End),
+            1 => (0..40_u64).prop_map(Step::Close),
+        ];
+        prop::collection::vec(step, 1..200)
+    }
+
+    /// The naive model: all due moments, written down beforehand, and struck out one by one.
+    struct Model {
+        due: std::collections::VecDeque<u64>,
+        start: u64,
+    }
+
+    impl Model {
+        fn new(start: u64, period: u64, count: Option<u64>) -> Model {
+            let due = (1..=count.unwrap_or(100_000)).map(|number| start + number * period);
+            Model {
+                due: due.collect(),
+                start,
+            }
+        }
+
+        /// Start, end, missed and whether it is the last.
+        fn end(&mut self, at: u64) -> Option<(u64, u64, u64, bool)> {
+            self.due.front().filter(|due| **due <= at)?;
+            let mut struck = 0;
+            while self.due.front().is_some_and(|due| *due <= at) {
+                self.due.pop_front();
+                struck += 1;
+            }
+            let start = std::mem::replace(&mut self.start, at);
+            Some((start, at, struck - 1, self.due.is_empty()))
+        }
+
+        fn close(&mut self, at: u64) -> Option<(u64, u64, u64, bool)> {
+            let is_there = !self.due.is_empty() && at > self.start;
+            let ended = self.end(at);
+            let ended = ended.or(Some((self.start, at, 0, true)));
+            self.due.clear();
+            let (start, end, missed, _) = ended.filter(|_| is_there)?;
+            Some((start, end, missed, true))
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+        #[test]
+        fn the_machine_does_what_the_naive_model_does(
+            start in 0..1_000_u64,
+            period in 1..50_u64,
+            count in prop::option::of(0..60_u64),
+            steps in steps(),
+        ) {
+            let mut machine = Intervals::new(start, period, count);
+            let mut model = Model::new(start, period, count);
+            let (mut now, mut covered, mut struck) = (start, start, 0);
+            for step in steps {
+                let (span, expected) = match step {
+                    Step::End(later) => { now += later; (machine.end(now), model.end(now)) }
+                    Step::Close(later) => { now += later; (machine.close(now), model.close(now)) }
+                };
+                let told = span.map(|span| (span.start_ns, span.end_ns, span.missed, span.is_last));
+                prop_assert_eq!(told, expected);
+                prop_assert_eq!(machine.due_ns(), model.due.front().copied());
+                if let Some(span) = span {
+                    // They never overlap and leave nothing out …
+                    prop_assert_eq!(span.start_ns, covered);
+                    prop_assert!(span.end_ns > span.start_ns);
+                    covered = span.end_ns;
+                    // … and each due moment has one, or is counted as missed.
+                    struck += 1 + span.missed;
+                    prop_assert!(count.is_none_or(|count| struck <= count));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The signals that end a report, and not the program: something in the kernel is to be put away
+//! first, and a report that has begun is worth its end.
+
+use std::future::poll_fn;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::thread;
+use std::time::Duration;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::client::{Client, ClientError};
+
+const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+
+/// Whether a signal has come: for threads that look at it from time to time.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Takes the signals over.
+    pub(crate) fn new() -> io::Result<Stop> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        for number in SIGNALS {
+            signal_hook::flag::register(number, Arc::clone(&stopped))?;
+        }
+        Ok(Stop(stopped))
+    }
+
+    /// Stops as a signal does.
+    pub(super) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Sleeps for a moment, but not beyond a time that is to come.
+    pub(crate) fn sleep_until(&self, at_ns: u64) {
+        let rest = Duration::from_nanos(at_ns.saturating_sub(now_ns()));
+        thread::sleep(match rest.is_zero() {
+            true => MOMENT,
+            false => rest.min(MOMENT),
+        });
+    }
+}
+
+/// The same for those who wait for a daemon.
+pub(super) struct Signals(Vec<Signal>);
+
+impl Signals {
+    /// Takes the signals over.
+    pub(super) fn new(client: &Client) -> io::Result<Signals> {
+        let take = |number| signal(SignalKind::from_raw(number));
+        let taken: io::Result<_> =
+            client.block_on(async { SIGNALS.into_iter().map(take).collect() });
+        Ok(Signals(taken?))
+    }
+
+    /// Waits for so long, and says whether a signal has ended it. An error if the daemon is gone
+    /// meanwhile: a user who waits for an hour, or for Ctrl-C, is told at once.
+    pub(super) fn wait(&mut self, client: &Client, rest: Duration) -> Result<bool, ClientError> {
+        let signals = &mut self.0;
+        client.block_on(async {
+            tokio::select! {
+                biased;
+                () = poll_fn(|context| poll(signals, context)) => Ok(true),
+                () = tokio::time::sleep(rest) => Ok(false),
+                gone = client.until_gone() => Err(gone),
+            }
+        })
+    }
+}
+
+/// Ready when one of them has come.
+fn poll(signals: &mut [Signal], context: &mut Context<'_>) -> Poll<()> {
+    let has_come = |signal: &mut Signal| signal.poll_recv(context).is_ready();
+    match signals.iter_mut().any(has_come) {
+        true => Poll::Ready(()),
+        false => Poll::Pending,
+    }
+}
+
+/// `CLOCK_MONOTONIC`, which the kernel stamps its events by.
+pub(crate) fn now_ns() -> u64 {
+    dashpot_export::now().as_nanos()
+}
+
+/// How long a signal may have to wait, and events in the kernel's buffers.
+const MOMENT: Duration = Duration::from_millis(50);
