@@ -16,7 +16,7 @@ from timed import Client
 UNITS = ("_ns", "_per_s", "_percent", "_bytes")
 # Figures that have no unit, or are names as numbers.
 PLAIN = {
-    "n", "count", "zios", "lost", "unmatched", "bytes", "merged", "requeued", "sector", "pid", "rule", "lane",
+    "n", "count", "zios", "lost", "missed", "unmatched", "bytes", "merged", "requeued", "sector", "pid", "rule", "lane",
     "requested", "achieved", "stopped", "mean_in_flight",
 }
 REPORTS = {

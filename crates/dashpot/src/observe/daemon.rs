@@ -118,6 +118,9 @@ impl<'a> DaemonWatch<'a> {
     }
 }
 
+/// Why nothing follows from what was counted before.
+pub(super) const STARTED_AGAIN: &str = "the daemon was started again; so is what it counts";
+
 /// The disks to look at: those named, or all that are served.
 fn names_of(client: &Client, names: &[String]) -> anyhow::Result<Vec<String>> {
     if !names.is_empty() {
@@ -202,10 +205,7 @@ impl DeviceInterval {
         earlier: &DiskLatency,
         later: &DiskLatency,
     ) -> anyhow::Result<DeviceInterval> {
-        ensure!(
-            later.since_ns == earlier.since_ns,
-            "the daemon was started again; so is what it counts"
-        );
+        ensure!(later.since_ns == earlier.since_ns, STARTED_AGAIN);
         let elapsed_ns = later.at_ns.saturating_sub(earlier.at_ns);
         DeviceInterval::new(later, Some(earlier), Duration::from_nanos(elapsed_ns))
     }

@@ -1,8 +1,10 @@
 //! Finished I/Os one by one, from whoever can tell them.
 
+use anyhow::ensure;
 use dashpot_engine::{Op, OpSet};
 use dashpot_probe::{Device, Io, Options, Start, Tracer};
 
+use super::daemon::STARTED_AGAIN;
 use super::priority;
 use super::signals::now_ns;
 use super::tally::op_word;
@@ -52,6 +54,8 @@ pub(crate) struct ZioStream<'a> {
     names: &'a [String],
     query: String,
     next: u64,
+    /// When the daemon was started whose cursor it is.
+    since_ns: u64,
     /// What the daemon had dropped at the last reading.
     dropped: u64,
 }
@@ -76,6 +80,7 @@ impl<'a> ZioStream<'a> {
             names,
             query,
             next: now.next,
+            since_ns: now.since_ns,
             dropped: now.dropped,
         })
     }
@@ -91,6 +96,7 @@ impl Stream for ZioStream<'_> {
     fn read(&mut self, finished: &mut Vec<(u64, FinishedZio)>) -> anyhow::Result<Progress> {
         let path = format!("/v1/events?{}&after={}", self.query, self.next);
         let answer: FinishedZios = self.client.get(&path)?;
+        ensure!(answer.since_ns == self.since_ns, STARTED_AGAIN);
         let more = answer.zios.len() >= LIMIT;
         let missed = answer.forgotten + answer.dropped.saturating_sub(self.dropped);
         (self.next, self.dropped) = (answer.next, answer.dropped);

@@ -79,6 +79,7 @@ pub(crate) async fn finished(
             next: wanted.after.unwrap_or(u64::MAX),
             forgotten: 0,
             dropped: 0,
+            since_ns: daemon.started().as_nanos(),
         },
     };
     let mut is_over = daemon.events(disk, |view| search.go_on(view)).await;

@@ -16,6 +16,8 @@ pub(crate) struct FinishedZios {
     /// How many were never recorded because the shards were faster than who listens, since the
     /// start.
     pub(crate) dropped: u64,
+    /// When the daemon was started. A cursor is of one daemon: with another moment here, begin anew.
+    pub(crate) since_ns: u64,
 }
 
 /// A finished zio, and where its time went. The waits add up to `total_ns`.
