@@ -111,7 +111,8 @@ def test_the_last_interval_names_what_it_did_not_see_end(daemon, client):
     report.send_signal(signal.SIGINT)
     text, errors = report.communicate()
     assert report.returncode == 0, errors
-    assert re.fullmatch(r"In flight: 1, the oldest for \d+\.\d+ s on d \(hung, rule 1\)\.\n", errors), errors
+    oldest = r"In flight: 1, the oldest for \d+\.\d+ s on d \(hung, rule 1\)\.\n"
+    assert re.fullmatch(oldest + r"Interval: \d+\.\d+ s instead of 600 s\.\n", errors), errors
     assert text.splitlines()[-2:] == ["", "Ending tracing..."]
 
 
