@@ -1,5 +1,6 @@
 """The handshake, byte by byte: what the protocol demands, and what it lets a client get wrong."""
 
+import stat
 import struct
 
 import pytest
@@ -72,6 +73,25 @@ def test_list_names_every_export_in_order(client):
     replies = client.option(wire.OPT_LIST)
     names = [data[4:4 + struct.unpack(">I", data[:4])[0]] for kind, data in replies if kind == wire.REP_SERVER]
     assert names == [b"one", b"two"] and last(replies) == wire.REP_ACK
+
+
+def test_a_list_tells_nobody_where_a_store_is(serve, directory):
+    """Clients of TCP may be strangers: they learn the kind and the size of a store, and no path."""
+    image = directory / "secret.img"
+    image.write_bytes(bytes(1 << 20))
+    daemon = serve("-d", f"one=file:{image}", "-d", "two=null,size=2G")
+    client = Wire(daemon.connect())
+    client.greet()
+    replies = client.option(wire.OPT_LIST)
+    listed = [data[4:].decode() for kind, data in replies if kind == wire.REP_SERVER]
+    assert listed == ["onedashpot disk: file, 1M", "twodashpot disk: null, 2G"]
+    told = client.option(wire.OPT_INFO, wire.export("one", [wire.INFO_DESCRIPTION]))
+    assert b"secret" not in b"".join(data for _kind, data in told)
+    assert daemon.disk("one")["store"] == f"file:{image}"
+
+
+def test_the_socket_is_open_to_its_user_alone(daemon):
+    assert stat.S_IMODE(daemon.nbd.stat().st_mode) == 0o600
 
 
 def test_abort_is_acknowledged_and_ends(client):

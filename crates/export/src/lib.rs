@@ -7,6 +7,7 @@
 mod buffers;
 mod clients;
 mod clock;
+mod complain;
 mod config;
 mod conn;
 mod door;
@@ -33,10 +34,11 @@ pub mod store;
 mod work;
 
 pub use clock::now;
+pub use complain::complain;
 pub use config::{Address, DiskConfig, ServerConfig};
 pub use events::{Bell, Drops, EventReader, FinishedZio, Record};
 pub use handle::{ClientView, DiskInfo, DiskSnapshot, Handle, RuleSnapshot, ShardGone};
-pub use listen::ListenError;
+pub use listen::{ListenError, bind_private, keep_alive};
 pub use pace::Spin;
 pub use passes::Work;
 pub use probe::ProbeReading;

@@ -1,4 +1,4 @@
-//! Listening sockets. A unix socket's path goes away with it.
+//! Listening sockets. A unix socket is open to its user alone, and its path goes away with it.
 
 use std::fs;
 use std::io;
@@ -7,6 +7,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{Mode, fchmod};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
 use crate::config::Address;
 
@@ -63,6 +67,7 @@ impl AsFd for Listener {
 fn bind_tcp(socket: SocketAddr, address: &Address) -> Result<Listener, ListenError> {
     let refused = |source| refusal(address, source);
     let listener = TcpListener::bind(socket).map_err(refused)?;
+    keep_alive(&listener).map_err(refused)?;
     let bound = listener.local_addr().map_err(refused)?;
     Ok(Listener {
         fd: listener.into(),
@@ -73,12 +78,34 @@ fn bind_tcp(socket: SocketAddr, address: &Address) -> Result<Listener, ListenErr
 
 fn bind_unix(path: &Path, address: &Address) -> Result<Listener, ListenError> {
     remove_dead_socket(path, address)?;
-    let listener = UnixListener::bind(path).map_err(|source| refusal(address, source))?;
+    let listener = bind_private(path).map_err(|source| refusal(address, source))?;
     Ok(Listener {
         fd: listener.into(),
         address: address.clone(),
         _path: Some(Unlink(path.to_owned())),
     })
+}
+
+/// A unix socket that only this user can connect to. On Linux a socket's file has the mode that
+/// its descriptor had when it was bound, so that there is no moment at which others could connect,
+/// and the process's umask, which all threads share, is left alone.
+pub fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    net::bind(&socket, &SocketAddrUnix::new(path)?)?;
+    net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Has the kernel ask the peers of connections that are idle whether they are still there. A host
+/// that has vanished says nothing, and its connections would stay for ever. What a listener accepts
+/// has this from it.
+pub fn keep_alive(socket: impl AsFd) -> io::Result<()> {
+    sockopt::set_tcp_keepidle(&socket, IDLE)?;
+    sockopt::set_tcp_keepintvl(&socket, PROBE_EVERY)?;
+    sockopt::set_tcp_keepcnt(&socket, PROBES)?;
+    Ok(sockopt::set_socket_keepalive(&socket, true)?)
 }
 
 /// Makes way where a daemon that was killed has left its socket, and only there.
@@ -117,12 +144,33 @@ impl Drop for Unlink {
     }
 }
 
+/// Clients that wait to be accepted: as many as the system allows, because those who do not
+/// find a place here try again only after a second or more.
+const BACKLOG: i32 = i32::MAX;
+
+/// How long a connection is idle before its peer is asked.
+const IDLE: Duration = Duration::from_secs(60);
+/// How often it is asked then, and how often in vain before the connection ends.
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+const PROBES: u32 = 6;
+
 #[cfg(test)]
 mod tests {
-    use super::{ListenError, Listener};
+    use super::{IDLE, ListenError, Listener};
     use crate::config::Address;
+    use rustix::net::sockopt;
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
     use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn a_unix_socket_is_open_to_its_user_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("nbd.sock");
+        let _listener = Listener::bind(&Address::Unix(path.clone())).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
 
     #[test]
     fn a_live_socket_is_left_alone_and_a_dead_one_replaced() {
@@ -168,6 +216,19 @@ mod tests {
             error.contains("os error") && error.contains("another address"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_host_that_vanishes_is_noticed() {
+        let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
+        let listener = Listener::bind(&any).unwrap();
+        let Address::Tcp(picked) = &listener.address else {
+            panic!("{:?}", listener.address)
+        };
+        let _client = std::net::TcpStream::connect(picked).unwrap();
+        let accepted = rustix::net::accept(&listener).unwrap();
+        assert!(sockopt::socket_keepalive(&accepted).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&accepted).unwrap(), IDLE);
     }
 
     #[test]

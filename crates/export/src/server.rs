@@ -12,6 +12,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use dashpot_engine::{DiskConfig as EngineDisk, Duration, Engine};
 
 use crate::clients::ClientTable;
+use crate::complain::complain;
 use crate::config::{Address, DiskConfig, ServerConfig};
 use crate::door::{Door, DoorMessage};
 use crate::events::{EventReader, RING, Recorder, rings};
@@ -25,7 +26,7 @@ use crate::quota::cpu_quota;
 use crate::room::Taken;
 use crate::routes::Route;
 use crate::shard::{Disk, Message, Shard};
-use crate::store::{self, Adoption, Opened, Pool, StoreError};
+use crate::store::{self, Adoption, Opened, Pool, Size, StoreError};
 
 /// Why a server did not start. Nothing of it is left.
 #[derive(Debug, thiserror::Error)]
@@ -89,7 +90,8 @@ impl Server {
         let adoptions = files.filter_map(|(disk, opened)| Adoption::of(disk, opened));
         let adoptions = adoptions.collect();
         let disks = describe(config, &opened);
-        let exports = disks.iter().map(export_info).collect::<Arc<[ExportInfo]>>();
+        let exports = config.disks.iter().zip(&disks);
+        let exports: Arc<[ExportInfo]> = exports.map(export_info).collect();
         let pool = Arc::new(Pool::new(STORE_THREADS)?);
         let spins = config.spin == Spin::Auto && cpu_quota().is_none();
         let (built, routes) = build_shards(config, opened, &exports)?;
@@ -205,10 +207,10 @@ fn describe(config: &ServerConfig, opened: &[Opened]) -> Vec<DiskInfo> {
         .collect()
 }
 
-fn export_info(disk: &DiskInfo) -> ExportInfo {
+fn export_info((config, disk): (&DiskConfig, &DiskInfo)) -> ExportInfo {
     ExportInfo {
         name: disk.name.clone(),
-        description: format!("dashpot disk on {}", disk.store),
+        description: format!("dashpot disk: {}, {}", config.store.kind(), Size(disk.size)),
         size: disk.size,
         block: disk.block,
         read_only: disk.read_only,
@@ -310,9 +312,13 @@ fn start_shard(
 fn report(who: &str, result: Result<io::Result<()>, Box<dyn Any + Send>>) {
     match result {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => eprintln!("dashpot: {who} has failed: {error}; its exports are gone"),
+        Ok(Err(error)) => complain(format_args!(
+            "dashpot: {who} has failed: {error}; its exports are gone"
+        )),
         // The panic has printed itself.
-        Err(_) => eprintln!("dashpot: {who} has panicked; its exports are gone"),
+        Err(_) => complain(format_args!(
+            "dashpot: {who} has panicked; its exports are gone"
+        )),
     }
 }
 

@@ -6,13 +6,10 @@ use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, bail};
 use axum::Router;
-use dashpot_export::Address;
-use rustix::fs::Mode;
-use rustix::process::umask;
+use dashpot_export::{Address, bind_private, keep_alive};
 use tokio::net::{TcpListener, UnixListener};
 
 use super::access::Hosts;
@@ -43,6 +40,7 @@ impl HttpListener {
                 let listener = listener.with_context(|| {
                     format!("{option} tcp:{wanted}: cannot listen there (port 0 picks a free one)")
                 })?;
+                keep_alive(&listener)?;
                 Ok(HttpListener {
                     address: Address::Tcp(listener.local_addr()?),
                     socket: Socket::Tcp(listener),
@@ -161,7 +159,7 @@ fn bind_unix(option: &str, path: &Path) -> anyhow::Result<HttpListener> {
         make_private_dir(&runtime_dir())?;
     }
     remove_dead_socket(option, path)?;
-    let listener = with_private_files(|| UnixListener::bind(path))
+    let listener = listen_private(path)
         .with_context(|| format!("{option} unix:{}: cannot listen there", path.display()))?;
     let file = SocketFile(path.to_owned());
     Ok(HttpListener {
@@ -170,15 +168,10 @@ fn bind_unix(option: &str, path: &Path) -> anyhow::Result<HttpListener> {
     })
 }
 
-/// Makes files that nobody else may open, from their first moment on. The mask is the process's:
-/// it is changed by one at a time.
-fn with_private_files<T>(make: impl FnOnce() -> T) -> T {
-    static MASK: Mutex<()> = Mutex::new(());
-    let _alone = MASK.lock().unwrap_or_else(PoisonError::into_inner);
-    let usual = umask(Mode::RWXG | Mode::RWXO);
-    let made = make();
-    umask(usual);
-    made
+fn listen_private(path: &Path) -> io::Result<UnixListener> {
+    let listener = bind_private(path)?;
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
 }
 
 fn remove_dead_socket(option: &str, path: &Path) -> anyhow::Result<()> {
@@ -208,7 +201,7 @@ fn user_id() -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{HttpListener, make_private_dir};
+    use super::{HttpListener, Socket, make_private_dir};
     use dashpot_export::Address;
     use std::os::unix::fs::PermissionsExt;
 
@@ -230,6 +223,16 @@ mod tests {
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         assert!(path.exists());
         HttpListener::bind("--api", &address).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_host_that_vanishes_is_noticed() {
+        let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
+        let listener = HttpListener::bind("--api", &any).await.unwrap();
+        let Socket::Tcp(socket) = &listener.socket else {
+            panic!("a unix socket");
+        };
+        assert!(rustix::net::sockopt::socket_keepalive(socket).unwrap());
     }
 
     #[tokio::test]

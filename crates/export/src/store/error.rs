@@ -129,7 +129,7 @@ pub enum StoreError {
 }
 
 /// A number of bytes as options take it: in the largest unit that divides it.
-struct Size(u64);
+pub(crate) struct Size(pub(crate) u64);
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -28,6 +28,7 @@ use dashpot_engine::Outcome;
 pub use error::StoreError;
 pub use memory::available_memory;
 
+pub(crate) use error::Size;
 pub(crate) use extent::Extent;
 pub(crate) use file::FileStore;
 pub(crate) use lossy::Lossy;
@@ -47,6 +48,18 @@ pub enum StoreConfig {
     File(PathBuf),
     /// Another store behind a volatile cache whose content can be lost on demand, for tests.
     Lossy(Box<StoreConfig>),
+}
+
+impl StoreConfig {
+    /// What kind of store it is, without the place of its file: for clients, who need not know it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            StoreConfig::Ram => "ram",
+            StoreConfig::Null => "null",
+            StoreConfig::File(_) => "file",
+            StoreConfig::Lossy(_) => "lossy",
+        }
+    }
 }
 
 impl fmt::Display for StoreConfig {
