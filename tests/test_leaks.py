@@ -62,15 +62,25 @@ def test_held_requests_of_clients_that_left_are_given_back(daemon):
     eventually(lambda: not daemon.disk()["in_flight"], "nothing in flight")
 
 
-@pytest.mark.slow
 def test_half_open_handshakes_give_way(daemon):
-    """They are closed at the handshake time-out, and the next client gets through."""
+    """The oldest of them is closed where somebody waits, long before its time is over."""
     idle = [Wire(daemon.connect()) for _ in range(HALF_OPEN)]
     client = Wire(daemon.connect())
     client.go("d")
     assert client.in_step()
     with pytest.raises(wire.Closed):
         idle[0].take(1 << 20)
+    younger = idle[HALF_OPEN // 2]
+    younger.greet()
+    assert younger.option(wire.OPT_LIST), "as many are left as there are places"
+
+
+@pytest.mark.slow
+def test_a_handshake_without_an_end_is_ended(daemon):
+    idle, client = Wire(daemon.connect()), Wire(daemon.connect())
+    client.go("d")
+    with pytest.raises(wire.Closed):
+        idle.take(1 << 20)
     assert client.in_step(), "a client in transmission has no time-out"
 
 

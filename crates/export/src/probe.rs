@@ -160,6 +160,7 @@ pub(crate) fn start(shard: &Mailbox<Message>, disk: DiskId) -> io::Result<(Bell,
             features: Features::default(),
             left_over: Vec::new(),
         },
+        admission: None,
     }));
     let (bell, rings) = sync_channel(1);
     let readings = Arc::new(Readings::default());

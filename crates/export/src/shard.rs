@@ -24,6 +24,7 @@ use crate::buffers::Buffers;
 use crate::clients::ClientTable;
 use crate::clock;
 use crate::conn::{Conn, Intake, Reply};
+use crate::door::Admission;
 use crate::events::{Drops, Recorder};
 use crate::fetch::fetch_next;
 use crate::handle::DiskSnapshot;
@@ -67,6 +68,8 @@ pub(crate) struct Handover {
     /// Who is at the other end.
     pub(crate) peer: String,
     pub(crate) negotiated: Negotiated,
+    /// Its place among all connections; the probe needs none.
+    pub(crate) admission: Option<Admission>,
 }
 
 /// One disk of a shard.
@@ -118,6 +121,10 @@ pub(crate) struct Shard {
     pub(crate) recorder: Recorder,
     /// Asks for a look at the shard from outside.
     bell: Bell,
+    /// Since when one of them or another has been waiting.
+    pub(crate) waiting_since: Instant,
+    /// What connections [keep](Conn::keeps).
+    pub(crate) kept: u64,
     /// When payloads that do not come were last looked for.
     pub(crate) evicted: Instant,
     pub(crate) shutdown: Option<Shutdown>,
@@ -165,6 +172,8 @@ impl Shard {
             active: Instant::ZERO,
             recorder,
             bell,
+            waiting_since: Instant::ZERO,
+            kept: 0,
             evicted: Instant::ZERO,
             shutdown: None,
         })
@@ -192,8 +201,8 @@ impl Shard {
             self.work_on();
             self.send_on();
             self.record();
-            self.end_stalls();
             self.evict();
+            self.end_stalls();
             self.advance_shutdown();
             self.end_pass();
             if self.active >= woke {
@@ -421,7 +430,8 @@ impl Shard {
             left_over,
             ..
         } = handover.negotiated;
-        let mut conn = Conn::new(handover.fd, handover.disk, client, features);
+        let (fd, disk) = (handover.fd, handover.disk);
+        let mut conn = Conn::new(fd, disk, client, features, handover.admission);
         conn.received.bytes = left_over;
         let at = self.free_conns.pop().unwrap_or_else(|| {
             self.conns.push(None);
@@ -431,6 +441,7 @@ impl Shard {
         let flags = EventFlags::IN | EventFlags::RDHUP;
         let added = epoll::add(&self.epoll, &conn.fd, data, flags);
         self.conns[at] = Some(conn);
+        self.reckon(at);
         if added.is_err() {
             self.hang_up(at);
         } else {
@@ -444,6 +455,7 @@ impl Shard {
             return;
         };
         self.free_conns.push(at);
+        self.kept -= conn.kept;
         let zios = self.slots.list(conn.zios);
         for zio in &zios {
             self.slots.unlink(*zio, &mut conn.zios);
