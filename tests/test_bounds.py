@@ -1,8 +1,13 @@
 """What clients can make a shard hold is bounded, and what one of them holds keeps nobody out."""
 
+import contextlib
 import json
+import resource
 import socket
+import struct
 import threading
+
+import pytest
 
 import wire
 from conftest import eventually
@@ -14,6 +19,8 @@ LARGEST = 32 * MIB
 # SPECIFICATION.md, "Bounds": 256 MiB of payload, one request beyond it, and room for the rest.
 HELD_MAX = 256 * MIB + LARGEST
 SLACK = 96 * MIB
+# What connections keep beside their requests.
+KEPT_MAX = 64 * MIB
 
 
 def file_disk(serve, directory, size, *words):
@@ -27,6 +34,15 @@ def enter(daemon, disk="d", plain=None):
     client = Wire(plain or daemon.connect())
     client.go(disk)
     return client
+
+
+@pytest.fixture
+def descriptor_limit():
+    """As many descriptors as this process may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_large_reads_of_a_file_that_nobody_takes(serve, directory):
@@ -98,6 +114,85 @@ def test_announced_payloads_keep_nobody_out(daemon):
     for _ in range(50):
         assert modest.in_step()
         assert modest.call(wire.CMD_WRITE, 0, 4096, data=bytes(4096)) == 0
+
+
+def test_a_quarter_of_a_megabyte_passes_to_the_byte(daemon):
+    """One request of 256 KiB, payload without header, is let through by a shard that is full."""
+    greedy = [enter(daemon) for _ in range(9)]
+    for client in greedy:
+        client.send(wire.request(wire.CMD_WRITE, 0, LARGEST))
+    stalls = eventually(lambda: daemon.disk()["stalls"], "the shard is full")
+    modest = enter(daemon)
+    assert modest.call(wire.CMD_WRITE, 0, 256 << 10, data=b"\x5a" * (256 << 10)) == 0
+    assert daemon.disk()["stalls"] <= max(stalls, 9 - 4), "it did not wait"
+
+
+def test_dripping_payloads_starve_nobody(daemon):
+    """Clients that send a byte now and then are silent for no long time, and never done."""
+    slow = [enter(daemon) for _ in range(6)]
+    for client in slow:
+        client.send(wire.request(wire.CMD_WRITE, 0, LARGEST))
+    eventually(lambda: daemon.disk()["stalls"] > 0, "the shard is full")
+    over = threading.Event()
+
+    def drip():
+        while not over.wait(0.1):
+            for client in slow:
+                with contextlib.suppress(OSError):
+                    client.send(b"x")
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    try:
+        honest = enter(daemon)
+        assert honest.call(wire.CMD_WRITE, 0, MIB, data=bytes(MIB)) == 0
+    finally:
+        over.set()
+        dripping.join()
+
+
+def test_connections_that_take_no_replies(daemon, descriptor_limit):
+    """What each of a thousand keeps is bounded by what all of them may."""
+    batch = b"".join(wire.request(wire.CMD_READ, 0, 1 << 16, cookie=i) for i in range(40_000))
+    clients = [enter(daemon) for _ in range(1000)]
+    before = resident(daemon)
+    for client in clients:
+        client.plain.setblocking(False)
+
+    def more(client):
+        try:
+            return client.plain.send(batch)
+        except BlockingIOError:
+            return 0
+
+    eventually(lambda: sum(map(more, clients)) == 0, "nobody is read any more")
+    assert resident(daemon) - before < KEPT_MAX + SLACK
+    other = enter(daemon)
+    assert all(other.in_step() for _ in range(100))
+
+
+def test_replies_of_a_block_status_are_bounded_in_a_pass(serve, directory):
+    """A pass takes 64 requests, and 16 replies with bytes of their own: no more of them are made."""
+    daemon = serve("-d", "d=ram,size=64M")
+    writer = enter(daemon)
+    for i in range(1024):
+        assert writer.call(wire.CMD_WRITE, 2 * i << 15, 512, data=b"x" * 512) == 0
+    before = resident(daemon)
+    clients = []
+    for _ in range(100):
+        client = Wire(daemon.connect())
+        client.greet()
+        client.option(wire.OPT_STRUCTURED_REPLY)
+        client.option(wire.OPT_SET_META_CONTEXT, struct.pack(">I", 1) + b"d" + struct.pack(">II", 1, 15) + b"base:allocation")
+        client.option(wire.OPT_GO, wire.export("d"))
+        client.plain.setblocking(False)
+        clients.append(client)
+    batch = b"".join(wire.request(wire.CMD_STATUS, 0, 64 * MIB, cookie=i) for i in range(1000))
+    for client in clients:
+        client.plain.send(batch)
+    other = enter(daemon)
+    assert all(other.in_step() for _ in range(1000))
+    assert resident(daemon) - before < KEPT_MAX + SLACK
 
 
 def test_a_peer_that_goes_away_over_tcp_is_noticed_while_it_is_not_read(serve):

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 
 use dashpot_engine::{ClientId, DiskId, Instant, ZioId};
 
+use crate::door::Admission;
 use crate::nbd::Chunk;
 use crate::nbd::setup::Features;
 use crate::nbd::wire::Request;
@@ -21,8 +22,11 @@ pub(crate) struct Conn {
     pub(crate) received: Received,
     /// Replies that are ready, in the order in which they became so.
     pub(crate) ready: VecDeque<Reply>,
-    /// How many of them are to requests that became no zio.
+    /// How many of them are to requests that became no zio, and their bytes.
     pub(crate) notes: u32,
+    pub(crate) note_bytes: usize,
+    /// How many of those there may be before it is not read.
+    pub(crate) notes_max: u32,
     /// The last chunk, if the transport has not accepted all of it.
     pub(crate) unsent: Chunk,
     /// Its zios that have not been replied to.
@@ -40,6 +44,10 @@ pub(crate) struct Conn {
     /// Whether it waits for its turn to be read on, and to be sent to.
     pub(crate) read_queued: bool,
     pub(crate) send_queued: bool,
+    /// What it [keeps](Conn::keeps), as the shard has counted it last.
+    pub(crate) kept: u64,
+    /// Its place among all connections.
+    _admission: Option<Admission>,
 }
 
 /// What comes next from the client.
@@ -52,8 +60,8 @@ pub(crate) enum Intake {
         request: Request,
         fua: bool,
         arrived: Instant,
-        /// When the last of it came.
-        heard: Instant,
+        /// Since when its client has had the time to send it.
+        since: Instant,
         bytes: Vec<u8>,
     },
     /// The payload of a request that was refused.
@@ -83,7 +91,13 @@ pub(crate) enum Reply {
 }
 
 impl Conn {
-    pub(crate) fn new(fd: OwnedFd, disk: DiskId, client: ClientId, features: Features) -> Conn {
+    pub(crate) fn new(
+        fd: OwnedFd,
+        disk: DiskId,
+        client: ClientId,
+        features: Features,
+        admission: Option<Admission>,
+    ) -> Conn {
         Conn {
             fd,
             disk,
@@ -93,6 +107,8 @@ impl Conn {
             received: Received::default(),
             ready: VecDeque::new(),
             notes: 0,
+            note_bytes: 0,
+            notes_max: NOTES_MAX,
             unsent: Chunk::default(),
             zios: ZioList::default(),
             closing: false,
@@ -102,12 +118,20 @@ impl Conn {
             wanted: 0,
             read_queued: false,
             send_queued: false,
+            kept: 0,
+            _admission: admission,
         }
     }
 
     /// Whether it may be read: not while it does not take its replies.
     pub(crate) fn wants_input(&self) -> bool {
-        !self.closing && !self.blocked && !self.stalled && self.notes < NOTES_MAX
+        !self.closing && !self.blocked && !self.stalled && self.notes < self.notes_max
+    }
+
+    /// The bytes that it makes its shard keep beside those of its zios: received ones that have not
+    /// been looked at, and replies that have not been taken.
+    pub(crate) fn keeps(&self) -> u64 {
+        (self.received.bytes.len() + self.note_bytes + self.unsent.keeps()) as u64
     }
 
     /// Whether everything that it asked for has been replied to and sent.
@@ -117,4 +141,4 @@ impl Conn {
 }
 
 /// Replies that hold bytes of their own, above which a connection is not read.
-const NOTES_MAX: u32 = 16;
+pub(crate) const NOTES_MAX: u32 = 16;

@@ -4,9 +4,14 @@
 //! bytes that it will have to hold. While there is no room, the connection is not read: it stalls,
 //! and is counted, because a bound on depth distorts the latencies that rules ask for.
 //!
-//! Half of the shard is the most that one disk may take, so that its neighbours go on. And a
-//! connection that has nothing in flight may always have one small request in flight, so that
-//! nobody is kept out for ever by what others hold.
+//! Half of the shard is the most that one disk may take, so that its neighbours go on. A connection
+//! that has nothing in flight may always have one small request in flight, so that nobody is kept
+//! out for ever by what others hold. And payloads have to come quickly while others wait for their
+//! room.
+//!
+//! Beside requests, connections make a shard keep bytes that it has received and cannot look at yet,
+//! and replies that their clients do not take. While these are too many, connections are read a
+//! little at a time.
 
 use dashpot_engine::{DiskId, Duration, Instant};
 
@@ -25,14 +30,41 @@ impl Taken {
     fn is_full(self, share: u32) -> bool {
         self.zios >= ZIOS_MAX / share || self.bytes >= PAYLOAD_MAX / u64::from(share)
     }
+
+    /// Whether one more request may be beyond that, of a connection that has no other.
+    fn admits_beyond(self, bytes: u64) -> bool {
+        bytes <= TINY || (bytes <= SMALL && self.bytes + bytes <= PAYLOAD_MAX + BEYOND_MAX)
+    }
+}
+
+/// A payload on its way.
+#[derive(Clone, Copy, Debug)]
+struct Transit {
+    length: u32,
+    received: usize,
+    /// Since when its client has had the time to send it, and others have waited for its room.
+    since: Instant,
+}
+
+impl Transit {
+    /// Whether it is slower than one that takes all the time that a payload may take.
+    fn is_late(self, now: Instant) -> bool {
+        let whole = (TRANSIT_MAX - TRANSIT_LEAST).as_nanos();
+        let earned = whole * self.received as u64 / u64::from(self.length.max(1));
+        now.since(self.since) >= TRANSIT_LEAST + Duration::from_nanos(earned)
+    }
 }
 
 impl Shard {
     /// Whether a connection may have one more request in flight, which holds `bytes`.
     pub(crate) fn has_room(&self, conn: &Conn, bytes: u64) -> bool {
-        let disk = self.disks[conn.disk.0 as usize].taken;
-        let is_full = self.taken.is_full(1) || disk.is_full(DISK_SHARE);
-        !is_full || (conn.zios.is_empty() && bytes <= SMALL)
+        !self.is_full(conn.disk) || (conn.zios.is_empty() && self.taken.admits_beyond(bytes))
+    }
+
+    /// Whether requests of a disk wait.
+    fn is_full(&self, disk: DiskId) -> bool {
+        let disk = self.disks[disk.0 as usize].taken;
+        self.taken.is_full(1) || disk.is_full(DISK_SHARE)
     }
 
     pub(crate) fn charge(&mut self, disk: DiskId, zios: u32, bytes: u64) {
@@ -50,6 +82,19 @@ impl Shard {
         self.gave_back = true;
     }
 
+    /// Counts anew what a connection keeps.
+    pub(crate) fn reckon(&mut self, at: usize) {
+        if let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) {
+            let keeps = conn.keeps();
+            self.kept = self.kept - std::mem::replace(&mut conn.kept, keeps) + keeps;
+        }
+    }
+
+    /// Whether connections keep as much as they may.
+    pub(crate) fn keeps_too_much(&self) -> bool {
+        self.kept >= KEPT_MAX
+    }
+
     /// Stops reading a connection until there is room for the `bytes` that its next request holds.
     pub(crate) fn stall(&mut self, at: usize, bytes: u64) {
         let Some(conn) = self.conn(at) else {
@@ -59,6 +104,10 @@ impl Shard {
         conn.wanted = bytes;
         let disk = conn.disk;
         self.disks[disk.0 as usize].stalls += 1;
+        if self.stalled.is_empty() {
+            self.waiting_since = self.now;
+            self.evicted = self.now;
+        }
         self.stalled.push(at);
         self.watch(at);
     }
@@ -87,20 +136,52 @@ impl Shard {
         (!self.stalled.is_empty()).then_some(self.evicted + EVICT_EVERY)
     }
 
-    /// Ends connections that have announced a payload and do not send it, while others wait.
+    /// Ends connections that have announced a payload and send it too slowly, while others wait.
     pub(crate) fn evict(&mut self) {
-        if self.evicts_at().is_none_or(|at| at > self.now) {
+        let Some(due) = self.evicts_at().filter(|at| *at <= self.now) else {
             return;
-        }
+        };
+        let missed = self.now.since(due);
         self.evicted = self.now;
         for at in 0..self.conns.len() {
-            if let Some(conn) = self.conn(at)
-                && let Intake::Payload { heard, .. } = conn.intake
-                && self.now.since(heard) >= PAYLOAD_SILENCE_MAX
-            {
+            if missed >= EVICT_EVERY {
+                self.forgive(at, missed);
+            }
+            if self.is_late(at) {
                 self.hang_up(at);
             }
         }
+    }
+
+    /// Gives a client the time back in which this shard did not run, and read nothing.
+    fn forgive(&mut self, at: usize, missed: Duration) {
+        if let Some(conn) = self.conn(at)
+            && let Intake::Payload { since, .. } = &mut conn.intake
+        {
+            *since = *since + missed;
+        }
+    }
+
+    /// Whether a connection keeps others waiting for a payload that it sends too slowly.
+    fn is_late(&self, at: usize) -> bool {
+        let Some(conn) = self.conns[at].as_ref() else {
+            return false;
+        };
+        let Intake::Payload {
+            request,
+            since,
+            bytes,
+            ..
+        } = &conn.intake
+        else {
+            return false;
+        };
+        let transit = Transit {
+            length: request.length,
+            received: bytes.len(),
+            since: self.waiting_since.max(*since),
+        };
+        self.is_full(conn.disk) && transit.is_late(self.now)
     }
 }
 
@@ -110,9 +191,21 @@ const ZIOS_MAX: u32 = 262_144;
 const PAYLOAD_MAX: u64 = 256 << 20;
 /// One disk may take one part in so many.
 const DISK_SHARE: u32 = 2;
-/// What a connection with nothing in flight may always make a shard hold.
+/// What a connection with nothing in flight may make a shard hold beyond that, as long as all of
+/// that is not too much: one large request, and many small ones.
 const SMALL: u64 = 256 << 10;
-/// How long an announced payload may be silent while others wait for its room.
-const PAYLOAD_SILENCE_MAX: Duration = Duration::from_secs(10);
+const BEYOND_MAX: u64 = (32 << 20) + (64 << 20);
+/// What such a connection may make a shard hold in any case.
+const TINY: u64 = 16 << 10;
+/// The most bytes that connections keep beside their requests before they are read a little at a
+/// time.
+const KEPT_MAX: u64 = 64 << 20;
+/// How long a payload may take while others wait for its room, if it comes at a steady rate; and
+/// how far it may be behind.
+const TRANSIT_MAX: Duration = Duration::from_secs(10);
+const TRANSIT_LEAST: Duration = Duration::from_millis(500);
 /// How often such payloads are looked for.
-const EVICT_EVERY: Duration = Duration::from_secs(1);
+const EVICT_EVERY: Duration = Duration::from_millis(100);
+
+#[cfg(test)]
+mod tests;

@@ -39,6 +39,11 @@ impl Chunk {
         self.length() == 0
     }
 
+    /// The bytes that it holds itself.
+    pub(crate) fn keeps(&self) -> usize {
+        self.heads.len()
+    }
+
     pub(super) fn length(&self) -> usize {
         self.heads.len() + self.length
     }

@@ -6,7 +6,7 @@ use rustix::net::RecvFlags;
 
 use super::check::{Operation, Refused, check};
 use super::wire::{self, REQUEST_LEN, Request};
-use crate::conn::{Intake, Received, Reply};
+use crate::conn::{Intake, NOTES_MAX, Received, Reply};
 use crate::shard::Shard;
 use crate::slots::Slot;
 use crate::store::Extent;
@@ -67,8 +67,7 @@ impl Shard {
 
     /// Adds what the socket has to a part of a request; false if there was nothing.
     fn fill_received(&mut self, at: usize, received: &mut Received) -> bool {
-        let mut bytes = self.receive_buffers.pop().unwrap_or_default();
-        bytes.reserve_exact(RECEIVE_LENGTH);
+        let mut bytes = self.receive_buffer();
         bytes.extend_from_slice(received.rest());
         let Some(conn) = self.conn(at) else {
             return false;
@@ -94,6 +93,16 @@ impl Shard {
         true
     }
 
+    /// A buffer to receive into: a short one while connections keep as much as they may.
+    fn receive_buffer(&mut self) -> Vec<u8> {
+        if self.keeps_too_much() {
+            return Vec::with_capacity(RECEIVE_SHORT);
+        }
+        let mut bytes = self.receive_buffers.pop().unwrap_or_default();
+        bytes.reserve_exact(RECEIVE_LENGTH);
+        bytes
+    }
+
     /// Keeps the rest for the next pass: the whole buffer if there are requests in it, otherwise
     /// a copy of the few bytes that begin one.
     fn put_back(&mut self, at: usize, received: Received) {
@@ -102,6 +111,7 @@ impl Shard {
         };
         if received.rest().len() >= REQUEST_LEN && !conn.closing {
             conn.received = received;
+            self.reckon(at);
             self.queue_read(at);
             return;
         }
@@ -109,6 +119,7 @@ impl Shard {
             bytes: received.rest().to_vec(),
             start: 0,
         };
+        self.reckon(at);
         self.keep_receive_buffer(received.bytes);
     }
 
@@ -149,8 +160,7 @@ impl Shard {
                 return self.refuse(at, &request, refused);
             }
         };
-        let present = received.rest().len() - REQUEST_LEN >= request.length as usize;
-        let holds = self.holds(disk, &request, operation, present);
+        let holds = self.holds(disk, &request, operation);
         if !self.conns[at]
             .as_ref()
             .is_some_and(|conn| self.has_room(conn, holds))
@@ -162,10 +172,9 @@ impl Shard {
         self.accept(at, request, operation, received)
     }
 
-    /// The bytes that a request makes the shard hold. A payload that is yet to come is never small.
-    fn holds(&self, disk: DiskId, request: &Request, operation: Operation, present: bool) -> u64 {
+    /// The bytes that a request makes the shard hold, with those of its payload that are to come.
+    fn holds(&self, disk: DiskId, request: &Request, operation: Operation) -> u64 {
         match operation {
-            Operation::Write { .. } if !present => u64::MAX,
             Operation::Write { .. } => u64::from(request.length),
             operation => self.read_holds(disk, operation, request.length),
         }
@@ -192,10 +201,7 @@ impl Shard {
                 self.disconnect(at);
                 false
             }
-            Operation::BlockStatus { req_one } => {
-                self.reply_status(at, &request, req_one);
-                true
-            }
+            Operation::BlockStatus { req_one } => self.reply_status(at, &request, req_one),
             Operation::Write { fua } => self.accept_write(at, request, fua, received),
             _ => {
                 self.submit(at, &request, operation, self.now, None);
@@ -231,7 +237,7 @@ impl Shard {
                 request,
                 fua,
                 arrived,
-                heard: arrived,
+                since: arrived,
                 bytes,
             };
             self.charge(disk, 0, u64::from(request.length));
@@ -259,10 +265,6 @@ impl Shard {
         self.read_clock();
         if complete {
             self.submit_collected(at, length);
-        } else if let Some(conn) = self.conns[at].as_mut()
-            && let Intake::Payload { heard, .. } = &mut conn.intake
-        {
-            *heard = self.now;
         }
     }
 
@@ -381,21 +383,27 @@ impl Shard {
         } else {
             reply.extend_from_slice(&wire::simple_reply(request.cookie, Err(errno)));
         }
-        self.note(at, reply);
-        true
+        self.note(at, reply)
     }
 
     /// Queues a reply to a request that became no zio. A connection that has too many of them is
-    /// not read until some have left.
-    fn note(&mut self, at: usize, reply: Vec<u8>) {
-        if let Some(conn) = self.conn(at) {
-            conn.ready.push_back(Reply::Bytes(reply));
-            conn.notes += 1;
-            if !conn.wants_input() {
-                self.watch(at);
-            }
-            self.queue_send(at);
+    /// not read until some have left: says whether it may be read on.
+    fn note(&mut self, at: usize, reply: Vec<u8>) -> bool {
+        let notes_max = if self.keeps_too_much() { 1 } else { NOTES_MAX };
+        let Some(conn) = self.conn(at) else {
+            return false;
+        };
+        conn.notes += 1;
+        conn.notes_max = notes_max;
+        conn.note_bytes += reply.len();
+        conn.ready.push_back(Reply::Bytes(reply));
+        let goes_on = conn.wants_input();
+        if !goes_on {
+            self.watch(at);
         }
+        self.reckon(at);
+        self.queue_send(at);
+        goes_on
     }
 
     /// Nothing more is read; what is in flight is finished.
@@ -407,9 +415,9 @@ impl Shard {
         }
     }
 
-    fn reply_status(&mut self, at: usize, request: &Request, req_one: bool) {
+    fn reply_status(&mut self, at: usize, request: &Request, req_one: bool) -> bool {
         let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) else {
-            return;
+            return false;
         };
         let limit = if req_one { 1 } else { EXTENTS_PER_REPLY };
         let mut extents: Vec<Extent> = Vec::new();
@@ -432,7 +440,7 @@ impl Shard {
             .map(|extent| (extent.length as u32, state(extent.hole)));
         let mut reply = Vec::new();
         wire::put_status_chunk(&mut reply, request.cookie, pairs);
-        self.note(at, reply);
+        self.note(at, reply)
     }
 }
 
@@ -455,5 +463,7 @@ const EXTENTS_PER_REPLY: usize = 1024;
 const REQUESTS_PER_PASS: usize = 64;
 /// Bytes taken from one connection at a time.
 const RECEIVE_LENGTH: usize = 256 << 10;
+/// The same while connections keep as much as they may.
+const RECEIVE_SHORT: usize = 8 << 10;
 /// Receive buffers kept for the next connection that needs one.
 const RECEIVE_BUFFERS: usize = 16;

@@ -1,5 +1,6 @@
 //! Replies: out of the shard, in chunks of a bounded size, into the sockets.
 
+use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use dashpot_engine::{Input, ZioId};
@@ -69,6 +70,7 @@ impl Shard {
             if let Some(conn) = self.conn(at) {
                 conn.unsent = chunk;
                 conn.blocked = true;
+                self.reckon(at);
                 self.watch(at);
             }
             return;
@@ -78,11 +80,23 @@ impl Shard {
         }
         chunk.clear();
         self.spare_chunk = chunk;
-        if self.conn(at).is_some_and(|conn| !conn.ready.is_empty()) {
-            self.queue_send(at);
-        }
+        self.reckon(at);
+        self.go_on_sending(at);
         self.close_if_finished(at);
         self.end_if_only_hung(at);
+    }
+
+    /// A chunk has left; another may follow.
+    fn go_on_sending(&mut self, at: usize) {
+        let Some(conn) = self.conn(at) else {
+            return;
+        };
+        if !conn.ready.is_empty() {
+            self.queue_send(at);
+        } else if conn.ready.capacity() > READY_KEPT {
+            // A queue that was long once is not kept for each connection.
+            conn.ready = VecDeque::new();
+        }
     }
 
     /// Offers the transport what it has not accepted yet. Says how many bytes it takes.
@@ -109,7 +123,7 @@ impl Shard {
             match reply {
                 Reply::Bytes(reply) => {
                     chunk.heads.extend_from_slice(&reply);
-                    self.end_note(at);
+                    self.end_note(at, reply.len());
                 }
                 Reply::Zio { id, sent } => match self.put_reply(at, id, sent, chunk) {
                     None => chunk.zios.push(id),
@@ -127,12 +141,13 @@ impl Shard {
     }
 
     /// A reply of its own bytes has left the queue; the connection may be readable again.
-    fn end_note(&mut self, at: usize) {
+    fn end_note(&mut self, at: usize, bytes: usize) {
         let Some(conn) = self.conn(at) else {
             return;
         };
         let was_readable = conn.wants_input();
         conn.notes -= 1;
+        conn.note_bytes -= bytes;
         if !was_readable && conn.wants_input() {
             self.queue_read(at);
             self.watch(at);
@@ -207,3 +222,5 @@ pub(super) const REPLIES_PER_CHUNK: usize = 32;
 pub(super) const CHUNK_LENGTH: usize = 128 << 10;
 /// Chunks sent before the sockets are looked at again.
 const CHUNKS_PER_PASS: usize = 64;
+/// Replies for which an empty queue keeps its memory.
+const READY_KEPT: usize = 256;

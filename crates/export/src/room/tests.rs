@@ -1,0 +1,81 @@
+use std::collections::VecDeque;
+
+use dashpot_engine::{Duration, Instant};
+
+use super::*;
+
+const LARGEST: u32 = 32 << 20;
+const START: Instant = Instant::from_nanos(1 << 40);
+
+/// A client that announces the largest payload and sends so many bytes of it per second.
+#[derive(Clone, Copy)]
+struct Slow(f64);
+
+impl Slow {
+    /// How long it keeps its room, looked at as the shard looks at it.
+    fn keeps(self) -> Duration {
+        let mut now = START;
+        loop {
+            now = now + EVICT_EVERY;
+            let seconds = now.since(START).as_nanos() as f64 / 1e9;
+            let received = (self.0 * seconds) as usize;
+            let transit = Transit {
+                length: LARGEST,
+                received: received.min(LARGEST as usize),
+                since: START,
+            };
+            if transit.is_late(now) || received >= LARGEST as usize {
+                return now.since(START);
+            }
+        }
+    }
+}
+
+/// How long a request waits behind payloads, as many at a time as half a shard has room for.
+fn wait_behind(slow: &[Slow]) -> Duration {
+    let places = (PAYLOAD_MAX / u64::from(DISK_SHARE) / u64::from(LARGEST)) as usize;
+    let mut free: VecDeque<Duration> = vec![Duration::ZERO; places].into();
+    for client in slow {
+        let begins = free.pop_front().unwrap();
+        free.push_back(begins + client.keeps());
+        free.make_contiguous().sort();
+    }
+    free[0]
+}
+
+#[test]
+fn slow_payloads_keep_a_large_one_waiting_for_less_than_ten_seconds() {
+    for (name, count, bytes_per_second) in [("silent", 40, 0.0), ("dripping", 6, 0.25)] {
+        let wait = wait_behind(&vec![Slow(bytes_per_second); count]);
+        assert!(wait < TRANSIT_MAX, "{count} {name}: {wait}");
+    }
+}
+
+#[test]
+fn a_payload_that_comes_steadily_has_ten_seconds() {
+    let least = f64::from(LARGEST) / 10.0;
+    assert!(Slow(least * 0.9).keeps() < TRANSIT_MAX);
+    assert!(Slow(least).keeps() >= TRANSIT_MAX);
+}
+
+#[test]
+fn no_payload_is_late_before_it_can_begin() {
+    let transit = Transit {
+        length: LARGEST,
+        received: 0,
+        since: START,
+    };
+    assert!(!transit.is_late(START + (TRANSIT_LEAST - Duration::from_nanos(1))));
+    assert!(transit.is_late(START + TRANSIT_LEAST));
+}
+
+#[test]
+fn small_requests_pass_to_the_byte_until_all_of_them_are_too_much() {
+    let taken = |bytes| Taken { zios: 0, bytes };
+    let full = taken(PAYLOAD_MAX);
+    assert!(full.admits_beyond(256 << 10));
+    assert!(!full.admits_beyond((256 << 10) + 1));
+    let most = taken(PAYLOAD_MAX + BEYOND_MAX);
+    assert!(!most.admits_beyond(256 << 10));
+    assert!(most.admits_beyond(TINY));
+}
