@@ -1,5 +1,7 @@
 //! dashpot: a slow disk you control, and a microscope for storage latency.
 
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
 mod api;
 mod checks;
 mod cli;
@@ -18,14 +20,17 @@ mod zinject;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use dashpot_export::complain;
 
 fn main() -> ExitCode {
-    match commands::run(cli::Cli::parse()) {
+    if let Some(code) = commands::become_command() {
+        return code;
+    }
+    match commands::run(cli::Cli::parse_or_exit(commands::FAILED)) {
         Ok(code) => code,
         Err(error) if commands::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("dashpot: {error:#}");
+            complain(format_args!("dashpot: {error:#}"));
             ExitCode::FAILURE
         }
     }

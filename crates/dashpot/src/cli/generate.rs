@@ -1,6 +1,6 @@
 //! Man pages and completion scripts, from the definitions of the command line.
 
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, CommandFactory};
@@ -39,14 +39,17 @@ fn with_usage(mut command: Command) -> Command {
     command.override_usage(usage).mut_subcommands(with_usage)
 }
 
-/// Writes the completion script of a shell.
-pub(crate) fn write_completions(shell: Shell, out: &mut dyn Write) {
-    clap_complete::generate(shell, &mut Cli::command(), "dashpot", &mut { out });
+/// The completion script of a shell. It is made in memory, because what makes it panics where it
+/// cannot write, such as into a pipe that nobody reads any more.
+pub(crate) fn completions(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "dashpot", &mut script);
+    String::from_utf8_lossy(&script).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{write_completions, write_man_pages};
+    use super::{completions, write_man_pages};
     use clap_complete::Shell;
 
     #[test]
@@ -72,12 +75,7 @@ mod tests {
     #[test]
     fn scripts_complete_the_commands() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let mut script = Vec::new();
-            write_completions(shell, &mut script);
-            assert!(
-                String::from_utf8_lossy(&script).contains("suspend"),
-                "{shell}"
-            );
+            assert!(completions(shell).contains("suspend"), "{shell}");
         }
     }
 }

@@ -16,7 +16,9 @@ mod sim;
 mod snoop;
 mod top;
 
-use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::spec::{ApiAddress, parse_api};
 
@@ -24,7 +26,7 @@ pub(crate) use check::CheckArgs;
 pub(crate) use control::{
     ClearArgs, DoctorArgs, InjectArgs, ListArgs, StatusArgs, SuspendArgs, UpdateArgs, ZinjectArgs,
 };
-pub(crate) use generate::{CompletionsArgs, ManArgs, write_completions, write_man_pages};
+pub(crate) use generate::{CompletionsArgs, ManArgs, completions, write_man_pages};
 pub(crate) use heatmap::HeatmapArgs;
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
 pub(crate) use load::LoadArgs;
@@ -55,6 +57,30 @@ pub(crate) struct Cli {
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Cli {
+    /// What was said. A mistake ends the program with 2, and that of `run` with `run_failed`, so
+    /// that it is not taken for the status of the command that was to run.
+    pub(crate) fn parse_or_exit(run_failed: u8) -> Cli {
+        let error = match Cli::try_parse() {
+            Ok(cli) => return cli,
+            Err(error) => error,
+        };
+        if error.use_stderr() && is_run(std::env::args_os()) {
+            // Without a reader, the exit code says it.
+            let _ = error.print();
+            std::process::exit(i32::from(run_failed));
+        }
+        error.exit()
+    }
+}
+
+/// Whether the words are for `run`, mistakes aside.
+fn is_run(words: impl Iterator<Item = OsString>) -> bool {
+    let lenient = Cli::command().ignore_errors(true);
+    let matches = lenient.try_get_matches_from(words);
+    matches.is_ok_and(|matches| matches.subcommand_name() == Some("run"))
 }
 
 /// In place of `--api` where no daemon is asked: it is not in the help, and does nothing, so that

@@ -21,6 +21,7 @@ use crate::report::heatmap::{Column, Crop, HeatMap};
 use crate::report::interval::{DeviceInterval, elapsed_of_all, in_flight_of_all};
 use crate::report::layer::Layer;
 use crate::spec::{ApiAddress, ParseError, format_ops};
+use dashpot_export::complain;
 
 /// A column is this long, if nobody says how long.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
@@ -156,7 +157,9 @@ pub(super) fn write_svg(mut svg: Draft, heat: &HeatMap) -> anyhow::Result<()> {
 
 fn say_lost(lost: u64) {
     if lost > 0 {
-        eprintln!("{lost} events were lost: some I/Os are missing in what was drawn last.");
+        complain(format_args!(
+            "{lost} events were lost: some I/Os are missing in what was drawn last."
+        ));
     }
 }
 

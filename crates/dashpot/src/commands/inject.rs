@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use axum::http::{Method, StatusCode};
 
-use super::child::run_child;
+use super::child::{passed_on, run_child};
 use super::output::{print, print_json, usage};
 use super::proof::proofs;
 use crate::api::types::{Cleared, Inject, Rule};
@@ -13,6 +13,7 @@ use crate::cli::InjectArgs;
 use crate::client::{Client, ClientError, segment};
 use crate::report::proof::{Tolerance, WIDTH, wrapped};
 use crate::spec::{Injection, ParseError};
+use dashpot_export::complain;
 
 pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitCode> {
     if args.command.is_empty() && ends_at_a_command(std::env::args_os()) {
@@ -46,7 +47,7 @@ fn while_it_runs(
     if args.json {
         print_json(&rules)?;
     }
-    let ended = client.block_on(run_child(&args.command, &[]));
+    let ended = client.block_on(async { run_child(&args.command, &[], &mut passed_on()?).await });
     for rule in &rules {
         disarm(client, rule.id);
     }
@@ -78,9 +79,13 @@ fn disarm(client: &Client, id: u32) {
     match client.send::<Cleared>(Method::DELETE, &path, &()) {
         Ok(_) => {}
         Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => {
-            eprintln!("dashpot: rule {id} was cleared before the command ended");
+            complain(format_args!(
+                "dashpot: rule {id} was cleared before the command ended"
+            ));
         }
-        Err(error) => eprintln!("dashpot: rule {id} may still be armed: {error}"),
+        Err(error) => complain(format_args!(
+            "dashpot: rule {id} may still be armed: {error}"
+        )),
     }
 }
 

@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use dashpot_engine::Duration;
 use dashpot_export::{Address, DiskConfig, Server, ServerConfig, Spin, StartError};
 use serde::Serialize;
+use signal_hook::consts::SIGXFSZ;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::api::{Access, Hosts, HttpListener, Manners, router};
@@ -57,6 +58,7 @@ impl Instance {
         listen: Vec<Address>,
         args: &LabArgs,
     ) -> anyhow::Result<Instance> {
+        survive_full_files()?;
         let server = Server::start(&ServerConfig {
             shards: lab.shards.unwrap_or_else(default_shards),
             seed: args.seed.map_or_else(random_seed, Ok)?,
@@ -171,6 +173,13 @@ fn explain(error: StartError) -> anyhow::Error {
         StartError::Listen(error) => anyhow!("--nbd {error}"),
         StartError::Store(_) | StartError::Thread(_) => anyhow!("{error}"),
     }
+}
+
+/// A write beyond the limit of a file's size (`ulimit -f`) is to fail, not to end the disks of
+/// all others. The signal is caught and not ignored, because a command would inherit that.
+fn survive_full_files() -> anyhow::Result<()> {
+    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+    Ok(())
 }
 
 /// Collects what finishes.

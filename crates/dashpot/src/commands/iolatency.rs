@@ -20,6 +20,7 @@ use crate::report::iolatency::{
 use crate::report::layer::Layer;
 use crate::report::length::Length;
 use crate::spec::ApiAddress;
+use dashpot_export::complain;
 
 /// iolatency's own default.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);
@@ -66,7 +67,7 @@ fn show(report: &Interval, args: &IolatencyArgs) -> anyhow::Result<()> {
     }
     print(&report.to_string())?;
     if let Some(remark) = report.remark() {
-        eprintln!("{remark}");
+        complain(format_args!("{remark}"));
     }
     Ok(())
 }

@@ -1,4 +1,5 @@
 //! What a report says of events that it has missed, beside its output.
+use dashpot_export::complain;
 
 /// Events missed so far.
 #[derive(Default)]
@@ -11,7 +12,9 @@ impl Lost {
     /// Says what the interval that has just been shown misses.
     pub(super) fn warn(&mut self, events: u64) {
         if events > 0 {
-            eprintln!("WARNING: lost {events} events in this interval: it shows too little I/O");
+            complain(format_args!(
+                "WARNING: lost {events} events in this interval: it shows too little I/O"
+            ));
             self.events += events;
             self.intervals += 1;
         }
@@ -21,7 +24,9 @@ impl Lost {
     pub(super) fn sum_up(&self) {
         if self.intervals > 1 {
             let Lost { events, intervals } = self;
-            eprintln!("WARNING: lost {events} events in {intervals} intervals");
+            complain(format_args!(
+                "WARNING: lost {events} events in {intervals} intervals"
+            ));
         }
     }
 }

@@ -28,6 +28,7 @@ mod run;
 mod scraper;
 mod screen;
 mod serve;
+mod signals;
 mod sim;
 mod snoop;
 mod status;
@@ -46,6 +47,7 @@ use crate::cli::{self, Cli, Command};
 use crate::client::Client;
 use crate::spec::{ApiAddress, ParseError, parse_api};
 
+pub(crate) use child::{FAILED, become_command};
 pub(crate) use output::is_broken_pipe;
 
 /// Does what the command line says, and returns the program's exit code.
@@ -53,7 +55,11 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     if let Command::Top(args) = &cli.command {
         top::check_api(cli.api.as_ref(), args);
     }
-    let api = cli.api.or_else(api_from_environment);
+    let api = match cli.command {
+        // It has an API of its own.
+        Command::Run(_) => None,
+        _ => cli.api.or_else(api_from_environment),
+    };
     let client = || Client::find(api.as_ref());
     match cli.command {
         Command::Run(args) => return Ok(run::run(&args)),
@@ -84,7 +90,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             format!("man pages cannot be written to '{dir}': name a directory that exists")
         })?,
         Command::Completions(args) => {
-            cli::write_completions(args.shell, &mut std::io::stdout().lock());
+            output::print(&cli::completions(args.shell))?;
         }
     }
     Ok(ExitCode::SUCCESS)

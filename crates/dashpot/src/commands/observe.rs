@@ -17,6 +17,7 @@ use crate::observe::{Question, Target, Watch};
 use crate::report::interval::DeviceInterval;
 use crate::report::observe::{Line, Observation};
 use crate::spec::Listen;
+use dashpot_export::complain;
 
 pub(crate) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
     let (devices, Pace { interval, count }) = args.split().unwrap_or_else(|error| usage(&error));
@@ -60,7 +61,7 @@ fn scraper(
         }
     };
     let scraper = Scraper::start(&address, &args.allow_host, KernelSource(Arc::clone(totals)))?;
-    eprintln!("metrics  {}", scraper.url);
+    complain(format_args!("metrics  {}", scraper.url));
     Ok(scraper)
 }
 

@@ -9,18 +9,20 @@ use dashpot_export::Address;
 use tokio::task::spawn_blocking;
 
 use super::check::{Checks, conclude};
-use super::child::{FAILED, run_child};
+use super::child::{FAILED, passed_on, run_with};
 use super::instance::{Export, Instance};
 use super::private::PrivateDir;
+use super::signals::Signals;
 use crate::api::HttpListener;
 use crate::cli::RunArgs;
 use crate::client::Client;
 use crate::lab::Lab;
+use dashpot_export::complain;
 
 /// Serves the lab, runs the command, and returns its exit code.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {
     run_command(args).unwrap_or_else(|error| {
-        eprintln!("dashpot: {error:#}");
+        complain(format_args!("dashpot: {error:#}"));
         ExitCode::from(FAILED)
     })
 }
@@ -28,18 +30,20 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let lab = Lab::from_args(&args.lab)?;
     check_variables(&lab)?;
-    let sockets = PrivateDir::new()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
+        // Before there is anything that a signal could leave behind.
+        let mut signals = passed_on()?;
+        let sockets = PrivateDir::new()?;
         let nbd = Address::Unix(sockets.path().join("nbd.sock"));
         let api = Address::Unix(sockets.path().join("api.sock"));
         let listener = HttpListener::bind("--api", &api).await?;
         let instance = Instance::start(&lab, vec![nbd], &args.lab).await?;
         let running = instance.answer(listener, None, None);
         let variables = variables(&api, running.exports());
-        let ended = checked(args, &api, &variables).await;
+        let ended = checked(args, &api, &variables, &mut signals).await;
         running.stop(pending()).await;
         ended
     })
@@ -50,9 +54,10 @@ async fn checked(
     args: &RunArgs,
     api: &Address,
     variables: &[(String, String)],
+    signals: &mut Signals,
 ) -> anyhow::Result<ExitCode> {
     if args.check.is_empty() {
-        return Ok(run_child(&args.command, variables).await?);
+        return Ok(run_with(&args.command, variables, signals).await?);
     }
     let (texts, at) = (args.check.clone(), api.clone());
     let before = spawn_blocking(move || {
@@ -62,7 +67,7 @@ async fn checked(
         anyhow::Ok((checks, look))
     });
     let (checks, look) = before.await??;
-    let ended = run_child(&args.command, variables).await?;
+    let ended = run_with(&args.command, variables, signals).await?;
     let at = api.clone();
     let outcomes = spawn_blocking(move || checks.judge(&Client::at(at, None)?, Some(&look)));
     conclude(ended, outcomes.await?, false)

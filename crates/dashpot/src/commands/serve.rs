@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use dashpot_export::Address;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::instance::{Export, Instance};
 use super::output::print;
 use super::private::PrivateDir;
 use super::ready::ReadyFile;
+use super::signals::{ENDS, Signals, USERS};
 use crate::api::{
     Access, Hosts, HttpListener, TokenFile, default_socket, make_private_dir, random_word,
     runtime_dir,
@@ -24,7 +24,7 @@ use crate::spec::{ApiAddress, Listen};
 /// Random letters of a token.
 const TOKEN_LETTERS: usize = 32;
 
-/// Serves until SIGINT or SIGTERM.
+/// Serves until a signal ends it.
 pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Result<ExitCode> {
     if api.is_some_and(|api| api.token.is_some()) {
         bail!("--api or DASHPOT_API: a new daemon makes a new token; give it tcp:HOST:PORT");
@@ -47,7 +47,9 @@ async fn serve_lab(
     api: Option<&Listen>,
     mut ready: Option<ReadyFile>,
 ) -> anyhow::Result<()> {
-    let mut signals = Signals::new()?;
+    let mut signals = Signals::catch(ENDS)?;
+    // Whoever has sent one by mistake must not end the disks of others.
+    let _ignored = Signals::catch(USERS)?;
     let mut places = Places::default();
     // Before the disks: if a daemon is there already, its stores must not be touched.
     let api = HttpListener::bind("--api", &places.api(api)?).await?;
@@ -78,7 +80,10 @@ async fn serve_lab(
     if announced.is_ok() {
         signals.next().await;
     }
-    running.stop(signals.next()).await;
+    let hurry = async {
+        signals.next().await;
+    };
+    running.stop(hurry).await;
     announced
 }
 
@@ -195,28 +200,6 @@ fn reachable(mut socket: SocketAddr) -> SocketAddr {
         });
     }
     socket
-}
-
-/// What ends a daemon.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-}
-
-impl Signals {
-    fn new() -> anyhow::Result<Signals> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use crate::observe::{IoStream, Stop, Stream, Target, Wanted, ZioStream, now_ns, 
 use crate::report::snoop::{At, FinishedIo, IoTable, Missed, Shape, ZioTable};
 use crate::report::table::Room;
 use crate::spec::ApiAddress;
+use dashpot_export::complain;
 
 pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Result<()> {
     let target = Target::find(api, &args.device)?;
@@ -99,7 +100,7 @@ fn follow<S: Stream<Io: Serialize>>(
 
 fn say(missed: Missed, json: bool) -> anyhow::Result<()> {
     if let Some(remark) = missed.remark() {
-        eprintln!("{remark}");
+        complain(format_args!("{remark}"));
         if json {
             print_json_line(&missed)?;
         }

@@ -6,6 +6,7 @@ use super::output::print;
 use crate::api::types::{Disk, Suspend, Suspended};
 use crate::cli::SuspendArgs;
 use crate::client::{Client, ClientError, segment};
+use dashpot_export::complain;
 
 pub(crate) fn suspend(client: &Client, args: &SuspendArgs) -> anyhow::Result<()> {
     let path = format!("/v1/disks/{}", segment(&args.disk));
@@ -35,10 +36,10 @@ fn warn_of_kernel_clients(disk: &Disk) {
         } else {
             "it then waits for the reply, or gives the device up, as nbd-client -timeout says"
         };
-        eprintln!(
+        complain(format_args!(
             "dashpot: '{}' is a kernel's NBD client, which times out after 30 s: {outcome}",
             client.name
-        );
+        ));
     }
 }
 

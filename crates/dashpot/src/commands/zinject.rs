@@ -10,6 +10,7 @@ use crate::cli::ZinjectArgs;
 use crate::client::{Client, ClientError, segment};
 use crate::spec::parse_injection;
 use crate::zinject::{Add, Cancel, Handler, Refusal, Request, added, help, list, parse, removed};
+use dashpot_export::complain;
 
 /// Of a rule that was not armed by zinject.
 const NO_POOL: &str = "-";
@@ -29,9 +30,9 @@ pub(crate) fn zinject(
 }
 
 fn refuse(refusal: &Refusal) -> ExitCode {
-    eprintln!("zinject: {}", refusal.message);
+    complain(format_args!("zinject: {}", refusal.message));
     if refusal.usage {
-        eprint!("{}", help());
+        complain(format_args!("{}", help().trim_end()));
     }
     ExitCode::from(refusal.code)
 }

@@ -1,0 +1,70 @@
+//! Signals that end a program in order, or that it passes on to the command it runs.
+
+use std::fs;
+use std::future::poll_fn;
+use std::io;
+use std::task::Poll;
+
+use rustix::process::Signal as UnixSignal;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The signals by which people and service managers end a program.
+pub(super) const ENDS: [UnixSignal; 4] = [
+    UnixSignal::HUP,
+    UnixSignal::INT,
+    UnixSignal::QUIT,
+    UnixSignal::TERM,
+];
+
+/// The signals without a meaning of their own. They, too, end a program that does not catch them.
+pub(super) const USERS: [UnixSignal; 2] = [UnixSignal::USR1, UnixSignal::USR2];
+
+/// Signals that are caught for as long as the program lives.
+pub(super) struct Signals {
+    caught: Vec<(UnixSignal, Signal)>,
+}
+
+impl Signals {
+    /// Catches `wanted` from now on, except those that the program was started to ignore, as
+    /// `nohup` does. To be called within a runtime.
+    pub(super) fn catch(wanted: impl IntoIterator<Item = UnixSignal>) -> io::Result<Signals> {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let wanted = wanted.into_iter().filter(|one| !ignores(&status, *one));
+        let catch = |one: UnixSignal| Ok((one, signal(SignalKind::from_raw(one.as_raw()))?));
+        let caught = wanted.map(catch).collect::<io::Result<_>>()?;
+        Ok(Signals { caught })
+    }
+
+    /// The next signal that comes, or that has come since the last call.
+    pub(super) async fn next(&mut self) -> UnixSignal {
+        poll_fn(|context| {
+            for (signal, stream) in &mut self.caught {
+                if stream.poll_recv(context).is_ready() {
+                    return Poll::Ready(*signal);
+                }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+/// Whether a process with this `/proc/PID/status` ignores a signal.
+fn ignores(status: &str, signal: UnixSignal) -> bool {
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{UnixSignal, ignores};
+
+    #[test]
+    fn what_nohup_ignores_is_known() {
+        let status = "Name:\tdashpot\nSigBlk:\t0000000000000002\nSigIgn:\t0000000000001001\n";
+        assert!(ignores(status, UnixSignal::HUP));
+        assert!(!ignores(status, UnixSignal::INT));
+        assert!(!ignores("", UnixSignal::HUP));
+    }
+}
