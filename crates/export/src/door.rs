@@ -108,8 +108,8 @@ impl Door {
 
     fn wait(&self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let now = clock::now();
-        // Once somebody can be displaced the listeners are watched instead.
-        let room = self.guests.displaceable_at().filter(|at| *at > now);
+        // That moment may have come since the listeners were left alone: then there is no wait.
+        let room = self.guests.displaceable_at().filter(|_| !self.watching);
         let moments = [self.guests.late_at(), room, self.resting_until];
         let timeout = moments.into_iter().flatten().min().map(|at| {
             let wait = at.since(now).as_nanos();

@@ -143,14 +143,14 @@ impl Shard {
         };
         let missed = self.now.since(due);
         self.evicted = self.now;
-        for at in 0..self.conns.len() {
-            if missed >= EVICT_EVERY {
-                self.forgive(at, missed);
-            }
-            if self.is_late(at) {
-                self.hang_up(at);
-            }
+        if missed >= STOPPED {
+            (0..self.conns.len()).for_each(|at| self.forgive(at, missed));
         }
+        // All that are late, and not one for each that waits: more may wait than have been read.
+        let late: Vec<usize> = (0..self.conns.len())
+            .filter(|at| self.is_late(*at))
+            .collect();
+        late.into_iter().for_each(|at| self.hang_up(at));
     }
 
     /// Gives a client the time back in which this shard did not run, and read nothing.
@@ -206,6 +206,8 @@ const TRANSIT_MAX: Duration = Duration::from_secs(10);
 const TRANSIT_LEAST: Duration = Duration::from_millis(500);
 /// How often such payloads are looked for.
 const EVICT_EVERY: Duration = Duration::from_millis(100);
+/// A shard that looks so much later has been stopped.
+const STOPPED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests;

@@ -60,9 +60,11 @@ fn tell(client: &Client, rules: &[Rule]) {
     match proofs(client, rules, Tolerance::default()) {
         Ok(proofs) => proofs.iter().for_each(|proof| {
             let summary = format!("dashpot: {}", proof.summary());
-            eprintln!("{}", wrapped(&summary, WIDTH));
+            complain(format_args!("{}", wrapped(&summary, WIDTH)));
         }),
-        Err(error) => eprintln!("dashpot: what was injected is not known: {error:#}"),
+        Err(error) => complain(format_args!(
+            "dashpot: what was injected is not known: {error:#}"
+        )),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `proof`: whether rules do what they say, each with what it asked for beside what was achieved.
 
+use dashpot_export::complain;
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
@@ -145,7 +146,7 @@ fn text(proofs: &[Proof]) -> String {
 /// The exit status of a check, and on stderr which rule it is due to.
 fn check(proofs: &[Proof]) -> ExitCode {
     if proofs.is_empty() {
-        eprintln!("dashpot: nothing is proven: no rule is armed");
+        complain(format_args!("dashpot: nothing is proven: no rule is armed"));
         return ExitCode::from(NOT_KEPT);
     }
     let unclear = |proof: &&Proof| proof.verdict == Verdict::CannotTell;
@@ -155,7 +156,8 @@ fn check(proofs: &[Proof]) -> ExitCode {
         return ExitCode::SUCCESS;
     };
     let why = format!("rule {}: {}: {}", proof.rule.id, proof.verdict, proof.why);
-    eprintln!("dashpot: {}", wrapped(&why, WIDTH - "dashpot: ".len()));
+    let why = wrapped(&why, WIDTH - "dashpot: ".len());
+    complain(format_args!("dashpot: {why}"));
     ExitCode::from(match first_failed {
         Some(_) => NOT_KEPT,
         None => CANNOT_TELL,
