@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use dashpot_engine::Op;
+use dashpot_export::complain;
 use serde::de::DeserializeOwned;
 
 use super::child::{FAILED, run_child};
@@ -25,7 +26,7 @@ pub(crate) fn check(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCod
         return now_or_later(client, args);
     }
     Ok(around(client, args).unwrap_or_else(|error| {
-        eprintln!("dashpot: {error:#}");
+        complain(format_args!("dashpot: {error:#}"));
         ExitCode::from(FAILED)
     }))
 }
@@ -54,7 +55,7 @@ fn around(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let checks = Checks::parse(client, &args.expressions, true)?;
     let checks = checks.unwrap_or_else(|error| refuse(&error));
     let earlier = checks.look(client)?;
-    let ended = client.block_on(run_child(&args.command, &[]))?;
+    let ended = client.block_on(run_child(&args.command))?;
     conclude(ended, checks.judge(client, Some(&earlier)), args.json)
 }
 
@@ -68,7 +69,7 @@ pub(super) fn conclude(
     if ended != ExitCode::SUCCESS {
         match outcomes {
             Ok(outcomes) => tell(&outcomes, json)?,
-            Err(error) => eprintln!("dashpot: {error:#}"),
+            Err(error) => complain(format_args!("dashpot: {error:#}")),
         }
         return Ok(ended);
     }
@@ -79,8 +80,8 @@ pub(super) fn conclude(
 
 fn tell(outcomes: &[Outcome], json: bool) -> anyhow::Result<()> {
     match json {
-        true => eprintln!("{}", serde_json::to_string_pretty(outcomes)?),
-        false => eprint!("{}", text(outcomes)),
+        true => complain(format_args!("{}", serde_json::to_string_pretty(outcomes)?)),
+        false => complain(format_args!("{}", text(outcomes).trim_end())),
     }
     Ok(())
 }

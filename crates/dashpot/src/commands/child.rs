@@ -34,9 +34,14 @@ pub(crate) fn passed_on() -> io::Result<Signals> {
     Signals::catch(ENDS.into_iter().chain(USERS))
 }
 
-/// Runs a command to its end. Signals that would end dashpot are passed on to it, so that there is
+/// Runs a command to its end.
+pub(crate) async fn run_child(command: &[OsString]) -> io::Result<ExitCode> {
+    run_with(command, &[], &mut passed_on()?).await
+}
+
+/// Runs a command to its end, with variables of its own. Signals that would end dashpot are passed on to it, so that there is
 /// time to clean up after it.
-pub(crate) async fn run_child(
+pub(crate) async fn run_with(
     command: &[OsString],
     variables: &[(String, String)],
     signals: &mut Signals,
@@ -50,7 +55,7 @@ pub(crate) async fn run_child(
     wait(child, signals).await.map(exit_code)
 }
 
-/// Becomes the command, if dashpot was started by [`run_child`] for that; returns what went wrong.
+/// Becomes the command, if dashpot was started by [`run_with`] for that; returns what went wrong.
 ///
 /// A command that outlives its dashpot, killed by a signal that cannot be caught, would go on
 /// without its disks. The kernel ends it then, but only if the process itself asks for that, after

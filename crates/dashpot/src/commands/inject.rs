@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use axum::http::{Method, StatusCode};
 
-use super::child::{passed_on, run_child};
+use super::child::run_child;
 use super::output::{print, print_json, usage};
 use super::proof::proofs;
 use crate::api::types::{Cleared, Inject, Rule};
@@ -47,7 +47,7 @@ fn while_it_runs(
     if args.json {
         print_json(&rules)?;
     }
-    let ended = client.block_on(async { run_child(&args.command, &[], &mut passed_on()?).await });
+    let ended = client.block_on(run_child(&args.command));
     for rule in &rules {
         disarm(client, rule.id);
     }
