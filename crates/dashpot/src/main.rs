@@ -1,5 +1,6 @@
 //! dashpot: a slow disk you control, and a microscope for storage latency.
 
+// `complain` says it without a panic where nobody reads it, and `output::print` fails in order.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod api;

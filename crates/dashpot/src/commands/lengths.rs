@@ -1,5 +1,7 @@
 //! What a report says, beside its output, of intervals that were not as long as was asked for.
 
+use dashpot_export::complain;
+
 use crate::report::length::Length;
 
 /// Intervals that were missed without a word so far: of intervals of a few milliseconds, those are
@@ -13,7 +15,7 @@ impl Lengths {
     /// Says how long the interval was that has just been shown, if its length is off.
     pub(super) fn warn(&mut self, length: &Length) {
         match length.line() {
-            Some(line) => eprintln!("{line}"),
+            Some(line) => complain(format_args!("{line}")),
             None => self.untold += length.missed,
         }
     }
@@ -28,11 +30,11 @@ impl Lengths {
     /// Says at the end what was missed without a word.
     pub(super) fn sum_up(&self) {
         if self.untold > 0 {
-            eprintln!(
+            complain(format_args!(
                 "{} intervals were missed in all: those after them are longer, and hold what was \
                  done meanwhile.",
                 self.untold
-            );
+            ));
         }
     }
 }

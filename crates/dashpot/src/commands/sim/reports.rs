@@ -4,6 +4,7 @@
 
 use anyhow::Context;
 use dashpot_engine::{Duration, Event, Instant};
+use dashpot_export::complain;
 use dashpot_sim::Simulation;
 use serde::Serialize;
 use serde_json::Value;
@@ -184,7 +185,7 @@ impl<'a> Report<'a> {
             ReportKind::Iolatency { .. } | ReportKind::Heatmap { .. } | ReportKind::ZpoolIostat(_)
         );
         if let Some(line) = span.length().line().filter(|_| is_silent) {
-            eprintln!("{}: {line}", self.words.words);
+            complain(format_args!("{}: {line}", self.words.words));
         }
     }
 
