@@ -16,8 +16,8 @@ import sys
 import tempfile
 
 import process
-from servers import DASHPOT
 
+DASHPOT = os.path.abspath(os.environ["DASHPOT"])
 DEPTH = 16
 ENOUGH = 400
 KEPT, NOT_KEPT, CANNOT_TELL = 0, 3, 4
@@ -52,9 +52,8 @@ class Daemon:
 def kept(daemon, delay_ms):
     """A rule that is what it says, and two expectations of it that hold."""
     daemon.arm("-D", f"{delay_ms}ms", "--name", "slow")
-    daemon.load(delay_ms)
-    held = json.loads(daemon.run("list", "--json").stdout)[0]["held"]
-    assert held >= ENOUGH, f"only {held} were held: ask for more"
+    while json.loads(daemon.run("list", "--json").stdout)[0]["held"] < ENOUGH:
+        daemon.load(delay_ms)
     yield "proof --check", daemon.run("proof", "slow", "--check")
     expected = [f"slow.achieved.p50 < {delay_ms * 1.05:.2f}ms", f"slow.held >= {ENOUGH}"]
     yield "check within 5 %", daemon.run("check", *expected)

@@ -83,6 +83,14 @@ def test_of_proof(daemon):
     check(found)
 
 
+def test_of_check(daemon):
+    daemon.cli("inject", "d", "-D", "1ms", "-T", "read", "--name", "slow")
+    Client(daemon).many(20, 2)
+    found = daemon.json("check", "d.read.p50 >= 1ms", "d.iops > 0", "slow.held == 20")
+    assert [one["holds"] for one in found] == [True] * 3
+    check(found)
+
+
 @takes_a_kernel
 @pytest.mark.parametrize("words", [*REPORTS.values(), ["observe"]], ids=[*REPORTS, "observe"])
 def test_of_the_kernels_disks(words):

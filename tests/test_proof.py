@@ -219,6 +219,7 @@ def test_a_rule_that_is_gone_is_proven_until_a_reset(daemon, client):
     daemon.cli("clear", "t1")
     found = proof(daemon, "t1")
     assert (found["rule"]["state"], found["rule"]["held"]) == ("cleared", 60)
+    assert ", cleared since: matched 60," in text(daemon, "t1")
     check_verdict(found)
     check_rows(found, 60)
     assert proofs(daemon, "t1") == proofs(daemon, "1") and proofs(daemon) == []

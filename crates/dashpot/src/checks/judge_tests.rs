@@ -38,7 +38,7 @@ fn rule(id: u32, late: &[u64]) -> Value {
     }
     let none = histogram(&[]);
     json!({
-        "rule": rule, "layout": "v1", "requested": none, "achieved": none,
+        "rule": rule, "layout": "v1", "requested": none, "achieved": none, "stopped": none,
         "lateness": histogram(late),
     })
 }

@@ -15,7 +15,7 @@ use std::fmt;
 use dashpot_engine::Duration;
 use serde::Serialize;
 
-use crate::api::types::Rule;
+use crate::api::types::{Rule, RuleState};
 use crate::report::nice::short_time;
 use figures::{Cells, Error, Figures, between_the_ends, exact_time};
 use rows::Row;
@@ -141,7 +141,11 @@ impl Proof {
             .map(|(word, count)| format!("{word} {count}"))
             .collect();
         let age = short_time(self.rule.age_ns);
-        format!("armed {age} ago: {}", words.join(", "))
+        let life = match self.rule.state {
+            RuleState::Cleared => format!("armed for {age}, cleared since"),
+            _ => format!("armed {age} ago"),
+        };
+        format!("{life}: {}", words.join(", "))
     }
 
     fn write_figures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
