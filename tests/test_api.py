@@ -119,6 +119,60 @@ def test_what_cannot_be_meant_is_refused(ask, path, body):
     assert status == 422 and json.loads(said)["remedy"]
 
 
+ESCAPES = "\x1b[2J\x1b[31mred\nrule 9 on d: kept"
+
+
+@pytest.mark.parametrize("request_body", [
+    {"rule": f"-D 1ms --client '{ESCAPES}'"},
+    {"rule": "-D 1ms --client '" + "x" * 2_000 + "'"},
+    {"rule": "-D 1ms", "pool": ESCAPES},
+    {"rule": "-D 1ms", "pool": "x" * 300},
+    {"rule": "-D 1ms", "name": ESCAPES},
+    {"rule": "-D 1ms", "name": "x" * 200},
+], ids=["glob", "long glob", "pool", "long pool", "name", "long name"])
+def test_words_that_are_no_names_are_refused(ask, daemon, request_body):
+    status, said = ask("/v1/disks/d/rules", *JSON, "-d", json.dumps(request_body))
+    assert status == 422 and json.loads(said)["error"]
+    assert daemon.rules() == {}
+
+
+@pytest.mark.parametrize("words", [
+    ["inject", ESCAPES, "-D", "1ms"],
+    ["clear", ESCAPES], ["iolatency", "-d", "\x1b[2Jd", "1", "1"], ["serve", "-d", "\x1b[2Jd=ram,size=1M"],
+], ids=lambda words: words[0])
+def test_nothing_from_outside_moves_the_cursor(daemon, words):
+    done = daemon.cli(*words, code=None)
+    assert done.returncode != 0
+    assert "\x1b" not in done.stdout + done.stderr
+    assert not any(line.startswith("rule 9") for line in (done.stdout + done.stderr).splitlines())
+
+
+def test_a_lab_with_bad_names_moves_no_cursor(directory):
+    lab = directory / "lab.toml"
+    lab.write_text('[disk."a\\u001b[31m\\nb"]\nstore = "ram"\nsize = "1M"\n')
+    said = run(BINARY, "serve", "--nbd", "unix:-", "--api", "unix:-", lab, code=None)
+    assert said.returncode != 0 and "\x1b" not in said.stderr and "31m" in said.stderr, said
+
+
+def resident(daemon):
+    """In MiB."""
+    status = open(f"/proc/{daemon.pid}/status").read()
+    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024
+
+
+def test_rules_have_a_bound_on_their_lanes(ask, daemon):
+    """What all of them take is bounded, and given back when they are cleared."""
+    before = resident(daemon)
+    answers = [ask("/v1/disks/d/rules", *JSON, "-d", '{"rule": "-D 0s:65534"}') for _ in range(20)]
+    statuses = [status for status, _ in answers]
+    assert statuses == [201] * 16 + [409] * 4
+    assert "at most 1048576" in json.loads(answers[-1][1])["error"]
+    assert resident(daemon) - before < 128
+    daemon.cli("clear", "all")
+    eventually(lambda: resident(daemon) - before < 32, "the memory is given back")
+    assert ask("/v1/disks/d/rules", *JSON, "-d", '{"rule": "-D 0s:65534"}')[0] == 201
+
+
 def test_clear_wants_a_word(daemon):
     daemon.cli("inject", "d", "-D", "1ms")
     assert "empty" in daemon.cli("clear", "", code=2).stderr

@@ -4,8 +4,10 @@
 use std::fmt;
 use std::io::{self, Write};
 
-/// Says one line on standard error, if anybody reads it.
+use crate::plain::lines;
+
+/// Says a line on standard error, if anybody reads it. Names and errors in it move no cursor.
 pub fn complain(line: fmt::Arguments<'_>) {
     // There is nobody left to tell that nobody reads it.
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", lines(&line.to_string()));
 }

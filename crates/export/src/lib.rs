@@ -20,6 +20,7 @@ mod mailbox;
 pub mod nbd;
 mod pace;
 mod passes;
+pub mod plain;
 mod probe;
 mod quota;
 mod room;

@@ -200,9 +200,11 @@ impl Strangers {
             tokio::select! {
                 () = guest.evicted.notified() => return,
                 () = sleep(STRANGER_MAX) => return,
-                () = guest.recognised.notified() => self.leave(guest),
+                () = guest.recognised.notified() => {}
             }
         }
+        // It may have been recognised before anybody waited for that.
+        self.leave(guest);
         std::future::pending::<()>().await;
     }
 

@@ -7,7 +7,7 @@ use utoipa::openapi::security::{
 use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
-use super::routes::{disks, events, meta, rules};
+use super::routes::{disks, events, meta, rules, seconds};
 use super::types::{By, Error};
 
 #[derive(OpenApi)]
@@ -32,7 +32,7 @@ use super::types::{By, Error};
         disks::resume,
         disks::lose,
         events::finished,
-        events::seconds,
+        seconds::seconds,
         rules::list,
         rules::of_disk,
         rules::show,

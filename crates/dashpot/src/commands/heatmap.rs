@@ -8,7 +8,7 @@ use dashpot_engine::histogram::Histogram;
 
 use super::draft::Draft;
 use super::lengths::Lengths;
-use super::output::{print, print_json_line, usage};
+use super::output::{print_drawn, print_json_line, usage};
 use super::past::recall;
 use super::quantize::in_set;
 use super::screen;
@@ -54,7 +54,7 @@ pub(crate) fn heatmap(api: Option<&ApiAddress>, args: &HeatmapArgs) -> anyhow::R
         write_svg(svg, &heat)?;
     }
     if view == View::Still {
-        print(&heat_text(&heat, screen::still()))?;
+        print_drawn(&heat_text(&heat, screen::still()))?;
     }
     watched
 }
@@ -66,7 +66,7 @@ fn show_past(heat: &HeatMap, svg: Option<Draft>, args: &HeatmapArgs) -> anyhow::
     }
     match args.json {
         true => heat.columns.iter().try_for_each(print_json_line),
-        false => print(&heat_text(heat, screen::still())),
+        false => print_drawn(&heat_text(heat, screen::still())),
     }
 }
 
@@ -138,7 +138,7 @@ impl View {
                 };
                 *drawn = picture.lines().count();
                 // What was there before is overwritten line by line, so that nothing flickers.
-                print(&format!(
+                print_drawn(&format!(
                     "{back}{}\x1b[J",
                     picture.replace('\n', "\x1b[K\n")
                 ))

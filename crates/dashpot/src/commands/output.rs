@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::error::ErrorKind;
+use dashpot_export::plain::lines;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -37,8 +38,13 @@ pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints text as it is.
+/// Prints lines of text, of which nothing but the ends of lines moves a cursor.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    print_drawn(&lines(text))
+}
+
+/// Prints a picture as it is: it moves the cursor and changes colours, and has no text from outside.
+pub(crate) fn print_drawn(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()?;

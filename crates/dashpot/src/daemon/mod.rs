@@ -5,6 +5,7 @@
 
 mod clear;
 mod events;
+mod limits;
 mod past;
 mod refusal;
 mod registry;
@@ -174,13 +175,12 @@ impl Daemon {
         let mut registry = self.registry.lock().await;
         let record = registry.find_one(key)?;
         self.check_range(record.disk, &rule)?;
-        let update = Command::Update(record.id, rule.spec);
+        registry.check_replacement(record.id, &rule)?;
+        let update = Command::Update(record.id, rule.spec.clone());
         self.command(record.disk, |_| update).await?;
-        registry.set_words(record.id, rule.words.clone());
-        Ok(Record {
-            words: rule.words,
-            ..record
-        })
+        let words = rule.words.clone();
+        registry.replace(record.id, rule);
+        Ok(Record { words, ..record })
     }
 
     /// Stops new zios of a disk, and waits until none is in flight unless `now`. Returns how many

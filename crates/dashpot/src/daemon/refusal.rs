@@ -64,6 +64,7 @@ impl Refusal {
             None if known.is_empty() => format!("there is no {what}"),
             None => format!("there is {}", known.join(", ")),
         };
+        let name = name.escape_debug();
         Refusal::new(RefusalKind::NotFound, format!("no {what} '{name}'")).remedy(remedy)
     }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 
+use super::limits::{check_lanes, check_rules, lanes};
 use super::past::Past;
 use super::refusal::Refusal;
 use crate::spec::{Injection, TypedRule};
@@ -26,6 +27,8 @@ pub(crate) struct Record {
     pub(crate) words: String,
     /// The pool that zinject was given. Such rules of a disk are one group.
     pub(crate) pool: Option<String>,
+    /// The lanes that the engine keeps for it.
+    pub(super) lanes: u64,
     /// Whether it was cleared since.
     pub(crate) is_gone: bool,
 }
@@ -76,6 +79,9 @@ impl Registry {
         if let Some(name) = &injection.name {
             self.check_free(name)?;
         }
+        check_rules(self.rules.len(), injection.rules.len())?;
+        let more = injection.rules.iter().map(|rule| lanes(&rule.spec)).sum();
+        check_lanes(self.lanes_without(None), more)?;
         let first = RuleId(self.last + 1);
         let group = self.group_for(disk, injection.with.as_deref(), pool.is_some(), first)?;
         let record = |(rule, id): (&TypedRule, u32)| Record {
@@ -86,6 +92,7 @@ impl Registry {
             name: injection.name.clone(),
             words: rule.words.clone(),
             pool: pool.map(str::to_owned),
+            lanes: lanes(&rule.spec),
             is_gone: false,
         };
         Ok(Plan {
@@ -102,10 +109,23 @@ impl Registry {
         }
     }
 
-    pub(crate) fn set_words(&mut self, id: RuleId, words: String) {
+    /// Refuses what a rule is to say, if that takes more lanes than there are.
+    pub(crate) fn check_replacement(&self, id: RuleId, rule: &TypedRule) -> Result<(), Refusal> {
+        check_lanes(self.lanes_without(Some(id)), lanes(&rule.spec))
+    }
+
+    /// Takes over what a rule says now.
+    pub(crate) fn replace(&mut self, id: RuleId, rule: TypedRule) {
         if let Some(record) = self.rules.get_mut(&id) {
-            record.words = words;
+            record.words = rule.words;
+            record.lanes = lanes(&rule.spec);
         }
+    }
+
+    /// The lanes of all rules but one.
+    fn lanes_without(&self, id: Option<RuleId>) -> u64 {
+        let others = self.records().filter(|record| Some(record.id) != id);
+        others.map(|record| record.lanes).sum()
     }
 
     /// Removes rules, and answers what was known of them.
@@ -253,5 +273,40 @@ mod tests {
             registry.find("three").unwrap_err().kind,
             RefusalKind::NotFound
         );
+    }
+
+    #[test]
+    fn all_lanes_together_have_a_bound_and_cleared_ones_are_free_again() {
+        let mut registry = Registry::default();
+        let many = "-D 0s:65534";
+        let armed = (0..16).flat_map(|disk| arm(&mut registry, disk, many, None));
+        let armed: Vec<Record> = armed.collect();
+        let plan = |registry: &Registry| {
+            let injection = parse_injection(many).unwrap();
+            registry.plan(0, injection, None)
+        };
+        let refusal = plan(&registry).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::Conflict);
+        assert!(refusal.error.contains("at most 1048576"), "{refusal}");
+        arm(&mut registry, 0, "-D 1ms", None);
+        let rule = |words| parse_injection(words).unwrap().replacement().unwrap();
+        let (first, second) = (armed[0].id, armed[1].id);
+        registry.check_replacement(first, &rule(many)).unwrap();
+        registry.replace(first, rule("-D 1ms:1"));
+        plan(&registry).unwrap();
+        registry.replace(first, rule(many));
+        plan(&registry).unwrap_err();
+        registry.remove(&[second]);
+        plan(&registry).unwrap();
+    }
+
+    #[test]
+    fn all_rules_together_have_a_bound() {
+        let mut registry = Registry::default();
+        for disk in 0..4 {
+            (0..1_024).for_each(|_| drop(arm(&mut registry, disk, "-D 1ms", None)));
+        }
+        let one_more = parse_injection("-D 1ms").unwrap();
+        assert!(registry.plan(4, one_more, None).is_err());
     }
 }

@@ -11,6 +11,7 @@
 use std::fmt;
 
 use dashpot_engine::histogram::{Histogram, Unit};
+use dashpot_export::plain::visible;
 use serde::{Serialize, Serializer};
 
 use super::in_flight::{InFlight, Mention};
@@ -205,7 +206,7 @@ fn write_tables(f: &mut impl fmt::Write, by: &str, values: &[Value]) -> fmt::Res
         if at > 0 {
             writeln!(f)?;
         }
-        writeln!(f, "{by} {value}:")?;
+        writeln!(f, "{by} {}:", visible(value))?;
         write_table(f, &distribution.rows)?;
     }
     Ok(())

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use dashpot_engine::histogram::Histogram;
+use dashpot_export::plain::visible;
 use serde::Serialize;
 
 use super::nice::short_time;
@@ -59,7 +60,7 @@ pub(crate) fn write_percentiles<'a>(
     title: &str,
     lines: impl Iterator<Item = (&'a str, &'a Percentiles)> + Clone,
 ) -> fmt::Result {
-    let names = lines.clone().map(|(name, _)| name.chars().count());
+    let names = lines.clone().map(|(name, _)| visible(name).chars().count());
     let width = names.chain([title.len()]).max().unwrap_or_default();
     write!(f, "{title:<width$} {:>9}", "n")?;
     for column in ["p50", "p90", "p95", "p99", "p99.9", "max"] {
@@ -67,6 +68,7 @@ pub(crate) fn write_percentiles<'a>(
     }
     writeln!(f)?;
     for (name, percentiles) in lines {
+        let name = visible(name);
         write!(f, "{name:<width$} {:>9}", percentiles.n)?;
         for figure in percentiles.figures() {
             let text = figure.map_or_else(|| "-".to_owned(), short_time);

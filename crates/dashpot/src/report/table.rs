@@ -2,6 +2,7 @@
 //! cells.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
+use dashpot_export::plain::visible;
 
 use super::nice::short_time;
 
@@ -90,7 +91,9 @@ pub(crate) fn table_within(
     table.set_header(columns.iter().map(|column| match column {
         Column::Text(title) | Column::Figure(title) => *title,
     }));
-    table.add_rows(rows);
+    for row in rows {
+        table.add_row(row.iter().map(|cell| visible(cell)));
+    }
     let natural: usize = table
         .column_max_content_widths()
         .iter()

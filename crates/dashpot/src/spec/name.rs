@@ -7,10 +7,14 @@ const LENGTH_MAX: usize = 128;
 /// A name: letters, digits and `. _ / -`, with a letter among the letters and digits, so that it
 /// is told apart from an option, from the id of a rule, and from `all`.
 pub(crate) fn parse_name(text: &str) -> Result<String, ParseError> {
-    let refuse = |why: &str| Err(ParseError::new(format!("'{text}' is no name: {why}")));
+    let shown = text.escape_debug();
+    let refuse = |why: &str| Err(ParseError::new(format!("'{shown}' is no name: {why}")));
     let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-');
     if text.len() > LENGTH_MAX {
-        return refuse("names have at most 128 letters");
+        return Err(ParseError::new(format!(
+            "a name has at most {LENGTH_MAX} letters, and this one has {}",
+            text.chars().count()
+        )));
     }
     if let Some(other) = text.chars().find(|c| !known(*c)) {
         return refuse(&format!(

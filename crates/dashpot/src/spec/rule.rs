@@ -259,13 +259,25 @@ fn parse_count(text: &str) -> Result<u64, ParseError> {
 }
 
 fn parse_client(text: &str) -> Result<String, ParseError> {
-    if text.is_empty() || text.contains('\0') {
+    if text.is_empty() {
+        return Err(ParseError::new("\"\" matches no client: write '*' for all"));
+    }
+    if text.len() > CLIENT_MAX {
         return Err(ParseError::new(format!(
-            "{text:?} matches no client: write '*' for all"
+            "a glob has at most {CLIENT_MAX} bytes, and this one has {}: write '*' for a part of it",
+            text.len()
+        )));
+    }
+    if text.contains(char::is_control) {
+        return Err(ParseError::new(format!(
+            "{text:?} matches no client: no name has control characters; write '?' for one letter"
         )));
     }
     Ok(text.to_owned())
 }
+
+/// The longest glob: the names of clients are much shorter.
+const CLIENT_MAX: usize = 1_024;
 
 /// clap's message without what only fits a terminal.
 fn one_line(error: &clap::Error) -> ParseError {

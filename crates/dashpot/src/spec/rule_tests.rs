@@ -224,7 +224,7 @@ prop_compose! {
         ops in op_sets(), limit in limits(),
         chance in proptest::option::of(chances()),
         range in proptest::option::of((0..1_u64 << 50, 1..1_u64 << 50)),
-        client in proptest::option::of("[^\0]{1,12}"),
+        client in proptest::option::of(r"\PC{1,12}"),
         (after, lasts) in (any::<u64>(), proptest::option::of(any::<u64>())),
         add: bool,
     ) -> (RuleSpec, String) {

@@ -1,18 +1,16 @@
-//! What has finished: zios one by one, seconds, and parts of what a disk has done.
+//! What has finished: zios one by one.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
 use dashpot_engine::OpSet;
-use dashpot_engine::histogram::LAYOUT;
 use dashpot_export::FinishedZio as Finished;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::api::error::Options;
-use crate::api::types::{Error, FinishedZio, FinishedZios, Second, SecondLatency, Seconds};
+use crate::api::types::{Error, FinishedZio, FinishedZios};
 use crate::daemon::{Daemon, Refusal, RefusalKind};
 use crate::observe::collector::View;
 use crate::spec::parse_ops;
@@ -144,96 +142,10 @@ fn ops_of(zio: &Finished) -> OpSet {
     OpSet::of(zio.op).union(if zio.fua { OpSet::FUA } else { OpSet::EMPTY })
 }
 
-/// Which seconds are wanted.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct WantedSeconds {
-    /// Only those that began after this moment: `next_ns` of an answer [all that are remembered].
-    after_ns: Option<u64>,
-    /// Only what was done on this disk.
-    disk: Option<String>,
-}
-
-/// What was done in each second, in histograms by disk, client and operation.
-#[utoipa::path(get, path = "/v1/seconds", operation_id = "list_seconds", tag = "events",
-    params(WantedSeconds),
-    responses(
-        (status = 200, body = Seconds, description = "The seconds that were asked for."),
-        (status = 400, body = Error),
-        (status = 404, body = Error),
-    ))]
-pub(crate) async fn seconds(
-    State(daemon): State<Arc<Daemon>>,
-    Options(wanted): Options<WantedSeconds>,
-) -> Result<Json<Seconds>, Refusal> {
-    let disk = index_of(&daemon, wanted.disk.as_deref())?;
-    // What ends from now on is not in the answer, so what is over now is whole in it.
-    let now_ns = daemon.now().as_nanos();
-    let running = now_ns / SECOND_NS;
-    let is_new = |number: u64| {
-        wanted
-            .after_ns
-            .is_none_or(|after| number * SECOND_NS > after)
-    };
-    let is_told = |number: u64| number == running || (number < running && is_new(number));
-    let look = |view: &View<'_>| {
-        let since_ns = view.collected.since() * SECOND_NS;
-        (since_ns, by_second(&daemon, view, disk, is_told))
-    };
-    let (since_ns, mut seconds) = daemon.events(disk, look).await;
-    let current = seconds.remove(&running).unwrap_or_default();
-    let last = seconds.keys().next_back().map(|number| number * SECOND_NS);
-    Ok(Json(Seconds {
-        layout: LAYOUT.to_owned(),
-        next_ns: last.or(wanted.after_ns).unwrap_or_default(),
-        seconds: seconds.into_values().collect(),
-        running: Second {
-            start_ns: running * SECOND_NS,
-            ..current
-        },
-        since_ns: since_ns.max(daemon.started().as_nanos()),
-        now_ns,
-    }))
-}
-
-/// The seconds that are to be told. While this looks at them nobody empties the rings, so the others,
-/// an hour of them, are not touched.
-fn by_second(
-    daemon: &Daemon,
-    view: &View<'_>,
-    disk: Option<usize>,
-    is_told: impl Fn(u64) -> bool,
-) -> BTreeMap<u64, Second> {
-    let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
-    let wanted = |index: u16| disk.is_none_or(|disk| usize::from(index) == disk);
-    let seconds_told = view
-        .collected
-        .seconds()
-        .filter(|(number, _)| is_told(*number));
-    for (number, cells) in seconds_told {
-        let cells = cells.iter().filter(|cell| wanted(cell.disk));
-        let latency = |cell| SecondLatency::of(cell, &daemon.info(usize::from(cell.disk)).name);
-        let latencies: Vec<SecondLatency> = cells.map(latency).collect();
-        if !latencies.is_empty() {
-            seconds.entry(number).or_default().latencies = latencies;
-        }
-    }
-    let dropped = view.dropped_by_second(disk.map(|disk| disk as u16));
-    for (number, dropped) in dropped.filter(|(number, _)| is_told(*number)) {
-        seconds.entry(number).or_default().dropped += dropped;
-    }
-    for (number, second) in &mut seconds {
-        second.start_ns = number * SECOND_NS;
-    }
-    seconds
-}
-
-fn index_of(daemon: &Daemon, disk: Option<&str>) -> Result<Option<usize>, Refusal> {
+pub(super) fn index_of(daemon: &Daemon, disk: Option<&str>) -> Result<Option<usize>, Refusal> {
     disk.map(|name| daemon.disk(name)).transpose()
 }
 
 const LIMIT_MAX: usize = 10_000;
 /// How many zios are looked at at once: 2 ms.
 const PART: usize = 100_000;
-const SECOND_NS: u64 = 1_000_000_000;

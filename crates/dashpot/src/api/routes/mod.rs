@@ -4,6 +4,7 @@ pub(super) mod disks;
 pub(super) mod events;
 pub(super) mod meta;
 pub(super) mod rules;
+pub(super) mod seconds;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -48,7 +49,7 @@ pub(crate) fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router
         )
         .route("/v1/rules/{rule}/latency", get(rules::latency))
         .route("/v1/events", get(events::finished))
-        .route("/v1/seconds", get(events::seconds))
+        .route("/v1/seconds", get(seconds::seconds))
         .route("/v1/reset", post(rules::reset))
         .fallback(unknown_path)
         .method_not_allowed_fallback(unknown_method)

@@ -257,12 +257,26 @@ fn told(daemon: &Daemon, cleared: daemon::Cleared) -> Cleared {
 }
 
 fn injection(request: Inject) -> Result<Injection, Refusal> {
+    request.pool.as_deref().map_or(Ok(()), check_pool)?;
     let mut injection = parse_injection(&request.rule)?;
     if let Some(name) = request.name {
         injection.name = Some(parse_name(&name)?);
     }
     Ok(injection)
 }
+
+/// Any word may be the name of a pool, which is only printed.
+fn check_pool(pool: &str) -> Result<(), Refusal> {
+    if pool.len() <= POOL_MAX && !pool.contains(char::is_control) {
+        return Ok(());
+    }
+    let error =
+        format!("the name of the pool has control characters, or more than {POOL_MAX} bytes");
+    Err(Refusal::new(RefusalKind::Unprocessable, error).remedy("give it a shorter word"))
+}
+
+/// The longest name that ZFS gives a pool.
+const POOL_MAX: usize = 255;
 
 /// The rules of the records as they stand, by id. What was cleared in the meantime is left out.
 async fn views(daemon: &Daemon, records: &[Record]) -> Result<Vec<Rule>, Refusal> {

@@ -26,7 +26,7 @@ use self::events::EventsFile;
 use self::run::{Run, run};
 use self::summary::Summary;
 use super::load::stop_on_signals;
-use super::output::{print, print_json, usage};
+use super::output::{print_drawn, print_json, usage};
 use crate::cli::{ReportKind, ReportWords, SimArgs};
 use crate::lab::load_sim_lab;
 use crate::spec::ParseError;
@@ -60,7 +60,7 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
         let result = simulate(lab, scenario, args, &interrupted);
         let result = result.with_context(|| lab.display().to_string())?;
         if !args.json {
-            print(&result.text(args, results.is_empty()))?;
+            print_drawn(&result.text(args, results.is_empty()))?;
         }
         results.push(result);
         if interrupted.load(Ordering::Relaxed) {
@@ -70,7 +70,7 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         print_json(&results)?;
     } else if args.reports.is_empty() {
-        print(&charts::terminal(&results))?;
+        print_drawn(&charts::terminal(&results))?;
     }
     if let Some(directory) = &args.chart {
         charts::write(directory, &results)?;

@@ -9,7 +9,7 @@ use dashpot_export::{FinishedZio, Record};
 use super::clients::{Clients, OTHERS, Place};
 use super::open::{Cell, Open};
 use super::recent::Recent;
-use super::seconds::{SecondCell, Seconds};
+use super::seconds::{SecondCell, SecondCells, Seconds};
 use super::tally::{Measured, Tally};
 
 /// A part of what is done on a disk.
@@ -168,7 +168,7 @@ impl Collected {
     }
 
     /// What was done in each second, the oldest first; seconds without any are left out.
-    pub(crate) fn seconds(&self) -> impl Iterator<Item = (u64, &[SecondCell])> {
+    pub(crate) fn seconds(&self) -> impl Iterator<Item = (u64, &SecondCells)> {
         self.seconds.iter()
     }
 

@@ -25,7 +25,7 @@ use std::time::Duration;
 use dashpot_export::{Bell, Drops, EventReader};
 
 pub(crate) use collected::{Collected, Part};
-pub(crate) use seconds::SecondCell;
+pub(crate) use seconds::{SecondCell, SecondCells};
 pub(crate) use tally::Tally;
 
 /// How often the rings are emptied at least while something comes.

@@ -19,7 +19,7 @@ pub(crate) struct SecondCell {
 
 impl SecondCell {
     fn size(&self) -> usize {
-        let buckets = self.tally.disk.buckets.capacity();
+        let buckets = self.tally.disk.buckets.len();
         size_of::<SecondCell>() + buckets * size_of::<(usize, u64)>()
     }
 }
@@ -27,8 +27,12 @@ impl SecondCell {
 #[derive(Debug)]
 struct Second {
     number: u64,
-    cells: Vec<SecondCell>,
+    cells: SecondCells,
 }
+
+/// What was done in a second. Who tells it to others shares it: it is converted while the next
+/// zios are counted, in a copy if they are of this second.
+pub(crate) type SecondCells = Arc<Vec<SecondCell>>;
 
 /// The seconds in which zios have ended, as many as are remembered.
 #[derive(Debug, Default)]
@@ -50,7 +54,8 @@ impl Seconds {
         let same = |cell: &&mut SecondCell| {
             (cell.disk, cell.op) == (added.disk, added.op) && cell.client == added.client
         };
-        let (before, after) = match second.cells.iter_mut().find(same) {
+        let cells = Arc::make_mut(&mut second.cells);
+        let (before, after) = match cells.iter_mut().find(same) {
             Some(cell) => {
                 let before = cell.size();
                 cell.tally.merge(&added.tally);
@@ -58,7 +63,7 @@ impl Seconds {
             }
             None => {
                 let size = added.size();
-                second.cells.push(added);
+                cells.push(added);
                 (0, size)
             }
         };
@@ -78,7 +83,7 @@ impl Seconds {
             if at == 0 && self.seconds.len() == SECONDS {
                 return None;
             }
-            let cells = Vec::new();
+            let cells = SecondCells::default();
             self.seconds.insert(at, Second { number, cells });
         }
         self.seconds.get_mut(at)
@@ -100,9 +105,9 @@ impl Seconds {
     }
 
     /// The seconds in which something was done, the oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &[SecondCell])> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &SecondCells)> {
         let seconds = self.seconds.iter();
-        seconds.map(|second| (second.number, second.cells.as_slice()))
+        seconds.map(|second| (second.number, &second.cells))
     }
 }
 

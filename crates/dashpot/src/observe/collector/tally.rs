@@ -83,10 +83,12 @@ impl Counting {
     pub(super) fn brief(&self) -> Brief {
         let mut disk = self.disk.clone();
         disk.merge(&self.alike);
+        let mut disk = disk.to_sparse();
+        disk.buckets.shrink_to_fit();
         Brief {
             completed: self.completed,
             bytes: self.bytes,
-            disk: disk.to_sparse(),
+            disk,
         }
     }
 }
@@ -107,6 +109,7 @@ impl Brief {
         self.completed += other.completed;
         self.bytes += other.bytes;
         merge(&mut self.disk, &[&widen(&other.disk)]);
+        self.disk.buckets.shrink_to_fit();
     }
 }
 

@@ -205,7 +205,7 @@ proptest! {
         }
         let mut told = BTreeMap::new();
         for (second, cells) in collected.seconds() {
-            for cell in cells {
+            for cell in cells.iter() {
                 let key = (second, cell.disk, cell.client.to_string(), cell.op);
                 prop_assert!(told.insert(key, cell.tally.clone()).is_none());
             }
@@ -375,4 +375,33 @@ fn more_kinds_in_a_second_than_are_counted_at_once_are_all_counted() {
     }
     assert_eq!(collected.parts(0).count(), (64 + 10) * Op::ALL.len());
     assert_eq!(collected.seconds().count(), 1);
+}
+
+/// It is converted after the look, while others are counted.
+#[test]
+fn a_second_that_was_taken_stays_as_it_was_seen() {
+    let mut seconds = Seconds::default();
+    let mut add = |completed| {
+        let tally = Brief {
+            completed,
+            ..Brief::default()
+        };
+        let (disk, client, op) = (0, "c".into(), Op::Read);
+        seconds.add(
+            7,
+            SecondCell {
+                disk,
+                client,
+                op,
+                tally,
+            },
+        );
+        seconds
+            .iter()
+            .next()
+            .map(|(_, cells)| std::sync::Arc::clone(cells))
+            .unwrap()
+    };
+    let (taken, later) = (add(1), add(2));
+    assert_eq!((taken[0].tally.completed, later[0].tally.completed), (1, 3));
 }

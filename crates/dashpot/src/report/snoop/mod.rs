@@ -6,6 +6,7 @@ mod ios;
 mod tests;
 mod zios;
 
+use dashpot_export::plain::visible;
 use serde::ser::Error;
 use serde::{Serialize, Serializer};
 
@@ -107,6 +108,7 @@ fn disk_width<'a>(names: impl Iterator<Item = &'a str>, others: &[Column], room:
 fn line<'a>(columns: &[Column], words: impl IntoIterator<Item = &'a str>) -> String {
     let mut line = String::new();
     for (at, (column, word)) in columns.iter().zip(words).enumerate() {
+        let word = visible(word);
         let gap = if at == 0 { "" } else { " " };
         let width = column.width.max(column.title.len());
         line += gap;

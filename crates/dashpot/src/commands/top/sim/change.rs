@@ -104,8 +104,9 @@ impl Sim {
             Ok(typed) => typed,
             Err(why) => return Ok(Err(why)),
         };
-        Ok(self.tell(Command::Update(rule, typed.spec))?.map(|_| {
-            self.rules.set_words(rule, typed.words);
+        let update = Command::Update(rule, typed.spec.clone());
+        Ok(self.tell(update)?.map(|_| {
+            self.rules.replace(rule, typed);
             self.armed(&[rule])
         }))
     }

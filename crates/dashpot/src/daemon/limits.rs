@@ -1,0 +1,43 @@
+//! How much memory all rules together may take. A glob and a name are short (`spec/`), and the engine
+//! has a bound for the rules of one disk.
+
+use dashpot_engine::inject::{Effect, RuleSpec};
+
+use super::refusal::Refusal;
+
+/// How many rules all disks together may have, …
+const RULES_MAX: usize = 4_096;
+/// … and how many lanes.
+const LANES_MAX: u64 = 1 << 20;
+
+/// The lanes that the engine keeps for a rule.
+pub(super) fn lanes(spec: &RuleSpec) -> u64 {
+    match spec.effect {
+        Effect::Delay {
+            lanes: Some(lanes), ..
+        } => lanes.into(),
+        _ => 0,
+    }
+}
+
+/// Refuses more rules than there may be.
+pub(super) fn check_rules(armed: usize, more: usize) -> Result<(), Refusal> {
+    if armed + more <= RULES_MAX {
+        return Ok(());
+    }
+    let error = format!("{armed} rules are armed, and all disks together have at most {RULES_MAX}");
+    Err(Refusal::conflict(error).remedy("clear some of them first"))
+}
+
+/// Refuses more lanes than there may be.
+pub(super) fn check_lanes(kept: u64, more: u64) -> Result<(), Refusal> {
+    if kept + more <= LANES_MAX {
+        return Ok(());
+    }
+    let error = format!(
+        "{kept} lanes are in use, and {more} more are too many: all rules together have at most \
+         {LANES_MAX}"
+    );
+    Err(Refusal::conflict(error)
+        .remedy("clear some rules first; without ':LANES' any number of I/Os is served at once"))
+}

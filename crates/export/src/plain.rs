@@ -1,0 +1,57 @@
+//! Text from outside on its way to a terminal: names of clients, processes, pools and files may have
+//! characters that move the cursor, change colours, or begin a line that looks like one of ours.
+//!
+//! Whatever is printed passes [`lines`], so no such character reaches a terminal. Text within a line,
+//! such as the cell of a table, passes [`visible`] before it, so that no line is forged either. JSON
+//! passes neither: it has escapes of its own.
+
+use std::borrow::Cow;
+
+/// Text within a line: whatever is not to be seen is written as Rust writes it, `\u{1b}`.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    escaped(text, is_hidden)
+}
+
+/// Whole lines: their ends and tabs stay.
+pub fn lines(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
+}
+
+/// Control characters, and those that change the direction in which text is read.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn escaped(text: &str, hides: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&hides) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        match hides(c) {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{lines, visible};
+
+    #[test]
+    fn what_moves_a_cursor_is_shown() {
+        assert_eq!(visible("a\x1b[31mb\r"), r"a\u{1b}[31mb\r");
+        assert_eq!(visible("1\n2\u{9b}H\u{202e}x"), r"1\n2\u{9b}H\u{202e}x");
+        assert_eq!(lines("1\t2\n3\x07"), "1\t2\n3\\u{7}");
+    }
+
+    #[test]
+    fn what_is_plain_is_left_alone() {
+        for text in ["", "uid=0 pid=7", "größer — 12 µs …"] {
+            assert!(matches!(visible(text), std::borrow::Cow::Borrowed(same) if same == text));
+        }
+    }
+}
