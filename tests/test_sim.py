@@ -85,12 +85,75 @@ def test_json_counts_what_the_client_asked_for(lab):
     # A call each 10 ms, of which every eleventh is a flush; the last ones have not ended.
     asked = writes["client"]["n"] + flushes["client"]["n"] + lone["in_flight"]
     assert 300 <= asked <= 301
+    assert writes["failed"] == 0 and writes["failed_client"] is None
     assert sum(bucket["count"] for bucket in writes["client"]["histogram"]) == writes["client"]["n"]
     [pool] = outcome["pools"]
     client = next(one for one in outcome["workloads"] if one["workload"] == "client")
     calls = sum(op["client"]["n"] for op in client["ops"])
     asked = pool["volumes"]["reads"] + pool["volumes"]["writes"]
     assert calls <= asked <= calls + 4
+
+
+def test_failures_are_told_apart_from_latencies(lab):
+    """Every second write fails at once; the others take a millisecond."""
+    path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["-e EIO -T write --every 2"]\n'
+               '[workload.w]\ntarget = "d"\nthink = "1ms"\n[sim]\nlasts = "300ms"\n')
+    text = sim(path).stdout
+    assert re.search(r"^w +write +200 +100 +50\.0% ", text, re.M), text
+    assert re.search(r"^w +write +client +1\.00ms +0ns +1\.00ms +1\.00ms +- +1\.00ms$", text, re.M), text
+    assert "\nFailed writes of w: 100, after 0ns on average; they are in no latency above.\n" in text
+    [op] = as_json(path)[0]["workloads"][0]["ops"]
+    assert (op["failed"], op["client"]["n"], op["failed_client"]["n"]) == (100, 100, 100)
+
+
+def test_what_waits_longer_than_all_that_was_counted_is_said(lab):
+    """Three of ten writers hang, and are in no figure of those that go through."""
+    path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["--hang -T write --first 3"]\n'
+               '[workload.w]\ntarget = "d"\nthreads = 10\nthink = "1ms"\n[sim]\nlasts = "2s"\n')
+    text = sim(path).stdout
+    assert re.search(r"^In flight of w: \d+, the oldest for 2\.00s \(hung for 2\.00s\)\.$", text, re.M), text
+    assert "\n3 writes of w wait longer than any that was counted (1.00ms): the latencies\n" in text
+    [op] = as_json(path)[0]["workloads"][0]["ops"]
+    assert op["outlasting"]["longer_than_all"] == 3
+
+
+def test_what_is_in_flight_names_the_wait_it_is_in_and_since_when(lab):
+    """The oldest at the disk has waited in the pool's queue for most of its time."""
+    lines = "".join(sim(LABS / "scenario2-legacy.toml", "--for", "33s", "--report", f"quantize --layer {layer}").stdout
+                    for layer in ("disk", "volume"))
+    at_disk = re.search(r"^In flight: \d+, the oldest for ([\d.]+) s on c1t1d0 \(store for [\d.]+us\)\.$", lines, re.M)
+    assert at_disk and float(at_disk[1]) > 1, lines
+    assert re.search(r"^In flight: \d+, the oldest for [\d.]+ s on tank/foo \(throttled\)\.$", lines, re.M), lines
+
+
+def test_reads_that_writes_cause_are_counted_against_the_writes(lab):
+    """Writes of 8 KiB to blocks of 128 KiB: each reads what it does not replace of its block."""
+    pool = ('[disk.a]\nstore = "null"\nsize = "256M"\nbandwidth = "400M"\n[pool.tank]\ndisks = ["a"]\n'
+            '[volume."tank/v"]\nsize = "256M"\nblock_size = "128K"\nwrite = "openzfs"\n[workload.w]\n'
+            'target = "tank/v"\nrate = 100\nread = "%s"\n[sim]\nlasts = "3s"\n')
+    only_writes = lab(pool % "0%")
+    text = sim(only_writes).stdout
+    found = re.search(r"^The clients of tank only write\. Each of their writes made the disks read ([\d.]+) times,\n"
+                      r"and ([\d.]+) times its bytes", text, re.M)
+    assert found and 0.8 < float(found[1]) <= 1 and 13 < float(found[2]) <= 16, text
+    [volumes] = as_json(only_writes)[0]["pools"]
+    times = volumes["amplification"]
+    assert times["reads"] is None and times["read_bytes_per_written_byte"] == pytest.approx(float(found[2]), abs=0.01)
+    reads_too = as_json(lab(pool % "50%"))[0]["pools"][0]["amplification"]
+    assert reads_too["reads_per_write"] is None and reads_too["reads"] > 0
+
+
+def test_two_kinds_of_latency_are_named():
+    text = sim(LABS / "bimodal-12m.toml", "--for", "60s").stdout
+    assert re.search(r"^At the volume, writes of client are of two kinds: 7\d % take less than "
+                     r"1\.00us,\n1\d % at least \d+ms\. Their mean, \d+ms, is of both together\.$", text, re.M), text
+    assert "two kinds" not in sim(LABS / "bimodal-64m.toml", "--for", "60s").stdout
+
+
+def test_tables_fit_a_terminal():
+    for name in ("scenario2-legacy", "amplification", "bimodal-12m"):
+        text = sim(LABS / f"{name}.toml", "--for", "40s").stdout
+        assert max(map(len, text.splitlines())) <= 80, text
 
 
 REPORTS = ["iolatency -T 1", "iolatency -d c 1", "iostat -x 1", "iostat --layer volume", "quantize --by disk",
@@ -135,9 +198,9 @@ def test_intervals_are_of_virtual_time(lab):
     assert re.findall(r"^\d\d:\d\d:\d\d:$", text, re.M) == ["00:00:02:", "00:00:03:"]
 
 
-def of_report(path, report):
+def of_report(path, report, *words):
     """The report's intervals, as JSON."""
-    [outcome] = as_json(path, "--report", report)
+    [outcome] = as_json(path, "--report", report, *words)
     [one] = outcome["reports"]
     return one["output"]
 
@@ -181,8 +244,8 @@ def test_the_same_interval_at_every_layer(lab):
 def test_a_volume_is_the_same_with_its_store_beside_it():
     """What writers wait for the throttle is a volume's own latency, whatever is shown with it."""
     flood = LABS / "scenario2-legacy.toml"
-    beside, _ = of_report(flood, "quantize --layer volume --layer store")
-    [alone] = of_report(flood, "quantize --layer volume")
+    beside, _ = of_report(flood, "quantize --layer volume --layer store", "--for", "60s")
+    [alone] = of_report(flood, "quantize --layer volume", "--for", "60s")
     assert alone == {name: beside[name] for name in beside if name != "layer"}
     assert alone["total"]["latency"]["max_ns"] > 1_000_000_000, "nobody was held back"
 
@@ -237,9 +300,12 @@ def test_pictures_are_whole_and_the_same_every_time(lab, tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         sim(path, "--chart", tmp_path / name)
-        pictures.append([(tmp_path / name / file).read_text() for file in ("latency.svg", "series.svg")])
+        files = sorted((tmp_path / name).iterdir())
+        assert [file.name for file in files] == ["latency-at-device.svg", "latency.svg", "series.svg"]
+        pictures.append([file.read_text() for file in files])
     assert pictures[0] == pictures[1]
     for picture in pictures[0]:
+        assert "3s simulated" in picture
         assert picture.startswith("<svg ") and picture.endswith("</svg>\n")
         assert "NaN" not in picture and "inf" not in picture
 
@@ -283,6 +349,13 @@ BAD_LABS = [
     ('[workload.w]\ntrace = "u.csv"', "u.csv:1: there is no target 'b'; did you mean 'a'?"),
     ('[workload.w]\ntrace = "v.csv"', "v.csv:2: time_ns: '4' is before the line above, 5"),
     ('[sim]\nlasts = "0s"', "lab.toml:5: [sim] lasts: '0s' ends at once"),
+    ('[sim]\nsample = "1ns"', "lab.toml:5: [sim] sample: '1ns' makes 60000000000 samples in 1m, and there may be 100000: "
+     "sample every 600us or more"),
+    ('[workload.w]\ntrace = "/dev/zero"', "lab.toml:5: [workload.w] trace: the trace '/dev/zero' is longer than 256M"),
+    ('[workload.w]\ntarget = "a"\nthreads = 600000\n[workload.x]\ntarget = "a"\nthreads = 600000',
+     "lab.toml:9: [workload.x] threads: 1200000 with those before it: at most 1000000 in a lab"),
+    ("".join(f'[disk.d{n}]\nstore = "null"\nsize = "1M"\n' for n in range(10_000)),
+     "lab.toml:30001: [disk.d9999]: a lab has at most 10000 of [disk.NAME]"),
 ]
 
 
@@ -308,6 +381,7 @@ def test_bad_labs_are_refused_with_their_place(lab, tmp_path, text, message):
     (["LAB", "--report", "iolatency --by process"], 1, "--by client, size, device and type"),
     (["LAB", "--report", "iolatency -k"], 1, "a simulation has its own"),
     (["LAB", "--report", "iostat --layer store"], 1, "take iolatency or quantize"),
+    (["LAB", "--report", "iolatency 1us"], 1, "3000000 intervals of 1us in 3s: at most 100000 are kept"),
     (["LAB", "--report", "iostat --json"], 2, "give it to 'dashpot sim' itself"),
     (["LAB", "LAB", "--events", "e.csv"], 2, "--events is of one lab"),
 ], ids=str)

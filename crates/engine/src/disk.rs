@@ -436,6 +436,13 @@ impl Disk {
                 State::Store | State::Abandoned => Wait::Store,
                 State::Reply | State::Ended => Wait::Reply,
             },
+            since: match flight.state {
+                State::Suspended => flight.submitted,
+                State::HeldBefore => flight.charged,
+                State::Store | State::Abandoned => flight.started,
+                State::Held => flight.store_done,
+                State::Reply | State::Ended => flight.store_done.max(flight.target),
+            },
             rule: holding.then(|| self.injector.holder(flight)).flatten(),
             target: (flight.state != State::Suspended).then_some(flight.target),
         }

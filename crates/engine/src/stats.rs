@@ -191,6 +191,8 @@ pub struct InFlight {
     pub arrived: Instant,
     /// Where it waits.
     pub wait: Wait,
+    /// Since when it waits there.
+    pub since: Instant,
     /// The rule that holds it.
     pub rule: Option<RuleId>,
     /// The earliest moment at which it may complete.

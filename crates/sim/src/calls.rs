@@ -1,6 +1,7 @@
 //! Calls on their way. The place of a call is its zio's id: small and dense, used again at once.
 
-use dashpot_engine::{Instant, Op};
+use dashpot_engine::pool::VolumeWait;
+use dashpot_engine::{InFlight, Instant, Op, ZioId};
 
 use crate::scenario::Target;
 
@@ -27,6 +28,47 @@ pub(crate) struct Call {
     pub(crate) stage: Stage,
     /// Its connection is lost: whoever meets it next lets it go.
     pub(crate) orphan: bool,
+}
+
+/// A call that has begun and not ended, as it is shown.
+#[derive(Clone, Copy, Debug)]
+pub struct Unfinished {
+    /// What it does.
+    pub op: Op,
+    /// What it is for.
+    pub target: Target,
+    /// When it began.
+    pub began: Instant,
+    /// When it reached the lab, if it has.
+    pub submitted: Option<Instant>,
+    pub(crate) zio: ZioId,
+    pub(crate) stage: Stage,
+}
+
+/// Where a call waits, and what is known of its wait.
+#[derive(Clone, Copy, Debug)]
+pub enum CallWait {
+    /// With its client, or on the link to the lab, since it began.
+    Client,
+    /// At a disk.
+    Disk(InFlight),
+    /// At a volume, since this moment.
+    Volume(VolumeWait, Instant),
+    /// Its reply is on the link to the client.
+    Reply,
+}
+
+impl Unfinished {
+    pub(crate) fn of(id: u32, call: &Call) -> Unfinished {
+        Unfinished {
+            op: call.request.op,
+            target: call.request.target,
+            began: call.began,
+            submitted: call.submitted,
+            zio: ZioId(id),
+            stage: call.stage,
+        }
+    }
 }
 
 /// Where a call is.

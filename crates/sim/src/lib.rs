@@ -21,6 +21,7 @@ mod setup;
 pub mod swarm;
 mod workload;
 
+pub use calls::{CallWait, Unfinished};
 pub use driver::Simulation;
 pub use error::{SetupError, Violation, WorkloadError};
 pub use sample::{DiskSample, PoolSample, Sample};

@@ -15,7 +15,7 @@ pub struct Sample {
     pub disks: Vec<DiskSample>,
     /// Calls that have ended since the sample before.
     pub calls: u64,
-    /// Their bytes.
+    /// Bytes of those that did not fail.
     pub bytes: u64,
 }
 

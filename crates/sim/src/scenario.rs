@@ -123,6 +123,16 @@ pub struct WorkloadSpec {
     pub load: Load,
 }
 
+impl WorkloadSpec {
+    /// How many threads it has.
+    pub fn threads(&self) -> u32 {
+        match &self.load {
+            Load::Closed { threads, .. } => *threads,
+            Load::Open { .. } | Load::Trace(_) => 1,
+        }
+    }
+}
+
 /// What a workload does.
 #[derive(Clone, Debug)]
 pub enum Load {

@@ -12,6 +12,8 @@ mod tunable;
 mod volume;
 mod workload;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use dashpot_export::DiskConfig;
@@ -23,7 +25,7 @@ use crate::spec::{
 };
 
 pub(crate) use pool::DEFAULT_RAM;
-pub(crate) use simulation::{SimLab, load_sim_lab};
+pub(crate) use simulation::{SimLab, check_samples, load_sim_lab};
 pub(crate) use tunable::in_words as tunable_in_words;
 
 /// What one daemon serves.
@@ -156,11 +158,29 @@ impl Lab {
 }
 
 fn read_file(path: &Path) -> Result<String, ParseError> {
-    std::fs::read_to_string(path).map_err(|error| {
-        let shown = path.display();
-        ParseError::new(format!("the lab file '{shown}' cannot be read: {error}"))
-    })
+    read_text(path, "lab file", LAB_BYTES_MAX)
 }
+
+/// The text of a file, which is of some kind and of so many bytes at most. What is no file, such as
+/// `/dev/zero`, may have no end.
+fn read_text(path: &Path, kind: &str, bytes_max: u64) -> Result<String, ParseError> {
+    let shown = path.display();
+    let refused = |error| ParseError::new(format!("the {kind} '{shown}' cannot be read: {error}"));
+    let file = File::open(path).map_err(refused)?;
+    let mut text = String::new();
+    file.take(bytes_max + 1)
+        .read_to_string(&mut text)
+        .map_err(refused)?;
+    if text.len() as u64 > bytes_max {
+        return Err(ParseError::new(format!(
+            "the {kind} '{shown}' is longer than {}, the most that is read: make it shorter",
+            format_size(bytes_max)
+        )));
+    }
+    Ok(text)
+}
+
+const LAB_BYTES_MAX: u64 = 16 << 20;
 
 /// Refuses rules that nothing can match. A file that gives its disk the size is not open yet.
 fn check_ranges(disk: &LabDisk) -> Result<(), ParseError> {

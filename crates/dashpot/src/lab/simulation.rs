@@ -53,7 +53,7 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
         pools: BTreeMap::new(),
     };
     let mut pools = Vec::new();
-    for named in file.tables("pool")? {
+    for named in tables(&file, "pool")? {
         pools.push(read_pool(
             below(&file, "pool", named),
             named.0.get_ref(),
@@ -61,20 +61,22 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
         )?);
     }
     let mut volumes = Vec::new();
-    for named in file.tables("volume")? {
+    for named in tables(&file, "volume")? {
         let section = below(&file, "volume", named);
         volumes.push(read_volume(&section, named.0.get_ref(), &mut pools)?);
     }
     let targets = targets(&known, &volumes);
     let mut workloads = Vec::new();
-    for named in file.tables("workload")? {
+    let mut threads = 0;
+    for named in tables(&file, "workload")? {
         let section = below(&file, "workload", named);
-        workloads.push(read_workload(
-            &section,
-            named.0.get_ref(),
-            &targets,
-            directory,
-        )?);
+        let workload = read_workload(&section, named.0.get_ref(), &targets, directory)?;
+        threads += u64::from(workload.threads());
+        if threads > THREADS_MAX {
+            let why = format!("{threads} with those before it: at most {THREADS_MAX} in a lab");
+            return section.refuse("threads", &why);
+        }
+        workloads.push(workload);
     }
     let pools = pools.into_iter().map(PoolDraft::finish);
     let pools = pools.collect::<Result<Vec<_>, ParseError>>()?;
@@ -105,9 +107,21 @@ fn below<'a>(file: &Section<'a>, kind: &str, (key, table): NamedTable<'a>) -> Se
     file.below(format!("[{kind}.{}]", key.get_ref()), key.span(), table)
 }
 
+/// The tables of a kind, of which a lab has a bounded number.
+fn tables<'a>(file: &Section<'a>, kind: &str) -> Result<Vec<NamedTable<'a>>, ParseError> {
+    let tables = file.tables(kind)?;
+    match tables.get(TABLES_MAX) {
+        None => Ok(tables),
+        Some(named) => {
+            let why = format!("a lab has at most {TABLES_MAX} of [{kind}.NAME]: leave some out");
+            Err(below(file, kind, *named).error(named.0.span(), "", &why))
+        }
+    }
+}
+
 fn read_disks(file: &Section<'_>, registry: &mut Registry) -> Result<Vec<DiskSpec>, ParseError> {
     let mut disks = Vec::new();
-    for named in file.tables("disk")? {
+    for named in tables(file, "disk")? {
         let section = below(file, "disk", named);
         let disk = read_disk(&section, named.0.get_ref())?;
         let misplaced = |why: String| section.error(section.start(), "", &why);
@@ -174,14 +188,46 @@ fn with_settings(scenario: Scenario, sim: &Section<'_>) -> Result<Scenario, Pars
             &format!("nothing is left of the whole time, {lasts}"),
         );
     }
-    Ok(Scenario {
+    let scenario = Scenario {
         seed: sim.value("seed", parse_seed)?.unwrap_or(scenario.seed),
         lasts,
         warmup,
         sample_every: sim.value("sample", parse_span)?,
         ..scenario
-    })
+    };
+    match check_samples(&scenario) {
+        Ok(()) => Ok(scenario),
+        Err(why) => sim.refuse("sample", &why),
+    }
 }
+
+/// Refuses more samples than memory has room for.
+pub(crate) fn check_samples(scenario: &Scenario) -> Result<(), String> {
+    let Some(every) = scenario.sample_every else {
+        return Ok(());
+    };
+    let lasts = scenario.lasts.as_nanos();
+    let figures = (scenario.disks.len() + scenario.pools.len()) as u64;
+    let most = SAMPLES_MAX.min(SAMPLED_FIGURES_MAX / figures.max(1));
+    let samples = lasts / every.as_nanos().max(1);
+    if samples <= most {
+        return Ok(());
+    }
+    Err(format!(
+        "'{every}' makes {samples} samples in {}, and there may be {most}: sample every {} or more",
+        scenario.lasts,
+        Duration::from_nanos(lasts.div_ceil(most))
+    ))
+}
+
+/// Tables of a kind in a lab. A disk takes 13 KB.
+const TABLES_MAX: usize = 10_000;
+/// Threads of all workloads of a lab. One takes up to 500 bytes.
+const THREADS_MAX: u64 = 1_000_000;
+/// Samples of a simulation: more than a picture is wide.
+const SAMPLES_MAX: u64 = 100_000;
+/// Disks and pools in all samples together. One takes up to 16 bytes.
+const SAMPLED_FIGURES_MAX: u64 = 10_000_000;
 
 /// How long a simulation lasts that does not say.
 const DEFAULT_LASTS: Duration = Duration::from_secs(60);

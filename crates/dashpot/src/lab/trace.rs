@@ -7,6 +7,7 @@ use std::path::Path;
 use dashpot_engine::{Duration, Op};
 use dashpot_sim::scenario::TraceEntry;
 
+use super::read_text;
 use super::workload::Targets;
 use crate::spec::{ParseError, format_size};
 
@@ -15,8 +16,7 @@ const TITLES: &str = "time_ns,op,target,offset,length";
 /// Reads a trace. An error begins with the file's name and the number of its line.
 pub(super) fn load(path: &Path, targets: &Targets<'_>) -> Result<Vec<TraceEntry>, ParseError> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| ParseError::new(format!("the trace '{shown}' cannot be read: {error}")))?;
+    let text = read_text(path, "trace", BYTES_MAX)?;
     parse(&text, targets).map_err(|error| ParseError::new(format!("{shown}:{error}")))
 }
 
@@ -126,6 +126,8 @@ fn too_long(length: u64) -> ParseError {
     ParseError::new(format!("length: {length} is too long: at most 32M"))
 }
 
+/// Text of a trace. Its I/Os take about three times as much of memory.
+const BYTES_MAX: u64 = 256 << 20;
 /// NBD's longest request.
 const LENGTH_MAX: u64 = 32 << 20;
 

@@ -278,6 +278,7 @@ fn in_flight(look: &DiskLatency) -> InFlight {
         oldest_ns: oldest.map(|zio| zio.age_ns),
         device: oldest.map(|_| look.disk.clone()),
         wait: oldest.map(|zio| zio.wait.clone()),
+        wait_ns: oldest.map(|zio| zio.wait_ns),
         rule: oldest.and_then(|zio| zio.rule),
     }
 }

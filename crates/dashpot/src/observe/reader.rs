@@ -233,6 +233,7 @@ impl Reader {
             oldest_ns: oldest.map(|io| at_ns.saturating_sub(io.since_ns)),
             device: oldest.map(|_| device.name.clone()),
             wait: oldest.map(|io| wait(io.issued, doubtful).to_owned()),
+            wait_ns: None,
             rule: None,
         }
     }

@@ -3,11 +3,15 @@
 use std::fmt;
 use std::time::Duration;
 
+use dashpot_engine::histogram::Histogram;
 use serde::Serialize;
 
+use super::nice::{short_time, thousands};
+use super::percentiles::Percentiles;
+
 /// Zios not yet replied to when a report was made. JSON: `{"zios": 3, "oldest_ns": 12500000,
-/// "device": "c1t1d0", "wait": "held", "rule": 1}`, of which all but the first are null if there are
-/// none, and `rule` if no rule holds the oldest.
+/// "device": "c1t1d0", "wait": "held", "wait_ns": 12400000, "rule": 1}`, of which all but the first
+/// are null if there are none, `wait_ns` if it is not known, and `rule` if no rule holds the oldest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct InFlight {
     /// How many.
@@ -18,6 +22,8 @@ pub(crate) struct InFlight {
     pub(crate) device: Option<String>,
     /// Where the first waits.
     pub(crate) wait: Option<String>,
+    /// How long the first has been in that wait, in nanoseconds.
+    pub(crate) wait_ns: Option<u64>,
     /// The rule that holds the first.
     pub(crate) rule: Option<u32>,
 }
@@ -42,6 +48,17 @@ impl InFlight {
     }
 }
 
+impl InFlight {
+    /// How long the first has been in its wait, if that is a part of its time only.
+    fn part_in_wait_ns(&self) -> Option<u64> {
+        let (age_ns, wait_ns) = (self.oldest_ns?, self.wait_ns?);
+        (age_ns.saturating_sub(wait_ns) >= SHOWN_NS).then_some(wait_ns)
+    }
+}
+
+/// The text has milliseconds: what differs by less is the same there.
+const SHOWN_NS: u64 = 1_000_000;
+
 impl fmt::Display for InFlight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let oldest = Duration::from_nanos(self.oldest_ns.unwrap_or_default());
@@ -50,12 +67,78 @@ impl fmt::Display for InFlight {
         if let Some(device) = &self.device {
             write!(f, " on {device}")?;
         }
-        match (&self.wait, self.rule) {
-            (Some(wait), Some(rule)) => write!(f, " ({wait}, rule {rule})")?,
-            (Some(wait), None) => write!(f, " ({wait})")?,
-            (None, _) => {}
+        if let Some(wait) = &self.wait {
+            write!(f, " ({wait}")?;
+            if let Some(ns) = self.part_in_wait_ns() {
+                write!(f, " for {}", short_time(ns))?;
+            }
+            if let Some(rule) = self.rule {
+                write!(f, ", rule {rule}")?;
+            }
+            write!(f, ")")?;
         }
         write!(f, ".")
+    }
+}
+
+/// What latencies leave out because it has not ended: they are those of the survivors. JSON:
+/// `{"longer_than_p99_9": 310, "longer_than_all": 302}`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Outlasting {
+    /// How many have been there for longer than the 99.9th percentile of those that have ended.
+    pub(crate) longer_than_p99_9: u64,
+    /// How many have been there for longer than any that has ended.
+    pub(crate) longer_than_all: u64,
+}
+
+impl Outlasting {
+    /// Compares what is in flight, by how long it has been there, with the latencies of what has
+    /// ended.
+    pub(crate) fn of(ages_ns: impl IntoIterator<Item = u64>, ended: &Histogram) -> Outlasting {
+        // Of fewer than a thousand there is no such percentile.
+        let p99_9_ns = Percentiles::of(ended).p99_9_ns.or(ended.max());
+        let mut outlasting = Outlasting::default();
+        for age_ns in ages_ns {
+            let is_longer = |latency: Option<u64>| latency.is_none_or(|latency| age_ns > latency);
+            outlasting.longer_than_p99_9 += u64::from(is_longer(p99_9_ns));
+            outlasting.longer_than_all += u64::from(is_longer(ended.max()));
+        }
+        outlasting
+    }
+
+    /// What the reader of those latencies has to know, if there is anything: `302 writes of client
+    /// wait longer than any that was counted …`.
+    pub(crate) fn line(&self, op: &str, whose: &str, ended: &Histogram) -> Option<String> {
+        let wait = |count| match count {
+            1 => format!("1 {op} of {whose} waits"),
+            _ => format!("{} {} of {whose} wait", thousands(count), plural(op)),
+        };
+        match (self.longer_than_all, self.longer_than_p99_9) {
+            (0, 0) => None,
+            (0, some) => {
+                let p99_9 = short_time(Percentiles::of(ended).p99_9_ns?);
+                let waiting = wait(some);
+                Some(format!(
+                    "{waiting} longer than 99.9 % of those counted ({p99_9}).\n"
+                ))
+            }
+            (all, _) => Some(match ended.max().map(short_time) {
+                None => format!("{}, and none was counted.\n", wait(all)),
+                Some(max) => format!(
+                    "{} longer than any that was counted ({max}): the latencies\n\
+                     above are of those that have ended.\n",
+                    wait(all)
+                ),
+            }),
+        }
+    }
+}
+
+/// Several of an operation.
+pub(crate) fn plural(op: &str) -> String {
+    match op {
+        "flush" | "zero" => format!("{op}es"),
+        _ => format!("{op}s"),
     }
 }
 
@@ -69,6 +152,7 @@ mod tests {
             oldest_ns: Some(1_250_000_000),
             device: Some("d".to_owned()),
             wait: Some("hung".to_owned()),
+            wait_ns: Some(1_249_900_000),
             rule: Some(2),
         }
     }
@@ -86,6 +170,69 @@ mod tests {
         let line = |in_flight: InFlight| in_flight.line(Mention::All, Duration::from_secs(5));
         assert!(line(hung()).is_some());
         assert_eq!(line(InFlight::default()), None);
+    }
+
+    #[test]
+    fn a_wait_that_began_later_than_the_zio_says_since_when() {
+        let queued = InFlight {
+            wait_ns: Some(40_000_000),
+            wait: Some("store".to_owned()),
+            rule: None,
+            ..hung()
+        };
+        let text = "In flight: 3, the oldest for 1.250 s on d (store for 40.0ms).";
+        assert_eq!(queued.to_string(), text);
+    }
+
+    fn latencies(values: &[(u64, u64)]) -> Histogram {
+        let mut histogram = Histogram::default();
+        for (ns, count) in values {
+            (0..*count).for_each(|_| histogram.record(*ns));
+        }
+        histogram
+    }
+
+    #[test]
+    fn what_outlasts_those_that_have_ended_is_counted() {
+        let ended = latencies(&[(0, 9_995), (1_000_000, 5)]);
+        let ages = [0, 5_000, 1_000_000, 1_000_001, 9_000_000_000];
+        // The 99.9th percentile is 0, the longest took a millisecond.
+        let outlasting = Outlasting::of(ages, &ended);
+        assert_eq!(
+            outlasting,
+            Outlasting {
+                longer_than_p99_9: 4,
+                longer_than_all: 2
+            }
+        );
+        let line = outlasting.line("write", "client", &ended).unwrap();
+        let text = "2 writes of client wait longer than any that was counted (1.00ms): ";
+        assert!(line.starts_with(text), "{line}");
+        let some = Outlasting {
+            longer_than_all: 0,
+            ..outlasting
+        };
+        let text = "4 writes of client wait longer than 99.9 % of those counted (0ns).\n";
+        assert_eq!(some.line("write", "client", &ended).as_deref(), Some(text));
+    }
+
+    #[test]
+    fn the_latencies_are_the_whole_truth_where_nothing_waits_for_long() {
+        let ended = latencies(&[(5_000, 10)]);
+        assert_eq!(
+            Outlasting::of([5_000, 100], &ended).line("read", "c", &ended),
+            None
+        );
+        assert_eq!(Outlasting::of([], &ended).line("read", "c", &ended), None);
+        let none = Histogram::default();
+        assert_eq!(Outlasting::of([], &none).line("read", "c", &none), None);
+        let text = "1 read of c waits, and none was counted.\n";
+        assert_eq!(
+            Outlasting::of([7], &none)
+                .line("read", "c", &none)
+                .as_deref(),
+            Some(text)
+        );
     }
 
     #[test]

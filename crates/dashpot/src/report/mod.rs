@@ -20,6 +20,7 @@ pub(crate) mod iolatency;
 pub(crate) mod iostat;
 pub(crate) mod layer;
 pub(crate) mod length;
+pub(crate) mod modes;
 pub(crate) mod nice;
 pub(crate) mod observe;
 pub(crate) mod percentiles;

@@ -9,7 +9,9 @@ use crate::command::Action;
 use crate::disk::{Context, Disk};
 use crate::event::{Device, Event};
 use crate::flight::Flight;
-use crate::pool::{Ended, Pool, PoolConfig, PoolError, PoolState, PoolStats, Step, VolumeConfig};
+use crate::pool::{
+    Ended, Pool, PoolConfig, PoolError, PoolState, PoolStats, Step, VolumeConfig, VolumeWait,
+};
 use crate::stats::DiskStats;
 use crate::time::Instant;
 use crate::zio::{DiskId, Outcome, PoolId, VolumeId, Zio, ZioId};
@@ -77,6 +79,12 @@ impl Engine {
     pub fn volume_stats(&self, volume: VolumeId, now: Instant) -> Option<DiskStats> {
         let (pool, place) = *self.volumes.get(volume.0 as usize)?;
         Some(self.pools[pool].volume_stats(place, now))
+    }
+
+    /// Where a zio of a volume waits, and since when; `None` if it is not in flight there.
+    pub fn waits_at_volume(&self, volume: VolumeId, zio: ZioId) -> Option<(VolumeWait, Instant)> {
+        let (pool, _) = *self.volumes.get(volume.0 as usize)?;
+        self.pools[pool].waits(zio)
     }
 
     /// Whether finished zios leave events; they do not at first.

@@ -66,7 +66,7 @@ impl Pool {
             return;
         }
         if let Some(request) = self.requests.get_mut(id) {
-            request.phase = Phase::Stalled;
+            request.go_to(Phase::Stalled, step.now);
             self.stalled.push_back(id);
         }
     }

@@ -13,7 +13,7 @@ use crate::zio::{Errno, Op, ZioId};
 impl Pool {
     /// Sends home all blocks of a volume that were acknowledged before.
     pub(super) fn flush(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, _)) = self.begin(id, Phase::Writing) else {
+        let Some((volume, _)) = self.begin(id, Phase::Writing, step.now) else {
             return;
         };
         if self.volumes[volume].failing > 0 {
@@ -34,7 +34,7 @@ impl Pool {
 
     /// Sends home the blocks of a durable write.
     pub(super) fn send_request_home(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, zio)) = self.begin(id, Phase::Writing) else {
+        let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {
             return;
         };
         let blocks = self.volumes[volume].pieces(&zio).map(|piece| piece.block);
@@ -65,7 +65,7 @@ impl Pool {
             self.finish(id, Ok(()), step);
             return;
         }
-        request.phase = Phase::Syncing;
+        request.go_to(Phase::Syncing, step.now);
         let (zio, volume) = (request.zio, request.volume);
         self.add_pending(id, 1);
         if zio.op == Op::Flush {

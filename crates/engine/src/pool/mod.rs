@@ -27,6 +27,7 @@ pub use config::{
     WritePolicy,
 };
 pub(crate) use pool::Pool;
+pub use request::VolumeWait;
 pub use stats::{
     Admissions, Class, ClassStats, PoolState, PoolStats, QueueState, QueueStats, ThrottleLevel,
     Traffic, TxgState, TxgStats,

@@ -17,7 +17,7 @@ use super::home::BlockWrite;
 use super::limits::{check_layout, limits};
 use super::queue::{Limits, Queue, Queued};
 use super::read::BlockRead;
-use super::request::{Phase, Request, Requests};
+use super::request::{Phase, Request, Requests, VolumeWait};
 use super::slab::Slab;
 use super::stats::{PoolState, PoolStats, QueueState, Traffic};
 use super::step::{Child, Ended, Step, SyncFor, Work};
@@ -212,6 +212,11 @@ impl Pool {
         }
         let total = now.since(request.zio.arrived);
         stats.record_reply(total, offered.since(request.submitted));
+    }
+
+    /// Where a zio of a client waits, and since when.
+    pub(crate) fn waits(&self, id: ZioId) -> Option<(VolumeWait, Instant)> {
+        self.requests.get(id).map(Request::waits)
     }
 
     /// The event of a zio whose reply has left.
@@ -410,7 +415,7 @@ impl Pool {
             step.actions.push(Action::Drop(id));
             return;
         }
-        request.phase = Phase::Reply;
+        request.go_to(Phase::Reply, step.now);
         request.outcome = outcome;
         request.completed = step.now;
         step.actions.push(Action::Complete(id, outcome));

@@ -33,7 +33,7 @@ pub(super) enum Then {
 /// Clients' reads.
 impl Pool {
     pub(super) fn read(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, zio)) = self.begin(id, Phase::Reading) else {
+        let Some((volume, zio)) = self.begin(id, Phase::Reading, step.now) else {
             return;
         };
         if zio.length == 0 {

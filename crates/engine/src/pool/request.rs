@@ -7,6 +7,25 @@ use crate::event::{Device, Event};
 use crate::time::Instant;
 use crate::zio::{Outcome, VolumeId, Zio, ZioId};
 
+/// Where a zio of a volume waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VolumeWait {
+    /// Another zio has the lock of one of its blocks.
+    Lock,
+    /// The disks read what it asked for, or what it does not replace of a block.
+    Read,
+    /// The pool admits no writes until a disk works again.
+    Stalled,
+    /// The throttle has not admitted it.
+    Throttle,
+    /// The disks write its blocks.
+    Write,
+    /// The disks make it durable.
+    Sync,
+    /// Its reply is on the way to the client.
+    Reply,
+}
+
 /// Where a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -34,6 +53,8 @@ pub(super) struct Request {
     /// The volume's place in its pool.
     pub(super) volume: usize,
     pub(super) phase: Phase,
+    /// When that phase began.
+    since: Instant,
     pub(super) submitted: Instant,
     pub(super) admitted: Instant,
     /// When the engine asked for its reply.
@@ -56,6 +77,7 @@ impl Request {
             number,
             volume,
             phase: Phase::Reading,
+            since: now,
             submitted: now,
             admitted: now,
             completed: now,
@@ -65,6 +87,25 @@ impl Request {
             outcome: Ok(()),
             aborted: false,
         }
+    }
+
+    /// Begins a phase.
+    pub(super) fn go_to(&mut self, phase: Phase, now: Instant) {
+        (self.phase, self.since) = (phase, now);
+    }
+
+    /// Where it waits, and since when.
+    pub(super) fn waits(&self) -> (VolumeWait, Instant) {
+        let wait = match self.phase {
+            Phase::Locking(_) => VolumeWait::Lock,
+            Phase::Reading => VolumeWait::Read,
+            Phase::Stalled => VolumeWait::Stalled,
+            Phase::Throttled => VolumeWait::Throttle,
+            Phase::Writing => VolumeWait::Write,
+            Phase::Syncing => VolumeWait::Sync,
+            Phase::Reply => VolumeWait::Reply,
+        };
+        (wait, self.since)
     }
 
     /// What is known of it when its reply has left.

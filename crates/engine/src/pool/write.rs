@@ -15,6 +15,7 @@ use super::step::Step;
 use super::throttle::{Tx, Verdict};
 use super::volume::{Piece, slot_of};
 use crate::bytes::{Buf, Move, Span};
+use crate::time::Instant;
 use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 
 /// Locks.
@@ -32,7 +33,8 @@ impl Pool {
             self.ask(id, step);
             return;
         }
-        request.phase = Phase::Locking((zio.offset / u64::from(volume.block_size)) as u32);
+        let first = (zio.offset / u64::from(volume.block_size)) as u32;
+        request.go_to(Phase::Locking(first), step.now);
         self.lock(id, step);
     }
 
@@ -116,9 +118,14 @@ impl Pool {
         }
     }
 
-    pub(super) fn begin(&mut self, id: ZioId, phase: Phase) -> Option<(usize, Zio<VolumeId>)> {
+    pub(super) fn begin(
+        &mut self,
+        id: ZioId,
+        phase: Phase,
+        now: Instant,
+    ) -> Option<(usize, Zio<VolumeId>)> {
         let request = self.requests.get_mut(id)?;
-        request.phase = phase;
+        request.go_to(phase, now);
         Some((request.volume, request.zio))
     }
 }
@@ -126,7 +133,7 @@ impl Pool {
 /// What a partial write does not replace.
 impl Pool {
     fn fill(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, _)) = self.begin(id, Phase::Reading) else {
+        let Some((volume, _)) = self.begin(id, Phase::Reading, step.now) else {
             return;
         };
         let mut reads = 0;
@@ -211,7 +218,7 @@ impl Pool {
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
-        request.phase = Phase::Throttled;
+        request.go_to(Phase::Throttled, step.now);
         let size = u64::from(self.volumes[request.volume].block_size);
         let (first, end) = (
             request.zio.offset / size,
@@ -404,7 +411,7 @@ fn copy_of(content: Content, block_size: u32, step: &mut Step<'_>) -> Buf {
 /// Write-through.
 impl Pool {
     fn write_through(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, zio)) = self.begin(id, Phase::Writing) else {
+        let Some((volume, zio)) = self.begin(id, Phase::Writing, step.now) else {
             return;
         };
         let size = self.volumes[volume].block_size;

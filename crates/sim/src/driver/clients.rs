@@ -2,7 +2,7 @@
 
 use dashpot_engine::{DiskId, Duration, Input, Instant, Op, Outcome, VolumeId, Zio, ZioId};
 
-use super::Simulation;
+use super::{CALLS_MAX, Simulation};
 use crate::agenda::Happening;
 use crate::calls::{Call, Request, Stage};
 use crate::error::Violation;
@@ -39,6 +39,13 @@ impl Simulation {
         request: Request,
         inside: Duration,
     ) -> Result<(), Violation> {
+        if self.calls.len() >= CALLS_MAX {
+            let what = format!(
+                "more than {CALLS_MAX} calls are in flight: the workloads begin them faster than the \
+                 lab ends them; give an open loop a lower rate, or the lab less time"
+            );
+            return Err(self.violation(what));
+        }
         let call = self.calls.insert(Call {
             workload,
             thread,
@@ -158,7 +165,10 @@ impl Simulation {
             return Ok(());
         }
         self.ended.calls += 1;
-        self.ended.bytes += u64::from(call.request.length);
+        self.ended_now += 1;
+        if !call.failed {
+            self.ended.bytes += u64::from(call.request.length);
+        }
         let workload = &mut self.workloads[call.workload as usize];
         if call.began >= Instant::ZERO + self.scenario.warmup {
             workload.results.ended(&call, self.now);

@@ -8,17 +8,17 @@ mod clients;
 mod disks;
 
 use dashpot_engine::{
-    Action, Answer, Command, CommandError, CommandId, Duration, Engine, Event, Input, Instant,
-    PoolId,
+    Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, Event, Input,
+    Instant, PoolId, VolumeId,
 };
 
 use crate::agenda::{Agenda, Happening};
-use crate::calls::{Call, Calls, Stage};
+use crate::calls::{Call, CallWait, Calls, Stage, Unfinished};
 use crate::checker::Checker;
 use crate::device::Device;
 use crate::error::{SetupError, Violation};
 use crate::sample::{Ended, Sample, sample};
-use crate::scenario::{Scenario, Target};
+use crate::scenario::{Load, Scenario, Target, WorkloadSpec};
 use crate::setup;
 use crate::workload::{Workload, WorkloadResults};
 
@@ -43,6 +43,10 @@ pub struct Simulation {
     closing: bool,
     /// Things done since time last went on.
     standing: u64,
+    /// Calls that have ended since then.
+    ended_now: u64,
+    /// Calls that may begin at one moment because the scenario says so.
+    crowd: u64,
 }
 
 impl Simulation {
@@ -65,6 +69,8 @@ impl Simulation {
             answers: Vec::new(),
             closing: false,
             standing: 0,
+            ended_now: 0,
+            crowd: 0,
         };
         simulation.plan();
         Ok(simulation)
@@ -137,27 +143,35 @@ impl Simulation {
         Some(&self.workloads.get(workload)?.results)
     }
 
-    /// A workload's calls that have not ended: how many, and when the oldest began. They are in no
-    /// histogram.
-    pub fn in_flight(&self, workload: usize) -> (usize, Option<Instant>) {
-        let own = |(_, call): &(u32, &Call)| call.workload as usize == workload;
-        let calls = self.calls.alive().filter(own);
-        calls.fold((0, None), |(count, oldest), (_, call)| {
-            let oldest = oldest.map_or(call.began, |oldest: Instant| oldest.min(call.began));
-            (count + 1, Some(oldest))
-        })
+    /// A workload's calls that have not ended, in no particular order. They are in no histogram.
+    pub fn unfinished(&self, workload: usize) -> impl Iterator<Item = Unfinished> {
+        let calls = self.calls.alive();
+        let own = calls.filter(move |(_, call)| call.workload as usize == workload);
+        own.map(|(id, call)| Unfinished::of(id, call))
     }
 
-    /// The calls that have reached a disk or a volume and were not replied to: how many, and when
-    /// the oldest came.
-    pub fn in_lab(&self, target: Target) -> (usize, Option<Instant>) {
-        let calls = self.calls.alive().map(|(_, call)| call);
-        let there = calls.filter(|call| call.stage == Stage::Lab && call.request.target == target);
-        there.fold((0, None), |(count, oldest), call| {
-            let came = call.submitted.unwrap_or(call.began);
-            let oldest = oldest.map_or(came, |oldest: Instant| oldest.min(came));
-            (count + 1, Some(oldest))
-        })
+    /// The calls that have reached a disk or a volume and were not replied to, in no particular
+    /// order.
+    pub fn in_lab(&self, target: Target) -> impl Iterator<Item = Unfinished> {
+        let there = move |(_, call): &(u32, &Call)| {
+            call.stage == Stage::Lab && call.request.target == target
+        };
+        let calls = self.calls.alive().filter(there);
+        calls.map(|(id, call)| Unfinished::of(id, call))
+    }
+
+    /// Where a call waits that has not ended.
+    pub fn waits(&self, call: &Unfinished) -> CallWait {
+        let at_volume = |volume| self.engine.waits_at_volume(volume, call.zio);
+        let at_disk = |disk| self.engine.in_flight(disk).find(|zio| zio.zio == call.zio);
+        let in_lab = match (call.stage, call.target) {
+            (Stage::Returning, _) => return CallWait::Reply,
+            (Stage::Free | Stage::Going, _) => None,
+            (Stage::Lab, Target::Volume(volume)) => at_volume(VolumeId(volume as u32))
+                .map(|(wait, since)| CallWait::Volume(wait, since)),
+            (Stage::Lab, Target::Disk(disk)) => at_disk(DiskId(disk as u32)).map(CallWait::Disk),
+        };
+        in_lab.unwrap_or(CallWait::Client)
     }
 
     /// Calls that have ended since the beginning, of all workloads.
@@ -198,6 +212,7 @@ impl Simulation {
 
     /// Notes everything that is known from the beginning.
     fn plan(&mut self) {
+        self.crowd = self.scenario.workloads.iter().map(crowd).sum();
         for (command, (at, _)) in (0..).zip(&self.scenario.commands) {
             let happening = Happening::Command(command);
             self.agenda.set_rare(Instant::ZERO + *at, happening);
@@ -241,14 +256,18 @@ impl Simulation {
     /// Time goes on, or stands still for one more thing to be done.
     fn tell_time(&mut self, now: Instant) -> Result<(), Violation> {
         if now > self.now {
-            (self.now, self.standing) = (now, 0);
+            (self.now, self.standing, self.ended_now) = (now, 0, 0);
         }
         self.standing += 1;
-        if self.standing > STANDING_MAX {
+        if self.ended_now > ENDED_NOW_MAX + self.crowd {
             let what = "time stands still: calls begin and end without taking any; give the \
                         workload a think time or the time inside a call, its link a rate, or \
                         the disk a service time";
             return Err(self.violation(what.into()));
+        }
+        if self.standing > STANDING_MAX + STEPS_OF_A_CALL * self.crowd {
+            let what = format!("more than {STANDING_MAX} things happen at one moment");
+            return Err(self.violation(what));
         }
         Ok(())
     }
@@ -333,5 +352,22 @@ impl Simulation {
     }
 }
 
-/// More than any lab does at one moment, unless it goes round.
-const STANDING_MAX: u64 = 1 << 22;
+/// How many calls a workload may begin at one moment: those of its threads, or those that it is to
+/// begin then.
+fn crowd(workload: &WorkloadSpec) -> u64 {
+    match &workload.load {
+        Load::Closed { threads, .. } => u64::from(*threads),
+        Load::Open { burst, .. } => u64::from(*burst),
+        Load::Trace(entries) => entries.len() as u64,
+    }
+}
+
+/// More calls than end at one moment beside a crowd's, unless they go round: as many as a throttle
+/// admits at once.
+const ENDED_NOW_MAX: u64 = 1 << 22;
+/// More than any lab does at one moment, unless the simulator goes round.
+const STANDING_MAX: u64 = 1 << 26;
+/// Of a large call: each of its blocks is moved, and goes to both sides of a mirror.
+const STEPS_OF_A_CALL: u64 = 64;
+/// Calls that may be in flight: what memory has room for, at about 500 bytes each.
+pub(crate) const CALLS_MAX: usize = 1 << 21;

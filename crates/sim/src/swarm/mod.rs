@@ -67,7 +67,8 @@ pub fn scenario(seed: u64) -> Scenario {
 }
 
 fn never_ends(simulation: &Simulation) -> Violation {
-    let in_flight = (0..simulation.scenario().workloads.len()).map(|at| simulation.in_flight(at).0);
+    let in_flight =
+        (0..simulation.scenario().workloads.len()).map(|at| simulation.unfinished(at).count());
     let what = format!(
         "{PATIENCE} after the end, with no rules and all disks resumed, calls in flight by \
          workload: {:?}",
@@ -94,7 +95,8 @@ fn summary(seed: u64, simulation: &Simulation) -> Summary {
         for op in Op::ALL.map(|op| results.op(op)) {
             summary.calls += op.calls;
             summary.failed += op.failed;
-            let squares = op.at_client.as_ref().map_or(0, |at| at.sum_of_squares());
+            let latencies = [&op.at_client, &op.failed_at_client].into_iter().flatten();
+            let squares: u128 = latencies.map(|latency| latency.sum_of_squares()).sum();
             summary.digest = Random::new(summary.digest ^ squares as u64).next_u64();
         }
     }

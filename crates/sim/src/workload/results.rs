@@ -26,9 +26,12 @@ pub struct OpResults {
     pub failed: u64,
     /// Bytes of those that did not fail.
     pub bytes: u64,
-    /// From the beginning of a call to its end, in nanoseconds.
+    /// From the beginning of a call to its end, in nanoseconds, of those that did not fail.
     pub at_client: Option<Box<Histogram>>,
-    /// From the submission to the disk or volume to its reply, in nanoseconds.
+    /// The same of those that failed.
+    pub failed_at_client: Option<Box<Histogram>>,
+    /// From the submission to the disk or volume to its reply, in nanoseconds, of those that did not
+    /// fail.
     pub at_lab: Option<Box<Histogram>>,
 }
 
@@ -64,6 +67,9 @@ impl WorkloadResults {
 
     /// The lab has replied.
     pub(crate) fn replied(&mut self, call: &Call, now: Instant) {
+        if call.failed {
+            return;
+        }
         let at_lab = now.since(call.submitted.unwrap_or(call.began));
         let op = &mut self.ops[call.request.op as usize];
         op.at_lab.get_or_insert_default().record(at_lab.as_nanos());
@@ -74,13 +80,17 @@ impl WorkloadResults {
         let latency = now.since(call.began);
         let op = &mut self.ops[call.request.op as usize];
         op.calls += 1;
-        match call.failed {
-            true => op.failed += 1,
-            false => op.bytes += u64::from(call.request.length),
-        }
-        op.at_client
-            .get_or_insert_default()
-            .record(latency.as_nanos());
+        let latencies = match call.failed {
+            true => {
+                op.failed += 1;
+                &mut op.failed_at_client
+            }
+            false => {
+                op.bytes += u64::from(call.request.length);
+                &mut op.at_client
+            }
+        };
+        latencies.get_or_insert_default().record(latency.as_nanos());
         let slow_enough = |slowest: &SlowCall| latency > slowest.latency;
         if self.slowest.len() < self.keep_slowest || self.slowest.last().is_some_and(slow_enough) {
             self.keep(call, latency);

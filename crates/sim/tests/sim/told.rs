@@ -63,10 +63,17 @@ fn calls_are_in_the_lab_until_they_are_replied_to() {
     let mut seen = Vec::new();
     for millis in [9, 12, 16, 24, 26] {
         simulation.run_until(at(millis)).unwrap();
-        seen.push(simulation.in_lab(Target::Disk(0)));
+        seen.push(in_lab(&simulation, Target::Disk(0)));
     }
     let none = (0, None);
     let since = |millis| (1, Some(at(millis)));
     assert_eq!(seen, [none, since(10), none, since(20), none]);
-    assert_eq!(simulation.in_lab(Target::Volume(0)), none);
+    assert_eq!(in_lab(&simulation, Target::Volume(0)), none);
+}
+
+/// How many calls there are, and when the oldest came.
+fn in_lab(simulation: &Simulation, target: Target) -> (usize, Option<Instant>) {
+    let came = simulation.in_lab(target).map(|call| call.submitted);
+    let came: Vec<_> = came.flatten().collect();
+    (came.len(), came.iter().min().copied())
 }

@@ -1,10 +1,11 @@
 //! Clients: when they call, what their links do, and what is noted of them.
 
 use crate::common::{disk, ms, scenario, trace, workload, writes};
-use dashpot_engine::inject::{Effect, RuleSpec, Service};
-use dashpot_engine::{Command, Duration, Instant, Op, OpSet, Target as Rules};
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::inject::{Effect, Limit, RuleSpec, Service};
+use dashpot_engine::{Command, Duration, Errno, Instant, Op, OpSet, Target as Rules, Wait};
 use dashpot_sim::scenario::{Calls, DiskModel, Load, Scenario, Target, WorkloadSpec};
-use dashpot_sim::{SetupError, Simulation, WorkloadError, WorkloadResults};
+use dashpot_sim::{CallWait, SetupError, Simulation, WorkloadError, WorkloadResults};
 
 /// A disk that takes so long for each I/O, however many there are.
 fn slow(service: Duration) -> DiskModel {
@@ -113,7 +114,72 @@ fn what_a_lost_connection_takes_with_it_is_in_no_histogram() {
         Some(10_000_000)
     );
     assert_eq!(simulation.drain(Instant::NEVER), Ok(true));
-    assert_eq!(simulation.in_flight(0), (0, None));
+    assert_eq!(simulation.unfinished(0).count(), 0);
+}
+
+#[test]
+fn calls_that_fail_are_in_no_latency() {
+    let fails = RuleSpec {
+        limit: Limit::Every(2),
+        ..RuleSpec::new(Effect::Fail {
+            errno: Errno::Io,
+            work: false,
+        })
+    };
+    let client = workload(Load::Closed {
+        threads: 1,
+        inside: ms(3),
+        think: ms(0),
+        calls: writes(),
+    });
+    let simulation = run(scenario(disk(slow(ms(2)), vec![fails]), client, ms(80)));
+    let seen = simulation.results(0).unwrap().op(Op::Write);
+    // 5 ms for each that is done, 3 ms for each that fails at once.
+    assert_eq!((seen.calls, seen.failed, seen.bytes), (20, 10, 10 * 8192));
+    let figures = |latencies: &Option<Box<Histogram>>| {
+        let latencies = latencies.as_ref().unwrap();
+        (latencies.count(), latencies.min(), latencies.max())
+    };
+    assert_eq!(
+        figures(&seen.at_client),
+        (10, Some(5_000_000), Some(5_000_000))
+    );
+    assert_eq!(
+        figures(&seen.at_lab),
+        (10, Some(2_000_000), Some(2_000_000))
+    );
+    assert_eq!(
+        figures(&seen.failed_at_client),
+        (10, Some(3_000_000), Some(3_000_000))
+    );
+}
+
+#[test]
+fn a_crowd_that_begins_at_once_is_no_standing_time() {
+    let client = workload(Load::Closed {
+        threads: 1_000_000,
+        inside: ms(0),
+        think: ms(1_000),
+        calls: writes(),
+    });
+    let lab = Scenario {
+        check: false,
+        ..scenario(disk(DiskModel::default(), Vec::new()), client, ms(900))
+    };
+    assert_eq!(run(lab).calls_ended(), 1_000_000);
+}
+
+#[test]
+fn an_open_loop_that_outruns_its_disk_ends_before_memory_does() {
+    let client = workload(open(1_000_000_000, 1));
+    let hang = RuleSpec::new(Effect::Hang);
+    let lab = Scenario {
+        check: false,
+        ..scenario(disk(DiskModel::default(), vec![hang]), client, ms(1_000))
+    };
+    let mut simulation = Simulation::new(lab).unwrap();
+    let error = simulation.run_until(Instant::NEVER).unwrap_err();
+    assert!(error.what.contains("in flight"), "{error}");
 }
 
 #[test]
@@ -137,9 +203,14 @@ fn what_hangs_is_in_flight_until_a_command_ends_it() {
         .run_until(Instant::from_nanos(49_000_000))
         .unwrap();
     let began = Instant::from_nanos(5_000_000);
-    assert_eq!(simulation.in_flight(0), (1, Some(began)));
+    let waiting: Vec<_> = simulation.unfinished(0).collect();
+    assert_eq!((waiting.len(), waiting[0].began), (1, began));
+    let CallWait::Disk(zio) = simulation.waits(&waiting[0]) else {
+        panic!("it is at the disk");
+    };
+    assert_eq!((zio.wait, zio.since), (Wait::Hung, began));
     simulation.run_until(Instant::NEVER).unwrap();
-    assert_eq!(simulation.in_flight(0).0, 0);
+    assert_eq!(simulation.unfinished(0).count(), 0);
     assert_eq!(simulation.calls_ended(), 2);
     assert!(simulation.done() && simulation.answers()[0].1.is_ok());
 }

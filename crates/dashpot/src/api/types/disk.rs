@@ -120,6 +120,8 @@ pub(crate) struct InFlightZio {
     pub(crate) age_ns: u64,
     /// Where it waits: `suspended`, `held-before`, `store`, `held`, `hung`, `reply`.
     pub(crate) wait: String,
+    /// How long it has been in that wait.
+    pub(crate) wait_ns: u64,
     /// The rule that holds it.
     pub(crate) rule: Option<u32>,
     /// Time until the earliest moment at which it may complete; none if it is not held, or hangs.
@@ -190,6 +192,7 @@ impl View<'_> {
             length_bytes: zio.length,
             age_ns: at.since(zio.arrived).as_nanos(),
             wait: wait_word(zio.wait).to_owned(),
+            wait_ns: at.since(zio.since).as_nanos(),
             rule: zio.rule.map(|rule| rule.0),
             remaining_ns: held.map(|target| target.since(at).as_nanos()),
         }

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use dashpot_engine::Duration;
-use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::TxgStats;
 use dashpot_sim::{Sample, Simulation};
 
@@ -31,12 +30,14 @@ pub(super) fn sample_interval(lasts: Duration) -> Duration {
 /// The latencies at the clients beside each other; nothing if there were none.
 pub(super) fn terminal(outcomes: &[Outcome<'_>]) -> String {
     let mut text = String::new();
-    for group in groups(outcomes) {
+    for group in groups(outcomes, Place::Client) {
         text += "\n";
         if !group.name.is_empty() {
             text += &format!("{}\n", group.name);
         }
-        text += &histogram_text(&group.series);
+        let series = group.series.into_iter();
+        let series: Vec<_> = series.map(|one| (one.name, one.latencies)).collect();
+        text += &histogram_text(&series);
     }
     text
 }
@@ -54,25 +55,48 @@ pub(super) fn check(directory: &Path) -> anyhow::Result<()> {
 
 /// Writes the pictures to a directory.
 pub(super) fn write(directory: &Path, outcomes: &[Outcome<'_>]) -> anyhow::Result<()> {
-    for Group { name, series } in groups(outcomes) {
-        let words = name.replace(['/', ' '], "-");
-        let (of, dash) = match name.is_empty() {
-            true => (String::new(), ""),
-            false => (format!(": {name}"), "-"),
-        };
-        let series = series.into_iter();
-        let chart = LatencyChart {
-            title: format!("Latency at the clients{of}"),
-            series: series
-                .map(|(name, latencies)| LatencySeries { name, latencies })
-                .collect(),
-        };
-        write_file(
-            &directory.join(format!("latency{dash}{words}.svg")),
-            &chart.svg(),
-        )?;
+    for place in [Place::Client, Place::Device] {
+        for group in groups(outcomes, place) {
+            let words = group.name.replace(['/', ' '], "-");
+            let (of, dash) = match group.name.is_empty() {
+                true => ("", ""),
+                false => (": ", "-"),
+            };
+            let (title, file) = match place {
+                Place::Client => ("the clients", "latency".to_owned()),
+                Place::Device => (group.device, format!("latency-at-{}", group.kind())),
+            };
+            let chart = LatencyChart {
+                title: format!("Latency at {title}{of}{}", group.name),
+                note: note(outcomes),
+                series: group.series,
+            };
+            let path = directory.join(format!("{file}{dash}{words}.svg"));
+            write_file(&path, &chart.svg())?;
+        }
     }
     write_file(&directory.join("series.svg"), &over_time(outcomes).svg())
+}
+
+/// How long the simulations were, and from when on latencies are counted.
+fn note(outcomes: &[Outcome<'_>]) -> String {
+    let of = |summary: &Summary| {
+        let lasted = Duration::from_nanos(summary.elapsed_ns);
+        match Duration::from_nanos(summary.warmup_ns) {
+            Duration::ZERO => format!("{lasted} simulated"),
+            warmup => format!("{lasted} simulated, latencies counted from {warmup} on"),
+        }
+    };
+    let summaries = || outcomes.iter().map(|outcome| &outcome.summary);
+    let mut notes: Vec<String> = summaries().map(of).collect();
+    notes.dedup();
+    match notes.len() {
+        1 => notes.concat(),
+        _ => {
+            let each = summaries().map(|summary| format!("{}: {}", summary.lab, of(summary)));
+            each.collect::<Vec<_>>().join("; ")
+        }
+    }
 }
 
 fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
@@ -80,23 +104,46 @@ fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(refused)
 }
 
+/// Where latencies are taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// At the clients.
+    Client,
+    /// At the volumes and disks that these ask.
+    Device,
+}
+
 /// Latencies that belong into one picture, each with a name.
 struct Group<'a> {
     /// Nothing, if there is one group only.
     name: String,
-    series: Vec<(String, &'a Histogram)>,
+    /// What the clients ask.
+    device: &'static str,
+    series: Vec<LatencySeries<'a>>,
+}
+
+impl Group<'_> {
+    /// Its device in the name of a file.
+    fn kind(&self) -> &'static str {
+        self.device.trim_start_matches("the ")
+    }
 }
 
 /// What takes time: of one lab all together, of several what is to be compared.
-fn groups<'a>(outcomes: &'a [Outcome<'_>]) -> Vec<Group<'a>> {
+fn groups<'a>(outcomes: &'a [Outcome<'_>], place: Place) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for Summary { lab, workloads, .. } in outcomes.iter().map(|outcome| &outcome.summary) {
         for (workload, op) in workloads
             .iter()
             .flat_map(|one| one.ops.iter().map(move |op| (one, op)))
         {
-            let latencies = &op.client.histogram;
-            if latencies.max() == Some(0) {
+            let latencies = match place {
+                Place::Client => &op.client.histogram,
+                Place::Device => &op.device.histogram,
+            };
+            // At a volume what takes no time is a part of the picture.
+            let least = u64::from(place == Place::Client);
+            if latencies.max().is_none_or(|max| max < least) {
                 continue;
             }
             let of = format!("{} {}", workload.workload, op.op);
@@ -104,11 +151,22 @@ fn groups<'a>(outcomes: &'a [Outcome<'_>]) -> Vec<Group<'a>> {
                 1 => (String::new(), of),
                 _ => (of, lab.clone()),
             };
+            let series = LatencySeries {
+                name,
+                latencies,
+                waiting: op.outlasting.longer_than_all,
+            };
             match groups.iter_mut().find(|known| known.name == group) {
-                Some(known) => known.series.push((name, latencies)),
+                Some(known) => {
+                    known.series.push(series);
+                    if known.device != workload.device {
+                        known.device = "the device";
+                    }
+                }
                 None => groups.push(Group {
                     name: group,
-                    series: vec![(name, latencies)],
+                    device: workload.device,
+                    series: vec![series],
                 }),
             }
         }
@@ -183,8 +241,15 @@ fn over_time(outcomes: &[Outcome<'_>]) -> SeriesChart {
             .collect(),
     };
     let ends = outcomes.iter().map(|one| one.series.seconds);
+    let warmups = outcomes.iter().map(|one| one.summary.warmup_ns);
+    let warmup_ns = warmups.max().unwrap_or_default();
     SeriesChart {
         title: "Pools, disks and clients over time".to_owned(),
+        note: match warmup_ns {
+            0 => note(outcomes),
+            _ => format!("{} (grey: the warm-up)", note(outcomes)),
+        },
+        warmup: warmup_ns as f64 / 1e9,
         names: outcomes.iter().map(|one| one.summary.lab.clone()).collect(),
         seconds: ends.fold(0.0, f64::max),
         panels: vec![

@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use dashpot_engine::histogram::Histogram;
-use dashpot_engine::pool::{Class, ClassStats, PoolStats, Traffic};
+use dashpot_engine::pool::{Class, ClassStats, PoolStats, Traffic, VolumeWait};
 use dashpot_engine::{
     Device, DiskId, DiskStats, Instant, LatencyKind, Op, OpStats, PoolId, VolumeId,
 };
-use dashpot_sim::Simulation;
-use dashpot_sim::scenario::{PoolSpec, Scenario};
+use dashpot_sim::scenario::{PoolSpec, Scenario, Target};
+use dashpot_sim::{CallWait, Simulation, Unfinished};
 
 use crate::api::types::wait_word;
 use crate::report::in_flight::InFlight;
@@ -51,7 +51,7 @@ pub(in crate::commands) fn devices(simulation: &Simulation, layer: Layer) -> Vec
             let engine = simulation.engine();
             disks
                 .map(|(disk, id)| {
-                    let in_flight = in_flight(simulation, id, &disk.name);
+                    let in_flight = in_flight_of_disk(simulation, id, &disk.name);
                     look(
                         &disk.name,
                         Device::Disk(id),
@@ -66,8 +66,8 @@ pub(in crate::commands) fn devices(simulation: &Simulation, layer: Layer) -> Vec
             let stats = |id| simulation.engine().volume_stats(id, now);
             volumes
                 .map(|(volume, id)| {
-                    let device = Device::Volume(id);
-                    look(&volume.name, device, stats(id), InFlight::default())
+                    let in_flight = in_flight_of_volume(simulation, id, &volume.name);
+                    look(&volume.name, Device::Volume(id), stats(id), in_flight)
                 })
                 .collect()
         }
@@ -101,16 +101,64 @@ fn capacity(scenario: &Scenario, pool: &PoolSpec) -> u64 {
         .saturating_mul(pool.members.len() as u64)
 }
 
-fn in_flight(simulation: &Simulation, disk: DiskId, name: &str) -> InFlight {
+fn in_flight_of_disk(simulation: &Simulation, disk: DiskId, name: &str) -> InFlight {
+    let now = simulation.now();
     let zios = simulation.engine().in_flight(disk);
     // The order of the engine's list is that of its slots.
     let oldest = zios.min_by_key(|zio| (zio.arrived, zio.zio));
     InFlight {
         zios: simulation.engine().in_flight_total(disk).into(),
-        oldest_ns: oldest.map(|zio| simulation.now().since(zio.arrived).as_nanos()),
+        oldest_ns: oldest.map(|zio| now.since(zio.arrived).as_nanos()),
         device: oldest.map(|_| name.to_owned()),
         wait: oldest.map(|zio| wait_word(zio.wait).to_owned()),
+        wait_ns: oldest.map(|zio| now.since(zio.since).as_nanos()),
         rule: oldest.and_then(|zio| zio.rule).map(|rule| rule.0),
+    }
+}
+
+fn in_flight_of_volume(simulation: &Simulation, volume: VolumeId, name: &str) -> InFlight {
+    let now = simulation.now();
+    let calls = || simulation.in_lab(Target::Volume(volume.0 as usize));
+    let oldest = calls().min_by_key(|call| call.submitted);
+    let wait = oldest.as_ref().map(|call| call_wait(simulation, call));
+    let came = oldest.and_then(|call| call.submitted);
+    InFlight {
+        zios: calls().count() as u64,
+        oldest_ns: came.map(|came| now.since(came).as_nanos()),
+        device: came.map(|_| name.to_owned()),
+        wait: wait.as_ref().map(|wait| wait.word.to_owned()),
+        wait_ns: wait.and_then(|wait| Some(now.since(wait.since?).as_nanos())),
+        rule: None,
+    }
+}
+
+/// Where a call waits, in a word.
+pub(super) struct WaitLook {
+    pub(super) word: &'static str,
+    /// Since when, if it was not there from its beginning on.
+    pub(super) since: Option<Instant>,
+}
+
+/// Where a call waits that has not ended.
+pub(super) fn call_wait(simulation: &Simulation, call: &Unfinished) -> WaitLook {
+    let (word, since) = match simulation.waits(call) {
+        CallWait::Client => ("client or link", None),
+        CallWait::Disk(zio) => (wait_word(zio.wait), Some(zio.since)),
+        CallWait::Volume(wait, since) => (volume_wait_word(wait), Some(since)),
+        CallWait::Reply => ("link back", None),
+    };
+    WaitLook { word, since }
+}
+
+fn volume_wait_word(wait: VolumeWait) -> &'static str {
+    match wait {
+        VolumeWait::Lock => "block lock",
+        VolumeWait::Read => "reading",
+        VolumeWait::Stalled => "pool stalled",
+        VolumeWait::Throttle => "throttled",
+        VolumeWait::Write => "writing",
+        VolumeWait::Sync => "syncing",
+        VolumeWait::Reply => "reply",
     }
 }
 

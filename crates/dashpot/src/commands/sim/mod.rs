@@ -28,7 +28,7 @@ use self::summary::Summary;
 use super::load::stop_on_signals;
 use super::output::{print_drawn, print_json, usage};
 use crate::cli::{ReportKind, ReportWords, SimArgs};
-use crate::lab::load_sim_lab;
+use crate::lab::{check_samples, load_sim_lab};
 use crate::spec::ParseError;
 
 /// Simulates labs until their end or Ctrl-C, which shows what there is so far.
@@ -109,14 +109,22 @@ fn scenario(lab: &Path, args: &SimArgs) -> Result<Scenario, ParseError> {
             scenario.warmup
         )));
     }
-    let sample = args.chart.is_some().then(|| charts::sample_interval(lasts));
-    Ok(Scenario {
+    // Only pictures show samples.
+    let sample = || {
+        scenario
+            .sample_every
+            .unwrap_or(charts::sample_interval(lasts))
+    };
+    let scenario = Scenario {
         seed: args.seed.unwrap_or(scenario.seed),
         check: args.check,
-        sample_every: scenario.sample_every.or(sample),
+        sample_every: args.chart.is_some().then(sample),
         lasts,
         ..scenario
-    })
+    };
+    let refused = |why| ParseError::new(format!("{}: [sim] sample: {why}", lab.display()));
+    check_samples(&scenario).map_err(refused)?;
+    Ok(scenario)
 }
 
 fn simulate<'a>(

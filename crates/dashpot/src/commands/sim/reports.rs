@@ -54,6 +54,8 @@ impl<'a> Report<'a> {
     ) -> anyhow::Result<Report<'a>> {
         let (interval, count) = schedule(&words.kind)?;
         let refused = || format!("--report '{}'", words.words);
+        let lasts = simulation.scenario().lasts;
+        check_intervals(interval, left, lasts).with_context(refused)?;
         let last = Look::new(&words.kind, simulation).with_context(refused)?;
         let text = match &words.kind {
             // A simulation ends by itself.
@@ -374,6 +376,25 @@ fn schedule(kind: &ReportKind) -> anyhow::Result<(Duration, Option<u64>)> {
         ReportKind::Txgs(_) => (Duration::MAX, Some(1)),
     })
 }
+
+/// Refuses more intervals than memory has room for.
+fn check_intervals(
+    interval: Duration,
+    left: Option<u64>,
+    lasts: Duration,
+) -> Result<(), ParseError> {
+    let intervals = lasts.as_nanos() / interval.as_nanos().max(1);
+    match intervals.min(left.unwrap_or(u64::MAX)) > INTERVALS_MAX {
+        false => Ok(()),
+        true => Err(ParseError::new(format!(
+            "{intervals} intervals of {interval} in {lasts}: at most {INTERVALS_MAX} are kept; \
+             make the interval longer, or give a count"
+        ))),
+    }
+}
+
+/// What a report keeps of an interval is up to 10 KB.
+const INTERVALS_MAX: u64 = 100_000;
 
 fn view(args: &ZpoolIostatArgs) -> View {
     match (args.waits, args.sizes) {

@@ -9,6 +9,8 @@ use crate::report::nice::{short_time, thousands};
 /// A picture of how many I/Os took how long.
 pub(crate) struct LatencyChart<'a> {
     pub(crate) title: String,
+    /// How long it is of, and what it leaves out.
+    pub(crate) note: String,
     pub(crate) series: Vec<LatencySeries<'a>>,
 }
 
@@ -16,10 +18,14 @@ pub(crate) struct LatencyChart<'a> {
 pub(crate) struct LatencySeries<'a> {
     pub(crate) name: String,
     pub(crate) latencies: &'a Histogram,
+    /// I/Os that have not ended, and are older than any that has.
+    pub(crate) waiting: u64,
 }
 
 /// Bars for each factor of ten.
 const BINS_PER_DECADE: f64 = 10.0;
+/// What took less than this took nothing: in virtual time many writes do.
+const LEAST_NS: f64 = 1e3;
 const PLOT_HEIGHT: f64 = 360.0;
 /// Below the frame: names of decades, title of the axis.
 const FOOT: f64 = 58.0;
@@ -28,11 +34,12 @@ impl LatencyChart<'_> {
     /// The picture as SVG.
     pub(crate) fn svg(&self) -> String {
         let names: Vec<String> = self.series.iter().map(LatencySeries::legend).collect();
-        let top = 52.0 + legend_height(&names);
+        let top = 74.0 + legend_height(&names);
         let bottom = top + PLOT_HEIGHT;
         let mut svg = Svg::new(bottom + FOOT, &self.title);
         svg.label("title", LEFT, 28.0, Anchor::Start, &self.title);
-        svg.legend(54.0, &names);
+        svg.label("tick", LEFT, 49.0, Anchor::Start, &self.note);
+        svg.legend(76.0, &names);
         let bins: Vec<Vec<Bin>> = self.series.iter().map(|one| one.bins()).collect();
         let all = || bins.iter().flatten();
         let least = all().map(|bin| bin.from).fold(f64::INFINITY, f64::min);
@@ -43,7 +50,7 @@ impl LatencyChart<'_> {
         let y = Log::new(0.5, fullest as f64 * 1.2, bottom, top);
         draw_axes(&mut svg, &x, &y, top, bottom);
         for (at, (series, bins)) in self.series.iter().zip(&bins).enumerate() {
-            draw_bars(&mut svg, at, bins, &x, &y, bottom);
+            draw_bars(&mut svg, (at, names.len()), bins, &x, &y, bottom);
             if let Some(mean) = series.latencies.mean() {
                 let place = x.place(mean.max(1) as f64);
                 svg.straight(&format!("mean s{}", at % 6), (place, top), (place, bottom));
@@ -59,17 +66,21 @@ impl LatencySeries<'_> {
         let mean = self.latencies.mean().map_or("no I/O".to_owned(), |mean| {
             format!("mean {}", short_time(mean))
         });
-        format!("{}: {mean}", self.name)
+        let waiting = match self.waiting {
+            0 => String::new(),
+            waiting => format!(", {} still wait", thousands(waiting)),
+        };
+        format!("{}: {mean}{waiting}", self.name)
     }
 
     fn bins(&self) -> Vec<Bin> {
         let mut bins: Vec<Bin> = Vec::new();
         for (bucket, count) in self.latencies.buckets() {
             let middle = lower_bound(bucket).midpoint(upper_bound(bucket)).max(1) as f64;
-            let at = libm::floor(libm::log10(middle) * BINS_PER_DECADE);
+            let (from, to) = edges(middle);
             match bins.last_mut() {
-                Some(bin) if bin.at == at => bin.count += count,
-                _ => bins.push(Bin::new(at, count)),
+                Some(bin) if bin.from == from => bin.count += count,
+                _ => bins.push(Bin { from, to, count }),
             }
         }
         bins
@@ -78,34 +89,30 @@ impl LatencySeries<'_> {
 
 /// Latencies between two edges, in nanoseconds.
 struct Bin {
-    at: f64,
     from: f64,
     to: f64,
     count: u64,
 }
 
-impl Bin {
-    fn new(at: f64, count: u64) -> Bin {
-        Bin {
-            at,
-            from: libm::pow(10.0, at / BINS_PER_DECADE),
-            to: libm::pow(10.0, (at + 1.0) / BINS_PER_DECADE),
-            count,
-        }
+/// The edges of the bin of a latency. What is below the axis has a decade of its own.
+fn edges(ns: f64) -> (f64, f64) {
+    if ns < LEAST_NS {
+        return (LEAST_NS / 10.0, LEAST_NS);
     }
+    let at = libm::floor(libm::log10(ns) * BINS_PER_DECADE);
+    let edge = |at: f64| libm::pow(10.0, at / BINS_PER_DECADE);
+    (edge(at), edge(at + 1.0))
 }
 
 fn draw_axes(svg: &mut Svg, x: &Log, y: &Log, top: f64, bottom: f64) {
     for decade in x.decades() {
         let place = x.place(decade);
         svg.straight("grid", (place, top), (place, bottom));
-        svg.label(
-            "tick",
-            place,
-            bottom + 20.0,
-            Anchor::Middle,
-            &decade_name(decade),
-        );
+        let (place, name) = match decade < LEAST_NS {
+            true => (place.midpoint(x.place(LEAST_NS)), "below".to_owned()),
+            false => (place, decade_name(decade)),
+        };
+        svg.label("tick", place, bottom + 20.0, Anchor::Middle, &name);
     }
     for decade in y.decades().filter(|decade| *decade >= 1.0) {
         let place = y.place(decade);
@@ -129,8 +136,15 @@ fn draw_axes(svg: &mut Svg, x: &Log, y: &Log, top: f64, bottom: f64) {
 }
 
 /// Bars without gaps, as one outline for each run of neighbours.
-fn draw_bars(svg: &mut Svg, series: usize, bins: &[Bin], x: &Log, y: &Log, bottom: f64) {
-    for run in bins.chunk_by(|a, b| b.at - a.at < 1.5) {
+fn draw_bars(
+    svg: &mut Svg,
+    (series, of): (usize, usize),
+    bins: &[Bin],
+    x: &Log,
+    y: &Log,
+    bottom: f64,
+) {
+    for run in bins.chunk_by(|a, b| b.from < a.to * 1.01) {
         let mut points = Vec::new();
         for bin in run {
             let height = y.place(bin.count as f64);
@@ -142,7 +156,7 @@ fn draw_bars(svg: &mut Svg, series: usize, bins: &[Bin], x: &Log, y: &Log, botto
             points.push((last.0, bottom));
         }
         svg.area(series, &points);
-        svg.line(series, &points);
+        svg.line((series, of), &points);
     }
 }
 
@@ -174,6 +188,7 @@ mod tests {
         let series = LatencySeries {
             name: "legacy".to_owned(),
             latencies: &histogram,
+            waiting: 0,
         };
         let bins = series.bins();
         let counts: Vec<u64> = bins.iter().map(|bin| bin.count).collect();
@@ -186,17 +201,40 @@ mod tests {
         let none = Histogram::default();
         let chart = LatencyChart {
             title: "a < b".to_owned(),
+            note: "60s simulated".to_owned(),
             series: vec![LatencySeries {
                 name: "none".to_owned(),
                 latencies: &none,
+                waiting: 3,
             }],
         };
         let svg = chart.svg();
         assert!(
-            svg.contains("a &lt; b") && svg.contains("none: no I/O"),
+            svg.contains("a &lt; b") && svg.contains("none: no I/O, 3 still wait"),
             "{svg}"
         );
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+
+    #[test]
+    fn what_took_nothing_is_seen_beside_microseconds_and_seconds() {
+        let histogram = latencies(&[(0, 500), (999, 40), (2_000, 3), (4_500_000_000, 10)]);
+        let chart = LatencyChart {
+            title: "at the volume".to_owned(),
+            note: String::new(),
+            series: vec![LatencySeries {
+                name: "legacy".to_owned(),
+                latencies: &histogram,
+                waiting: 0,
+            }],
+        };
+        let counts: Vec<u64> = chart.series[0].bins().iter().map(|bin| bin.count).collect();
+        assert_eq!(counts, [540, 3, 10]);
+        let svg = chart.svg();
+        for name in [">below<", ">1 µs<", ">1 s<"] {
+            assert!(svg.contains(name), "{name}: {svg}");
+        }
+        assert!(!svg.contains(">100 ns<"), "{svg}");
     }
 
     #[test]

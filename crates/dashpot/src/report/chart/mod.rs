@@ -1,7 +1,8 @@
 //! Pictures: SVG without scripts or references, for pages and for browsers by themselves, in light
 //! and in dark; and a latency histogram in the characters of a terminal.
 //!
-//! Lines differ in colour and in dashes, so that they are told apart without colours, too. Logarithms
+//! Lines differ in colour, in dashes and in width, so that they are told apart without colours and
+//! where they lie on top of each other. Logarithms
 //! come from `libm`: equal numbers give equal bytes on every machine.
 
 mod axis;

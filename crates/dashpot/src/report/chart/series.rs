@@ -6,6 +6,10 @@ use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
 /// A picture of what happened when.
 pub(crate) struct SeriesChart {
     pub(crate) title: String,
+    /// How long it is of, and what is counted of that.
+    pub(crate) note: String,
+    /// Seconds at the beginning of which no latency is counted.
+    pub(crate) warmup: f64,
     /// Of the lines, which are the same in every panel.
     pub(crate) names: Vec<String>,
     pub(crate) panels: Vec<Panel>,
@@ -31,17 +35,23 @@ const FOOT: f64 = 56.0;
 impl SeriesChart {
     /// The picture as SVG.
     pub(crate) fn svg(&self) -> String {
-        let head = 28.0 + legend_height(&self.names);
+        let head = 50.0 + legend_height(&self.names);
         let panels = self.panels.len() as f64;
         let height = head + panels * (PANEL_HEIGHT + GAP) + FOOT;
         let mut svg = Svg::new(height, &self.title);
         svg.label("title", LEFT, 28.0, Anchor::Start, &self.title);
-        svg.legend(54.0, &self.names);
+        svg.label("tick", LEFT, 49.0, Anchor::Start, &self.note);
+        svg.legend(76.0, &self.names);
         let x = Linear::up_to(self.seconds, 8.0, LEFT, RIGHT);
         let mut bottom = head;
         for panel in &self.panels {
             let top = bottom + GAP;
             bottom = top + PANEL_HEIGHT;
+            svg.rect(
+                "warm",
+                (LEFT, top),
+                (x.place(self.warmup) - LEFT, bottom - top),
+            );
             draw_panel(&mut svg, panel, &x, top, bottom);
         }
         for (second, name) in x.ticks() {
@@ -79,7 +89,7 @@ fn draw_panel(svg: &mut Svg, panel: &Panel, x: &Linear, top: f64, bottom: f64) {
     for (at, line) in panel.lines.iter().enumerate() {
         let place = |(second, value): &(f64, f64)| (x.place(*second), y.place(*value));
         let points: Vec<(f64, f64)> = line.iter().map(place).collect();
-        svg.line(at, &points);
+        svg.line((at, panel.lines.len()), &points);
     }
     svg.frame(top, bottom);
 }

@@ -16,9 +16,10 @@ const STYLE: &str = "\
 text{font:14px system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;fill:#1f2328}\
 .title{font-size:17px;font-weight:600}.tick{font-size:13px;fill:#4d545d}\
 .line{fill:none;stroke-width:2;stroke-linejoin:round}.area{stroke:none;fill-opacity:.13}\
-.mean{stroke-width:1.6;stroke-dasharray:2 4}\
+.mean{stroke-width:1.6;stroke-dasharray:2 4}.warm{fill:#8a8f98;fill-opacity:.14;stroke:none}\
 .s0{stroke:#c2410c}.s1{stroke:#0b62a8}.s2{stroke:#15803d}.s3{stroke:#8e3a9d}.s4{stroke:#8a6d00}.s5{stroke:#57606a}\
 .f0{fill:#c2410c}.f1{fill:#0b62a8}.f2{fill:#15803d}.f3{fill:#8e3a9d}.f4{fill:#8a6d00}.f5{fill:#57606a}\
+.w1{stroke-width:4.5}.w2{stroke-width:7}.w3{stroke-width:9.5}.w4{stroke-width:12}.w5,.w6{stroke-width:14.5}\
 .d1{stroke-dasharray:7 3}.d2{stroke-dasharray:2 2}.d3{stroke-dasharray:9 3 2 3}.d4{stroke-dasharray:12 4}.d5{stroke-dasharray:4 4}\
 @media(prefers-color-scheme:dark){.paper{fill:#0f1318}.frame{stroke:#7d8590}.grid{stroke:#2a3038}\
 text{fill:#e6edf3}.tick{fill:#aab4be}\
@@ -104,11 +105,13 @@ impl Svg {
         self.push(&format!("{shape}><title>{}</title></rect>", escape(words)));
     }
 
-    /// A line of a series through these points; nothing of fewer than two.
-    pub(super) fn line(&mut self, series: usize, points: &[(f64, f64)]) {
+    /// A line of one of so many series through these points; nothing of fewer than two. The first is
+    /// drawn first and widest, so that all are seen where they are on top of each other.
+    pub(super) fn line(&mut self, (series, of): (usize, usize), points: &[(f64, f64)]) {
         if points.len() > 1 {
             let style = series % STYLES;
-            let class = format!("line s{style} d{style}");
+            let above = of.saturating_sub(series + 1).min(STYLES);
+            let class = format!("line s{style} d{style} w{above}");
             self.path(&class, points, "");
         }
     }
@@ -125,7 +128,7 @@ impl Svg {
         for (at, name) in names.iter().enumerate() {
             let x = LEFT + width * (at % columns) as f64;
             let y = y + LEGEND_ROW * (at / columns) as f64;
-            self.line(at, &[(x, y - 5.0), (x + 30.0, y - 5.0)]);
+            self.line((at, names.len()), &[(x, y - 5.0), (x + 30.0, y - 5.0)]);
             self.label("", x + 38.0, y, Anchor::Start, name);
         }
     }

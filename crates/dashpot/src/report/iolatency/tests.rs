@@ -166,7 +166,7 @@ fn json_has_rows_percentiles_and_what_is_in_flight() {
             "n": 3, "p50_ns": 1_500_000, "p90_ns": null, "p95_ns": null, "p99_ns": null,
             "p99_9_ns": null, "max_ns": 1_500_000,
         },
-        "in_flight": {"zios": 0, "oldest_ns": null, "device": null, "wait": null, "rule": null},
+        "in_flight": {"zios": 0, "oldest_ns": null, "device": null, "wait": null, "wait_ns": null, "rule": null},
         "lost": 0,
     });
     assert_eq!(json, expected);

@@ -221,7 +221,7 @@ fn json_names_the_disk_beside_its_numbers() {
                 "p99_9_ns": null, "max_ns": 1_500,
             },
         }],
-        "in_flight": {"zios": 0, "oldest_ns": null, "device": null, "wait": null, "rule": null},
+        "in_flight": {"zios": 0, "oldest_ns": null, "device": null, "wait": null, "wait_ns": null, "rule": null},
         "lost": 0,
     });
     assert_eq!(json, expected);

@@ -7,6 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::Theme;
+use super::axis;
 use super::figures::{count, round_up};
 use super::heat;
 use crate::commands::top::history::{Column, History};
@@ -18,6 +19,7 @@ pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Th
     let columns: Vec<&Column> = history.last(room).collect();
     let bars = ((area.height + 1) / 5).clamp(1, BARS_MAX);
     let [iops, p99, below] = split(area, bars);
+    let [below, times] = with_axis(below);
     let heat = HeatMap {
         columns: columns.iter().map(|column| column.heat.clone()).collect(),
         ..HeatMap::default()
@@ -43,6 +45,10 @@ pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Th
     rates.draw(iops, buffer, theme);
     latencies.draw(p99, buffer, theme);
     heat::draw(&Map::new(&heat, size), below, buffer, theme);
+    let elapsed: Vec<_> = columns.iter().map(|column| column.heat.elapsed).collect();
+    if !times.is_empty() {
+        axis::draw(&elapsed, times, buffer, theme);
+    }
 }
 
 /// Two charts of bars, and the rest.
@@ -53,6 +59,21 @@ fn split(area: Rect, each: u16) -> [Rect; 3] {
         ..area
     };
     [part(0, each), part(each, each), part(2 * each, area.height)]
+}
+
+/// The map, and below it a row for the axis of time, unless the map is low.
+fn with_axis(area: Rect) -> [Rect; 2] {
+    let axis = u16::from(area.height >= AXIS_FROM);
+    let map = Rect {
+        height: area.height - axis,
+        ..area
+    };
+    let axis = Rect {
+        y: map.bottom(),
+        height: axis,
+        ..area
+    };
+    [map, axis]
 }
 
 /// Bars that begin at zero and end at the right.
@@ -101,6 +122,8 @@ pub(super) fn gutter(area: Rect, row: u16, label: &str, buffer: &mut Buffer, sty
     }
 }
 
+/// The lowest map that gives a row to an axis.
+const AXIS_FROM: u16 = 3;
 /// The highest chart of bars.
 const BARS_MAX: u16 = 6;
 /// Room for `IOPS 12345` and a space.

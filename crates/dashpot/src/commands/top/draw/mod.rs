@@ -1,5 +1,6 @@
 //! From the state to the screen: drawing decides nothing and changes nothing.
 
+mod axis;
 mod charts;
 mod clients;
 mod columns;

@@ -139,11 +139,11 @@ fn the_last_lines_are_what_is_asked() {
     footer(
         "a",
         &expect![[r#"
-                1ms                              ░░ ░░ ░░ ░░ ░░ ░░ ░░ ░░ ░░ ░░ ░░ ░░ ░░
-        arm a rule on c1t1d0: the words of 'dashpot inject c1t1d0 ...'
-        > -D 10ms:1 -T read -f 10%
-        Enter does it, Esc leaves it
-    "#]],
+                                                    -40s      -30s      -20s      -10s   now
+            arm a rule on c1t1d0: the words of 'dashpot inject c1t1d0 ...'
+            > -D 10ms:1 -T read -f 10%
+            Enter does it, Esc leaves it
+        "#]],
     );
     footer(
         "a-D 10:1\n",
@@ -157,27 +157,27 @@ fn the_last_lines_are_what_is_asked() {
     footer(
         "ju",
         &expect![[r#"
-                1ms                             ████████████████████████████████████████
-        update rule 2: the words of 'dashpot update 2 ...'
-        > -D lognormal=2ms..30ms -T read
-        Enter does it, Esc leaves it
-    "#]],
+                                                    -40s      -30s      -20s      -10s   now
+            update rule 2: the words of 'dashpot update 2 ...'
+            > -D lognormal=2ms..30ms -T read
+            Enter does it, Esc leaves it
+        "#]],
     );
     footer(
         "jc",
         &expect![[r#"
-              100ms                             ░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░
-               10ms                             ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓
-                1ms                             ████████████████████████████████████████
-        clear rule 2 (-D lognormal=2ms..30ms -T read)? y/n
-    "#]],
+                   10ms                             ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓
+                    1ms                             ████████████████████████████████████████
+                                                    -40s      -30s      -20s      -10s   now
+            clear rule 2 (-D lognormal=2ms..30ms -T read)? y/n
+        "#]],
     );
     footer(
         "jjc",
         &expect![[r#"
                    10us                             ████████████████████████████████████████
-
-                 4.00us
+                 3.14us
+                                                    -40s      -30s      -20s      -10s   now
             log has no rule: a arms one
         "#]],
     );

@@ -8,7 +8,7 @@ mod pools;
 
 use dashpot_engine::{Device, DiskId, Instant};
 use dashpot_export::RuleSnapshot;
-use dashpot_sim::scenario::{Scenario, Target};
+use dashpot_sim::scenario::Scenario;
 use dashpot_sim::{Simulation, Violation};
 
 use self::pools::{pool_look, pool_of, written};
@@ -161,12 +161,13 @@ impl Sim {
         };
         match seen.device {
             Device::Disk(disk) => self.with_disk(look, disk, seen),
-            Device::Volume(volume) => {
-                let (calls, oldest) = self.simulation.in_lab(Target::Volume(volume.0 as usize));
+            Device::Volume(_) => {
+                let in_flight = seen.in_flight();
                 DiskLook {
                     layer: Layer::Volume,
-                    in_flight: calls as u64,
-                    oldest_ns: oldest.map(|oldest| self.now().since(oldest).as_nanos()),
+                    in_flight: in_flight.zios,
+                    oldest_ns: in_flight.oldest_ns,
+                    wait: in_flight.wait.clone(),
                     ..look
                 }
             }

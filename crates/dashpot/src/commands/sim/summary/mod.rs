@@ -1,18 +1,20 @@
-//! What came of a simulation: latencies at the clients and at the devices, what pools made of it,
-//! and how writes were admitted.
+//! What came of a simulation: latencies at the clients and at the devices, what has not ended, what
+//! pools made of it, and how writes were admitted.
+
+mod text;
 
 use dashpot_engine::histogram::{Histogram, Moments, upper_bound};
 use dashpot_engine::pool::{Admissions, Traffic};
 use dashpot_engine::{Duration, Instant, Op};
-use dashpot_sim::Simulation;
-use dashpot_sim::scenario::WorkloadSpec;
+use dashpot_sim::scenario::{Load, Target, WorkloadSpec};
+use dashpot_sim::{Simulation, Unfinished};
 use serde::{Serialize, Serializer};
 
-use super::look::{PoolLook, pools, traffic_since};
+use super::look::{PoolLook, call_wait, pools, traffic_since};
 use super::run::Run;
-use crate::report::nice::short_time;
+use crate::report::in_flight::Outlasting;
+use crate::report::modes::TwoModes;
 use crate::report::percentiles::Percentiles;
-use crate::report::table::{Column, table, time_or_dash};
 
 /// JSON: `{"lab": "lab.toml", "seed": 1, "elapsed_ns": …, "warmup_ns": …, "workloads": [workload,
 /// …], "pools": [pool, …]}`.
@@ -20,13 +22,14 @@ use crate::report::table::{Column, table, time_or_dash};
 pub(super) struct Summary {
     pub(super) lab: String,
     seed: u64,
-    elapsed_ns: u64,
-    warmup_ns: u64,
+    pub(super) elapsed_ns: u64,
+    pub(super) warmup_ns: u64,
     pub(super) workloads: Vec<WorkloadSummary>,
     pools: Vec<PoolSummary>,
 }
 
-/// JSON: `{"workload": "db", "in_flight": 10, "oldest_ns": …, "ops": [operation, …]}`.
+/// JSON: `{"workload": "db", "in_flight": 10, "oldest_ns": …, "oldest_wait": "throttled",
+/// "oldest_wait_ns": …, "ops": [operation, …]}`.
 #[derive(Serialize)]
 pub(super) struct WorkloadSummary {
     pub(super) workload: String,
@@ -34,11 +37,20 @@ pub(super) struct WorkloadSummary {
     in_flight: usize,
     /// How long the first of them has taken so far.
     oldest_ns: Option<u64>,
+    /// Where that one waits.
+    oldest_wait: Option<&'static str>,
+    /// How long it has waited there.
+    oldest_wait_ns: Option<u64>,
+    /// What it asks: the volume, the disk, or both.
+    #[serde(skip)]
+    pub(super) device: &'static str,
     pub(super) ops: Vec<OpSummary>,
 }
 
 /// What a workload saw of one operation. JSON: `{"op": "write", "failed": 0, "iops": …,
-/// "bytes_per_second": …, "client": latency, "device": latency}`.
+/// "bytes_per_second": …, "client": latency, "device": latency, "failed_client": null or latency,
+/// "in_flight": 10, "outlasting": {…}}`. Rates and latencies are of the calls that did not fail, but
+/// for `failed_client`.
 #[derive(Serialize)]
 pub(super) struct OpSummary {
     pub(super) op: &'static str,
@@ -48,17 +60,25 @@ pub(super) struct OpSummary {
     /// From the beginning of a call to its end.
     pub(super) client: Latency,
     /// From its submission to the volume or disk to the reply.
-    device: Latency,
+    pub(super) device: Latency,
+    /// As at the client, of the calls that failed.
+    failed_client: Option<Latency>,
+    in_flight: usize,
+    /// How many of those have taken longer so far than the calls that ended.
+    pub(super) outlasting: Outlasting,
 }
 
-/// JSON: `{"mean_ns": …, "stddev_ns": …, "n": …, "p50_ns": …, …, "max_ns": …, "histogram":
-/// [{"upto_ns": …, "count": …}, …]}`. A bucket reaches from above the one before up to `upto_ns`.
+/// JSON: `{"mean_ns": …, "stddev_ns": …, "n": …, "p50_ns": …, …, "max_ns": …, "modes":
+/// null or {…}, "histogram": [{"upto_ns": …, "count": …}, …]}`. A bucket reaches from above the one
+/// before up to `upto_ns`.
 #[derive(Serialize)]
 pub(super) struct Latency {
     mean_ns: Option<u64>,
     stddev_ns: Option<u64>,
     #[serde(flatten)]
     percentiles: Percentiles,
+    /// Set if the latencies are of two kinds.
+    modes: Option<TwoModes>,
     #[serde(serialize_with = "buckets")]
     pub(super) histogram: Histogram,
 }
@@ -103,6 +123,11 @@ struct Amplification {
     read_bytes: Option<f64>,
     writes: Option<f64>,
     written_bytes: Option<f64>,
+    /// Reads below for each write above, where clients only write: what writes of a part of a block
+    /// make the pool read.
+    reads_per_write: Option<f64>,
+    /// Bytes of these for each byte written above.
+    read_bytes_per_written_byte: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -134,22 +159,41 @@ impl Summary {
 
 impl WorkloadSummary {
     fn of(simulation: &Simulation, at: usize, spec: &WorkloadSpec) -> WorkloadSummary {
-        let (in_flight, oldest) = simulation.in_flight(at);
-        let op = |op| OpSummary::of(simulation, at, spec, op);
+        let now = simulation.now();
+        let unfinished: Vec<Unfinished> = simulation.unfinished(at).collect();
+        let oldest = unfinished.iter().min_by_key(|call| call.began);
+        let wait = oldest.map(|call| call_wait(simulation, call));
+        let op = |op| OpSummary::of(simulation, at, spec, op, &unfinished);
         WorkloadSummary {
             workload: spec.name.clone(),
-            in_flight,
-            oldest_ns: oldest.map(|began| simulation.now().since(began).as_nanos()),
+            in_flight: unfinished.len(),
+            oldest_ns: oldest.map(|call| now.since(call.began).as_nanos()),
+            oldest_wait: wait.as_ref().map(|wait| wait.word),
+            oldest_wait_ns: wait.and_then(|wait| Some(now.since(wait.since?).as_nanos())),
+            device: device(&spec.load),
             ops: Op::ALL.into_iter().filter_map(op).collect(),
         }
     }
 }
 
 impl OpSummary {
-    /// Nothing, if no call of this operation has ended.
-    fn of(simulation: &Simulation, at: usize, spec: &WorkloadSpec, op: Op) -> Option<OpSummary> {
+    /// Nothing, if no call of this operation was counted or is in flight.
+    fn of(
+        simulation: &Simulation,
+        at: usize,
+        spec: &WorkloadSpec,
+        op: Op,
+        unfinished: &[Unfinished],
+    ) -> Option<OpSummary> {
         let seen = simulation.results(at)?.op(op);
-        let client = seen.at_client.as_deref()?;
+        let own = unfinished.iter().filter(|call| call.op == op);
+        let in_flight = own.clone().count();
+        if seen.calls == 0 && in_flight == 0 {
+            return None;
+        }
+        let none = Histogram::default();
+        let client = seen.at_client.as_deref().unwrap_or(&none);
+        let ages = own.map(|call| simulation.now().since(call.began).as_nanos());
         let seconds = active(simulation, spec).as_nanos() as f64 / 1e9;
         let rate = |amount: u64| {
             if seconds > 0.0 {
@@ -161,11 +205,33 @@ impl OpSummary {
         Some(OpSummary {
             op: op.name(),
             failed: seen.failed,
-            iops: rate(seen.calls),
+            iops: rate(seen.calls - seen.failed),
             bytes_per_second: rate(seen.bytes),
             client: Latency::of(client),
             device: Latency::of(seen.at_lab.as_deref().unwrap_or(client)),
+            failed_client: seen.failed_at_client.as_deref().map(Latency::of),
+            in_flight,
+            outlasting: Outlasting::of(ages, client),
         })
+    }
+}
+
+/// What a workload asks, in words.
+fn device(load: &Load) -> &'static str {
+    let is_volume = |target: Target| matches!(target, Target::Volume(_));
+    let (volumes, disks) = match load {
+        Load::Closed { calls, .. } | Load::Open { calls, .. } => {
+            (is_volume(calls.target), !is_volume(calls.target))
+        }
+        Load::Trace(entries) => (
+            entries.iter().any(|entry| is_volume(entry.target)),
+            entries.iter().any(|entry| !is_volume(entry.target)),
+        ),
+    };
+    match (volumes, disks) {
+        (true, false) => "the volume",
+        (false, true) => "the disk",
+        _ => "the device",
     }
 }
 
@@ -188,6 +254,7 @@ impl Latency {
             mean_ns: histogram.mean(),
             stddev_ns: moments.stddev(histogram.count()),
             percentiles: Percentiles::of(histogram),
+            modes: TwoModes::of(histogram),
             histogram: histogram.clone(),
         }
     }
@@ -227,11 +294,14 @@ impl TrafficSummary {
 impl Amplification {
     fn of(below: Traffic, above: Traffic) -> Amplification {
         let ratio = |below: u64, above: u64| (above > 0).then(|| below as f64 / above as f64);
+        let only_writes = |ratio: Option<f64>| ratio.filter(|_| above.reads == 0);
         Amplification {
             reads: ratio(below.reads, above.reads),
             read_bytes: ratio(below.bytes_read, above.bytes_read),
             writes: ratio(below.writes, above.writes),
             written_bytes: ratio(below.bytes_written, above.bytes_written),
+            reads_per_write: only_writes(ratio(below.reads, above.writes)),
+            read_bytes_per_written_byte: only_writes(ratio(below.bytes_read, above.bytes_written)),
         }
     }
 }
@@ -248,170 +318,10 @@ impl AdmissionsSummary {
     }
 }
 
-impl Summary {
-    pub(super) fn text(&self) -> String {
-        let (elapsed, warmup) = (Duration::from_nanos(self.elapsed_ns), self.warmup_ns);
-        let mut text = format!("{}: {elapsed}, seed {}", self.lab, self.seed);
-        if warmup > 0 {
-            text += &format!(", counted from {} on", Duration::from_nanos(warmup));
-        }
-        text += "\n\n";
-        text += &self.latencies();
-        text.extend(self.workloads.iter().filter_map(WorkloadSummary::waiting));
-        if !self.pools.is_empty() {
-            text += &format!("\n{}\n{}", self.traffic(), self.admissions());
-        }
-        text
-    }
-
-    fn latencies(&self) -> String {
-        let columns = [
-            Column::Text("workload"),
-            Column::Text("op"),
-            Column::Text("at"),
-            Column::Figure("n"),
-            Column::Figure("iops"),
-            Column::Figure("MiB/s"),
-            Column::Figure("mean"),
-            Column::Figure("stddev"),
-            Column::Figure("p50"),
-            Column::Figure("p99"),
-            Column::Figure("p99.9"),
-            Column::Figure("max"),
-        ];
-        table(
-            &columns,
-            self.workloads.iter().flat_map(WorkloadSummary::rows),
-        )
-    }
-
-    fn traffic(&self) -> String {
-        let columns = [
-            Column::Text("pool"),
-            Column::Text("at"),
-            Column::Figure("reads"),
-            Column::Figure("MiB"),
-            Column::Figure("writes"),
-            Column::Figure("MiB"),
-            Column::Figure("reads per read"),
-            Column::Figure("bytes"),
-            Column::Figure("writes per write"),
-            Column::Figure("bytes"),
-        ];
-        table(&columns, self.pools.iter().flat_map(PoolSummary::rows))
-    }
-
-    fn admissions(&self) -> String {
-        let columns = [
-            Column::Text("pool"),
-            Column::Figure("assigned"),
-            Column::Figure("dirty_delay"),
-            Column::Figure("dirty_over_max"),
-            Column::Figure("delay"),
-            Column::Figure("write_limit"),
-            Column::Figure("dirty at the end"),
-            Column::Figure("waiting"),
-        ];
-        let row = |pool: &PoolSummary| {
-            let admissions = &pool.admissions;
-            vec![
-                pool.pool.clone(),
-                admissions.assigned.to_string(),
-                admissions.dirty_delay.to_string(),
-                admissions.dirty_over_max.to_string(),
-                admissions.delay.to_string(),
-                admissions.write_limit.to_string(),
-                format!("{:.1} MiB", mebibytes(pool.dirty_bytes)),
-                pool.throttled.to_string(),
-            ]
-        };
-        table(&columns, self.pools.iter().map(row))
-    }
-}
-
-impl WorkloadSummary {
-    fn rows(&self) -> Vec<Vec<String>> {
-        let rows = |op: &OpSummary| {
-            let at_client = op.row(&self.workload, "client", &op.client);
-            [at_client, op.row(&self.workload, "device", &op.device)]
-        };
-        self.ops.iter().flat_map(rows).collect()
-    }
-
-    /// What no number knows of.
-    fn waiting(&self) -> Option<String> {
-        let oldest = short_time(self.oldest_ns?);
-        let (name, calls) = (&self.workload, self.in_flight);
-        Some(format!(
-            "In flight of {name}: {calls}, the oldest for {oldest}.\n"
-        ))
-    }
-}
-
-impl OpSummary {
-    fn row(&self, workload: &str, at: &str, latency: &Latency) -> Vec<String> {
-        let percentiles = &latency.percentiles;
-        let figures = [
-            latency.mean_ns,
-            latency.stddev_ns,
-            percentiles.p50_ns,
-            percentiles.p99_ns,
-            percentiles.p99_9_ns,
-            percentiles.max_ns,
-        ];
-        let mut row = vec![
-            workload.to_owned(),
-            self.op.to_owned(),
-            at.to_owned(),
-            percentiles.n.to_string(),
-            format!("{:.0}", self.iops),
-            format!("{:.1}", self.bytes_per_second / f64::from(1 << 20)),
-        ];
-        row.extend(figures.map(time_or_dash));
-        row
-    }
-}
-
-impl PoolSummary {
-    fn rows(&self) -> [Vec<String>; 3] {
-        let ratio =
-            |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
-        let row = |at: &str, traffic: TrafficSummary, times: Option<Amplification>| {
-            let mut row = vec![
-                self.pool.clone(),
-                at.to_owned(),
-                traffic.reads.to_string(),
-                format!("{:.1}", mebibytes(traffic.read_bytes)),
-                traffic.writes.to_string(),
-                format!("{:.1}", mebibytes(traffic.written_bytes)),
-            ];
-            if let Some(times) = times {
-                let times = [
-                    times.reads,
-                    times.read_bytes,
-                    times.writes,
-                    times.written_bytes,
-                ];
-                row.extend(times.map(ratio));
-            }
-            row
-        };
-        [
-            row("volumes", self.volumes, None),
-            row("queues", self.queued, Some(self.amplification_queued)),
-            row("disks", self.disks, Some(self.amplification)),
-        ]
-    }
-}
-
 fn buckets<S: Serializer>(histogram: &Histogram, serializer: S) -> Result<S::Ok, S::Error> {
     let bucket = |(bucket, count)| Bucket {
         upto_ns: upper_bound(bucket),
         count,
     };
     serializer.collect_seq(histogram.buckets().map(bucket))
-}
-
-fn mebibytes(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
 }

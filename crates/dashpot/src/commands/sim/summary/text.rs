@@ -1,0 +1,237 @@
+//! The summary as text: tables, and below them what their figures leave out.
+
+use dashpot_engine::Duration;
+
+use super::{
+    Amplification, Latency, OpSummary, PoolSummary, Summary, TrafficSummary, WorkloadSummary,
+};
+use crate::report::in_flight::plural;
+use crate::report::nice::{short_time, thousands};
+use crate::report::table::{Column, table, time_or_dash};
+
+impl Summary {
+    pub(in crate::commands::sim) fn text(&self) -> String {
+        let (elapsed, warmup) = (Duration::from_nanos(self.elapsed_ns), self.warmup_ns);
+        let mut text = format!("{}: {elapsed}, seed {}", self.lab, self.seed);
+        if warmup > 0 {
+            text += &format!(", counted from {} on", Duration::from_nanos(warmup));
+        }
+        text += &format!("\n\n{}\n{}", self.calls(), self.latencies());
+        text.extend(self.workloads.iter().map(WorkloadSummary::diagnoses));
+        if !self.pools.is_empty() {
+            text += &format!("\n{}", self.traffic());
+            text.extend(self.pools.iter().map(PoolSummary::reads_of_writes));
+            text += &format!("\n{}", self.admissions());
+        }
+        text
+    }
+
+    fn calls(&self) -> String {
+        let columns = [
+            Column::Text("workload"),
+            Column::Text("op"),
+            Column::Figure("ended"),
+            Column::Figure("failed"),
+            Column::Figure("share"),
+            Column::Figure("in flight"),
+            Column::Figure("iops"),
+            Column::Figure("MiB/s"),
+        ];
+        let rows = |workload: &'_ WorkloadSummary| -> Vec<Vec<String>> {
+            let ops = workload.ops.iter();
+            ops.map(|op| op.calls_row(&workload.workload)).collect()
+        };
+        table(&columns, self.workloads.iter().flat_map(rows))
+    }
+
+    fn latencies(&self) -> String {
+        let columns = [
+            Column::Text("workload"),
+            Column::Text("op"),
+            Column::Text("at"),
+            Column::Figure("mean"),
+            Column::Figure("stddev"),
+            Column::Figure("p50"),
+            Column::Figure("p99"),
+            Column::Figure("p99.9"),
+            Column::Figure("max"),
+        ];
+        table(
+            &columns,
+            self.workloads.iter().flat_map(WorkloadSummary::rows),
+        )
+    }
+
+    fn traffic(&self) -> String {
+        let columns = [
+            Column::Text("pool"),
+            Column::Text("at"),
+            Column::Figure("reads"),
+            Column::Figure("MiB"),
+            Column::Figure("writes"),
+            Column::Figure("MiB"),
+            // Times what the volumes were asked for.
+            Column::Figure("×reads"),
+            Column::Figure("×MiB"),
+            Column::Figure("×writes"),
+            Column::Figure("×MiB"),
+        ];
+        table(&columns, self.pools.iter().flat_map(PoolSummary::rows))
+    }
+
+    fn admissions(&self) -> String {
+        let columns = [
+            Column::Text("pool"),
+            Column::Figure("assigned"),
+            Column::Figure("dirty_delay"),
+            Column::Figure("dirty_over_max"),
+            Column::Figure("delay"),
+            Column::Figure("write_limit"),
+            Column::Figure("dirty"),
+            Column::Figure("waiting"),
+        ];
+        let row = |pool: &PoolSummary| {
+            let admissions = &pool.admissions;
+            vec![
+                pool.pool.clone(),
+                admissions.assigned.to_string(),
+                admissions.dirty_delay.to_string(),
+                admissions.dirty_over_max.to_string(),
+                admissions.delay.to_string(),
+                admissions.write_limit.to_string(),
+                format!("{:.1}M", mebibytes(pool.dirty_bytes)),
+                pool.throttled.to_string(),
+            ]
+        };
+        table(&columns, self.pools.iter().map(row))
+    }
+}
+
+impl WorkloadSummary {
+    fn rows(&self) -> Vec<Vec<String>> {
+        let rows = |op: &OpSummary| {
+            let row = |at, latency| op.latency_row(&self.workload, at, latency);
+            [row("client", &op.client), row("device", &op.device)]
+        };
+        self.ops.iter().flat_map(rows).collect()
+    }
+
+    /// What the tables do not say.
+    fn diagnoses(&self) -> String {
+        let ops = self.ops.iter();
+        let ops = ops.map(|op| op.diagnoses(&self.workload, self.device));
+        self.waiting().into_iter().chain(ops).collect()
+    }
+
+    /// What has not ended.
+    fn waiting(&self) -> Option<String> {
+        let oldest = short_time(self.oldest_ns?);
+        let wait = match (self.oldest_wait, self.oldest_wait_ns) {
+            (Some(word), Some(ns)) => format!(" ({word} for {})", short_time(ns)),
+            (Some(word), None) => format!(" ({word})"),
+            (None, _) => String::new(),
+        };
+        let (name, calls) = (&self.workload, thousands(self.in_flight as u64));
+        Some(format!(
+            "In flight of {name}: {calls}, the oldest for {oldest}{wait}.\n"
+        ))
+    }
+}
+
+impl OpSummary {
+    fn calls_row(&self, workload: &str) -> Vec<String> {
+        let ended = self.client.percentiles.n + self.failed;
+        let share = 100.0 * self.failed as f64 / ended.max(1) as f64;
+        vec![
+            workload.to_owned(),
+            self.op.to_owned(),
+            ended.to_string(),
+            self.failed.to_string(),
+            format!("{share:.1}%"),
+            self.in_flight.to_string(),
+            format!("{:.0}", self.iops),
+            format!("{:.1}", self.bytes_per_second / f64::from(1 << 20)),
+        ]
+    }
+
+    fn latency_row(&self, workload: &str, at: &str, latency: &Latency) -> Vec<String> {
+        let percentiles = &latency.percentiles;
+        let figures = [
+            latency.mean_ns,
+            latency.stddev_ns,
+            percentiles.p50_ns,
+            percentiles.p99_ns,
+            percentiles.p99_9_ns,
+            percentiles.max_ns,
+        ];
+        let mut row = vec![workload.to_owned(), self.op.to_owned(), at.to_owned()];
+        row.extend(figures.map(time_or_dash));
+        row
+    }
+
+    fn diagnoses(&self, workload: &str, device: &str) -> String {
+        let failed = self.failed_client.as_ref().map(|failed| {
+            let (count, mean) = (thousands(self.failed), time_or_dash(failed.mean_ns));
+            format!(
+                "Failed {} of {workload}: {count}, after {mean} on average; they are in no latency above.\n",
+                plural(self.op)
+            )
+        });
+        let outlasting = &self.outlasting;
+        let outlasting = outlasting.line(self.op, workload, &self.client.histogram);
+        let modes = self.device.modes.map(|modes| {
+            let what = format!("At {device}, {} of {workload}", plural(self.op));
+            modes.line(&what, &self.device.histogram)
+        });
+        [failed, outlasting, modes].into_iter().flatten().collect()
+    }
+}
+
+impl PoolSummary {
+    fn rows(&self) -> [Vec<String>; 3] {
+        let ratio =
+            |ratio: Option<f64>| ratio.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
+        let row = |at: &str, traffic: TrafficSummary, times: Option<Amplification>| {
+            let mut row = vec![
+                self.pool.clone(),
+                at.to_owned(),
+                traffic.reads.to_string(),
+                format!("{:.1}", mebibytes(traffic.read_bytes)),
+                traffic.writes.to_string(),
+                format!("{:.1}", mebibytes(traffic.written_bytes)),
+            ];
+            if let Some(times) = times {
+                let times = [
+                    times.reads,
+                    times.read_bytes,
+                    times.writes,
+                    times.written_bytes,
+                ];
+                row.extend(times.map(ratio));
+            }
+            row
+        };
+        [
+            row("volumes", self.volumes, None),
+            row("queues", self.queued, Some(self.amplification_queued)),
+            row("disks", self.disks, Some(self.amplification)),
+        ]
+    }
+
+    /// What clients that only write make the pool read.
+    fn reads_of_writes(&self) -> String {
+        let times = self.amplification;
+        match (times.reads_per_write, times.read_bytes_per_written_byte) {
+            (Some(reads), Some(bytes)) if reads > 0.0 => format!(
+                "The clients of {} only write. Each of their writes made the disks read {reads:.2} \
+                 times,\nand {bytes:.2} times its bytes (read-modify-write).\n",
+                self.pool
+            ),
+            _ => String::new(),
+        }
+    }
+}
+
+fn mebibytes(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
