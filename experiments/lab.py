@@ -10,7 +10,19 @@ import sys
 import tempfile
 import time
 
-DASHPOT = os.path.abspath(os.environ["DASHPOT"])
+
+def find_dashpot():
+    """What DASHPOT names, or else what cargo has built here last."""
+    if "DASHPOT" in os.environ:
+        return os.path.abspath(os.environ["DASHPOT"])
+    target = pathlib.Path(__file__).resolve().parent.parent / "target"
+    built = [path for kind in ("release", "debug") if (path := target / kind / "dashpot").exists()]
+    if not built:
+        sys.exit("there is no dashpot here: run 'make build', or set DASHPOT to the program")
+    return str(max(built, key=lambda path: path.stat().st_mtime))
+
+
+DASHPOT = find_dashpot()
 WIDTH = 78
 
 

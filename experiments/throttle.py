@@ -1,8 +1,9 @@
+#!/usr/bin/env python3
 """Repeats Adam Leventhal's comparison of ZFS's write throttles (2014) under virtual time.
 
 The simulations give the same figures on every machine, so the pages in docs/ are held to them: a
-table there is what comes out here, to the byte. `throttle.py --write` writes tables and pictures
-anew.
+table there is what comes out here, to the byte. `throttle.py NAME` prints a table as the page has it,
+`throttle.py --write` writes tables and pictures anew.
 """
 
 import json
@@ -19,27 +20,29 @@ LABS = ROOT / "labs"
 DOCS = ROOT / "docs"
 MS, S = 10**6, 10**9
 POLICIES = ("legacy", "openzfs", "none")
-ONE_SLOT = {"delay_slots": "1"}
 PER = 64_000
 
 
-def simulate(lab, keys=None, words=()):
-    """What came of a lab of the project, with some keys changed or added to its pool or client."""
+def simulate(lab):
+    """What comes of a lab of the project."""
+    return outcome_of(LABS / f"{lab}.toml")
+
+
+def tuned(lab, tunable, value):
+    """What comes of a lab of the project with one tunable changed."""
+    line = f"{tunable} = {value}"
+    text, count = re.subn(rf"^{tunable} *=.*$", line, (LABS / f"{lab}.toml").read_text(), flags=re.M)
+    if count == 0:
+        text = re.sub(r"^(\[pool\..*)$", rf"\1\n{line}", text, count=1, flags=re.M)
     with tempfile.TemporaryDirectory(prefix="dashpot.") as directory:
         path = pathlib.Path(directory) / f"{lab}.toml"
-        path.write_text(changed((LABS / f"{lab}.toml").read_text(), keys or {}))
-        done = subprocess.run([DASHPOT, "sim", path, "--json", *words], stdout=subprocess.PIPE, text=True, check=True)
-        return json.loads(done.stdout)[0]
+        path.write_text(text)
+        return outcome_of(path)
 
 
-def changed(text, keys):
-    """Sets keys where the file has them; else they are the first pool's."""
-    for key, value in keys.items():
-        line = f"{key} = {value}"
-        text, count = re.subn(rf"^{key} *=.*$", line, text, flags=re.M)
-        if count == 0:
-            text = re.sub(r"^(\[pool\..*)$", rf"\1\n{line}", text, count=1, flags=re.M)
-    return text
+def outcome_of(path):
+    done = subprocess.run([DASHPOT, "sim", path, "--json"], stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(done.stdout)[0]
 
 
 def op(outcome, workload, name):
@@ -85,57 +88,56 @@ class Table:
 
     def add(self, *cells):
         self.lines.append(self.line(cells))
-        print("  " + "  ".join(str(cell) for cell in cells), flush=True)
+
+    def text(self):
+        return "".join(f"{line}\n" for line in self.lines)
 
     def publish(self, claims, write):
-        text = self.page.read_text()
+        print(self.text(), flush=True)
+        page = self.page.read_text()
         marks = rf"(<!-- {self.name} -->\n).*?(<!-- end -->)"
-        lines = "".join(f"{line}\n" for line in self.lines)
-        new = re.sub(marks, lambda found: found[1] + lines + found[2], text, count=1, flags=re.S)
+        new = re.sub(marks, lambda found: found[1] + self.text() + found[2], page, count=1, flags=re.S)
         if write:
             self.page.write_text(new)
-        claims(f"docs/{self.page.name} has the table '{self.name}' of this run", write or new == text)
+        claims(f"docs/{self.page.name} has the table '{self.name}' of this run", write or new == page)
 
 
-def first_cycle(claims, write):
+def first_cycle(claims):
     table = Table("write-throttle.md", "first-cycle",
                   ["delay", "at once", "delayed", "of these, KiB", "MiB/s then", "the article"])
     # The seven eighths of 500 MiB are in after 4.375 s; the sync ends after 5 s.
-    for name, keys, there, expected in [
-        ("one at a time", ONE_SLOT, "500 KB, less than 1 MB/s", 62),
-        ("each by itself", {}, "–", 570),
+    for name, lab, there, expected in [
+        ("one at a time", "first-cycle-serial", "500 KB, less than 1 MB/s", 62),
+        ("each by itself", "first-cycle", "–", 570),
     ]:
-        [pool] = simulate("scenario1-legacy", keys, ("--for", "4999ms"))["pools"]
+        [pool] = simulate(lab)["pools"]
         admitted = pool["admissions"]
         delayed = admitted["delay"]
         kib = (admitted["assigned"] - 56_000) * 8
         table.add(name, f"{admitted['assigned'] - delayed:,}", delayed, f"{kib:,}", f"{kib / 1024 / 0.625:.2f}", there)
         claims.near(f"first cycle, delayed {name}: KiB in the last 0.625 s", kib, expected * 8, 0.02)
-    table.publish(claims, write)
+    return [table]
 
 
-def clients_of_one_speed(claims, write):
+def clients_of_one_speed(claims):
     table = Table("write-throttle.md", "one-speed",
                   ["throttle", "client", "below 1 µs", "to 12 ms", "to 200 ms", "longer", *SHAPE])
-    words = ("--for", "130s")
-    fast = {"inside": '"700us"', "lasts": '"130s"\nwarmup = "30s"'}
-    same = {"lasts": '"130s"\nwarmup = "30s"'}
-    for name, lab, keys, speed, delayed in [
-        ("legacy, each by itself", "legacy", same, "781 µs", 0),
-        ("legacy, one at a time", "legacy", {**same, **ONE_SLOT}, "781 µs", 0),
-        ("openzfs", "openzfs", same, "781 µs", 0),
-        ("none", "none", same, "781 µs", 0),
-        ("legacy, each by itself", "legacy", fast, "700 µs", 520),
-        ("legacy, one at a time", "legacy", {**fast, **ONE_SLOT}, "700 µs", 61),
-        ("openzfs", "openzfs", fast, "700 µs", None),
-        ("none", "none", fast, "700 µs", None),
+    for name, lab, speed, delayed in [
+        ("legacy, each by itself", "legacy", "781 µs", 0),
+        ("legacy, one at a time", "legacy-serial", "781 µs", 0),
+        ("openzfs", "openzfs", "781 µs", 0),
+        ("none", "none", "781 µs", 0),
+        ("legacy, each by itself", "fast-legacy", "700 µs", 520),
+        ("legacy, one at a time", "fast-legacy-serial", "700 µs", 61),
+        ("openzfs", "fast-openzfs", "700 µs", None),
+        ("none", "fast-none", "700 µs", None),
     ]:
-        latency = op(simulate(f"scenario1-{lab}", keys, words), "client", "write")["device"]
+        latency = op(simulate(f"scenario1-{lab}"), "client", "write")["device"]
         counts = classes(latency)
         table.add(name, speed, *(f"{count:,}" for count in counts), *shape(latency))
         if delayed is not None:
             claims.near(f"{name}, client at {speed}: 1 ms and more, of 64,000", between(latency, MS, 2**64), delayed, 0.02)
-    table.publish(claims, write)
+    return [table]
 
 
 def classes(latency):
@@ -143,7 +145,7 @@ def classes(latency):
     return [between(latency, low, high) for low, high in zip(edges, edges[1:])]
 
 
-def flood(claims, write):
+def flood(claims):
     at_volume = Table("write-throttle.md", "flood-volume",
                       ["throttle", "below 1 µs", "to 12 ms", "to 200 ms", "longer", *SHAPE])
     at_client = Table("write-throttle.md", "flood-client", ["throttle", *SHAPE])
@@ -153,15 +155,14 @@ def flood(claims, write):
         "legacy, syncs of 1 s": (49_088, 10_101, 0, 4_810),
     }
     outcomes = {}
-    for name, lab, keys in [
-        ("legacy, each by itself", "legacy", {}),
-        ("legacy, one at a time", "legacy", ONE_SLOT),
-        ("legacy, syncs of 1 s", "legacy", {"zfs_txg_synctime_ms": '"1s"'}),
-        ("openzfs", "openzfs", {}),
-        ("none", "none", {}),
+    for name, lab in [
+        ("legacy, each by itself", "legacy"),
+        ("legacy, one at a time", "legacy-serial"),
+        ("legacy, syncs of 1 s", "legacy-1s"),
+        ("openzfs", "openzfs"),
+        ("none", "none"),
     ]:
-        # Long enough for the thousand that are blocked at either end to be few.
-        write_op = op(simulate(f"scenario2-{lab}", keys, ("--for", "630s")), "client", "write")
+        write_op = op(simulate(f"scenario2-{lab}"), "client", "write")
         volume, client = write_op["device"], write_op["client"]
         outcomes[name] = write_op
         counts = classes(volume)
@@ -176,11 +177,10 @@ def flood(claims, write):
     claims.near("flood, openzfs: p99 in ms", openzfs["p99_ns"] / MS, 78.1, 0.02)
     claims("flood, openzfs: its standard deviation is below a thousandth of legacy's",
            openzfs["stddev_ns"] * 1_000 < outcomes["legacy, each by itself"]["client"]["stddev_ns"])
-    at_volume.publish(claims, write)
-    at_client.publish(claims, write)
+    return [at_volume, at_client]
 
 
-def second_client(claims, write):
+def second_client(claims):
     table = Table("write-throttle.md", "second-client", ["throttle", "of the second client", "n", *SHAPE])
     for policy in POLICIES:
         outcome = simulate(f"scenario3-{policy}")
@@ -188,22 +188,45 @@ def second_client(claims, write):
             found = op(outcome, "db", name)
             label = "reads" if name == "read" else "sync writes"
             table.add(policy, label, f"{found['client']['n']:,}", *shape(found["client"]))
-    table.publish(claims, write)
+    return [table]
 
 
-def amplification(claims, write):
+def two_modes(claims):
+    table = Table("write-throttle.md", "two-modes",
+                  ["`zfs_dirty_data_max`", "`zfs_delay_scale`", "below 1 µs", "above 200 ms", *SHAPE])
+    shares = {}
+    for lab, most, scale in [
+        ("bimodal-64m", "64M", "500us"),
+        ("bimodal-12m", "12M", "500us"),
+        ("bimodal-12m-3ms", "12M", "3ms"),
+    ]:
+        latency = op(simulate(lab), "client", "write")["device"]
+        fast, slow = (between(latency, *edges) / PER for edges in ((0, 1_000), (200 * MS, 2**64)))
+        shares[lab] = (fast, slow, latency["p99_ns"] / MS, latency["modes"])
+        table.add(most, scale, f"{fast:.1%}", f"{slow:.1%}", *shape(latency))
+    # Of an independent model of the same throttle.
+    fast, slow, p99, modes = shares["bimodal-12m"]
+    claims.near("12M: share of the writes below 1 µs", fast, 0.71, 0.02)
+    claims.near("12M: share of the writes above 200 ms", slow, 0.19, 0.02)
+    claims.near("12M: p99 in ms", p99, 746, 0.02)
+    claims("12M: the summary says that the writes are of two kinds", modes is not None)
+    claims("64M: it does not", shares["bimodal-64m"][3] is None)
+    return [table]
+
+
+def amplification(claims):
     table = Table("write-throttle.md", "amplification",
                   ["blocks of the volume", "client", "writes of the client", "in the queues, each", "at the disks, each",
                    "bytes, each"])
     for lab, block in [("amplification", "8 KiB"), ("amplification-aligned", "128 KiB")]:
         for pattern in ("random", "sequential"):
-            [pool] = simulate(lab, {"block ": f'"128K"\npattern = "{pattern}"'})["pools"]
+            [pool] = simulate(lab + ("-sequential" if pattern == "sequential" else ""))["pools"]
             times, queued = pool["amplification"], pool["amplification_queued"]
             table.add(block, pattern, f"{pool['volumes']['writes']:,}", f"{queued['writes']:.1f}",
                       f"{times['writes']:.1f}", f"{times['written_bytes']:.2f}")
             blocks = 16 if block == "8 KiB" else 1
             claims.near(f"{block}, {pattern}: zios in the queues for each write", queued["writes"], 2 * blocks, 0.02)
-    table.publish(claims, write)
+    return [table]
 
 
 TUNINGS = [
@@ -214,14 +237,14 @@ TUNINGS = [
 ]
 
 
-def tuning(claims, write):
+def tuning(claims):
     table = Table("tuning.md", "tuning",
                   ["tunable", "value", "written in the burst", "mean", "std. dev.", "p50", "p99", "max",
                    "reads: p50", "p99", "max"])
     written, slowest_read, mean = {}, {}, {}
     for name, values in TUNINGS:
         for value in values:
-            outcome = simulate("tuning", {name: value})
+            outcome = tuned("tuning", name, value)
             writes, reads = op(outcome, "writer", "write")["client"], op(outcome, "reader", "read")["client"]
             written[name, value] = writes["n"]
             mean[name, value] = writes["mean_ns"]
@@ -236,45 +259,75 @@ def tuning(claims, write):
                amounts == order and amounts[0] != amounts[-1])
     name = "zfs_vdev_async_write_max_active"
     claims("more writes at the disk make reads wait", slowest_read[name, "20"] > slowest_read[name, "10"])
-    table.publish(claims, write)
+    return [table]
 
 
 def pictures(claims, write):
     """Of the pages; whether they are those of this run."""
-    for scenario, picture, words in [
-        ("scenario1", "series", ["--for", "30s"]),
-        ("scenario2", "latency", ["--for", "630s"]),
-        ("scenario2", "series", ["--for", "60s"]),
-        ("scenario3", "latency-db-write", []),
-        ("trickle", "series", []),
+    for scenario, variants, drawn, words in [
+        ("scenario1", POLICIES, ["series"], ["--for", "60s"]),
+        ("scenario2", POLICIES, ["latency", "latency-at-volume"], []),
+        ("scenario2", POLICIES, ["series"], ["--for", "60s"]),
+        ("scenario3", POLICIES, ["latency-db-write"], []),
+        ("bimodal", ("64m", "12m", "12m-3ms"), ["latency-at-volume"], []),
+        ("trickle", ("legacy", "openzfs"), ["series"], []),
     ]:
-        labs = [LABS / f"{scenario}-{policy}.toml" for policy in POLICIES]
-        labs = [lab for lab in labs if lab.exists()]
+        labs = [LABS / f"{scenario}-{variant}.toml" for variant in variants]
         with tempfile.TemporaryDirectory(prefix="dashpot.") as directory:
             subprocess.run([DASHPOT, "sim", *labs, *words, "--chart", directory], stdout=subprocess.DEVNULL, check=True)
-            drawn = (pathlib.Path(directory) / f"{picture}.svg").read_text()
-        place = DOCS / "pictures" / f"{scenario}-{picture}.svg"
-        if write:
-            place.parent.mkdir(exist_ok=True)
-            place.write_text(drawn)
-        claims(f"docs/pictures/{place.name} is the picture of this run", place.read_text() == drawn)
+            for picture in drawn:
+                publish(claims, write, pathlib.Path(directory) / f"{picture}.svg", f"{scenario}-{picture}.svg")
+
+
+def publish(claims, write, drawn, name):
+    """Writes a picture to its place, or compares it with what is there."""
+    place = DOCS / "pictures" / name
+    if write:
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(drawn.read_text())
+    claims(f"docs/pictures/{name} is the picture of this run",
+           place.exists() and place.read_text() == drawn.read_text())
+
+
+PARTS = [
+    ("The first cycle of the old throttle", first_cycle, ["first-cycle"]),
+    ("Clients of one speed", clients_of_one_speed, ["one-speed"]),
+    ("A flood", flood, ["flood-volume", "flood-client"]),
+    ("A second client beside the flood", second_client, ["second-client"]),
+    ("Two modes of the new throttle", two_modes, ["two-modes"]),
+    ("Amplification by small blocks", amplification, ["amplification"]),
+    ("What tunables change", tuning, ["tuning"]),
+]
 
 
 def run(claims, write=False):
-    for heading, part in [
-        ("The first cycle of the old throttle", first_cycle),
-        ("Clients of one speed", clients_of_one_speed),
-        ("A flood", flood),
-        ("A second client beside the flood", second_client),
-        ("Amplification by small blocks", amplification),
-        ("What tunables change", tuning),
-        ("Pictures", pictures),
-    ]:
+    for heading, part, _ in PARTS:
         title(heading)
-        part(claims, write)
+        for table in part(claims):
+            table.publish(claims, write)
+    title("Pictures")
+    pictures(claims, write)
+
+
+class NoClaims(Claims):
+    """Where a table is all that was asked for."""
+
+    def __call__(self, claim, holds):
+        pass
+
+
+def print_table(name):
+    parts = [part for _, part, names in PARTS if name in names]
+    if not parts:
+        known = ", ".join(name for _, _, names in PARTS for name in names)
+        sys.exit(f"there is no table '{name}'; the tables are {known}")
+    [table] = [table for table in parts[0](NoClaims()) if table.name == name]
+    print(table.text(), end="")
 
 
 if __name__ == "__main__":
+    if sys.argv[1:] and sys.argv[1] != "--write":
+        sys.exit(print_table(sys.argv[1]))
     CLAIMS = Claims()
     run(CLAIMS, write="--write" in sys.argv)
     sys.exit(CLAIMS.verdict())

@@ -351,11 +351,11 @@ BAD_LABS = [
     ('[sim]\nlasts = "0s"', "lab.toml:5: [sim] lasts: '0s' ends at once"),
     ('[sim]\nsample = "1ns"', "lab.toml:5: [sim] sample: '1ns' makes 60000000000 samples in 1m, and there may be 100000: "
      "sample every 600us or more"),
-    ('[workload.w]\ntrace = "/dev/zero"', "lab.toml:5: [workload.w] trace: the trace '/dev/zero' is longer than 256M"),
+    ('[workload.w]\ntrace = "/dev/zero"', "lab.toml:5: [workload.w] trace: the trace '/dev/zero' is longer than 128M"),
     ('[workload.w]\ntarget = "a"\nthreads = 600000\n[workload.x]\ntarget = "a"\nthreads = 600000',
      "lab.toml:9: [workload.x] threads: 1200000 with those before it: at most 1000000 in a lab"),
     ("".join(f'[disk.d{n}]\nstore = "null"\nsize = "1M"\n' for n in range(10_000)),
-     "lab.toml:30001: [disk.d9999]: a lab has at most 10000 of [disk.NAME]"),
+     "lab.toml:12289: [disk.d4095]: a lab has at most 4096 of [disk.NAME]"),
 ]
 
 
@@ -372,7 +372,7 @@ def test_bad_labs_are_refused_with_their_place(lab, tmp_path, text, message):
 @pytest.mark.parametrize("words, code, message", [
     ([], 2, "LAB"),
     (["nowhere.toml"], 1, "'nowhere.toml' cannot be read"),
-    (["LAB", "--for", "1"], 2, "did you mean 1ms?"),
+    (["LAB", "--for", "1"], 2, "did you mean 1s?"),
     (["LAB", "--report", "txg"], 2, "unrecognized subcommand 'txg'"),
     (["LAB", "--report", "iostat -y"], 2, "unexpected argument '-y'"),
     (["LAB", "--report", "zpool-iostat -l -w"], 2, "cannot be used with"),
@@ -457,3 +457,18 @@ def test_tunables_are_listed_as_a_lab_takes_them():
 def test_help_has_no_daemon_where_none_is_asked(command):
     assert "--api" not in run(BINARY, command, "--help").stdout
     assert "--api" in run(BINARY, "iolatency", "--help").stdout
+
+
+TABLES = [(page, name) for page in ("write-throttle.md", "tuning.md")
+          for name in re.findall(r"^<!-- ([a-z-]+) -->\n\|", (ROOT / "docs" / page).read_text(), re.M)]
+
+
+@pytest.mark.parametrize("page, name", TABLES)
+def test_pages_name_the_commands_that_print_their_tables(page, name):
+    """`make experiments` runs all of them."""
+    before, table = (ROOT / "docs" / page).read_text().split(f"<!-- {name} -->\n")
+    table = table.split("<!-- end -->")[0]
+    assert f"    experiments/throttle.py {name}\n" in before
+    if name == "first-cycle":
+        printed = run(ROOT / "experiments" / "throttle.py", name, env={"DASHPOT": str(BINARY)})
+        assert printed.stdout == table

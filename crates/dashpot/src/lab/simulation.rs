@@ -220,9 +220,9 @@ pub(crate) fn check_samples(scenario: &Scenario) -> Result<(), String> {
     ))
 }
 
-/// Tables of a kind in a lab. A disk takes 13 KB.
-const TABLES_MAX: usize = 10_000;
-/// Threads of all workloads of a lab. One takes up to 500 bytes.
+/// Tables of a kind in a lab. A busy disk takes 200 KB, with its clients.
+const TABLES_MAX: usize = 4_096;
+/// Threads of all workloads of a lab. One takes 300 bytes.
 const THREADS_MAX: u64 = 1_000_000;
 /// Samples of a simulation: more than a picture is wide.
 const SAMPLES_MAX: u64 = 100_000;

@@ -126,8 +126,8 @@ fn too_long(length: u64) -> ParseError {
     ParseError::new(format!("length: {length} is too long: at most 32M"))
 }
 
-/// Text of a trace. Its I/Os take about three times as much of memory.
-const BYTES_MAX: u64 = 256 << 20;
+/// Text of a trace. Its I/Os take four times as much of memory.
+const BYTES_MAX: u64 = 128 << 20;
 /// NBD's longest request.
 const LENGTH_MAX: u64 = 32 << 20;
 

@@ -6,7 +6,7 @@ use super::{
     Amplification, Latency, OpSummary, PoolSummary, Summary, TrafficSummary, WorkloadSummary,
 };
 use crate::report::in_flight::plural;
-use crate::report::nice::{short_time, thousands};
+use crate::report::nice::{nice_number, short_time, thousands};
 use crate::report::table::{Column, table, time_or_dash};
 
 impl Summary {
@@ -99,7 +99,7 @@ impl Summary {
                 admissions.dirty_over_max.to_string(),
                 admissions.delay.to_string(),
                 admissions.write_limit.to_string(),
-                format!("{:.1}M", mebibytes(pool.dirty_bytes)),
+                nice_number(pool.dirty_bytes),
                 pool.throttled.to_string(),
             ]
         };
