@@ -19,7 +19,7 @@ text{font:14px system-ui,-apple-system,'Segoe UI','DejaVu Sans',sans-serif;fill:
 .mean{stroke-width:1.6;stroke-dasharray:2 4}.warm{fill:#8a8f98;fill-opacity:.14;stroke:none}\
 .s0{stroke:#c2410c}.s1{stroke:#0b62a8}.s2{stroke:#15803d}.s3{stroke:#8e3a9d}.s4{stroke:#8a6d00}.s5{stroke:#57606a}\
 .f0{fill:#c2410c}.f1{fill:#0b62a8}.f2{fill:#15803d}.f3{fill:#8e3a9d}.f4{fill:#8a6d00}.f5{fill:#57606a}\
-.w1{stroke-width:4.5}.w2{stroke-width:7}.w3{stroke-width:9.5}.w4{stroke-width:12}.w5,.w6{stroke-width:14.5}\
+.w1{stroke-width:5;stroke-opacity:.7}.w2{stroke-width:8;stroke-opacity:.5}.w3{stroke-width:11;stroke-opacity:.45}.w4{stroke-width:14;stroke-opacity:.4}.w5,.w6{stroke-width:17;stroke-opacity:.35}\
 .d1{stroke-dasharray:7 3}.d2{stroke-dasharray:2 2}.d3{stroke-dasharray:9 3 2 3}.d4{stroke-dasharray:12 4}.d5{stroke-dasharray:4 4}\
 @media(prefers-color-scheme:dark){.paper{fill:#0f1318}.frame{stroke:#7d8590}.grid{stroke:#2a3038}\
 text{fill:#e6edf3}.tick{fill:#aab4be}\
