@@ -55,7 +55,7 @@ impl<'a> Report<'a> {
         let (interval, count) = schedule(&words.kind)?;
         let refused = || format!("--report '{}'", words.words);
         let lasts = simulation.scenario().lasts;
-        check_intervals(interval, left, lasts).with_context(refused)?;
+        check_intervals(interval, count, lasts).with_context(refused)?;
         let last = Look::new(&words.kind, simulation).with_context(refused)?;
         let text = match &words.kind {
             // A simulation ends by itself.
