@@ -100,8 +100,9 @@ def measure(runs, daemon, place, table, reasons):
             for _ in range(runs):
                 for name, done in case(daemon, delay_ms):
                     table[place, delay_ms, name, wanted][done.returncode] += 1
-                    if done.returncode != wanted:
-                        reasons.append(f"{place}, {delay_ms} ms, {name}: {done.stdout}{done.stderr}")
+                    if not is_right(wanted, [done.returncode]):
+                        said = (done.stderr or done.stdout).strip()
+                        reasons.append(f"{place}, {delay_ms} ms, {name}: {said}")
                 daemon.run("clear", "all")
 
 

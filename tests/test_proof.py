@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import time
 
 import pytest
 
@@ -198,6 +199,25 @@ def test_check_judges_by_the_tolerances_that_are_given(daemon, client):
     few = daemon.cli("proof", "--check", "--min", "121", code=3).stderr
     assert "120 were held, and at least 121 are judged" in " ".join(few.split())
     assert "write 5%, 500us" in daemon.cli("proof", "--within", "5", code=2).stderr
+
+
+def test_what_the_hosts_stops_explain_is_neither_kept_nor_broken(daemon, client):
+    """The daemon is stopped for much longer than the tolerance while I/Os are due."""
+    daemon.cli("inject", "d", "-D", "100ms")
+    client.many(60, 8)
+
+    def stopped():
+        requests = [client.read() for _ in range(8)]
+        os.kill(daemon.pid, signal.SIGSTOP)
+        time.sleep(0.4)
+        os.kill(daemon.pid, signal.SIGCONT)
+        client.wait(*requests)
+        found = proof(daemon)
+        return found["stopped"] >= 4 and found["lateness"]["n"] >= 100
+
+    eventually(stopped, "the stops have met some that were due")
+    checked = daemon.cli("proof", "--check", "--within", "1m", "--tail", "200ms", code=4)
+    assert "the host kept the shard from running when " in " ".join(checked.stderr.split())
 
 
 def test_a_rule_that_another_comes_before_is_not_kept_and_names_it(daemon, client):
