@@ -6,10 +6,8 @@ import random
 
 import pytest
 
-from conftest import requires, run
-from timed import Client
-
-pytestmark = requires("curl")
+from conftest import eventually
+from timed import Client, nbd
 
 SECTOR = 512
 SECTORS = 64
@@ -50,11 +48,10 @@ def versions(data):
     return found
 
 
-def lose(daemon, seed):
-    answer = run(
-        "curl", "--silent", "--fail", "--unix-socket", daemon.api, "--json",
-        json.dumps({"seed": seed}), "http://localhost/v1/disks/d/lose")
-    return json.loads(answer.stdout)
+def crash(daemon, *words):
+    """A power cut of the only disk, and what it says that it took."""
+    (said,) = daemon.json("crash", "d", *words)
+    return said
 
 
 @pytest.mark.parametrize("store", ["ram", "file"])
@@ -87,16 +84,144 @@ def test_what_a_flush_acknowledged_survives(serve, directory, store, rule):
             client.flush()
             sectors.flushed()
         else:
-            dropped += lose(daemon, version)["dropped"]
+            tear = draw.choice([[], ["--tear", "512"], ["--tear", "4096"]])
+            dropped += crash(daemon, "--seed", version, *tear)["lost"]["bytes"]
             sectors.found(versions(client.pread(SECTOR * SECTORS, 0)))
     assert dropped, "nothing was ever lost: the test has shown nothing"
 
 
 def test_a_disk_that_never_loses_anything_says_so(daemon):
-    answer = run(
-        "curl", "--silent", "--unix-socket", daemon.api, "--json", '{"seed": 1}',
-        "http://localhost/v1/disks/d/lose")
-    assert "loses nothing" in json.loads(answer.stdout)["error"]
+    for target in ("d", "all"):
+        refused = daemon.cli("crash", target, code=1).stderr
+        assert "lossy:ram" in refused and "lossy:file:PATH" in refused, refused
+
+
+@pytest.fixture
+def lossy(serve):
+    return serve("-d", "d=lossy:ram,size=1M")
+
+
+def test_off_drops_its_clients_and_refuses_new_ones_until_the_restart(lossy):
+    client = Client(lossy).handle
+    client.pwrite(b"1" * 4096, 0)
+    client.flush()
+    client.pwrite(b"2" * 4096, 4096)
+    said = crash(lossy, "--keep", "none", "--off")
+    assert said["lost"] == {"writes": 1, "bytes": 4096}
+    assert lossy.disk()["off"] and "off (power cut)" in lossy.cli("status").stdout
+    with pytest.raises(nbd.Error):
+        client.pwrite(b"3" * 4096, 8192)
+    with pytest.raises(nbd.Error) as refused:
+        Client(lossy)
+    assert "server policy" in str(refused.value)
+    refused = lossy.cli("load", lossy.uri("d"), code=1).stderr
+    assert "dashpot crash d --restart" in refused, refused
+    assert "is off already" in lossy.cli("crash", "d", "--off", code=1).stderr
+    assert "is off already" in lossy.cli("crash", "d", code=1).stderr
+    again = crash(lossy, "--restart")
+    assert again["was_off"] and again["lost"]["writes"] == 0
+    assert Client(lossy).handle.pread(12288, 0) == b"1" * 4096 + bytes(8192)
+    assert not lossy.disk()["off"]
+
+
+def test_what_is_in_flight_when_the_power_goes_is_never_acknowledged(lossy):
+    """Held before and after the store, and suspended: nothing of it is written afterwards."""
+    client = Client(lossy)
+    lossy.cli("inject", "d", "-D", "60s", "-T", "write")
+    client.write(0, 4096)
+    client.handle.poll(0)
+    eventually(lambda: lossy.disk()["in_flight"] == 1, "a write that is held")
+    lossy.cli("suspend", "d", "--now")
+    client.zero(4096, 4096)
+    client.handle.poll(0)
+    eventually(lambda: lossy.disk()["in_flight"] == 2, "a zero that is suspended")
+    said = crash(lossy, "--keep", "none", "--off")
+    assert said["unacknowledged"] == 1 and said["unflushed"]["writes"] == 0
+    eventually(lambda: lossy.disk()["in_flight"] == 0, "nothing in flight")
+    lossy.cli("clear", "all")
+    lossy.cli("resume", "d")
+    crash(lossy, "--restart")
+    assert Client(lossy).handle.pread(8192, 0) == bytes(8192)
+
+
+def test_a_disk_that_goes_on_keeps_what_it_has_yet_to_acknowledge(lossy):
+    client, other = Client(lossy), Client(lossy).handle
+    other.pwrite(b"1" * 512, 512)
+    lossy.cli("inject", "d", "-D", "60s", "-T", "write", "--name", "slow")
+    held = client.write(0, 512)
+    client.handle.poll(0)
+    eventually(lambda: lossy.disk()["in_flight"] == 1, "a write that is held")
+    said = crash(lossy, "--keep", "none")
+    assert (said["unacknowledged"], said["lost"]["writes"]) == (1, 1)
+    lossy.cli("clear", "d", "--release")
+    client.wait(held)
+    assert held.error == 0 and other.pread(512, 512) == bytes(512)
+    assert crash(lossy, "--keep", "none")["lost"] == {"writes": 1, "bytes": 512}
+
+
+def test_what_was_lost_is_told_by_client_place_and_age(lossy):
+    first, second = Client(lossy).handle, Client(lossy).handle
+    first.pwrite(b"1" * 1024, 1024)
+    second.pwrite(b"2" * 512, 8192)
+    said = crash(lossy, "--keep", "none", "--top", "1")
+    assert said["unflushed"] == said["lost"] == {"writes": 2, "bytes": 1536}
+    (client,) = said["clients"]
+    assert client["client"].startswith("uid=") and client["writes"] == 2
+    (write,) = said["writes"]
+    assert (write["offset_bytes"], write["length_bytes"], write["missing_bytes"]) == (1024, 1024, 1024)
+    assert write["age_ns"] > 0
+    first.pwrite(b"3" * 512, 0)
+    text = lossy.cli("crash", "d", "--keep", "none").stdout
+    assert "lost 1 of 1 acknowledged writes" in text and max(map(len, text.splitlines())) <= 80
+    assert "nothing to lose" in lossy.cli("crash", "d").stdout
+
+
+def test_equal_seeds_and_equal_writes_lose_the_same(lossy):
+    left = []
+    for _ in range(2):
+        client = Client(lossy).handle
+        client.zero(1 << 20, 0)
+        client.flush()
+        for at in range(64):
+            client.pwrite(bytes([at + 1]) * 4096, at * 4096)
+        said = crash(lossy, "--restart", "--tear", "512", "--seed", "7")
+        assert said["seed"] == 7 and 0 < said["torn"] <= said["lost"]["writes"]
+        left.append(Client(lossy).handle.pread(64 * 4096, 0))
+    assert left[0] == left[1]
+
+
+@pytest.mark.parametrize("words, remedy", [
+    (["--tear", "1000"], "512 or 4096"),
+    (["--off", "--restart"], "cannot be used with"),
+    (["--keep", "some"], "none, all, random"),
+])
+def test_a_power_cut_that_makes_no_sense_is_refused(lossy, words, remedy):
+    refused = lossy.cli("crash", "d", *words, code=2).stderr
+    assert remedy in refused, refused
+
+
+def test_a_tear_goes_with_random(lossy):
+    refused = lossy.cli("crash", "d", "--keep", "none", "--tear", "512", code=1).stderr
+    assert "random" in refused
+
+
+def test_all_is_every_lossy_disk_each_with_a_seed_of_its_own(serve):
+    daemon = serve("-d", "a=lossy:ram,size=1M", "-d", "b=ram,size=1M", "-d", "c=lossy:null,size=1M")
+    done = daemon.cli("crash", "all", "--seed", "5", "--off", "--json")
+    assert [(one["disk"], one["seed"]) for one in json.loads(done.stdout)] == [("a", 5), ("c", 6)]
+    assert "b is not hit" in done.stderr
+    assert Client(daemon, "b").handle.pread(512, 0) == bytes(512)
+    done = daemon.cli("crash", "all", "--off", code=1)
+    assert done.stderr.count("is off already") == 2
+
+
+def test_an_orderly_end_loses_nothing(serve, directory):
+    image = directory / "d.img"
+    image.write_bytes(bytes(1 << 20))
+    daemon = serve("-d", f"d=lossy:file:{image}")
+    Client(daemon).handle.pwrite(b"1" * 4096, 0)
+    daemon.stop()
+    assert image.read_bytes()[:4096] == b"1" * 4096
 
 
 @pytest.mark.parametrize("store", ["ram", "file"])

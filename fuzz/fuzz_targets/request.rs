@@ -5,7 +5,7 @@
 
 #![no_main]
 
-use dashpot_export::nbd::ExportInfo;
+use dashpot_export::nbd::{ExportInfo, Power};
 use dashpot_export::nbd::check::{DRAIN_MAX, Operation, Refused, check};
 use dashpot_export::nbd::setup::Features;
 use dashpot_export::nbd::wire::{PAYLOAD_MAX, REQUEST_LEN, Request, command};
@@ -35,6 +35,7 @@ fn serve(request: &Request, choice: u8) {
         size: SIZE,
         block: 1 << (choice & 15),
         read_only: choice & 16 != 0,
+        power: Power::default(),
     };
     let features = Features {
         structured: choice & 32 != 0,

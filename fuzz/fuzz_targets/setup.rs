@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use dashpot_export::nbd::ExportInfo;
+use dashpot_export::nbd::{ExportInfo, Power};
 use dashpot_export::nbd::setup::{Progress, Setup, UNSENT_MAX};
 use libfuzzer_sys::fuzz_target;
 
@@ -57,6 +57,7 @@ fn exports() -> Arc<[ExportInfo]> {
         size: 1 << 30,
         block,
         read_only,
+        power: Power::default(),
     };
     Arc::new([export("a", 512, false), export("b", 1, true)])
 }

@@ -1,5 +1,7 @@
 //! The clients of one disk: peer identities with their connections.
 
+use std::sync::Arc;
+
 use dashpot_engine::{CLIENTS_TOLD_APART, ClientId};
 
 use crate::handle::ClientView;
@@ -14,7 +16,7 @@ pub(crate) struct ClientTable {
 
 #[derive(Debug)]
 struct Client {
-    name: String,
+    name: Arc<str>,
     connections: u32,
 }
 
@@ -24,13 +26,13 @@ impl ClientTable {
         if let Some(at) = self
             .clients
             .iter()
-            .position(|c| c.connections > 0 && c.name == name)
+            .position(|c| c.connections > 0 && *c.name == *name)
         {
             self.clients[at].connections += 1;
             return (ClientId(at as u8), false);
         }
         let client = Client {
-            name: name.to_owned(),
+            name: name.into(),
             connections: 1,
         };
         if let Some(at) = self
@@ -56,6 +58,12 @@ impl ClientTable {
         }
     }
 
+    /// What a connected client is called.
+    pub(crate) fn name(&self, id: ClientId) -> Arc<str> {
+        let client = self.clients.get(usize::from(id.0));
+        client.map_or_else(|| OTHERS.into(), |client| Arc::clone(&client.name))
+    }
+
     pub(crate) fn views(&self) -> Vec<ClientView> {
         let told_apart = self
             .clients
@@ -63,12 +71,12 @@ impl ClientTable {
             .enumerate()
             .map(|(at, client)| ClientView {
                 id: ClientId(at as u8),
-                name: client.name.clone(),
+                name: client.name.to_string(),
                 connections: client.connections,
             });
         let others = ClientView {
             id: ClientId::OTHER,
-            name: "other".to_owned(),
+            name: OTHERS.to_owned(),
             connections: self.others,
         };
         let mut views: Vec<ClientView> = told_apart.chain([others]).collect();
@@ -76,6 +84,9 @@ impl ClientTable {
         views
     }
 }
+
+/// The clients that are not told apart.
+const OTHERS: &str = "other";
 
 #[cfg(test)]
 mod tests {

@@ -15,11 +15,11 @@ use dashpot_engine::{
 use crate::clock;
 use crate::events::Drops;
 use crate::passes::Work;
+use crate::power::{Cut, CutError, Loss};
 use crate::probe::{ProbeReading, Readings};
 use crate::routes::Route;
 use crate::shard::Message;
 use crate::stops::Stops;
-use crate::store::Lost;
 
 /// One served disk, as it was started.
 #[derive(Clone, Debug)]
@@ -58,6 +58,8 @@ pub struct DiskSnapshot {
     pub in_flight: Vec<InFlight>,
     /// Since when the disk is suspended, and how long it will be, if it is.
     pub suspended: Option<(Instant, Option<Duration>)>,
+    /// Whether its power is off.
+    pub off: bool,
     /// Who is connected.
     pub clients: Vec<ClientView>,
     /// Connections that the shard's memory bound keeps from being read, now.
@@ -211,16 +213,15 @@ impl Handle {
         send(self.route(disk)?, Message::Events(Box::new(answer)))
     }
 
-    /// Has a `lossy` disk lose a random part of what was not synced, as a power cut does. The
-    /// answer is `None` if the disk's store never loses anything, or is faulted.
-    pub fn lose(
+    /// Cuts the power of a disk on a `lossy` store, or gives it back.
+    pub fn cut(
         &self,
         disk: usize,
-        seed: u64,
-        answer: impl FnOnce(Option<Lost>) + Send + 'static,
+        cut: Cut,
+        answer: impl FnOnce(Result<Loss, CutError>) + Send + 'static,
     ) -> Result<(), ShardGone> {
         let route = self.route(disk)?;
-        send(route, Message::Lose(route.disk, seed, Box::new(answer)))
+        send(route, Message::Cut(route.disk, cut, Box::new(answer)))
     }
 
     /// Ends the grace period of a shutdown that is going on: what is held fails now.

@@ -21,6 +21,7 @@ pub mod nbd;
 mod pace;
 mod passes;
 pub mod plain;
+mod power;
 mod probe;
 mod quota;
 mod room;
@@ -42,6 +43,7 @@ pub use handle::{ClientView, DiskInfo, DiskSnapshot, Handle, RuleSnapshot, Shard
 pub use listen::{ListenError, bind_private, keep_alive};
 pub use pace::Spin;
 pub use passes::Work;
+pub use power::{Cut, CutError, Keep, Loss, LostWrite, Sum, Then};
 pub use probe::ProbeReading;
 pub use quota::{CpuQuota, Throttling, cpu_quota, cpu_throttling};
 pub use server::{STORE_THREADS, Server, StartError};

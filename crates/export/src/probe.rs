@@ -31,10 +31,10 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, Socket
 use crate::clients::ClientTable;
 use crate::clock;
 use crate::mailbox::Mailbox;
-use crate::nbd::ExportInfo;
 use crate::nbd::client::{encode, parse_reply};
 use crate::nbd::setup::{Features, Negotiated};
 use crate::nbd::wire::{Request, SIMPLE_REPLY_LEN, command};
+use crate::nbd::{ExportInfo, Power};
 use crate::room::Taken;
 use crate::shard::{Disk, Handover, Message};
 use crate::store::Store;
@@ -130,6 +130,7 @@ pub(crate) fn disk() -> Disk {
             size: u64::from(BLOCK),
             block: 1,
             read_only: true,
+            power: Power::default(),
         },
         store: Store::Null,
         clients: ClientTable::default(),

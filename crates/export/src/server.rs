@@ -19,7 +19,7 @@ use crate::events::{EventReader, RING, Recorder, rings};
 use crate::handle::{DiskInfo, Handle};
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
-use crate::nbd::ExportInfo;
+use crate::nbd::{ExportInfo, Power};
 use crate::pace::{Pace, Spin};
 use crate::probe::{self, Readings};
 use crate::quota::cpu_quota;
@@ -214,6 +214,7 @@ fn export_info((config, disk): (&DiskConfig, &DiskInfo)) -> ExportInfo {
         size: disk.size,
         block: disk.block,
         read_only: disk.read_only,
+        power: Power::default(),
     }
 }
 

@@ -33,12 +33,13 @@ use crate::nbd::setup::Negotiated;
 use crate::nbd::{Chunk, ExportInfo};
 use crate::pace::Pace;
 use crate::passes::Passes;
+use crate::power::{Cut, CutError, Loss};
 use crate::probe::Bell;
 use crate::room::Taken;
 use crate::shutdown::Shutdown;
 use crate::slots::{Slot, Slots};
 use crate::stops::{self, Watch};
-use crate::store::{Finished, Lost, Pool, Store};
+use crate::store::{Finished, Pool, Store};
 use crate::work::Copy;
 
 /// What other threads tell a shard.
@@ -53,12 +54,13 @@ pub(crate) enum Message {
     Events(Box<dyn FnOnce(Drops) + Send>),
     /// A thread of the pool has done what the store could not do at once.
     Done(ZioId, Finished),
-    /// A test wants a `lossy` disk to lose what was not synced.
-    Lose(DiskId, u64, Box<dyn FnOnce(Option<Lost>) + Send>),
+    /// The power of a `lossy` disk is to be cut, or given back.
+    Cut(DiskId, Cut, CutAnswer),
     /// Stop; what is held has so long to end by itself.
     Shutdown(Duration),
 }
 
+pub(crate) type CutAnswer = Box<dyn FnOnce(Result<Loss, CutError>) + Send>;
 pub(crate) type AnswerTo = Box<dyn FnOnce(Result<Answer, CommandError>) + Send>;
 
 /// A connection on its way from the door to its shard.
@@ -339,7 +341,7 @@ impl Shard {
             }
             Message::Events(answer) => answer(self.flush_events()),
             Message::Done(id, finished) => self.work_done(id, finished),
-            Message::Lose(disk, seed, answer) => answer(self.lose(disk, seed)),
+            Message::Cut(disk, cut, answer) => answer(self.cut(disk, &cut)),
             Message::Shutdown(grace) => self.begin_shutdown(grace),
         }
     }
@@ -384,6 +386,7 @@ impl Shard {
             return;
         };
         slot.outcome = outcome;
+        self.disks[slot.disk.0 as usize].store.acknowledge(id);
         let Some(at) = slot.conn else {
             return;
         };
@@ -402,6 +405,7 @@ impl Shard {
     pub(crate) fn forget(&mut self, id: ZioId) -> Option<Slot> {
         let mut slot = self.slots.remove(id)?;
         self.buffers.give(std::mem::take(&mut slot.payload));
+        self.disks[slot.disk.0 as usize].store.forget(id);
         self.give_back(slot.disk, 1, slot.charged);
         Some(slot)
     }
@@ -413,6 +417,9 @@ impl Shard {
         let Some(disk) = self.disks.get_mut(handover.disk.0 as usize) else {
             return;
         };
+        if disk.export.power.is_off() {
+            return;
+        }
         let (client, is_new) = disk.clients.connect(&handover.peer);
         if is_new {
             let join = Input::Join {
@@ -522,10 +529,6 @@ impl Shard {
     fn has_rules(&self) -> bool {
         let mut disks = 0..self.probed().0;
         disks.any(|disk| self.engine.has_rules(DiskId(disk)))
-    }
-
-    fn lose(&mut self, disk: DiskId, seed: u64) -> Option<Lost> {
-        self.disks.get_mut(disk.0 as usize)?.store.lose(seed)?.ok()
     }
 
     pub(crate) fn conn(&mut self, at: usize) -> Option<&mut Conn> {

@@ -59,8 +59,10 @@ impl Shard {
     }
 
     /// What was written but never flushed is not lost by an orderly end.
-    pub(crate) fn sync_stores(&self) {
-        for disk in &self.disks {
+    pub(crate) fn sync_stores(&mut self) {
+        for disk in &mut self.disks {
+            // A store without threads of its own syncs here.
+            let _ = disk.store.flush();
             if let Some(file) = disk.store.blocking().filter(|_| !disk.export.read_only) {
                 // A failure has marked the disk as faulted; there is nobody left to tell.
                 let _ = file.sync();

@@ -22,6 +22,7 @@ impl Shard {
             in_flight_total: self.engine.in_flight_total(id),
             in_flight: self.oldest(id, oldest),
             suspended: self.engine.suspended(id),
+            off: disk.export.power.is_off(),
             clients: disk.clients.views(),
             stalled: self.conns.iter().flatten().filter(of_disk).count() as u32,
             stalls: disk.stalls,

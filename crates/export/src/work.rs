@@ -4,11 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use dashpot_engine::{DiskId, Errno, Input, Outcome, ZioId};
+use dashpot_engine::{DiskId, Errno, Input, Instant, Outcome, ZioId};
 
+use crate::conn::Conn;
 use crate::nbd::check::Operation;
-use crate::shard::{Message, Shard};
-use crate::store::{self, Attempt, Finished, Job};
+use crate::shard::{Disk, Message, Shard};
+use crate::store::{self, Asker, Attempt, Finished, Job};
 
 /// A write that has been called done, and is yet to be copied to its disk.
 #[derive(Debug)]
@@ -29,6 +30,12 @@ impl Shard {
         slot.started = true;
         let disk = self.disks.get_mut(slot.disk.0 as usize)?;
         let (offset, length) = (slot.offset, u64::from(slot.length));
+        set_asker(
+            disk,
+            id,
+            slot.conn.and_then(|at| self.conns.get(at)?.as_ref()),
+            self.now,
+        );
         let attempt = match slot.operation {
             Operation::Read { .. } if disk.store.reads_at_reply() => return Some(Ok(())),
             // To read much takes long, even if it does not wait.
@@ -201,7 +208,7 @@ impl Shard {
     /// Does the piece of a zio after `done` bytes. Says how many are done, or how it ended.
     fn work_piece(&mut self, id: ZioId, done: u64) -> Option<Result<u64, Outcome>> {
         let slot = self.slots.get(id)?;
-        let store = &mut self.disks[slot.disk.0 as usize].store;
+        let disk = &mut self.disks[slot.disk.0 as usize];
         let (fua, no_hole) = match slot.operation {
             Operation::WriteZeroes { fua, no_hole } => (fua, no_hole),
             Operation::Trim { fua } => (fua, false),
@@ -209,8 +216,12 @@ impl Shard {
         };
         let length = u64::from(slot.length);
         let piece = PIECE.min(length - done);
+        let conn = slot.conn.and_then(|at| self.conns.get(at)?.as_ref());
+        set_asker(disk, id, conn, self.now);
         let last = done + piece == length;
-        let attempt = store.zero(slot.offset + done, piece, no_hole, fua && last);
+        let attempt = disk
+            .store
+            .zero(slot.offset + done, piece, no_hole, fua && last);
         Some(match attempt {
             Attempt::Done(Ok(())) if !last => Ok(done + piece),
             Attempt::Done(outcome) => Err(outcome),
@@ -218,6 +229,16 @@ impl Shard {
             Attempt::WouldBlock => Err(Err(Errno::Io)),
         })
     }
+}
+
+/// Tells a store that must know it who asks for what it is to do next.
+fn set_asker(disk: &mut Disk, zio: ZioId, conn: Option<&Conn>, at: Instant) {
+    let clients = &disk.clients;
+    disk.store.set_asker(|| Asker {
+        zio,
+        client: conn.map_or_else(|| "gone".into(), |conn| clients.name(conn.client)),
+        at,
+    });
 }
 
 /// Reads above this length are not even tried on the shard, if a thread of the pool can do them.

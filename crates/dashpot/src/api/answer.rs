@@ -218,7 +218,7 @@ impl Strangers {
 mod tests {
     use super::{Guest, HEAD_MAX, Manners, STRANGER_MAX, STRANGERS, answer};
     use crate::api::error::Body;
-    use crate::api::types::Lose;
+    use crate::api::types::Crash;
     use axum::routing::{get, post};
     use axum::{Extension, Router};
     use std::sync::Arc;
@@ -252,13 +252,15 @@ mod tests {
     impl Door {
         fn open(manners: Manners) -> Door {
             let (send, receive) = mpsc::unbounded_channel();
-            let lose = async |_: Body<Lose>| "lost";
+            let crash = async |_: Body<Crash>| "lost";
             let know = async |Extension(guest): Extension<Arc<Guest>>| {
                 guest.recognise();
                 "known"
             };
             let router = Router::new().route("/", get(async || "here"));
-            let router = router.route("/lose", post(lose)).route("/know", get(know));
+            let router = router
+                .route("/crash", post(crash))
+                .route("/know", get(know));
             tokio::spawn(answer(Queue(receive), router, manners));
             Door(send)
         }
@@ -333,7 +335,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn half_a_body_is_refused() {
         let mut client = connect();
-        let request = b"POST /lose HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{";
+        let request = b"POST /crash HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{";
         client.write_all(request).await.unwrap();
         let mut said = [0; 16];
         let answered = timeout(HEAD_MAX * 10, client.read_exact(&mut said)).await;

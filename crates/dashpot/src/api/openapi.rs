@@ -30,7 +30,7 @@ use super::types::{By, Error};
         disks::latency,
         disks::suspend,
         disks::resume,
-        disks::lose,
+        disks::crash,
         events::finished,
         seconds::seconds,
         rules::list,

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use clap::Args;
 use dashpot_engine::Duration;
 
-use crate::spec::{ParseError, RuleArgs, parse_span, parse_wait};
+use crate::api::types::KeepWord;
+use crate::spec::{ParseError, RuleArgs, parse_seed, parse_size, parse_span, parse_wait};
 use crate::zinject::Compat;
 
 /// Show what is served, who is connected, rules, and the oldest zios
@@ -111,6 +112,61 @@ pub(crate) struct SuspendArgs {
     /// Do not wait for what is in flight
     #[arg(long)]
     pub(crate) now: bool,
+}
+
+/// Cut the power of disks on lossy stores, and say what that took
+#[derive(Args, Debug)]
+#[command(after_help = "\
+What is lost was acknowledged, and no flush (fsync) has covered it. Without
+--off or --restart the disk goes on under its clients, without its cache; what
+they still have in their own caches they may write once more. So to see what
+survives a power cut, give --off, and --restart when the clients are gone.
+
+Examples: a power cut and its survivor; one write in two lost, and in parts
+  dashpot serve -d db=lossy:file:/var/tmp/db.img,size=1G &
+  dashpot crash db --keep none --off
+  dashpot crash db --restart
+  dashpot crash all --restart --tear 512 --seed 7")]
+pub(crate) struct CrashArgs {
+    /// A disk, or 'all' with a lossy store, one after the other
+    #[arg(value_name = "DISK|all")]
+    pub(crate) target: String,
+    /// End its connections, and let nobody connect until --restart
+    #[arg(long, conflicts_with = "restart")]
+    pub(crate) off: bool,
+    /// End its connections, and serve what survived; cuts nothing if it is off
+    #[arg(long)]
+    pub(crate) restart: bool,
+    /// Which of the writes that no flush covered survive: none, all or random
+    #[arg(
+        long,
+        value_name = "WHICH",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true
+    )]
+    pub(crate) keep: KeepWord,
+    /// Tear writes at sectors of 512 or 4096 bytes, instead of whole or not at all
+    #[arg(long, value_name = "SIZE", value_parser = parse_tear)]
+    pub(crate) tear: Option<u64>,
+    /// Decides what survives [a random one, printed]
+    #[arg(long, value_name = "N", value_parser = parse_seed)]
+    pub(crate) seed: Option<u64>,
+    /// List so many of the lost writes, the oldest first
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) top: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn parse_tear(text: &str) -> Result<u64, ParseError> {
+    match parse_size(text)? {
+        size @ (512 | 4096) => Ok(size),
+        _ => Err(ParseError::new(format!(
+            "'{text}' is no size of a sector: give 512 or 4096"
+        ))),
+    }
 }
 
 /// Speak zinject: its flags, its milliseconds, its tables

@@ -24,7 +24,8 @@ use crate::spec::{ApiAddress, parse_api};
 
 pub(crate) use check::CheckArgs;
 pub(crate) use control::{
-    ClearArgs, DoctorArgs, InjectArgs, ListArgs, StatusArgs, SuspendArgs, UpdateArgs, ZinjectArgs,
+    ClearArgs, CrashArgs, DoctorArgs, InjectArgs, ListArgs, StatusArgs, SuspendArgs, UpdateArgs,
+    ZinjectArgs,
 };
 pub(crate) use generate::{CompletionsArgs, ManArgs, completions, write_man_pages};
 pub(crate) use heatmap::HeatmapArgs;
@@ -112,6 +113,7 @@ pub(crate) enum Command {
         /// The disk
         disk: String,
     },
+    Crash(CrashArgs),
     Iolatency(IolatencyArgs),
     Iostat(IostatArgs),
     Quantize(QuantizeArgs),

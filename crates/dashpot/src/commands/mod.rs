@@ -3,6 +3,7 @@
 mod check;
 mod child;
 mod clear;
+mod crash;
 mod doctor;
 mod draft;
 mod failed;
@@ -73,6 +74,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Check(args) => return check::check(&client()?, &args),
         Command::Proof(args) => return proof::proof(&client()?, &args),
         Command::Clear(args) => clear::clear(&client()?, &args)?,
+        Command::Crash(args) => crash::crash(&client()?, &args)?,
         Command::Reset => reset::reset(&client()?)?,
         Command::Suspend(args) => suspend::suspend(&client()?, &args)?,
         Command::Resume { disk } => resume::resume(&client()?, &disk)?,

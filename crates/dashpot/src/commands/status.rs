@@ -116,8 +116,9 @@ fn state(disk: &Disk) -> String {
             None => format!("suspended for {age}"),
         }
     });
+    let off = disk.off.then(|| "off (power cut)".to_owned());
     let stalled = (disk.stalled > 0).then(|| format!("stalled ({} connections)", disk.stalled));
-    let states: Vec<String> = [failed, read_only, faulted, suspended, stalled]
+    let states: Vec<String> = [failed, off, read_only, faulted, suspended, stalled]
         .into_iter()
         .flatten()
         .collect();

@@ -11,8 +11,9 @@ mod refusal;
 mod registry;
 
 use dashpot_engine::{Answer, Command, DiskId, Duration, Instant};
-use dashpot_export::store::Lost;
-use dashpot_export::{DiskInfo, DiskSnapshot, Handle, ProbeReading, ShardGone};
+use dashpot_export::{
+    Cut, CutError, DiskInfo, DiskSnapshot, Handle, Loss, ProbeReading, ShardGone,
+};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 use crate::host::Counted;
@@ -207,19 +208,13 @@ impl Daemon {
         }
     }
 
-    /// Has a disk lose what was not synced.
-    pub(crate) async fn lose(&self, name: &str, seed: u64) -> Result<Lost, Refusal> {
+    /// Cuts the power of a disk, or gives it back.
+    pub(crate) async fn cut(&self, name: &str, cut: Cut) -> Result<Loss, Refusal> {
         let disk = self.disk(name)?;
         let (answer, answered) = oneshot::channel();
-        self.handle.lose(disk, seed, |lost| {
-            let _ = answer.send(lost);
-        })?;
-        let lost = answered.await.map_err(|_| ShardGone)?;
-        lost.ok_or_else(|| {
-            let store = &self.handle.disks()[disk].store;
-            let error = format!("disk '{name}' loses nothing: its store is {store}");
-            Refusal::conflict(error).remedy("serve it from lossy:ram or lossy:file:PATH")
-        })
+        self.handle.cut(disk, cut, |loss| drop(answer.send(loss)))?;
+        let loss = answered.await.map_err(|_| ShardGone)?;
+        loss.map_err(|error| refusal_of(error, self.info(disk)))
     }
 
     async fn inject_in(
@@ -279,5 +274,21 @@ impl Daemon {
         self.handle
             .command(disk, build, |result| drop(answer.send(result)))?;
         Ok(answered.await.map_err(|_| ShardGone)??)
+    }
+}
+
+fn refusal_of(error: CutError, disk: &DiskInfo) -> Refusal {
+    let DiskInfo { name, store, .. } = disk;
+    match error {
+        CutError::LosesNothing => {
+            let error = format!("disk '{name}' loses nothing in a power cut: its store is {store}");
+            Refusal::conflict(error).remedy("serve it from lossy:ram or lossy:file:PATH")
+        }
+        CutError::IsOff => Refusal::conflict(format!("disk '{name}' is off already"))
+            .remedy(format!("`dashpot crash {name} --restart` serves it again")),
+        CutError::Failed(errno) => {
+            let error = format!("the store of disk '{name}' failed in the power cut: {errno:?}");
+            Refusal::new(RefusalKind::Failed, error)
+        }
     }
 }

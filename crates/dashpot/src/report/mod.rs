@@ -11,6 +11,7 @@
 
 pub(crate) mod chart;
 pub(crate) mod clock;
+pub(crate) mod crash;
 pub(crate) mod groups;
 pub(crate) mod health;
 pub(crate) mod heatmap;

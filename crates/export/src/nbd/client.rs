@@ -33,7 +33,7 @@ pub enum ConnectError {
     #[error("{0}: no NBD server of the fixed newstyle answers there")]
     NotNbd(Address),
     /// There is no such export.
-    #[error("the server has no export '{export}': {reason}")]
+    #[error("the server does not serve export '{export}': {reason}")]
     NoExport {
         /// The name that was asked for.
         export: String,

@@ -1,5 +1,8 @@
 //! What a client may know of an export before it uses it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 /// One export, as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportInfo {
@@ -13,7 +16,35 @@ pub struct ExportInfo {
     pub block: u32,
     /// Whether writes are refused.
     pub read_only: bool,
+    /// Whether it can be used at all; all clones of an export share it.
+    pub power: Power,
 }
+
+/// The power of a disk. It is on, until its shard switches it off.
+#[derive(Clone, Debug, Default)]
+pub struct Power {
+    off: Arc<AtomicBool>,
+}
+
+impl Power {
+    /// Whether it is off, so that nobody may connect.
+    pub fn is_off(&self) -> bool {
+        self.off.load(Ordering::Acquire)
+    }
+
+    /// Switches it on or off.
+    pub(crate) fn switch(&self, on: bool) {
+        self.off.store(!on, Ordering::Release);
+    }
+}
+
+impl PartialEq for Power {
+    fn eq(&self, other: &Power) -> bool {
+        self.is_off() == other.is_off()
+    }
+}
+
+impl Eq for Power {}
 
 impl ExportInfo {
     /// The smallest request that needs no read-modify-write, in bytes.
@@ -60,6 +91,7 @@ mod tests {
             size: 1 << 20,
             block,
             read_only,
+            power: Power::default(),
         }
     }
 

@@ -14,4 +14,4 @@ pub mod setup;
 pub mod wire;
 
 pub(crate) use chunk::Chunk;
-pub use export::ExportInfo;
+pub use export::{ExportInfo, Power};

@@ -23,7 +23,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use dashpot_engine::Outcome;
+use dashpot_engine::{Errno, Instant, Outcome, ZioId};
+
+use crate::power::{Cut, Loss};
 
 pub use error::StoreError;
 pub use memory::available_memory;
@@ -31,8 +33,7 @@ pub use memory::available_memory;
 pub(crate) use error::Size;
 pub(crate) use extent::Extent;
 pub(crate) use file::FileStore;
-pub(crate) use lossy::Lossy;
-pub use lossy::Lost;
+pub(crate) use lossy::{Asker, Lossy};
 pub(crate) use open::{Adoption, Opened, open_all};
 pub(crate) use pool::{Finished, Job, Operation, Pool};
 pub(crate) use ram::{Ram, SLICE};
@@ -46,7 +47,7 @@ pub enum StoreConfig {
     Null,
     /// A file.
     File(PathBuf),
-    /// Another store behind a volatile cache whose content can be lost on demand, for tests.
+    /// Another store behind a volatile cache, which a power cut empties; for tests.
     Lossy(Box<StoreConfig>),
 }
 
@@ -192,11 +193,35 @@ impl Store {
         }
     }
 
-    /// Loses a random part of what was not synced, as a power cut does. `None` if this store
-    /// never loses anything.
-    pub(crate) fn lose(&mut self, seed: u64) -> Option<Result<Lost, dashpot_engine::Errno>> {
+    /// Loses what was not synced, as a power cut does. `None` if this store never loses anything.
+    pub(crate) fn cut(&mut self, cut: &Cut, now: Instant) -> Option<Result<Loss, Errno>> {
+        self.lossy().map(|lossy| lossy.cut(cut, now))
+    }
+
+    /// Names the zio that the next write is for, to a store that must know.
+    pub(crate) fn set_asker(&mut self, asker: impl FnOnce() -> Asker) {
+        if let Some(lossy) = self.lossy() {
+            lossy.set_asker(asker());
+        }
+    }
+
+    /// A zio has been replied to.
+    pub(crate) fn acknowledge(&mut self, zio: ZioId) {
+        if let Some(lossy) = self.lossy() {
+            lossy.acknowledge(zio);
+        }
+    }
+
+    /// A zio is gone.
+    pub(crate) fn forget(&mut self, zio: ZioId) {
+        if let Some(lossy) = self.lossy() {
+            lossy.forget(zio);
+        }
+    }
+
+    fn lossy(&mut self) -> Option<&mut Lossy> {
         match self {
-            Store::Lossy(lossy) => Some(lossy.lose(seed)),
+            Store::Lossy(lossy) => Some(lossy),
             Store::Ram(_) | Store::Null | Store::File(_) => None,
         }
     }

@@ -13,8 +13,8 @@ use utoipa::IntoParams;
 use super::to_the_end;
 use crate::api::error::{Body, Name, Options};
 use crate::api::types::{
-    By, Disk, DiskLatency, Error, Host, Lose, LostSectors, OpLatency, Resumed, Shard, Status,
-    Suspend, Suspended, VersionInfo, View,
+    By, Crash, Crashed, Disk, DiskLatency, Error, Host, OpLatency, Resumed, Shard, Status, Suspend,
+    Suspended, VersionInfo, View,
 };
 use crate::daemon::{Daemon, Refusal, RefusalKind};
 use crate::observe::collector::{self, Collected, Part, Tally};
@@ -190,25 +190,23 @@ pub(crate) async fn resume(
     Ok(Json(Resumed { waiting }))
 }
 
-/// Has a disk on a `lossy` store lose a random part of what was not synced, as a power cut does.
-#[utoipa::path(post, path = "/v1/disks/{disk}/lose", operation_id = "lose_unsynced", tag = "disks",
+/// Cuts the power of a disk on a `lossy` store: what no flush has covered is lost. Or gives it back.
+#[utoipa::path(post, path = "/v1/disks/{disk}/crash", operation_id = "cut_power", tag = "disks",
     params(("disk" = String, Path)),
-    request_body = Lose,
+    request_body = Crash,
     responses(
-        (status = 200, body = LostSectors, description = "The sectors are lost."),
+        (status = 200, body = Crashed, description = "The power is cut, or back."),
         (status = 404, body = Error),
         (status = 409, body = Error),
+        (status = 422, body = Error),
     ))]
-pub(crate) async fn lose(
+pub(crate) async fn crash(
     State(daemon): State<Arc<Daemon>>,
     Name(name): Name,
-    Body(lose): Body<Lose>,
-) -> Result<Json<LostSectors>, Refusal> {
-    let lost = daemon.lose(&name, lose.seed).await?;
-    Ok(Json(LostSectors {
-        kept: lost.kept,
-        dropped: lost.dropped,
-    }))
+    Body(crash): Body<Crash>,
+) -> Result<Json<Crashed>, Refusal> {
+    let loss = daemon.cut(&name, crash.cut()?).await?;
+    Ok(Json(Crashed::of(name, &crash, loss)))
 }
 
 async fn all(daemon: &Daemon, detail: &Detail) -> Vec<Disk> {

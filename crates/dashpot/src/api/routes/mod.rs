@@ -36,7 +36,7 @@ pub(crate) fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router
         .route("/v1/disks/{disk}/latency", get(disks::latency))
         .route("/v1/disks/{disk}/suspend", post(disks::suspend))
         .route("/v1/disks/{disk}/resume", post(disks::resume))
-        .route("/v1/disks/{disk}/lose", post(disks::lose))
+        .route("/v1/disks/{disk}/crash", post(disks::crash))
         .route(
             "/v1/disks/{disk}/rules",
             get(rules::of_disk).post(rules::inject),

@@ -65,23 +65,6 @@ pub(crate) struct Resumed {
     pub(crate) waiting: u32,
 }
 
-/// A power cut for a `lossy` disk.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Lose {
-    /// Decides what is lost.
-    pub(crate) seed: u64,
-}
-
-/// What became of the sectors that were not synced.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub(crate) struct LostSectors {
-    /// Reached the medium just in time.
-    pub(crate) kept: u64,
-    /// Never reached it.
-    pub(crate) dropped: u64,
-}
-
 /// Rules are gone.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct Cleared {

@@ -48,6 +48,8 @@ pub(crate) struct Disk {
     pub(crate) rules: usize,
     /// Whether it is suspended, and since when.
     pub(crate) suspended: Option<Suspension>,
+    /// Whether it is off since a power cut, so that no client can connect.
+    pub(crate) off: bool,
     /// Why its store can no longer be trusted, if it cannot.
     pub(crate) faulted: Option<String>,
     /// Why it is no longer served, if it is not. All that is counted is nothing then.
@@ -157,6 +159,7 @@ impl View<'_> {
             at_ns: snapshot.at.as_nanos(),
             rules: snapshot.rules.len(),
             suspended: self.suspension(),
+            off: snapshot.off,
             faulted: snapshot.faulted.clone(),
             failed: None,
             clients: snapshot.clients.iter().map(DiskClient::of).collect(),
@@ -218,6 +221,7 @@ impl Disk {
             in_flight_total: 0,
             in_flight: Vec::new(),
             suspended: None,
+            off: false,
             clients: Vec::new(),
             stalled: 0,
             stalls: 0,

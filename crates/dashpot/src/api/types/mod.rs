@@ -4,6 +4,7 @@
 //! from the moment `at_ns` of the daemon's monotonic clock.
 
 mod change;
+mod crash;
 mod disk;
 mod event;
 mod export;
@@ -16,9 +17,11 @@ mod shard;
 mod wide;
 
 pub(crate) use change::{
-    Cleared, Error, Failure, Inject, Lose, LostSectors, Resumed, RulesReset, Suspend, Suspended,
-    Update, VersionInfo,
+    Cleared, Error, Failure, Inject, Resumed, RulesReset, Suspend, Suspended, Update, VersionInfo,
 };
+#[cfg(test)]
+pub(crate) use crash::WriteSum;
+pub(crate) use crash::{ClientLoss, Crash, Crashed, KeepWord, LostWrite, ThenWord};
 pub(crate) use disk::{Disk, InFlightZio, Status, View, wait_word};
 pub(crate) use event::{FinishedZio, FinishedZios, ZioWaits};
 pub(crate) use export::{Clock, Export};

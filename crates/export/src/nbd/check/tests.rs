@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::nbd::Power;
 
 const SIZE: u64 = 1 << 30;
 const ALL: Features = Features {
@@ -15,6 +16,7 @@ fn export(block: u32, read_only: bool) -> ExportInfo {
         size: SIZE,
         block,
         read_only,
+        power: Power::default(),
     }
 }
 

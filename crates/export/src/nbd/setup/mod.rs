@@ -274,6 +274,9 @@ impl Setup {
             return Step::Close;
         };
         let export = &self.exports[index];
+        if export.power.is_off() {
+            return Step::Close;
+        }
         output.extend_from_slice(&export.size.to_be_bytes());
         output.extend_from_slice(&export.transmission_flags(self.structured).to_be_bytes());
         if !self.no_zeroes {
@@ -299,6 +302,10 @@ impl Setup {
             return Step::Again;
         };
         let export = &self.exports[index];
+        if export.power.is_off() {
+            reply.no_power(export);
+            return Step::Again;
+        }
         reply.info_export(export, self.structured);
         // Sent unasked, too: a client that only lists should see it.
         reply.info_block_size(export);

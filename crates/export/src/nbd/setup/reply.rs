@@ -7,6 +7,7 @@ use super::option::{BASE_ALLOCATION_NAME, info};
 pub(super) const ERR_UNSUP: u32 = ERROR | 1;
 pub(super) const ERR_INVALID: u32 = ERROR | 3;
 pub(super) const ERR_TOO_BIG: u32 = ERROR | 9;
+const ERR_POLICY: u32 = ERROR | 2;
 const ERR_UNKNOWN: u32 = ERROR | 6;
 const ERROR: u32 = 1 << 31;
 
@@ -39,6 +40,14 @@ impl<'a> Reply<'a> {
     pub(super) fn unknown_export(self, name: &[u8]) {
         let name = String::from_utf8_lossy(name);
         self.refuse(ERR_UNKNOWN, &format!("there is no export {name:?}"));
+    }
+
+    pub(super) fn no_power(self, export: &ExportInfo) {
+        let name = &export.name;
+        let message = format!(
+            "disk {name:?} is off after a power cut: `dashpot crash {name} --restart` serves it again"
+        );
+        self.refuse(ERR_POLICY, &message);
     }
 
     pub(super) fn server(&mut self, export: &ExportInfo) {

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::nbd::Power;
 
 const FLAGS: [u8; 4] = [0, 0, 0, 3];
 const ACK: u32 = 1;
@@ -16,6 +17,7 @@ fn exports() -> Arc<[ExportInfo]> {
         size: 64 << 20,
         block,
         read_only,
+        power: Power::default(),
     };
     Arc::new([
         export("a", "a ram disk", 512, false),
@@ -436,6 +438,30 @@ fn a_client_that_asks_and_does_not_read_is_closed() {
     let lists = [FLAGS.to_vec(), option(option::LIST, b"").repeat(100)].concat();
     assert_eq!(setup.input(&lists, &mut output), Progress::Close);
     assert!(output.len() <= UNSENT_MAX + 2 * STRING_MAX);
+}
+
+#[test]
+fn an_export_without_power_is_listed_and_refused() {
+    let exports = exports();
+    exports[0].power.switch(false);
+    let mut setup = Setup::new(Arc::clone(&exports));
+    let mut output = Vec::new();
+    let bytes = [FLAGS.to_vec(), option(option::LIST, b""), go(b"a")].concat();
+    assert_eq!(setup.input(&bytes, &mut output), Progress::More);
+    let refused = 0x8000_0002_u32.to_be_bytes();
+    assert!(output.windows(4).any(|word| word == refused));
+    let text = String::from_utf8_lossy(&output);
+    assert!(text.contains("`dashpot crash a --restart`"), "{text}");
+
+    let other = setup.input(&go(b"b"), &mut output);
+    assert!(matches!(other, Progress::Ready(_)), "{other:?}");
+    let mut old = Setup::new(Arc::clone(&exports));
+    let by_name = [FLAGS.to_vec(), option(option::EXPORT_NAME, b"a")].concat();
+    assert_eq!(old.input(&by_name, &mut output), Progress::Close);
+    exports[0].power.switch(true);
+    let mut again = Setup::new(exports);
+    let ready = again.input(&[FLAGS.to_vec(), go(b"a")].concat(), &mut output);
+    assert!(matches!(ready, Progress::Ready(_)), "{ready:?}");
 }
 
 #[test]

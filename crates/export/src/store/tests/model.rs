@@ -1,6 +1,8 @@
 //! Random operations on a real store and on a vector of bytes must read the same.
 
-use dashpot_engine::Outcome;
+use std::collections::BTreeMap;
+
+use dashpot_engine::{Instant, Outcome};
 use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::test_runner::TestCaseError;
 use proptest::{prop_assert, prop_assert_eq, proptest};
@@ -9,6 +11,7 @@ use super::super::lossy::{SECTOR, wait};
 use super::super::slabs::CHUNK;
 use super::super::{Attempt, FileStore, Store, StoreConfig};
 use super::{directory_of, disk, open_one};
+use crate::power::{Cut, Keep, Loss, Then};
 
 /// Three chunks and a bit: no boundary falls onto the end.
 const SIZE: u64 = 3 * CHUNK + 777;
@@ -42,9 +45,7 @@ enum Request {
         limit: usize,
     },
     Flush,
-    Lose {
-        seed: u64,
-    },
+    Cut(Cut),
 }
 
 /// Short and long ranges, and such as end where chunks and the disk do.
@@ -57,6 +58,17 @@ fn range() -> impl Strategy<Value = (u64, u64)> {
         proptest::sample::select(vec![CHUNK, SIZE])
     ];
     (offset, length).prop_map(|(offset, length)| (offset, length.min(SIZE - offset)))
+}
+
+fn cut() -> impl Strategy<Value = Cut> {
+    let keep = proptest::sample::select(vec![Keep::None, Keep::All, Keep::Random]);
+    let tear = proptest::sample::select(vec![None, Some(SECTOR), Some(4096)]);
+    (keep, tear, any::<u64>()).prop_map(|(keep, tear, seed)| Cut {
+        keep,
+        tear,
+        seed,
+        then: Then::Off,
+    })
 }
 
 fn request() -> impl Strategy<Value = Request> {
@@ -76,21 +88,46 @@ fn request() -> impl Strategy<Value = Request> {
             Request::Extents { offset, length, limit }
         }),
         1 => proptest::strategy::Just(Request::Flush),
-        1 => any::<u64>().prop_map(|seed| Request::Lose { seed }),
+        1 => cut().prop_map(Request::Cut),
     ]
 }
 
-/// The naive store: what is read now, and what the last sync has made sure of.
+/// The naive store: what is read now, what the last sync has made sure of, and every content that
+/// a sector has had since.
 struct Model {
     current: Vec<u8>,
     durable: Vec<u8>,
+    /// By sector: the offset and length of each write, and what it left there.
+    since: BTreeMap<usize, Vec<(Written, Vec<u8>)>>,
+    writes: usize,
 }
+
+/// The number of a write, its offset and its length.
+type Written = (usize, u64, u64);
 
 impl Model {
     fn fill(&mut self, offset: u64, length: u64, pattern: impl Fn(usize) -> u8) {
         for at in 0..length as usize {
             self.current[offset as usize + at] = pattern(at);
         }
+        self.writes += 1;
+        for sector in offset / SECTOR..(offset + length).div_ceil(SECTOR) {
+            let written = (self.writes, offset, length);
+            let content = of_sector(&self.current, sector as usize).to_vec();
+            self.since
+                .entry(sector as usize)
+                .or_default()
+                .push((written, content));
+        }
+    }
+
+    /// What a sector may hold after a power cut that has lost these writes and kept the others.
+    fn survivor(&self, sector: usize, lost: &[(u64, u64)]) -> &[u8] {
+        let versions = self.since.get(&sector).into_iter().flatten().rev();
+        let is_kept = |written: &Written| !lost.contains(&(written.1, written.2));
+        let mut kept = versions.filter(|(written, _)| is_kept(written));
+        let durable = of_sector(&self.durable, sector);
+        kept.next().map_or(durable, |(_, content)| content)
     }
 
     /// Whole sectors are synced: what else was written to them goes along.
@@ -98,9 +135,16 @@ impl Model {
         if fua {
             let end = (offset + length).next_multiple_of(SECTOR).min(SIZE);
             let range = (offset / SECTOR * SECTOR) as usize..end as usize;
+            self.since
+                .retain(|sector, _| !range.contains(&(sector * SECTOR as usize)));
             self.durable[range.clone()].copy_from_slice(&self.current[range]);
         }
     }
+}
+
+fn of_sector(bytes: &[u8], sector: usize) -> &[u8] {
+    let start = sector * SECTOR as usize;
+    &bytes[start..bytes.len().min(start + SECTOR as usize)]
 }
 
 /// A pattern that shows bytes in the wrong place.
@@ -121,6 +165,8 @@ impl Pair {
             model: Model {
                 current: zeroes.clone(),
                 durable: zeroes,
+                since: BTreeMap::new(),
+                writes: 0,
             },
         }
     }
@@ -135,7 +181,7 @@ impl Pair {
             } => {
                 return self.check_extents(offset, length, limit);
             }
-            Request::Lose { seed } => return self.check_loss(seed),
+            Request::Cut(cut) => return self.check_cut(&cut),
             Request::Write {
                 offset,
                 length,
@@ -217,29 +263,63 @@ impl Pair {
         Ok(())
     }
 
-    /// What was synced is there; of the rest, every sector is as it was before or after.
-    fn check_loss(&mut self, seed: u64) -> Result<(), TestCaseError> {
-        let Some(lost) = self.store.lose(seed) else {
+    /// What was synced is there; of the rest, every sector is as some write has left it, and the
+    /// writes that are called lost, and no others, are.
+    fn check_cut(&mut self, cut: &Cut) -> Result<(), TestCaseError> {
+        let Some(loss) = self.store.cut(cut, Instant::ZERO) else {
             return Ok(());
         };
-        prop_assert!(lost.is_ok());
+        let loss = loss.expect("a store that works");
         let left = self.read(0, SIZE);
-        let whole = SECTOR as usize;
-        let model = self
-            .model
-            .current
-            .chunks(whole)
-            .zip(self.model.durable.chunks(whole));
-        for (at, (sector, (current, durable))) in left.chunks(whole).zip(model).enumerate() {
+        for sector in 0..left.len().div_ceil(SECTOR as usize) {
+            let content = of_sector(&left, sector);
+            let mut versions = self.model.since.get(&sector).into_iter().flatten();
             prop_assert!(
-                sector == current || sector == durable,
-                "sector {at} is neither"
+                content == of_sector(&self.model.durable, sector)
+                    || versions.any(|(_, version)| version == content),
+                "sector {sector} is as nobody wrote it"
             );
+            // A cache that was full has kept what its seed would have lost.
+            if loss.early_bytes == 0 {
+                self.check_survivor(sector, content, cut, &loss)?;
+            }
+        }
+        if cut.keep == Keep::None {
+            prop_assert_eq!(loss.unflushed.writes, loss.lost.writes, "{:?}", loss);
         }
         self.model.current.clone_from(&left);
         self.model.durable = left;
+        self.model.since.clear();
         Ok(())
     }
+
+    fn check_survivor(
+        &self,
+        sector: usize,
+        content: &[u8],
+        cut: &Cut,
+        loss: &Loss,
+    ) -> Result<(), TestCaseError> {
+        let lost: Vec<(u64, u64)> = loss.writes.iter().map(|w| (w.offset, w.length)).collect();
+        let expected = match cut.keep {
+            Keep::None => of_sector(&self.model.durable, sector),
+            Keep::All => of_sector(&self.model.current, sector),
+            Keep::Random if cut.tear.is_none() && are_unlike(&self.model, &lost) => {
+                self.model.survivor(sector, &lost)
+            }
+            Keep::Random => return Ok(()),
+        };
+        prop_assert!(content == expected, "sector {sector} after {cut:?}");
+        Ok(())
+    }
+}
+
+/// Whether the place and length of a write that was lost name that write.
+fn are_unlike(model: &Model, lost: &[(u64, u64)]) -> bool {
+    let all = model.since.values().flatten().map(|(written, _)| *written);
+    let all: std::collections::BTreeSet<Written> = all.collect();
+    let named = |place: &(u64, u64)| all.iter().filter(|w| (w.1, w.2) == *place).count();
+    lost.iter().all(|place| named(place) == 1)
 }
 
 fn check(store: StoreConfig, requests: Vec<Request>) -> Result<(), TestCaseError> {
@@ -275,12 +355,12 @@ proptest! {
     }
 
     #[test]
-    fn lossy_ram_loses_only_what_was_not_synced(requests in requests()) {
+    fn lossy_ram_loses_what_was_not_synced_and_says_what(requests in requests()) {
         check(lossy(StoreConfig::Ram), requests)?;
     }
 
     #[test]
-    fn a_lossy_file_loses_only_what_was_not_synced(requests in requests()) {
+    fn a_lossy_file_loses_what_was_not_synced_and_says_what(requests in requests()) {
         let (_directory, path) = directory_of(SIZE);
         check(lossy(StoreConfig::File(path)), requests)?;
     }
@@ -301,46 +381,94 @@ proptest! {
     }
 }
 
+fn lossy_ram(size: u64) -> Store {
+    let opened = open_one(disk("d0", lossy(StoreConfig::Ram), Some(size)));
+    opened.unwrap().store
+}
+
+fn cut_at(tear: Option<u64>, seed: u64) -> Cut {
+    Cut {
+        keep: Keep::Random,
+        tear,
+        seed,
+        then: Then::Off,
+    }
+}
+
+/// A write of 100 sectors that begins at the third.
+fn torn(tear: Option<u64>, seed: u64) -> (Loss, Vec<bool>) {
+    let mut store = lossy_ram(SIZE);
+    let _ = store.write(2 * SECTOR, &vec![1; 100 * SECTOR as usize], false);
+    let loss = store.cut(&cut_at(tear, seed), Instant::ZERO);
+    let bytes = Pair::new(store).read(0, 102 * SECTOR);
+    let survived = bytes.chunks(SECTOR as usize).map(|sector| sector[0] == 1);
+    (loss.unwrap().unwrap(), survived.collect())
+}
+
 #[test]
-fn a_loss_tears_a_write_at_512_bytes() {
-    let mut store = open_one(disk("d0", lossy(StoreConfig::Ram), Some(SIZE)))
-        .unwrap()
-        .store;
-    let sectors = 100;
-    let _ = store.write(0, &vec![1; sectors * SECTOR as usize], false);
-    let lost = store.lose(7).unwrap().unwrap();
-    assert_eq!(lost.kept + lost.dropped, sectors as u64);
-    assert!(lost.kept > 0 && lost.dropped > 0, "{lost:?}");
-    let mut left = vec![9; sectors * SECTOR as usize];
-    let _ = store.read(0, &mut left);
-    let survived = left
-        .chunks(SECTOR as usize)
-        .filter(|sector| sector.iter().all(|&b| b == 1));
-    assert_eq!(survived.count() as u64, lost.kept);
+fn a_write_is_torn_where_it_was_asked_to_be() {
+    for (tear, sectors) in [(Some(512), 1), (Some(4096), 8)] {
+        let (loss, survived) = torn(tear, 7);
+        let left = survived.iter().filter(|survived| **survived).count() as u64;
+        assert_eq!((loss.lost.writes, loss.torn), (1, 1), "{loss:?}");
+        assert_eq!(loss.writes[0].missing, (100 - left) * SECTOR);
+        // The first two sectors were not written.
+        for unit in survived.chunks(sectors).skip(2) {
+            assert!(
+                unit.iter().all(|one| *one == unit[0]),
+                "{tear:?}: {survived:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn without_a_tear_a_write_survives_whole_or_not_at_all() {
+    let mut outcomes = std::collections::BTreeSet::new();
+    for seed in 0..20 {
+        let (loss, survived) = torn(None, seed);
+        assert!(survived[2..].iter().all(|one| *one == survived[2]));
+        assert_eq!(loss.lost.writes == 0, survived[2]);
+        outcomes.insert(survived[2]);
+    }
+    assert_eq!(outcomes.len(), 2, "some seeds keep it and some lose it");
 }
 
 /// A cache that is full writes early, and that alone is no sync.
 #[test]
-fn the_cache_of_a_lossy_store_is_bounded() {
+fn the_cache_of_a_lossy_store_is_bounded_and_says_what_it_wrote_early() {
     let size = 100 << 20;
-    let mut store = open_one(disk("d0", lossy(StoreConfig::Ram), Some(size)))
-        .unwrap()
-        .store;
+    let mut store = lossy_ram(size);
     let _ = store.trim(0, size, false);
-    let lost = store.lose(7).unwrap().unwrap();
-    assert!(lost.kept + lost.dropped <= 128 << 10, "{lost:?}");
+    let loss = store.cut(&cut_at(None, 7), Instant::ZERO).unwrap().unwrap();
+    assert_eq!(loss.early_bytes, 64 << 20);
+    assert!(loss.lost.bytes <= 64 << 20, "{loss:?}");
+}
+
+#[test]
+fn a_write_that_a_kept_one_has_replaced_is_not_missed() {
+    let mut store = lossy_ram(SIZE);
+    let _ = store.write(0, &[1; 1024], false);
+    let _ = store.flush();
+    let _ = store.write(0, &[2; 1024], false);
+    let _ = store.write(0, &[3; 1024], true);
+    let _ = store.write(512, &[4; 512], false);
+    let keep_none = Cut {
+        keep: Keep::None,
+        ..cut_at(None, 1)
+    };
+    let loss = store.cut(&keep_none, Instant::ZERO).unwrap().unwrap();
+    let lost: Vec<(u64, u64)> = loss.writes.iter().map(|w| (w.offset, w.missing)).collect();
+    assert_eq!(
+        lost,
+        [(512, 512)],
+        "what was flushed, and made durable, is there"
+    );
+    assert_eq!(Pair::new(store).read(0, 1024), [3; 1024]);
 }
 
 #[test]
 fn equal_seeds_lose_the_same() {
-    let left = |seed| {
-        let mut store = open_one(disk("d0", lossy(StoreConfig::Ram), Some(SIZE)))
-            .unwrap()
-            .store;
-        let _ = store.write(0, &[1; SIZE as usize], false);
-        let _ = store.lose(seed);
-        Pair::new(store).read(0, SIZE)
-    };
-    assert!(left(1) == left(1));
-    assert!(left(1) != left(2));
+    assert_eq!(torn(Some(512), 1).1, torn(Some(512), 1).1);
+    assert_ne!(torn(Some(512), 1).1, torn(Some(512), 2).1);
 }

@@ -1,0 +1,83 @@
+//! `crash`: cuts the power of disks, and says what that took.
+
+use anyhow::bail;
+
+use super::failed::check;
+use super::output::{print, print_json};
+use crate::api::types::{Crash, Crashed, Disk, Failure, ThenWord};
+use crate::cli::CrashArgs;
+use crate::client::{Client, segment};
+use crate::report::crash::text;
+
+pub(crate) fn crash(client: &Client, args: &CrashArgs) -> anyhow::Result<()> {
+    let disks = match args.target.as_str() {
+        "all" => lossy_disks(client)?,
+        disk => vec![disk.to_owned()],
+    };
+    let seed = args.seed.map_or_else(random_seed, Ok)?;
+    let (mut crashed, mut failed) = (Vec::new(), Vec::new());
+    for (at, disk) in disks.into_iter().enumerate() {
+        // Disks with equal content must not all lose the same.
+        let request = request(args, seed.wrapping_add(at as u64));
+        match cut(client, &disk, &request) {
+            Ok(one) => crashed.push(one),
+            Err(error) if args.target == "all" => failed.push(Failure {
+                disk,
+                error: error.to_string(),
+            }),
+            Err(error) => return Err(error),
+        }
+    }
+    if args.json {
+        print_json(&crashed)?;
+    } else {
+        let texts: Vec<String> = crashed.iter().map(|one| text(one, args.top)).collect();
+        print(&texts.join("\n"))?;
+    }
+    check(&failed)
+}
+
+fn cut(client: &Client, disk: &str, request: &Crash) -> anyhow::Result<Crashed> {
+    Ok(client.post(&format!("/v1/disks/{}/crash", segment(disk)), request)?)
+}
+
+fn request(args: &CrashArgs, seed: u64) -> Crash {
+    Crash {
+        keep: args.keep,
+        tear_bytes: args.tear,
+        seed,
+        then: match (args.off, args.restart) {
+            (true, _) => ThenWord::Off,
+            (_, true) => ThenWord::Restart,
+            _ => ThenWord::GoOn,
+        },
+        list: args.top,
+    }
+}
+
+/// The disks that can lose something; the others are named.
+fn lossy_disks(client: &Client) -> anyhow::Result<Vec<String>> {
+    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
+    let (lossy, others): (Vec<Disk>, Vec<Disk>) = disks
+        .into_iter()
+        .partition(|disk| disk.store.starts_with("lossy:"));
+    if lossy.is_empty() {
+        bail!(
+            "no disk here loses anything in a power cut: serve one from lossy:ram or \
+             lossy:file:PATH, as in `dashpot serve -d d=lossy:ram,size=1G`"
+        );
+    }
+    for disk in others {
+        eprintln!(
+            "dashpot: {} is not hit: its store {} has no volatile cache",
+            disk.name, disk.store
+        );
+    }
+    Ok(lossy.into_iter().map(|disk| disk.name).collect())
+}
+
+/// One that is easily typed again.
+fn random_seed() -> anyhow::Result<u64> {
+    let seed = getrandom::u32().map(u64::from);
+    seed.map_err(|error| anyhow::anyhow!("no randomness from the kernel: {error}"))
+}

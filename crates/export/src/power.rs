@@ -1,0 +1,161 @@
+//! The power of a disk: cut, with what its volatile cache held, and given back.
+//!
+//! Only a disk on a `lossy` store has a cache that can lose something.
+
+use std::collections::BTreeMap;
+
+use dashpot_engine::{DiskId, Duration, Errno, Input};
+
+use crate::shard::Shard;
+use crate::store::Store;
+
+/// A power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Which of the writes that no flush has covered survive.
+    pub keep: Keep,
+    /// What a write is torn at, in bytes, a multiple of 512; none if each survives whole or not at all.
+    pub tear: Option<u64>,
+    /// Decides what survives.
+    pub seed: u64,
+    /// What the disk does afterwards.
+    pub then: Then,
+}
+
+/// Which of the writes that no flush has covered survive a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// None of them.
+    None,
+    /// All of them.
+    All,
+    /// Each of them with a chance of one half.
+    Random,
+}
+
+/// What a disk does after a power cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// It goes on under its clients: only its cache is lost.
+    GoesOn,
+    /// Its connections end and nobody can connect, until it is restarted.
+    Off,
+    /// Its connections end, and what has survived is served. A disk that is off is only served.
+    Restart,
+}
+
+impl Cut {
+    pub(crate) fn goes_on(&self) -> bool {
+        self.then == Then::GoesOn
+    }
+}
+
+/// What a power cut has taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loss {
+    /// Acknowledged writes that no flush had covered, and their bytes.
+    pub unflushed: Sum,
+    /// Those of them of which something is missing, and how many bytes are.
+    pub lost: Sum,
+    /// Those of which something is there.
+    pub torn: u64,
+    /// Writes that were on their way: nobody had been told that they were done.
+    pub unacknowledged: u64,
+    /// Bytes that had reached the medium since the last flush only because the cache was full.
+    pub early_bytes: u64,
+    /// Whether the disk was off, so that nothing was left to lose.
+    pub was_off: bool,
+    /// What is missing, by client.
+    pub clients: BTreeMap<String, Sum>,
+    /// The writes of which something is missing, in the order in which they were made.
+    pub writes: Vec<LostWrite>,
+}
+
+/// So many writes, with so many bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sum {
+    /// Writes.
+    pub writes: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+impl Sum {
+    pub(crate) fn add(&mut self, bytes: u64) {
+        self.writes += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// A write of which something is missing after a power cut.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostWrite {
+    /// Who wrote it.
+    pub client: String,
+    /// Where it begins, in bytes.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub length: u64,
+    /// How many of its bytes are missing.
+    pub missing: u64,
+    /// How long ago the store had it.
+    pub age: Duration,
+}
+
+/// Why the power was not cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutError {
+    /// The store has no volatile cache.
+    LosesNothing,
+    /// The disk has no power already.
+    IsOff,
+    /// The store below has failed.
+    Failed(Errno),
+}
+
+impl Shard {
+    /// Cuts the power of a disk. Whatever the disk does then, it begins after this.
+    pub(crate) fn cut(&mut self, id: DiskId, cut: &Cut) -> Result<Loss, CutError> {
+        let disk = self.disks.get(id.0 as usize);
+        let disk = disk.filter(|disk| matches!(disk.store, Store::Lossy(_)));
+        let power = disk.ok_or(CutError::LosesNothing)?.export.power.clone();
+        match (power.is_off(), cut.then) {
+            (true, Then::Restart) => {
+                power.switch(true);
+                return Ok(Loss {
+                    was_off: true,
+                    ..Loss::default()
+                });
+            }
+            (true, _) => return Err(CutError::IsOff),
+            (false, _) => {}
+        }
+        if !cut.goes_on() {
+            power.switch(false);
+            self.drop_clients(id);
+        }
+        let store = &mut self.disks[id.0 as usize].store;
+        let loss = store.cut(cut, self.now).ok_or(CutError::LosesNothing)?;
+        let loss = loss.map_err(CutError::Failed)?;
+        power.switch(cut.then != Then::Off);
+        Ok(loss)
+    }
+
+    /// Ends all connections to a disk, and what the store had yet to do for them.
+    fn drop_clients(&mut self, id: DiskId) {
+        for at in 0..self.conns.len() {
+            if self.conns[at].as_ref().is_some_and(|conn| conn.disk == id) {
+                self.hang_up(at);
+            }
+        }
+        let of_disk = |slot: &crate::slots::Slot| slot.disk == id;
+        let pieces = std::mem::take(&mut self.pieces);
+        for (zio, done) in pieces {
+            if self.slots.get(zio).is_some_and(of_disk) {
+                self.step(Input::Done(zio, Err(Errno::Shutdown)), None);
+            } else {
+                self.pieces.push_back((zio, done));
+            }
+        }
+    }
+}

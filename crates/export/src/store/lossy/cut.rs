@@ -1,0 +1,151 @@
+//! A power cut: which of the unsynced writes reached the medium, and what of them is missing.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use dashpot_engine::{Errno, Instant, Random};
+
+use super::super::pieces::pieces;
+use super::{Lossy, SECTOR, Unsynced, Version, length_of, put};
+use crate::power::{Cut, Keep, Loss, LostWrite};
+
+/// What becomes of a piece of a write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// It has reached the medium just in time.
+    Kept,
+    /// It never will.
+    Lost,
+    /// It stays in the cache.
+    Stays,
+}
+
+/// The fates of all unsynced writes.
+struct Fates {
+    /// What writes are torn at, in bytes, if they are.
+    tear: Option<u64>,
+    /// By the write's number: the index of its first piece, and the fate of each piece.
+    drawn: BTreeMap<u64, (u64, Vec<Fate>)>,
+}
+
+impl Lossy {
+    /// Empties the cache as a power cut does. What has not been acknowledged stays in it if the
+    /// disk goes on: it is as if it was written after the cut.
+    pub(crate) fn cut(&mut self, cut: &Cut, now: Instant) -> Result<Loss, Errno> {
+        let fates = Fates::draw(&self.writes, cut);
+        let versions: Vec<((u64, u64), Version)> =
+            mem::take(&mut self.versions).into_iter().collect();
+        let mut missing = BTreeMap::<u64, u64>::new();
+        for sector in versions.chunk_by(|one, other| one.0.0 == other.0.0) {
+            self.cut_sector(sector, &fates, &mut missing)?;
+        }
+        let loss = self.describe(&missing, now);
+        self.writes.retain(|_, write| stays(write, cut));
+        self.early = 0;
+        Ok(loss)
+    }
+
+    /// Keeps the last version of a sector that has reached the medium, and notes what is missing
+    /// since. A version that a later one has replaced is not missed.
+    fn cut_sector(
+        &mut self,
+        versions: &[((u64, u64), Version)],
+        fates: &Fates,
+        missing: &mut BTreeMap<u64, u64>,
+    ) -> Result<(), Errno> {
+        let fate = |((sector, number), _): &&((u64, u64), Version)| fates.of(*number, *sector);
+        let mut newest_first = versions.iter().rev();
+        if let Some(((sector, _), version)) =
+            newest_first.clone().find(|one| fate(one) == Fate::Kept)
+        {
+            put(&mut self.medium, *sector, version.as_deref(), self.size)?;
+        }
+        for ((sector, number), _) in newest_first
+            .by_ref()
+            .take_while(|one| fate(one) == Fate::Lost)
+        {
+            *missing.entry(*number).or_default() += self.bytes_in(*number, *sector);
+        }
+        for (key, version) in versions.iter().filter(|one| fate(one) == Fate::Stays) {
+            self.versions.insert(*key, version.clone());
+        }
+        Ok(())
+    }
+
+    /// How many bytes of a sector a write has written.
+    fn bytes_in(&self, number: u64, sector: u64) -> u64 {
+        let Some(write) = self.writes.get(&number) else {
+            return 0;
+        };
+        let start = sector * SECTOR;
+        let end = start + length_of(sector, self.size) as u64;
+        end.min(write.offset + write.length) - start.max(write.offset)
+    }
+
+    fn describe(&self, missing: &BTreeMap<u64, u64>, now: Instant) -> Loss {
+        let mut loss = Loss {
+            early_bytes: self.early * SECTOR,
+            ..Loss::default()
+        };
+        for (number, write) in &self.writes {
+            if !write.acknowledged {
+                loss.unacknowledged += 1;
+                continue;
+            }
+            loss.unflushed.add(write.length);
+            let Some(missing) = missing.get(number).copied() else {
+                continue;
+            };
+            let client = write.client.to_string();
+            loss.lost.add(missing);
+            loss.torn += u64::from(missing < write.length);
+            loss.clients.entry(client.clone()).or_default().add(missing);
+            loss.writes.push(LostWrite {
+                client,
+                offset: write.offset,
+                length: write.length,
+                missing,
+                age: now.since(write.at),
+            });
+        }
+        loss
+    }
+}
+
+impl Fates {
+    /// Draws in the order of the writes, so that equal seeds lose the same.
+    fn draw(writes: &BTreeMap<u64, Unsynced>, cut: &Cut) -> Fates {
+        let mut random = Random::new(cut.seed);
+        let mut drawn = BTreeMap::new();
+        for (number, write) in writes {
+            let unit = cut.tear.unwrap_or(u64::MAX);
+            let count = pieces(unit, write.offset, write.length).count();
+            let mut fate = || match cut.keep {
+                _ if stays(write, cut) => Fate::Stays,
+                Keep::All => Fate::Kept,
+                Keep::None => Fate::Lost,
+                Keep::Random if random.below(2) == 0 => Fate::Kept,
+                Keep::Random => Fate::Lost,
+            };
+            let fates = (0..count).map(|_| fate()).collect();
+            drawn.insert(*number, (write.offset / unit, fates));
+        }
+        Fates {
+            tear: cut.tear,
+            drawn,
+        }
+    }
+
+    fn of(&self, number: u64, sector: u64) -> Fate {
+        let unit = self.tear.unwrap_or(u64::MAX);
+        let drawn = self.drawn.get(&number);
+        let piece = |first| (sector * SECTOR / unit).saturating_sub(first) as usize;
+        let fate = drawn.and_then(|(first, fates)| fates.get(piece(*first)));
+        fate.copied().unwrap_or(Fate::Lost)
+    }
+}
+
+/// Whether a write is not hit: the disk goes on, and will acknowledge it.
+fn stays(write: &Unsynced, cut: &Cut) -> bool {
+    cut.goes_on() && !write.acknowledged
+}

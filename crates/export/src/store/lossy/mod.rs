@@ -1,0 +1,301 @@
+//! A test store: another store behind a volatile write cache, which a power cut empties.
+//!
+//! It models what a disk may do in a power cut, and what `kill -9` does not show because the page
+//! cache survives it: of the writes since the last flush, any subset may have reached the medium,
+//! in any order, and each of them whole or torn. A sector of 512 bytes is never torn. What a flush
+//! has acknowledged, and each FUA request, is on the medium.
+//!
+//! The cache keeps every version of a sector since the last flush, because a power cut may bring
+//! an older one back. It is bounded, as a real one is: when it is full, all of it goes to the
+//! medium early, unsynced.
+//!
+//! Unlike other stores, this one waits for the store below it, on its shard: it is for tests.
+
+mod cut;
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use dashpot_engine::{Errno, Instant, Outcome, ZioId};
+
+use super::pieces::pieces;
+use super::{Attempt, FileStore, Store};
+
+/// What a write is torn at, in bytes.
+pub(super) const SECTOR: u64 = 512;
+/// Versions of sectors that the cache holds: 64 MiB.
+const MOST: usize = 128 << 10;
+
+type Sector = [u8; SECTOR as usize];
+
+/// A sector, or nothing if it is all zeroes.
+type Version = Option<Box<Sector>>;
+
+/// A store that can lose what was not synced.
+#[derive(Debug)]
+pub(crate) struct Lossy {
+    medium: Store,
+    /// The disk's size in bytes: where its last sector ends.
+    size: u64,
+    /// The cache, by sector and by the number of the write.
+    versions: BTreeMap<(u64, u64), Version>,
+    /// The writes that have versions in the cache, by their numbers.
+    writes: BTreeMap<u64, Unsynced>,
+    /// Of the writes that have not been replied to, their numbers; one that is worked on in pieces
+    /// has several.
+    unanswered: HashMap<ZioId, Vec<u64>>,
+    /// The number of the next write.
+    next: u64,
+    /// The zio that the next write is for, if it is a client's.
+    asker: Option<Asker>,
+    /// Sectors that the full cache has sent to the medium since the last flush.
+    early: u64,
+}
+
+/// The zio behind a write.
+#[derive(Clone, Debug)]
+pub(crate) struct Asker {
+    pub(crate) zio: ZioId,
+    pub(crate) client: Arc<str>,
+    /// When the store was asked.
+    pub(crate) at: Instant,
+}
+
+/// A write of which something is in the cache.
+#[derive(Debug)]
+struct Unsynced {
+    client: Arc<str>,
+    /// When the store was asked.
+    at: Instant,
+    offset: u64,
+    length: u64,
+    /// How many versions of it there are, and one more while it goes on.
+    versions: u64,
+    /// Whether its client has been told that it is done.
+    acknowledged: bool,
+}
+
+impl Lossy {
+    pub(crate) fn new(medium: Store, size: u64) -> Lossy {
+        Lossy {
+            medium,
+            size,
+            versions: BTreeMap::new(),
+            writes: BTreeMap::new(),
+            unanswered: HashMap::new(),
+            next: 0,
+            asker: None,
+            early: 0,
+        }
+    }
+
+    pub(crate) fn inner(&self) -> &Store {
+        &self.medium
+    }
+
+    /// Names the zio that the next write is for.
+    pub(crate) fn set_asker(&mut self, asker: Asker) {
+        self.asker = Some(asker);
+    }
+
+    /// A zio has been replied to: what it wrote is acknowledged.
+    pub(crate) fn acknowledge(&mut self, zio: ZioId) {
+        for number in self.unanswered.remove(&zio).into_iter().flatten() {
+            if let Some(write) = self.writes.get_mut(&number) {
+                write.acknowledged = true;
+            }
+        }
+    }
+
+    /// A zio is gone; if it was not replied to, it never will be.
+    pub(crate) fn forget(&mut self, zio: ZioId) {
+        self.unanswered.remove(&zio);
+    }
+
+    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
+        self.read_medium(offset, into)?;
+        let mut rest = into;
+        for (index, range) in pieces(SECTOR, offset, rest.len() as u64) {
+            let (part, tail) = rest.split_at_mut(range.len());
+            let mut versions = self.versions.range((index, 0)..=(index, u64::MAX));
+            match versions.next_back() {
+                Some((_, Some(sector))) => part.copy_from_slice(&sector[range]),
+                Some((_, None)) => part.fill(0),
+                None => {}
+            }
+            rest = tail;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write(&mut self, offset: u64, from: &[u8], fua: bool) -> Outcome {
+        self.begin(offset, from.len() as u64);
+        let mut rest = from;
+        for (index, range) in pieces(SECTOR, offset, from.len() as u64) {
+            let (part, tail) = rest.split_at(range.len());
+            self.change(index, |sector| sector[range].copy_from_slice(part))?;
+            rest = tail;
+        }
+        self.end();
+        self.sync_if(fua, offset, from.len() as u64)
+    }
+
+    pub(crate) fn zero(&mut self, offset: u64, length: u64, fua: bool) -> Outcome {
+        self.begin(offset, length);
+        for (index, range) in pieces(SECTOR, offset, length) {
+            if range.len() == length_of(index, self.size) {
+                self.keep(index, None)?;
+            } else {
+                self.change(index, |sector| sector[range].fill(0))?;
+            }
+        }
+        self.end();
+        self.sync_if(fua, offset, length)
+    }
+
+    pub(crate) fn flush(&mut self) -> Outcome {
+        self.sync(0..u64::MAX)?;
+        self.early = 0;
+        Ok(())
+    }
+
+    pub(crate) fn fault(&self) -> Option<&str> {
+        self.medium.fault()
+    }
+
+    /// A write begins, and has the next number.
+    fn begin(&mut self, offset: u64, length: u64) {
+        let number = self.next;
+        self.next += 1;
+        let asker = self.asker.take();
+        if let Some(asker) = &asker {
+            self.unanswered.entry(asker.zio).or_default().push(number);
+        }
+        // Without one, nothing waits for an acknowledgement.
+        let acknowledged = asker.is_none();
+        let (client, at) = asker.map_or_else(
+            || ("".into(), Instant::ZERO),
+            |asker| (asker.client, asker.at),
+        );
+        let write = Unsynced {
+            client,
+            at,
+            acknowledged,
+            offset,
+            length,
+            versions: 1,
+        };
+        self.writes.insert(number, write);
+    }
+
+    /// The write that has begun last is in the cache.
+    fn end(&mut self) {
+        self.uncount(self.next - 1);
+    }
+
+    /// Changes a part of a sector in the cache.
+    fn change(&mut self, index: u64, change: impl FnOnce(&mut Sector)) -> Outcome {
+        let mut sector = Box::new([0; SECTOR as usize]);
+        let length = length_of(index, self.size);
+        self.read(index * SECTOR, &mut sector[..length])?;
+        change(&mut sector);
+        self.keep(index, Some(sector))
+    }
+
+    /// Has the cache keep a version of a sector, of the write that goes on.
+    fn keep(&mut self, index: u64, version: Version) -> Outcome {
+        let number = self.next - 1;
+        if self.versions.len() == MOST {
+            self.early += self.settle(0..u64::MAX)?;
+        }
+        self.versions.insert((index, number), version);
+        if let Some(write) = self.writes.get_mut(&number) {
+            write.versions += 1;
+        }
+        Ok(())
+    }
+
+    fn sync_if(&mut self, fua: bool, offset: u64, length: u64) -> Outcome {
+        if !fua {
+            return Ok(());
+        }
+        self.sync(offset / SECTOR..(offset + length).div_ceil(SECTOR))
+    }
+
+    fn sync(&mut self, sectors: Range<u64>) -> Outcome {
+        self.settle(sectors)?;
+        let attempt = self.medium.flush();
+        wait(&self.medium, attempt, FileStore::sync)
+    }
+
+    /// Moves sectors from the cache to the medium: the last version of each. Says how many.
+    fn settle(&mut self, sectors: Range<u64>) -> Result<u64, Errno> {
+        let mut settled = 0;
+        let next = |versions: &BTreeMap<(u64, u64), Version>| {
+            let mut rest = versions.range((sectors.start, 0)..(sectors.end, 0));
+            rest.next().map(|((index, _), _)| *index)
+        };
+        while let Some(index) = next(&self.versions) {
+            let all = (index, 0)..=(index, u64::MAX);
+            if let Some((_, last)) = self.versions.range(all.clone()).next_back() {
+                put(&mut self.medium, index, last.as_deref(), self.size)?;
+            }
+            let numbers: Vec<u64> = self.versions.range(all).map(|((_, n), _)| *n).collect();
+            for number in numbers {
+                self.versions.remove(&(index, number));
+                self.uncount(number);
+            }
+            settled += 1;
+        }
+        Ok(settled)
+    }
+
+    /// A version of a write is in the cache no more. A write without versions is forgotten.
+    fn uncount(&mut self, number: u64) {
+        if let Some(write) = self.writes.get_mut(&number) {
+            write.versions -= 1;
+            if write.versions == 0 {
+                self.writes.remove(&number);
+            }
+        }
+    }
+
+    fn read_medium(&self, offset: u64, into: &mut [u8]) -> Outcome {
+        let attempt = self.medium.read(offset, into);
+        wait(&self.medium, attempt, |file| file.read(offset, into))
+    }
+}
+
+/// Writes a sector to the medium.
+fn put(medium: &mut Store, index: u64, sector: Option<&Sector>, size: u64) -> Outcome {
+    let offset = index * SECTOR;
+    let length = length_of(index, size);
+    let Some(sector) = sector else {
+        let attempt = medium.zero(offset, length as u64, false, false);
+        return wait(medium, attempt, |file| {
+            file.zero(offset, length as u64, false, false)
+        });
+    };
+    let bytes = &sector[..length];
+    let attempt = medium.write(offset, bytes, false);
+    wait(medium, attempt, |file| file.write(offset, bytes, false))
+}
+
+/// The last sector ends where the disk does.
+fn length_of(index: u64, size: u64) -> usize {
+    (size - index * SECTOR).min(SECTOR) as usize
+}
+
+/// Does at once what would block.
+pub(super) fn wait(
+    store: &Store,
+    attempt: Attempt,
+    block: impl FnOnce(&FileStore) -> Outcome,
+) -> Outcome {
+    match (attempt, store.blocking()) {
+        (Attempt::Done(outcome), _) => outcome,
+        (Attempt::WouldBlock, Some(file)) => block(file),
+        (Attempt::WouldBlock, None) => Err(Errno::Io),
+    }
+}
