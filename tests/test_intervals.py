@@ -187,6 +187,34 @@ def said_after_a_restart(directory, serve):
     return errors
 
 
+def test_iolatency_of_what_the_daemon_remembers(serve):
+    daemon = serve("-d", "fast=ram,size=1M", "-d", "slow=ram,size=1M")
+    daemon.cli("inject", "slow", "-D", "40ms")
+    Client(daemon, "fast").many(30, 1)
+    Client(daemon, "slow").many(20, 4)
+    report = daemon.json("iolatency", "--last", "10m", "--by", "device")
+    assert {value["value"]: value["latency"]["n"] for value in report["values"]} == {"fast": 30, "slow": 20}
+    only = daemon.cli("iolatency", "--last", "10m", "-d", "slow", "-i", "*R*")
+    assert sum(counted(only.stdout).values()) == 20 and min(counted(only.stdout)) >= 32
+    # It has not been there for so long.
+    ((length, asked),) = SHORT.findall(only.stderr)
+    assert float(length) < float(asked) == 600
+    assert "--by size" in daemon.cli("iolatency", "--last", "1m", "--by", "size", code=2).stderr
+
+
+def test_iostat_takes_several_devices_then_interval_and_count(serve):
+    daemon = serve("-d", "a=ram,size=1M", "-d", "b=ram,size=1M", "-d", "c=ram,size=1M")
+    lines = [json.loads(line) for line in daemon.cli("iostat", "--json", "-d", "a", "b", "0.1", "2").stdout.splitlines()]
+    assert [[disk["device"] for disk in line] for line in lines] == [["a", "b"]] * 2
+    assert "devices come first" in daemon.cli("iostat", "1", "1", "a", code=2).stderr
+
+
+def test_quantize_by_device(serve):
+    daemon = serve("-d", "a=ram,size=1M", "-d", "b=ram,size=1M")
+    report = daemon.json("quantize", "--by", "device", "--for", "100ms")
+    assert [one["device"] for one in report["devices"]] == ["a", "b"]
+
+
 @pytest.fixture
 def loop():
     with loop_in_memory() as loop:

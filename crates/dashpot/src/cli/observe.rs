@@ -3,8 +3,9 @@
 use clap::Args;
 use dashpot_engine::Duration;
 
+use super::report::split_words;
 use super::{NoApi, Pace};
-use crate::spec::{Listen, ParseError, parse_interval, parse_listen, parse_report_count};
+use crate::spec::{Listen, ParseError, parse_listen};
 
 /// Watch the kernel's disks: rates, percentiles, what is in flight
 #[derive(Args, Clone, Debug)]
@@ -36,35 +37,11 @@ pub(crate) struct ObserveArgs {
 }
 
 impl ObserveArgs {
-    /// The devices, and the pace: no device's name begins with a digit, and its number has a comma.
+    /// The devices, and the pace.
     pub(crate) fn split(&self) -> Result<(&[String], Pace), ParseError> {
-        // A negative number is one, so that it is refused as such.
-        let begins = |word: &String| {
-            word.trim_start_matches('-')
-                .starts_with(|c: char| c.is_ascii_digit())
-        };
-        let is_time = |word: &String| begins(word) && !word.contains(',');
-        let at = self.words.iter().position(is_time);
-        let (devices, pace) = self.words.split_at(at.unwrap_or(self.words.len()));
-        let (interval, count) = match pace {
-            [] => (None, None),
-            [interval] => (Some(interval), None),
-            [interval, count] => (Some(interval), Some(count)),
-            [_, _, more, ..] => {
-                let error =
-                    format!("'{more}' comes after the interval and the count: devices come first");
-                return Err(ParseError::new(error));
-            }
-        };
-        let interval = interval.map(|word| parse_interval(word));
-        let count = count.map(|word| parse_report_count(word));
-        Ok((
-            devices,
-            Pace {
-                interval: interval.transpose()?.or(Some(SECOND)),
-                count: count.transpose()?,
-            },
-        ))
+        let (devices, pace) = split_words(&self.words)?;
+        let interval = pace.interval.or(Some(SECOND));
+        Ok((devices, Pace { interval, ..pace }))
     }
 }
 

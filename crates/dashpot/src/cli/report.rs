@@ -65,6 +65,10 @@ pub(crate) struct IolatencyArgs {
     /// Percentiles instead of histograms
     #[arg(long, conflicts_with = "compat")]
     pub(crate) percentiles: bool,
+    /// What has been: one report of what the daemon remembers of so long a time
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    #[arg(conflicts_with_all = ["queued", "interval"])]
+    pub(crate) last: Option<Duration>,
     #[command(flatten)]
     pub(crate) pace: Pace,
     /// Print JSON
@@ -107,31 +111,74 @@ pub(crate) enum IolatencyCompat {
 /// Show rates, sizes, waits and queues, as sysstat's iostat does
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  dashpot iostat -x 1\n\
-Example: the kernel's disks, which takes no root\n  dashpot iostat -x -k 1")]
+Example: the kernel's disks, which takes no root\n  dashpot iostat -x -k 1\n\
+Example: two disks, every second, five times\n  dashpot iostat -d c1t1d0 c1t2d0 1 5")]
 pub(crate) struct IostatArgs {
     /// Show waits and queues, too
     #[arg(short = 'x')]
     pub(crate) extended: bool,
     #[command(flatten)]
-    pub(crate) device: DeviceArgs,
-    #[command(flatten)]
-    pub(crate) pace: Pace,
+    device: DeviceArgs,
+    /// More disks; then seconds between reports, or a time such as 500ms, and the
+    /// number of reports [until Ctrl-C]
+    #[arg(value_name = "DEVICE… INTERVAL COUNT", allow_negative_numbers = true)]
+    words: Vec<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl IostatArgs {
+    /// The disks, those of `-d` first, and the pace.
+    pub(crate) fn split(&self) -> Result<(DeviceArgs, Pace), ParseError> {
+        let (more, pace) = split_words(&self.words)?;
+        let mut device = self.device.clone();
+        device.devices.extend_from_slice(more);
+        Ok((device, pace))
+    }
+}
+
+/// Devices, then an interval and a count: the first word that begins with a digit and has no comma,
+/// as a device's number has, is the interval. A disk of such a name takes `-d`.
+pub(super) fn split_words(words: &[String]) -> Result<(&[String], Pace), ParseError> {
+    // A negative number is one, so that it is refused as such.
+    let begins = |word: &String| {
+        word.trim_start_matches('-')
+            .starts_with(|c: char| c.is_ascii_digit())
+    };
+    let is_time = |word: &String| begins(word) && !word.contains(',');
+    let at = words.iter().position(is_time);
+    let (devices, pace) = words.split_at(at.unwrap_or(words.len()));
+    let (interval, count) = match pace {
+        [] => (None, None),
+        [interval] => (Some(interval), None),
+        [interval, count] => (Some(interval), Some(count)),
+        [_, _, more, ..] => {
+            let error =
+                format!("'{more}' comes after the interval and the count: devices come first");
+            return Err(ParseError::new(error));
+        }
+    };
+    let interval = interval.map(|word| parse_interval(word));
+    let count = count.map(|word| parse_report_count(word));
+    let pace = Pace {
+        interval: interval.transpose()?,
+        count: count.transpose()?,
+    };
+    Ok((devices, pace))
 }
 
 /// Show latency as DTrace's quantize does, with averages and IOPS
 #[derive(Args, Clone, Debug)]
 #[command(
     after_help = "Example: writes during a minute, a line for each disk\n  \
-    dashpot quantize --by disk --op write --for 60s\n\
+    dashpot quantize --by device --op write --for 60s\n\
     Example: what is injected, above it and below it\n  \
     dashpot quantize --layer disk --layer store --for 10s"
 )]
 pub(crate) struct QuantizeArgs {
     /// One histogram or line for each disk
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "disk")]
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "device")]
     pub(crate) by: Option<QuantizeBy>,
     /// Only these operations: read, write, ...
     #[arg(long, value_name = "OPS", value_parser = parse_ops)]
@@ -159,5 +206,6 @@ pub(crate) struct QuantizeArgs {
 /// What `quantize --by` takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum QuantizeBy {
-    Disk,
+    #[value(alias = "disk")]
+    Device,
 }

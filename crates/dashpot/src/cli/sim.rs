@@ -7,10 +7,10 @@ use dashpot_engine::Duration;
 
 use super::NoApi;
 use super::heatmap::HeatmapArgs;
-use super::report::{IolatencyArgs, IostatArgs, Pace, QuantizeArgs};
+use super::report::{IolatencyArgs, IostatArgs, Pace, QuantizeArgs, split_words};
 use super::snoop::SnoopArgs;
 use crate::report::layer::Layer;
-use crate::spec::{ParseError, parse_interval, parse_report_count, parse_seed, parse_span};
+use crate::spec::{ParseError, parse_seed, parse_span};
 
 /// Simulate labs: hours of disk time in seconds, the same every time
 #[derive(Args, Debug)]
@@ -113,6 +113,14 @@ pub(crate) enum ReportKind {
 }
 
 impl ReportKind {
+    fn has_last(&self) -> bool {
+        match self {
+            ReportKind::Iolatency { args, .. } => args.last.is_some(),
+            ReportKind::Heatmap { args, .. } => args.last.is_some(),
+            _ => false,
+        }
+    }
+
     fn has_json(&self) -> bool {
         match self {
             ReportKind::Iolatency { args, .. } => args.json,
@@ -146,29 +154,9 @@ pub(crate) struct ZpoolIostatArgs {
 }
 
 impl ZpoolIostatArgs {
-    /// The pools that are named, and how often they are shown. Names have a letter, and intervals
-    /// begin with a digit.
+    /// The pools that are named, and how often they are shown.
     pub(crate) fn pools_and_pace(&self) -> Result<(&[String], Pace), ParseError> {
-        let is_number = |word: &String| word.starts_with(|first: char| first.is_ascii_digit());
-        let pools = self.words.iter().position(is_number);
-        let (pools, pace) = self.words.split_at(pools.unwrap_or(self.words.len()));
-        let pace = match pace {
-            [] => Pace::default(),
-            [interval] => Pace {
-                interval: Some(parse_interval(interval)?),
-                count: None,
-            },
-            [interval, count] => Pace {
-                interval: Some(parse_interval(interval)?),
-                count: Some(parse_report_count(count)?),
-            },
-            [.., more] => {
-                return Err(ParseError::new(format!(
-                    "'{more}' is too much: write [POOL]... [interval [count]]"
-                )));
-            }
-        };
-        Ok((pools, pace))
+        split_words(&self.words)
     }
 }
 
@@ -207,9 +195,10 @@ pub(crate) fn parse_report(text: &str) -> Result<ReportWords, ParseError> {
     if let ReportKind::ZpoolIostat(args) = &report.kind {
         args.pools_and_pace()?;
     }
-    if let ReportKind::Heatmap { args, .. } = &report.kind
-        && args.last.is_some()
-    {
+    if let ReportKind::Iostat { args, .. } = &report.kind {
+        args.split()?;
+    }
+    if report.kind.has_last() {
         return Err(ParseError::new(
             "--last: a simulation has nothing before it: leave it out",
         ));

@@ -7,8 +7,9 @@ use dashpot_engine::histogram::Histogram;
 use super::lengths::Lengths;
 use super::lost::Lost;
 use super::output::{print, print_json_line, usage};
+use super::past::recall_all;
 use super::vanished::warn_of_vanished;
-use super::wall::unix_ns_before;
+use super::wall::{unix_ns, unix_ns_before};
 use crate::cli::{IolatencyArgs, ReportBy};
 use crate::observe::{By, Question, Target, Watch};
 use crate::report::groups::{Groups, Order};
@@ -19,7 +20,7 @@ use crate::report::iolatency::{
 };
 use crate::report::layer::Layer;
 use crate::report::length::Length;
-use crate::spec::ApiAddress;
+use crate::spec::{ApiAddress, ParseError};
 use dashpot_export::complain;
 
 /// iolatency's own default.
@@ -32,6 +33,9 @@ pub(crate) fn iolatency(api: Option<&ApiAddress>, args: &IolatencyArgs) -> anyho
     target
         .check(&question)
         .unwrap_or_else(|error| usage(&error));
+    if let Some(last) = args.last {
+        return show_past(&target, args, last);
+    }
     let mut watch = Watch::new(&target, &question, interval, args.pace.count)?;
     if !args.json {
         let seconds = interval.as_nanos() as f64 / 1e9;
@@ -59,6 +63,29 @@ pub(crate) fn iolatency(api: Option<&ApiAddress>, args: &IolatencyArgs) -> anyho
         return Ok(());
     }
     print(ENDING)
+}
+
+/// One report of what the daemon remembers.
+fn show_past(target: &Target, args: &IolatencyArgs, last: Duration) -> anyhow::Result<()> {
+    if args.by == Some(ReportBy::Size) {
+        usage(&ParseError::new(
+            "--by size: a daemon remembers its seconds by client, device and type: take one of these",
+        ));
+    }
+    let (intervals, length, lost) = recall_all(target, last)?;
+    let past = Interval {
+        at_ns: unix_ns(),
+        time: args
+            .timestamp
+            .then(|| time_of_day(std::time::Duration::ZERO)),
+        length,
+        lost,
+        ..report(&intervals, args, Layer::Disk)
+    };
+    show(&past, args)?;
+    Lengths::default().warn(&length);
+    Lost::default().warn(lost);
+    Ok(())
 }
 
 fn show(report: &Interval, args: &IolatencyArgs) -> anyhow::Result<()> {

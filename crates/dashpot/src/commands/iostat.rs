@@ -4,7 +4,7 @@ use dashpot_engine::Duration;
 use dashpot_probe::Device;
 
 use super::lengths::Lengths;
-use super::output::{print, print_json_line};
+use super::output::{print, print_json_line, usage};
 use super::vanished::warn_of_vanished;
 use crate::cli::IostatArgs;
 use crate::observe::{DiskstatsInterval, DiskstatsWatch, Question, Target, Transfers, Watch};
@@ -17,13 +17,17 @@ use crate::spec::ApiAddress;
 pub(crate) fn iostat(api: Option<&ApiAddress>, args: &IostatArgs) -> anyhow::Result<()> {
     // As with sysstat, the report since the start is one of those that are counted, and without
     // an interval it is the only one.
-    let more = match (args.pace.interval, args.pace.count) {
+    let (device, pace) = args.split().unwrap_or_else(|error| usage(&error));
+    let more = match (pace.interval, pace.count) {
         (None, _) => Some(0),
         (Some(_), count) => count.map(|count| count.saturating_sub(1)),
     };
-    let interval = args.pace.interval.unwrap_or(Duration::MAX);
-    match Target::find(api, &args.device)? {
-        Target::Kernel(devices) => of_kernel(&devices, interval, more, args),
+    let interval = pace.interval.unwrap_or(Duration::MAX);
+    match Target::find(api, &device)? {
+        Target::Kernel(devices) => {
+            let are_named = !device.devices.is_empty();
+            of_kernel(&devices, are_named, interval, more, args)
+        }
         target => of_daemon(&target, interval, more, args),
     }
 }
@@ -56,13 +60,14 @@ fn of_daemon(
 /// The kernel counts what is needed in any case: no event is traced, and no privilege taken.
 fn of_kernel(
     devices: &[Device],
+    are_named: bool,
     interval: Duration,
     more: Option<u64>,
     args: &IostatArgs,
 ) -> anyhow::Result<()> {
     let mut watch = DiskstatsWatch::new(devices, interval, more)?;
     let mut first = watch.since_start()?;
-    if args.device.devices.is_empty() {
+    if !are_named {
         // As with sysstat, what has never been used is not worth a line.
         first.retain(|interval| interval.counters.is_used());
         watch.keep(|name| first.iter().any(|interval| interval.device == name));

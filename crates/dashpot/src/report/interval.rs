@@ -50,16 +50,20 @@ impl DeviceInterval {
         self.depth_time_ns += next.depth_time_ns;
         self.in_flight = next.in_flight;
         for mut op in next.ops {
-            if room == 0 && op.by.is_some() && !self.ops.iter().any(|known| known.is_like(&op)) {
+            let is_new = !self.ops.iter().any(|known| known.is_like(&op));
+            if is_new && room == 0 && op.by.is_some() {
                 op.by = Some(OTHER.to_owned());
             }
-            match self.ops.iter_mut().find(|known| known.is_like(&op)) {
-                Some(known) => known.add(&op),
-                None => {
-                    room = room.saturating_sub(1);
-                    self.ops.push(op);
-                }
-            }
+            room -= usize::from(is_new && room > 0);
+            self.add(op);
+        }
+    }
+
+    /// Adds what was done of an operation to what is known of it already.
+    pub(crate) fn add(&mut self, op: OpInterval) {
+        match self.ops.iter_mut().find(|known| known.is_like(&op)) {
+            Some(known) => known.add(&op),
+            None => self.ops.push(op),
         }
     }
 }

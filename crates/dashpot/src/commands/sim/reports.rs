@@ -234,7 +234,7 @@ impl Look {
                 ));
             }
             ReportKind::Iostat { args, layer } => {
-                look.devices(simulation, &[*layer], &args.device)?;
+                look.devices(simulation, &[*layer], &args.split()?.0)?;
             }
             ReportKind::Quantize(args) => {
                 look.devices(simulation, quantize::layers(args), &args.device)?;
@@ -365,7 +365,7 @@ fn schedule(kind: &ReportKind) -> anyhow::Result<(Duration, Option<u64>)> {
             let interval = args.pace.interval.unwrap_or(iolatency::INTERVAL);
             (interval, args.pace.count)
         }
-        ReportKind::Iostat { args, .. } => of_pace(&args.pace),
+        ReportKind::Iostat { args, .. } => of_pace(&args.split()?.1),
         ReportKind::Quantize(args) => (args.lasts.unwrap_or(Duration::MAX), Some(1)),
         ReportKind::Heatmap { args, .. } => {
             let interval = args.pace.interval.unwrap_or(heatmap::INTERVAL);
