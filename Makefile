@@ -1,6 +1,9 @@
 # Each target is one script or one cargo command; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help deps build run test experiments verdicts bench soak fmt lint
+.PHONY: help deps build run install test experiments verdicts bench soak fmt lint
+
+# Where `make install` puts the program, its man pages and its completions; DESTDIR is put before it.
+PREFIX ?= /usr/local
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\): ## /\1\t/p' Makefile | expand -t 14
@@ -13,6 +16,9 @@ build: ## build the program: target/debug/dashpot
 
 run: ## serve the default lab under a small load, with a live report (DEMO_SECONDS=N ends it)
 	@scripts/run
+
+install: ## build for release, install below PREFIX (/usr/local): program, man pages, completions
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install
 
 test: ## all tests: the crates', then real NBD clients against the built program
 	@scripts/deps

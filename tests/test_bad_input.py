@@ -320,8 +320,10 @@ def test_usage_does_not_ask_for_an_api_that_the_environment_names(directory):
     names(run(BINARY, "list", code=USAGE, env={"DASHPOT_API": "nowhere"}).stderr, "DASHPOT_API", "nowhere", "unix:PATH")
 
 
-def test_man_pages_in_a_directory_that_is_missing(directory):
-    names(run(BINARY, "man", directory / "no", code=REFUSED).stderr, directory / "no", "that exists")
+def test_man_pages_where_no_directory_can_be(directory):
+    (directory / "file").write_text("")
+    place = directory / "file" / "man1"
+    names(run(BINARY, "man", place, code=REFUSED).stderr, place, "a directory that you may write to")
 
 
 def test_a_load_of_nothing_says_so_once(directory):

@@ -5,6 +5,7 @@ nothing finishes early, and that everything is counted.
 """
 
 import errno
+import os
 import time
 
 import pytest
@@ -419,6 +420,42 @@ def test_suspend_returns_when_nothing_is_in_flight(daemon, client):
     returned = time.monotonic()
     assert client.wait(held).error == 0
     assert returned - held.sent >= 400 * MS
+
+
+def test_suspend_says_what_it_waits_for_and_the_way_out(daemon, client):
+    daemon.cli("inject", "d", "--hang", "--first", "1")
+    hung = client.read()
+    eventually(lambda: rule(daemon)["matched"] == 1)
+    waiting = daemon.start("suspend", "d", "--for", "300ms")
+    out, errors = waiting.communicate()
+    assert waiting.returncode == 1 and out == "" and "still in flight" in errors, errors
+    assert f"a read of uid={os.getuid()} pid={os.getpid()} hangs by rule 1" in errors
+    assert "'dashpot clear d --release' lets it go" in errors
+    daemon.cli("clear", "d", "--release")
+    client.wait(hung)
+    assert daemon.cli("suspend", "d").stderr == ""
+
+
+def test_all_disks_get_a_rule_or_none_does(serve):
+    daemon = serve("-d", "a=ram,size=1M", "-d", "b=ram,size=1M")
+    daemon.cli("inject", "all", "-D", "1ms")
+    assert [rule["disk"] for rule in daemon.rules().values()] == ["a", "b"]
+    daemon.cli("clear", "all")
+    daemon.cli("inject", "b", "-D", "1ms", "--name", "taken")
+    refused = daemon.cli("inject", "all", "-D", "1ms", "--name", "taken", code=1).stderr
+    assert "disk a, so no disk" in refused or "disk b, so no disk" in refused, refused
+    assert [rule["disk"] for rule in daemon.rules().values()] == ["b"]
+    during = daemon.cli("inject", "all", "-D", "2ms", "--", BINARY, "list").stdout
+    assert sum("-D 2ms" in line for line in during.splitlines()) == 2
+    assert len(daemon.rules()) == 1
+
+
+def test_what_was_done_is_json_too(daemon):
+    daemon.cli("inject", "d", "-D", "1ms")
+    assert daemon.json("suspend", "d") == {"in_flight": 0}
+    assert daemon.json("resume", "d") == {"waiting": 0}
+    assert daemon.json("clear", "all")["cleared"] == [1]
+    assert daemon.json("reset")["cleared"] == []
 
 
 def test_suspend_now_does_not_wait(daemon, client):

@@ -598,7 +598,22 @@ def dashboard():
         for target in panel.get("targets", []):
             assert target["datasource"]["uid"] == "${DS}"
             expression = target["expr"].replace("$__rate_interval", "1m")
-            yield panel["title"], re.sub(r"\$(instance|disk)\b", ".*", expression)
+            yield panel["title"], re.sub(r"\$(instance|disk|device)\b", ".*", expression)
+
+
+def test_the_dashboard_shows_the_disks_that_are_chosen():
+    """Among ten disks the slow one is found by choosing it: every panel of disks asks for those alone."""
+    board = json.loads((MONITORING / "grafana-dashboard.json").read_text())
+    variables = {variable["name"]: variable for variable in board["templating"]["list"]}
+    for name in ("disk", "device"):
+        assert variables[name]["multi"] and variables[name]["includeAll"], name
+    for panel in board["panels"]:
+        for target in panel.get("targets", []):
+            for metric, labels in re.findall(r"\b(dashpot_\w+)\{([^}]*)\}", target["expr"]):
+                if re.match("dashpot_(disk|client|rule)_", metric):
+                    assert 'disk=~"$disk"' in labels, (panel["title"], metric)
+                if metric.startswith("dashpot_kernel_disk_"):
+                    assert 'device=~"$device"' in labels, (panel["title"], metric)
 
 
 @requires("prometheus")

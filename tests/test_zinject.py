@@ -133,3 +133,9 @@ def test_what_is_refused(daemon, words, code, said):
     assert said in done.stderr
     assert done.returncode == code
     assert daemon.rules() == {}
+
+
+def test_an_error_is_not_drowned_in_usage(daemon):
+    errors = zinject(daemon, "-d", "c1t1d0", "-D", "ten:1", "tank", code=1).stderr.splitlines()
+    assert "invalid i/o delay value 'ten:1'" in errors[0]
+    assert errors[-1] == "For more information, try 'dashpot zinject -h'." and len(errors) <= 9, errors

@@ -164,7 +164,7 @@ pub enum CommandError {
     UnknownRule(RuleId),
     /// A value that the tunable cannot have.
     Tunable(TunableError),
-    /// The disk was resumed before nothing was in flight.
+    /// The disk was resumed while I/O from before the suspension was still in flight.
     Resumed,
     /// A rule that the engine cannot carry out.
     InvalidRule(String),
@@ -182,9 +182,9 @@ impl fmt::Display for CommandError {
             CommandError::UnknownPool(pool) => write!(f, "no pool {}", pool.0),
             CommandError::Tunable(error) => write!(f, "{error}"),
             CommandError::UnknownRule(rule) => write!(f, "no rule {}", rule.0),
-            CommandError::Resumed => {
-                f.write_str("the disk was resumed before nothing was in flight")
-            }
+            CommandError::Resumed => f.write_str(
+                "the disk was resumed while I/O that had begun before was still in flight",
+            ),
             CommandError::InvalidRule(why) => f.write_str(why),
             CommandError::TooManyRules { limit } => {
                 write!(f, "the disk has {limit} rules already; clear some first")

@@ -41,7 +41,10 @@ pub enum Start {
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
     /// tracefs is nowhere to be found.
-    #[error("tracefs is not mounted: as root, mount -t tracefs nodev /sys/kernel/tracing")]
+    #[error(
+        "tracefs is not mounted: 'sudo mount -t tracefs nodev /sys/kernel/tracing' mounts it, and \
+         root watches the kernel's disks; watching dashpot's own disks takes no privilege"
+    )]
     NoTracefs,
     /// The user may not use it.
     #[error(

@@ -31,7 +31,8 @@ Examples: one lane of 10 ms; 1 % of the reads at 500 ms while a test runs
   dashpot inject c1t1d0 -D 10ms:1
   dashpot inject c1t1d0 -D 500ms -T read -f 1% -- ./test.sh")]
 pub(crate) struct InjectArgs {
-    /// The disk
+    /// The disk, or 'all'
+    #[arg(value_name = "DISK|all")]
     pub(crate) disk: String,
     #[command(flatten)]
     pub(crate) rule: RuleArgs,
@@ -87,6 +88,29 @@ pub(crate) struct ClearArgs {
     /// Complete now what they hold
     #[arg(long)]
     pub(crate) release: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Back to the lab: clear rules, resume disks, arm its rules again
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  dashpot reset")]
+pub(crate) struct ResetArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Let a suspended disk go on
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  dashpot resume c1t1d0")]
+pub(crate) struct ResumeArgs {
+    /// The disk
+    pub(crate) disk: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// A word that names something; an empty one, as of a variable that is not set, names nothing.
@@ -112,6 +136,9 @@ pub(crate) struct SuspendArgs {
     /// Do not wait for what is in flight
     #[arg(long)]
     pub(crate) now: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Cut the power of disks on lossy stores, and say what that took

@@ -1,10 +1,12 @@
 //! Man pages and completion scripts, from the definitions of the command line.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
+use clap_mangen::Man;
 
 use super::Cli;
 
@@ -24,11 +26,37 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: Shell,
 }
 
-/// Writes `dashpot.1` and a page for every command into a directory that exists.
+/// Writes `dashpot.1` and a page for every command into a directory, which it makes if need be.
 pub(crate) fn write_man_pages(dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
     let mut root = Cli::command().disable_help_subcommand(true);
     root.build();
-    clap_mangen::generate_to(with_usage(root), dir)
+    write_pages(&with_usage(root), dir)
+}
+
+fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
+    let page = Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    let text = String::from_utf8_lossy(&text);
+    fs::write(dir.join(page.get_filename()), with_lines_kept(&text))?;
+    let mut below = command
+        .get_subcommands()
+        .filter(|below| !below.is_hide_set());
+    below.try_for_each(|below| write_pages(below, dir))
+}
+
+/// Keeps the lines of the notes and the examples after the options as they are: nobody can copy a
+/// command that is broken, or joined to the next one.
+fn with_lines_kept(page: &str) -> String {
+    let Some((before, after)) = page.split_once(".SH EXTRA\n") else {
+        return page.to_owned();
+    };
+    let (lines, rest) = match after.find(".SH ") {
+        Some(at) => after.split_at(at),
+        None => (after, ""),
+    };
+    format!("{before}.SH \"NOTES AND EXAMPLES\"\n.nf\n{lines}.fi\n{rest}")
 }
 
 /// Fixes the usage of each command as its help shows it: the one that a page would get otherwise
@@ -54,22 +82,26 @@ mod tests {
 
     #[test]
     fn every_command_has_a_page() {
-        let dir = tempfile::tempdir().expect("a directory");
-        write_man_pages(dir.path()).expect("pages");
+        let home = tempfile::tempdir().expect("a directory");
+        let dir = home.path().join("share/man/man1");
+        write_man_pages(&dir).expect("pages");
         for page in [
             "dashpot.1",
             "dashpot-inject.1",
             "dashpot-zinject.1",
             "dashpot-run.1",
         ] {
-            let text = std::fs::read_to_string(dir.path().join(page)).expect(page);
+            let text = std::fs::read_to_string(dir.join(page)).expect(page);
             assert!(text.contains("Example"), "{page}");
         }
-        let inject = std::fs::read_to_string(dir.path().join("dashpot-inject.1")).expect("a page");
+        let inject = std::fs::read_to_string(dir.join("dashpot-inject.1")).expect("a page");
         let synopsis = inject.split(".SH SYNOPSIS").nth(1).expect("a synopsis");
         let synopsis = synopsis.split(".SH").next().expect("its text");
         assert!(synopsis.contains("<DISK>"), "{synopsis}");
         assert!(!synopsis.contains("\\-D"), "{synopsis}");
+        let (_, notes) = inject.split_once(".nf\n").expect("lines as they are");
+        let (notes, _) = notes.split_once(".fi\n").expect("their end");
+        assert!(notes.contains("\n  dashpot inject c1t1d0"), "{notes}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) struct LabArgs {
     /// Number of threads that serve disks [one per CPU, at most 2]
     #[arg(long, value_name = "N", value_parser = parse_shards)]
     pub(crate) shards: Option<usize>,
-    /// Remember the I/Os that finished last in so many bytes [64M]; 0: none
+    /// Memory for the I/Os that finished last, for snoop and heatmap --last [64M]; 0: none
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) events: Option<u64>,
     /// Meet deadlines by spinning, auto or never; never under a CPU quota

@@ -24,8 +24,8 @@ use crate::spec::{ApiAddress, parse_api};
 
 pub(crate) use check::CheckArgs;
 pub(crate) use control::{
-    ClearArgs, CrashArgs, DoctorArgs, InjectArgs, ListArgs, StatusArgs, SuspendArgs, UpdateArgs,
-    ZinjectArgs,
+    ClearArgs, CrashArgs, DoctorArgs, InjectArgs, ListArgs, ResetArgs, ResumeArgs, StatusArgs,
+    SuspendArgs, UpdateArgs, ZinjectArgs,
 };
 pub(crate) use generate::{CompletionsArgs, ManArgs, completions, write_man_pages};
 pub(crate) use heatmap::HeatmapArgs;
@@ -103,16 +103,9 @@ pub(crate) enum Command {
     Proof(ProofArgs),
     Check(CheckArgs),
     Clear(ClearArgs),
-    /// Back to the lab: clear rules, resume disks, arm its rules again
-    #[command(after_help = "Example:\n  dashpot reset")]
-    Reset,
+    Reset(ResetArgs),
     Suspend(SuspendArgs),
-    /// Let a suspended disk go on
-    #[command(after_help = "Example:\n  dashpot resume c1t1d0")]
-    Resume {
-        /// The disk
-        disk: String,
-    },
+    Resume(ResumeArgs),
     Crash(CrashArgs),
     Iolatency(IolatencyArgs),
     Iostat(IostatArgs),

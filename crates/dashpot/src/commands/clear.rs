@@ -3,20 +3,24 @@
 use axum::http::Method;
 
 use super::failed::check;
-use super::output::print;
+use super::output::{print, print_json};
 use crate::api::types::Cleared;
 use crate::cli::ClearArgs;
 use crate::client::{Client, segment};
 
 pub(crate) fn clear(client: &Client, args: &ClearArgs) -> anyhow::Result<()> {
     let path = path(client, &args.target, args.release)?;
-    let Cleared { cleared, failed } = client.send(Method::DELETE, &path, &())?;
-    print(&match cleared.as_slice() {
+    let done: Cleared = client.send(Method::DELETE, &path, &())?;
+    if args.json {
+        print_json(&done)?;
+        return check(&done.failed);
+    }
+    print(&match done.cleared.as_slice() {
         [] if args.release => "no rule was armed; what cleared ones held is let go\n".to_owned(),
         [] => "no rule was armed\n".to_owned(),
         ids => format!("cleared {}\n", listed(ids)),
     })?;
-    check(&failed)
+    check(&done.failed)
 }
 
 /// `rule 3`, `rules 1, 2`.

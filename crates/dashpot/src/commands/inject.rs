@@ -8,7 +8,7 @@ use axum::http::{Method, StatusCode};
 use super::child::run_child;
 use super::output::{print, print_json, usage};
 use super::proof::proofs;
-use crate::api::types::{Cleared, Inject, Rule};
+use crate::api::types::{Cleared, Disk, Inject, Rule};
 use crate::cli::InjectArgs;
 use crate::client::{Client, ClientError, segment};
 use crate::report::proof::{Tolerance, WIDTH, wrapped};
@@ -22,11 +22,11 @@ pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitC
         ));
     }
     let request = request(&args.rule.injection().unwrap_or_else(|error| usage(&error)));
-    let disk = segment(&args.disk);
+    let disks = disks(client, &args.disk)?;
     if !args.command.is_empty() {
-        return while_it_runs(client, &format!("/v1/disks/{disk}/leases"), &request, args);
+        return while_it_runs(client, &disks, &request, args);
     }
-    let rules: Vec<Rule> = client.post(&format!("/v1/disks/{disk}/rules"), &request)?;
+    let rules = arm(client, &disks, &request)?;
     if args.json {
         print_json(&rules)?;
     } else {
@@ -38,12 +38,18 @@ pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitC
 /// Arms rules while the command runs, and says at its end what they have injected.
 fn while_it_runs(
     client: &Client,
-    path: &str,
+    disks: &[String],
     request: &Inject,
     args: &InjectArgs,
 ) -> anyhow::Result<ExitCode> {
-    // If this process is killed, the connection of the lease ends, and the rules with it.
-    let (rules, _lease): (Vec<Rule>, _) = client.lease(path, request)?;
+    // If this process is killed, the connections of the leases end, and the rules with them.
+    let (mut rules, mut leases) = (Vec::new(), Vec::new());
+    for disk in disks {
+        let path = format!("/v1/disks/{}/leases", segment(disk));
+        let (armed, lease): (Vec<Rule>, _) = client.lease(&path, request)?;
+        rules.extend(armed);
+        leases.push(lease);
+    }
     if args.json {
         print_json(&rules)?;
     }
@@ -53,6 +59,37 @@ fn while_it_runs(
     }
     tell(client, &rules);
     Ok(ended?)
+}
+
+/// The disks that a word names.
+fn disks(client: &Client, word: &str) -> anyhow::Result<Vec<String>> {
+    if word != ALL {
+        return Ok(vec![word.to_owned()]);
+    }
+    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
+    Ok(disks.into_iter().map(|disk| disk.name).collect())
+}
+
+/// No disk has this name.
+const ALL: &str = "all";
+
+/// Arms a rule on each of these disks, or on none.
+fn arm(client: &Client, disks: &[String], request: &Inject) -> anyhow::Result<Vec<Rule>> {
+    let mut armed = Vec::new();
+    for disk in disks {
+        let path = format!("/v1/disks/{}/rules", segment(disk));
+        match client.post::<Vec<Rule>>(&path, request) {
+            Ok(rules) => armed.extend(rules),
+            Err(error) => {
+                armed.iter().for_each(|rule: &Rule| disarm(client, rule.id));
+                return Err(match disks {
+                    [_] => error.into(),
+                    _ => anyhow::Error::new(error).context(format!("disk {disk}, so no disk")),
+                });
+            }
+        }
+    }
+    Ok(armed)
 }
 
 /// Says on stderr what rules have injected. The status is the command's, whatever this comes to.

@@ -44,8 +44,9 @@ fn verdict(report: LoadReport) -> anyhow::Result<()> {
     if report.unanswered > 0 {
         let unanswered = report.unanswered;
         bail!(
-            "{unanswered} requests were never answered, in the load nor in {DRAIN_MAX} after it, \
-             and are in no latency: 'dashpot status --inflight' says where they wait"
+            "{unanswered} requests were not answered during the load or in the {DRAIN_MAX} after it, \
+             are in no latency, and were given up: 'dashpot list' shows the rules that held them; \
+             'dashpot status --inflight' shows where requests wait, while a load runs"
         );
     }
     if wrong > 0 {

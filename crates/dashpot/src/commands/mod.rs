@@ -75,9 +75,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Proof(args) => return proof::proof(&client()?, &args),
         Command::Clear(args) => clear::clear(&client()?, &args)?,
         Command::Crash(args) => crash::crash(&client()?, &args)?,
-        Command::Reset => reset::reset(&client()?)?,
+        Command::Reset(args) => reset::reset(&client()?, &args)?,
         Command::Suspend(args) => suspend::suspend(&client()?, &args)?,
-        Command::Resume { disk } => resume::resume(&client()?, &disk)?,
+        Command::Resume(args) => resume::resume(&client()?, &args)?,
         Command::Iolatency(args) => iolatency::iolatency(api.as_ref(), &args)?,
         Command::Iostat(args) => iostat::iostat(api.as_ref(), &args)?,
         Command::Quantize(args) => quantize::quantize(api.as_ref(), &args)?,
@@ -89,7 +89,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Top(args) => return top::top(api.as_ref(), &args),
         Command::Man(args) => cli::write_man_pages(&args.dir).with_context(|| {
             let dir = args.dir.display();
-            format!("man pages cannot be written to '{dir}': name a directory that exists")
+            format!(
+                "man pages cannot be written to '{dir}': name a directory that you may write to"
+            )
         })?,
         Command::Completions(args) => {
             output::print(&cli::completions(args.shell))?;

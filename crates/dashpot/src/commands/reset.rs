@@ -3,12 +3,17 @@
 use super::clear::listed;
 use super::failed::check;
 use super::inject::understood;
-use super::output::print;
+use super::output::{print, print_json};
 use crate::api::types::RulesReset;
+use crate::cli::ResetArgs;
 use crate::client::Client;
 
-pub(crate) fn reset(client: &Client) -> anyhow::Result<()> {
+pub(crate) fn reset(client: &Client, args: &ResetArgs) -> anyhow::Result<()> {
     let reset: RulesReset = client.post("/v1/reset", &())?;
+    if args.json {
+        print_json(&reset)?;
+        return check(&reset.failed);
+    }
     let cleared = match reset.cleared.as_slice() {
         [] => String::new(),
         ids => format!("cleared {}\n", listed(ids)),

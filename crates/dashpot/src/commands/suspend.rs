@@ -2,21 +2,27 @@
 
 use dashpot_engine::Duration;
 
-use super::output::print;
-use crate::api::types::{Disk, Suspend, Suspended};
+use super::output::{print, print_json};
+use crate::api::types::{Disk, InFlightZio, Suspend, Suspended};
 use crate::cli::SuspendArgs;
 use crate::client::{Client, ClientError, segment};
+use crate::report::nice::short_time;
 use dashpot_export::complain;
 
 pub(crate) fn suspend(client: &Client, args: &SuspendArgs) -> anyhow::Result<()> {
     let path = format!("/v1/disks/{}", segment(&args.disk));
-    warn_of_kernel_clients(&client.get(&path)?);
+    let before: Disk = client.get(&format!("{path}?oldest={LOOKED_AT}"))?;
+    warn_of_kernel_clients(&before);
+    if let Some(waits) = (!args.now).then(|| long_wait(&before)).flatten() {
+        complain(format_args!("dashpot: {waits}"));
+    }
     let request = Suspend {
         for_ns: args.lasts.map(Duration::as_nanos),
         now: args.now,
     };
     let disk = &args.disk;
     match client.post_unless_interrupted(&format!("{path}/suspend"), &request) {
+        Ok(suspended) if args.json => print_json(&suspended),
         Ok(Suspended { in_flight: 0 }) => print(&format!("{disk} is suspended\n")),
         Ok(Suspended { in_flight }) => print(&format!(
             "{disk} is suspended; {in_flight} zios are in flight\n"
@@ -27,6 +33,41 @@ pub(crate) fn suspend(client: &Client, args: &SuspendArgs) -> anyhow::Result<()>
         )),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Zios in flight, the oldest, among which the one is looked for that ends last.
+const LOOKED_AT: usize = 100;
+/// A shorter wait needs no words.
+const LONG_NS: u64 = 1_000_000_000;
+
+/// What a suspension waits for, where that is known to take long: who asked for it, what holds it,
+/// and the way out.
+fn long_wait(disk: &Disk) -> Option<String> {
+    let name = &disk.name;
+    let rule = |zio: &InFlightZio| {
+        zio.rule
+            .map_or_else(String::new, |id| format!(" by rule {id}"))
+    };
+    let waiting = format!("waiting for {} I/Os in flight on {name}", disk.in_flight);
+    if let Some(hung) = disk.oldest.iter().find(|zio| zio.wait == "hung") {
+        return Some(format!(
+            "{waiting}: a {} of {} hangs{} and never ends by itself: 'dashpot clear {name} \
+             --release' lets it go, --now does not wait for it",
+            hung.op,
+            hung.client,
+            rule(hung)
+        ));
+    }
+    let held = disk.oldest.iter().max_by_key(|zio| zio.remaining_ns)?;
+    let left = held.remaining_ns.filter(|left| *left > LONG_NS)?;
+    Some(format!(
+        "{waiting}: a {} of {} is held{} for {} more: 'dashpot clear {name} --release' lets it go, \
+         --now does not wait for it",
+        held.op,
+        held.client,
+        rule(held),
+        short_time(left)
+    ))
 }
 
 fn warn_of_kernel_clients(disk: &Disk) {

@@ -9,7 +9,9 @@ use crate::api::types::{Cleared, Inject, Rule};
 use crate::cli::ZinjectArgs;
 use crate::client::{Client, ClientError, segment};
 use crate::spec::parse_injection;
-use crate::zinject::{Add, Cancel, Handler, Refusal, Request, added, help, list, parse, removed};
+use crate::zinject::{
+    Add, Cancel, Handler, Refusal, Request, added, help, list, parse, removed, short_usage,
+};
 use dashpot_export::complain;
 
 /// Of a rule that was not armed by zinject.
@@ -32,7 +34,7 @@ pub(crate) fn zinject(
 fn refuse(refusal: &Refusal) -> ExitCode {
     complain(format_args!("zinject: {}", refusal.message));
     if refusal.usage {
-        complain(format_args!("{}", help().trim_end()));
+        complain(format_args!("\n{}", short_usage()));
     }
     ExitCode::from(refusal.code)
 }

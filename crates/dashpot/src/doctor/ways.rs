@@ -1,6 +1,7 @@
 //! Every way in which a program on this host could reach a disk of dashpot's.
 
 use std::fs::OpenOptions;
+use std::io;
 use std::path::Path;
 
 use serde::Serialize;
@@ -16,6 +17,8 @@ pub(super) struct Way {
     why: String,
     /// What would change it, if it does not work.
     change: Option<&'static str>,
+    /// What to know before it is used.
+    warning: Option<&'static str>,
 }
 
 /// All of them, those that need least first.
@@ -24,21 +27,9 @@ pub(super) fn all() -> Vec<Way> {
         nbd_client(),
         own_program(),
         kernel_nbd(),
-        node(
-            "ublk: a /dev node",
-            "/dev/ublk-control",
-            "this version has no ublk frontend; the kernel's module ublk_drv is needed, too",
-        ),
-        node(
-            "FUSE: a file that is a disk",
-            "/dev/fuse",
-            "this version has no FUSE frontend; in a container: --device /dev/fuse",
-        ),
-        node(
-            "loop: a /dev node over that file",
-            "/dev/loop-control",
-            "needs root, and the file that FUSE would give",
-        ),
+        ublk(),
+        fuse(),
+        loop_device(),
         path_store(),
     ]
 }
@@ -50,7 +41,10 @@ impl Way {
             Some(change) => format!("{}; {change}", self.why),
             None => self.why.clone(),
         };
-        vec![self.way.to_owned(), works.to_owned(), why]
+        let warning = self
+            .warning
+            .map_or_else(String::new, |warning| format!(". {warning}"));
+        vec![self.way.to_owned(), works.to_owned(), why + &warning]
     }
 }
 
@@ -69,6 +63,7 @@ fn nbd_client() -> Way {
         change: found
             .is_empty()
             .then_some("apt-get install libnbd-bin qemu-utils fio"),
+        warning: None,
     }
 }
 
@@ -78,6 +73,7 @@ fn own_program() -> Way {
         works: true,
         why: "needs a socket, and no privilege".to_owned(),
         change: None,
+        warning: None,
     }
 }
 
@@ -101,21 +97,93 @@ fn kernel_nbd() -> Way {
         way: "attach: a /dev/nbd node for any program",
         works: change.is_none(),
         why: why.to_owned(),
+        warning: Some(KERNEL_NBD_WARNING),
         change,
     }
 }
 
-/// A device that a frontend of a later version needs. None of them works in this one.
-fn node(way: &'static str, device: &str, change: &'static str) -> Way {
-    let opened = OpenOptions::new().read(true).write(true).open(device);
+/// Seen with Linux 6.12.
+const KERNEL_NBD_WARNING: &str = "Beware: with N connections, more than one, a stall beyond about N \
+     times 30 s fails the I/O and leaves a node that is dead until it is attached again; with one, \
+     the I/O waits. Programs see every error as EIO";
+
+/// `nbdfuse` of libnbd, which is an NBD client that shows a disk as a file.
+fn fuse() -> Way {
+    let fuse = opened("/dev/fuse");
+    let (why, change) = match (&fuse, installed("nbdfuse")) {
+        (Err(_), _) => (
+            "nbdfuse needs it",
+            Some("modprobe fuse, as root; a container needs --device /dev/fuse, too"),
+        ),
+        (Ok(()), false) => (
+            "nbdfuse is missing",
+            Some("apt-get install libnbd-bin fuse3"),
+        ),
+        (Ok(()), true) => (
+            "touch FILE; nbdfuse FILE URI & (fusermount3 -u FILE ends it)",
+            None,
+        ),
+    };
     Way {
-        way,
+        way: "FUSE: a file that is a disk",
+        works: change.is_none(),
+        why: with_error("/dev/fuse", &fuse, why),
+        change,
+        warning: None,
+    }
+}
+
+/// The kernel's loop device over the file of [`fuse`].
+fn loop_device() -> Way {
+    let (file, control) = (fuse(), opened("/dev/loop-control"));
+    let (why, change) = match (&control, file.works) {
+        (Err(_), _) => (
+            "losetup needs it",
+            Some("root; a container needs the host's loop devices, too (--privileged)"),
+        ),
+        (Ok(()), false) => ("needs the file that FUSE gives", Some("see the line above")),
+        (Ok(()), true) => ("losetup --find --show --direct-io=on FILE", None),
+    };
+    Way {
+        way: "loop: a /dev node over that file",
+        works: change.is_none(),
+        why: with_error("/dev/loop-control", &control, why),
+        change,
+        warning: None,
+    }
+}
+
+/// A way of a later version.
+fn ublk() -> Way {
+    let device = "/dev/ublk-control";
+    let (why, change) = match opened(device) {
+        Ok(()) => (
+            format!("{device} can be used"),
+            "this version has no ublk frontend",
+        ),
+        Err(error) => (
+            format!("{device}: {}", error.kind()),
+            "this version has no ublk frontend; a later one will need the kernel's module ublk_drv",
+        ),
+    };
+    Way {
+        way: "ublk: a /dev node",
         works: false,
-        why: match opened {
-            Ok(_) => format!("{device} is there and can be used"),
-            Err(error) => format!("{device}: {}", error.kind()),
-        },
+        why,
         change: Some(change),
+        warning: None,
+    }
+}
+
+fn opened(device: &str) -> io::Result<()> {
+    let opened = OpenOptions::new().read(true).write(true).open(device);
+    opened.map(|_| ())
+}
+
+fn with_error(device: &str, opened: &io::Result<()>, why: &str) -> String {
+    match opened {
+        Ok(()) => why.to_owned(),
+        Err(error) => format!("{device}: {}: {why}", error.kind()),
     }
 }
 
@@ -125,6 +193,7 @@ fn path_store() -> Way {
         works: false,
         why: "this version has no such store".to_owned(),
         change: Some("until then, let the program use a disk over NBD"),
+        warning: None,
     }
 }
 

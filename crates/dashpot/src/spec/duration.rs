@@ -82,6 +82,7 @@ fn nanos_of(unit: &str) -> Option<u64> {
         "ms" => 1_000_000,
         "s" => 1_000_000_000,
         "m" => 60_000_000_000,
+        "h" => 3_600_000_000_000,
         _ => return None,
     })
 }
@@ -101,7 +102,7 @@ fn wrong_unit(text: &str, number: &str, unit: &str, likely: &str) -> ParseError 
         ));
     }
     ParseError::new(format!(
-        "'{unit}' in '{text}' is no unit of time: those are ns, us, ms, s and m (minutes)"
+        "'{unit}' in '{text}' is no unit of time: those are ns, us, ms, s, m (minutes) and h (hours)"
     ))
 }
 
@@ -126,6 +127,7 @@ mod tests {
             ("1.5ms", 1_500_000),
             ("0.000000001s", 1),
             ("2m", 120_000_000_000),
+            ("1.5h", 5_400_000_000_000),
             ("18446744073709551615ns", u64::MAX),
         ] {
             assert_eq!(
@@ -155,11 +157,11 @@ mod tests {
             ("ms", "'ms' is no time: write 10ms, 1.5s or 250us"),
             (
                 "1e3ms",
-                "'e3ms' in '1e3ms' is no unit of time: those are ns, us, ms, s and m (minutes)",
+                "'e3ms' in '1e3ms' is no unit of time: those are ns, us, ms, s, m (minutes) and h (hours)",
             ),
             (
                 "10 ms",
-                "' ms' in '10 ms' is no unit of time: those are ns, us, ms, s and m (minutes)",
+                "' ms' in '10 ms' is no unit of time: those are ns, us, ms, s, m (minutes) and h (hours)",
             ),
         ] {
             let error = parse_duration(text).map_err(|e| e.to_string());

@@ -3,6 +3,7 @@
 use dashpot_engine::{Op, OpSet};
 
 use super::ParseError;
+use super::name::nearest;
 
 /// Every word for an operation, in display order. `fua` is no operation of its own, but a write
 /// that asks for durability.
@@ -38,12 +39,32 @@ fn parse_op_word(word: &str, text: &str) -> Result<OpSet, ParseError> {
     }
     let known = WORDS.iter().find(|(known, _)| *known == word);
     known.map(|(_, set)| *set).ok_or_else(|| {
+        let meant = meant(word).map_or_else(String::new, |op| format!("did you mean {op}? "));
         ParseError::new(format!(
-            "'{word}' in '{text}' is no operation: those are {} and all",
+            "'{word}' in '{text}' is no operation: {meant}Those are {} and all",
             WORDS.map(|(word, _)| word).join(", ")
         ))
     })
 }
+
+/// The operation that somebody means by another word, or mistypes.
+fn meant(word: &str) -> Option<&'static str> {
+    let named = OTHER_WORDS.iter().find(|(other, _)| *other == word);
+    let named = named.map(|(_, op)| op.name());
+    named.or_else(|| nearest(word, WORDS.map(|(word, _)| word)))
+}
+
+/// What system calls, other tools and disks call them.
+const OTHER_WORDS: [(&str, Op); 8] = [
+    ("fsync", Op::Flush),
+    ("fdatasync", Op::Flush),
+    ("sync", Op::Flush),
+    ("discard", Op::Trim),
+    ("unmap", Op::Trim),
+    ("write-zeroes", Op::Zero),
+    ("write_zeroes", Op::Zero),
+    ("prefetch", Op::Cache),
+];
 
 #[cfg(test)]
 mod tests {
@@ -70,11 +91,21 @@ mod tests {
         assert_eq!(
             parse_ops("read,writes").map_err(|e| e.to_string()),
             Err(
-                "'writes' in 'read,writes' is no operation: those are read, write, flush, fua, \
-                 trim, zero, cache and all"
+                "'writes' in 'read,writes' is no operation: did you mean write? Those are read, \
+                 write, flush, fua, trim, zero, cache and all"
                     .to_owned()
             )
         );
+        for (word, meant) in [
+            ("fsync", "did you mean flush?"),
+            ("discard", "did you mean trim?"),
+            ("raed", "did you mean read?"),
+        ] {
+            let error = parse_ops(word).unwrap_err().to_string();
+            assert!(error.contains(meant), "{error}");
+        }
+        let unlike = parse_ops("everything").unwrap_err().to_string();
+        assert!(!unlike.contains("did you mean"), "{unlike}");
         assert!(parse_ops("").is_err());
         assert!(parse_ops("read,").is_err());
     }

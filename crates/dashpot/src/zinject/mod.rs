@@ -12,7 +12,7 @@ mod options;
 mod request;
 mod table;
 
-use clap::{CommandFactory, ValueEnum};
+use clap::{Command, CommandFactory, ValueEnum};
 
 pub(crate) use guid::Guid;
 pub(crate) use request::{Add, Cancel, Refusal, Request, parse};
@@ -32,10 +32,19 @@ pub(crate) enum Compat {
 
 /// What `zinject -h` prints.
 pub(crate) fn help() -> String {
+    of_command(|zinject| zinject.render_help().to_string())
+}
+
+/// What follows an error in the words: the forms of the command, and where to read more.
+pub(crate) fn short_usage() -> String {
+    let usage = of_command(|zinject| zinject.render_usage().to_string());
+    format!("{usage}\n\nFor more information, try 'dashpot zinject -h'.")
+}
+
+fn of_command(render: impl Fn(&mut Command) -> String) -> String {
     let mut root = crate::cli::Cli::command();
     root.build();
-    let zinject = root.find_subcommand_mut("zinject");
-    zinject
-        .map(|command| command.render_help().to_string())
+    root.find_subcommand_mut("zinject")
+        .map(render)
         .unwrap_or_default()
 }

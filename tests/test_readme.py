@@ -1,0 +1,79 @@
+"""What the README and the pages tell a newcomer to type works as it stands, and fits a terminal of 80 columns."""
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+from conftest import BINARY, HANG_LIMIT, ROOT, requires, run
+
+
+def blocks(page, heading):
+    """The shell commands below a heading, a string for each block."""
+    section = (ROOT / page).read_text().split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    return re.findall(r"^```sh\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+
+
+def typed(block):
+    """The commands of a block: what follows a prompt, continued lines included, without what is printed."""
+    lines, goes_on = [], False
+    for line in block.splitlines():
+        if line.startswith("$ ") or goes_on:
+            lines.append(line.removeprefix("$ "))
+            goes_on = line.endswith("\\")
+    return "\n".join(lines)
+
+
+def bash(script, directory):
+    """Runs commands as they are typed, but with sockets of the test's own, and stops at the first that fails."""
+    script = script.replace("/tmp/nbd.sock", f"{directory}/nbd.sock")
+    # Who types is slower than a daemon starts.
+    script = re.sub(r"^(dashpot serve .*&)$", r"\1\ndashpot status --wait 60s >/dev/null", script, flags=re.MULTILINE)
+    bin_ = directory / "bin"
+    bin_.mkdir(exist_ok=True)
+    if not (bin_ / "dashpot").exists():
+        (bin_ / "dashpot").symlink_to(BINARY)
+    env = {**os.environ, "PATH": f"{bin_}:{os.environ['PATH']}", "XDG_RUNTIME_DIR": str(directory)}
+    env.pop("DASHPOT_API", None)
+    done = subprocess.run(
+        ["bash", "-c", f"set -e\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n{script}\n"],
+        capture_output=True, text=True, timeout=HANG_LIMIT, env=env, stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@requires("nbdinfo")
+@requires("qemu-img")
+def test_sixty_seconds(directory):
+    served, *rest, ci = map(typed, blocks("README.md", "Sixty seconds"))
+    said = bash("\n".join([served, *rest]), directory)
+    assert "1073741824" in said and "Run completed in" in said and "cleared rules" in said
+    assert "Run completed in" in bash(ci, directory)
+
+
+@requires("qemu-img")
+def test_the_commands_for_users_of_qemu(directory):
+    block = re.findall(r"^```sh\n(.*?)^```$", (ROOT / "docs/qemu.md").read_text(), re.DOTALL | re.MULTILINE)[0]
+    lines = [line for line in typed(block).splitlines() if line.startswith(("dashpot", "qemu-img"))]
+    assert "Run completed in" in bash("\n".join(lines), directory)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/qemu.md"])
+def test_what_is_to_be_typed_fits_80_columns(page):
+    text = (ROOT / page).read_text()
+    lines = [line for block in re.findall(r"^```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE) for line in block.splitlines()]
+    assert lines and not [line for line in lines if len(line) > 80]
+
+
+def test_the_program_is_installed_with_its_pages_and_completions(directory):
+    """`make install`, of the program that is built already."""
+    prefix = directory / "local"
+    run("make", "-C", ROOT, "install", f"PREFIX={prefix}", env={"DASHPOT": BINARY})
+    version = run(prefix / "bin" / "dashpot", "--version").stdout
+    assert version == run(BINARY, "--version").stdout
+    for place in ("share/man/man1/dashpot-inject.1", "share/bash-completion/completions/dashpot",
+                  "share/zsh/site-functions/_dashpot", "share/fish/vendor_completions.d/dashpot.fish"):
+        assert "dashpot" in pathlib.Path(prefix / place).read_text(), place
