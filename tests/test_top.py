@@ -144,6 +144,17 @@ def test_a_load_is_seen(daemon, terminal):
     load.communicate(timeout=HANG_LIMIT)
 
 
+def test_an_interval_in_which_the_daemon_was_stopped_says_how_long_it_was(daemon, terminal):
+    top = terminal(daemon, "2")
+    top.sees("disks by name")
+    daemon.process.send_signal(signal.SIGSTOP)
+    top.sees("NO ANSWER for")
+    daemon.process.send_signal(signal.SIGCONT)
+    # Until the next interval has ended.
+    top.sees("Interval:", "s instead of 2 s")
+    top.type("q")
+
+
 def test_a_daemon_that_goes_away_is_tried_again(serve, terminal):
     daemon = serve("-d", "d=ram,size=64M")
     top = terminal(daemon, "200ms")
@@ -334,6 +345,14 @@ def test_a_lab_that_is_none_is_said_before_the_screen_is_taken(directory, lab, t
     top = terminal(None, "--sim", still)
     top.sees("still.toml: at 0 ns: time stands still")
     top.check_restored(1)
+
+
+def test_a_simulation_that_falls_behind_says_so_all_the_time(lab, terminal):
+    top = terminal(None, "--sim", lab(lasts="100000s"), "--speed", "1000", size=(120, 40))
+    top.sees("falls behind", "Interval:")
+    assert all("falls behind" in top.screen() for _ in range(20))
+    top.type("q")
+    top.check_restored()
 
 
 def test_a_simulation_has_no_daemon_and_no_kernel(lab):
