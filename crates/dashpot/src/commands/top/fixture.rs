@@ -258,6 +258,7 @@ const RULE: &str = r#"{
     "requested": {"count": 17612, "p50_ns": 10000000},
     "achieved": {"count": 17612, "p50_ns": 10013500},
     "lateness": {"count": 17612, "p50_ns": 13500},
+    "stopped": {"count": 0},
     "why_nothing": null, "stalled": 0, "stalls": 0,
     "shard_load": {"busy_percent": 1, "overloaded": false, "overloaded_seconds": 0}
 }"#;
