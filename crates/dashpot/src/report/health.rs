@@ -1,7 +1,7 @@
 //! What distorts latencies and is no rule's doing, said beside them.
 
 use super::nice::{cpus_of, short_time};
-use super::table::{Column, Room, table_within, time_or_dash};
+use super::table::{Column, Room, prose_within, table_within, time_or_dash};
 use crate::api::types::{Host, Load, Shard};
 use crate::promises::{CanHold, Promise};
 
@@ -58,7 +58,8 @@ pub(crate) fn shard_table(room: Room, shards: &[Shard]) -> String {
     let unread = shards.iter().all(|shard| shard.probe.n == 0);
     let note = "the probe is off: no client has asked for anything in the last minute\n";
     let stops = shards.iter().filter_map(stop_note).collect::<String>();
-    table_within(room, &SHARDS, shards.iter().map(row)) + if unread { note } else { "" } + &stops
+    let notes = if unread { note } else { "" }.to_owned() + &stops;
+    table_within(room, &SHARDS, shards.iter().map(row)) + &prose_within(room, &notes)
 }
 
 fn stop_note(shard: &Shard) -> Option<String> {
