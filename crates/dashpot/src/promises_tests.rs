@@ -131,7 +131,7 @@ fn a_host_that_stops_shards_makes_promises_doubtful() {
         longest_ns: 9_000_000,
     };
     let shards = std::slice::from_ref(&shard);
-    check(&host(), shards, "yyyydy", "for 9ms in the last minute");
+    check(&host(), shards, "yyyydy", "for 9.00ms in the last minute");
     shard.stops.recent.total_ns = 5_000_000_000;
     shard.stops.recent.longest_ns = 4_980_000_000;
     let shards = std::slice::from_ref(&shard);

@@ -110,7 +110,7 @@ fn what_was_done_since_the_start_or_since_a_look() {
         Some(&earlier),
         "slow.lateness.max < 6us",
         true,
-        "5.02us (n=2)",
+        "5.05us (n=2)",
     );
 }
 

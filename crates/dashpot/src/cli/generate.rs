@@ -97,7 +97,7 @@ mod tests {
         let inject = std::fs::read_to_string(dir.join("dashpot-inject.1")).expect("a page");
         let synopsis = inject.split(".SH SYNOPSIS").nth(1).expect("a synopsis");
         let synopsis = synopsis.split(".SH").next().expect("its text");
-        assert!(synopsis.contains("<DISK>"), "{synopsis}");
+        assert!(synopsis.contains("<DISK|all>"), "{synopsis}");
         assert!(!synopsis.contains("\\-D"), "{synopsis}");
         let (_, notes) = inject.split_once(".nf\n").expect("lines as they are");
         let (notes, _) = notes.split_once(".fi\n").expect("their end");

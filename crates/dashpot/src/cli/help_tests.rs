@@ -115,7 +115,6 @@ fn usage_errors_exit_with_2_and_name_the_remedy() {
         ("dashpot quantize --op writes", "read, write"),
         ("dashpot iolatency -1", "negative"),
         ("dashpot iolatency 1 0", "give 1 or more"),
-        ("dashpot iostat 1 -1", "give 1 or more"),
         ("dashpot heatmap 1 1.5", "give 1 or more"),
         ("dashpot top -1", "negative"),
         ("dashpot top --sim lab.toml -k", "cannot be used with"),

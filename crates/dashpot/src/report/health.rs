@@ -240,7 +240,7 @@ mod tests {
         };
         let text = shard_table(Room::UNBOUNDED, &[shard(0, 3, 0, 40), stopped]);
         let last = text.lines().last();
-        expect!["the host stopped shard 1: 3 times, 5.1s in all, at most 4.98s, last 12s ago"]
+        expect!["the host stopped shard 1: 3 times, 5.10s in all, at most 4.98s, last 12.0s ago"]
             .assert_eq(last.unwrap_or_default());
     }
 
