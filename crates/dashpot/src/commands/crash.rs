@@ -1,6 +1,7 @@
 //! `crash`: cuts the power of disks, and says what that took.
 
 use anyhow::bail;
+use dashpot_export::complain;
 
 use super::failed::check;
 use super::output::{print, print_json};
@@ -68,10 +69,10 @@ fn lossy_disks(client: &Client) -> anyhow::Result<Vec<String>> {
         );
     }
     for disk in others {
-        eprintln!(
+        complain(format_args!(
             "dashpot: {} is not hit: its store {} has no volatile cache",
             disk.name, disk.store
-        );
+        ));
     }
     Ok(lossy.into_iter().map(|disk| disk.name).collect())
 }
