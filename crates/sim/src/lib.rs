@@ -22,7 +22,7 @@ pub mod swarm;
 mod workload;
 
 pub use calls::{CallWait, Unfinished};
-pub use driver::Simulation;
+pub use driver::{CALLS_MAX, Simulation};
 pub use error::{SetupError, Violation, WorkloadError};
 pub use sample::{DiskSample, PoolSample, Sample};
 pub use workload::{OpResults, SlowCall, WorkloadResults};

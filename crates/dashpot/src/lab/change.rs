@@ -9,13 +9,57 @@ use dashpot_engine::{Command, DiskId, Duration, PoolId, Target};
 use dashpot_sim::scenario::{DiskSpec, PoolSpec};
 
 use super::check_range;
+use super::key::{Key, names};
 use super::place::place_of;
 use super::section::Section;
 use super::tunable::{self, set_tunables};
 use crate::daemon::Registry;
 use crate::spec::{ParseError, parse_disk_injection, parse_wait};
 
-const ACTION_KEYS: [&str; 5] = ["tune", "inject", "clear", "suspend", "resume"];
+pub(super) const TIME_KEYS: [Key; 1] = [Key {
+    name: "time",
+    kind: "time",
+    example: "\"10s\"",
+    default: "none: it must be given",
+    meaning: "When it is done, from the start of the simulation.",
+}];
+pub(super) const ACTION_KEYS: [Key; 5] = [
+    Key {
+        name: "tune",
+        kind: "table",
+        example: "{ pool = \"tank\", zfs_dirty_data_max = \"64M\" }",
+        default: "none",
+        meaning: "Sets tunables of a pool, in the words of its table.",
+    },
+    Key {
+        name: "inject",
+        kind: "rule",
+        example: "\"c1t1d0 -D 50ms:1 --name slow\"",
+        default: "none",
+        meaning: "Arms a rule, in the words of `dashpot inject`. The disk can be left out if there is only one.",
+    },
+    Key {
+        name: "clear",
+        kind: "name",
+        example: "\"slow\"",
+        default: "none",
+        meaning: "Clears the rules of this name or id, those of a disk, or `all`.",
+    },
+    Key {
+        name: "suspend",
+        kind: "disk",
+        example: "\"c1t1d0\"",
+        default: "none",
+        meaning: "Holds all I/O of a disk at once.",
+    },
+    Key {
+        name: "resume",
+        kind: "disk",
+        example: "\"c1t1d0\"",
+        default: "none",
+        meaning: "Ends `suspend`.",
+    },
+];
 
 /// Reads what is done to the lab, and when. `registry` has the rules that it begins with; those that
 /// it arms later are added to `ever_armed`.
@@ -65,10 +109,11 @@ struct State<'a> {
 
 impl State<'_> {
     fn read(&mut self, section: &Section<'_>) -> Result<Vec<Command>, ParseError> {
-        section.refuse_unknown(&[&["time"][..], &ACTION_KEYS].concat())?;
-        let mut named = ACTION_KEYS.into_iter().filter(|key| section.has(key));
+        section.refuse_unknown(&names(&[&TIME_KEYS, &ACTION_KEYS]))?;
+        let actions = names(&[&ACTION_KEYS]);
+        let mut named = actions.iter().copied().filter(|key| section.has(key));
         let Some(action) = named.next() else {
-            let text = format!("nothing is done; add one of {}", ACTION_KEYS.join(", "));
+            let text = format!("nothing is done; add one of {}", actions.join(", "));
             return Err(section.error(section.start(), "", &text));
         };
         if let Some(other) = named.next() {
@@ -93,7 +138,7 @@ impl State<'_> {
     }
 
     fn tune(&mut self, section: &Section<'_>) -> Result<Vec<Command>, ParseError> {
-        section.refuse_unknown(&[&["pool"][..], &tunable::names()].concat())?;
+        section.refuse_unknown(&[vec!["pool"], tunable::names()].concat())?;
         let pool = section.value("pool", |word| place_of("pool", word, &self.pool_names))?;
         let misplaced = |text| section.error(section.start(), "", text);
         let pool = pool.ok_or_else(|| misplaced("no pool; add pool = \"NAME\""))?;

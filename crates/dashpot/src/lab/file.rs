@@ -4,6 +4,7 @@ use dashpot_export::DiskConfig;
 use toml::Spanned;
 use toml::de::DeTable;
 
+use super::key::{Key, names};
 use super::model::MODEL_KEYS;
 use super::section::{Section, line_of};
 use super::{Lab, LabDisk};
@@ -17,8 +18,80 @@ use crate::spec::{
 /// simulations, and a simulation has none for addresses.
 pub(super) const FILE_KEYS: [&str; 7] =
     ["disk", "pool", "volume", "serve", "workload", "at", "sim"];
-const DISK_KEYS: [&str; 5] = ["store", "size", "block", "read_only", "rules"];
-const SERVE_KEYS: [&str; 5] = ["nbd", "api", "metrics", "shards", "events"];
+pub(super) const DISK_KEYS: [Key; 5] = [
+    Key {
+        name: "store",
+        kind: "store",
+        example: "\"lossy:file:db.img\"",
+        default: "none: it must be given",
+        meaning: "Where the bytes are: `ram`, `null` (writes vanish, reads are zeroes), `file:PATH` (relative to the lab file), or `lossy:` before one of them ([a cache that a power cut empties](power-cuts.md)). A simulation keeps no bytes; write `null` there.",
+    },
+    Key {
+        name: "size",
+        kind: "size",
+        example: "\"2G\"",
+        default: "1G for `ram` and `null`; that of the file",
+        meaning: "The size of the disk, a multiple of `block`. A simulation opens no file, so a disk on a `file:` needs this key there.",
+    },
+    Key {
+        name: "block",
+        kind: "size",
+        example: "\"4K\"",
+        default: "1",
+        meaning: "The smallest read or write that the daemon serves: a power of two up to 64K. A simulation does not use it.",
+    },
+    Key {
+        name: "read_only",
+        kind: "true or false",
+        example: "true",
+        default: "false",
+        meaning: "Whether the daemon refuses writes. A simulation does not use it.",
+    },
+    Key {
+        name: "rules",
+        kind: "list of rules",
+        example: "[\"-D 10ms:1 -T read --name slow\"]",
+        default: "[]",
+        meaning: "Rules that are armed at the start, each in the words of `dashpot inject` without the disk.",
+    },
+];
+pub(super) const SERVE_KEYS: [Key; 5] = [
+    Key {
+        name: "nbd",
+        kind: "list of addresses",
+        example: "[\"tcp:127.0.0.1:10809\"]",
+        default: "`nbd.sock` in the runtime directory",
+        meaning: "Where NBD clients connect; instead: `--nbd`.",
+    },
+    Key {
+        name: "api",
+        kind: "address",
+        example: "\"unix:/run/dashpot/api.sock\"",
+        default: "`api.sock` in the runtime directory",
+        meaning: "Where the API listens; instead: `--api` or `DASHPOT_API`.",
+    },
+    Key {
+        name: "metrics",
+        kind: "address",
+        example: "\"tcp:127.0.0.1:9100\"",
+        default: "none",
+        meaning: "Where Prometheus scrapes `/metrics`; instead: `--metrics`.",
+    },
+    Key {
+        name: "shards",
+        kind: "number, 1 to 64",
+        example: "2",
+        default: "one per CPU, at most 2",
+        meaning: "Threads that serve disks; instead: `--shards`.",
+    },
+    Key {
+        name: "events",
+        kind: "size",
+        example: "\"256M\"",
+        default: "\"64M\"",
+        meaning: "Memory for the I/Os that finished last, which `snoop --last` and `heatmap --last` show; 0: none. Instead: `--events`.",
+    },
+];
 
 /// Known to a lab, but to no daemon so far.
 const LATER_KEYS: [&str; 2] = ["pool", "volume"];
@@ -64,7 +137,7 @@ pub(super) fn read_disk(section: &Section<'_>, name: &str) -> Result<LabDisk, Pa
     let misplaced = |why: &str| section.error(section.start(), "", why);
     let name = parse_name(name).map_err(|error| misplaced(&error.to_string()))?;
     // Before the store is missed, because that is most often a typo of its key.
-    section.refuse_unknown(&[&DISK_KEYS[..], &MODEL_KEYS].concat())?;
+    section.refuse_unknown(&names(&[&DISK_KEYS, &MODEL_KEYS]))?;
     let store = section.value("store", parse_store)?;
     let store = store.ok_or_else(|| misplaced("no store; add store = \"ram\""))?;
     let default_size = needs_size(&store).then_some(DEFAULT_SIZE);
@@ -81,7 +154,7 @@ pub(super) fn read_disk(section: &Section<'_>, name: &str) -> Result<LabDisk, Pa
 }
 
 fn read_serve(section: &Section<'_>, lab: &mut Lab) -> Result<(), ParseError> {
-    section.refuse_unknown(&SERVE_KEYS)?;
+    section.refuse_unknown(&names(&[&SERVE_KEYS]))?;
     lab.nbd = section.list("nbd", parse_listen)?;
     lab.api = section.value("api", parse_listen)?;
     lab.metrics = section.value("metrics", parse_listen)?;

@@ -2,6 +2,7 @@
 
 mod change;
 mod file;
+mod key;
 mod model;
 mod place;
 mod pool;
@@ -214,5 +215,7 @@ fn anchor(store: &mut StoreConfig, directory: &Path) {
     }
 }
 
+#[cfg(test)]
+mod page;
 #[cfg(test)]
 mod tests;

@@ -4,16 +4,53 @@ use dashpot_engine::Duration;
 use dashpot_engine::inject::Service;
 use dashpot_sim::scenario::DiskModel;
 
+use super::key::Key;
 use super::section::Section;
 use crate::spec::{ParseError, parse_bandwidth, parse_service};
 
-pub(super) const MODEL_KEYS: [&str; 6] = [
-    "service",
-    "rate",
-    "lanes",
-    "bandwidth",
-    "flush",
-    "rotational",
+pub(super) const MODEL_KEYS: [Key; 6] = [
+    Key {
+        name: "service",
+        kind: "service time",
+        example: "\"lognormal=2ms..20ms\"",
+        default: "none: it takes no time",
+        meaning: "How long an I/O takes in its lane, whatever its size. Forms: see Values.",
+    },
+    Key {
+        name: "rate",
+        kind: "rate of bytes",
+        example: "\"200M\"",
+        default: "none: bytes take no time",
+        meaning: "Bytes per second of one lane: an I/O takes its size divided by this, beside `service`.",
+    },
+    Key {
+        name: "lanes",
+        kind: "number, 1 or more",
+        example: "4",
+        default: "none: any number at a time",
+        meaning: "How many I/Os are served at a time; the others queue. Needs `service` or `rate`.",
+    },
+    Key {
+        name: "bandwidth",
+        kind: "rate of bytes",
+        example: "\"100M\"",
+        default: "none: it takes no time",
+        meaning: "Bytes per second of a bus that the bytes of all reads and writes pass one after the other, before the lanes.",
+    },
+    Key {
+        name: "flush",
+        kind: "service time",
+        example: "\"5ms\"",
+        default: "none: it takes no time",
+        meaning: "How long a flush takes, beside the lanes.",
+    },
+    Key {
+        name: "rotational",
+        kind: "true or false",
+        example: "true",
+        default: "false",
+        meaning: "Whether the disk has a head that moves: a pool joins more I/Os for it.",
+    },
 ];
 
 /// Reads how long a disk takes, and whether it has a head that moves.

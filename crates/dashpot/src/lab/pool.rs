@@ -5,14 +5,45 @@ use std::collections::BTreeMap;
 use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunables};
 use dashpot_sim::scenario::PoolSpec;
 
+use super::key::{Key, names};
 use super::place::place_of;
 use super::section::Section;
 use super::tunable::{self, read_tunables};
 use super::volume::Throttle;
 use crate::spec::{ParseError, parse_bandwidth, parse_name, parse_size};
 
-const POOL_KEYS: [&str; 2] = ["disks", "ram"];
-const LEGACY_KEYS: [&str; 2] = ["delay_slots", "full_pipeline"];
+pub(super) const POOL_KEYS: [Key; 2] = [
+    Key {
+        name: "disks",
+        kind: "list of disks, or of lists of disks",
+        example: "[[\"a\", \"b\"], [\"c\", \"d\"]]",
+        default: "none: it must be given",
+        meaning: "The members. Blocks are dealt to them in turn; a list within the list is a mirror. A disk is in one pool at most.",
+    },
+    Key {
+        name: "ram",
+        kind: "size",
+        example: "\"16G\"",
+        default: "\"8G\"",
+        meaning: "The memory of the host, from which ZFS derives the defaults of tunables.",
+    },
+];
+pub(super) const LEGACY_KEYS: [Key; 2] = [
+    Key {
+        name: "delay_slots",
+        kind: "number, 1 or more, or `independent`",
+        example: "1",
+        default: "\"independent\"",
+        meaning: "How many writers the legacy throttle delays at a time; 1: the delay holds a lock. Only with `write = \"legacy\"`.",
+    },
+    Key {
+        name: "full_pipeline",
+        kind: "rate of bytes",
+        example: "\"100M\"",
+        default: "none: the pool begins empty",
+        meaning: "The simulation begins with one full transaction group that syncs at this rate, and one that waits. Only with `write = \"legacy\"`.",
+    },
+];
 
 /// A pool of which the throttle is not known before its volumes are.
 pub(super) struct PoolDraft<'a> {
@@ -62,7 +93,8 @@ pub(super) fn read_pool<'a>(
             "the name of a pool has no '/': that is where a volume's begins",
         ));
     }
-    section.refuse_unknown(&[&POOL_KEYS[..], &LEGACY_KEYS, &tunable::names()].concat())?;
+    let known = names(&[&POOL_KEYS, &LEGACY_KEYS]);
+    section.refuse_unknown(&[known, tunable::names()].concat())?;
     let members = section.nested_list("disks", |word| disks.take(word, &name))?;
     if members.is_empty() || members.iter().any(Vec::is_empty) {
         return Err(misplaced(
@@ -114,7 +146,9 @@ impl PoolDraft<'_> {
     pub(super) fn finish(self) -> Result<PoolSpec, ParseError> {
         let throttle = self.throttle.map(|(throttle, _)| throttle);
         if throttle != Some(Throttle::Legacy)
-            && let Some(key) = LEGACY_KEYS.into_iter().find(|key| self.section.has(key))
+            && let Some(key) = names(&[&LEGACY_KEYS])
+                .into_iter()
+                .find(|key| self.section.has(key))
         {
             return self.section.refuse(
                 key,

@@ -9,6 +9,7 @@ use dashpot_sim::scenario::{DiskSpec, Scenario, VolumeSpec};
 
 use super::change::read_changes;
 use super::file::{FILE_KEYS, parse_toml, read_disk};
+use super::key::{Key, names};
 use super::model::read_model;
 use super::pool::{Disks, PoolDraft, read_pool};
 use super::section::{NamedTable, Section};
@@ -18,7 +19,36 @@ use super::{check_ranges, read_file};
 use crate::daemon::Registry;
 use crate::spec::{Injection, ParseError, parse_seed, parse_span, parse_wait};
 
-const SIM_KEYS: [&str; 4] = ["lasts", "warmup", "seed", "sample"];
+pub(super) const SIM_KEYS: [Key; 4] = [
+    Key {
+        name: "lasts",
+        kind: "time",
+        example: "\"130s\"",
+        default: "\"1m\"",
+        meaning: "When the simulation ends; instead: `--for`.",
+    },
+    Key {
+        name: "warmup",
+        kind: "time",
+        example: "\"30s\"",
+        default: "\"0s\"",
+        meaning: "Calls that begin before this time are in no latency of the summary.",
+    },
+    Key {
+        name: "seed",
+        kind: "number",
+        example: "7",
+        default: "1",
+        meaning: "Seed of all draws; instead: `--seed`.",
+    },
+    Key {
+        name: "sample",
+        kind: "time",
+        example: "\"100ms\"",
+        default: "as fine as the picture is wide",
+        meaning: "How often the state of the pools and disks is noted for `--chart`.",
+    },
+];
 
 /// Groups of rules, in the order in which they are armed.
 type Groups = Vec<(GroupId, Vec<RuleSpec>)>;
@@ -179,7 +209,7 @@ fn targets<'a>(disks: &'a Disks<'_>, volumes: &'a [VolumeSpec]) -> Targets<'a> {
 }
 
 fn with_settings(scenario: Scenario, sim: &Section<'_>) -> Result<Scenario, ParseError> {
-    sim.refuse_unknown(&SIM_KEYS)?;
+    sim.refuse_unknown(&names(&[&SIM_KEYS]))?;
     let lasts = sim.value("lasts", parse_span)?.unwrap_or(DEFAULT_LASTS);
     let warmup = sim.value("warmup", parse_wait)?.unwrap_or_default();
     if warmup >= lasts {
@@ -221,13 +251,13 @@ pub(crate) fn check_samples(scenario: &Scenario) -> Result<(), String> {
 }
 
 /// Tables of a kind in a lab. A busy disk takes 200 KB, with its clients.
-const TABLES_MAX: usize = 4_096;
+pub(super) const TABLES_MAX: usize = 4_096;
 /// Threads of all workloads of a lab. One takes 300 bytes.
-const THREADS_MAX: u64 = 1_000_000;
+pub(super) const THREADS_MAX: u64 = 1_000_000;
 /// Samples of a simulation: more than a picture is wide.
-const SAMPLES_MAX: u64 = 100_000;
+pub(super) const SAMPLES_MAX: u64 = 100_000;
 /// Disks and pools in all samples together. One takes up to 16 bytes.
-const SAMPLED_FIGURES_MAX: u64 = 10_000_000;
+pub(super) const SAMPLED_FIGURES_MAX: u64 = 10_000_000;
 
 /// How long a simulation lasts that does not say.
 const DEFAULT_LASTS: Duration = Duration::from_secs(60);

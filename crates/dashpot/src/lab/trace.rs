@@ -127,9 +127,9 @@ fn too_long(length: u64) -> ParseError {
 }
 
 /// Text of a trace. Its I/Os take four times as much of memory.
-const BYTES_MAX: u64 = 128 << 20;
+pub(super) const BYTES_MAX: u64 = 128 << 20;
 /// NBD's longest request.
-const LENGTH_MAX: u64 = 32 << 20;
+pub(super) const LENGTH_MAX: u64 = 32 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -3,12 +3,35 @@
 use dashpot_engine::pool::WritePolicy;
 use dashpot_sim::scenario::VolumeSpec;
 
+use super::key::{Key, names};
 use super::place::place_of;
 use super::pool::PoolDraft;
 use super::section::Section;
 use crate::spec::{ParseError, format_size, parse_name, parse_size};
 
-const VOLUME_KEYS: [&str; 3] = ["size", "block_size", "write"];
+pub(super) const VOLUME_KEYS: [Key; 3] = [
+    Key {
+        name: "size",
+        kind: "size",
+        example: "\"512M\"",
+        default: "none: it must be given",
+        meaning: "The size of the volume, a multiple of `block_size` and no more than the pool has left.",
+    },
+    Key {
+        name: "block_size",
+        kind: "size",
+        example: "\"128K\"",
+        default: "\"8K\"",
+        meaning: "Bytes in a block: a power of two from 512 to 1M. A smaller write reads the block first.",
+    },
+    Key {
+        name: "write",
+        kind: "`through`, `none`, `openzfs` or `legacy`",
+        example: "\"openzfs\"",
+        default: "\"through\"",
+        meaning: "When a write is acknowledged: `through`, when it is on the disks; the others, when it is in memory, after the throttle of this name (`none`: no throttle). A pool has one throttle.",
+    },
+];
 
 /// What a volume's `write` can say: when its writes are acknowledged, and what they wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +66,7 @@ pub(super) fn read_volume(
 ) -> Result<VolumeSpec, ParseError> {
     let misplaced = |error: ParseError| section.error(section.start(), "", &error.to_string());
     let name = parse_name(name).map_err(misplaced)?;
-    section.refuse_unknown(&VOLUME_KEYS)?;
+    section.refuse_unknown(&names(&[&VOLUME_KEYS]))?;
     let at = pool_of(&name, pools).map_err(misplaced)?;
     let block_size = section.value("block_size", volume_block)?;
     let block_size = block_size.unwrap_or(DEFAULT_BLOCK_SIZE);

@@ -5,6 +5,7 @@ use std::path::Path;
 use dashpot_engine::Duration;
 use dashpot_sim::scenario::{Calls, Load, Pattern, Target, WorkloadSpec};
 
+use super::key::{Key, names};
 use super::place::place_of;
 use super::section::Section;
 use super::trace;
@@ -13,18 +14,126 @@ use crate::spec::{
     parse_share, parse_size, parse_span, parse_wait,
 };
 
-const CALL_KEYS: [&str; 7] = [
-    "target",
-    "block",
-    "read",
-    "pattern",
-    "sync",
-    "flush_every",
-    "region",
+pub(super) const CALL_KEYS: [Key; 7] = [
+    Key {
+        name: "target",
+        kind: "volume or disk",
+        example: "\"tank/foo\"",
+        default: "none: it must be given",
+        meaning: "The volume, or the disk outside of all pools, that is read and written.",
+    },
+    Key {
+        name: "block",
+        kind: "size",
+        example: "\"4K\"",
+        default: "\"8K\"",
+        meaning: "Bytes of one call; offsets are multiples of it.",
+    },
+    Key {
+        name: "read",
+        kind: "share",
+        example: "\"30%\"",
+        default: "\"0%\"",
+        meaning: "The share of calls that read; the others write.",
+    },
+    Key {
+        name: "pattern",
+        kind: "`random` or `sequential`",
+        example: "\"sequential\"",
+        default: "\"random\"",
+        meaning: "The order of offsets. All threads of a workload share one sequence.",
+    },
+    Key {
+        name: "sync",
+        kind: "true or false",
+        example: "true",
+        default: "false",
+        meaning: "Whether a write is durable before it is acknowledged (FUA).",
+    },
+    Key {
+        name: "flush_every",
+        kind: "number, 1 or more",
+        example: "10",
+        default: "none: no flushes",
+        meaning: "A flush follows each so many writes of a thread, or of the whole open loop.",
+    },
+    Key {
+        name: "region",
+        kind: "range of bytes",
+        example: "\"1M..2M\"",
+        default: "the whole target",
+        meaning: "Where the calls stay.",
+    },
 ];
-const CLOSED_KEYS: [&str; 3] = ["threads", "inside", "think"];
-const OPEN_KEYS: [&str; 2] = ["rate", "burst"];
-const COMMON_KEYS: [&str; 4] = ["start", "stop", "link", "trace"];
+pub(super) const CLOSED_KEYS: [Key; 3] = [
+    Key {
+        name: "threads",
+        kind: "number, 1 or more",
+        example: "64",
+        default: "1",
+        meaning: "Threads that each wait for a call before they begin the next.",
+    },
+    Key {
+        name: "inside",
+        kind: "time",
+        example: "\"780us\"",
+        default: "\"0s\"",
+        meaning: "Time inside a call before the I/O is submitted; it counts as latency.",
+    },
+    Key {
+        name: "think",
+        kind: "time",
+        example: "\"1ms\"",
+        default: "\"0s\"",
+        meaning: "Time between two calls of a thread.",
+    },
+];
+pub(super) const OPEN_KEYS: [Key; 2] = [
+    Key {
+        name: "rate",
+        kind: "number, 1 or more",
+        example: "1000",
+        default: "none: a closed loop",
+        meaning: "Calls per second that begin on time, however many have not ended.",
+    },
+    Key {
+        name: "burst",
+        kind: "number, 1 or more",
+        example: "10",
+        default: "1",
+        meaning: "How many calls begin at the same moment. Needs `rate`.",
+    },
+];
+pub(super) const COMMON_KEYS: [Key; 4] = [
+    Key {
+        name: "start",
+        kind: "time",
+        example: "\"5s\"",
+        default: "\"0s\"",
+        meaning: "When the workload begins.",
+    },
+    Key {
+        name: "stop",
+        kind: "time",
+        example: "\"15s\"",
+        default: "none: the end of the run",
+        meaning: "When it begins no more calls; after `start`.",
+    },
+    Key {
+        name: "link",
+        kind: "rate of bytes",
+        example: "\"1G\"",
+        default: "none: it takes no time",
+        meaning: "Bytes per second of a link between the client and the lab, which all of its bytes pass one after the other.",
+    },
+    Key {
+        name: "trace",
+        kind: "path",
+        example: "\"trace.csv\"",
+        default: "none",
+        meaning: "A trace to replay (see Traces), relative to the lab file. It goes with `start`, `stop` and `link` only.",
+    },
+];
 
 /// What a workload can have as its target, with sizes.
 pub(super) struct Targets<'a> {
@@ -67,7 +176,12 @@ pub(super) fn read_workload(
 ) -> Result<WorkloadSpec, ParseError> {
     let misplaced = |why: &str| section.error(section.start(), "", why);
     let name = parse_name(name).map_err(|error| misplaced(&error.to_string()))?;
-    section.refuse_unknown(&[&CALL_KEYS[..], &CLOSED_KEYS, &OPEN_KEYS, &COMMON_KEYS].concat())?;
+    section.refuse_unknown(&names(&[
+        &CALL_KEYS,
+        &CLOSED_KEYS,
+        &OPEN_KEYS,
+        &COMMON_KEYS,
+    ]))?;
     let starts = section.value("start", parse_wait)?;
     let starts = starts.unwrap_or(Duration::ZERO);
     let stops = section.value("stop", parse_span)?;
@@ -92,14 +206,14 @@ fn read_load(
 ) -> Result<Load, ParseError> {
     let load_trace = |word: &str| trace::load(&directory.join(word), targets);
     if section.has("trace") {
-        let others = [&CALL_KEYS[..], &CLOSED_KEYS, &OPEN_KEYS].concat();
+        let others = names(&[&CALL_KEYS, &CLOSED_KEYS, &OPEN_KEYS]);
         refuse_beside(section, "trace", &others)?;
         let entries = section.value("trace", load_trace)?;
         return Ok(Load::Trace(entries.unwrap_or_default()));
     }
     let calls = read_calls(section, targets)?;
     if let Some(rate) = section.value("rate", parse_rate)? {
-        refuse_beside(section, "rate", &CLOSED_KEYS)?;
+        refuse_beside(section, "rate", &names(&[&CLOSED_KEYS]))?;
         let burst = section.value("burst", parse_number)?.unwrap_or(1);
         return Ok(Load::Open { rate, burst, calls });
     }
@@ -219,9 +333,9 @@ fn at_most<N: PartialOrd + std::fmt::Display>(
 }
 
 /// What memory has room for, without a look at how much there is.
-const THREADS_MAX: u32 = 1_000_000;
+pub(super) const THREADS_MAX: u32 = 1_000_000;
 /// Calls per second; time has no unit that is finer.
-const RATE_MAX: u64 = 1_000_000_000;
+pub(super) const RATE_MAX: u64 = 1_000_000_000;
 const DEFAULT_BLOCK: u32 = 8 << 10;
 /// NBD's longest request.
-const BLOCK_MAX: u64 = 32 << 20;
+pub(super) const BLOCK_MAX: u64 = 32 << 20;

@@ -370,4 +370,4 @@ const STANDING_MAX: u64 = 1 << 26;
 /// Of a large call: each of its blocks is moved, and goes to both sides of a mirror.
 const STEPS_OF_A_CALL: u64 = 64;
 /// Calls that may be in flight: what memory has room for, at 300 bytes each.
-pub(crate) const CALLS_MAX: usize = 1 << 21;
+pub const CALLS_MAX: usize = 1 << 21;

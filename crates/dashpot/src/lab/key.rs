@@ -1,0 +1,24 @@
+//! Keys of a lab file's tables: the errors and the tables of docs/lab.md come from the same lists.
+
+/// A key of a table.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "only docs/lab.md shows more than the name")
+)]
+pub(super) struct Key {
+    pub(super) name: &'static str,
+    /// The kind of value, in the words of docs/lab.md, "Values".
+    pub(super) kind: &'static str,
+    /// A value, as TOML.
+    pub(super) example: &'static str,
+    /// What a table without the key has: a value, as TOML, or words.
+    pub(super) default: &'static str,
+    /// One line of Markdown.
+    pub(super) meaning: &'static str,
+}
+
+/// The names of the keys in these lists.
+pub(super) fn names(lists: &[&[Key]]) -> Vec<&'static str> {
+    let keys = lists.iter().copied().flatten();
+    keys.map(|key| key.name).collect()
+}
