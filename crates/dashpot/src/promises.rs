@@ -36,11 +36,29 @@ type Verdict = (CanHold, String);
 struct Facts<'a> {
     host: &'a Host,
     shards: &'a [Shard],
+    wake_cost_ns: Option<u64>,
 }
 
-/// Every promise about time.
+/// Every promise about time, of a daemon that runs.
 pub(crate) fn promises(host: &Host, shards: &[Shard]) -> Vec<Promise> {
-    let facts = Facts { host, shards };
+    all(&Facts {
+        host,
+        shards,
+        wake_cost_ns: None,
+    })
+}
+
+/// Every promise about time, of a daemon that would run on a host where waking up costs so much at
+/// the median.
+pub(crate) fn promises_of_host(host: &Host, wake_cost_ns: u64) -> Vec<Promise> {
+    all(&Facts {
+        host,
+        shards: &[],
+        wake_cost_ns: Some(wake_cost_ns),
+    })
+}
+
+fn all(facts: &Facts<'_>) -> Vec<Promise> {
     let table: [(&str, Verdict); 6] = [
         ("no zio completes before its target", facts.never_early()),
         (
@@ -95,23 +113,42 @@ impl Facts<'_> {
 
     fn end_to_end(&self) -> Verdict {
         let (can_hold, why) = self.spinning();
-        let probes = self.shards.iter().filter_map(|shard| shard.probe.p50_ns);
-        match probes.max() {
-            Some(p50) if can_hold != CanHold::No => {
-                let reads = format!(
+        let (Some((error, reads)), true) = (self.probed(), can_hold != CanHold::No) else {
+            return (can_hold, why);
+        };
+        if error > WITH_WAKE_UP_NS {
+            no(reads)
+        } else if error > END_TO_END_NS {
+            doubtful(reads)
+        } else {
+            (can_hold, format!("{reads}; {why}"))
+        }
+    }
+
+    /// What a client that sleeps is off by here, and how that is known: by the worst of the probes,
+    /// or, where none has read anything, by what waking up costs.
+    fn probed(&self) -> Option<(u64, String)> {
+        let probes = self.shards.iter().map(|shard| shard.probe);
+        let p50 = probes.clone().filter_map(|probe| probe.p50_ns).max();
+        let last = probes.filter_map(|probe| probe.last_ns).max();
+        let says = |ns: u64, who: &str| (ns, format!("{who} {}", short_time(ns)));
+        let probe = match (p50, last) {
+            (Some(p50), _) => Some((
+                p50,
+                format!(
                     "the probe reads {} at p50, its wake-up included",
                     short_time(p50)
-                );
-                if p50 > WITH_WAKE_UP_NS {
-                    no(reads)
-                } else if p50 > END_TO_END_NS {
-                    doubtful(reads)
-                } else {
-                    (can_hold, format!("{reads}; {why}"))
-                }
-            }
-            _ => (can_hold, why),
-        }
+                ),
+            )),
+            (None, Some(last)) => Some(says(last, "the probe has read")),
+            (None, None) => None,
+        };
+        probe.or_else(|| {
+            Some(says(
+                self.wake_cost_ns?,
+                "a client that sleeps is woken late by",
+            ))
+        })
     }
 
     /// Passes are bounded, so a flood may be one; what stops the shard can break this, however short

@@ -1,4 +1,4 @@
-use super::{CanHold, promises};
+use super::{CanHold, promises, promises_of_host};
 use crate::api::types::{Host, Load, Probe, Shard, StopTotals};
 
 fn host() -> Host {
@@ -136,4 +136,18 @@ fn a_host_that_stops_shards_makes_promises_doubtful() {
     shard.stops.recent.longest_ns = 4_980_000_000;
     let shards = std::slice::from_ref(&shard);
     check(&host(), shards, "yddddy", "at most 4.98s at once");
+}
+
+#[test]
+fn what_waking_costs_or_a_single_reading_counts_where_no_more_is_known() {
+    let end_to_end = |promises: Vec<super::Promise>| promises[3].clone();
+    let woken = end_to_end(promises_of_host(&host(), 144_000));
+    assert_eq!(woken.can_hold, CanHold::Doubtful, "{}", woken.why);
+    assert!(woken.why.contains("144"), "{}", woken.why);
+    let quick = end_to_end(promises_of_host(&host(), 60_000));
+    assert_eq!(quick.can_hold, CanHold::Yes, "{}", quick.why);
+    let mut read_once = shard();
+    (read_once.probe.n, read_once.probe.last_ns) = (1, Some(1_360_000));
+    let read_once = end_to_end(promises(&host(), &[read_once]));
+    assert_eq!(read_once.can_hold, CanHold::No, "{}", read_once.why);
 }

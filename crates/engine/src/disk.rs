@@ -101,6 +101,7 @@ impl Disk {
         (flight.issued, flight.charged) = (ctx.now, ctx.now);
         let ops = flight.zio.ops();
         let fails = self.injector.charge(ctx.now, flight, ops).is_some();
+        self.injector.count(flight);
         if fails {
             flight.target = ctx.now;
             flight.store_done = ctx.now;
@@ -168,6 +169,7 @@ impl Disk {
             // It carries no bytes, and there is nothing left to do after a hold.
             flight.transfer = None;
             (flight.hold_before, flight.before_only) = (None, false);
+            self.injector.count(flight);
         }
         self.hold(flight, ctx);
     }
@@ -204,6 +206,7 @@ impl Disk {
     pub(crate) fn replied(&mut self, flight: &mut Flight, offered: Instant, ctx: &mut Context<'_>) {
         self.occupancy.leave(ctx.now, &mut self.stats);
         self.injector.settle(ctx.now, flight, offered);
+        self.stats.suspended += flight.issued.since(flight.submitted);
         let stats = self.stats.op_mut(flight.zio.op);
         stats.completed += 1;
         match flight.outcome {
@@ -245,6 +248,7 @@ impl Disk {
                     self.leave(ctx);
                 }
             }
+            flights.remove_ended(id);
         }
         let moved = self.injector.close_gaps(ctx.now, gaps);
         self.reschedule(&moved, flights, ctx);
@@ -267,20 +271,21 @@ impl Disk {
         ctx.actions.push(Action::Drop(flight.zio.id));
     }
 
-    /// Takes the holds of rules that are removed next, or have been, off these zios.
+    /// Takes the holds of rules that are removed next, or have been, off the zio that was issued in
+    /// this order, if it is still there.
     pub(crate) fn release(
         &mut self,
         gone: impl Fn(RuleId) -> bool,
-        held: &[ZioId],
+        id: ZioId,
+        order: u64,
         flights: &mut Flights,
         ctx: &mut Context<'_>,
     ) {
-        for id in held {
-            if let Some(flight) = flights.get_mut(*id)
-                && self.injector.release(ctx.now, &gone, flight)
-            {
-                flight.wake_as_scheduled(ctx.now, ctx.deadlines);
-            }
+        if let Some(flight) = flights.get_mut(id)
+            && flight.order == order
+            && self.injector.release(ctx.now, gone, flight)
+        {
+            flight.wake_as_scheduled(ctx.now, ctx.deadlines);
         }
     }
 
@@ -309,7 +314,7 @@ impl Disk {
     fn reschedule(&mut self, ids: &[ZioId], flights: &mut Flights, ctx: &mut Context<'_>) {
         for id in ids {
             if let Some(flight) = flights.get_mut(*id) {
-                self.injector.schedule(flight);
+                self.injector.reschedule(flight);
                 flight.wake_as_scheduled(ctx.now, ctx.deadlines);
             }
         }
@@ -391,14 +396,14 @@ impl Disk {
     pub(crate) fn close(
         &mut self,
         errno: Errno,
-        held: &[ZioId],
+        held: &[(u64, ZioId)],
         flights: &mut Flights,
         ctx: &mut Context<'_>,
     ) {
         self.closing = Some(errno);
         self.active += self.suspended.len() as u32;
         self.suspended.clear();
-        for id in held {
+        for (_, id) in held {
             if let Some(flight) = flights.get_mut(*id) {
                 flight.cut_short = true;
                 if flight.state == State::Suspended {

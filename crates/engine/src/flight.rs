@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use crate::deadlines::Deadlines;
 use crate::inject::{BookingId, Mode, RuleId};
 use crate::time::{Duration, Instant};
-use crate::zio::{Outcome, Zio, ZioId};
+use crate::zio::{DiskId, Outcome, Zio, ZioId};
 
 /// Where a zio is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,14 +152,27 @@ impl Flight {
     }
 }
 
-/// The zios on their way, by id: all disks of an engine share them.
+/// The zios on their way, by id: all disks of an engine share them. Those of a disk are in a list, in
+/// the order of their arrival, so that a look at a disk costs what is in flight on it now, however
+/// much there was before.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
     slots: Vec<Flight>,
+    /// By zio: its neighbours in the list of its disk.
+    links: Vec<Link>,
+    /// By disk: the zios at the ends of its list.
+    ends: Vec<Link>,
+}
+
+/// In a list the zios ahead and behind, at its ends the last and the first one.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    ahead: u32,
+    behind: u32,
 }
 
 impl Flights {
-    /// Makes room for a zio, where it stays until it has ended.
+    /// Makes room for a zio, where it stays until it has ended and is removed.
     pub(crate) fn insert(&mut self, zio: Zio, now: Instant) -> &mut Flight {
         let index = zio.id.0 as usize;
         let flight = Flight::new(zio, now);
@@ -168,7 +181,9 @@ impl Flights {
                 state: State::Ended,
                 ..flight
             });
+            self.links.push(NOWHERE);
         }
+        self.link(&zio);
         let slot = &mut self.slots[index];
         debug_assert!(slot.state == State::Ended, "zio {index} is in use");
         *slot = flight;
@@ -187,8 +202,114 @@ impl Flights {
         slot.filter(|flight| flight.state != State::Ended)
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Flight> {
-        let in_flight = |flight: &&Flight| flight.state != State::Ended;
-        self.slots.iter().filter(in_flight)
+    /// The zios of a disk, those that arrived first before the others.
+    pub(crate) fn of_disk(&self, disk: DiskId) -> impl Iterator<Item = &Flight> {
+        let first = self.ends.get(disk.0 as usize).map(|ends| ends.behind);
+        let behind = |id: &u32| self.links.get(*id as usize).map(|link| link.behind);
+        let ids = core::iter::successors(first, behind);
+        ids.map_while(|id| self.slots.get(id as usize))
+    }
+
+    /// Takes a zio out of the list of its disk, if it has ended.
+    #[inline]
+    pub(crate) fn remove_ended(&mut self, id: ZioId) {
+        let index = id.0 as usize;
+        let Some(flight) = self.slots.get(index) else {
+            return;
+        };
+        if flight.state == State::Ended {
+            let disk = flight.zio.device.0 as usize;
+            let Link { ahead, behind } = self.links[index];
+            self.links
+                .get_mut(ahead as usize)
+                .unwrap_or(&mut self.ends[disk])
+                .behind = behind;
+            self.links
+                .get_mut(behind as usize)
+                .unwrap_or(&mut self.ends[disk])
+                .ahead = ahead;
+            self.links[index] = NOWHERE;
+        }
+    }
+
+    /// Puts a zio into the list of its disk: behind all others, unless its payload took so long that
+    /// zios which arrived later were complete before it.
+    #[inline]
+    fn link(&mut self, zio: &Zio) {
+        let (id, disk) = (zio.id.0, zio.device.0 as usize);
+        if self.ends.len() <= disk {
+            self.ends.resize(disk + 1, NOWHERE);
+        }
+        let (mut ahead, mut behind) = (self.ends[disk].ahead, NOBODY);
+        while let Some(other) = self.slots.get(ahead as usize)
+            && other.zio.arrived > zio.arrived
+        {
+            (ahead, behind) = (self.links[ahead as usize].ahead, ahead);
+        }
+        self.links[id as usize] = Link { ahead, behind };
+        self.links
+            .get_mut(ahead as usize)
+            .unwrap_or(&mut self.ends[disk])
+            .behind = id;
+        self.links
+            .get_mut(behind as usize)
+            .unwrap_or(&mut self.ends[disk])
+            .ahead = id;
+    }
+}
+
+const NOWHERE: Link = Link {
+    ahead: NOBODY,
+    behind: NOBODY,
+};
+/// No zio: beyond every id.
+const NOBODY: u32 = u32::MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::{Flights, State};
+    use crate::client::ClientId;
+    use crate::random::Random;
+    use crate::time::Instant;
+    use crate::zio::{DiskId, Op, Zio, ZioId};
+    use alloc::vec::Vec;
+
+    #[test]
+    fn the_list_of_a_disk_agrees_with_a_search_through_all() {
+        let (mut random, mut flights) = (Random::new(5), Flights::default());
+        let mut all: Vec<(u64, u32, u32)> = Vec::new();
+        for now in 0..20_000 {
+            let (id, device) = (random.below(60) as u32, random.below(3) as u32);
+            if let Some(at) = all.iter().position(|(_, other, _)| *other == id) {
+                all.remove(at);
+                flights.get_mut(ZioId(id)).unwrap().state = State::Ended;
+                flights.remove_ended(ZioId(id));
+            } else {
+                // Now and then its header came long before.
+                let arrived = now - random.below(2) * random.below(30).min(now);
+                flights.insert(
+                    Zio {
+                        id: ZioId(id),
+                        device: DiskId(device),
+                        client: ClientId(0),
+                        op: Op::Read,
+                        fua: false,
+                        offset: 0,
+                        length: 1,
+                        arrived: Instant::from_nanos(arrived),
+                    },
+                    Instant::from_nanos(now),
+                );
+                all.push((arrived, id, device));
+            }
+            for disk in 0..3 {
+                let listed = flights.of_disk(DiskId(disk));
+                let listed: Vec<u64> = listed.map(|one| one.zio.arrived.as_nanos()).collect();
+                let of_disk = all.iter().filter(|(_, _, device)| *device == disk);
+                let mut expected: Vec<u64> = of_disk.map(|(arrived, _, _)| *arrived).collect();
+                expected.sort_unstable();
+                assert_eq!(listed, expected);
+            }
+        }
     }
 }

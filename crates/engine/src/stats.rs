@@ -78,6 +78,8 @@ pub struct DiskStats {
     ops: [OpStats; Op::ALL.len()],
     /// Zios whose connection was gone before their reply had left. They are in no histogram.
     pub aborted: u64,
+    /// How long those that were replied to had waited for the disk to resume, added up.
+    pub suspended: Duration,
     /// Nanoseconds during which at least one zio was in flight.
     pub busy: Duration,
     /// The integral of the number of zios in flight, in zio-nanoseconds.

@@ -14,6 +14,7 @@ mod door;
 mod events;
 mod fetch;
 mod handle;
+mod leave;
 mod listen;
 pub mod load;
 mod mailbox;

@@ -12,7 +12,6 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use dashpot_engine::{
     Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, Input, Instant,
@@ -23,11 +22,12 @@ use rustix::event::epoll::{self, EventFlags};
 use crate::buffers::Buffers;
 use crate::clients::ClientTable;
 use crate::clock;
-use crate::conn::{Conn, Intake, Reply};
+use crate::conn::{Conn, Reply};
 use crate::door::Admission;
 use crate::events::{Drops, Recorder};
 use crate::fetch::fetch_next;
 use crate::handle::DiskSnapshot;
+use crate::leave::Leaving;
 use crate::mailbox::Mailbox;
 use crate::nbd::setup::Negotiated;
 use crate::nbd::{Chunk, ExportInfo};
@@ -38,7 +38,7 @@ use crate::probe::Bell;
 use crate::room::Taken;
 use crate::shutdown::Shutdown;
 use crate::slots::{Slot, Slots};
-use crate::stops::{self, Watch};
+use crate::stops::Watch;
 use crate::store::{Finished, Pool, Store};
 use crate::work::Copy;
 
@@ -91,7 +91,11 @@ pub(crate) struct Shard {
     pub(crate) disks: Vec<Disk>,
     pub(crate) slots: Slots,
     pub(crate) conns: Vec<Option<Conn>>,
-    free_conns: Vec<usize>,
+    pub(crate) free_conns: Vec<usize>,
+    /// Connections that are gone, and have zios that are yet to be aborted.
+    pub(crate) leaving: VecDeque<Leaving>,
+    /// Messages that are yet to be looked at.
+    messages: VecDeque<Message>,
     pub(crate) buffers: Buffers,
     pub(crate) receive_buffers: Vec<Vec<u8>>,
     /// The space of the last chunk, for the next one.
@@ -117,9 +121,9 @@ pub(crate) struct Shard {
     /// Connections that are not read because there is no room.
     pub(crate) stalled: Vec<usize>,
     pub(crate) passes: Passes,
-    watch: Watch,
+    pub(crate) watch: Watch,
     /// When a client last asked for something, or took it.
-    active: Instant,
+    pub(crate) active: Instant,
     pub(crate) recorder: Recorder,
     /// Asks for a look at the shard from outside.
     bell: Bell,
@@ -152,6 +156,8 @@ impl Shard {
             slots: Slots::default(),
             conns: Vec::new(),
             free_conns: Vec::new(),
+            leaving: VecDeque::new(),
+            messages: VecDeque::new(),
             buffers: Buffers::default(),
             receive_buffers: Vec::new(),
             spare_chunk: Chunk::default(),
@@ -199,6 +205,8 @@ impl Shard {
             for event in events.drain(..) {
                 self.meet(event);
             }
+            self.read_messages();
+            self.leave_on();
             self.read_on(waiting);
             self.work_on();
             self.send_on();
@@ -215,59 +223,20 @@ impl Shard {
         Ok(())
     }
 
-    /// Begins a pass, after a wait that was to be over at `meant`.
-    fn wake(&mut self, meant: Option<Instant>) {
-        let woke = clock::now();
-        let late = meant.map_or(Duration::ZERO, |meant| woke.since(meant));
-        self.passes.begin(woke, late);
-        match stops::overslept(meant, woke) {
-            Some(stopped) => self.stopped(stopped, woke),
-            None => self.now = woke,
-        }
-    }
-
-    /// Reads the clock in a pass, and finds out whether the host has stopped the shard since the last
-    /// reading.
-    pub(crate) fn read_clock(&mut self) {
-        let now = clock::now();
-        match self.watch.stopped(now.since(self.now)) {
-            Some(stopped) => self.stopped(stopped, now),
-            None => self.now = now,
-        }
-    }
-
-    /// The host has kept the shard from running for the last `length` before `until`.
-    #[cold]
-    fn stopped(&mut self, length: Duration, until: Instant) {
-        let from = Instant::from_nanos(until.as_nanos() - length.as_nanos());
-        self.now = until;
-        self.passes.stopped(from, until);
-        self.step(Input::Stopped { from, until }, None);
-    }
-
-    fn end_pass(&mut self) {
-        self.read_clock();
-        self.passes.end(self.now);
-        if let Some(slept) = self.watch.read(self.now) {
-            self.passes.suspended(slept, self.now);
-        }
-    }
-
-    /// When to wake up even if nothing is due, to find out whether the shard could have.
-    fn beat(&self) -> Option<Instant> {
-        self.has_clients()
-            .then(|| stops::next_beat(self.now, self.active))
-    }
-
     /// Whether anybody is connected but the probe.
-    fn has_clients(&self) -> bool {
+    pub(crate) fn has_clients(&self) -> bool {
         self.conns.len() - self.free_conns.len() > 1
     }
 
     /// When to stop waiting. `None` if nothing but a descriptor can wake it: an idle shard does
     /// not wake up.
     fn deadline(&self) -> Option<Instant> {
-        if !self.to_read.is_empty() || !self.to_send.is_empty() || !self.pieces.is_empty() {
+        let to_do = [&self.to_read, &self.to_send];
+        if to_do.iter().any(|queue| !queue.is_empty())
+            || !self.pieces.is_empty()
+            || !self.messages.is_empty()
+            || !self.leaving.is_empty()
+        {
             return Some(self.now);
         }
         let shutdown = self.shutdown.map(Shutdown::until);
@@ -277,10 +246,7 @@ impl Shard {
 
     fn meet(&mut self, event: epoll::Event) {
         if event.data.u64() == MAILBOX {
-            for message in self.mailbox.take() {
-                self.read_clock();
-                self.receive_message(message);
-            }
+            self.messages.extend(self.mailbox.take());
             return;
         }
         let at = event.data.u64() as usize;
@@ -327,6 +293,17 @@ impl Shard {
         let left = self.slots.list(conn.zios);
         if left.iter().all(|zio| self.engine.never_ends(*zio)) {
             self.hang_up(at);
+        }
+    }
+
+    /// Looks at as many messages as one pass may.
+    fn read_messages(&mut self) {
+        for _ in 0..MESSAGES_PER_PASS {
+            let Some(message) = self.messages.pop_front() else {
+                return;
+            };
+            self.read_clock();
+            self.receive_message(message);
         }
     }
 
@@ -456,34 +433,6 @@ impl Shard {
         }
     }
 
-    /// Ends a connection. What it has in flight is aborted.
-    pub(crate) fn hang_up(&mut self, at: usize) {
-        let Some(mut conn) = self.conns.get_mut(at).and_then(Option::take) else {
-            return;
-        };
-        self.free_conns.push(at);
-        self.kept -= conn.kept;
-        let zios = self.slots.list(conn.zios);
-        for zio in &zios {
-            self.slots.unlink(*zio, &mut conn.zios);
-            let slot = self.slots.get(*zio);
-            if let Some(cancelled) = slot.and_then(|slot| slot.cancelled.as_ref()) {
-                cancelled.store(true, Ordering::Release);
-            }
-        }
-        if let Intake::Payload { request, bytes, .. } = conn.intake {
-            self.buffers.give(bytes);
-            self.give_back(conn.disk, 0, u64::from(request.length));
-        }
-        if conn.stalled {
-            self.stalled.retain(|stalled| *stalled != at);
-        }
-        self.step(Input::Abort(&zios), None);
-        self.disks[conn.disk.0 as usize]
-            .clients
-            .disconnect(conn.client);
-    }
-
     /// Has epoll watch for what a connection can go on with.
     pub(crate) fn watch(&mut self, at: usize) {
         let Some(conn) = self.conns.get(at).and_then(Option::as_ref) else {
@@ -538,5 +487,7 @@ impl Shard {
 
 /// The token of the mailbox among those of connections.
 const MAILBOX: u64 = u64::MAX;
+/// Messages looked at before the sockets have their turn.
+const MESSAGES_PER_PASS: usize = 16;
 /// How many events are taken per wait.
 const EVENTS: usize = 256;

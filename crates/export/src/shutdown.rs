@@ -55,7 +55,7 @@ impl Shard {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.shutdown.is_some() && self.conns.iter().all(Option::is_none)
+        self.shutdown.is_some() && self.leaving.is_empty() && self.conns.iter().all(Option::is_none)
     }
 
     /// What was written but never flushed is not lost by an orderly end.

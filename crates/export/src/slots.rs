@@ -121,8 +121,13 @@ impl Slots {
 
     /// The zios of a list, the youngest first.
     pub(crate) fn list(&self, list: ZioList) -> Vec<ZioId> {
+        self.youngest(list, usize::MAX)
+    }
+
+    /// At most so many of the zios of a list, the youngest first.
+    pub(crate) fn youngest(&self, list: ZioList, most: usize) -> Vec<ZioId> {
         let next = |id: &ZioId| self.get(*id)?.next;
-        std::iter::successors(list.first, next).collect()
+        std::iter::successors(list.first, next).take(most).collect()
     }
 }
 

@@ -35,16 +35,6 @@ impl Shard {
 
     /// The `count` oldest zios of a disk, the oldest first.
     fn oldest(&self, disk: DiskId, count: usize) -> Vec<InFlight> {
-        let zios = self.engine.in_flight(disk);
-        match count {
-            0 => Vec::new(),
-            1 => zios.min_by_key(|zio| zio.arrived).into_iter().collect(),
-            _ => {
-                let mut zios: Vec<InFlight> = zios.collect();
-                zios.sort_unstable_by_key(|zio| zio.arrived);
-                zios.truncate(count);
-                zios
-            }
-        }
+        self.engine.in_flight(disk).take(count).collect()
     }
 }

@@ -12,9 +12,10 @@
 //! not date what arrives on a unix stream socket. A stop that the kernel counts as CPU time of the
 //! thread, as some hypervisors make it do, is taken for work.
 
-use dashpot_engine::{Duration, Instant};
+use dashpot_engine::{Duration, Input, Instant};
 
 use crate::clock;
+use crate::shard::Shard;
 
 /// How often and for how long the host kept a shard from running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,6 +131,51 @@ impl Watch {
         let suspended = clock::suspended()?;
         let before = self.suspended.replace(suspended)?;
         Some(suspended - before).filter(|slept| *slept > STOP_MIN)
+    }
+}
+
+impl Shard {
+    /// Begins a pass, after a wait that was to be over at `meant`.
+    pub(crate) fn wake(&mut self, meant: Option<Instant>) {
+        let woke = clock::now();
+        let late = meant.map_or(Duration::ZERO, |meant| woke.since(meant));
+        self.passes.begin(woke, late);
+        match overslept(meant, woke) {
+            Some(stopped) => self.stopped(stopped, woke),
+            None => self.now = woke,
+        }
+    }
+
+    /// Reads the clock in a pass, and finds out whether the host has stopped the shard since the last
+    /// reading.
+    pub(crate) fn read_clock(&mut self) {
+        let now = clock::now();
+        match self.watch.stopped(now.since(self.now)) {
+            Some(stopped) => self.stopped(stopped, now),
+            None => self.now = now,
+        }
+    }
+
+    /// The host has kept the shard from running for the last `length` before `until`.
+    #[cold]
+    fn stopped(&mut self, length: Duration, until: Instant) {
+        let from = Instant::from_nanos(until.as_nanos() - length.as_nanos());
+        self.now = until;
+        self.passes.stopped(from, until);
+        self.step(Input::Stopped { from, until }, None);
+    }
+
+    pub(crate) fn end_pass(&mut self) {
+        self.read_clock();
+        self.passes.end(self.now);
+        if let Some(slept) = self.watch.read(self.now) {
+            self.passes.suspended(slept, self.now);
+        }
+    }
+
+    /// When to wake up even if nothing is due, to find out whether the shard could have.
+    pub(crate) fn beat(&self) -> Option<Instant> {
+        self.has_clients().then(|| next_beat(self.now, self.active))
     }
 }
 

@@ -118,7 +118,7 @@ fn received(sent: &LatencyHistogram) -> anyhow::Result<Histogram> {
     sent.histogram().context("the daemon's histogram")
 }
 
-/// What the zios of a disk took on average beside the disk.
+/// What the zios of a disk took on average beside the disk and its suspension.
 fn outside(client: &Client, disk: &str) -> anyhow::Result<u64> {
     let path = format!("/v1/disks/{}/latency", segment(disk));
     let latency: DiskLatency = client.get(&path)?;
@@ -131,7 +131,8 @@ fn outside(client: &Client, disk: &str) -> anyhow::Result<u64> {
             count + u128::from(op.total.count),
         )
     });
-    let mean = u128::saturating_sub(total, disk).checked_div(count);
+    let inside = disk + u128::from(latency.suspended_ns);
+    let mean = u128::saturating_sub(total, inside).checked_div(count);
     Ok(mean.map_or(0, |mean| u64::try_from(mean).unwrap_or(u64::MAX)))
 }
 

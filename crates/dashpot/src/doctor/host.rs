@@ -44,6 +44,11 @@ impl Host {
         }
     }
 
+    /// How much longer than asked for a sleep takes at the median.
+    pub(super) fn wake_cost_p50_ns(&self) -> u64 {
+        self.wake_cost_p50_ns
+    }
+
     /// What a daemon here would get of the CPUs.
     pub(super) fn cpus(&self) -> &Cpus {
         &self.cpus

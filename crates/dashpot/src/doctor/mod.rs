@@ -6,7 +6,7 @@ mod ways;
 use serde::Serialize;
 
 use crate::api::types::{Shard, Status};
-use crate::promises::{Promise, promises};
+use crate::promises::{Promise, promises_of_host};
 use crate::report::health::{promise_table, shard_table};
 use crate::report::table::{Column, Room, table_within};
 use host::Host;
@@ -45,7 +45,10 @@ impl Diagnosis {
             Some(Status {
                 promises, shards, ..
             }) => (promises, shards),
-            None => (promises(host.cpus(), &[]), Vec::new()),
+            None => (
+                promises_of_host(host.cpus(), host.wake_cost_p50_ns()),
+                Vec::new(),
+            ),
         };
         Diagnosis {
             host,

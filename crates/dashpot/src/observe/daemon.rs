@@ -324,6 +324,7 @@ mod tests {
             at_ns: since_ns + reads * 10_000_000,
             busy_ns: reads * 10_000_000,
             depth_time_ns: Wide(u128::from(reads) * 10_000_000),
+            suspended_ns: 0,
             in_flight: 0,
             oldest: None,
             dropped: 0,

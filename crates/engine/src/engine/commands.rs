@@ -1,16 +1,27 @@
 //! Commands: changes of rules, of disks' states, of tunables.
 
+use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::Engine;
+use super::{Engine, ZIOS_PER_STEP};
 use crate::command::{Action, Answer, Command, CommandError, CommandId, Target};
-use crate::flight::{Flight, State};
+use crate::flight::State;
 use crate::inject::{GroupId, RULES_MAX, Rule, RuleId, RuleSpec};
 use crate::pool::{Pool, Step, Tunable};
 use crate::time::Duration;
 use crate::zio::{DiskId, Errno, PoolId, ZioId};
+
+/// What is yet to be released of what rules that were cleared hold.
+#[derive(Debug)]
+pub(super) struct Release {
+    disk: DiskId,
+    /// The rules; none: whatever rules hold it.
+    rules: Option<Vec<RuleId>>,
+    /// Each with its place in the order of issue, because its id may be used again.
+    held: VecDeque<(u64, ZioId)>,
+}
 
 impl Engine {
     /// Kept out of the way of zios: compiled into [`Engine::step`] it costs every one of them.
@@ -87,14 +98,8 @@ impl Engine {
         // What rules that are gone have left held belongs to the disk, and goes with all of it.
         let whole = !matches!(target, Target::Rule(_));
         for (disk, rules) in self.rules_of(target)? {
-            let gone = |rule| whole || rules.contains(&rule);
             if release {
-                let held = self.zios_of(disk, |state| {
-                    matches!(state, State::HeldBefore | State::Held | State::Store)
-                });
-                self.with_disk(disk, actions, |disk, flights, ctx| {
-                    disk.release(gone, &held, flights, ctx);
-                });
+                self.release(disk, (!whole).then(|| rules.clone()), actions);
             }
             self.with_disk(disk, actions, |disk, flights, ctx| {
                 disk.remove(&rules, flights, ctx);
@@ -103,6 +108,46 @@ impl Engine {
         }
         cleared.sort_unstable();
         Ok(Answer::Cleared(cleared))
+    }
+
+    /// Releases what rules hold that are removed next; of all, if no rules are named. The first part
+    /// of it now, and what is left in the next steps.
+    fn release(&mut self, disk: DiskId, rules: Option<Vec<RuleId>>, actions: &mut Vec<Action>) {
+        let held = self.zios_of(disk, |state| {
+            matches!(state, State::HeldBefore | State::Held | State::Store)
+        });
+        let mut release = Release {
+            disk,
+            rules,
+            held: held.into(),
+        };
+        self.release_some(&mut release, actions);
+        if !release.held.is_empty() {
+            self.releases.push_back(release);
+        }
+    }
+
+    /// Goes on with what is yet to be released.
+    pub(super) fn release_on(&mut self, actions: &mut Vec<Action>) {
+        let Some(mut release) = self.releases.pop_front() else {
+            return;
+        };
+        self.release_some(&mut release, actions);
+        if !release.held.is_empty() {
+            self.releases.push_front(release);
+        }
+    }
+
+    fn release_some(&mut self, release: &mut Release, actions: &mut Vec<Action>) {
+        let some = ZIOS_PER_STEP.min(release.held.len());
+        let rules = release.rules.as_deref();
+        let gone = |rule| rules.is_none_or(|rules| rules.contains(&rule));
+        let held = release.held.drain(..some);
+        self.with_disk(release.disk, actions, |disk, flights, ctx| {
+            for (order, zio) in held {
+                disk.release(gone, zio, order, flights, ctx);
+            }
+        });
     }
 
     /// The rules that a command is for, of each disk in the order of their ids.
@@ -130,11 +175,13 @@ impl Engine {
             .ok_or(CommandError::UnknownRule(rule))
     }
 
-    fn zios_of(&self, disk: DiskId, wanted: impl Fn(State) -> bool) -> Vec<ZioId> {
-        let of_disk = |flight: &&Flight| flight.zio.device == disk && wanted(flight.state);
-        let mut flights: Vec<&Flight> = self.zios(disk).flights.iter().filter(of_disk).collect();
-        flights.sort_unstable_by_key(|flight| flight.order);
-        flights.into_iter().map(|flight| flight.zio.id).collect()
+    /// Some of the zios of a disk, in the order of their issue.
+    fn zios_of(&self, disk: DiskId, wanted: impl Fn(State) -> bool) -> Vec<(u64, ZioId)> {
+        let flights = self.zios(disk).flights.of_disk(disk);
+        let flights = flights.filter(|flight| wanted(flight.state));
+        let mut zios: Vec<_> = flights.map(|one| (one.order, one.zio.id)).collect();
+        zios.sort_unstable();
+        zios
     }
 
     fn suspend(

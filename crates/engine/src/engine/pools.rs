@@ -292,6 +292,7 @@ impl Engine {
         if let Some(flight) = self.children.flights.get_mut(child) {
             let disk = &mut self.disks[flight.zio.device.0 as usize];
             act(disk, flight, &mut ctx);
+            self.children.flights.remove_ended(child);
         }
     }
 }

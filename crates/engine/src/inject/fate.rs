@@ -1,11 +1,11 @@
 //! What becomes of promises: they are kept, given back when nobody waits any more, or taken away by
 //! a command; and which rules a zio was held by, and which were beaten.
 
-use alloc::vec;
 use alloc::vec::Vec;
 
 use super::booking::{Booking, BookingId, Kind};
 use super::injector::Injector;
+use super::rule::Rule;
 use super::spec::{Mode, RuleId};
 use crate::flight::{Flight, Transfer};
 use crate::time::{Duration, Instant};
@@ -42,6 +42,7 @@ impl Injector {
         let service = self.service_of(booking, flight);
         let stops = &self.stops;
         let rule = &mut self.rules[index];
+        rule.now -= u64::from(decides(booking, flight));
         match fate(booking, flight) {
             Fate::Failed => rule.stats.failed += 1,
             Fate::Overrun => rule.stats.overrun += 1,
@@ -73,7 +74,10 @@ impl Injector {
             flight.bookings = booking.next_of_zio;
             if let Some(rule) = self.find_mut(booking.rule) {
                 match decides(&booking, flight) {
-                    true => rule.stats.aborted += 1,
+                    true => {
+                        rule.now -= 1;
+                        rule.stats.aborted += 1;
+                    }
                     false => rule.count_beaten(winner_over(&booking, flight)),
                 }
             }
@@ -88,22 +92,36 @@ impl Injector {
         }
     }
 
-    /// How many of the zios in flight each rule decides about, as things stand. It is counted when
-    /// somebody asks, because that is rare and zios are not.
-    pub(crate) fn decided_now<'a>(&self, flights: impl Iterator<Item = &'a Flight>) -> Vec<u64> {
-        let mut counts = vec![0; self.rules.len()];
-        if self.rules.is_empty() {
-            return counts;
-        }
-        for flight in flights {
-            let bookings = self.bookings.of_zio(flight.bookings);
-            for booking in bookings.filter(|booking| decides(booking, flight)) {
-                if let Ok(index) = self.index(booking.rule) {
-                    counts[index] += 1;
+    /// Counts a zio for the rules that decide about it, as its bookings stand.
+    #[inline]
+    pub(crate) fn count(&mut self, flight: &Flight) {
+        self.count_with(flight, |rule| rule.now += 1);
+    }
+
+    /// Takes back what was counted, before its bookings change.
+    fn uncount(&mut self, flight: &Flight) {
+        self.count_with(flight, |rule| rule.now -= 1);
+    }
+
+    #[inline]
+    fn count_with(&mut self, flight: &Flight, count: impl Fn(&mut Rule)) {
+        for booking in self.bookings.of_zio(flight.bookings) {
+            if decides(booking, flight) {
+                let index = self
+                    .rules
+                    .binary_search_by_key(&booking.rule, |rule| rule.id);
+                if let Some(rule) = index.ok().and_then(|index| self.rules.get_mut(index)) {
+                    count(rule);
                 }
             }
         }
-        counts
+    }
+
+    /// Works out anew how long a zio is held, because its bookings have moved.
+    pub(crate) fn reschedule(&mut self, flight: &mut Flight) {
+        self.uncount(flight);
+        self.schedule(flight);
+        self.count(flight);
     }
 
     /// Closes the gaps that aborted zios have left, and answers who is served sooner for it.
@@ -152,6 +170,7 @@ impl Injector {
         gone: impl Fn(RuleId) -> bool,
         flight: &mut Flight,
     ) -> bool {
+        self.uncount(flight);
         let mut kept = None;
         let mut released = false;
         while let Some(id) = flight.bookings {
@@ -178,6 +197,7 @@ impl Injector {
                 flight.hold_before = flight.hold_before.map(|until| until.max(now));
             }
         }
+        self.count(flight);
         released
     }
 

@@ -361,15 +361,10 @@ impl Injector {
         !self.rules.is_empty()
     }
 
-    /// The rules as they stand, each with the number of zios that it decides about now.
-    pub(crate) fn views(
-        &self,
-        now: Instant,
-        decided: Vec<u64>,
-    ) -> impl Iterator<Item = RuleView<'_>> {
+    /// The rules as they stand.
+    pub(crate) fn views(&self, now: Instant) -> impl Iterator<Item = RuleView<'_>> {
         let passed = self.bandwidth.free_at().since(now);
-        let rules = self.rules.iter().zip(decided);
-        rules.map(move |(rule, decided)| rule.view(now, passed, decided))
+        self.rules.iter().map(move |rule| rule.view(now, passed))
     }
 
     /// Matches the rules' globs with the names of the clients again.

@@ -18,6 +18,8 @@ pub(crate) struct Rule {
     /// `None` if any number of zios are served at a time.
     pub(crate) lanes: Option<Lanes>,
     pub(crate) stats: RuleStats,
+    /// Zios that have not ended and that it decides about, as things stand.
+    pub(super) now: u64,
     pub(crate) random: Random,
     /// What lane choice goes by.
     pub(crate) nominal: Duration,
@@ -45,6 +47,7 @@ impl Rule {
             leader: 0,
             lanes: lane_count(&spec).map(Lanes::new),
             stats: RuleStats::default(),
+            now: 0,
             random: Random::new(seed ^ u64::from(id.0).wrapping_mul(SEED_STRIDE)),
             nominal: Duration::ZERO,
             counted: 0,
@@ -152,8 +155,8 @@ impl Rule {
         self.stats.beaten_by = winner;
     }
 
-    /// The rule as it stands, deciding about so many zios; the disk's bandwidth is booked `passed` ahead.
-    pub(crate) fn view(&self, now: Instant, passed: Duration, decided: u64) -> RuleView<'_> {
+    /// The rule as it stands; the disk's bandwidth is booked `passed` ahead.
+    pub(crate) fn view(&self, now: Instant, passed: Duration) -> RuleView<'_> {
         let lanes = self.lanes.as_ref();
         let served = lanes.map_or(Duration::ZERO, |lanes| lanes.free_at().since(now));
         let passed = self.spec.bandwidth.map_or(Duration::ZERO, |_| passed);
@@ -163,7 +166,7 @@ impl Rule {
             spec: &self.spec,
             armed: self.armed,
             stats: &self.stats,
-            now: decided,
+            now: self.now,
             backlog: served.max(passed),
         }
     }

@@ -1,6 +1,7 @@
 //! The engine's judge: a naive model written from the semantics alone, the published test vectors,
 //! and random histories on which the engine and the model must agree.
 
+mod bounded;
 mod driver;
 mod events;
 mod history;

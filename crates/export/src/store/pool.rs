@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -40,6 +41,9 @@ pub(crate) enum Operation {
         fua: bool,
     },
     Sync,
+    /// What a defect of a store does.
+    #[cfg(test)]
+    Panic,
 }
 
 /// An operation that was done.
@@ -62,13 +66,17 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// A panic ends the operation with an error, and neither its zio nor the thread is lost.
     fn run(self) {
+        let (operation, file) = (self.operation, &self.file);
+        let failed = |errno| Finished {
+            outcome: Err(errno),
+            buffer: Vec::new(),
+        };
         let finished = match self.cancelled.load(Ordering::Acquire) {
-            true => Finished {
-                outcome: Err(Errno::Shutdown),
-                buffer: Vec::new(),
-            },
-            false => self.operation.run(&self.file),
+            true => failed(Errno::Shutdown),
+            false => catch_unwind(AssertUnwindSafe(|| operation.run(file)))
+                .unwrap_or_else(|_| failed(Errno::Io)),
         };
         (self.finish)(finished);
     }
@@ -115,6 +123,8 @@ impl Operation {
                 fua,
             } => file.trim(offset, length, fua),
             Operation::Sync => file.sync(),
+            #[cfg(test)]
+            Operation::Panic => panic!("a store panics, as this test wants it to"),
         };
         Finished {
             outcome,
@@ -298,6 +308,24 @@ mod tests {
         let names: BTreeSet<String> = receiver.iter().take(3).collect();
         let expected = [0, 1, 2].map(|number| format!("dashpot-store-{number}"));
         assert_eq!(names, BTreeSet::from(expected));
+    }
+
+    #[test]
+    fn a_job_that_panics_ends_with_an_error_and_its_thread_goes_on() {
+        let (_directory, file) = file_of(10);
+        let (sender, receiver) = mpsc::channel();
+        let pool = Pool::new(1).unwrap();
+        for operation in [Operation::Panic, Operation::Sync] {
+            let sender = sender.clone();
+            pool.submit(Job {
+                file: Arc::clone(&file),
+                operation,
+                cancelled: Arc::default(),
+                finish: Box::new(move |finished| sender.send(finished.outcome).unwrap()),
+            });
+        }
+        assert_eq!(receiver.recv(), Ok(Err(dashpot_engine::Errno::Io)));
+        assert_eq!(receiver.recv(), Ok(Ok(())));
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub(crate) struct DiskLatency {
     pub(crate) busy_ns: u64,
     /// The integral of the number of zios in flight.
     pub(crate) depth_time_ns: Wide,
+    /// How long zios waited for the disk to resume, added up: it is in their total, and in no time of
+    /// the disk.
+    pub(crate) suspended_ns: u64,
     /// Zios not replied to, which are in no histogram yet.
     pub(crate) in_flight: u32,
     /// The oldest of them.
@@ -131,6 +134,7 @@ impl View<'_> {
             at_ns: snapshot.at.as_nanos(),
             busy_ns: snapshot.stats.busy.as_nanos(),
             depth_time_ns: Wide(snapshot.stats.depth_time),
+            suspended_ns: snapshot.stats.suspended.as_nanos(),
             in_flight: snapshot.in_flight_total,
             oldest: self.oldest().next(),
             dropped,

@@ -1,0 +1,174 @@
+//! However much is due at once, a step does a bounded part of it and asks for the next step.
+
+use dashpot_engine::inject::{GroupId, Mode, RuleId, RuleSpec};
+use dashpot_engine::{
+    Action, ClientId, Command, CommandId, DiskConfig, Duration, Engine, Input, Instant, Op, Target,
+    Zio, ZioId,
+};
+
+use crate::machine::DISK;
+
+const ZIOS: u32 = 5_000;
+/// The most that one step may complete.
+const MOST: usize = 600;
+
+fn ms(at: u64) -> Instant {
+    Instant::from_nanos(at * 1_000_000)
+}
+
+/// So many zios that one rule holds for 10 ms each, all since time 0.
+fn held(mode: Mode) -> Engine {
+    let mut engine = Engine::new();
+    engine.add_disk(DiskConfig { seed: 1 });
+    let mut actions = Vec::new();
+    let delay = RuleSpec {
+        mode,
+        ..RuleSpec::delay(Duration::from_millis(10), None)
+    };
+    let inject = Command::Inject {
+        disk: DISK,
+        group: GroupId(1),
+        rules: vec![(RuleId(1), delay)],
+    };
+    engine.step(ms(0), Input::Command(CommandId(1), inject), &mut actions);
+    for id in (0..ZIOS).map(ZioId) {
+        let zio = Zio {
+            id,
+            device: DISK,
+            client: ClientId(0),
+            op: Op::Read,
+            fua: false,
+            offset: 0,
+            length: 512,
+            arrived: ms(0),
+        };
+        engine.step(ms(0), Input::Submit(zio), &mut actions);
+    }
+    obey(&mut engine, ms(0), &mut actions);
+    engine
+}
+
+/// Plays a store that takes no time and a transport that takes everything. Says how many completed.
+fn obey(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) -> usize {
+    let mut completed = 0;
+    while let Some(action) = actions.pop() {
+        let input = match action {
+            Action::Start(id) => Input::Done(id, Ok(())),
+            Action::Complete(zio, _) => {
+                completed += 1;
+                Input::Replied { zio, offered: now }
+            }
+            _ => continue,
+        };
+        engine.step(now, input, actions);
+    }
+    completed
+}
+
+/// Steps for as long as something is due at `now`. Says how much the largest step began or ended, and
+/// how many completed.
+fn drain(engine: &mut Engine, now: Instant, first: Input<'_>) -> (usize, usize) {
+    let (mut actions, mut most, mut completed) = (Vec::new(), 0, 0);
+    engine.step(now, first, &mut actions);
+    loop {
+        most = most.max(actions.len());
+        let outcome = |action: Action| match action {
+            Action::Start(id) => Input::Done(id, Ok(())),
+            Action::Complete(zio, _) => Input::Replied { zio, offered: now },
+            other => panic!("{other:?}"),
+        };
+        let is_answer = |action: &Action| matches!(action, Action::Answer(..));
+        actions.retain(|action| !is_answer(action));
+        let mut more = Vec::new();
+        for action in actions.drain(..) {
+            completed += usize::from(matches!(action, Action::Complete(..)));
+            let mut next = Vec::new();
+            engine.step(now, outcome(action), &mut next);
+            most = most.max(next.len());
+            more.append(&mut next);
+        }
+        if more.is_empty() && engine.next_deadline().is_none_or(|at| at > now) {
+            return (most, completed);
+        }
+        engine.step(now, Input::Tick, &mut more);
+        actions = more;
+    }
+}
+
+#[test]
+fn what_is_due_together_is_met_in_parts() {
+    for mode in [Mode::Floor, Mode::Add] {
+        let mut engine = held(mode);
+        let mut actions = Vec::new();
+        engine.step(ms(10), Input::Tick, &mut actions);
+        assert!(actions.len() <= MOST, "{mode:?}: {}", actions.len());
+        assert_eq!(
+            engine.next_deadline(),
+            Some(ms(10)),
+            "{mode:?}: the rest is due now"
+        );
+        let mut completed = obey(&mut engine, ms(10), &mut actions);
+        while engine.next_deadline().is_some() {
+            engine.step(ms(10), Input::Tick, &mut actions);
+            completed += obey(&mut engine, ms(10), &mut actions);
+        }
+        assert_eq!(completed, ZIOS as usize);
+    }
+}
+
+#[test]
+fn what_is_released_is_released_in_parts_and_at_once() {
+    for (target, mode) in [
+        (Target::Rule(RuleId(1)), Mode::Floor),
+        (Target::All, Mode::Floor),
+        (Target::Disk(DISK), Mode::Add),
+    ] {
+        let mut engine = held(mode);
+        let clear = Command::Clear {
+            target,
+            release: true,
+        };
+        let clear = Input::Command(CommandId(2), clear);
+        let (most, completed) = drain(&mut engine, ms(1), clear);
+        assert!(most <= MOST, "{target:?}: {most}");
+        assert_eq!(completed, ZIOS as usize, "{target:?}");
+        assert_eq!(engine.in_flight_total(DISK), 0);
+        assert_eq!(engine.next_deadline(), None);
+    }
+}
+
+/// A zio that takes the id of one that was to be released keeps its hold.
+#[test]
+fn an_id_that_is_used_again_is_not_released() {
+    let mut engine = held(Mode::Floor);
+    let mut actions = Vec::new();
+    let clear = Command::Clear {
+        target: Target::Disk(DISK),
+        release: true,
+    };
+    engine.step(ms(1), Input::Command(CommandId(2), clear), &mut actions);
+    let last = ZioId(ZIOS - 1);
+    engine.step(ms(1), Input::Abort(&[last]), &mut actions);
+    let again = RuleSpec::delay(Duration::from_millis(10), None);
+    let inject = Command::Inject {
+        disk: DISK,
+        group: GroupId(2),
+        rules: vec![(RuleId(2), again)],
+    };
+    engine.step(ms(1), Input::Command(CommandId(3), inject), &mut actions);
+    let zio = Zio {
+        id: last,
+        device: DISK,
+        client: ClientId(0),
+        op: Op::Read,
+        fua: false,
+        offset: 0,
+        length: 512,
+        arrived: ms(1),
+    };
+    engine.step(ms(1), Input::Submit(zio), &mut actions);
+    obey(&mut engine, ms(1), &mut actions);
+    drain(&mut engine, ms(1), Input::Tick);
+    assert_eq!(engine.in_flight_total(DISK), 1);
+    assert_eq!(engine.next_deadline(), Some(ms(11)));
+}
