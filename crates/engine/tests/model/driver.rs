@@ -235,13 +235,19 @@ impl<M: Machine> Driver<M> {
 
     fn step(&mut self, input: Input<'_>) {
         let mut actions = Vec::new();
-        let mut followups = VecDeque::new();
+        let (mut followups, mut ticks) = (VecDeque::new(), 0);
         self.machine.step(self.now, input, &mut actions);
         loop {
             for action in actions.drain(..) {
                 followups.extend(self.obey(action));
             }
+            let behind = self.machine.next_deadline().filter(|at| *at <= self.now);
             let input = match followups.pop_front() {
+                // More was due at once than the machine does in one step.
+                None if behind.is_some() && ticks < STEPS_AT_ONE_MOMENT_MAX => {
+                    ticks += 1;
+                    Input::Tick
+                }
                 None => break,
                 // Its deadline and the loss of its connection were learnt in one step.
                 Some(Followup::Replied(zio)) if self.ids[zio.0 as usize].is_none() => continue,
