@@ -1,7 +1,7 @@
-//! A connection that is gone: what it has in flight is aborted, a part of it in each pass.
+//! Connections that are gone: each pass aborts a part of what they have in flight.
 //!
-//! Until that is done its place in the shard's list stays empty, so that no reply of its zios can
-//! find another connection there.
+//! Until that is done the place of a connection in the shard's list stays empty, so that no reply of
+//! its zios finds another connection there.
 
 use std::sync::atomic::Ordering;
 
@@ -21,7 +21,7 @@ pub(crate) struct Leaving {
 }
 
 impl Shard {
-    /// Ends a connection. What it has in flight is aborted, now and in the next passes.
+    /// Ends a connection. The next passes abort what it has in flight.
     pub(crate) fn hang_up(&mut self, at: usize) {
         let Some(conn) = self.conns.get_mut(at).and_then(Option::take) else {
             return;
@@ -34,7 +34,7 @@ impl Shard {
         if conn.stalled {
             self.stalled.retain(|stalled| *stalled != at);
         }
-        self.leave(Leaving {
+        self.leaving.push_back(Leaving {
             at,
             disk: conn.disk,
             client: conn.client,
@@ -42,16 +42,31 @@ impl Shard {
         });
     }
 
-    /// Goes on with a connection that is gone.
+    /// Aborts as much as one pass may of what connections that are gone have in flight.
     pub(crate) fn leave_on(&mut self) {
-        if let Some(leaving) = self.leaving.pop_front() {
-            self.leave(leaving);
+        let mut most = ABORTS_PER_PASS;
+        while most > 0
+            && let Some(leaving) = self.leaving.pop_front()
+        {
+            most -= self.leave(leaving, most).clamp(1, most);
         }
     }
 
-    /// Aborts the youngest zios of a connection: so none moves up in its lane to be aborted next.
-    fn leave(&mut self, mut leaving: Leaving) {
-        let zios = self.slots.youngest(leaving.zios, ABORTS_PER_PASS);
+    /// Aborts all that connections to a disk that are gone have in flight.
+    pub(crate) fn leave_at_once(&mut self, disk: DiskId) {
+        for leaving in std::mem::take(&mut self.leaving) {
+            if leaving.disk == disk {
+                self.leave(leaving, usize::MAX);
+            } else {
+                self.leaving.push_back(leaving);
+            }
+        }
+    }
+
+    /// Aborts at most so many zios of a connection, and says how many: the youngest, so that none
+    /// moves up in its lane to be aborted next.
+    fn leave(&mut self, mut leaving: Leaving, most: usize) -> usize {
+        let zios = self.slots.youngest(leaving.zios, most);
         for zio in &zios {
             self.slots.unlink(*zio, &mut leaving.zios);
             let slot = self.slots.get(*zio);
@@ -60,12 +75,14 @@ impl Shard {
             }
         }
         self.step(Input::Abort(&zios), None);
-        if !leaving.zios.is_empty() {
-            return self.leaving.push_back(leaving);
+        if leaving.zios.is_empty() {
+            self.free_conns.push(leaving.at);
+            let disk = &mut self.disks[leaving.disk.0 as usize];
+            disk.clients.disconnect(leaving.client);
+        } else {
+            self.leaving.push_back(leaving);
         }
-        self.free_conns.push(leaving.at);
-        let disk = &mut self.disks[leaving.disk.0 as usize];
-        disk.clients.disconnect(leaving.client);
+        zios.len()
     }
 }
 

@@ -148,6 +148,8 @@ impl Shard {
                 self.hang_up(at);
             }
         }
+        // What was held before the store must not reach it after the cut.
+        self.leave_at_once(id);
         let of_disk = |slot: &crate::slots::Slot| slot.disk == id;
         let pieces = std::mem::take(&mut self.pieces);
         for (zio, done) in pieces {

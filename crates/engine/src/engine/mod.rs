@@ -48,7 +48,7 @@ pub struct Engine {
     events: Events,
     /// When suspended disks resume by themselves.
     resumes: IndexedHeap<Instant>,
-    /// Whether more was due than one step does: no input but a tick meets the rest.
+    /// Whether more was due than one step does: ticks meet the rest, and each new zio a little of it.
     behind: bool,
     /// What rules that were cleared hold, and is yet to be released.
     releases: VecDeque<Release>,
@@ -88,15 +88,14 @@ impl Engine {
         if !self.owed.is_empty() {
             actions.append(&mut self.owed);
         }
-        if matches!(input, Input::Tick) {
-            self.behind = false;
+        let later = now > self.now;
+        self.now = now;
+        if self.behind {
+            self.catch_up(&input, actions);
         }
-        // What was due before has been met before, unless it was too much: then it is for ticks.
-        if now > self.now {
-            self.now = now;
-            if !self.behind && self.earliest() <= now {
-                self.meet_deadlines(actions);
-            }
+        // What was due before has been met before, unless it was too much.
+        if later && !self.behind && self.earliest() <= now {
+            self.meet_deadlines(actions);
         }
         self.route(input, actions);
         if !self.pools.is_empty() {
@@ -316,15 +315,31 @@ impl Engine {
             self.resume(DiskId(disk), actions);
         }
         self.release_on(actions);
-        for _ in 0..ZIOS_PER_STEP {
-            let Some(zio) = self.alone.deadlines.pop_due(self.now) else {
-                break;
-            };
-            self.with_flight(zio, actions, Disk::due);
-        }
+        self.meet_zios(ZIOS_PER_STEP, actions);
         self.behind = self.alone.deadlines.next().min(self.releases_at()) <= self.now;
         if !self.pools.is_empty() {
             self.meet_deadlines_of_pools(actions);
+        }
+    }
+
+    /// Goes on with what was too much for one step: a tick with as much again, and each new zio with
+    /// a little, so that zios do not come faster than they end.
+    #[cold]
+    fn catch_up(&mut self, input: &Input<'_>, actions: &mut Vec<Action>) {
+        match input {
+            Input::Tick => self.behind = false,
+            Input::Submit(_) => self.meet_zios(ZIOS_PER_SUBMIT, actions),
+            _ => {}
+        }
+    }
+
+    /// Wakes at most so many of the zios that are due.
+    fn meet_zios(&mut self, most: usize, actions: &mut Vec<Action>) {
+        for _ in 0..most {
+            let Some(zio) = self.alone.deadlines.pop_due(self.now) else {
+                return;
+            };
+            self.with_flight(zio, actions, Disk::due);
         }
     }
 
@@ -352,3 +367,5 @@ impl Engine {
 /// How many zios whose time has come a step wakes up or releases. Each may end, and its reply take as
 /// long as all the rest.
 const ZIOS_PER_STEP: usize = 256;
+/// How many a step with a new zio wakes up while more is due than that: more than come.
+const ZIOS_PER_SUBMIT: usize = 2;
