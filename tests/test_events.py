@@ -142,6 +142,25 @@ def test_errors_and_suspensions_are_told(daemon):
     assert sum(waited["waits"].values()) == waited["total_ns"]
 
 
+def test_proof_does_not_blame_clients_for_a_suspension(daemon):
+    """A read waits for its disk to resume: the wait is in its total, and in nothing of its client."""
+    daemon.cli("inject", "d", "-D", "1ms", "-T", "read")
+    client = connect(daemon)
+    daemon.cli("suspend", "d")
+    client.request(wire.CMD_READ, 0, 512)
+    eventually(lambda: daemon.disk()["in_flight"] == 1, "it waits")
+    daemon.cli("resume", "d")
+    assert client.simple_reply(512).error == 0
+    eventually(lambda: daemon.rules()[1]["held"] == 1, "it is counted")
+    latency = ask(daemon, "/v1/disks/d/latency")
+    (waited,) = ask(daemon, "/v1/events", after=0)["zios"]
+    suspended = int(latency["suspended_ns"])
+    assert suspended == waited["waits"]["suspend_ns"] > 0
+    (op,) = [op for op in latency["ops"] if op["op"] == "read"]
+    (proof,) = daemon.json("proof")
+    assert proof["client_ns"] == int(op["total"]["sum_ns"]) - int(op["disk"]["sum_ns"]) - suspended
+
+
 def test_clients_add_up_to_their_disk(daemon):
     client = connect(daemon)
     other = read_elsewhere(daemon, 30)

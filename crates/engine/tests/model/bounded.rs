@@ -16,6 +16,19 @@ fn ms(at: u64) -> Instant {
     Instant::from_nanos(at * 1_000_000)
 }
 
+fn read(id: ZioId, arrived: Instant) -> Zio {
+    Zio {
+        id,
+        device: DISK,
+        client: ClientId(0),
+        op: Op::Read,
+        fua: false,
+        offset: 0,
+        length: 512,
+        arrived,
+    }
+}
+
 /// So many zios that one rule holds for 10 ms each, all since time 0.
 fn held(mode: Mode) -> Engine {
     let mut engine = Engine::new();
@@ -32,17 +45,7 @@ fn held(mode: Mode) -> Engine {
     };
     engine.step(ms(0), Input::Command(CommandId(1), inject), &mut actions);
     for id in (0..ZIOS).map(ZioId) {
-        let zio = Zio {
-            id,
-            device: DISK,
-            client: ClientId(0),
-            op: Op::Read,
-            fua: false,
-            offset: 0,
-            length: 512,
-            arrived: ms(0),
-        };
-        engine.step(ms(0), Input::Submit(zio), &mut actions);
+        engine.step(ms(0), Input::Submit(read(id, ms(0))), &mut actions);
     }
     obey(&mut engine, ms(0), &mut actions);
     engine
@@ -156,19 +159,22 @@ fn an_id_that_is_used_again_is_not_released() {
         rules: vec![(RuleId(2), again)],
     };
     engine.step(ms(1), Input::Command(CommandId(3), inject), &mut actions);
-    let zio = Zio {
-        id: last,
-        device: DISK,
-        client: ClientId(0),
-        op: Op::Read,
-        fua: false,
-        offset: 0,
-        length: 512,
-        arrived: ms(1),
-    };
-    engine.step(ms(1), Input::Submit(zio), &mut actions);
+    engine.step(ms(1), Input::Submit(read(last, ms(1))), &mut actions);
     obey(&mut engine, ms(1), &mut actions);
     drain(&mut engine, ms(1), Input::Tick);
     assert_eq!(engine.in_flight_total(DISK), 1);
     assert_eq!(engine.next_deadline(), Some(ms(11)));
+}
+
+/// Before the next tick comes there may be thousands of new zios.
+#[test]
+fn what_is_due_ends_faster_than_new_zios_come() {
+    let mut engine = held(Mode::Floor);
+    let (mut actions, mut completed) = (Vec::new(), 0);
+    for id in (ZIOS..ZIOS + ZIOS / 2).map(ZioId) {
+        engine.step(ms(10), Input::Submit(read(id, ms(10))), &mut actions);
+        completed += obey(&mut engine, ms(10), &mut actions);
+    }
+    assert_eq!(completed, ZIOS as usize);
+    assert_eq!(engine.next_deadline(), Some(ms(20)));
 }
