@@ -255,10 +255,11 @@ def test_sockets_are_private(daemon):
 def test_a_socket_is_private_from_its_first_moment_on(serve, directory):
     """It is made so: it is not open to others until somebody has mended that."""
     trace = directory / "trace"
-    daemon = serve("-d", "d=ram,size=1M", under=["strace", "-D", "-o", trace, "-e", "trace=umask,bind,chmod,fchmodat"])
-    calls = [call for call in trace.read_text().splitlines() if "umask" in call or str(daemon.api) in call]
-    assert [call.split("(")[0] for call in calls] == ["umask", "bind", "umask"], calls
-    assert calls[0].startswith("umask(077)")
+    daemon = serve("-d", "d=ram,size=1M", under=["strace", "-D", "-o", trace, "-e", "trace=fchmod,bind,chmod,fchmodat"])
+    calls = trace.read_text().splitlines()
+    (bound,) = [at for at, call in enumerate(calls) if str(daemon.api) in call]
+    socket = re.match(r"bind\((\d+),", calls[bound]).group(1)
+    assert calls[bound - 1].startswith(f"fchmod({socket}, 0600)"), calls
 
 
 # The command line over TCP.

@@ -249,7 +249,7 @@ RULES = {
     "lanes without end": (["-D", "10ms:99999999999999999999"], ["-D", "99999999999999999999"]),
     "negative": (["-D", "-5ms"], ["-D", "-5ms", "negative"]),
     "too long": (["-D", "99999999999999m"], ["-D", "99999999999999m"]),
-    "an unknown unit": (["-D", "1h"], ["-D", "1h", "ms"]),
+    "an unknown unit": (["-D", "1d"], ["-D", "1d", "ms"]),
     "no number": (["-D", "ms"], ["-D", "ms"]),
     "above 100 %": (["-D", "1ms", "-f", "110%"], ["-f", "110%", "100%"]),
     "probability without unit": (["-D", "1ms", "-f", "10"], ["-f", "10", "10%"]),

@@ -315,7 +315,7 @@ def test_iostat_as_json(daemon, client):
 def test_list_as_a_table_and_as_json(daemon, client):
     daemon.cli("inject", "d", "-D", "2ms:4", "--name", "base")
     client.many(20, 2)
-    table = daemon.cli("list").stdout
+    table = daemon.cli("list", "--wide").stdout
     for title in ("matched", "held", "overrun", "late", "achieved", "backlog"):
         assert title in table.lower()
     (rule,) = daemon.json("list")

@@ -6,7 +6,7 @@ use clap::Args;
 use dashpot_engine::{Duration, OpSet};
 
 use super::report::{DeviceArgs, Pace};
-use crate::spec::{parse_ops, parse_span};
+use crate::spec::{parse_latency, parse_ops, parse_span};
 
 /// Show disk latency by time, the number of I/Os as a shade
 #[derive(Args, Clone, Debug)]
@@ -29,10 +29,10 @@ pub(crate) struct HeatmapArgs {
     #[arg(short = 'Q')]
     pub(crate) queued: bool,
     /// Faster I/Os share the lowest row
-    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", value_parser = parse_latency)]
     pub(crate) min: Option<Duration>,
     /// Slower I/Os share the highest row
-    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    #[arg(long, value_name = "TIME", value_parser = parse_latency)]
     pub(crate) max: Option<Duration>,
     /// Write the picture to this file, too, at the end
     #[arg(long, value_name = "FILE")]

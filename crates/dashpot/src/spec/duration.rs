@@ -39,6 +39,17 @@ fn parse(text: &str, likely: &str) -> Result<Duration, ParseError> {
     Ok(Duration::from_nanos(nanos))
 }
 
+/// A latency that divides others: as [`parse_duration`], but no I/O takes no time.
+pub(crate) fn parse_latency(text: &str) -> Result<Duration, ParseError> {
+    let latency = parse_duration(text)?;
+    if latency == Duration::ZERO {
+        return Err(ParseError::new(format!(
+            "'{text}' is shorter than every I/O: give more than 0s"
+        )));
+    }
+    Ok(latency)
+}
+
 /// How long something lasts: as [`parse_wait`], but it must not be over before it begins.
 pub(crate) fn parse_span(text: &str) -> Result<Duration, ParseError> {
     let span = parse_wait(text)?;

@@ -32,7 +32,7 @@ pub(crate) use disk::{
     parse_store,
 };
 pub(crate) use duration::{
-    parse_duration, parse_interval, parse_report_count, parse_span, parse_wait,
+    parse_duration, parse_interval, parse_latency, parse_report_count, parse_span, parse_wait,
 };
 pub(crate) use name::{nearest, parse_name};
 pub(crate) use ops::{format_ops, parse_ops};
