@@ -345,6 +345,8 @@ BAD_LABS = [
      "lab.toml:8: [volume.p/v] block_size: blocks of '3K' are not possible: give a power of two"),
     ('[pool.p]\ndisks = ["a"]\nzfs_dirty_data_sync_percent = 0',
      "lab.toml:6: [pool.p] zfs_dirty_data_sync_percent: '0' is out of bounds: give 1% to 100%"),
+    ('[disk.big]\nstore = "null"\nsize = "100T"\n[pool.p]\ndisks = ["big"]\n[volume."p/v"]\nsize = "100T"',
+     "lab.toml:9: [volume.p/v]: a volume of 109951162777600 bytes has more than 4294967295 blocks: choose larger ones"),
     ('[workload.w]\ntrace = "t.csv"', "t.csv:2: op: 'reed' is unknown"),
     ('[workload.w]\ntrace = "u.csv"', "u.csv:1: there is no target 'b'; did you mean 'a'?"),
     ('[workload.w]\ntrace = "v.csv"', "v.csv:2: time_ns: '4' is before the line above, 5"),
@@ -390,6 +392,26 @@ def test_bad_words_are_refused(lab, words, code, message):
     refused = sim(*(path if word == "LAB" else word for word in words), code=code)
     assert message in refused.stderr, refused.stderr
     assert refused.stdout == ""
+
+
+def test_what_a_lab_has_in_vain_is_said(lab):
+    idle = sim(lab(DISK, "idle.toml"), "--json")
+    assert "idle.toml: no workload, so nothing reads or writes: add [workload.NAME]" in idle.stderr
+    json.loads(idle.stdout)
+    path = lab(POOL.replace('target = "c"', 'target = "c"\nstart = "2s"') + '[[at]]\ntime = "2500ms"\nsuspend = "c"\n')
+    assert sim(path).stderr == ""
+    late = sim(path, "--for", "2s").stderr.splitlines()
+    assert late == [f"dashpot: {path}:{line}: its time, {time}, is not before the end of the run, 2s: it does nothing"
+                    for line, time in [("27: [workload.lone]", "2s"), ("34: [[at]]", "2500ms")]]
+
+
+def test_a_short_run_needs_a_shorter_warm_up(lab):
+    path = lab(POOL + 'warmup = "2s"\n')
+    refused = sim(path, "--for", "2s", code=1)
+    assert "a warm-up of 2s leaves nothing of 2s: make --for longer, or the warm-up shorter, --warmup 0s" in refused.stderr
+    none, whole = (as_json(path, "--for", "2s", "--warmup", warmup)[0] for warmup in ["0s", "1s"])
+    counts = [latencies(outcome, "lone", "write")["n"] for outcome in (none, whole)]
+    assert counts[0] > counts[1] > 0
 
 
 def test_a_daemon_ignores_workloads_and_refuses_pools(lab):

@@ -10,7 +10,7 @@ use super::heatmap::HeatmapArgs;
 use super::report::{IolatencyArgs, IostatArgs, Pace, QuantizeArgs, split_words};
 use super::snoop::SnoopArgs;
 use crate::report::layer::Layer;
-use crate::spec::{ParseError, parse_seed, parse_span};
+use crate::spec::{ParseError, parse_seed, parse_span, parse_wait};
 
 /// Simulate labs: hours of disk time in seconds, the same every time
 #[derive(Args, Debug)]
@@ -34,6 +34,10 @@ pub(crate) struct SimArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) lasts: Option<Duration>,
+    /// Calls before this time are not counted, instead of what the lab says [0s]
+    #[arg(long, value_name = "TIME", value_parser = parse_wait)]
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) warmup: Option<Duration>,
     /// Seed of all draws, instead of what the lab says [1]
     #[arg(long, value_name = "N", value_parser = parse_seed)]
     pub(crate) seed: Option<u64>,
@@ -51,11 +55,11 @@ pub(crate) struct SimArgs {
     pub(crate) check: bool,
     /// Simulate so many random labs instead, with everything checked
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    #[arg(conflicts_with_all = ["labs", "lasts", "reports", "events", "chart", "check", "json"])]
+    #[arg(conflicts_with_all = ["labs", "lasts", "warmup", "reports", "events", "chart", "check", "json"])]
     pub(crate) swarm: Option<u64>,
     /// List what can be tuned in a lab's [pool.NAME], and nothing else
     #[arg(long)]
-    #[arg(conflicts_with_all = ["labs", "lasts", "seed", "reports", "events", "chart", "check", "swarm"])]
+    #[arg(conflicts_with_all = ["labs", "lasts", "warmup", "seed", "reports", "events", "chart", "check", "swarm"])]
     pub(crate) tunables: bool,
     /// Print JSON
     #[arg(long)]

@@ -61,6 +61,14 @@ pub(super) const ACTION_KEYS: [Key; 5] = [
     },
 ];
 
+/// What is done to a lab, and when.
+#[derive(Default)]
+pub(super) struct Changes {
+    pub(super) commands: Vec<(Duration, Command)>,
+    /// Where each `[[at]]` is, and its time.
+    pub(super) places: Vec<(Duration, String)>,
+}
+
 /// Reads what is done to the lab, and when. `registry` has the rules that it begins with; those that
 /// it arms later are added to `ever_armed`.
 pub(super) fn read_changes(
@@ -69,7 +77,7 @@ pub(super) fn read_changes(
     pools: &[PoolSpec],
     registry: Registry,
     ever_armed: &mut Registry,
-) -> Result<Vec<(Duration, Command)>, ParseError> {
+) -> Result<Changes, ParseError> {
     let timed = file.table_list("at")?.into_iter().map(|section| {
         let time = section.value("time", parse_wait)?;
         Ok((time.ok_or_else(|| no_time(&section))?, section))
@@ -84,12 +92,14 @@ pub(super) fn read_changes(
         registry,
         ever_armed,
     };
-    let mut commands = Vec::new();
+    let mut changes = Changes::default();
     for (time, section) in &timed {
         let read = state.read(section)?;
-        commands.extend(read.into_iter().map(|command| (*time, command)));
+        let commands = read.into_iter().map(|command| (*time, command));
+        changes.commands.extend(commands);
+        changes.places.push((*time, section.place()));
     }
-    Ok(commands)
+    Ok(changes)
 }
 
 fn no_time(section: &Section<'_>) -> ParseError {

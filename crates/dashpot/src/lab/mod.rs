@@ -4,6 +4,7 @@ mod change;
 mod file;
 mod key;
 mod model;
+mod origin;
 mod place;
 mod pool;
 mod section;

@@ -174,6 +174,11 @@ impl<'a> Section<'a> {
         self.start.clone()
     }
 
+    /// `LINE: [TABLE]`.
+    pub(super) fn place(&self) -> String {
+        format!("{}: {}", line_of(self.text, self.start.start), self.name)
+    }
+
     /// Where a key is.
     pub(super) fn span_of(&self, key: &str) -> Option<Range<usize>> {
         self.table.get_key_value(key).map(|(key, _)| key.span())

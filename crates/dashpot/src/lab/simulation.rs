@@ -5,12 +5,14 @@ use std::path::Path;
 
 use dashpot_engine::Duration;
 use dashpot_engine::inject::{GroupId, RuleSpec};
+use dashpot_sim::Simulation;
 use dashpot_sim::scenario::{DiskSpec, Scenario, VolumeSpec};
 
 use super::change::read_changes;
 use super::file::{FILE_KEYS, parse_toml, read_disk};
 use super::key::{Key, names};
 use super::model::read_model;
+use super::origin::Origin;
 use super::pool::{Disks, PoolDraft, read_pool};
 use super::section::{NamedTable, Section};
 use super::volume::read_volume;
@@ -32,7 +34,7 @@ pub(super) const SIM_KEYS: [Key; 4] = [
         kind: "time",
         example: "\"30s\"",
         default: "\"0s\"",
-        meaning: "Calls that begin before this time are in no latency of the summary.",
+        meaning: "Calls that begin before this time are in no latency of the summary; instead: `--warmup`.",
     },
     Key {
         name: "seed",
@@ -59,6 +61,20 @@ pub(crate) struct SimLab {
     pub(crate) scenario: Scenario,
     /// Every rule that the lab arms at some time.
     pub(crate) rules: Registry,
+    origin: Origin,
+}
+
+impl SimLab {
+    /// Begins the simulation. A refusal names the line of the lab.
+    pub(crate) fn begin(self) -> Result<Simulation, ParseError> {
+        let begun = Simulation::new(self.scenario);
+        begun.map_err(|error| self.origin.refusal(&error))
+    }
+
+    /// What the lab has, or has not, in vain, with its lines.
+    pub(crate) fn warnings(&self) -> Vec<ParseError> {
+        self.origin.warnings(&self.scenario)
+    }
 }
 
 /// Reads a lab as a simulation.
@@ -66,7 +82,9 @@ pub(crate) fn load_sim_lab(path: &Path) -> Result<SimLab, ParseError> {
     let text = read_file(path)?;
     let directory = path.parent().unwrap_or(Path::new(""));
     let named = |error| ParseError::new(format!("{}:{error}", path.display()));
-    parse(&text, directory).map_err(named)
+    let mut lab = parse(&text, directory).map_err(named)?;
+    lab.origin.path = path.to_owned();
+    Ok(lab)
 }
 
 /// A lab with this text, and with traces in `directory`. An error begins with the number of its
@@ -76,7 +94,8 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
     let file = Section::of_file(text, table.get_ref());
     file.refuse_unknown(&FILE_KEYS)?;
     let mut registry = Registry::default();
-    let disks = read_disks(&file, &mut registry)?;
+    let mut origin = Origin::default();
+    let disks = read_disks(&file, &mut registry, &mut origin.disks)?;
     let mut known = Disks {
         names: disks.iter().map(|disk| disk.name.as_str()).collect(),
         sizes: disks.iter().map(|disk| disk.size).collect(),
@@ -84,15 +103,14 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
     };
     let mut pools = Vec::new();
     for named in tables(&file, "pool")? {
-        pools.push(read_pool(
-            below(&file, "pool", named),
-            named.0.get_ref(),
-            &mut known,
-        )?);
+        let section = below(&file, "pool", named);
+        origin.pools.push(section.place());
+        pools.push(read_pool(section, named.0.get_ref(), &mut known)?);
     }
     let mut volumes = Vec::new();
     for named in tables(&file, "volume")? {
         let section = below(&file, "volume", named);
+        origin.volumes.push(section.place());
         volumes.push(read_volume(&section, named.0.get_ref(), &mut pools)?);
     }
     let targets = targets(&known, &volumes);
@@ -100,6 +118,7 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
     let mut threads = 0;
     for named in tables(&file, "workload")? {
         let section = below(&file, "workload", named);
+        origin.workloads.push(section.place());
         let workload = read_workload(&section, named.0.get_ref(), &targets, directory)?;
         threads += u64::from(workload.threads());
         if threads > THREADS_MAX {
@@ -111,7 +130,8 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
     let pools = pools.into_iter().map(PoolDraft::finish);
     let pools = pools.collect::<Result<Vec<_>, ParseError>>()?;
     let mut rules = registry.clone();
-    let commands = read_changes(&file, &disks, &pools, registry, &mut rules)?;
+    let changes = read_changes(&file, &disks, &pools, registry, &mut rules)?;
+    origin.changes = changes.places;
     let sim = file.table("sim")?;
     let sim = sim.map(|table| file.below("[sim]", file.span_of("sim").unwrap_or_default(), table));
     let scenario = Scenario {
@@ -120,7 +140,7 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
         disks,
         volumes,
         workloads,
-        commands,
+        commands: changes.commands,
         lasts: DEFAULT_LASTS,
         warmup: Duration::ZERO,
         check: false,
@@ -130,7 +150,11 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
         Some(sim) => with_settings(scenario, &sim)?,
         None => scenario,
     };
-    Ok(SimLab { scenario, rules })
+    Ok(SimLab {
+        scenario,
+        rules,
+        origin,
+    })
 }
 
 fn below<'a>(file: &Section<'a>, kind: &str, (key, table): NamedTable<'a>) -> Section<'a> {
@@ -149,10 +173,15 @@ fn tables<'a>(file: &Section<'a>, kind: &str) -> Result<Vec<NamedTable<'a>>, Par
     }
 }
 
-fn read_disks(file: &Section<'_>, registry: &mut Registry) -> Result<Vec<DiskSpec>, ParseError> {
+fn read_disks(
+    file: &Section<'_>,
+    registry: &mut Registry,
+    places: &mut Vec<String>,
+) -> Result<Vec<DiskSpec>, ParseError> {
     let mut disks = Vec::new();
     for named in tables(file, "disk")? {
         let section = below(file, "disk", named);
+        places.push(section.place());
         let disk = read_disk(&section, named.0.get_ref())?;
         let misplaced = |why: String| section.error(section.start(), "", &why);
         check_ranges(&disk).map_err(|error| misplaced(error.to_string()))?;
@@ -215,7 +244,9 @@ fn with_settings(scenario: Scenario, sim: &Section<'_>) -> Result<Scenario, Pars
     if warmup >= lasts {
         return sim.refuse(
             "warmup",
-            &format!("nothing is left of the whole time, {lasts}"),
+            &format!(
+                "nothing is left of the whole time, {lasts}: make it shorter, or lasts longer"
+            ),
         );
     }
     let scenario = Scenario {

@@ -373,7 +373,7 @@ fn mistakes_in_disks_and_settings_name_their_line_place_and_remedy() {
         ),
         (
             "[sim]\nlasts = \"10s\"\nwarmup = \"10s\"",
-            "9: [sim] warmup: nothing is left of the whole time, 10s",
+            "9: [sim] warmup: nothing is left of the whole time, 10s: make it shorter, or lasts longer",
         ),
         (
             "[sim]\nlast = \"10s\"",

@@ -18,6 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
+use dashpot_export::complain;
+use dashpot_sim::Simulation;
 use dashpot_sim::scenario::Scenario;
 use serde::Serialize;
 use serde_json::Value;
@@ -28,7 +30,7 @@ use self::summary::Summary;
 use super::load::stop_on_signals;
 use super::output::{print_drawn, print_json, usage};
 use crate::cli::{ReportKind, ReportWords, SimArgs};
-use crate::lab::{check_samples, load_sim_lab};
+use crate::lab::{SimLab, check_samples, load_sim_lab};
 use crate::spec::ParseError;
 
 /// Simulates labs until their end or Ctrl-C, which shows what there is so far.
@@ -51,13 +53,16 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
         usage(&ParseError::new("heatmap --svg is of one lab: name one"));
     }
     // All of them before the first, which may take long.
-    let scenarios = args.labs.iter().map(|lab| scenario(lab, args));
-    let scenarios = scenarios.collect::<Result<Vec<_>, ParseError>>()?;
+    let simulated = args.labs.iter().map(|lab| load(lab, args));
+    let simulated = simulated.collect::<Result<Vec<_>, ParseError>>()?;
+    for warning in simulated.iter().flat_map(SimLab::warnings) {
+        complain(format_args!("dashpot: {warning}"));
+    }
     args.chart.as_deref().map_or(Ok(()), charts::check)?;
     let interrupted = stop_on_signals()?;
     let mut results = Vec::new();
-    for (lab, scenario) in args.labs.iter().zip(scenarios) {
-        let result = simulate(lab, scenario, args, &interrupted);
+    for (lab, simulated) in args.labs.iter().zip(simulated) {
+        let result = simulate(lab, simulated.begin()?, args, &interrupted);
         let result = result.with_context(|| lab.display().to_string())?;
         if !args.json {
             print_drawn(&result.text(args, results.is_empty()))?;
@@ -99,14 +104,17 @@ struct Output<'a> {
     text: String,
 }
 
-fn scenario(lab: &Path, args: &SimArgs) -> Result<Scenario, ParseError> {
-    let scenario = load_sim_lab(lab)?.scenario;
+/// A lab, with what the command line says instead of it.
+fn load(lab: &Path, args: &SimArgs) -> Result<SimLab, ParseError> {
+    let mut simulated = load_sim_lab(lab)?;
+    let scenario = &simulated.scenario;
     let lasts = args.lasts.unwrap_or(scenario.lasts);
-    if scenario.warmup >= lasts {
+    let warmup = args.warmup.unwrap_or(scenario.warmup);
+    if warmup >= lasts {
         return Err(ParseError::new(format!(
-            "{}: the warm-up of {} leaves nothing of {lasts}: make --for longer",
+            "{}: a warm-up of {warmup} leaves nothing of {lasts}: make --for longer, or the warm-up \
+             shorter, --warmup 0s",
             lab.display(),
-            scenario.warmup
         )));
     }
     // Only pictures show samples.
@@ -115,26 +123,27 @@ fn scenario(lab: &Path, args: &SimArgs) -> Result<Scenario, ParseError> {
             .sample_every
             .unwrap_or(charts::sample_interval(lasts))
     };
-    let scenario = Scenario {
+    simulated.scenario = Scenario {
         seed: args.seed.unwrap_or(scenario.seed),
         check: args.check,
         sample_every: args.chart.is_some().then(sample),
         lasts,
-        ..scenario
+        warmup,
+        ..simulated.scenario
     };
     let refused = |why| ParseError::new(format!("{}: [sim] sample: {why}", lab.display()));
-    check_samples(&scenario).map_err(refused)?;
-    Ok(scenario)
+    check_samples(&simulated.scenario).map_err(refused)?;
+    Ok(simulated)
 }
 
 fn simulate<'a>(
     lab: &Path,
-    scenario: Scenario,
+    simulation: Simulation,
     args: &'a SimArgs,
     interrupted: &Arc<AtomicBool>,
 ) -> anyhow::Result<Outcome<'a>> {
     let mut events = args.events.as_deref().map(EventsFile::create).transpose()?;
-    let run = run(scenario, &args.reports, events.as_mut(), interrupted)?;
+    let run = run(simulation, &args.reports, events.as_mut(), interrupted)?;
     if let Some(events) = events {
         events.publish()?;
     }

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant as WallClock};
 
 use dashpot_engine::Instant;
 use dashpot_sim::Simulation;
-use dashpot_sim::scenario::Scenario;
 
 use super::events::{EventsFile, Names};
 use super::look::{PoolLook, pools};
@@ -22,16 +21,15 @@ pub(super) struct Run<'a> {
     pub(super) warm: Vec<PoolLook>,
 }
 
-/// Runs a scenario. What it does is the same however it is cut into pieces.
+/// Runs a simulation. What it does is the same however it is cut into pieces.
 pub(super) fn run<'a>(
-    scenario: Scenario,
+    mut simulation: Simulation,
     words: &'a [ReportWords],
     mut events: Option<&mut EventsFile>,
     interrupted: &Arc<AtomicBool>,
 ) -> anyhow::Result<Run<'a>> {
-    let warmup = Instant::ZERO + scenario.warmup;
-    let lasts = scenario.lasts;
-    let mut simulation = Simulation::new(scenario)?;
+    let warmup = Instant::ZERO + simulation.scenario().warmup;
+    let lasts = simulation.scenario().lasts;
     let begin = |words| Report::begin(words, &simulation);
     let mut reports = words
         .iter()

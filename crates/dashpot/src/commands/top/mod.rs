@@ -100,7 +100,10 @@ impl Session {
     /// Begins to simulate a lab.
     fn simulate(lab: &Path, speed: Speed, interval: Duration) -> anyhow::Result<Session> {
         let (tell, told) = unbounded_channel();
-        let sim = Sim::new(load_sim_lab(lab)?).with_context(|| lab.display().to_string())?;
+        let simulated = load_sim_lab(lab)?;
+        let rules = simulated.rules.clone();
+        let sim = Sim::new(simulated.begin()?, rules);
+        let sim = sim.with_context(|| lab.display().to_string())?;
         let name = lab.file_stem().unwrap_or(lab.as_os_str());
         let source = Source::Simulation(name.to_string_lossy().into_owned());
         let mut state = State::new(source, interval);

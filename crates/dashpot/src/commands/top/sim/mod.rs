@@ -17,7 +17,6 @@ use crate::api::types::Rule;
 use crate::commands::sim::look::{DeviceLook, PoolLook, devices, pools};
 use crate::commands::sim::tally::Tally;
 use crate::daemon::{Record, Registry};
-use crate::lab::SimLab;
 use crate::observe::By;
 use crate::report::interval::DeviceInterval;
 use crate::report::layer::Layer;
@@ -46,13 +45,12 @@ struct Seen {
 }
 
 impl Sim {
-    /// A lab at its beginning.
-    pub(super) fn new(lab: SimLab) -> anyhow::Result<Sim> {
-        let mut simulation = Simulation::new(lab.scenario)?;
+    /// A simulation at its beginning, and the rules of its lab.
+    pub(super) fn new(mut simulation: Simulation, rules: Registry) -> Result<Sim, Violation> {
         simulation.record_events(true);
         let last = Seen::new(&simulation);
         let mut sim = Sim {
-            rules: lab.rules,
+            rules,
             planned: simulation.scenario().commands.len(),
             tally: Tally::new(Some(By::Client), simulation.scenario()),
             clients: vec![Vec::new(); last.devices.len()],

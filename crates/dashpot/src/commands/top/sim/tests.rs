@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use dashpot_engine::pool::TxgState;
 use dashpot_engine::{Duration, Instant};
@@ -18,14 +18,19 @@ fn sim(lab: &str) -> Sim {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("lab.toml");
     std::fs::write(&path, lab).expect("a lab");
-    Sim::new(load_sim_lab(&path).expect("a lab")).expect("a simulation")
+    begin(&path)
+}
+
+fn begin(path: &Path) -> Sim {
+    let lab = load_sim_lab(path).expect("a lab");
+    let rules = lab.rules.clone();
+    Sim::new(lab.begin().expect("a simulation"), rules).expect("no violation")
 }
 
 /// A lab of the repository.
 fn of_repository(name: &str) -> Sim {
     let labs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../labs");
-    let lab = load_sim_lab(&labs.join(name)).expect("a lab");
-    Sim::new(lab).expect("a simulation")
+    begin(&labs.join(name))
 }
 
 /// Looks at this moment.

@@ -1,0 +1,60 @@
+//! Where a simulation's parts are in its lab file, for what is found after the file has been read.
+
+use std::path::PathBuf;
+
+use dashpot_engine::Duration;
+use dashpot_sim::SetupError;
+use dashpot_sim::scenario::Scenario;
+
+use crate::spec::ParseError;
+
+/// The file of a scenario, and the place in it, `LINE: [TABLE]`, of each item of its lists.
+#[derive(Debug, Default)]
+pub(super) struct Origin {
+    pub(super) path: PathBuf,
+    pub(super) disks: Vec<String>,
+    pub(super) pools: Vec<String>,
+    pub(super) volumes: Vec<String>,
+    pub(super) workloads: Vec<String>,
+    /// Those of `[[at]]`, with their times.
+    pub(super) changes: Vec<(Duration, String)>,
+}
+
+impl Origin {
+    /// Why a simulation cannot begin, with the place of what is to blame.
+    pub(super) fn refusal(&self, error: &SetupError) -> ParseError {
+        let (places, at, why) = match error {
+            SetupError::Rules { disk, error } => (&self.disks, *disk, error.to_string()),
+            SetupError::Pool { pool, error } => (&self.pools, *pool, error.to_string()),
+            SetupError::Volume { volume, error } => (&self.volumes, *volume, error.to_string()),
+            SetupError::Workload { workload, error } => {
+                (&self.workloads, *workload, error.to_string())
+            }
+        };
+        self.at(places.get(at).map_or("", String::as_str), &why)
+    }
+
+    /// What a lab has, or has not, in vain.
+    pub(super) fn warnings(&self, scenario: &Scenario) -> Vec<ParseError> {
+        let lasts = scenario.lasts;
+        let workloads = scenario.workloads.iter().zip(&self.workloads);
+        let workloads = workloads.map(|(workload, place)| (workload.starts, place));
+        let changes = self.changes.iter().map(|(time, place)| (*time, place));
+        let late = workloads.chain(changes).filter(|(at, _)| *at >= lasts);
+        let late = late.map(|(at, place)| {
+            let why = format!(
+                "its time, {at}, is not before the end of the run, {lasts}: it does nothing"
+            );
+            self.at(place, &why)
+        });
+        let idle = scenario.workloads.is_empty().then(|| {
+            let why = "no workload, so nothing reads or writes: add [workload.NAME]";
+            ParseError::new(format!("{}: {why}", self.path.display()))
+        });
+        idle.into_iter().chain(late).collect()
+    }
+
+    fn at(&self, place: &str, why: &str) -> ParseError {
+        ParseError::new(format!("{}:{place}: {why}", self.path.display()))
+    }
+}
