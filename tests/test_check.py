@@ -107,3 +107,24 @@ def test_of_a_run():
     assert "FAIL" in run(BINARY, "run", *lab, "--check", "db.flush.p50 < 2ms", *command, code=3).stderr
     assert "no disk or rule 'dc'" in run(BINARY, "run", *lab, "--check", "dc.p99 < 2ms", *command, code=125).stderr
     run(BINARY, "run", *lab, "--check", "db.p99 < 1ns", "--", "sh", "-c", "exit 5", code=5)
+
+
+@pytest.mark.parametrize("words, code", [
+    (["check", "d.failed == 0"], 125),
+    (["inject", "d", "-D", "1ms", "--name", "mine"], 0),
+])
+def test_a_daemon_that_was_started_again_while_a_command_ran(directory, serve, words, code):
+    """What it counts says nothing of the time before, and its rules are others'."""
+    api = ["--api", f"unix:{directory}/api.sock"]
+    daemon = serve("-d", "d=ram,size=1M", *api)
+    daemon.api = directory / "api.sock"
+    around = daemon.start(*words, "--", "sh", "-c", "echo runs; read line")
+    assert around.stdout.readline() == "runs\n"
+    daemon.abandon()
+    again = serve("-d", "d=ram,size=1M", *api)
+    again.api = directory / "api.sock"
+    again.cli("inject", "d", "-D", "2ms", "--name", "others")
+    _, errors = around.communicate("go on\n", timeout=60)
+    assert around.returncode == code, errors
+    assert "started again" in errors and "others" not in errors
+    assert [rule["name"] for rule in again.rules().values()] == ["others"]

@@ -144,19 +144,6 @@ def test_what_is_in_flight_when_the_power_goes_is_never_acknowledged(lossy):
     assert Client(lossy).handle.pread(8192, 0) == bytes(8192)
 
 
-def test_of_many_writes_that_were_queued_none_reaches_the_store_after_the_cut(lossy):
-    """More of one connection than a pass aborts, and the next of them starts every 500 us."""
-    client = Client(lossy)
-    lossy.cli("inject", "d", "-D", "500us:1", "--mode", "add", "-T", "write")
-    for at in range(6000):
-        client.write(at % 2048 * SECTOR, SECTOR)
-    while client.handle.aio_in_flight() and lossy.disk()["in_flight"] < 5000:
-        client.handle.poll(0)
-    crash(lossy, "--keep", "none", "--restart")
-    eventually(lambda: lossy.disk()["in_flight"] == 0, "nothing in flight")
-    assert Client(lossy).handle.pread(1 << 20, 0) == bytes(1 << 20)
-
-
 def test_a_disk_that_goes_on_keeps_what_it_has_yet_to_acknowledge(lossy):
     client, other = Client(lossy), Client(lossy).handle
     other.pwrite(b"1" * 512, 512)

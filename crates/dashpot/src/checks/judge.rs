@@ -2,19 +2,21 @@
 
 use std::collections::HashMap;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use dashpot_engine::histogram::Histogram;
 use serde::Serialize;
 
 use super::expression::Expression;
 use super::metric::{DiskMetric, Figure, Kind, RuleMetric, Span};
 use super::names::Subject;
-use crate::api::types::{DiskLatency, OpLatency, RuleLatency};
+use crate::api::types::{DiskLatency, OpLatency, RuleLatency, STARTED_AGAIN};
 use crate::report::nice::{nice_number, short_time};
 
 /// How the disks and rules that are named stood at one moment, by their names.
 #[derive(Debug, Default)]
 pub(crate) struct Look {
+    /// When the daemon started.
+    pub(crate) started_ns: u64,
     pub(crate) disks: HashMap<String, DiskLatency>,
     /// Those of a name, armed or gone.
     pub(crate) rules: HashMap<String, Vec<RuleLatency>>,
@@ -48,6 +50,8 @@ impl Look {
         expression: &Expression,
         earlier: Option<&Look>,
     ) -> anyhow::Result<Outcome> {
+        let is_same_daemon = earlier.is_none_or(|look| look.started_ns == self.started_ns);
+        ensure!(is_same_daemon, STARTED_AGAIN);
         let observed = match &expression.subject {
             Subject::Disk { disk, op, metric } => {
                 let now = self.disks.get(disk).context("the disk is gone")?;

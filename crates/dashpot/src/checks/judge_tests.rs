@@ -45,6 +45,7 @@ fn rule(id: u32, late: &[u64]) -> Value {
 
 fn look(disk: Value, rules: Vec<Value>) -> Look {
     Look {
+        started_ns: 0,
         disks: HashMap::from([("wal".to_owned(), from_value(disk).unwrap())]),
         rules: HashMap::from([("slow".to_owned(), from_value(rules.into()).unwrap())]),
     }
@@ -152,4 +153,23 @@ fn no_data_holds_nothing() {
         (&json["holds"], &json["observed_ns"]),
         (&json!(false), &Value::Null)
     );
+}
+
+#[test]
+fn looks_at_two_daemons_are_not_compared() {
+    let earlier = look(disk(2, &[50_000_000]), vec![rule(1, &[])]);
+    let now = Look {
+        started_ns: 7,
+        ..look(disk(4, &[50_000_000, 20_000_000]), vec![rule(1, &[])])
+    };
+    let names = Names {
+        disks: vec!["wal".to_owned()],
+        ops: vec!["flush".to_owned()],
+        rules: Vec::new(),
+        rules_may_come: false,
+    };
+    let check = Expression::parse("wal.failed == 1", &names).unwrap();
+    assert!(now.judge(&check, None).unwrap().holds);
+    let refused = now.judge(&check, Some(&earlier)).unwrap_err();
+    assert!(refused.to_string().contains("started again"), "{refused}");
 }

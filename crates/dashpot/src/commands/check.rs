@@ -103,7 +103,10 @@ impl Checks {
 
     /// How what they name stands.
     pub(super) fn look(&self, client: &Client) -> anyhow::Result<Look> {
-        let mut look = Look::default();
+        let mut look = Look {
+            started_ns: client.clock()?.started_ns,
+            ..Look::default()
+        };
         for expression in &self.0 {
             match &expression.subject {
                 Subject::Disk { disk, .. } => {

@@ -3,12 +3,13 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use anyhow::ensure;
 use axum::http::{Method, StatusCode};
 
 use super::child::run_child;
 use super::output::{print, print_json, usage};
 use super::proof::proofs;
-use crate::api::types::{Cleared, Disk, Inject, Rule};
+use crate::api::types::{Cleared, Disk, Inject, Rule, STARTED_AGAIN};
 use crate::cli::InjectArgs;
 use crate::client::{Client, ClientError, segment};
 use crate::report::proof::{Tolerance, WIDTH, wrapped};
@@ -42,6 +43,7 @@ fn while_it_runs(
     request: &Inject,
     args: &InjectArgs,
 ) -> anyhow::Result<ExitCode> {
+    let started_ns = client.clock()?.started_ns;
     // If this process is killed, the connections of the leases end, and the rules with them.
     let (mut rules, mut leases) = (Vec::new(), Vec::new());
     for disk in disks {
@@ -54,11 +56,20 @@ fn while_it_runs(
         print_json(&rules)?;
     }
     let ended = client.block_on(run_child(&args.command));
-    for rule in &rules {
-        disarm(client, rule.id);
+    match same_daemon(client, started_ns) {
+        Ok(()) => {
+            rules.iter().for_each(|rule| disarm(client, rule.id));
+            tell(client, &rules);
+        }
+        Err(error) => complain_of_unknown(&error),
     }
-    tell(client, &rules);
     Ok(ended?)
+}
+
+/// Another daemon gives the same ids to rules of others.
+fn same_daemon(client: &Client, started_ns: u64) -> anyhow::Result<()> {
+    ensure!(client.clock()?.started_ns == started_ns, STARTED_AGAIN);
+    Ok(())
 }
 
 /// The disks that a word names.
@@ -99,10 +110,14 @@ fn tell(client: &Client, rules: &[Rule]) {
             let summary = format!("dashpot: {}", proof.summary());
             complain(format_args!("{}", wrapped(&summary, WIDTH)));
         }),
-        Err(error) => complain(format_args!(
-            "dashpot: what was injected is not known: {error:#}"
-        )),
+        Err(error) => complain_of_unknown(&error),
     }
+}
+
+fn complain_of_unknown(error: &anyhow::Error) {
+    complain(format_args!(
+        "dashpot: what was injected is not known: {error:#}"
+    ));
 }
 
 /// Whether the words end where a command should begin. The parser of the command line does not

@@ -9,7 +9,7 @@ use super::failed::warn_of_failed;
 use super::intervals::{Intervals, Span};
 use super::question::{By, Question};
 use super::signals::Signals;
-use crate::api::types::{DiskLatency, LatencyHistogram, OpLatency};
+use crate::api::types::{DiskLatency, LatencyHistogram, OpLatency, STARTED_AGAIN};
 use crate::client::{Client, segment};
 use crate::report::in_flight::InFlight;
 use crate::report::interval::{DeviceInterval, OpInterval};
@@ -117,9 +117,6 @@ impl<'a> DaemonWatch<'a> {
         }
     }
 }
-
-/// Why nothing follows from what was counted before.
-pub(super) const STARTED_AGAIN: &str = "the daemon was started again; so is what it counts";
 
 /// The disks to look at: those named, or all that are served.
 fn names_of(client: &Client, names: &[String]) -> anyhow::Result<Vec<String>> {

@@ -4,12 +4,11 @@ use anyhow::ensure;
 use dashpot_engine::{Op, OpSet};
 use dashpot_probe::{Device, Io, Options, Start, Tracer};
 
-use super::daemon::STARTED_AGAIN;
 use super::priority;
 use super::signals::now_ns;
 use super::tally::op_word;
 use super::vanished::Vanished;
-use crate::api::types::{FinishedZio, FinishedZios};
+use crate::api::types::{FinishedZio, FinishedZios, STARTED_AGAIN};
 use crate::client::{Client, segment};
 use crate::report::snoop::{FinishedIo, errno_name};
 use crate::spec::format_ops;

@@ -32,6 +32,9 @@ pub(crate) struct Clock {
     pub(crate) started_ns: u64,
 }
 
+/// Why nothing follows from two answers of different starts.
+pub(crate) const STARTED_AGAIN: &str = "the daemon was started again; so is what it counts";
+
 impl Export {
     pub(crate) fn of(info: &DiskInfo, uris: &[String], failed: Option<String>) -> Export {
         Export {

@@ -24,7 +24,7 @@ pub(crate) use crash::WriteSum;
 pub(crate) use crash::{ClientLoss, Crash, Crashed, KeepWord, LostWrite, ThenWord};
 pub(crate) use disk::{Disk, InFlightZio, Status, View, wait_word};
 pub(crate) use event::{FinishedZio, FinishedZios, ZioWaits};
-pub(crate) use export::{Clock, Export};
+pub(crate) use export::{Clock, Export, STARTED_AGAIN};
 pub(crate) use host::Host;
 pub(crate) use latency::{By, DiskLatency, LatencyHistogram, OpLatency};
 pub(crate) use rule::RuleCounters;

@@ -34,7 +34,8 @@ impl Facts<'_> {
         let alone = (self.host.cpus < 2).then(|| "daemon and clients share one CPU".to_owned());
         let mut causes = self.distortions();
         causes.extend([steal, alone, self.gaps()].into_iter().flatten());
-        if causes.is_empty() {
+        // Stops are a reason of the verdict's own.
+        if causes.is_empty() && self.stopped.count() == 0 {
             causes
                 .push("nothing known explains it, 'dashpot doctor' examines this host".to_owned());
         }
