@@ -166,7 +166,7 @@ fn mistakes_name_their_line_and_place() {
         ),
         (
             "time = \"5s\"\ntune = { pool = \"tank\", zfs_txg_timeout = \"0s\" }",
-            "11: [[at]] tune zfs_txg_timeout: '0s' is out of bounds: give 1s to 60m",
+            "11: [[at]] tune zfs_txg_timeout: '0s' is out of bounds: give 1s to 1h",
         ),
     ] {
         assert_eq!(refusal(text), message, "{text}");
