@@ -1,6 +1,6 @@
 //! When nobody looked: the times in which the host kept the driver from running.
 //!
-//! A zio that was due in such a time is late, and neither its rule nor the engine is to blame. So
+//! A zio that is late mostly because of such a time is not late because of its rule or the engine. So
 //! each rule counts these zios apart. Only the last few stops are kept: a zio that was due in one is
 //! replied to soon after it.
 
@@ -29,18 +29,20 @@ impl Stops {
         self.until = self.until.max(until);
     }
 
-    /// Whether the driver was stopped at some moment of the `late` before `ended`.
+    /// Whether the driver was stopped for most of the `late` before `ended`.
     #[inline]
     pub(crate) fn explain(&self, late: Duration, ended: Instant) -> bool {
         let due = Instant::from_nanos(ended.as_nanos().saturating_sub(late.as_nanos()));
-        due < self.until && self.meets(due, ended)
+        due < self.until && self.stopped_between(due, ended).as_nanos() > late.as_nanos() / 2
     }
 
     #[cold]
-    fn meets(&self, due: Instant, ended: Instant) -> bool {
-        self.last
+    fn stopped_between(&self, from: Instant, until: Instant) -> Duration {
+        let parts = self
+            .last
             .iter()
-            .any(|stop| due < stop.until && stop.from < ended)
+            .map(|stop| stop.until.min(until).since(stop.from.max(from)).as_nanos());
+        Duration::from_nanos(parts.sum())
     }
 }
 
@@ -67,9 +69,12 @@ mod tests {
         stops.add(at(100), at(200));
         for (due, ended, explained) in [
             (50, 100, false),
-            (50, 101, true),
+            (50, 101, false),
+            (50, 140, false),
+            (50, 151, true),
+            (50, 200, true),
             (150, 210, true),
-            (199, 900, true),
+            (199, 900, false),
             (200, 201, false),
         ] {
             assert_eq!(explains(&stops, due, ended), explained, "{due} to {ended}");

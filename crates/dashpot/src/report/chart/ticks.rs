@@ -23,7 +23,10 @@ pub(super) fn ticks(starts: &[u64], apart: usize) -> Vec<(usize, String)> {
     for (at, pair) in (1..).zip(starts.windows(2)) {
         let is_free = named.last().is_none_or(|(last, _)| at - last >= apart);
         if is_free && pair[0] / step < pair[1] / step {
-            named.push((at, name(pair[1] / step * step)));
+            let round = pair[1] / step * step;
+            // A column that is longer than the others may have begun long before its successor.
+            let is_near = pair[1] - round < column_ns.max(1);
+            named.push((at, name(if is_near { round } else { pair[1] })));
         }
     }
     if first.is_multiple_of(step) || named.first().is_none_or(|(next, _)| *next >= apart) {
@@ -69,6 +72,16 @@ mod tests {
 
     fn places(named: &[(usize, String)]) -> Vec<usize> {
         named.iter().map(|(at, _)| *at).collect()
+    }
+
+    #[test]
+    fn a_column_after_a_long_one_is_named_by_its_own_beginning() {
+        let before = (0..20).map(|at| at * SECOND);
+        let after = (36..50).map(|at| at * SECOND);
+        let starts: Vec<u64> = before.chain(after).collect();
+        let named = ticks(&starts, 5);
+        assert_eq!(named[1], (10, "00:00:10".to_owned()));
+        assert_eq!(named[2], (20, "00:00:36".to_owned()));
     }
 
     #[test]
