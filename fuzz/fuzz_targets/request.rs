@@ -5,10 +5,10 @@
 
 #![no_main]
 
-use dashpot_export::nbd::{ExportInfo, Power};
-use dashpot_export::nbd::check::{DRAIN_MAX, Operation, Refused, check};
-use dashpot_export::nbd::setup::Features;
-use dashpot_export::nbd::wire::{PAYLOAD_MAX, REQUEST_LEN, Request, command};
+use dashpot_export::{ExportInfo, Power};
+use dashpot_export::frontend::nbd::check::{DRAIN_MAX, Operation, Refused, check};
+use dashpot_export::frontend::nbd::handshake::Features;
+use dashpot_export::frontend::nbd::wire::{PAYLOAD_MAX, REQUEST_LEN, RequestHeader, command};
 use libfuzzer_sys::fuzz_target;
 
 const SIZE: u64 = 1 << 30;
@@ -24,11 +24,11 @@ fuzz_target!(|data: &[u8]| {
     let mut bytes = [0; REQUEST_LEN];
     bytes[..4].copy_from_slice(&MAGIC);
     bytes[4..].copy_from_slice(&fields);
-    let request = Request::parse(&bytes).expect("the magic is right");
+    let request = RequestHeader::parse(&bytes).expect("the magic is right");
     serve(&request, choice);
 });
 
-fn serve(request: &Request, choice: u8) {
+fn serve(request: &RequestHeader, choice: u8) {
     let export = ExportInfo {
         name: "a".into(),
         description: String::new(),
@@ -52,7 +52,7 @@ fn serve(request: &Request, choice: u8) {
     }
 }
 
-fn accepted(request: &Request, export: &ExportInfo, operation: Operation) {
+fn accepted(request: &RequestHeader, export: &ExportInfo, operation: Operation) {
     let (offset, length) = (u128::from(request.offset), u128::from(request.length));
     assert!(length > 0 && offset + length <= u128::from(SIZE));
     assert_eq!((offset | length) % u128::from(export.block), 0);

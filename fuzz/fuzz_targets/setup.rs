@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use dashpot_export::nbd::{ExportInfo, Power};
-use dashpot_export::nbd::setup::{Progress, Setup, UNSENT_MAX};
+use dashpot_export::{ExportInfo, Power};
+use dashpot_export::frontend::nbd::handshake::{Progress, Handshake, UNSENT_MAX};
 use libfuzzer_sys::fuzz_target;
 
 /// More than what any one option is answered with, given the exports below.
@@ -35,10 +35,10 @@ fn pieces<'a>(mut bytes: &'a [u8], lengths: &[u8]) -> Vec<&'a [u8]> {
 }
 
 fn run(pieces: &[&[u8]]) -> (Progress, Vec<u8>) {
-    let mut setup = Setup::new(exports());
+    let mut handshake = Handshake::new(exports());
     let mut output = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
-        match setup.input(piece, &mut output) {
+        match handshake.input(piece, &mut output) {
             Progress::More => {}
             Progress::Close => return (Progress::Close, output),
             Progress::Ready(mut negotiated) => {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use crate::pace::Spin;
+use crate::shard::sleeper::Spin;
 use crate::store::StoreConfig;
 
 /// What a server serves.

@@ -14,12 +14,12 @@ use dashpot_engine::{
 
 use crate::clock;
 use crate::events::Drops;
-use crate::passes::Work;
 use crate::power::{Cut, CutError, Loss};
-use crate::probe::{ProbeReading, Readings};
-use crate::routes::Route;
+use crate::prober::{ProbeReading, Readings};
+use crate::route::Route;
 use crate::shard::Message;
-use crate::stops::Stops;
+use crate::shard::load_meter::Work;
+use crate::shard::stops::Stops;
 
 /// One served disk, as it was started.
 #[derive(Clone, Debug)]

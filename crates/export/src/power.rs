@@ -150,7 +150,7 @@ impl Shard {
         }
         // What was held before the store must not reach it after the cut.
         self.leave_at_once(id);
-        let of_disk = |slot: &crate::slots::Slot| slot.disk == id;
+        let of_disk = |slot: &crate::shard::slots::Slot| slot.disk == id;
         let pieces = std::mem::take(&mut self.pieces);
         for (zio, done) in pieces {
             if self.slots.get(zio).is_some_and(of_disk) {

@@ -11,20 +11,20 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use dashpot_engine::{DiskConfig as EngineDisk, Duration, Engine};
 
-use crate::clients::ClientTable;
+use crate::acceptor::{Acceptor, AcceptorMessage};
 use crate::complain::complain;
 use crate::config::{Address, DiskConfig, ServerConfig};
-use crate::door::{Door, DoorMessage};
 use crate::events::{EventReader, RING, Recorder, rings};
+use crate::export::{ExportInfo, Power};
 use crate::handle::{DiskInfo, Handle};
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
-use crate::nbd::{ExportInfo, Power};
-use crate::pace::{Pace, Spin};
-use crate::probe::{self, Readings};
+use crate::prober::{self, Readings};
 use crate::quota::cpu_quota;
-use crate::room::Taken;
-use crate::routes::Route;
+use crate::route::Route;
+use crate::shard::budget::Taken;
+use crate::shard::clients::ClientTable;
+use crate::shard::sleeper::{Sleeper, Spin};
 use crate::shard::{Disk, Message, Shard};
 use crate::store::{self, Adoption, Opened, Pool, Size, StoreError};
 
@@ -49,7 +49,7 @@ pub struct Server {
     adoptions: Vec<Adoption>,
     events: Option<EventReader>,
     shards: Vec<Running<Message>>,
-    door: Running<DoorMessage>,
+    acceptor: Running<AcceptorMessage>,
 }
 
 /// A thread, and what ends it if it is dropped.
@@ -103,21 +103,24 @@ impl Server {
             shards.push(shard);
             readings.push(found);
         }
-        let door_mailbox = Arc::new(Mailbox::new()?);
-        let mut door = Door::new(
+        let acceptor_mailbox = Arc::new(Mailbox::new()?);
+        let mut acceptor = Acceptor::new(
             listeners,
             exports,
             routes.clone(),
-            Arc::clone(&door_mailbox),
+            Arc::clone(&acceptor_mailbox),
         )?;
-        let thread = Builder::new().name("dashpot-door".to_owned());
+        let thread = Builder::new().name("dashpot-accept".to_owned());
         let thread = thread.spawn(move || {
-            report("the door", catch_unwind(AssertUnwindSafe(|| door.run())));
+            report(
+                "the acceptor",
+                catch_unwind(AssertUnwindSafe(|| acceptor.run())),
+            );
         })?;
-        let door = Running {
-            mailbox: door_mailbox,
+        let acceptor = Running {
+            mailbox: acceptor_mailbox,
             thread: Some(thread),
-            end: || DoorMessage::Close,
+            end: || AcceptorMessage::Close,
         };
         let handle = Handle::new(disks, routes, readings, spins);
         Ok(Server {
@@ -126,7 +129,7 @@ impl Server {
             adoptions,
             events: Some(events),
             shards,
-            door,
+            acceptor,
         })
     }
 
@@ -136,8 +139,8 @@ impl Server {
         for adoption in &self.adoptions {
             adoption.adopt()?;
         }
-        // A door that is gone has said so.
-        let _ = self.door.mailbox.send(DoorMessage::Open);
+        // A acceptor that is gone has said so.
+        let _ = self.acceptor.mailbox.send(AcceptorMessage::Open);
         Ok(())
     }
 
@@ -160,8 +163,8 @@ impl Server {
     /// Stops taking clients and requests, waits until what is in flight has ended, but no longer
     /// than `grace`; what is held or suspended then fails with ESHUTDOWN. Removes the sockets.
     pub fn shutdown(self, grace: Duration) {
-        let _ = self.door.mailbox.send(DoorMessage::Close);
-        self.door.join();
+        let _ = self.acceptor.mailbox.send(AcceptorMessage::Close);
+        self.acceptor.join();
         for shard in &self.shards {
             let _ = shard.mailbox.send(Message::Shutdown(grace));
         }
@@ -176,7 +179,7 @@ fn raise_descriptor_limit() {
         current: limit.maximum,
         ..limit
     };
-    // Where it is refused, the door says when there are too many.
+    // Where it is refused, the acceptor says when there are too many.
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
@@ -280,18 +283,18 @@ fn start_shard(
     } = built;
     engine.record_events(true);
     let probed = engine.add_disk(EngineDisk { seed: 0 });
-    disks.push(probe::disk());
-    let (bell, readings) = probe::start(&mailbox, probed)?;
+    disks.push(prober::disk());
+    let (prompt, readings) = prober::start(&mailbox, probed)?;
     let inbox = Arc::clone(&mailbox);
-    let pace = Pace::new(spins);
+    let sleeper = Sleeper::new(spins);
     let mut shard = Shard::new(
         engine,
         disks,
         Arc::clone(&inbox),
         Arc::clone(pool),
-        pace,
+        sleeper,
         recorder,
-        bell,
+        prompt,
     )?;
     let thread = Builder::new()
         .name(format!("dashpot-shard-{at}"))

@@ -8,12 +8,12 @@ use std::sync::mpsc;
 
 use dashpot_engine::inject::{Effect, GroupId, RuleId, RuleSpec};
 use dashpot_engine::{Answer, Command, DiskId, Duration, Op};
+use dashpot_export::frontend::nbd::client::{connect, encode};
+use dashpot_export::frontend::nbd::wire::RequestHeader;
 use dashpot_export::load::{LoadConfig, LoadReport, OpReport, Pace, run};
-use dashpot_export::nbd::client::{connect, encode};
-use dashpot_export::nbd::wire::Request;
 use dashpot_export::store::StoreConfig;
 use dashpot_export::{
-    Address, DiskConfig, DiskSnapshot, Drops, Record, Server, ServerConfig, Spin,
+    Address, DiskConfig, DiskSnapshot, Drops, EventRecord, Server, ServerConfig, Spin,
 };
 use tempfile::TempDir;
 
@@ -177,7 +177,7 @@ fn a_connection_that_goes_takes_its_zios_along() {
     served.inject(RuleSpec::new(Effect::Hang));
     let mut socket = UnixStream::from(connect(&served.address(), "a").unwrap().socket);
     for cookie in 0..100 {
-        let request = Request {
+        let request = RequestHeader {
             flags: 0,
             command: 0,
             cookie,
@@ -212,7 +212,7 @@ fn a_shard_whose_events_nobody_takes_goes_on_and_counts_them() {
     assert!(finished > enough);
     let drops = served.drops();
     let mut told = 0;
-    reader.drain(|record| told += u64::from(matches!(record, Record::Zio(_))));
+    reader.drain(|record| told += u64::from(matches!(record, EventRecord::Zio(_))));
     // The other one is the name of the client.
     assert_eq!(told, (1 << 16) - 1);
     assert_eq!(drops.total(None), finished - told);

@@ -28,7 +28,7 @@ pub(crate) use recorder::Recorder;
 
 /// What a shard tells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum EventRecord {
     /// A zio has finished.
     Zio(FinishedZio),
     /// From here on, a client's id on a disk stands for this name.

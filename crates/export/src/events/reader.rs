@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use rtrb::Consumer;
 
-use super::{Bell, Record};
+use super::{Bell, EventRecord};
 
 /// Reads the events of all shards.
 pub struct EventReader {
-    rings: Vec<Consumer<Record>>,
+    rings: Vec<Consumer<EventRecord>>,
     bell: Arc<Bell>,
 }
 
 impl EventReader {
-    pub(super) fn new(rings: Vec<Consumer<Record>>, bell: Arc<Bell>) -> EventReader {
+    pub(super) fn new(rings: Vec<Consumer<EventRecord>>, bell: Arc<Bell>) -> EventReader {
         EventReader { rings, bell }
     }
 
@@ -29,7 +29,7 @@ impl EventReader {
 
     /// Takes what is in the rings now, shard by shard, each in the order in which it came. Says
     /// whether that was anything.
-    pub fn drain(&mut self, mut take: impl FnMut(&Record)) -> bool {
+    pub fn drain(&mut self, mut take: impl FnMut(&EventRecord)) -> bool {
         let mut any = false;
         for ring in &mut self.rings {
             // What comes in the meantime is for the next time.

@@ -6,12 +6,12 @@ use dashpot_engine::{ClientId, Device, DiskId, Event};
 use rtrb::Producer;
 use rtrb::chunks::ChunkError;
 
-use super::{Bell, Drops, FinishedZio, Record};
+use super::{Bell, Drops, EventRecord, FinishedZio};
 use crate::shard::Shard;
 
 /// Puts the events of a shard into its ring.
 pub(crate) struct Recorder {
-    ring: Producer<Record>,
+    ring: Producer<EventRecord>,
     /// By [`DiskId`]: the disk's index in the configuration. The disk of the probe is not there.
     disks: Vec<u16>,
     /// Names that have found no room yet; of each client of a disk the last one.
@@ -34,7 +34,7 @@ impl Shard {
 }
 
 impl Recorder {
-    pub(super) fn new(ring: Producer<Record>, disks: Vec<u16>, bell: Arc<Bell>) -> Recorder {
+    pub(super) fn new(ring: Producer<EventRecord>, disks: Vec<u16>, bell: Arc<Bell>) -> Recorder {
         Recorder {
             ring,
             disks,
@@ -65,7 +65,7 @@ impl Recorder {
             Err(ChunkError::TooFewSlots(left)) => self.ring.write_chunk_uninit(left),
             chunk => chunk,
         };
-        let told = chunk.map(|chunk| chunk.fill_from_iter(zios.by_ref().map(Record::Zio)));
+        let told = chunk.map(|chunk| chunk.fill_from_iter(zios.by_ref().map(EventRecord::Zio)));
         let mut any = told.is_ok_and(|told| told > 0);
         for zio in zios {
             any = true;
@@ -96,7 +96,7 @@ impl Recorder {
         }
         for (disk, client, name) in self.waiting.drain(..) {
             // There is room for all of them.
-            let _ = self.ring.push(Record::Joined { disk, client, name });
+            let _ = self.ring.push(EventRecord::Joined { disk, client, name });
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use dashpot_engine::{ClientId, Device, DiskId, Event, Instant, Op};
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
-use super::{EventReader, Record, Recorder, rings};
+use super::{EventReader, EventRecord, Recorder, rings};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -47,7 +47,7 @@ fn ring(capacity: usize) -> (Recorder, EventReader) {
 #[test]
 fn a_record_is_of_its_size() {
     assert_eq!(size_of::<super::FinishedZio>(), 80);
-    assert!(size_of::<Record>() <= 88);
+    assert!(size_of::<EventRecord>() <= 88);
 }
 
 #[test]
@@ -135,10 +135,10 @@ proptest! {
                 }
                 Happens::Read => {
                     reader.drain(|record| match record {
-                        Record::Joined { disk, client, name } => {
+                        EventRecord::Joined { disk, client, name } => {
                             known.insert((*disk, client.0), name.to_string());
                         }
-                        Record::Zio(zio) => {
+                        EventRecord::Zio(zio) => {
                             let name = known.get(&(zio.disk, zio.client.0)).cloned();
                             read.push((zio.offset, zio.disk, name));
                         }

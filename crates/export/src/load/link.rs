@@ -10,8 +10,8 @@ use rustix::net::{RecvFlags, SendFlags};
 
 use super::{LoadConfig, LoadError, LoadReport};
 use crate::clock;
-use crate::nbd::client::{encode, parse_reply};
-use crate::nbd::wire::{Request, SIMPLE_REPLY_LEN, command};
+use crate::frontend::nbd::client::{encode, parse_reply};
+use crate::frontend::nbd::wire::{RequestHeader, SIMPLE_REPLY_LEN, command};
 
 pub(super) struct Link {
     socket: OwnedFd,
@@ -97,7 +97,7 @@ impl Link {
                 Op::Flush => (command::FLUSH, 0, 0),
                 _ => (command::READ, offset, self.block),
             };
-            let request = Request {
+            let request = RequestHeader {
                 flags: 0,
                 command,
                 cookie: u64::from(cookie),

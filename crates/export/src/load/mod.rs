@@ -6,8 +6,8 @@
 //! answered; a latency counts from the moment at which the request was meant to start, so that a
 //! slow disk cannot hide by being asked less (coordinated omission).
 
+mod arrivals;
 mod link;
-mod pace;
 
 use std::io;
 
@@ -15,11 +15,11 @@ use dashpot_engine::{Duration, Instant, Op, Random};
 use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+pub use self::arrivals::Pace;
 use self::link::Link;
-pub use self::pace::Pace;
 use crate::clock;
 use crate::config::Address;
-use crate::nbd::client::{ConnectError, connect};
+use crate::frontend::nbd::client::{ConnectError, connect};
 
 /// What is asked of a server, and how.
 #[derive(Clone, Debug)]
@@ -202,7 +202,7 @@ fn go_on(load: &mut Load<'_>, mut stop: impl FnMut(&LoadReport) -> bool) -> Resu
 struct Load<'a> {
     config: &'a LoadConfig,
     links: Vec<Link>,
-    arrivals: pace::Arrivals,
+    arrivals: arrivals::Arrivals,
     random: Random,
     blocks: u64,
     next_block: u64,
@@ -229,7 +229,7 @@ impl<'a> Load<'a> {
         Ok(Load {
             config,
             links: links.into_iter().map(|(link, _)| link).collect(),
-            arrivals: pace::Arrivals::new(config.pace, start, config.seed),
+            arrivals: arrivals::Arrivals::new(config.pace, start, config.seed),
             random: Random::new(config.seed),
             blocks,
             next_block: 0,

@@ -35,7 +35,7 @@ pub(crate) use extent::Extent;
 pub(crate) use file::FileStore;
 pub(crate) use lossy::{Asker, Lossy};
 pub(crate) use open::{Adoption, Opened, open_all};
-pub(crate) use pool::{Finished, Job, Operation, Pool};
+pub(crate) use pool::{FileOperation, Finished, Job, Pool};
 pub(crate) use ram::{Ram, SLICE};
 
 /// Which store a disk has.

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::file::Request;
+use super::file::OpenRequest;
 use super::{FileStore, Lossy, Ram, Store, StoreConfig, StoreError, memory};
 use crate::config::DiskConfig;
 
@@ -103,8 +103,8 @@ fn sized(disk: &DiskConfig, config: &StoreConfig, store: Store) -> Result<Opened
     }
 }
 
-fn request<'a>(disk: &'a DiskConfig, path: &'a Path) -> Request<'a> {
-    Request {
+fn request<'a>(disk: &'a DiskConfig, path: &'a Path) -> OpenRequest<'a> {
+    OpenRequest {
         disk: &disk.name,
         path,
         size: disk.size,

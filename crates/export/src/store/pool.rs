@@ -17,7 +17,7 @@ use super::FileStore;
 
 /// What is to be done to a file. Buffers come back with [`Finished`].
 #[derive(Debug)]
-pub(crate) enum Operation {
+pub(crate) enum FileOperation {
     /// Fills the buffer with `length` bytes.
     Read {
         offset: u64,
@@ -57,7 +57,7 @@ pub(crate) struct Finished {
 /// Something to do, and whom to tell.
 pub(crate) struct Job {
     pub(crate) file: Arc<FileStore>,
-    pub(crate) operation: Operation,
+    pub(crate) operation: FileOperation,
     /// Whoever asked is gone: what has not begun must not be done any more, because it would be
     /// done after what came later.
     pub(crate) cancelled: Arc<AtomicBool>,
@@ -90,11 +90,11 @@ impl fmt::Debug for Job {
     }
 }
 
-impl Operation {
+impl FileOperation {
     fn run(self, file: &FileStore) -> Finished {
         let mut kept = Vec::new();
         let outcome = match self {
-            Operation::Read {
+            FileOperation::Read {
                 offset,
                 length,
                 buffer,
@@ -103,7 +103,7 @@ impl Operation {
                 kept.resize(length, 0);
                 file.read(offset, &mut kept)
             }
-            Operation::Write {
+            FileOperation::Write {
                 offset,
                 buffer,
                 fua,
@@ -111,20 +111,20 @@ impl Operation {
                 kept = buffer;
                 file.write(offset, &kept, fua)
             }
-            Operation::Zero {
+            FileOperation::Zero {
                 offset,
                 length,
                 no_hole,
                 fua,
             } => file.zero(offset, length, no_hole, fua),
-            Operation::Trim {
+            FileOperation::Trim {
                 offset,
                 length,
                 fua,
             } => file.trim(offset, length, fua),
-            Operation::Sync => file.sync(),
+            FileOperation::Sync => file.sync(),
             #[cfg(test)]
-            Operation::Panic => panic!("a store panics, as this test wants it to"),
+            FileOperation::Panic => panic!("a store panics, as this test wants it to"),
         };
         Finished {
             outcome,
@@ -215,7 +215,7 @@ mod tests {
     use std::thread;
 
     use super::super::tests::file_of;
-    use super::{Finished, Job, Operation, Pool};
+    use super::{FileOperation, Finished, Job, Pool};
 
     #[test]
     fn each_operation_reaches_the_file() {
@@ -235,31 +235,31 @@ mod tests {
             finished.buffer
         };
         let read = || {
-            run(Operation::Read {
+            run(FileOperation::Read {
                 offset: 10,
                 length: 3,
                 buffer: vec![9; 3],
             })
         };
-        let written = run(Operation::Write {
+        let written = run(FileOperation::Write {
             offset: 10,
             buffer: vec![1, 2, 3],
             fua: true,
         });
         assert_eq!(written, [1, 2, 3]);
         assert_eq!(read(), [1, 2, 3]);
-        run(Operation::Zero {
+        run(FileOperation::Zero {
             offset: 10,
             length: 1,
             no_hole: true,
             fua: false,
         });
-        run(Operation::Trim {
+        run(FileOperation::Trim {
             offset: 12,
             length: 1,
             fua: false,
         });
-        run(Operation::Sync);
+        run(FileOperation::Sync);
         assert_eq!(read(), [0, 2, 0]);
     }
 
@@ -270,7 +270,7 @@ mod tests {
         let pool = Pool::new(1).unwrap();
         pool.submit(Job {
             file,
-            operation: Operation::Read {
+            operation: FileOperation::Read {
                 offset: 8,
                 length: 3,
                 buffer: Vec::new(),
@@ -300,7 +300,7 @@ mod tests {
             };
             pool.submit(Job {
                 file: Arc::clone(&file),
-                operation: Operation::Sync,
+                operation: FileOperation::Sync,
                 cancelled: Arc::default(),
                 finish: Box::new(finish),
             });
@@ -315,7 +315,7 @@ mod tests {
         let (_directory, file) = file_of(10);
         let (sender, receiver) = mpsc::channel();
         let pool = Pool::new(1).unwrap();
-        for operation in [Operation::Panic, Operation::Sync] {
+        for operation in [FileOperation::Panic, FileOperation::Sync] {
             let sender = sender.clone();
             pool.submit(Job {
                 file: Arc::clone(&file),
@@ -337,7 +337,7 @@ mod tests {
             let sender = sender.clone();
             pool.submit(Job {
                 file: Arc::clone(&file),
-                operation: Operation::Read {
+                operation: FileOperation::Read {
                     offset: 0,
                     length: 10,
                     buffer: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, TryReserveError};
 use std::sync::Arc;
 
 use dashpot_engine::{ClientId, Op};
-use dashpot_export::{FinishedZio, Record};
+use dashpot_export::{EventRecord, FinishedZio};
 
 use super::clients::{Clients, OTHERS, Place};
 use super::open::{Cell, Open};
@@ -61,10 +61,10 @@ impl Collected {
     }
 
     #[inline]
-    pub(super) fn take(&mut self, record: &Record) {
+    pub(super) fn take(&mut self, record: &EventRecord) {
         match record {
-            Record::Zio(zio) => self.zio(zio),
-            Record::Joined { disk, client, name } => self.join(*disk, *client, name),
+            EventRecord::Zio(zio) => self.zio(zio),
+            EventRecord::Joined { disk, client, name } => self.join(*disk, *client, name),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dashpot_engine::histogram::{Histogram, Sparse};
 use dashpot_engine::{ClientId, Device, DiskId, Duration, Errno, Event, Instant, Op};
-use dashpot_export::{FinishedZio, Record};
+use dashpot_export::{EventRecord, FinishedZio};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -101,12 +101,12 @@ fn play(happenings: &[Happens], collected: &mut Collected) -> Vec<(FinishedZio, 
             Happens::Join(disk, id, name) => {
                 names.insert((disk, id), name.clone());
                 let (client, name) = (ClientId(id), name.into());
-                collected.take(&Record::Joined { disk, client, name });
+                collected.take(&EventRecord::Joined { disk, client, name });
             }
             Happens::Zio(zio) => {
                 let name = names.get(&(zio.disk, zio.client.0));
                 all.push((zio, name.cloned().unwrap_or("other".to_owned())));
-                collected.take(&Record::Zio(zio));
+                collected.take(&EventRecord::Zio(zio));
             }
             Happens::Settle => collected.settle(),
         }
@@ -246,7 +246,7 @@ proptest! {
 
 fn join(collected: &mut Collected, client: u8, name: &str) {
     let (client, name) = (ClientId(client), name.into());
-    collected.take(&Record::Joined {
+    collected.take(&EventRecord::Joined {
         disk: 0,
         client,
         name,
@@ -254,10 +254,10 @@ fn join(collected: &mut Collected, client: u8, name: &str) {
 }
 
 /// A zio in this second.
-fn zio(second: u64, client: u8) -> Record {
+fn zio(second: u64, client: u8) -> EventRecord {
     let mut event = event(Instant::from_nanos(second * SECOND_NS));
     event.client = ClientId(client);
-    Record::Zio(FinishedZio::of(&event, 0))
+    EventRecord::Zio(FinishedZio::of(&event, 0))
 }
 
 #[test]
@@ -363,7 +363,7 @@ fn more_kinds_in_a_second_than_are_counted_at_once_are_all_counted() {
     for (client, op, length) in kinds().chain(kinds()) {
         let mut event = event(Instant::from_nanos(SECOND_NS));
         (event.client, event.op, event.length) = (ClientId(client), op, length);
-        collected.take(&Record::Zio(FinishedZio::of(&event, 0)));
+        collected.take(&EventRecord::Zio(FinishedZio::of(&event, 0)));
     }
     collected.settle();
     for (part, op, tally) in collected.parts(0) {

@@ -26,7 +26,7 @@ use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::{ReadWriteFlags, preadv2, pwritev2, retry_on_intr};
 
 pub(super) use label::ATTRIBUTE;
-pub(super) use open::Request;
+pub(super) use open::OpenRequest;
 
 use super::Attempt;
 use super::extent::Found;

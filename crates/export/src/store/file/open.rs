@@ -9,7 +9,7 @@ use crate::store::StoreError;
 
 /// What a disk asks of its file.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::store) struct Request<'a> {
+pub(in crate::store) struct OpenRequest<'a> {
     pub(in crate::store) disk: &'a str,
     pub(in crate::store) path: &'a Path,
     /// The disk's size in bytes, or that of the file.
@@ -19,7 +19,7 @@ pub(in crate::store) struct Request<'a> {
 
 impl FileStore {
     /// Opens and locks a file, and gives the disk's size. Changes nothing.
-    pub(in crate::store) fn open(request: Request<'_>) -> Result<(FileStore, u64), StoreError> {
+    pub(in crate::store) fn open(request: OpenRequest<'_>) -> Result<(FileStore, u64), StoreError> {
         let length = request.length()?;
         let size = request.size_within(length)?;
         let file = request.open_file()?;
@@ -29,7 +29,7 @@ impl FileStore {
     }
 
     /// Labels the file as this disk's, for the next time that it is opened.
-    pub(in crate::store) fn adopt(&self, request: Request<'_>) -> Result<(), StoreError> {
+    pub(in crate::store) fn adopt(&self, request: OpenRequest<'_>) -> Result<(), StoreError> {
         if request.read_only {
             return Ok(());
         }
@@ -37,7 +37,7 @@ impl FileStore {
     }
 }
 
-impl Request<'_> {
+impl OpenRequest<'_> {
     /// The length of the file. Asked before it is opened: opening a pipe waits for its other end.
     fn length(&self) -> Result<u64, StoreError> {
         let metadata = fs::metadata(self.path).map_err(|error| match error.kind() {

@@ -1,0 +1,94 @@
+//! How many connections there are, in all and of each peer.
+//!
+//! What a connection can make a shard hold for certain is little, and so is the sum, if there is a
+//! most of them. One peer may have half of these, so that it cannot keep the others out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Counts connections for as long as their [`Permit`] lives.
+#[derive(Debug, Default)]
+pub(super) struct ConnectionLimit {
+    all: Arc<()>,
+    peers: HashMap<String, Arc<()>>,
+    /// Whether the last one was refused.
+    refuses: bool,
+}
+
+/// What a connection has for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Permit {
+    _of_all: Arc<()>,
+    _of_peer: Arc<()>,
+}
+
+impl ConnectionLimit {
+    /// Lets a connection of a peer in, unless there are too many.
+    pub(super) fn admit(&mut self, peer: &str) -> Option<Permit> {
+        if self.peers.len() >= CONNECTIONS_MAX {
+            self.peers.retain(|_, peer| living(peer) > 0);
+        }
+        let of_peer = self.peers.get(peer).map_or(0, living);
+        let refuses = living(&self.all) >= CONNECTIONS_MAX || of_peer >= OF_PEER_MAX;
+        let began = refuses && !std::mem::replace(&mut self.refuses, refuses);
+        if began {
+            say_that_it_is_full(peer, of_peer);
+        }
+        if refuses {
+            return None;
+        }
+        let of_peer = self.peers.entry(peer.to_owned()).or_default();
+        Some(Permit {
+            _of_all: Arc::clone(&self.all),
+            _of_peer: Arc::clone(of_peer),
+        })
+    }
+}
+
+/// Once, and not for each that is refused.
+fn say_that_it_is_full(peer: &str, of_peer: usize) {
+    crate::complain::complain(format_args!(
+        "dashpot: a connection of {peer} is refused, because it has {of_peer} already, or all have \
+         {CONNECTIONS_MAX}: one client may have {OF_PEER_MAX}"
+    ));
+}
+
+fn living(count: &Arc<()>) -> usize {
+    Arc::strong_count(count) - 1
+}
+
+/// Connections at once, with those that shake hands.
+const CONNECTIONS_MAX: usize = 4_096;
+/// Of one peer.
+const OF_PEER_MAX: usize = CONNECTIONS_MAX / 2;
+
+#[cfg(test)]
+mod tests {
+    use super::{CONNECTIONS_MAX, ConnectionLimit, OF_PEER_MAX};
+
+    #[test]
+    fn one_peer_leaves_room_for_the_others() {
+        let mut limit = ConnectionLimit::default();
+        let mut greedy: Vec<_> = (0..OF_PEER_MAX).map(|_| limit.admit("greedy")).collect();
+        assert!(greedy.iter().all(Option::is_some));
+        assert!(limit.admit("greedy").is_none());
+        assert!(limit.admit("another").is_some());
+        greedy.pop();
+        assert!(limit.admit("greedy").is_some(), "one has gone");
+    }
+
+    #[test]
+    fn there_is_a_most_of_all_and_who_has_gone_is_forgotten() {
+        let mut limit = ConnectionLimit::default();
+        let admit = |limit: &mut ConnectionLimit| {
+            let peers = (0..CONNECTIONS_MAX).map(|peer| limit.admit(&peer.to_string()));
+            peers.collect::<Vec<_>>()
+        };
+        let all = admit(&mut limit);
+        assert!(all.iter().all(Option::is_some));
+        assert!(limit.admit("one more").is_none());
+        drop(all);
+        assert!(limit.admit("one more").is_some());
+        assert_eq!(limit.peers.len(), 1);
+    }
+}

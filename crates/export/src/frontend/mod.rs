@@ -1,0 +1,3 @@
+//! Frontends: each turns a protocol into requests and takes replies back.
+
+pub mod nbd;

@@ -1,0 +1,336 @@
+//! The probe: what a client of this host meets, end to end, however well the shard thinks of
+//! itself. Lateness ends where a reply is offered to the transport; what comes after it, and what
+//! comes before a request is read, no counter of the server can see.
+//!
+//! Once a second a thread of its own reads a block of a disk of its own over a socket pair. The
+//! read takes the way of every other: the same loop, engine, rule (`-D 1ms`) and replies. What it
+//! takes beyond the rule is the reading. The disk is of no export and in no list, and counts
+//! nowhere else.
+//!
+//! The probe sleeps until its reply is there, as most clients do, so its own wake-up is in what it
+//! reads. Polling instead was tried: where others use the CPUs, the scheduler makes who has polled
+//! wait for its slice, and the probe read 2 ms where clients met 0.1 ms.
+//!
+//! The shard says in its passes that it has something to do; when to ask is up to the probe's own
+//! thread. So a shard that is stuck is asked, too, and a question that is still open counts with the
+//! time for which it has been. A daemon of which nothing is asked is not probed, and does not wake
+//! up. A probe does not see TCP, nor what a large request or a full queue of its own would add.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Builder;
+
+use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
+use dashpot_engine::{Command, DiskId, Duration, Instant};
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+
+use crate::clock;
+use crate::export::{ExportInfo, Power};
+use crate::frontend::nbd::client::{encode, parse_reply};
+use crate::frontend::nbd::handshake::{Features, Negotiated};
+use crate::frontend::nbd::wire::{RequestHeader, SIMPLE_REPLY_LEN, command};
+use crate::mailbox::Mailbox;
+use crate::shard::budget::Taken;
+use crate::shard::clients::ClientTable;
+use crate::shard::{Disk, Handover, Message};
+use crate::store::Store;
+
+/// What one probe has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProbeReading {
+    /// When it was answered.
+    pub at: Instant,
+    /// How much longer it took than the rule says.
+    pub error: Duration,
+}
+
+/// The readings of a shard's probe.
+#[derive(Debug, Default)]
+pub(crate) struct Readings(Mutex<Found>);
+
+#[derive(Debug, Default)]
+struct Found {
+    readings: VecDeque<ProbeReading>,
+    /// When the question was asked that is still open.
+    asked: Option<Instant>,
+}
+
+impl Readings {
+    /// Those of the minute before `now`, the oldest first. A question that has been open for longer
+    /// than a probe takes is one of them.
+    pub(crate) fn last_minute(&self, now: Instant) -> Vec<ProbeReading> {
+        let recent = |reading: &&ProbeReading| now.since(reading.at) < MINUTE;
+        let found = self.lock();
+        let open = found.asked.map(|asked| ProbeReading::of(asked, now));
+        let open = open.filter(|open| open.error >= OPEN_MIN);
+        let answered = found.readings.iter().filter(recent).copied();
+        answered.chain(open).collect()
+    }
+
+    fn ask(&self, now: Instant) {
+        self.lock().asked = Some(now);
+    }
+
+    /// The question was answered; with a reading, if it did not fail.
+    fn answer(&self, reading: Option<ProbeReading>) {
+        let mut found = self.lock();
+        found.asked = None;
+        if found.readings.len() == READINGS_MAX {
+            found.readings.pop_front();
+        }
+        found.readings.extend(reading);
+    }
+
+    /// Readings are sound whatever happened: no code that can panic holds their lock.
+    fn lock(&self) -> MutexGuard<'_, Found> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ProbeReading {
+    /// A question that was asked and has been answered by `at`.
+    fn of(asked: Instant, at: Instant) -> ProbeReading {
+        let took = at.since(asked);
+        ProbeReading {
+            at,
+            error: took - DELAY,
+        }
+    }
+}
+
+/// The shard's end of a probe. When it is dropped, the probe ends.
+#[derive(Debug)]
+pub(crate) struct Prompt {
+    prompt: SyncSender<()>,
+    next: Instant,
+}
+
+impl Prompt {
+    /// Says that clients ask for something. The prompt prompts twice as often as the probe asks, so that
+    /// the probe knows at its time whether to ask.
+    pub(crate) fn note_activity(&mut self, now: Instant) {
+        if now >= self.next {
+            self.next = now + PROMPT_EVERY;
+            // That the probe has not heard the last ring yet is no matter.
+            let _ = self.prompt.try_send(());
+        }
+    }
+}
+
+/// The disk that a probe reads.
+pub(crate) fn disk() -> Disk {
+    Disk {
+        export: ExportInfo {
+            name: NAME.to_owned(),
+            description: String::new(),
+            size: u64::from(BLOCK),
+            block: 1,
+            read_only: true,
+            power: Power::default(),
+        },
+        store: Store::Null,
+        clients: ClientTable::default(),
+        stalls: 0,
+        taken: Taken::default(),
+    }
+}
+
+/// Connects a probe to its `disk` of a shard that is about to run.
+pub(crate) fn start(shard: &Mailbox<Message>, disk: DiskId) -> io::Result<(Prompt, Arc<Readings>)> {
+    let flags = SocketFlags::CLOEXEC;
+    let (near, far) = net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::io::ioctl_fionbio(&far, true)?;
+    let delay = RuleSpec::delay(DELAY, None);
+    let inject = Command::Inject {
+        disk,
+        group: GroupId(RULE.0),
+        rules: vec![(RULE, delay)],
+    };
+    // Nothing has read the mailbox yet, so nobody has closed it.
+    let _ = shard.send(Message::Command(inject, Box::new(|_| ())));
+    let _ = shard.send(Message::Connect(Handover {
+        fd: far,
+        disk,
+        peer: NAME.to_owned(),
+        negotiated: Negotiated {
+            export: 0,
+            features: Features::default(),
+            left_over: Vec::new(),
+        },
+        permit: None,
+    }));
+    let (prompt, prompts) = sync_channel(1);
+    let readings = Arc::new(Readings::default());
+    let prober = Prober {
+        socket: near,
+        readings: Arc::clone(&readings),
+    };
+    // It ends by itself, when its shard does.
+    Builder::new()
+        .name("dashpot-probe".to_owned())
+        .spawn(move || prober.run(&prompts))?;
+    let next = Instant::ZERO;
+    Ok((Prompt { prompt, next }, readings))
+}
+
+struct Prober {
+    socket: OwnedFd,
+    readings: Arc<Readings>,
+}
+
+impl Prober {
+    /// Reads when the prompt has rung and the last reading was asked for a second ago, until the
+    /// shard is gone.
+    fn run(&self, prompts: &Receiver<()>) {
+        while prompts.recv().is_ok() {
+            let asked = clock::now();
+            match self.read(asked) {
+                Ok(reading) => self.readings.answer(reading),
+                Err(_) => return,
+            }
+            let rest = (asked + EVERY).since(clock::now());
+            std::thread::sleep(std::time::Duration::from_nanos(rest.as_nanos()));
+        }
+    }
+
+    /// One reading, unless the read is refused, as at the end of a daemon.
+    fn read(&self, asked: Instant) -> io::Result<Option<ProbeReading>> {
+        let request = encode(&RequestHeader {
+            flags: 0,
+            command: command::READ,
+            cookie: 0,
+            offset: 0,
+            length: BLOCK,
+        });
+        self.readings.ask(asked);
+        // A request of 28 bytes always finds room: there is never more than one.
+        net::send(&self.socket, &request, SendFlags::NOSIGNAL)?;
+        let (at, error) = self.receive()?;
+        Ok((error == 0).then(|| ProbeReading::of(asked, at)))
+    }
+
+    /// When the last byte of the reply was there, and the error in it.
+    fn receive(&self) -> io::Result<(Instant, u32)> {
+        let mut reply = [0; REPLY_LEN];
+        let mut filled = 0;
+        loop {
+            match net::recv(&self.socket, &mut reply[filled..], RecvFlags::empty()) {
+                Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+                Ok((_, received)) => filled += received,
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+            if let Some(error) = answered(&reply[..filled]) {
+                return Ok((clock::now(), error));
+            }
+        }
+    }
+}
+
+/// The error of a reply that is all there; the data follows only a read that succeeded.
+fn answered(reply: &[u8]) -> Option<u32> {
+    let (_, error) = parse_reply(reply.first_chunk()?)?;
+    (error != 0 || reply.len() == REPLY_LEN).then_some(error)
+}
+
+/// Its disk and its client are called so; no export is.
+const NAME: &str = "probe";
+/// The rule of its disk: no rule that is armed later has this id.
+const RULE: RuleId = RuleId(0);
+/// What the rule adds.
+const DELAY: Duration = Duration::from_millis(1);
+const BLOCK: u32 = 512;
+const REPLY_LEN: usize = SIMPLE_REPLY_LEN + BLOCK as usize;
+/// How often the probe asks, at most, and how often the prompt prompts.
+const EVERY: Duration = Duration::from_secs(1);
+const PROMPT_EVERY: Duration = Duration::from_millis(500);
+/// A question that has been open for so much longer than its rule says counts as a reading.
+const OPEN_MIN: Duration = Duration::from_millis(1);
+/// What readings are kept for.
+const MINUTE: Duration = Duration::from_secs(60);
+const READINGS_MAX: usize = 60;
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        DELAY, EVERY, MINUTE, PROMPT_EVERY, ProbeReading, Prompt, READINGS_MAX, Readings, answered,
+    };
+    use crate::frontend::nbd::wire::simple_reply;
+    use dashpot_engine::{Duration, Errno, Instant};
+    use std::sync::mpsc::sync_channel;
+
+    #[test]
+    fn the_bell_is_heard_before_the_probe_is_to_ask_again() {
+        let (prompt, prompts) = sync_channel(1);
+        let next = Instant::ZERO;
+        let mut prompt = Prompt { prompt, next };
+        let mut heard = |at| {
+            prompt.note_activity(at);
+            prompts.try_recv().is_ok()
+        };
+        let start = Instant::ZERO + MINUTE;
+        assert!(heard(start));
+        assert!(!heard(start + DELAY));
+        assert!(heard(start + PROMPT_EVERY));
+        assert!(!heard(start + PROMPT_EVERY + DELAY));
+    }
+
+    #[test]
+    fn a_shard_does_not_wait_for_a_probe_that_goes_on() {
+        let (prompt, prompts) = sync_channel(1);
+        let next = Instant::ZERO;
+        let mut prompt = Prompt { prompt, next };
+        for second in 0..100 {
+            prompt.note_activity(Instant::from_nanos(second * EVERY.as_nanos()));
+        }
+        assert_eq!(prompts.try_iter().count(), 1);
+    }
+
+    #[test]
+    fn readings_are_those_of_the_last_minute() {
+        let readings = Readings::default();
+        for second in 0..100 {
+            readings.answer(Some(ProbeReading {
+                at: Instant::from_nanos(second * EVERY.as_nanos()),
+                error: DELAY,
+            }));
+        }
+        let at = |second: u64| readings.last_minute(Instant::from_nanos(second * EVERY.as_nanos()));
+        assert_eq!(at(99).len(), READINGS_MAX);
+        assert_eq!(at(120).len(), 39);
+        assert_eq!(at(1_000), []);
+    }
+
+    #[test]
+    fn a_question_that_stays_open_counts_with_its_age() {
+        let readings = Readings::default();
+        let asked = Instant::ZERO + MINUTE;
+        readings.ask(asked);
+        assert_eq!(readings.last_minute(asked + DELAY), []);
+        let five = Duration::from_secs(5);
+        let open = ProbeReading {
+            at: asked + five,
+            error: five - DELAY,
+        };
+        assert_eq!(readings.last_minute(asked + five), [open]);
+        readings.answer(None);
+        assert_eq!(readings.last_minute(asked + five), []);
+    }
+
+    #[test]
+    fn a_reply_is_read_to_its_end() {
+        let mut reply = simple_reply(0, Ok(())).to_vec();
+        assert_eq!(answered(&reply), None);
+        reply.extend([0; 511]);
+        assert_eq!(answered(&reply), None);
+        reply.push(0);
+        assert_eq!(answered(&reply), Some(0));
+        let refused = simple_reply(0, Err(Errno::Shutdown));
+        assert!(answered(&refused).is_some_and(|error| error != 0));
+        assert_eq!(answered(&refused[..8]), None);
+    }
+}

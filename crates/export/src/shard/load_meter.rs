@@ -1,0 +1,402 @@
+//! What a shard's passes say of it: for how long it did not look at its sockets, and for how much
+//! of the time it had work to do.
+//!
+//! From one look at the sockets to the next passes the time of a pass and that of a sleep. What
+//! counts is all of it but the sleep that was asked for: so a stop of the host is in it, wherever it
+//! happened.
+//!
+//! A shard that works for half of the time is asked for about half of what it can do: what waits
+//! while it works is late, and more so the less it rests. So accuracy is promised up to there, and
+//! beyond it the shard is overloaded, if it has a rule to be accurate about. The time is that which
+//! the host left to the shard: stops are neither work nor rest. Waiting for a deadline is no work, by
+//! spinning or asleep. It is a careful measure: a busier shard takes more requests in a pass, each
+//! for less, so that at half of its most I/Os per second it works for more than half of the time.
+//!
+//! Nothing here has a timer. LoadMeter add up what they took, and a snapshot does the division.
+
+use std::collections::HashMap;
+
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::inject::RuleId;
+use dashpot_engine::{DiskId, Duration, Instant};
+
+use crate::shard::stops::{StopCounts, Stops};
+
+/// How much of its time a shard works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// The share of the last second or two, in percent.
+    pub busy_percent: u32,
+    /// Whether it is asked for more than accuracy is promised for.
+    pub overloaded: bool,
+    /// Seconds since the start in which it was.
+    pub overloaded_seconds: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct LoadMeter {
+    /// How long the shard did not look at its sockets, each time. Lateness cannot show it, because a
+    /// request that is not read yet has no target.
+    gaps: Box<Histogram>,
+    /// When the last pass began, and since when it has been at work without a stop.
+    begun: Instant,
+    working: Instant,
+    /// How long the last pass took.
+    took: Duration,
+    seconds: Seconds,
+    stops: StopCounts,
+    /// By rule: its disk, and the overloaded seconds before it was armed.
+    before: HashMap<RuleId, (DiskId, u64)>,
+}
+
+impl LoadMeter {
+    /// Whether there are rules, and so an accuracy that can be lost.
+    pub(crate) fn set_armed(&mut self, armed: bool) {
+        self.seconds.armed = armed;
+    }
+
+    /// Counts the overloaded seconds of rules that are armed on a disk from now on.
+    pub(crate) fn arm(&mut self, disk: DiskId, rules: impl Iterator<Item = RuleId>, now: Instant) {
+        self.work_until(now);
+        self.seconds.restart(now);
+        let before = self.seconds.overloaded;
+        self.before.extend(rules.map(|rule| (rule, (disk, before))));
+    }
+
+    /// Counts those of a rule anew.
+    pub(crate) fn arm_again(&mut self, rule: RuleId, now: Instant) {
+        if let Some((disk, _)) = self.before.get(&rule) {
+            self.arm(*disk, std::iter::once(rule), now);
+        }
+    }
+
+    /// Forgets the rules that are gone.
+    pub(crate) fn keep_rules(&mut self, is_armed: impl Fn(DiskId, RuleId) -> bool) {
+        self.before.retain(|rule, (disk, _)| is_armed(*disk, *rule));
+    }
+
+    /// The overloaded seconds since a rule was armed or updated.
+    pub(crate) fn overloaded_since(&self, rule: RuleId, now: Instant) -> u64 {
+        let before = self.before.get(&rule).map_or(0, |(_, before)| *before);
+        self.work(now).overloaded_seconds.saturating_sub(before)
+    }
+
+    /// A pass begins, after a sleep that took `overslept` longer than was asked for.
+    pub(crate) fn begin(&mut self, now: Instant, overslept: Duration) {
+        self.gaps.record((self.took + overslept).as_nanos());
+        (self.begun, self.working) = (now, now);
+    }
+
+    /// The host has kept the shard from running for this long, in the sleep before the pass that has
+    /// just begun or in the pass.
+    pub(crate) fn stopped(&mut self, from: Instant, until: Instant) {
+        self.work_until(from);
+        self.seconds.add(Kind::Stop, from, until);
+        self.stops.add(until.since(from), until);
+        self.working = until;
+    }
+
+    /// The host was suspended for this long, in which its clock stood still.
+    pub(crate) fn suspended(&mut self, length: Duration, now: Instant) {
+        self.gaps.record(length.as_nanos());
+        self.stops.add(length, now);
+    }
+
+    /// The pass ends.
+    pub(crate) fn end(&mut self, now: Instant) {
+        self.took = now.since(self.begun);
+        self.work_until(now);
+    }
+
+    fn work_until(&mut self, now: Instant) {
+        if now > self.working {
+            self.seconds.add(Kind::Work, self.working, now);
+            self.working = now;
+        }
+    }
+
+    pub(crate) fn gaps(&self) -> Box<Histogram> {
+        self.gaps.clone()
+    }
+
+    pub(crate) fn work(&self, now: Instant) -> Work {
+        self.seconds.at(now)
+    }
+
+    pub(crate) fn stops(&self, now: Instant) -> Stops {
+        self.stops.at(now)
+    }
+}
+
+/// What time was spent on.
+#[derive(Clone, Copy)]
+enum Kind {
+    Work,
+    Stop,
+}
+
+/// What the time of a second was spent on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Parts {
+    work: Duration,
+    stop: Duration,
+}
+
+impl Parts {
+    fn and(self, other: Parts) -> Parts {
+        Parts {
+            work: self.work + other.work,
+            stop: self.stop + other.stop,
+        }
+    }
+
+    /// The share of work in the `passed` time, as far as the host let the shard run.
+    fn busy_percent(self, passed: Duration) -> u32 {
+        percent(self.work, passed - self.stop)
+    }
+
+    /// What of it was in a part of the second.
+    fn scaled(self, part: Duration) -> Parts {
+        let scaled = |all: Duration| {
+            let part = u128::from(all.as_nanos()) * u128::from(part.as_nanos());
+            Duration::from_nanos((part / u128::from(SECOND.as_nanos())) as u64)
+        };
+        Parts {
+            work: scaled(self.work),
+            stop: scaled(self.stop),
+        }
+    }
+}
+
+/// Work and stops, added up by the second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seconds {
+    /// When the current one began.
+    start: Instant,
+    /// What was in it so far, and in the one before.
+    this: Parts,
+    last: Parts,
+    armed: bool,
+    /// How many were overloaded.
+    overloaded: u64,
+}
+
+impl Seconds {
+    fn add(&mut self, kind: Kind, begun: Instant, ended: Instant) {
+        let mut from = begun;
+        loop {
+            self.advance(from);
+            let until = ended.min(self.start + SECOND);
+            let part = match kind {
+                Kind::Work => &mut self.this.work,
+                Kind::Stop => &mut self.this.stop,
+            };
+            *part += until.since(from);
+            if until >= ended {
+                return;
+            }
+            from = until;
+        }
+    }
+
+    /// Goes on to the second of `now`.
+    fn advance(&mut self, now: Instant) {
+        let passed = now.since(self.start);
+        if passed < SECOND {
+            return;
+        }
+        let seconds = passed.as_nanos() / SECOND.as_nanos();
+        self.overloaded += u64::from(self.is_too_much(self.this.busy_percent(SECOND)));
+        self.last = match seconds {
+            1 => self.this,
+            _ => Parts::default(),
+        };
+        self.this = Parts::default();
+        self.start = self.start + Duration::from_nanos(seconds * SECOND.as_nanos());
+    }
+
+    /// Has a second begin now, so that none is counted that began before.
+    fn restart(&mut self, now: Instant) {
+        self.advance(now);
+        let before = SECOND - now.since(self.start);
+        self.last = self.this.and(self.last.scaled(before));
+        self.this = Parts::default();
+        self.start = now;
+    }
+
+    fn is_too_much(&self, busy_percent: u32) -> bool {
+        self.armed && busy_percent > OVERLOADED_PERCENT
+    }
+
+    fn at(mut self, now: Instant) -> Work {
+        self.advance(now);
+        let passed = SECOND + now.since(self.start);
+        let busy_percent = self.last.and(self.this).busy_percent(passed);
+        Work {
+            busy_percent,
+            overloaded: self.is_too_much(busy_percent),
+            overloaded_seconds: self.overloaded,
+        }
+    }
+}
+
+fn percent(part: Duration, whole: Duration) -> u32 {
+    (part.as_nanos() * 100 / whole.as_nanos().max(1)) as u32
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+/// The share of its time up to which a shard may work without being overloaded.
+const OVERLOADED_PERCENT: u32 = 50;
+
+#[cfg(test)]
+mod tests {
+    use super::{LoadMeter, Work};
+    use dashpot_engine::inject::RuleId;
+    use dashpot_engine::{DiskId, Duration, Instant};
+    use proptest::prelude::*;
+    use std::iter;
+
+    fn ms(at: u64) -> Instant {
+        Instant::from_nanos(at * 1_000_000)
+    }
+
+    fn armed() -> LoadMeter {
+        let mut passes = LoadMeter::default();
+        passes.set_armed(true);
+        passes
+    }
+
+    /// LoadMeter of `busy` ms in every 10 ms, from `from` to `to`.
+    fn work(passes: &mut LoadMeter, from: u64, to: u64, busy: u64) {
+        for at in (from..to).step_by(10) {
+            pass(passes, at, at + busy);
+        }
+    }
+
+    /// A pass after a sleep of the right length.
+    fn pass(passes: &mut LoadMeter, from: u64, to: u64) {
+        passes.begin(ms(from), Duration::ZERO);
+        passes.end(ms(to));
+    }
+
+    #[test]
+    fn a_shard_is_overloaded_above_half_of_its_time() {
+        for (busy, overloaded) in [(0, false), (4, false), (5, false), (6, true), (10, true)] {
+            let mut passes = armed();
+            work(&mut passes, 7_000, 9_500, busy);
+            let is = Work {
+                busy_percent: busy as u32 * 10,
+                overloaded,
+                overloaded_seconds: u64::from(overloaded) * 2,
+            };
+            assert_eq!(passes.work(ms(9_500)), is);
+        }
+    }
+
+    #[test]
+    fn without_a_rule_no_accuracy_is_lost() {
+        let mut passes = LoadMeter::default();
+        work(&mut passes, 7_000, 9_500, 9);
+        let busy = passes.work(ms(9_500));
+        assert_eq!((busy.busy_percent, busy.overloaded), (90, false));
+        assert_eq!(busy.overloaded_seconds, 0);
+    }
+
+    #[test]
+    fn what_is_over_is_forgotten_but_counted() {
+        let mut passes = armed();
+        work(&mut passes, 1_000, 4_000, 10);
+        let is = |busy_percent| Work {
+            busy_percent,
+            overloaded: busy_percent > 50,
+            overloaded_seconds: 3,
+        };
+        assert_eq!(passes.work(ms(4_500)), is(66));
+        assert_eq!(passes.work(ms(5_000)), is(0));
+        assert_eq!(passes.work(ms(60_000)), is(0));
+        work(&mut passes, 60_000, 61_000, 1);
+        assert_eq!(passes.work(ms(61_000)), is(10));
+    }
+
+    #[test]
+    fn a_pass_of_many_seconds_is_work_in_each() {
+        let mut passes = armed();
+        pass(&mut passes, 500, 3_250);
+        let now = passes.work(ms(3_250));
+        assert_eq!((now.busy_percent, now.overloaded_seconds), (100, 2));
+        passes.begin(ms(4_000), Duration::ZERO);
+        assert_eq!(passes.gaps().max(), Some(2_750_000_000));
+    }
+
+    #[test]
+    fn a_gap_is_a_pass_and_what_the_sleep_after_it_took_too_long() {
+        let mut passes = armed();
+        passes.begin(ms(10), Duration::ZERO);
+        passes.end(ms(12));
+        passes.begin(ms(5_000), Duration::from_millis(4_900));
+        assert_eq!(passes.gaps().max(), Some(4_902_000_000));
+        passes.suspended(Duration::from_secs(60), ms(5_001));
+        assert_eq!(passes.gaps().max(), Some(60_000_000_000));
+        assert_eq!(passes.stops(ms(5_001)).all.count, 1);
+    }
+
+    #[test]
+    fn a_stop_is_no_work() {
+        let mut passes = armed();
+        passes.begin(ms(13_000), Duration::from_secs(3));
+        passes.stopped(ms(10_000), ms(13_000));
+        passes.stopped(ms(13_100), ms(13_900));
+        passes.end(ms(13_950));
+        // 150 ms of work in the 200 ms that the host left to the shard.
+        let now = passes.work(ms(14_000));
+        assert_eq!((now.busy_percent, now.overloaded_seconds), (75, 1));
+        let stops = passes.stops(ms(14_000)).all;
+        assert_eq!((stops.count, stops.longest), (2, Duration::from_secs(3)));
+        assert_eq!(stops.total, Duration::from_millis(3_800));
+    }
+
+    #[test]
+    fn overloaded_seconds_of_a_rule_count_from_its_arm() {
+        let mut passes = armed();
+        work(&mut passes, 1_000, 4_700, 10);
+        let (old, new) = (RuleId(1), RuleId(2));
+        let disk = DiskId(7);
+        passes.arm(disk, iter::once(old), ms(4_700));
+        assert_eq!(passes.overloaded_since(old, ms(4_700)), 0);
+        assert_eq!(passes.work(ms(4_700)).busy_percent, 100);
+        work(&mut passes, 4_700, 6_700, 10);
+        passes.arm(disk, iter::once(new), ms(6_700));
+        work(&mut passes, 6_700, 7_700, 0);
+        assert_eq!(passes.overloaded_since(old, ms(7_700)), 2);
+        assert_eq!(passes.overloaded_since(new, ms(7_700)), 0);
+        passes.keep_rules(|of, rule| of == disk && rule == new);
+        assert_eq!(passes.before.len(), 1);
+    }
+
+    proptest! {
+        /// However passes fall, the share is that of a count of busy milliseconds.
+        #[test]
+        fn the_share_is_that_of_a_naive_count(
+            passes_and_rests in prop::collection::vec((1_u64..1_500, 0_u64..1_500), 1..40),
+            later in 0_u64..3_000,
+        ) {
+            let (mut passes, mut busy, mut now) = (armed(), Vec::new(), 0);
+            for (pass, rest) in passes_and_rests {
+                self::pass(&mut passes, now, now + pass);
+                busy.extend((0..pass + rest).map(|at| at < pass));
+                now += pass + rest;
+            }
+            busy.resize(now as usize + later as usize, false);
+            now += later;
+            let whole = (now / 1_000 * 1_000) as usize;
+            let last = &busy[whole.saturating_sub(1_000)..];
+            let count = |of: &[bool]| of.iter().filter(|busy| **busy).count() as u64;
+            let seconds = busy[..whole].chunks(1_000);
+            let overloaded = seconds.filter(|second| count(second) * 100 / 1_000 > 50).count();
+            let work = passes.work(ms(now));
+            let passed = 1_000 + now % 1_000;
+            prop_assert_eq!(u64::from(work.busy_percent), count(last) * 100 / passed);
+            prop_assert_eq!(work.overloaded_seconds, overloaded as u64);
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Waiting for a deadline as exactly as the host allows.
+//!
+//! Waking a halted CPU costs 25 to 115 µs whatever the primitive. So the wait ends early by what
+//! waking has cost lately, and the rest is spun: the sockets are polled without sleeping until the
+//! deadline. Spinning takes at most a stated share of a core, and is left alone where a CPU quota
+//! is in force, because there it gets the daemon stopped.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use dashpot_engine::{Duration, Instant};
+use rustix::buffer::spare_capacity;
+use rustix::event::{Timespec, epoll};
+
+use crate::clock;
+
+/// Whether a shard may spin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spin {
+    /// Where no CPU quota is in force, for at most a share of a core.
+    #[default]
+    Auto,
+    /// Never.
+    Never,
+}
+
+#[derive(Debug)]
+pub(crate) struct Sleeper {
+    spins: bool,
+    /// What waking has cost lately.
+    lead: Duration,
+    budget: SpinBudget,
+}
+
+impl Sleeper {
+    pub(crate) fn new(spins: bool) -> Sleeper {
+        Sleeper {
+            spins,
+            lead: LEAD_MIN,
+            budget: SpinBudget::default(),
+        }
+    }
+
+    /// Waits for events until `deadline` or `beat`, or for ever if there are none; only for a
+    /// deadline is spun. What would be spun begins with `prepare`, which ends by the deadline.
+    /// Answers since when the wait was to be over, if nothing but an event could end it before:
+    /// whatever time has passed since then, the host has taken.
+    pub(crate) fn wait(
+        &mut self,
+        epoll: &OwnedFd,
+        events: &mut Vec<epoll::Event>,
+        deadline: Option<Instant>,
+        beat: Option<Instant>,
+        prepare: impl FnOnce(Instant),
+    ) -> io::Result<Option<Instant>> {
+        let Some(until) = deadline.into_iter().chain(beat).min() else {
+            poll(epoll, events, None)?;
+            return Ok(None);
+        };
+        let now = clock::now();
+        let is_beat = deadline.is_none_or(|deadline| until < deadline);
+        if is_beat || until <= now || !self.spins || !self.budget.has_left(now) {
+            poll(epoll, events, Some(until.since(now)))?;
+            return Ok(Some(until.max(now)));
+        }
+        let sleep = until.since(now + self.lead);
+        if sleep > Duration::ZERO {
+            poll(epoll, events, Some(sleep))?;
+            let (woke, meant) = (clock::now(), now + sleep);
+            if events.is_empty() {
+                self.learn(woke.since(meant));
+            }
+            if !events.is_empty() || woke >= until {
+                return Ok(Some(meant));
+            }
+        }
+        self.spin(epoll, events, until, prepare).map(Some)
+    }
+
+    /// Answers when it last looked but once: what passed since then in one look is no spinning.
+    fn spin(
+        &mut self,
+        epoll: &OwnedFd,
+        events: &mut Vec<epoll::Event>,
+        deadline: Instant,
+        prepare: impl FnOnce(Instant),
+    ) -> io::Result<Instant> {
+        let begun = clock::now();
+        prepare(deadline);
+        let (mut looked, mut now) = (begun, clock::now());
+        while now < deadline && events.is_empty() {
+            poll(epoll, events, Some(Duration::ZERO))?;
+            looked = now;
+            now = clock::now();
+        }
+        self.budget.spend(now, now.since(begun));
+        Ok(looked)
+    }
+
+    /// Follows the cost of waking: quickly up, because being late is what is to be avoided, and
+    /// slowly down. One gap of the host does not count as the cost of waking.
+    fn learn(&mut self, overshoot: Duration) {
+        let (seen, lead) = (overshoot.as_nanos(), self.lead.as_nanos());
+        let next = match seen.min(LEAD_MAX.as_nanos()) {
+            more if more > lead => lead + (more - lead) / 8,
+            less => lead - (lead - less) / 32,
+        };
+        self.lead = Duration::from_nanos(next).max(LEAD_MIN);
+    }
+}
+
+/// How much of the current window has been spun.
+#[derive(Debug, Default)]
+struct SpinBudget {
+    window: Instant,
+    spun: Duration,
+}
+
+impl SpinBudget {
+    fn has_left(&mut self, now: Instant) -> bool {
+        if now.since(self.window) >= WINDOW {
+            self.window = now;
+            self.spun = Duration::ZERO;
+        }
+        self.spun < SPIN_MAX
+    }
+
+    fn spend(&mut self, now: Instant, spun: Duration) {
+        if now.since(self.window) < WINDOW {
+            self.spun += spun;
+        }
+    }
+}
+
+fn poll(
+    epoll: &OwnedFd,
+    events: &mut Vec<epoll::Event>,
+    timeout: Option<Duration>,
+) -> io::Result<()> {
+    let timeout = timeout.map(|wait| Timespec {
+        tv_sec: (wait.as_nanos() / 1_000_000_000) as i64,
+        tv_nsec: (wait.as_nanos() % 1_000_000_000) as i64,
+    });
+    match epoll::wait(epoll, spare_capacity(events), timeout.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Of each window of 100 ms at most a quarter is spun.
+const WINDOW: Duration = Duration::from_millis(100);
+const SPIN_MAX: Duration = Duration::from_millis(25);
+/// What waking may be taken to cost.
+const LEAD_MIN: Duration = Duration::from_micros(10);
+const LEAD_MAX: Duration = Duration::from_micros(250);
+
+#[cfg(test)]
+mod tests {
+    use super::{LEAD_MAX, LEAD_MIN, SPIN_MAX, Sleeper, SpinBudget, WINDOW};
+    use dashpot_engine::{Duration, Instant};
+
+    #[test]
+    fn the_lead_follows_the_cost_of_waking_within_its_bounds() {
+        let mut sleeper = Sleeper::new(true);
+        for _ in 0..100 {
+            sleeper.learn(Duration::from_micros(80));
+        }
+        assert!(sleeper.lead > Duration::from_micros(75), "{}", sleeper.lead);
+        for _ in 0..1_000 {
+            sleeper.learn(Duration::from_millis(36));
+        }
+        assert!(sleeper.lead <= LEAD_MAX);
+        for _ in 0..10_000 {
+            sleeper.learn(Duration::ZERO);
+        }
+        assert_eq!(sleeper.lead, LEAD_MIN);
+    }
+
+    #[test]
+    fn no_window_is_spun_for_more_than_its_share() {
+        let mut budget = SpinBudget::default();
+        let start = Instant::ZERO + WINDOW;
+        assert!(budget.has_left(start));
+        budget.spend(start, SPIN_MAX);
+        assert!(!budget.has_left(start));
+        assert!(budget.has_left(start + WINDOW));
+    }
+}

@@ -1,0 +1,274 @@
+//! The times in which the host kept a shard from running: another process had its CPU, SIGSTOP, a
+//! frozen container, a paused virtual machine, a suspended host.
+//!
+//! A stop is told from the shard's own work in three ways. A shard that wakes later than it asked to
+//! be woken was stopped for the rest. In a pass, time that passed without the thread using CPU time
+//! is a stop. And what `CLOCK_BOOTTIME` counts and `CLOCK_MONOTONIC` does not, the host was suspended
+//! for. Less than 1 ms is no stop: waking up takes that long at times.
+//!
+//! A shard that sleeps until something arrives cannot tell how long it was kept from seeing that. So
+//! while clients are connected it asks to be woken every 20 ms, and once a second when nothing has
+//! been asked for a second: a stop may be longer than what is counted by so much. The kernel does
+//! not date what arrives on a unix stream socket. A stop that the kernel counts as CPU time of the
+//! thread, as some hypervisors make it do, is taken for work.
+
+use dashpot_engine::{Duration, Input, Instant};
+
+use crate::clock;
+use crate::shard::Shard;
+
+/// How often and for how long the host kept a shard from running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stops {
+    /// Since the start.
+    pub all: StopSum,
+    /// In the last 30 to 60 seconds.
+    pub recent: StopSum,
+    /// When the last one ended.
+    pub last: Option<Instant>,
+}
+
+/// Stops, added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StopSum {
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub total: Duration,
+    /// The longest of them.
+    pub longest: Duration,
+}
+
+impl StopSum {
+    fn add(&mut self, length: Duration) {
+        self.count += 1;
+        self.total += length;
+        self.longest = self.longest.max(length);
+    }
+
+    fn and(self, other: StopSum) -> StopSum {
+        StopSum {
+            count: self.count + other.count,
+            total: self.total + other.total,
+            longest: self.longest.max(other.longest),
+        }
+    }
+}
+
+/// Counts the stops of a shard.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StopCounts {
+    all: StopSum,
+    last: Option<Instant>,
+    /// When the current window of 30 s began, what was in it so far, and in the one before.
+    start: Instant,
+    this: StopSum,
+    before: StopSum,
+}
+
+impl StopCounts {
+    /// Counts a stop of such a length that ended at `until`.
+    pub(crate) fn add(&mut self, length: Duration, until: Instant) {
+        self.advance(until);
+        self.all.add(length);
+        self.this.add(length);
+        self.last = Some(until);
+    }
+
+    pub(crate) fn at(mut self, now: Instant) -> Stops {
+        self.advance(now);
+        Stops {
+            all: self.all,
+            recent: self.this.and(self.before),
+            last: self.last,
+        }
+    }
+
+    fn advance(&mut self, now: Instant) {
+        let passed = now.since(self.start);
+        if passed < WINDOW {
+            return;
+        }
+        let this = std::mem::take(&mut self.this);
+        let next = passed < WINDOW + WINDOW;
+        self.before = if next { this } else { StopSum::default() };
+        self.start = if next { self.start + WINDOW } else { now };
+    }
+}
+
+/// Tells the stops in a shard's passes from its work, by readings of other clocks.
+#[derive(Debug, Default)]
+pub(crate) struct StopDetector {
+    /// The last reading of the thread's CPU time, and when it was taken.
+    cpu: Duration,
+    read: Instant,
+    /// For how long the host had been suspended then.
+    suspended: Option<Duration>,
+}
+
+impl StopDetector {
+    /// How much of the `passed` time that has just gone by the thread was kept from running: what
+    /// it has not used CPU time for. Work since the last reading counts against it, so it is too
+    /// little by [`READ_EVERY`] at most.
+    pub(crate) fn stopped(&mut self, passed: Duration) -> Option<Duration> {
+        if passed <= STOP_MIN {
+            return None;
+        }
+        let cpu = clock::cpu_time();
+        let stopped = passed - (cpu - self.cpu);
+        self.cpu = cpu;
+        (stopped > STOP_MIN).then_some(stopped)
+    }
+
+    /// Reads the other clocks at the end of a pass, if that was not done lately. Says for how long
+    /// the host was suspended since the last time.
+    pub(crate) fn read(&mut self, now: Instant) -> Option<Duration> {
+        if now.since(self.read) < READ_EVERY {
+            return None;
+        }
+        self.read = now;
+        self.cpu = clock::cpu_time();
+        let suspended = clock::suspended()?;
+        let before = self.suspended.replace(suspended)?;
+        Some(suspended - before).filter(|slept| *slept > STOP_MIN)
+    }
+}
+
+impl Shard {
+    /// Begins a pass, after a wait that was to be over at `meant`.
+    pub(crate) fn wake(&mut self, meant: Option<Instant>) {
+        let woke = clock::now();
+        let late = meant.map_or(Duration::ZERO, |meant| woke.since(meant));
+        self.meter.begin(woke, late);
+        match overslept(meant, woke) {
+            Some(stopped) => self.stopped(stopped, woke),
+            None => self.now = woke,
+        }
+    }
+
+    /// Reads the clock in a pass, and finds out whether the host has stopped the shard since the last
+    /// reading.
+    pub(crate) fn read_clock(&mut self) {
+        let now = clock::now();
+        match self.stop_detector.stopped(now.since(self.now)) {
+            Some(stopped) => self.stopped(stopped, now),
+            None => self.now = now,
+        }
+    }
+
+    /// The host has kept the shard from running for the last `length` before `until`.
+    #[cold]
+    fn stopped(&mut self, length: Duration, until: Instant) {
+        let from = Instant::from_nanos(until.as_nanos() - length.as_nanos());
+        self.now = until;
+        self.meter.stopped(from, until);
+        self.step(Input::Stopped { from, until }, None);
+    }
+
+    pub(crate) fn end_pass(&mut self) {
+        self.read_clock();
+        self.meter.end(self.now);
+        if let Some(slept) = self.stop_detector.read(self.now) {
+            self.meter.suspended(slept, self.now);
+        }
+    }
+
+    /// When to wake up even if nothing is due, to find out whether the shard could have.
+    pub(crate) fn beat(&self) -> Option<Instant> {
+        self.has_clients().then(|| next_beat(self.now, self.active))
+    }
+}
+
+/// How much of a sleep came after the moment at which it was to end, if that is a stop.
+pub(crate) fn overslept(meant: Option<Instant>, woke: Instant) -> Option<Duration> {
+    let late = woke.since(meant?);
+    (late > STOP_MIN).then_some(late)
+}
+
+/// When a shard that has clients asks to be woken, whatever happens: soon after one has asked for
+/// something `active` is when.
+pub(crate) fn next_beat(now: Instant, active: Instant) -> Instant {
+    match now.since(active) < BEATS_FAST_FOR {
+        true => now + BEAT_FAST,
+        false => now + BEAT_SLOW,
+    }
+}
+
+/// What is shorter is no stop.
+pub(crate) const STOP_MIN: Duration = Duration::from_millis(1);
+/// How old a reading of the CPU time may be.
+const READ_EVERY: Duration = Duration::from_micros(500);
+const WINDOW: Duration = Duration::from_secs(30);
+const BEAT_FAST: Duration = Duration::from_millis(20);
+const BEAT_SLOW: Duration = Duration::from_secs(1);
+const BEATS_FAST_FOR: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        BEAT_FAST, BEAT_SLOW, STOP_MIN, StopCounts, StopDetector, StopSum, next_beat, overslept,
+    };
+    use crate::clock;
+    use dashpot_engine::{Duration, Instant};
+
+    fn ms(at: u64) -> Instant {
+        Instant::from_nanos(at * 1_000_000)
+    }
+
+    #[test]
+    fn what_comes_after_the_end_of_a_sleep_is_a_stop() {
+        assert_eq!(overslept(None, ms(5_000)), None);
+        assert_eq!(overslept(Some(ms(10)), ms(10) + STOP_MIN), None);
+        let late = Duration::from_millis(5_000);
+        assert_eq!(overslept(Some(ms(10)), ms(5_010)), Some(late));
+    }
+
+    #[test]
+    fn stops_are_added_up_and_recent_ones_told_apart() {
+        let mut counts = StopCounts::default();
+        let sum = |count, total, longest| StopSum {
+            count,
+            total: Duration::from_millis(total),
+            longest: Duration::from_millis(longest),
+        };
+        assert_eq!(counts.at(ms(1_000)).all, sum(0, 0, 0));
+        counts.add(Duration::from_millis(4_000), ms(40_000));
+        counts.add(Duration::from_millis(2), ms(61_000));
+        let stops = counts.at(ms(62_000));
+        assert_eq!(
+            (stops.all, stops.last),
+            (sum(2, 4_002, 4_000), Some(ms(61_000)))
+        );
+        assert_eq!(stops.recent, stops.all);
+        assert_eq!(counts.at(ms(95_000)).recent, sum(1, 2, 2));
+        assert_eq!(counts.at(ms(200_000)).recent, sum(0, 0, 0));
+        assert_eq!(counts.at(ms(200_000)).all, stops.all);
+    }
+
+    #[test]
+    fn work_is_no_stop_and_time_without_work_is_one() {
+        let mut watch = StopDetector::default();
+        watch.read(clock::now());
+        let begun = clock::cpu_time();
+        while clock::cpu_time() - begun < STOP_MIN + STOP_MIN {}
+        assert_eq!(watch.stopped(STOP_MIN + STOP_MIN), None);
+        let second = Duration::from_secs(1);
+        let stopped = watch.stopped(second);
+        assert!(stopped.is_some_and(|stopped| stopped > Duration::from_millis(900)));
+        assert_eq!(watch.stopped(STOP_MIN), None);
+    }
+
+    #[test]
+    fn a_host_that_was_not_suspended_is_not_called_so() {
+        let mut watch = StopDetector::default();
+        for second in 1..100 {
+            assert_eq!(watch.read(ms(second * 1_000)), None);
+        }
+    }
+
+    #[test]
+    fn a_shard_whose_clients_are_quiet_is_woken_less_often() {
+        assert_eq!(next_beat(ms(1_999), ms(1_000)), ms(1_999) + BEAT_FAST);
+        assert_eq!(next_beat(ms(2_000), ms(1_000)), ms(2_000) + BEAT_SLOW);
+    }
+}
