@@ -16,8 +16,6 @@ mod metrics;
 mod observe;
 mod promises;
 mod report;
-mod spec;
-mod zinject;
 
 use std::process::ExitCode;
 

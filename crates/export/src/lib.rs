@@ -26,7 +26,7 @@ pub mod store;
 
 pub use clock::now;
 pub use complain::complain;
-pub use config::{Address, DiskConfig, ServerConfig};
+pub use config::ServerConfig;
 pub use events::{Bell, Drops, EventReader, EventRecord, FinishedZio};
 pub use export::{ExportInfo, Power};
 pub use handle::{ClientView, DiskInfo, DiskSnapshot, Handle, RuleSnapshot, ShardGone};

@@ -1,18 +1,16 @@
 //! Listening sockets. A unix socket is open to its user alone, and its path goes away with it.
 
-use std::fs;
-use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
+use dashpot_rules::Address;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
-
-use crate::config::Address;
 
 /// Why nobody can connect at an address.
 #[derive(Debug, thiserror::Error)]
@@ -157,7 +155,7 @@ const PROBES: u32 = 6;
 #[cfg(test)]
 mod tests {
     use super::{IDLE, ListenError, Listener};
-    use crate::config::Address;
+    use dashpot_rules::Address;
     use rustix::net::sockopt;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;

@@ -7,13 +7,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
 use dashpot_engine::{DiskConfig as EngineDisk, Duration, Engine};
+use dashpot_rules::{Address, DiskConfig};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::acceptor::{Acceptor, AcceptorMessage};
 use crate::complain::complain;
-use crate::config::{Address, DiskConfig, ServerConfig};
+use crate::config::ServerConfig;
 use crate::events::{EventReader, RING, Recorder, rings};
 use crate::export::{ExportInfo, Power};
 use crate::handle::{DiskInfo, Handle};

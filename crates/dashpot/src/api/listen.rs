@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use axum::Router;
-use dashpot_export::{Address, bind_private, keep_alive};
+use dashpot_export::{bind_private, keep_alive};
+use dashpot_rules::Address;
 use tokio::net::{TcpListener, UnixListener};
 
 use super::access::Hosts;
@@ -202,7 +203,7 @@ fn user_id() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::{HttpListener, Socket, make_private_dir};
-    use dashpot_export::Address;
+    use dashpot_rules::Address;
     use std::os::unix::fs::PermissionsExt;
 
     fn mode(path: &std::path::Path) -> u32 {

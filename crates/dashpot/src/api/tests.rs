@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use axum::http::{Method, StatusCode};
 use dashpot_export::load::{LoadConfig, LoadReport, Pace, run};
-use dashpot_export::store::StoreConfig;
-use dashpot_export::{Address, DiskConfig, Server, ServerConfig};
+use dashpot_export::{Server, ServerConfig};
+use dashpot_rules::{Address, DiskConfig, StoreConfig, parse_injection};
 use serde_json::{Value, json};
 
 use super::{Access, HttpListener, Manners, router};
 use crate::client::{Client, ClientError};
 use crate::daemon::Daemon;
 use crate::observe::collector::Collector;
-use crate::spec::parse_injection;
 
 /// A daemon with two disks on a shard each, one of which has a rule of the lab.
 struct Lab {

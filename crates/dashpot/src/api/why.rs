@@ -3,9 +3,9 @@
 use dashpot_engine::RuleStats;
 use dashpot_engine::inject::{Limit, RuleSpec};
 use dashpot_export::RuleSnapshot;
+use dashpot_rules::format_size;
 
 use super::types::{RuleState, op_words};
-use crate::spec::format_size;
 
 /// The reason, or `None` if the rule has injected something, or does so now.
 pub(crate) fn why_nothing(rule: &RuleSnapshot, state: RuleState) -> Option<String> {

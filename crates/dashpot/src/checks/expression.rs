@@ -2,9 +2,10 @@
 
 use std::fmt;
 
+use dashpot_rules::ParseError;
+
 use super::metric::Kind;
 use super::names::{Names, Subject};
-use crate::spec::ParseError;
 
 /// An expectation.
 #[derive(Clone, Debug)]

@@ -1,7 +1,8 @@
 //! What can be asked of a disk, of one of its operations, or of a rule.
 
+use dashpot_rules::{Decimal, ParseError, parse_bandwidth, parse_duration};
+
 use crate::api::types::RuleCounters;
-use crate::spec::{Decimal, ParseError, parse_bandwidth, parse_duration};
 
 /// What is asked of a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! The disks and rules that there are, and which of them an expression means.
 
+use dashpot_rules::{ParseError, nearest};
+
 use super::metric::{DiskMetric, RuleMetric};
-use crate::spec::{ParseError, nearest};
 
 /// What can be named.
 #[derive(Clone, Debug, Default)]

@@ -4,8 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use dashpot_engine::Duration;
-
-use crate::spec::parse_span;
+use dashpot_rules::parse_span;
 
 /// Check figures of disks and rules against what a CI expects
 #[derive(Args, Debug)]

@@ -4,10 +4,10 @@ use std::ffi::OsString;
 
 use clap::Args;
 use dashpot_engine::Duration;
+use dashpot_rules::{ParseError, parse_seed, parse_size, parse_span, parse_wait};
 
+use super::rule::RuleArgs;
 use crate::api::types::KeepWord;
-use crate::spec::{ParseError, RuleArgs, parse_seed, parse_size, parse_span, parse_wait};
-use crate::zinject::Compat;
 
 /// Show what is served, who is connected, rules, and the oldest zios
 #[derive(Args, Debug)]
@@ -194,43 +194,6 @@ fn parse_tear(text: &str) -> Result<u64, ParseError> {
             "'{text}' is no size of a sector: give 512 or 4096"
         ))),
     }
-}
-
-/// Speak zinject: its flags, its milliseconds, its tables
-#[derive(Args, Debug)]
-#[command(disable_help_flag = true)]
-#[command(override_usage = "\
-dashpot zinject [--compat 2.3|2.4] [--json]
-       dashpot zinject -d DEVICE -D MS:LANES [-T TYPE] [-f PCT] [-qF] POOL
-       dashpot zinject -d DEVICE -e ERROR [-T TYPE] [-f PCT] [-qF] POOL
-       dashpot zinject -c ID|all")]
-#[command(after_help = "\
-zinject's own, after the long options:
-  -d DEVICE    a disk, by name or GUID   -T TYPE   read, write, flush, trim, all
-  -D MS:LANES  delay, whole milliseconds -f PCT    a share, 0.0001 to 100
-  -e ERROR     io (the store works first) or io-prefail
-  -c ID|all    remove a handler, or all  -q        print only the new id
-  -h           this help                 -F        accepted: nothing is retried
-POOL may be any word: pools are not served yet. Without flags: list handlers.
-
-Example:
-  dashpot zinject -d c1t1d0 -D 10:1 tank")]
-pub(crate) struct ZinjectArgs {
-    /// The release of OpenZFS whose tables are printed
-    #[arg(
-        long,
-        value_enum,
-        default_value_t,
-        hide_possible_values = true,
-        value_name = "2.3|2.4"
-    )]
-    pub(crate) compat: Compat,
-    /// List handlers as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// zinject's own flags, which clap cannot parse as zinject does.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-    pub(crate) words: Vec<String>,
 }
 
 /// Tell what this host can do, and how precisely

@@ -1,8 +1,7 @@
 //! Man pages and completion scripts, from the definitions of the command line.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;

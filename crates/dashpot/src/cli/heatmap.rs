@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use dashpot_engine::{Duration, OpSet};
+use dashpot_rules::{parse_latency, parse_ops, parse_span};
 
 use super::report::{DeviceArgs, Pace};
-use crate::spec::{parse_latency, parse_ops, parse_span};
 
 /// Show disk latency by time, the number of I/Os as a shade
 #[derive(Args, Clone, Debug)]

@@ -1,5 +1,6 @@
-use super::Cli;
 use clap::{CommandFactory, Parser};
+
+use super::Cli;
 
 const LINES_MAX: usize = 40;
 
@@ -30,7 +31,7 @@ fn every_help_fits_a_screen_and_ends_with_an_example() {
 fn help(words: &str, flag: &str) -> String {
     // zinject's help is not clap's to give: its flags are zinject's own.
     if words == "dashpot zinject" {
-        return crate::zinject::help();
+        return super::zinject_help();
     }
     parse(&format!("{words} {flag}"))
         .expect_err(words)

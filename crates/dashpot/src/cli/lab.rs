@@ -4,10 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use dashpot_export::DiskConfig;
-
-use crate::spec::{
-    DiskInjection, Listen, parse_disk, parse_disk_injection, parse_listen, parse_seed, parse_size,
+use dashpot_rules::{
+    DiskConfig, DiskInjection, Listen, parse_disk, parse_disk_injection, parse_listen, parse_seed,
+    parse_shards, parse_size,
 };
 
 /// What is served: a lab file, disks named here, or both.
@@ -96,14 +95,4 @@ pub(crate) struct ServeArgs {
     /// Write the URIs to this file when clients can connect
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
-}
-
-/// A number of shards that a machine can have.
-pub(crate) fn parse_shards(text: &str) -> Result<usize, crate::spec::ParseError> {
-    text.parse()
-        .ok()
-        .filter(|n| (1..=64).contains(n))
-        .ok_or_else(|| {
-            crate::spec::ParseError::new(format!("'{text}' shards are not possible: give 1 to 64"))
-        })
 }

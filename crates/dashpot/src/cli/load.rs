@@ -2,8 +2,7 @@
 
 use clap::Args;
 use dashpot_engine::{Duration, Ratio};
-
-use crate::spec::{
+use dashpot_rules::{
     NbdUri, ParseError, parse_probability, parse_seed, parse_size, parse_span, parse_uri,
 };
 

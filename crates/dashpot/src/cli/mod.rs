@@ -1,6 +1,6 @@
 //! The command line: what can be said to dashpot, and its help.
 //!
-//! Definitions only. Values are parsed by [`crate::spec`], so that a wrong one ends here with
+//! Definitions only. Values are parsed by [`dashpot_rules`], so that a wrong one ends here with
 //! usage (exit code 2); `zinject` alone has a grammar that clap cannot hold, and parses itself.
 
 mod check;
@@ -12,24 +12,25 @@ mod load;
 mod observe;
 mod proof;
 mod report;
+mod rule;
 mod sim;
 mod snoop;
 mod top;
+mod zinject;
 
 use std::ffi::OsString;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
-
-use crate::spec::{ApiAddress, parse_api};
+use dashpot_rules::{ApiAddress, parse_api};
 
 pub(crate) use check::CheckArgs;
 pub(crate) use control::{
     ClearArgs, CrashArgs, DoctorArgs, InjectArgs, ListArgs, ResetArgs, ResumeArgs, StatusArgs,
-    SuspendArgs, UpdateArgs, ZinjectArgs,
+    SuspendArgs, UpdateArgs,
 };
 pub(crate) use generate::{CompletionsArgs, ManArgs, completions, write_man_pages};
 pub(crate) use heatmap::HeatmapArgs;
-pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen, parse_shards};
+pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen};
 pub(crate) use load::LoadArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use proof::ProofArgs;
@@ -37,6 +38,7 @@ pub(crate) use report::{DeviceArgs, IolatencyArgs, IostatArgs, Pace, QuantizeArg
 pub(crate) use sim::{ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
 pub(crate) use snoop::SnoopArgs;
 pub(crate) use top::TopArgs;
+pub(crate) use zinject::{ZinjectArgs, zinject_help, zinject_usage};
 
 /// A slow disk you control, and a microscope for storage latency.
 #[derive(Debug, Parser)]

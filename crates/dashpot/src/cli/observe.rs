@@ -2,10 +2,10 @@
 
 use clap::Args;
 use dashpot_engine::Duration;
+use dashpot_rules::{Listen, ParseError, parse_listen};
 
 use super::report::split_words;
 use super::{NoApi, Pace};
-use crate::spec::{Listen, ParseError, parse_listen};
 
 /// Watch the kernel's disks: rates, percentiles, what is in flight
 #[derive(Args, Clone, Debug)]

@@ -1,9 +1,9 @@
 //! `proof`.
 
 use clap::Args;
+use dashpot_rules::{Allowance, parse_allowance};
 
 use crate::report::proof::Tolerance;
-use crate::spec::{Allowance, parse_allowance};
 
 /// Prove what rules injected: requested, achieved, and how far off
 #[derive(Args, Debug)]

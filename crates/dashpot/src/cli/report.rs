@@ -2,9 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use dashpot_engine::{Duration, OpSet};
+use dashpot_rules::{ParseError, parse_interval, parse_ops, parse_report_count, parse_span};
 
 use crate::report::layer::Layer;
-use crate::spec::{ParseError, parse_interval, parse_ops, parse_report_count, parse_span};
 
 /// How often, and how many times.
 #[derive(Args, Clone, Debug, Default)]

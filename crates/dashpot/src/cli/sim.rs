@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use dashpot_engine::Duration;
+use dashpot_rules::{ParseError, parse_seed, parse_span, parse_wait};
 
 use super::NoApi;
 use super::heatmap::HeatmapArgs;
 use super::report::{IolatencyArgs, IostatArgs, Pace, QuantizeArgs, split_words};
 use super::snoop::SnoopArgs;
 use crate::report::layer::Layer;
-use crate::spec::{ParseError, parse_seed, parse_span, parse_wait};
 
 /// Simulate labs: hours of disk time in seconds, the same every time
 #[derive(Args, Debug)]

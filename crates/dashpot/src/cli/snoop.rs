@@ -2,9 +2,9 @@
 
 use clap::Args;
 use dashpot_engine::{Duration, OpSet};
+use dashpot_rules::{parse_duration, parse_ops, parse_span};
 
 use super::report::DeviceArgs;
-use crate::spec::{parse_duration, parse_ops, parse_span};
 
 /// Show I/Os as they finish: their waits, and the rules behind them
 #[derive(Args, Clone, Debug)]

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use dashpot_engine::Duration;
+use dashpot_rules::{Speed, parse_interval, parse_speed};
 
 use super::report::DeviceArgs;
-use crate::spec::{Speed, parse_interval, parse_speed};
 
 /// Watch disks, clients and rules on a full screen; keys change them
 #[derive(Args, Clone, Debug)]

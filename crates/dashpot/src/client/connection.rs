@@ -4,7 +4,7 @@ use std::io::ErrorKind::WouldBlock;
 use std::time::Duration;
 
 use axum::http::{Request, StatusCode};
-use dashpot_export::Address;
+use dashpot_rules::Address;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};

@@ -1,10 +1,9 @@
 //! Why a call to a daemon failed.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use axum::http::StatusCode;
-use dashpot_export::Address;
+use dashpot_rules::Address;
 
 use super::silence::Silence;
 use crate::api::types;

@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use axum::http::{Method, Request, header};
-use dashpot_export::Address;
+use dashpot_rules::{Address, ApiAddress, Listen};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -21,7 +21,6 @@ use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::api::{default_socket, token_file};
-use crate::spec::{ApiAddress, Listen};
 use connection::{Answer, Connection, Lease};
 pub(crate) use error::ClientError;
 use silence::{PATIENCE, Silence, State, Wait};

@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use dashpot_engine::Op;
 use dashpot_export::complain;
+use dashpot_rules::ParseError;
 use serde::de::DeserializeOwned;
 
 use super::child::{FAILED, run_child};
@@ -19,7 +20,6 @@ use crate::api::types::{Disk, Rule};
 use crate::checks::{Expression, Look, Names, Outcome, Subject};
 use crate::cli::CheckArgs;
 use crate::client::{Client, ClientError, segment};
-use crate::spec::ParseError;
 
 pub(crate) fn check(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     if args.command.is_empty() {

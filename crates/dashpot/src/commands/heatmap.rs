@@ -5,6 +5,8 @@ use std::io::Write;
 use anyhow::Context;
 use dashpot_engine::Duration;
 use dashpot_engine::histogram::Histogram;
+use dashpot_export::complain;
+use dashpot_rules::{ApiAddress, ParseError, format_ops};
 
 use super::draft::Draft;
 use super::lengths::Lengths;
@@ -20,8 +22,6 @@ use crate::report::chart::{heat_svg, heat_text};
 use crate::report::heatmap::{Column, Crop, HeatMap};
 use crate::report::interval::{DeviceInterval, elapsed_of_all, in_flight_of_all};
 use crate::report::layer::Layer;
-use crate::spec::{ApiAddress, ParseError, format_ops};
-use dashpot_export::complain;
 
 /// A column is this long, if nobody says how long.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);

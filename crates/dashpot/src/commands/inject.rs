@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::ensure;
 use axum::http::{Method, StatusCode};
+use dashpot_export::complain;
+use dashpot_rules::{Injection, ParseError};
 
 use super::child::run_child;
 use super::output::{print, print_json, usage};
@@ -13,8 +15,6 @@ use crate::api::types::{Cleared, Disk, Inject, Rule, STARTED_AGAIN};
 use crate::cli::InjectArgs;
 use crate::client::{Client, ClientError, segment};
 use crate::report::proof::{Tolerance, WIDTH, wrapped};
-use crate::spec::{Injection, ParseError};
-use dashpot_export::complain;
 
 pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitCode> {
     if args.command.is_empty() && ends_at_a_command(std::env::args_os()) {
@@ -182,7 +182,7 @@ fn request(injection: &Injection) -> Inject {
 #[cfg(test)]
 mod tests {
     use super::request;
-    use crate::spec::parse_injection;
+    use dashpot_rules::parse_injection;
 
     #[test]
     fn what_is_sent_says_what_was_typed() {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use dashpot_engine::Duration;
-use dashpot_export::{Address, DiskConfig, Server, ServerConfig, Spin, StartError};
+use dashpot_export::{Server, ServerConfig, Spin, StartError};
+use dashpot_rules::{Address, DiskConfig, Injection, format_size};
 use serde::Serialize;
 use signal_hook::consts::SIGXFSZ;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -16,7 +17,6 @@ use crate::daemon::Daemon;
 use crate::lab::Lab;
 use crate::metrics::{self, DaemonSource};
 use crate::observe::collector::Collector;
-use crate::spec::{Injection, format_size};
 
 /// How long held and suspended zios have to end by themselves at the end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -239,7 +239,7 @@ fn random_seed() -> anyhow::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::nbd_uri;
-    use dashpot_export::Address;
+    use dashpot_rules::Address;
 
     #[test]
     fn uris_are_those_that_clients_understand() {

@@ -1,8 +1,9 @@
 //! `iolatency`: latencies of disks as a histogram, once per interval.
 
-use dashpot_engine::Duration;
-use dashpot_engine::glob_matches;
 use dashpot_engine::histogram::Histogram;
+use dashpot_engine::{Duration, glob_matches};
+use dashpot_export::complain;
+use dashpot_rules::{ApiAddress, ParseError};
 
 use super::lengths::Lengths;
 use super::lost::Lost;
@@ -20,8 +21,6 @@ use crate::report::iolatency::{
 };
 use crate::report::layer::Layer;
 use crate::report::length::Length;
-use crate::spec::{ApiAddress, ParseError};
-use dashpot_export::complain;
 
 /// iolatency's own default.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);

@@ -2,6 +2,7 @@
 
 use dashpot_engine::Duration;
 use dashpot_probe::Device;
+use dashpot_rules::ApiAddress;
 
 use super::lengths::Lengths;
 use super::output::{print, print_json_line, usage};
@@ -12,7 +13,6 @@ use crate::report::in_flight::{InFlight, Mention};
 use crate::report::interval::{DeviceInterval, elapsed_of_all};
 use crate::report::iostat::{Columns, Completed, Interval, Iostat};
 use crate::report::length::Length;
-use crate::spec::ApiAddress;
 
 pub(crate) fn iostat(api: Option<&ApiAddress>, args: &IostatArgs) -> anyhow::Result<()> {
     // As with sysstat, the report since the start is one of those that are counted, and without

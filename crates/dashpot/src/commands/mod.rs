@@ -43,10 +43,10 @@ mod zinject;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use dashpot_rules::{ApiAddress, ParseError, parse_api};
 
 use crate::cli::{self, Cli, Command};
 use crate::client::Client;
-use crate::spec::{ApiAddress, ParseError, parse_api};
 
 pub(crate) use child::{FAILED, become_command};
 pub(crate) use output::is_broken_pipe;

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dashpot_engine::Duration;
-use dashpot_export::Address;
+use dashpot_export::complain;
+use dashpot_rules::{Address, Listen};
 
 use super::lengths::Lengths;
 use super::output::{print, print_json_line, usage};
@@ -16,8 +17,6 @@ use crate::metrics::{KernelSource, KernelTotals};
 use crate::observe::{Question, Target, Watch};
 use crate::report::interval::DeviceInterval;
 use crate::report::observe::{Line, Observation};
-use crate::spec::Listen;
-use dashpot_export::complain;
 
 pub(crate) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
     let (devices, Pace { interval, count }) = args.split().unwrap_or_else(|error| usage(&error));

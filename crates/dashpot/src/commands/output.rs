@@ -4,10 +4,9 @@ use std::io::{self, IsTerminal, Write};
 
 use clap::error::ErrorKind;
 use dashpot_export::plain::lines;
+use dashpot_rules::ParseError;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-
-use crate::spec::ParseError;
 
 /// A line of progress on a terminal; nothing in a pipe.
 pub(crate) fn progress_bar() -> ProgressBar {

@@ -2,6 +2,7 @@
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Duration, Op, OpSet};
+use dashpot_rules::ApiAddress;
 
 use super::lengths::Lengths;
 use super::lost::Lost;
@@ -13,7 +14,6 @@ use crate::report::interval::{DeviceInterval, elapsed_of_all, in_flight_of_all};
 use crate::report::layer::Layer;
 use crate::report::length::Length;
 use crate::report::quantize::{Aggregation, Disk, Quantize, Scope};
-use crate::spec::ApiAddress;
 
 pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow::Result<()> {
     let lasts = args.lasts.unwrap_or(Duration::MAX);

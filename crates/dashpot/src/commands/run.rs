@@ -5,7 +5,8 @@ use std::future::pending;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use dashpot_export::Address;
+use dashpot_export::complain;
+use dashpot_rules::Address;
 use tokio::task::spawn_blocking;
 
 use super::check::{Checks, conclude};
@@ -17,7 +18,6 @@ use crate::api::HttpListener;
 use crate::cli::RunArgs;
 use crate::client::Client;
 use crate::lab::Lab;
-use dashpot_export::complain;
 
 /// Serves the lab, runs the command, and returns its exit code.
 pub(crate) fn run(args: &RunArgs) -> ExitCode {

@@ -2,7 +2,7 @@
 
 use std::thread::JoinHandle;
 
-use dashpot_export::Address;
+use dashpot_rules::Address;
 use tokio::sync::oneshot;
 
 use super::serve::metrics_url;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use dashpot_export::Address;
+use dashpot_rules::{Address, ApiAddress, Listen};
 
 use super::instance::{Export, Instance};
 use super::output::print;
@@ -19,7 +19,6 @@ use crate::api::{
 };
 use crate::cli::ServeArgs;
 use crate::lab::Lab;
-use crate::spec::{ApiAddress, Listen};
 
 /// Random letters of a token.
 const TOKEN_LETTERS: usize = 32;

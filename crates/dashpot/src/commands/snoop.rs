@@ -1,5 +1,7 @@
 //! `snoop`: a line for each I/O when it finishes, until the last, or Ctrl-C.
 
+use dashpot_export::complain;
+use dashpot_rules::ApiAddress;
 use serde::Serialize;
 
 use super::output::{print, print_json_line};
@@ -12,8 +14,6 @@ use crate::client::Client;
 use crate::observe::{IoStream, Stop, Stream, Target, Wanted, ZioStream, now_ns, warn_of_failed};
 use crate::report::snoop::{At, FinishedIo, IoTable, Missed, Shape, ZioTable};
 use crate::report::table::Room;
-use crate::spec::ApiAddress;
-use dashpot_export::complain;
 
 pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Result<()> {
     let target = Target::find(api, &args.device)?;

@@ -3,6 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use dashpot_rules::format_size;
+
 use super::output::{print, print_json};
 use super::screen::room;
 use crate::api::types::{Disk, InFlightZio, Status};
@@ -11,7 +13,6 @@ use crate::client::{Client, ClientError};
 use crate::report::health::{broken_promises, host_line, shard_table};
 use crate::report::nice::short_time;
 use crate::report::table::{Column, table_within, time_or_dash};
-use crate::spec::format_size;
 
 /// How long between two looks for a daemon that is starting.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -3,16 +3,14 @@
 use std::process::ExitCode;
 
 use axum::http::{Method, StatusCode};
+use dashpot_export::complain;
+use dashpot_rules::parse_injection;
+use dashpot_rules::zinject::{Add, Cancel, Handler, Refusal, Request, added, list, parse, removed};
 
 use super::output::{print, print_json};
 use crate::api::types::{Cleared, Inject, Rule};
-use crate::cli::ZinjectArgs;
+use crate::cli::{ZinjectArgs, zinject_help, zinject_usage};
 use crate::client::{Client, ClientError, segment};
-use crate::spec::parse_injection;
-use crate::zinject::{
-    Add, Cancel, Handler, Refusal, Request, added, help, list, parse, removed, short_usage,
-};
-use dashpot_export::complain;
 
 /// Of a rule that was not armed by zinject.
 const NO_POOL: &str = "-";
@@ -22,7 +20,7 @@ pub(crate) fn zinject(
     args: &ZinjectArgs,
 ) -> anyhow::Result<ExitCode> {
     let done = match parse(&args.words) {
-        Ok(Request::Help) => print(&help()).map(Ok)?,
+        Ok(Request::Help) => print(&zinject_help()).map(Ok)?,
         Ok(Request::List) => show(&client()?, args).map(Ok)?,
         Ok(Request::Cancel(cancel)) => remove(&client()?, cancel)?,
         Ok(Request::Add(request)) => add(&client()?, &request, args)?,
@@ -34,7 +32,7 @@ pub(crate) fn zinject(
 fn refuse(refusal: &Refusal) -> ExitCode {
     complain(format_args!("zinject: {}", refusal.message));
     if refusal.usage {
-        complain(format_args!("\n{}", short_usage()));
+        complain(format_args!("\n{}", zinject_usage()));
     }
     ExitCode::from(refusal.code)
 }

@@ -14,11 +14,11 @@ use dashpot_engine::{Answer, Command, DiskId, Duration, Instant};
 use dashpot_export::{
     Cut, CutError, DiskInfo, DiskSnapshot, Handle, Loss, ProbeReading, ShardGone,
 };
+use dashpot_rules::{Injection, TypedRule, format_size};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 use crate::host::Counted;
 use crate::observe::collector::Collector;
-use crate::spec::{Injection, TypedRule, format_size};
 pub(crate) use clear::{Cleared, Scope};
 pub(crate) use past::Gone;
 pub(crate) use refusal::{Refusal, RefusalKind};

@@ -121,10 +121,10 @@ fn alone(rule: RuleSnapshot, last: &DiskSnapshot) -> DiskSnapshot {
 mod tests {
     use super::{DiskSnapshot, Past, RULES_MAX, RuleSnapshot, alone};
     use crate::daemon::registry::{Record, Registry};
-    use crate::spec::parse_injection;
     use dashpot_engine::inject::{RuleId, RuleSpec};
     use dashpot_engine::{DiskStats, Duration, Instant, RuleStats};
     use dashpot_export::{Stops, Work};
+    use dashpot_rules::parse_injection;
 
     fn disk() -> DiskSnapshot {
         DiskSnapshot {

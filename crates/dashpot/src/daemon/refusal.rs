@@ -4,8 +4,7 @@ use std::fmt;
 
 use dashpot_engine::CommandError;
 use dashpot_export::ShardGone;
-
-use crate::spec::{ParseError, nearest};
+use dashpot_rules::{ParseError, nearest};
 
 /// A refusal. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]

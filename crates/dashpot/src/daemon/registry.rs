@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
+use dashpot_rules::{Injection, TypedRule};
 
 use super::limits::{check_lanes, check_rules, lanes};
 use super::past::Past;
 use super::refusal::Refusal;
-use crate::spec::{Injection, TypedRule};
 
 /// What is known of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,7 +206,7 @@ impl Registry {
 mod tests {
     use super::{Record, Registry};
     use crate::daemon::refusal::RefusalKind;
-    use crate::spec::parse_injection;
+    use dashpot_rules::parse_injection;
 
     fn arm(registry: &mut Registry, disk: usize, words: &str, pool: Option<&str>) -> Vec<Record> {
         let injection = parse_injection(words).unwrap();

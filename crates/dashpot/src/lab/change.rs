@@ -6,6 +6,7 @@
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::pool::{Tunable, Tunables};
 use dashpot_engine::{Command, DiskId, Duration, PoolId, Target};
+use dashpot_rules::{ParseError, parse_disk_injection, parse_wait};
 use dashpot_sim::scenario::{DiskSpec, PoolSpec};
 
 use super::check_range;
@@ -14,7 +15,6 @@ use super::place::place_of;
 use super::section::Section;
 use super::tunable::{self, set_tunables};
 use crate::daemon::Registry;
-use crate::spec::{ParseError, parse_disk_injection, parse_wait};
 
 pub(super) const TIME_KEYS: [Key; 1] = [Key {
     name: "time",

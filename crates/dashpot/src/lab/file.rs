@@ -1,6 +1,10 @@
 //! What a daemon serves, from a lab file: TOML, `[disk.NAME]` and `[serve]`.
 
-use dashpot_export::DiskConfig;
+use dashpot_rules::parse_shards;
+use dashpot_rules::{
+    DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, ParseError, block_size, check_blocks, disk_size,
+    needs_size, parse_injection, parse_listen, parse_name, parse_size, parse_store,
+};
 use toml::Spanned;
 use toml::de::DeTable;
 
@@ -8,11 +12,6 @@ use super::key::{Key, names};
 use super::model::MODEL_KEYS;
 use super::section::{Section, line_of};
 use super::{Lab, LabDisk};
-use crate::cli::parse_shards;
-use crate::spec::{
-    DEFAULT_BLOCK, DEFAULT_SIZE, ParseError, block_size, check_blocks, disk_size, needs_size,
-    parse_injection, parse_listen, parse_name, parse_size, parse_store,
-};
 
 /// The tables of a lab. A daemon has no use for workloads, and for the changes and settings of
 /// simulations, and a simulation has none for addresses.

@@ -18,13 +18,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use dashpot_export::DiskConfig;
-use dashpot_export::store::StoreConfig;
+use dashpot_rules::{
+    DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, DiskInjection, Injection, Listen, ParseError,
+    StoreConfig, format_size, nearest,
+};
 
 use crate::cli::LabArgs;
-use crate::spec::{
-    DEFAULT_BLOCK, DEFAULT_SIZE, DiskInjection, Injection, Listen, ParseError, format_size, nearest,
-};
 
 pub(crate) use pool::DEFAULT_RAM;
 pub(crate) use simulation::{SimLab, check_samples, load_sim_lab};

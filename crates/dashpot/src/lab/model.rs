@@ -2,11 +2,11 @@
 
 use dashpot_engine::Duration;
 use dashpot_engine::inject::Service;
+use dashpot_rules::{ParseError, parse_bandwidth, parse_service};
 use dashpot_sim::scenario::DiskModel;
 
 use super::key::Key;
 use super::section::Section;
-use crate::spec::{ParseError, parse_bandwidth, parse_service};
 
 pub(super) const MODEL_KEYS: [Key; 6] = [
     Key {

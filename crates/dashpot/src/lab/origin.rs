@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use dashpot_engine::Duration;
+use dashpot_rules::ParseError;
 use dashpot_sim::SetupError;
 use dashpot_sim::scenario::Scenario;
-
-use crate::spec::ParseError;
 
 /// The file of a scenario, and the place in it, `LINE: [TABLE]`, of each item of its lists.
 #[derive(Debug, Default)]

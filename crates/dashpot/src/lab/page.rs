@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use dashpot_rules::format_size;
 use dashpot_sim::CALLS_MAX;
 
 use super::change::{ACTION_KEYS, TIME_KEYS};
@@ -13,7 +14,6 @@ use super::simulation::SIM_KEYS;
 use super::volume::VOLUME_KEYS;
 use super::workload::{CALL_KEYS, CLOSED_KEYS, COMMON_KEYS, OPEN_KEYS};
 use super::{LAB_BYTES_MAX, file, simulation, trace, workload};
-use crate::spec::format_size;
 
 /// The tables of keys, by the names of their places in the page.
 const TABLES: [(&str, &[Key]); 13] = [

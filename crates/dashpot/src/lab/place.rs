@@ -1,6 +1,6 @@
 //! Names of what a lab has, and what is said of one that it does not have.
 
-use crate::spec::{ParseError, nearest};
+use dashpot_rules::{ParseError, nearest};
 
 /// The place of a name in a list.
 pub(super) fn place_of(kind: &str, name: &str, known: &[&str]) -> Result<usize, ParseError> {

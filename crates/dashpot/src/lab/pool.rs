@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunables};
+use dashpot_rules::{ParseError, parse_bandwidth, parse_name, parse_size};
 use dashpot_sim::scenario::PoolSpec;
 
 use super::key::{Key, names};
@@ -10,7 +11,6 @@ use super::place::place_of;
 use super::section::Section;
 use super::tunable::{self, read_tunables};
 use super::volume::Throttle;
-use crate::spec::{ParseError, parse_bandwidth, parse_name, parse_size};
 
 pub(super) const POOL_KEYS: [Key; 2] = [
     Key {

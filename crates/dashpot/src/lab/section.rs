@@ -2,10 +2,9 @@
 
 use std::ops::Range;
 
+use dashpot_rules::{ParseError, nearest};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
-
-use crate::spec::{ParseError, nearest};
 
 /// A table and where it is.
 pub(super) struct Section<'a> {

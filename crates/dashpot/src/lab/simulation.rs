@@ -5,6 +5,7 @@ use std::path::Path;
 
 use dashpot_engine::Duration;
 use dashpot_engine::inject::{GroupId, RuleSpec};
+use dashpot_rules::{Injection, ParseError, parse_seed, parse_span, parse_wait};
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::{DiskSpec, Scenario, VolumeSpec};
 
@@ -19,7 +20,6 @@ use super::volume::read_volume;
 use super::workload::{Targets, read_workload};
 use super::{check_ranges, read_file};
 use crate::daemon::Registry;
-use crate::spec::{Injection, ParseError, parse_seed, parse_span, parse_wait};
 
 pub(super) const SIM_KEYS: [Key; 4] = [
     Key {

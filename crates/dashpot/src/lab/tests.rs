@@ -1,7 +1,7 @@
+use dashpot_rules::{Listen, ParseError, StoreConfig, parse_disk, parse_disk_injection};
+
 use super::{Lab, file};
 use crate::cli::LabArgs;
-use crate::spec::{Listen, ParseError, parse_disk, parse_disk_injection};
-use dashpot_export::store::StoreConfig;
 
 const WHOLE: &str = r#"
 [disk.slow]

@@ -5,11 +5,11 @@
 use std::path::Path;
 
 use dashpot_engine::{Duration, Op};
+use dashpot_rules::{ParseError, format_size};
 use dashpot_sim::scenario::TraceEntry;
 
 use super::read_text;
 use super::workload::Targets;
-use crate::spec::{ParseError, format_size};
 
 const TITLES: &str = "time_ns,op,target,offset,length";
 

@@ -1,9 +1,9 @@
 //! Tunables of a pool in a lab file: ZFS's names, with values in the words of their units.
 
 use dashpot_engine::pool::{Tunable, TunableError, Tunables, Unit};
+use dashpot_rules::{ParseError, format_size, parse_duration, parse_size};
 
 use super::section::Section;
-use crate::spec::{ParseError, format_size, parse_duration, parse_size};
 
 /// The names of all tunables, in the order of their table.
 pub(super) fn names() -> Vec<&'static str> {

@@ -1,13 +1,13 @@
 //! `[volume."POOL/NAME"]`: block devices carved from pools, and what their writes wait for.
 
 use dashpot_engine::pool::WritePolicy;
+use dashpot_rules::{ParseError, format_size, parse_name, parse_size};
 use dashpot_sim::scenario::VolumeSpec;
 
 use super::key::{Key, names};
 use super::place::place_of;
 use super::pool::PoolDraft;
 use super::section::Section;
-use crate::spec::{ParseError, format_size, parse_name, parse_size};
 
 pub(super) const VOLUME_KEYS: [Key; 3] = [
     Key {

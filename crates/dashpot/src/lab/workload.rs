@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use dashpot_engine::Duration;
+use dashpot_rules::{
+    NEVER, ParseError, format_size, parse_bandwidth, parse_duration, parse_name, parse_range,
+    parse_share, parse_size, parse_span, parse_wait,
+};
 use dashpot_sim::scenario::{Calls, Load, Pattern, Target, WorkloadSpec};
 
 use super::key::{Key, names};
 use super::place::place_of;
 use super::section::Section;
 use super::trace;
-use crate::spec::{
-    NEVER, ParseError, format_size, parse_bandwidth, parse_duration, parse_name, parse_range,
-    parse_share, parse_size, parse_span, parse_wait,
-};
 
 pub(super) const CALL_KEYS: [Key; 7] = [
     Key {

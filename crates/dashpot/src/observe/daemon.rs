@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
+use dashpot_rules::parse_size;
 
 use super::failed::warn_of_failed;
 use super::intervals::{Intervals, Span};
@@ -14,7 +15,6 @@ use crate::client::{Client, segment};
 use crate::report::in_flight::InFlight;
 use crate::report::interval::{DeviceInterval, OpInterval};
 use crate::report::size::{size_class, size_name};
-use crate::spec::parse_size;
 
 /// Looks at disks in turn.
 pub(crate) struct DaemonWatch<'a> {

@@ -3,6 +3,7 @@
 use anyhow::ensure;
 use dashpot_engine::{Op, OpSet};
 use dashpot_probe::{Device, Io, Options, Start, Tracer};
+use dashpot_rules::format_ops;
 
 use super::priority;
 use super::signals::now_ns;
@@ -11,7 +12,6 @@ use super::vanished::Vanished;
 use crate::api::types::{FinishedZio, FinishedZios, STARTED_AGAIN};
 use crate::client::{Client, segment};
 use crate::report::snoop::{FinishedIo, errno_name};
-use crate::spec::format_ops;
 
 /// Which finished I/Os are wanted.
 #[derive(Clone, Copy, Debug)]

@@ -2,13 +2,12 @@
 
 use anyhow::{anyhow, bail};
 use dashpot_probe::Device;
+use dashpot_rules::{ApiAddress, ParseError};
 
 use super::question::{By, Question};
-
 use crate::cli::DeviceArgs;
 use crate::client::{Client, ClientError};
 use crate::report::layer::Layer;
-use crate::spec::{ApiAddress, ParseError};
 
 /// What a report looks at.
 pub(crate) enum Target {

@@ -18,8 +18,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub use self::arrivals::Pace;
 use self::link::Link;
 use crate::clock;
-use crate::config::Address;
 use crate::frontend::nbd::client::{ConnectError, connect};
+use dashpot_rules::Address;
 
 /// What is asked of a server, and how.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! Why a store cannot be opened. Every message names the disk, the value and the remedy.
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
+use std::{fmt, io};
 
-use super::StoreConfig;
+use dashpot_rules::StoreConfig;
+
 use super::file::ATTRIBUTE;
 
 /// Why a store cannot be opened.

@@ -19,8 +19,6 @@ mod slabs;
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use dashpot_engine::{Errno, Instant, Outcome, ZioId};
@@ -37,43 +35,6 @@ pub(crate) use lossy::{Asker, Lossy};
 pub(crate) use open::{Adoption, Opened, open_all};
 pub(crate) use pool::{FileOperation, Finished, Job, Pool};
 pub(crate) use ram::{Ram, SLICE};
-
-/// Which store a disk has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StoreConfig {
-    /// Sparse memory.
-    Ram,
-    /// Nothing: reads give zeroes, writes are forgotten.
-    Null,
-    /// A file.
-    File(PathBuf),
-    /// Another store behind a volatile cache, which a power cut empties; for tests.
-    Lossy(Box<StoreConfig>),
-}
-
-impl StoreConfig {
-    /// What kind of store it is, without the place of its file: for clients, who need not know it.
-    pub(crate) fn kind(&self) -> &'static str {
-        match self {
-            StoreConfig::Ram => "ram",
-            StoreConfig::Null => "null",
-            StoreConfig::File(_) => "file",
-            StoreConfig::Lossy(_) => "lossy",
-        }
-    }
-}
-
-impl fmt::Display for StoreConfig {
-    /// In the words of the lab file: `ram`, `null`, `file:/path`, `lossy:ram`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreConfig::Ram => f.write_str("ram"),
-            StoreConfig::Null => f.write_str("null"),
-            StoreConfig::File(path) => write!(f, "file:{}", path.display()),
-            StoreConfig::Lossy(inner) => write!(f, "lossy:{inner}"),
-        }
-    }
-}
 
 /// How an attempt went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

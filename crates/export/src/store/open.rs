@@ -4,9 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use dashpot_rules::{DiskConfig, StoreConfig};
+
 use super::file::OpenRequest;
-use super::{FileStore, Lossy, Ram, Store, StoreConfig, StoreError, memory};
-use crate::config::DiskConfig;
+use super::{FileStore, Lossy, Ram, Store, StoreError, memory};
 
 /// An open store.
 #[derive(Debug)]
@@ -138,8 +139,7 @@ const HUGE_PAGE: u64 = 2 << 20;
 #[cfg(test)]
 mod tests {
     use super::{HUGE_PAGE, open, ram_bytes};
-    use crate::config::DiskConfig;
-    use crate::store::StoreConfig;
+    use dashpot_rules::{DiskConfig, StoreConfig};
 
     #[test]
     fn a_small_ram_disk_counts_as_the_huge_page_that_it_takes() {

@@ -7,10 +7,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use dashpot_rules::{DiskConfig, StoreConfig};
 use tempfile::TempDir;
 
-use super::{FileStore, Opened, Store, StoreConfig, StoreError, open_all};
-use crate::config::DiskConfig;
+use super::{FileStore, Opened, Store, StoreError, open_all};
 
 fn disk(name: &str, store: StoreConfig, size: Option<u64>) -> DiskConfig {
     DiskConfig {

@@ -7,6 +7,7 @@ use axum::extract::State;
 use dashpot_engine::histogram::Sparse;
 use dashpot_engine::{Duration, Op};
 use dashpot_export::{DiskSnapshot, STORE_THREADS};
+use dashpot_rules::format_size;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -19,7 +20,6 @@ use crate::api::types::{
 use crate::daemon::{Daemon, Refusal, RefusalKind};
 use crate::observe::collector::{self, Collected, Part, Tally};
 use crate::promises::promises;
-use crate::spec::format_size;
 
 /// How much is to be said of a disk.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use dashpot_engine::OpSet;
 use dashpot_export::FinishedZio as Finished;
+use dashpot_rules::parse_ops;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -13,7 +14,6 @@ use crate::api::error::Options;
 use crate::api::types::{Error, FinishedZio, FinishedZios};
 use crate::daemon::{Daemon, Refusal, RefusalKind};
 use crate::observe::collector::View;
-use crate::spec::parse_ops;
 
 /// Which finished zios are wanted.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dashpot_export::DiskSnapshot;
+use dashpot_rules::{Injection, parse_injection, parse_name};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -15,7 +16,6 @@ use crate::api::error::{Body, Name, Options};
 use crate::api::lease::Lease;
 use crate::api::types::{Cleared, Error, Failure, Inject, Rule, RuleLatency, RulesReset, Update};
 use crate::daemon::{self, Daemon, Gone, Record, Refusal, RefusalKind, Scope};
-use crate::spec::{Injection, parse_injection, parse_name};
 
 /// Which rules are cleared, and how.
 #[derive(Debug, Deserialize, IntoParams)]

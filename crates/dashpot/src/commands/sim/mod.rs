@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, bail};
 use dashpot_export::complain;
+use dashpot_rules::ParseError;
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::Scenario;
 use serde::Serialize;
@@ -31,7 +32,6 @@ use super::load::stop_on_signals;
 use super::output::{print_drawn, print_json, usage};
 use crate::cli::{ReportKind, ReportWords, SimArgs};
 use crate::lab::{SimLab, check_samples, load_sim_lab};
-use crate::spec::ParseError;
 
 /// Simulates labs until their end or Ctrl-C, which shows what there is so far.
 pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {

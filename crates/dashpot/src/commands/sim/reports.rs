@@ -5,6 +5,7 @@
 use anyhow::Context;
 use dashpot_engine::{Duration, Event, Instant};
 use dashpot_export::complain;
+use dashpot_rules::{ParseError, nearest};
 use dashpot_sim::Simulation;
 use serde::Serialize;
 use serde_json::Value;
@@ -23,7 +24,6 @@ use crate::report::iolatency::{ENDING, Interval, opening};
 use crate::report::layer::Layer;
 use crate::report::txgs::Txgs;
 use crate::report::zpool_iostat::{View, ZpoolIostat};
-use crate::spec::{ParseError, nearest};
 
 /// A report on its way, and what it has said so far.
 pub(super) struct Report<'a> {

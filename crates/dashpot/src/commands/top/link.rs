@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use dashpot_rules::Speed;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::ask::{Ask, Told};
@@ -11,7 +12,6 @@ use super::daemon::Daemon;
 use super::kernel::Kernel;
 use super::sim::{Live, Sim};
 use crate::observe::{Intervals, Target, now_ns};
-use crate::spec::Speed;
 
 /// A thread that looks once per interval, for the first time after one, until this is dropped.
 pub(super) struct Link {

@@ -25,6 +25,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use dashpot_rules::{ApiAddress, ParseError, Speed};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -43,7 +44,6 @@ use crate::cli::TopArgs;
 use crate::commands::output::usage;
 use crate::lab::load_sim_lab;
 use crate::observe::Target;
-use crate::spec::{ApiAddress, ParseError, Speed};
 
 pub(crate) fn top(api: Option<&ApiAddress>, args: &TopArgs) -> anyhow::Result<ExitCode> {
     terminal::check(args.sim.is_some())?;

@@ -1,10 +1,10 @@
 //! A line in which the words of a rule are typed, checked before they are sent.
 
+use dashpot_rules::{ParseError, parse_injection};
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 
 use super::ask::Ask;
 use super::editor::Editor;
-use crate::spec::{ParseError, parse_injection};
 
 /// What is typed, and what it is for.
 pub(super) struct Prompt {

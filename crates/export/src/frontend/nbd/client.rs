@@ -9,8 +9,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
+use dashpot_rules::Address;
+
 use super::wire::{REQUEST_LEN, RequestHeader, SIMPLE_REPLY_LEN};
-use crate::config::Address;
 
 /// Why a connection did not come about.
 #[derive(Debug, thiserror::Error)]

@@ -4,12 +4,12 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use dashpot_rules::{DiskConfig, StoreConfig};
 use rustix::fs::{Mode, XattrFlags, getxattr, setxattr};
 
 use super::super::file::ATTRIBUTE;
-use super::super::{Adoption, StoreConfig, StoreError, available_memory, open_all};
+use super::super::{Adoption, StoreError, available_memory, open_all};
 use super::{directory_of, disk, file, open_one};
-use crate::config::DiskConfig;
 
 /// The message of a refusal, which names all of `parts`.
 fn refusal(disk: DiskConfig, parts: &[&str]) -> String {

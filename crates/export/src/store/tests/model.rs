@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use dashpot_engine::{Instant, Outcome};
+use dashpot_rules::StoreConfig;
 use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::test_runner::TestCaseError;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
 use super::super::lossy::{SECTOR, wait};
 use super::super::slabs::CHUNK;
-use super::super::{Attempt, FileStore, Store, StoreConfig};
+use super::super::{Attempt, FileStore, Store};
 use super::{directory_of, disk, open_one};
 use crate::power::{Cut, Keep, Loss, Then};
 

@@ -2,6 +2,7 @@
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{Answer, Command, DiskId, Duration, Instant, Target};
+use dashpot_rules::{Injection, parse_injection};
 use dashpot_sim::Violation;
 
 use super::Sim;
@@ -9,7 +10,6 @@ use crate::api::types::Rule;
 use crate::commands::top::ask::Ask;
 use crate::commands::top::said;
 use crate::lab::check_range;
-use crate::spec::{Injection, parse_injection};
 
 /// What came of it, or why it was refused.
 type Outcome = Result<String, String>;

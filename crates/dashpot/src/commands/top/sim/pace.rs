@@ -3,8 +3,7 @@
 use std::time::Instant as WallClock;
 
 use dashpot_engine::Instant;
-
-use crate::spec::Speed;
+use dashpot_rules::Speed;
 
 /// A moment of both times, and how fast one goes by the other.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +43,8 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::Pace;
-    use crate::spec::parse_speed;
     use dashpot_engine::{Duration, Instant};
+    use dashpot_rules::parse_speed;
     use std::time::Instant as WallClock;
 
     fn at(millis: u64) -> Instant {

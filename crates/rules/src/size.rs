@@ -14,7 +14,7 @@ const UNITS: [(&str, u64); 4] = [
 ];
 
 /// A number of bytes.
-pub(crate) fn parse_size(text: &str) -> Result<u64, ParseError> {
+pub fn parse_size(text: &str) -> Result<u64, ParseError> {
     let (number, unit) = split_unit(text);
     let Some(decimal) = Decimal::parse(number) else {
         return Err(ParseError::new(format!(
@@ -33,7 +33,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, ParseError> {
 }
 
 /// The bytes `A..B` of a disk, with at least one in them.
-pub(crate) fn parse_range(text: &str) -> Result<(u64, u64), ParseError> {
+pub fn parse_range(text: &str) -> Result<(u64, u64), ParseError> {
     let Some((start, end)) = text.split_once("..") else {
         return Err(ParseError::new(format!(
             "'{text}' is no range: write 0..1G"
@@ -49,7 +49,7 @@ pub(crate) fn parse_range(text: &str) -> Result<(u64, u64), ParseError> {
 }
 
 /// Bytes per second.
-pub(crate) fn parse_bandwidth(text: &str) -> Result<u64, ParseError> {
+pub fn parse_bandwidth(text: &str) -> Result<u64, ParseError> {
     let rate = parse_size(text.strip_suffix("/s").unwrap_or(text))?;
     if rate == 0 {
         return Err(ParseError::new(format!(
@@ -60,7 +60,7 @@ pub(crate) fn parse_bandwidth(text: &str) -> Result<u64, ParseError> {
 }
 
 /// The size in its largest whole unit: `4K`, `1536M`, `7`.
-pub(crate) fn format_size(bytes: u64) -> String {
+pub fn format_size(bytes: u64) -> String {
     let whole = |(_, size): &&(&str, u64)| bytes != 0 && bytes.is_multiple_of(*size);
     match UNITS.iter().find(whole) {
         Some((unit, size)) => format!("{}{unit}", bytes / size),

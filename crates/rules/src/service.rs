@@ -15,11 +15,11 @@ use super::duration::parse_duration;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Delay {
     /// The service time.
-    pub(crate) service: Service,
+    pub service: Service,
     /// Its words, because a table cannot be turned back into them.
-    pub(crate) words: String,
+    pub words: String,
     /// How many zios are served at a time; any number, if it does not say.
-    pub(crate) lanes: Option<u32>,
+    pub lanes: Option<u32>,
 }
 
 /// A service time, and its lanes after a colon.
@@ -57,7 +57,7 @@ fn parse_lanes(lanes: &str, text: &str) -> Result<u32, ParseError> {
 }
 
 /// A service time and its words in canonical form.
-pub(crate) fn parse_service(text: &str) -> Result<(Service, String), ParseError> {
+pub fn parse_service(text: &str) -> Result<(Service, String), ParseError> {
     if let Some(span) = text.strip_prefix("uniform=") {
         let (low, high) = parse_span(span, text)?;
         return table(

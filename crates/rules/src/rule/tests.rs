@@ -1,10 +1,10 @@
-use super::{RuleArgs, TypedRule, parse_disk_injection, parse_injection};
-use crate::spec::ParseError;
-use crate::spec::service::parse_delay;
-use clap::Parser;
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
 use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
 use proptest::prelude::*;
+
+use super::{TypedRule, parse_disk_injection, parse_injection};
+use crate::ParseError;
+use crate::service::parse_delay;
 
 fn words(text: &str) -> Result<Vec<String>, ParseError> {
     let rules = parse_injection(text)?.rules;
@@ -134,15 +134,9 @@ fn what_is_refused_names_option_value_and_remedy() {
 
 #[test]
 fn an_update_replaces_one_rule_and_nothing_else() {
-    #[derive(Parser)]
-    #[command(no_binary_name = true)]
-    struct Words {
-        #[command(flatten)]
-        rule: RuleArgs,
-    }
     let replacement = |text: &str| {
-        let words = Words::try_parse_from(text.split(' ')).expect("a rule");
-        words.rule.replacement().map(|rule| rule.words)
+        let rule = parse_injection(text)?.replacement()?;
+        Ok::<_, ParseError>(rule.words)
     };
     assert_eq!(
         replacement("-D 20ms:1"),
@@ -202,9 +196,9 @@ fn op_sets() -> impl Strategy<Value = OpSet> {
 
 fn chances() -> impl Strategy<Value = Ratio> {
     prop_oneof![
-        (1..=100_u64).prop_map(|percent| super::parse_probability(&format!("{percent}%"))),
+        (1..=100_u64).prop_map(|percent| crate::parse_probability(&format!("{percent}%"))),
         (1..1_000_u64, 1_000..9_999_u64)
-            .prop_map(|(hits, cases)| super::parse_probability(&format!("{hits}:{cases}"))),
+            .prop_map(|(hits, cases)| crate::parse_probability(&format!("{hits}:{cases}"))),
     ]
     .prop_map(|ratio| ratio.expect("a probability"))
 }

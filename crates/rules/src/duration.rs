@@ -10,13 +10,13 @@ use super::decimal::{Decimal, Inexact, split_unit};
 
 /// A span of time with its unit. Most are those of an I/O, so a number without a unit is asked
 /// about in milliseconds.
-pub(crate) fn parse_duration(text: &str) -> Result<Duration, ParseError> {
+pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     parse(text, "ms")
 }
 
 /// As [`parse_duration`], for times that a person waits: a number without a unit is asked about in
 /// seconds.
-pub(crate) fn parse_wait(text: &str) -> Result<Duration, ParseError> {
+pub fn parse_wait(text: &str) -> Result<Duration, ParseError> {
     parse(text, "s")
 }
 
@@ -40,7 +40,7 @@ fn parse(text: &str, likely: &str) -> Result<Duration, ParseError> {
 }
 
 /// A latency that divides others: as [`parse_duration`], but no I/O takes no time.
-pub(crate) fn parse_latency(text: &str) -> Result<Duration, ParseError> {
+pub fn parse_latency(text: &str) -> Result<Duration, ParseError> {
     let latency = parse_duration(text)?;
     if latency == Duration::ZERO {
         return Err(ParseError::new(format!(
@@ -51,7 +51,7 @@ pub(crate) fn parse_latency(text: &str) -> Result<Duration, ParseError> {
 }
 
 /// How long something lasts: as [`parse_wait`], but it must not be over before it begins.
-pub(crate) fn parse_span(text: &str) -> Result<Duration, ParseError> {
+pub fn parse_span(text: &str) -> Result<Duration, ParseError> {
     let span = parse_wait(text)?;
     if span == Duration::ZERO {
         return Err(ParseError::new(format!(
@@ -63,7 +63,7 @@ pub(crate) fn parse_span(text: &str) -> Result<Duration, ParseError> {
 
 /// The interval of a report: as [`parse_duration`], but a bare number is in seconds, as in the
 /// tools that the reports follow (iostat, iolatency).
-pub(crate) fn parse_interval(text: &str) -> Result<Duration, ParseError> {
+pub fn parse_interval(text: &str) -> Result<Duration, ParseError> {
     let seconds = if Decimal::parse(text).is_some() {
         "s"
     } else {
@@ -79,7 +79,7 @@ pub(crate) fn parse_interval(text: &str) -> Result<Duration, ParseError> {
 }
 
 /// How often a report comes.
-pub(crate) fn parse_report_count(text: &str) -> Result<u64, ParseError> {
+pub fn parse_report_count(text: &str) -> Result<u64, ParseError> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count
         .ok_or_else(|| ParseError::new(format!("'{text}' is no number of reports: give 1 or more")))

@@ -7,13 +7,13 @@ use super::ParseError;
 use super::decimal::Decimal;
 
 /// None of any number of cases.
-pub(crate) const NEVER: Ratio = match Ratio::new(0, 1) {
+pub const NEVER: Ratio = match Ratio::new(0, 1) {
     Some(never) => never,
     None => panic!("0 of 1 is a ratio"),
 };
 
 /// An exact probability above 0, in lowest terms.
-pub(crate) fn parse_probability(text: &str) -> Result<Ratio, ParseError> {
+pub fn parse_probability(text: &str) -> Result<Ratio, ParseError> {
     let (hits, cases) = match (text.strip_suffix('%'), text.split_once(':')) {
         (Some(percent), _) => percent_fraction(percent).ok_or_else(|| no_probability(text))?,
         (None, Some((hits, cases))) => match (hits.parse(), cases.parse()) {
@@ -32,7 +32,7 @@ pub(crate) fn parse_probability(text: &str) -> Result<Ratio, ParseError> {
 }
 
 /// A part of a whole: as [`parse_probability`], but it can be none.
-pub(crate) fn parse_share(text: &str) -> Result<Ratio, ParseError> {
+pub fn parse_share(text: &str) -> Result<Ratio, ParseError> {
     if text == "0%" {
         return Ok(NEVER);
     }

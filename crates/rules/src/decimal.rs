@@ -2,14 +2,14 @@
 
 /// A decimal number that is not negative: `digits` ÷ 10^`places`, without trailing zeroes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Decimal {
+pub struct Decimal {
     digits: u128,
     places: u32,
 }
 
 /// Why a decimal number, in some unit, is no integer of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Inexact {
+pub enum Inexact {
     /// It lies between two integers.
     TooFine,
     /// It is above all of them.
@@ -22,7 +22,7 @@ const PLACES_MAX: u32 = 18;
 impl Decimal {
     /// Reads digits with at most one point among them; `None` for anything else, signs and
     /// exponents included.
-    pub(crate) fn parse(text: &str) -> Option<Decimal> {
+    pub fn parse(text: &str) -> Option<Decimal> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
         let digits_only = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
         if !digits_only(whole) || !digits_only(fraction) {
@@ -41,7 +41,7 @@ impl Decimal {
     }
 
     /// The number times `unit`, if that is an integer of 64 bits.
-    pub(crate) fn times(self, unit: u64) -> Result<u64, Inexact> {
+    pub fn times(self, unit: u64) -> Result<u64, Inexact> {
         let product = self
             .digits
             .checked_mul(u128::from(unit))
@@ -54,13 +54,13 @@ impl Decimal {
     }
 
     /// The number times `unit`, rounded down, if that is an integer of 64 bits.
-    pub(crate) fn times_floor(self, unit: u64) -> Option<u64> {
+    pub fn times_floor(self, unit: u64) -> Option<u64> {
         let product = self.digits.checked_mul(u128::from(unit))?;
         u64::try_from(product / 10_u128.pow(self.places)).ok()
     }
 
     /// The number as a fraction, if both halves fit.
-    pub(crate) fn fraction(self) -> Option<(u64, u64)> {
+    pub fn fraction(self) -> Option<(u64, u64)> {
         Some((
             u64::try_from(self.digits).ok()?,
             10_u64.checked_pow(self.places)?,

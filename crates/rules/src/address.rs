@@ -1,19 +1,36 @@
 //! Where a socket is: `unix:PATH`, `unix:-` (private), `tcp:HOST:PORT`; and where an API is: one of
 //! these, or `http://HOST:PORT/?token=TOKEN`, as a daemon prints it.
 
-use std::net::ToSocketAddrs;
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
-use dashpot_export::Address;
-
 use super::ParseError;
+
+/// Where a socket is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A path in the file system.
+    Unix(PathBuf),
+    /// A TCP address; port 0 picks one.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "unix:{}", path.display()),
+            Address::Tcp(addr) => write!(f, "tcp:{addr}"),
+        }
+    }
+}
 
 /// What a path of a unix socket can hold on Linux (`sun_path` less its terminating zero).
 const UNIX_PATH_MAX: usize = 107;
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Listen {
+pub enum Listen {
     /// A unix socket in a directory of its own, which only this user can enter.
     Private,
     /// An address that was named.
@@ -22,14 +39,15 @@ pub(crate) enum Listen {
 
 /// Where an API is, and what to bring there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ApiAddress {
-    pub(crate) at: Listen,
+pub struct ApiAddress {
+    /// The socket.
+    pub at: Listen,
     /// The token that came with the address.
-    pub(crate) token: Option<String>,
+    pub token: Option<String>,
 }
 
 /// The address of an API.
-pub(crate) fn parse_api(text: &str) -> Result<ApiAddress, ParseError> {
+pub fn parse_api(text: &str) -> Result<ApiAddress, ParseError> {
     let Some(url) = text.strip_prefix("http://") else {
         let at = parse_listen(text)?;
         return Ok(ApiAddress { at, token: None });
@@ -46,7 +64,7 @@ pub(crate) fn parse_api(text: &str) -> Result<ApiAddress, ParseError> {
 }
 
 /// An address to listen at. Names of hosts are looked up; port 0 picks a free one.
-pub(crate) fn parse_listen(text: &str) -> Result<Listen, ParseError> {
+pub fn parse_listen(text: &str) -> Result<Listen, ParseError> {
     match text.split_once(':') {
         Some(("unix", "-")) => Ok(Listen::Private),
         Some(("unix", path)) => unix_address(path).map(Listen::At),
@@ -93,8 +111,7 @@ fn tcp_address(socket: &str) -> Result<Address, ParseError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ApiAddress, Listen, parse_api, parse_listen};
-    use dashpot_export::Address;
+    use super::{Address, ApiAddress, Listen, parse_api, parse_listen};
 
     #[test]
     fn addresses() {

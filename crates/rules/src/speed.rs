@@ -9,26 +9,26 @@ use super::decimal::Decimal;
 
 /// Simulated seconds for each second of the clock, as a fraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Speed {
+pub struct Speed {
     simulated: u64,
     of_clock: u64,
 }
 
 impl Speed {
     /// As fast as the clock.
-    pub(crate) const ONE: Speed = Speed {
+    pub const ONE: Speed = Speed {
         simulated: 1,
         of_clock: 1,
     };
 
     /// What is simulated in so much time.
-    pub(crate) fn simulated(self, time: WallTime) -> Duration {
+    pub fn simulated(self, time: WallTime) -> Duration {
         let nanos = time.as_nanos() * u128::from(self.simulated) / u128::from(self.of_clock);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
     /// How long it takes to simulate so much.
-    pub(crate) fn takes(self, simulated: Duration) -> WallTime {
+    pub fn takes(self, simulated: Duration) -> WallTime {
         let nanos = u128::from(simulated.as_nanos()) * u128::from(self.of_clock);
         let nanos = nanos.div_ceil(u128::from(self.simulated));
         WallTime::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
@@ -36,7 +36,7 @@ impl Speed {
 }
 
 /// A number such as `10` or `0.1`.
-pub(crate) fn parse_speed(text: &str) -> Result<Speed, ParseError> {
+pub fn parse_speed(text: &str) -> Result<Speed, ParseError> {
     let number = Decimal::parse(text.strip_suffix('x').unwrap_or(text));
     let thousandths = number.and_then(|number| number.times(1_000).ok());
     match thousandths {

@@ -18,14 +18,14 @@ const WORDS: [(&str, OpSet); 7] = [
 ];
 
 /// A list of operations with commas between them.
-pub(crate) fn parse_ops(text: &str) -> Result<OpSet, ParseError> {
+pub fn parse_ops(text: &str) -> Result<OpSet, ParseError> {
     text.split(',')
         .map(|word| parse_op_word(word, text))
         .try_fold(OpSet::EMPTY, |set, one| Ok(set.union(one?)))
 }
 
 /// The words of a set.
-pub(crate) fn format_ops(ops: OpSet) -> String {
+pub fn format_ops(ops: OpSet) -> String {
     if ops == OpSet::ALL {
         return "all".to_owned();
     }

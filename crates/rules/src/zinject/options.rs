@@ -4,7 +4,7 @@ use dashpot_engine::inject::LANES_MAX;
 use dashpot_engine::{Duration, Op, OpSet, Ratio};
 
 use super::request::Refusal;
-use crate::spec::{Decimal, parse_probability};
+use crate::{Decimal, parse_probability};
 
 /// What `-D` says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ pub(super) fn parse_frequency(text: &str) -> Result<Frequency, Refusal> {
 
 /// What `-T` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum IoType {
+pub enum IoType {
     Read,
     Write,
     Flush,
@@ -95,7 +95,7 @@ impl IoType {
     ];
 
     /// zinject's word for it.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             IoType::Read => "read",
             IoType::Write => "write",
@@ -106,7 +106,7 @@ impl IoType {
     }
 
     /// The operations that a device fault of this type hits. ZFS has no write of zeroes.
-    pub(crate) fn ops(self) -> OpSet {
+    pub fn ops(self) -> OpSet {
         match self {
             IoType::Read => OpSet::of(Op::Read),
             IoType::Write => OpSet::of(Op::Write),

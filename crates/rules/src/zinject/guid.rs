@@ -7,18 +7,18 @@ use serde::{Serialize, Serializer};
 
 /// What `vdev:` and the tables' GUID column show: sixteen hexadecimal digits without `0x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Guid(pub(crate) u64);
+pub struct Guid(pub(crate) u64);
 
 /// What `-d` names.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Device {
+pub enum Device {
     Guid(Guid),
     Name(String),
 }
 
 impl Guid {
     /// The GUID of the disk of this name: FNV-1a.
-    pub(crate) fn of(name: &str) -> Guid {
+    pub fn of(name: &str) -> Guid {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x0100_0000_01b3;
         // zinject prints GUIDs without padding: the top bit keeps its columns straight.
@@ -30,7 +30,7 @@ impl Guid {
 
 impl Device {
     /// A GUID in decimal or, after `0x`, in hexadecimal; anything else is a name.
-    pub(crate) fn parse(text: &str) -> Device {
+    pub fn parse(text: &str) -> Device {
         let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
             Some(digits) => u64::from_str_radix(digits, 16).ok(),
             None => text.parse().ok(),
@@ -42,7 +42,7 @@ impl Device {
     }
 
     /// The disk among `names` that is meant.
-    pub(crate) fn resolve<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    pub fn resolve<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
         names.into_iter().find(|name| match self {
             Device::Guid(guid) => Guid::of(name) == *guid,
             Device::Name(wanted) => name == wanted,

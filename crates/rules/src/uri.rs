@@ -2,21 +2,21 @@
 
 use std::path::PathBuf;
 
-use dashpot_export::Address;
 use percent_encoding::percent_decode_str;
 
-use super::{Listen, ParseError, parse_listen};
+use super::{Address, Listen, ParseError, parse_listen};
 
 /// An export and where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NbdUri {
-    pub(crate) address: Address,
+pub struct NbdUri {
+    /// The server.
+    pub address: Address,
     /// Empty is the server's default export.
-    pub(crate) export: String,
+    pub export: String,
 }
 
 /// `nbd://HOST[:PORT]/EXPORT` or `nbd+unix:///EXPORT?socket=PATH`.
-pub(crate) fn parse_uri(text: &str) -> Result<NbdUri, ParseError> {
+pub fn parse_uri(text: &str) -> Result<NbdUri, ParseError> {
     let parsed = match text.split_once("://") {
         Some(("nbd", rest)) => parse_tcp(rest),
         Some(("nbd+unix", rest)) => parse_unix(rest),
@@ -71,7 +71,7 @@ const DEFAULT_PORT: u16 = 10_809;
 #[cfg(test)]
 mod tests {
     use super::parse_uri;
-    use dashpot_export::Address;
+    use crate::Address;
 
     #[test]
     fn addresses_and_exports() {

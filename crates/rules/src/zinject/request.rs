@@ -10,14 +10,14 @@ use super::guid::Device;
 use super::options::{
     Delay, DeviceError, Frequency, IoType, parse_delay, parse_error, parse_frequency, parse_iotype,
 };
-use crate::spec::TypedRule;
+use crate::TypedRule;
 
 /// zinject's own list of letters (OpenZFS 2.4).
 const LETTERS: &str = "aA:b:C:d:D:E:f:Fg:qhIc:t:T:l:mr:s:e:uL:p:P:";
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Request {
+pub enum Request {
     /// Print all handlers.
     List,
     /// Print [`super::help`].
@@ -30,40 +30,42 @@ pub(crate) enum Request {
 
 /// Which handlers are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cancel {
+pub enum Cancel {
+    /// All handlers.
     All,
+    /// The handler of this id.
     One(u32),
 }
 
 /// A handler to add.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Add {
+pub struct Add {
     /// The pool that was named: any word.
-    pub(crate) pool: String,
+    pub pool: String,
     /// The disk.
-    pub(crate) device: Device,
+    pub device: Device,
     /// The type that is printed back.
-    pub(crate) iotype: IoType,
+    pub iotype: IoType,
     /// What is armed; all of a disk's are one group.
-    pub(crate) rule: TypedRule,
+    pub rule: TypedRule,
     /// Whether only the new id is printed.
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 }
 
 /// Why a command line, or what it asks for, is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub struct Refusal {
     /// What goes to stderr, without `zinject: `.
-    pub(crate) message: String,
+    pub message: String,
     /// Whether the usage follows it.
-    pub(crate) usage: bool,
+    pub usage: bool,
     /// The exit code.
-    pub(crate) code: u8,
+    pub code: u8,
 }
 
 impl Refusal {
     /// A refusal of what was asked for.
-    pub(crate) fn failure(message: String) -> Refusal {
+    pub fn failure(message: String) -> Refusal {
         Refusal {
             message,
             usage: false,
@@ -81,7 +83,7 @@ impl Refusal {
     }
 
     /// The disk is not served.
-    pub(crate) fn unknown_device(add: &Add) -> Refusal {
+    pub fn unknown_device(add: &Add) -> Refusal {
         Refusal::failure(format!(
             "cannot find device '{}' in pool '{}'",
             add.device, add.pool
@@ -89,7 +91,7 @@ impl Refusal {
     }
 
     /// There is no handler of this id, but there may be a rule that zinject has no words for.
-    pub(crate) fn unknown_handler(id: u32, is_rule: bool) -> Refusal {
+    pub fn unknown_handler(id: u32, is_rule: bool) -> Refusal {
         let remedy = match is_rule {
             true => format!("; rule {id} is none of zinject's: 'dashpot clear {id}' removes it"),
             false => String::new(),
@@ -109,7 +111,7 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {}
 
 /// Reads the words after `zinject`.
-pub(crate) fn parse(words: &[String]) -> Result<Request, Refusal> {
+pub fn parse(words: &[String]) -> Result<Request, Refusal> {
     if words.is_empty() {
         return Ok(Request::List);
     }

@@ -1,5 +1,5 @@
 use super::{Add, Cancel, Refusal, Request, parse};
-use crate::spec::parse_injection;
+use crate::parse_injection;
 
 fn request(line: &str) -> Result<Request, Refusal> {
     parse(&shlex::split(line).expect("words"))

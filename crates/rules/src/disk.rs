@@ -1,20 +1,70 @@
 //! Disks and their stores: `NAME=STORE[,size=SIZE][,block=SIZE][,ro]`.
 
+use std::fmt;
 use std::path::PathBuf;
-
-use dashpot_export::DiskConfig;
-use dashpot_export::store::StoreConfig;
 
 use super::ParseError;
 use super::name::parse_name;
 use super::size::{format_size, parse_size};
 
+/// One disk.
+#[derive(Clone, Debug)]
+pub struct DiskConfig {
+    /// Its name, which is also its export name.
+    pub name: String,
+    /// Where its bytes are.
+    pub store: StoreConfig,
+    /// Its size in bytes, or that of its store.
+    pub size: Option<u64>,
+    /// The smallest read or write, in bytes: a power of two, 1 to 64 KiB.
+    pub block: u32,
+    /// Whether writes are refused.
+    pub read_only: bool,
+}
+
+/// Which store a disk has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreConfig {
+    /// Sparse memory.
+    Ram,
+    /// Nothing: reads give zeroes, writes are forgotten.
+    Null,
+    /// A file.
+    File(PathBuf),
+    /// Another store behind a volatile cache, which a power cut empties; for tests.
+    Lossy(Box<StoreConfig>),
+}
+
+impl StoreConfig {
+    /// What kind of store it is, without the place of its file: for clients, who need not know it.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            StoreConfig::Ram => "ram",
+            StoreConfig::Null => "null",
+            StoreConfig::File(_) => "file",
+            StoreConfig::Lossy(_) => "lossy",
+        }
+    }
+}
+
+impl fmt::Display for StoreConfig {
+    /// In the words of the lab file: `ram`, `null`, `file:/path`, `lossy:ram`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreConfig::Ram => f.write_str("ram"),
+            StoreConfig::Null => f.write_str("null"),
+            StoreConfig::File(path) => write!(f, "file:{}", path.display()),
+            StoreConfig::Lossy(inner) => write!(f, "lossy:{inner}"),
+        }
+    }
+}
+
 /// The size of a disk that does not say, if its store has none: memory is taken when written to.
-pub(crate) const DEFAULT_SIZE: u64 = 1 << 30;
+pub const DEFAULT_SIZE: u64 = 1 << 30;
 
 /// The smallest request that a disk serves unless it says: clients that do not ask about block
 /// sizes (the older ones) may send any, and the protocol lets them.
-pub(crate) const DEFAULT_BLOCK: u32 = 1;
+pub const DEFAULT_BLOCK: u32 = 1;
 
 const BLOCK_MAX: u32 = 64 << 10;
 
@@ -22,7 +72,7 @@ const BLOCK_MAX: u32 = 64 << 10;
 const SIZE_MAX: u64 = i64::MAX as u64;
 
 /// A disk in one word.
-pub(crate) fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
+pub fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
     let Some((name, rest)) = text.split_once('=') else {
         return Err(ParseError::new(format!(
             "'{text}' is no disk: write NAME=STORE, for example {text}=ram,size=1G"
@@ -55,7 +105,7 @@ pub(crate) fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
 }
 
 /// A store: `ram`, `null`, `file:PATH`, or `lossy:` and one of those.
-pub(crate) fn parse_store(text: &str) -> Result<StoreConfig, ParseError> {
+pub fn parse_store(text: &str) -> Result<StoreConfig, ParseError> {
     match text.split_once(':').unwrap_or((text, "")) {
         ("ram", "") => Ok(StoreConfig::Ram),
         ("null", "") => Ok(StoreConfig::Null),
@@ -73,7 +123,7 @@ pub(crate) fn parse_store(text: &str) -> Result<StoreConfig, ParseError> {
 }
 
 /// The smallest read or write of a disk: a power of two.
-pub(crate) fn block_size(text: &str) -> Result<u32, ParseError> {
+pub fn block_size(text: &str) -> Result<u32, ParseError> {
     let block = parse_size(text)?;
     u32::try_from(block)
         .ok()
@@ -86,7 +136,7 @@ pub(crate) fn block_size(text: &str) -> Result<u32, ParseError> {
 }
 
 /// Refuses a disk that ends inside of a block. That of a file which gives the size is not known yet.
-pub(crate) fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
+pub fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
     match disk.size {
         Some(size) if !size.is_multiple_of(u64::from(disk.block)) => Err(ParseError::new(format!(
             "a size of {} is no multiple of the block of {}: change one of them",
@@ -98,7 +148,7 @@ pub(crate) fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
 }
 
 /// Whether disks of this store have no size but the one they are given.
-pub(crate) fn needs_size(store: &StoreConfig) -> bool {
+pub fn needs_size(store: &StoreConfig) -> bool {
     match store {
         StoreConfig::Ram | StoreConfig::Null => true,
         StoreConfig::File(_) => false,
@@ -107,7 +157,7 @@ pub(crate) fn needs_size(store: &StoreConfig) -> bool {
 }
 
 /// A size that a disk can have.
-pub(crate) fn disk_size(text: &str) -> Result<u64, ParseError> {
+pub fn disk_size(text: &str) -> Result<u64, ParseError> {
     let size = parse_size(text)?;
     if size == 0 {
         return Err(ParseError::new(format!(
@@ -139,8 +189,7 @@ fn read_option(word: &str, disk: &mut DiskConfig) -> Result<(), ParseError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DEFAULT_SIZE, parse_disk, parse_store};
-    use dashpot_export::store::StoreConfig;
+    use super::{DEFAULT_SIZE, StoreConfig, parse_disk, parse_store};
 
     #[test]
     fn a_disk_in_one_word() {

@@ -3,7 +3,7 @@
 use super::ParseError;
 
 /// A seed: any whole number of 64 bits.
-pub(crate) fn parse_seed(text: &str) -> Result<u64, ParseError> {
+pub fn parse_seed(text: &str) -> Result<u64, ParseError> {
     text.parse().map_err(|_| {
         ParseError::new(format!(
             "'{text}' is no seed: give a whole number, 0 to {}",

@@ -10,22 +10,23 @@ use super::duration::parse_duration;
 
 /// The larger of a share of the latency and a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Allowance {
+pub struct Allowance {
     /// Millionths of the latency.
-    pub(crate) share_ppm: u64,
-    pub(crate) time_ns: u64,
+    pub share_ppm: u64,
+    /// In nanoseconds.
+    pub time_ns: u64,
 }
 
 impl Allowance {
     /// What is allowed of a latency of `ns`, in nanoseconds.
-    pub(crate) fn of(self, ns: u64) -> u64 {
+    pub fn of(self, ns: u64) -> u64 {
         let share = u128::from(ns) * u128::from(self.share_ppm) / 1_000_000;
         u64::try_from(share).unwrap_or(u64::MAX).max(self.time_ns)
     }
 }
 
 /// `5%`, `500us`, or `5%,500us` for the larger of both.
-pub(crate) fn parse_allowance(text: &str) -> Result<Allowance, ParseError> {
+pub fn parse_allowance(text: &str) -> Result<Allowance, ParseError> {
     let (mut share, mut time) = (None, None);
     for part in text.split(',') {
         let first_of_its_kind = match part.strip_suffix('%') {

@@ -3,9 +3,9 @@
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
 use dashpot_engine::{Duration, Ratio};
 
-use super::ops::format_ops;
-use super::probability::format_probability;
-use super::size::format_size;
+use crate::ops::format_ops;
+use crate::probability::format_probability;
+use crate::size::format_size;
 
 /// The words of a rule. `service` are those of its delay's service time, if it has one.
 pub(super) fn words(spec: &RuleSpec, service: &str) -> String {

@@ -6,7 +6,7 @@ const LENGTH_MAX: usize = 128;
 
 /// A name: letters, digits and `. _ / -`, with a letter among the letters and digits, so that it
 /// is told apart from an option, from the id of a rule, and from `all`.
-pub(crate) fn parse_name(text: &str) -> Result<String, ParseError> {
+pub fn parse_name(text: &str) -> Result<String, ParseError> {
     let shown = text.escape_debug();
     let refuse = |why: &str| Err(ParseError::new(format!("'{shown}' is no name: {why}")));
     let known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '/' | '-');
@@ -34,7 +34,7 @@ pub(crate) fn parse_name(text: &str) -> Result<String, ParseError> {
 }
 
 /// The known name that `text` is probably meant to be: at most a third of it mistyped.
-pub(crate) fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typos = |name: &&str| strsim::damerau_levenshtein(text, name);
     let near = known.into_iter().min_by_key(typos)?;
     let allowed = (text.len().max(near.len()) / 3).max(1);

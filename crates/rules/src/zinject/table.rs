@@ -11,24 +11,30 @@ const NANOS_PER_MS: u64 = 1_000_000;
 
 /// A handler as the tables show it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Handler {
-    pub(crate) id: u32,
-    pub(crate) pool: String,
-    pub(crate) guid: Guid,
+pub struct Handler {
+    /// The id of its rule.
+    pub id: u32,
+    /// The pool that zinject was given, or `-`.
+    pub pool: String,
+    /// Its disk.
+    pub guid: Guid,
+    /// What it does.
     #[serde(flatten)]
-    pub(crate) fault: Fault,
+    pub fault: Fault,
     /// In percent; 100 without `-f`.
-    pub(crate) frequency: f64,
+    pub frequency: f64,
+    /// I/Os that it was asked about.
     #[serde(rename = "match")]
-    pub(crate) matched: u64,
+    pub matched: u64,
+    /// I/Os that it took.
     #[serde(rename = "inject")]
-    pub(crate) injected: u64,
+    pub injected: u64,
 }
 
 /// What a handler does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
-pub(crate) enum Fault {
+pub enum Fault {
     Delay {
         #[serde(rename = "delay_ms")]
         ms: u64,
@@ -43,7 +49,7 @@ pub(crate) enum Fault {
 
 impl Handler {
     /// A rule as a handler with no counts, or `None` if zinject has no words for what it does.
-    pub(crate) fn of(id: u32, pool: &str, disk: &str, spec: &RuleSpec) -> Option<Handler> {
+    pub fn of(id: u32, pool: &str, disk: &str, spec: &RuleSpec) -> Option<Handler> {
         let percent = |hits: u64, cases: u64| hits as f64 / cases as f64 * 100.0;
         let chance = spec
             .chance
@@ -95,7 +101,7 @@ impl Fault {
 }
 
 /// The answer to a handler that was added.
-pub(crate) fn added(id: u32, disk: &str, add: &Add, compat: Compat) -> String {
+pub fn added(id: u32, disk: &str, add: &Add, compat: Compat) -> String {
     if add.quiet {
         return format!("{id}\n");
     }
@@ -108,7 +114,7 @@ pub(crate) fn added(id: u32, disk: &str, add: &Add, compat: Compat) -> String {
 }
 
 /// The answer to handlers that were removed.
-pub(crate) fn removed(cancel: Cancel) -> String {
+pub fn removed(cancel: Cancel) -> String {
     match cancel {
         Cancel::All => "removed all registered handlers\n".to_owned(),
         Cancel::One(id) => format!("removed handler {id}\n"),
@@ -116,7 +122,7 @@ pub(crate) fn removed(cancel: Cancel) -> String {
 }
 
 /// The list of all handlers: device faults, then delays, a blank line after each section.
-pub(crate) fn list(handlers: &[Handler], compat: Compat) -> String {
+pub fn list(handlers: &[Handler], compat: Compat) -> String {
     if handlers.is_empty() {
         return "No handlers registered.\nSee 'dashpot zinject -h' for how to add one.\n"
             .to_owned();
@@ -180,7 +186,7 @@ fn row(handler: &Handler, compat: Compat) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Fault, Handler, added, list, removed};
-    use crate::spec::parse_injection;
+    use crate::parse_injection;
     use crate::zinject::{Cancel, Compat, Guid, Request, parse};
     use expect_test::expect;
 

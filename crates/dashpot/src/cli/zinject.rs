@@ -1,0 +1,70 @@
+//! `zinject`: its options, and its help, which is zinject's.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Command, CommandFactory};
+use dashpot_rules::zinject::Compat;
+
+use super::Cli;
+
+/// Speak zinject: its flags, its milliseconds, its tables
+#[derive(Args, Debug)]
+#[command(disable_help_flag = true)]
+#[command(override_usage = "\
+dashpot zinject [--compat 2.3|2.4] [--json]
+       dashpot zinject -d DEVICE -D MS:LANES [-T TYPE] [-f PCT] [-qF] POOL
+       dashpot zinject -d DEVICE -e ERROR [-T TYPE] [-f PCT] [-qF] POOL
+       dashpot zinject -c ID|all")]
+#[command(after_help = "\
+zinject's own, after the long options:
+  -d DEVICE    a disk, by name or GUID   -T TYPE   read, write, flush, trim, all
+  -D MS:LANES  delay, whole milliseconds -f PCT    a share, 0.0001 to 100
+  -e ERROR     io (the store works first) or io-prefail
+  -c ID|all    remove a handler, or all  -q        print only the new id
+  -h           this help                 -F        accepted: nothing is retried
+POOL may be any word: pools are not served yet. Without flags: list handlers.
+
+Example:
+  dashpot zinject -d c1t1d0 -D 10:1 tank")]
+pub(crate) struct ZinjectArgs {
+    /// The release of OpenZFS whose tables are printed
+    #[arg(
+        long,
+        default_value = "2.4",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    #[arg(value_name = "2.3|2.4", value_parser = compat())]
+    pub(crate) compat: Compat,
+    /// List handlers as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// zinject's own flags, which clap cannot parse as zinject does.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub(crate) words: Vec<String>,
+}
+
+fn compat() -> impl TypedValueParser<Value = Compat> {
+    PossibleValuesParser::new(["2.3", "2.4"]).map(|release| match release.as_str() {
+        "2.3" => Compat::V2_3,
+        _ => Compat::V2_4,
+    })
+}
+
+/// What `zinject -h` prints.
+pub(crate) fn zinject_help() -> String {
+    of_command(|zinject| zinject.render_help().to_string())
+}
+
+/// What follows an error in the words: the forms of the command, and where to read more.
+pub(crate) fn zinject_usage() -> String {
+    let usage = of_command(|zinject| zinject.render_usage().to_string());
+    format!("{usage}\n\nFor more information, try 'dashpot zinject -h'.")
+}
+
+fn of_command(render: impl Fn(&mut Command) -> String) -> String {
+    let mut root = Cli::command();
+    root.build();
+    root.find_subcommand_mut("zinject")
+        .map(render)
+        .unwrap_or_default()
+}

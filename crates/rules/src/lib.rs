@@ -1,0 +1,71 @@
+//! From words to values: every value that a command line, a lab file or the API can hold has one
+//! parser here, and so one grammar everywhere.
+//!
+//! A parser takes the whole word and gives the value, or a [`ParseError`] that names what was
+//! wrong and what to write instead. Nothing is rounded: what cannot be held exactly is refused.
+
+#![warn(missing_docs)]
+
+mod address;
+mod allowance;
+mod decimal;
+mod disk;
+mod distribution;
+mod duration;
+mod errno;
+mod name;
+mod ops;
+mod probability;
+mod rule;
+mod seed;
+mod service;
+mod shards;
+mod size;
+mod speed;
+mod uri;
+pub mod zinject;
+
+use std::fmt;
+
+pub use address::{Address, ApiAddress, Listen, parse_api, parse_listen};
+pub use allowance::{Allowance, parse_allowance};
+pub use decimal::Decimal;
+pub use disk::{
+    DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, StoreConfig, block_size, check_blocks, disk_size,
+    needs_size, parse_disk, parse_store,
+};
+pub use duration::{
+    parse_duration, parse_interval, parse_latency, parse_report_count, parse_span, parse_wait,
+};
+pub use name::{nearest, parse_name};
+pub use ops::{format_ops, parse_ops};
+pub use probability::{NEVER, parse_probability, parse_share};
+pub use rule::{
+    DiskInjection, Injection, RULE_OPTIONS, RuleDraft, RuleOption, TypedRule, parse_disk_injection,
+    parse_injection,
+};
+pub use seed::parse_seed;
+pub use service::parse_service;
+pub use shards::parse_shards;
+pub use size::{format_size, parse_bandwidth, parse_range, parse_size};
+pub use speed::{Speed, parse_speed};
+pub use uri::{NbdUri, parse_uri};
+
+/// Why words are not a value: one sentence that quotes the words and names the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParseError(String);
+
+impl ParseError {
+    /// An error with this message, which quotes the words and names the remedy.
+    pub fn new(message: impl Into<String>) -> ParseError {
+        ParseError(message.into())
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ParseError {}

@@ -1,0 +1,162 @@
+//! The options of a rule while they are read, and the rules that come out of them.
+
+use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
+use dashpot_engine::{Duration, Errno, OpSet, Ratio};
+
+use super::{Injection, TypedRule};
+use crate::ParseError;
+use crate::service::Delay;
+
+/// The options of a rule, as far as they have been read.
+#[derive(Clone, Debug, Default)]
+pub struct RuleDraft {
+    pub(super) delays: Vec<Delay>,
+    pub(super) error: Option<Errno>,
+    pub(super) hang: bool,
+    pub(super) bandwidth: Option<u64>,
+    pub(super) ops: Option<OpSet>,
+    pub(super) chance: Option<Ratio>,
+    pub(super) first: Option<u64>,
+    pub(super) every: Option<u64>,
+    pub(super) range: Option<(u64, u64)>,
+    pub(super) client: Option<String>,
+    pub(super) mode: Option<ModeWord>,
+    pub(super) with: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) lasts: Option<Duration>,
+    pub(super) after: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ModeWord {
+    Floor,
+    Add,
+}
+
+impl ModeWord {
+    pub(super) fn parse(text: &str) -> Result<ModeWord, ParseError> {
+        match text {
+            "floor" => Ok(ModeWord::Floor),
+            "add" => Ok(ModeWord::Add),
+            _ => Err(ParseError::new(format!(
+                "'{text}' is no mode: write floor or add"
+            ))),
+        }
+    }
+}
+
+impl RuleDraft {
+    /// The rules that were asked for, each of which an engine can carry out.
+    pub fn injection(&self) -> Result<Injection, ParseError> {
+        let mut rules = Vec::new();
+        for (effect, service) in self.effects()? {
+            let rule = TypedRule::new(self.spec(effect), service);
+            rule.spec
+                .check()
+                .map_err(|error| ParseError::new(error.to_string()))?;
+            rules.push(rule);
+        }
+        Ok(Injection {
+            rules,
+            name: self.name.clone(),
+            with: self.with.clone(),
+        })
+    }
+
+    /// The one rule that takes the place of another.
+    pub fn replacement(&self) -> Result<TypedRule, ParseError> {
+        self.injection()?.replacement()
+    }
+
+    /// Each effect, with the words of its service time.
+    fn effects(&self) -> Result<Vec<(Effect, &str)>, ParseError> {
+        if let Some(errno) = self.error {
+            return Ok(vec![(self.failure(errno)?, "")]);
+        }
+        if self.hang {
+            return Ok(vec![(Effect::Hang, "")]);
+        }
+        if self.delays.is_empty() && self.bandwidth.is_some() {
+            return Ok(vec![(Effect::Pass, "")]);
+        }
+        if self.delays.is_empty() {
+            return Err(ParseError::new(
+                "the rule does nothing: give it -D SERVICE, -e ERROR, --hang or --bandwidth RATE",
+            ));
+        }
+        let delay = |delay: &Delay| Effect::Delay {
+            service: delay.service.clone(),
+            lanes: delay.lanes,
+        };
+        Ok(self
+            .delays
+            .iter()
+            .map(|d| (delay(d), d.words.as_str()))
+            .collect())
+    }
+
+    /// A zio that fails is not done, unless `--mode floor` says that the store works first.
+    fn failure(&self, errno: Errno) -> Result<Effect, ParseError> {
+        if self.mode == Some(ModeWord::Add) {
+            return Err(ParseError::new(
+                "--mode add does not go with -e: a zio that fails is not done, or with \
+                 --mode floor done first",
+            ));
+        }
+        Ok(Effect::Fail {
+            errno,
+            work: self.mode == Some(ModeWord::Floor),
+        })
+    }
+
+    fn spec(&self, effect: Effect) -> RuleSpec {
+        let plain = RuleSpec::new(effect);
+        RuleSpec {
+            bandwidth: self.bandwidth,
+            ops: self.ops.unwrap_or(plain.ops),
+            chance: self.chance,
+            limit: match (self.first, self.every) {
+                (Some(count), _) => Limit::First(count),
+                (None, Some(count)) => Limit::Every(count),
+                (None, None) => plain.limit,
+            },
+            range: self.range,
+            client: self.client.clone(),
+            after: self.after.unwrap_or(plain.after),
+            lasts: self.lasts,
+            mode: match self.mode {
+                Some(ModeWord::Add) => Mode::Add,
+                Some(ModeWord::Floor) | None => plain.mode,
+            },
+            ..plain
+        }
+    }
+}
+
+pub(super) fn parse_count(text: &str) -> Result<u64, ParseError> {
+    text.parse()
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| ParseError::new(format!("'{text}' is no number of zios: count from 1")))
+}
+
+pub(super) fn parse_client(text: &str) -> Result<String, ParseError> {
+    if text.is_empty() {
+        return Err(ParseError::new("\"\" matches no client: write '*' for all"));
+    }
+    if text.len() > CLIENT_MAX {
+        return Err(ParseError::new(format!(
+            "a glob has at most {CLIENT_MAX} bytes, and this one has {}: write '*' for a part of it",
+            text.len()
+        )));
+    }
+    if text.contains(char::is_control) {
+        return Err(ParseError::new(format!(
+            "{text:?} matches no client: no name has control characters; write '?' for one letter"
+        )));
+    }
+    Ok(text.to_owned())
+}
+
+/// The longest glob: the names of clients are much shorter.
+const CLIENT_MAX: usize = 1_024;

@@ -1,0 +1,208 @@
+//! The options of a rule: one table for the command line, lab files and the API.
+
+use super::draft::{ModeWord, RuleDraft, parse_client, parse_count};
+use crate::ParseError;
+use crate::duration::{parse_span, parse_wait};
+use crate::errno::parse_errno;
+use crate::name::parse_name;
+use crate::ops::parse_ops;
+use crate::probability::parse_probability;
+use crate::service::parse_delay;
+use crate::size::{parse_bandwidth, parse_range};
+
+/// An option of a rule.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleOption {
+    /// Its name among the options; `excludes` names others by it.
+    pub id: &'static str,
+    /// Its letter, as in `-D`.
+    pub short: Option<char>,
+    /// Its word, as in `--range`.
+    pub long: Option<&'static str>,
+    /// What help calls its value; a switch has none.
+    pub value_name: Option<&'static str>,
+    /// A line of help.
+    pub help: &'static str,
+    /// All possible values, if they are few.
+    pub choices: &'static [&'static str],
+    /// Whether a value may begin with a hyphen, so that its own message refuses it.
+    pub takes_hyphens: bool,
+    /// Whether it may be given several times.
+    pub repeats: bool,
+    /// The ids of the options that do not go with it.
+    pub excludes: &'static [&'static str],
+    set: fn(&mut RuleDraft, &str) -> Result<(), ParseError>,
+}
+
+impl RuleOption {
+    /// Reads the option's value into a draft. A switch takes no notice of the value.
+    pub fn read(&self, value: &str, draft: &mut RuleDraft) -> Result<(), ParseError> {
+        (self.set)(draft, value)
+    }
+
+    /// How messages show it: `-D <SERVICE[:LANES]>`, `--hang`.
+    pub(super) fn shown(&self) -> String {
+        let flag = match (self.long, self.short) {
+            (Some(long), _) => format!("--{long}"),
+            (None, Some(short)) => format!("-{short}"),
+            (None, None) => self.id.to_owned(),
+        };
+        match self.value_name {
+            Some(value) => format!("{flag} <{value}>"),
+            None => flag,
+        }
+    }
+}
+
+const PLAIN: RuleOption = RuleOption {
+    id: "",
+    short: None,
+    long: None,
+    value_name: None,
+    help: "",
+    choices: &[],
+    takes_hyphens: true,
+    repeats: false,
+    excludes: &[],
+    set: |_, _| Ok(()),
+};
+
+/// All options, in the order in which help lists them.
+pub static RULE_OPTIONS: [RuleOption; 15] = [
+    RuleOption {
+        id: "delays",
+        short: Some('D'),
+        value_name: Some("SERVICE[:LANES]"),
+        help: "Delay: 20ms, 20ms~5ms, lognormal=10ms..30ms; again: more lanes",
+        repeats: true,
+        excludes: &["error", "hang"],
+        set: |draft, value| parse_delay(value).map(|delay| draft.delays.push(delay)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "error",
+        short: Some('e'),
+        value_name: Some("ERROR"),
+        help: "Fail: EIO, ENOSPC, EPERM, ENOMEM, EINVAL, ...",
+        takes_hyphens: false,
+        excludes: &["hang", "bandwidth"],
+        set: |draft, value| parse_errno(value).map(|errno| draft.error = Some(errno)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "hang",
+        long: Some("hang"),
+        help: "Never complete, unless released",
+        excludes: &["bandwidth"],
+        set: |draft, _| {
+            draft.hang = true;
+            Ok(())
+        },
+        ..PLAIN
+    },
+    RuleOption {
+        id: "bandwidth",
+        long: Some("bandwidth"),
+        value_name: Some("RATE"),
+        help: "Bytes per second, shared: 100M",
+        set: |draft, value| parse_bandwidth(value).map(|rate| draft.bandwidth = Some(rate)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "ops",
+        short: Some('T'),
+        value_name: Some("OPS"),
+        help: "read,write,flush,fua,trim,zero,cache,all [read,write,zero]",
+        takes_hyphens: false,
+        set: |draft, value| parse_ops(value).map(|ops| draft.ops = Some(ops)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "chance",
+        short: Some('f'),
+        value_name: Some("PCT|1:N"),
+        help: "Inject into a random share: 0.5% or 1:200",
+        set: |draft, value| parse_probability(value).map(|ratio| draft.chance = Some(ratio)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "first",
+        long: Some("first"),
+        value_name: Some("N"),
+        help: "Inject into the first N that match",
+        excludes: &["every"],
+        set: |draft, value| parse_count(value).map(|count| draft.first = Some(count)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "every",
+        long: Some("every"),
+        value_name: Some("N"),
+        help: "Inject into every Nth that matches",
+        set: |draft, value| parse_count(value).map(|count| draft.every = Some(count)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "range",
+        long: Some("range"),
+        value_name: Some("A..B"),
+        help: "Only what touches these bytes: 0..1G",
+        set: |draft, value| parse_range(value).map(|range| draft.range = Some(range)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "client",
+        long: Some("client"),
+        value_name: Some("GLOB"),
+        help: "Only clients of this name: 'uid=1000 *'",
+        set: |draft, value| parse_client(value).map(|glob| draft.client = Some(glob)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "mode",
+        long: Some("mode"),
+        value_name: Some("floor|add"),
+        help: "The store works first (floor) or after the hold (add)",
+        choices: &["floor", "add"],
+        takes_hyphens: false,
+        set: |draft, value| ModeWord::parse(value).map(|mode| draft.mode = Some(mode)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "with",
+        long: Some("with"),
+        value_name: Some("ID|NAME"),
+        help: "Share the lanes of this rule",
+        takes_hyphens: false,
+        set: |draft, value| {
+            draft.with = Some(value.to_owned());
+            Ok(())
+        },
+        ..PLAIN
+    },
+    RuleOption {
+        id: "name",
+        long: Some("name"),
+        value_name: Some("NAME"),
+        help: "Name the rule",
+        takes_hyphens: false,
+        set: |draft, value| parse_name(value).map(|name| draft.name = Some(name)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "lasts",
+        long: Some("for"),
+        value_name: Some("TIME"),
+        help: "End by itself after this time",
+        set: |draft, value| parse_span(value).map(|span| draft.lasts = Some(span)),
+        ..PLAIN
+    },
+    RuleOption {
+        id: "after",
+        long: Some("after"),
+        value_name: Some("TIME"),
+        help: "Begin after this time",
+        set: |draft, value| parse_wait(value).map(|wait| draft.after = Some(wait)),
+        ..PLAIN
+    },
+];

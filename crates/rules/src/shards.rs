@@ -1,0 +1,11 @@
+//! The number of shards.
+
+use super::ParseError;
+
+/// A number of shards that a machine can have.
+pub fn parse_shards(text: &str) -> Result<usize, ParseError> {
+    text.parse()
+        .ok()
+        .filter(|n| (1..=64).contains(n))
+        .ok_or_else(|| ParseError::new(format!("'{text}' shards are not possible: give 1 to 64")))
+}
