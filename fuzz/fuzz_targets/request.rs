@@ -6,7 +6,8 @@
 #![no_main]
 
 use dashpot_export::{ExportInfo, Power};
-use dashpot_export::frontend::nbd::check::{DRAIN_MAX, Operation, Refused, check};
+use dashpot_export::frontend::Operation;
+use dashpot_export::frontend::nbd::check::{Accepted, DRAIN_MAX, Refused, check};
 use dashpot_export::frontend::nbd::handshake::Features;
 use dashpot_export::frontend::nbd::wire::{PAYLOAD_MAX, REQUEST_LEN, RequestHeader, command};
 use libfuzzer_sys::fuzz_target;
@@ -42,8 +43,8 @@ fn serve(request: &RequestHeader, choice: u8) {
         base_allocation: choice & 64 != 0,
     };
     match check(request, &export, features) {
-        Ok(Operation::Flush | Operation::Disconnect) => {}
-        Ok(operation) => accepted(request, &export, operation),
+        Ok(Accepted::Io(Operation::Flush) | Accepted::Disconnect) => {}
+        Ok(asked) => accepted(request, &export, asked),
         Err(Refused::Drop) => assert!(request.length > DRAIN_MAX),
         Err(Refused::Reply { payload, .. }) => {
             let is_write = request.command == command::WRITE;
@@ -52,15 +53,18 @@ fn serve(request: &RequestHeader, choice: u8) {
     }
 }
 
-fn accepted(request: &RequestHeader, export: &ExportInfo, operation: Operation) {
+fn accepted(request: &RequestHeader, export: &ExportInfo, asked: Accepted) {
     let (offset, length) = (u128::from(request.offset), u128::from(request.length));
     assert!(length > 0 && offset + length <= u128::from(SIZE));
     assert_eq!((offset | length) % u128::from(export.block), 0);
-    let carries = matches!(operation, Operation::Read { .. } | Operation::Write { .. });
+    let carries = matches!(
+        asked,
+        Accepted::Io(Operation::Read | Operation::Write { .. })
+    );
     assert!(!carries || request.length <= PAYLOAD_MAX);
     let reads = matches!(
-        operation,
-        Operation::Read { .. } | Operation::Cache | Operation::BlockStatus { .. }
+        asked,
+        Accepted::Io(Operation::Read | Operation::Cache) | Accepted::BlockStatus { .. }
     );
     assert!(reads || !export.read_only);
 }

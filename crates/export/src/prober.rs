@@ -30,13 +30,16 @@ use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, Socket
 
 use crate::clock;
 use crate::export::{ExportInfo, Power};
+use crate::frontend::Session;
+use crate::frontend::nbd;
 use crate::frontend::nbd::client::{encode, parse_reply};
-use crate::frontend::nbd::handshake::{Features, Negotiated};
+use crate::frontend::nbd::handshake::Features;
 use crate::frontend::nbd::wire::{RequestHeader, SIMPLE_REPLY_LEN, command};
 use crate::mailbox::Mailbox;
+use crate::message::{Handover, Message};
+use crate::shard::Disk;
 use crate::shard::budget::Taken;
 use crate::shard::clients::ClientTable;
-use crate::shard::{Disk, Handover, Message};
 use crate::store::Store;
 
 /// What one probe has found.
@@ -153,14 +156,10 @@ pub(crate) fn start(shard: &Mailbox<Message>, disk: DiskId) -> io::Result<(Promp
     // Nothing has read the mailbox yet, so nobody has closed it.
     let _ = shard.send(Message::Command(inject, Box::new(|_| ())));
     let _ = shard.send(Message::Connect(Handover {
-        fd: far,
+        session: Session::Nbd(nbd::Session::new(far, Features::default())),
         disk,
         peer: NAME.to_owned(),
-        negotiated: Negotiated {
-            export: 0,
-            features: Features::default(),
-            left_over: Vec::new(),
-        },
+        left_over: Vec::new(),
         permit: None,
     }));
     let (prompt, prompts) = sync_channel(1);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use dashpot_engine::DiskId;
 
 use crate::mailbox::Mailbox;
-use crate::shard::Message;
+use crate::message::Message;
 
 /// The shard of a disk, and the disk's id there.
 #[derive(Clone)]

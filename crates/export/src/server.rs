@@ -19,13 +19,14 @@ use crate::export::{ExportInfo, Power};
 use crate::handle::{DiskInfo, Handle};
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
+use crate::message::Message;
 use crate::prober::{self, Readings};
 use crate::quota::cpu_quota;
 use crate::route::Route;
 use crate::shard::budget::Taken;
 use crate::shard::clients::ClientTable;
 use crate::shard::sleeper::{Sleeper, Spin};
-use crate::shard::{Disk, Message, Shard};
+use crate::shard::{Disk, Shard};
 use crate::store::{self, Adoption, Opened, Pool, Size, StoreError};
 
 /// Why a server did not start. Nothing of it is left.

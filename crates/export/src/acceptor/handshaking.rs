@@ -1,4 +1,4 @@
-//! Somebody whose handshake is going on: a socket around a [`Handshake`].
+//! A client whose handshake is going on: a socket around a [`Handshake`].
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -7,49 +7,48 @@ use rustix::buffer::spare_capacity;
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendFlags};
 
-use super::connection_limit::Permit;
+use crate::connection_limit::Permit;
 use crate::export::ExportInfo;
-use crate::frontend::nbd::handshake::{GREETING, Handshake, Negotiated, Progress};
+use crate::frontend::{Handshake, Progress};
 
 pub(super) struct Handshaking {
     pub(super) fd: OwnedFd,
     pub(super) permit: Permit,
-    setup: Handshake,
+    handshake: Handshake,
     output: Vec<u8>,
     sent: usize,
     /// What follows when the output is sent.
-    pub(super) after: After,
-}
-
-/// What becomes of a handshaking.
-pub(super) enum After {
-    More,
-    Close,
-    Ready(Negotiated),
+    pub(super) progress: Progress,
 }
 
 impl Handshaking {
     pub(super) fn new(fd: OwnedFd, permit: Permit, exports: Arc<[ExportInfo]>) -> Handshaking {
+        let (handshake, output) = Handshake::begin(exports);
         Handshaking {
             fd,
             permit,
-            setup: Handshake::new(exports),
-            output: GREETING.to_vec(),
+            handshake,
+            output,
             sent: 0,
-            after: After::More,
+            progress: Progress::More,
         }
     }
 
-    /// Whether there is something that its client has not taken yet.
+    /// Whether there is output that the client has not taken yet.
     pub(super) fn has_output(&self) -> bool {
         self.sent < self.output.len()
     }
 
-    /// Sends what there is, then reads and answers, until one of the two would wait or the others
-    /// have waited long enough.
-    pub(super) fn go_on(&mut self) -> rustix::io::Result<()> {
+    /// Whether the handshake waits for the client.
+    pub(super) fn is_going_on(&self) -> bool {
+        self.has_output() || matches!(self.progress, Progress::More)
+    }
+
+    /// Sends the output, then reads and answers, until one of the two would wait or it is the turn of
+    /// other clients.
+    pub(super) fn advance(&mut self) -> rustix::io::Result<()> {
         for _ in 0..READS_PER_TURN {
-            if !self.send()? || !matches!(self.after, After::More) {
+            if !self.send()? || !matches!(self.progress, Progress::More) {
                 return Ok(());
             }
             if !self.receive()? {
@@ -83,16 +82,12 @@ impl Handshaking {
             Err(Errno::AGAIN | Errno::INTR) => return Ok(false),
             Err(error) => return Err(error),
         }
-        self.after = match self.setup.input(&bytes, &mut self.output) {
-            Progress::More => After::More,
-            Progress::Close => After::Close,
-            Progress::Ready(negotiated) => After::Ready(negotiated),
-        };
+        self.progress = self.handshake.input(&bytes, &mut self.output);
         Ok(true)
     }
 }
 
-/// Times that one handshaking is read before the others have their turn.
+/// Times that one client is read before the others have their turn.
 const READS_PER_TURN: usize = 4;
 /// Bytes read at a time.
 const RECEIVE_LENGTH: usize = 16 << 10;

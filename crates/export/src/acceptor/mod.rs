@@ -1,7 +1,6 @@
-//! The door: one thread that accepts connections and shakes hands, all at once and without
-//! waiting for any of them, and then hands each to the shard of its export.
+//! The acceptor: one thread that accepts connections and shakes hands with all clients at once. It
+//! never waits for one of them. A connection whose handshake is over goes to the shard of its export.
 
-mod connection_limit;
 mod handshaking;
 mod pending;
 
@@ -15,24 +14,23 @@ use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use rustix::net::{self, SocketFlags, sockopt};
 
-use self::connection_limit::ConnectionLimit;
-use self::handshaking::{After, Handshaking};
+use self::handshaking::Handshaking;
 use self::pending::{Pending, Place};
 use crate::clock;
+use crate::connection_limit::ConnectionLimit;
 use crate::export::ExportInfo;
+use crate::frontend::Progress;
 use crate::listen::Listener;
 use crate::mailbox::Mailbox;
+use crate::message::{Handover, Message};
 use crate::route::Route;
-use crate::shard::{Handover, Message};
 
-pub(crate) use self::connection_limit::Permit;
-
-/// What the door is told.
+/// What other threads tell the acceptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcceptorMessage {
     /// Let clients in. Until then they wait in the backlog.
     Open,
-    /// Let nobody in any more.
+    /// Let no client in any more.
     Close,
 }
 
@@ -47,9 +45,9 @@ pub(crate) struct Acceptor {
     limit: ConnectionLimit,
     /// Whether clients may come in at all.
     opened: bool,
-    /// Until when nobody is accepted, after the system had no room for one more.
-    resting_until: Option<Instant>,
-    /// Whether the listeners are watched: not while nobody can come in.
+    /// Until when the acceptor pauses, after the system had no room for one more connection.
+    pauses_until: Option<Instant>,
+    /// Whether epoll watches the listeners: not while no client can come in.
     watching: bool,
 }
 
@@ -76,7 +74,7 @@ impl Acceptor {
             pending: Pending::default(),
             limit: ConnectionLimit::default(),
             opened: false,
-            resting_until: None,
+            pauses_until: None,
             watching: false,
         })
     }
@@ -98,19 +96,19 @@ impl Acceptor {
                     listener if listener >= FIRST_LISTENER => {
                         self.accept((listener - FIRST_LISTENER) as usize);
                     }
-                    handshaking => self.attend(handshaking),
+                    client => self.advance(client),
                 }
             }
             self.pending.end_late(clock::now());
-            self.open_or_shut()?;
+            self.watch_listeners()?;
         }
     }
 
     fn wait(&self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let now = clock::now();
-        // That moment may have come since the listeners were left alone: then there is no wait.
+        // That moment may have come since the listeners were last watched: then there is no wait.
         let room = self.pending.displaceable_at().filter(|_| !self.watching);
-        let moments = [self.pending.late_at(), room, self.resting_until];
+        let moments = [self.pending.late_at(), room, self.pauses_until];
         let timeout = moments.into_iter().flatten().min().map(|at| {
             let wait = at.since(now).as_nanos();
             Timespec {
@@ -136,20 +134,21 @@ impl Acceptor {
                     if let Some(displaced) = self.pending.displaceable(now) {
                         self.pending.take(displaced);
                     }
-                    self.welcome(now, fd);
+                    self.begin(now, fd);
                 }
-                // Nobody is there, or is not any more.
+                // No client is there, or it has gone.
                 Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => return,
-                // Too many descriptors, or no memory: who waits stays readable, so look away.
+                // Too many descriptors, or no memory. The listener stays readable, so stop watching it.
                 Err(_) => {
-                    self.resting_until = Some(now + REST);
+                    self.pauses_until = Some(now + PAUSE);
                     return;
                 }
             }
         }
     }
 
-    fn welcome(&mut self, now: Instant, fd: OwnedFd) {
+    /// Begins the handshake of a client that has just connected.
+    fn begin(&mut self, now: Instant, fd: OwnedFd) {
         let peer = peer_name(fd.as_fd());
         let Some(permit) = self.limit.admit(&peer) else {
             return;
@@ -159,75 +158,72 @@ impl Acceptor {
         if epoll::add(&self.epoll, &fd, epoll::EventData::new_u64(id), flags).is_err() {
             return;
         }
-        // Refused on unix sockets, where there is nothing to delay.
+        // Unix sockets refuse this: they delay nothing.
         let _ = sockopt::set_tcp_nodelay(&fd, true);
-        let handshaking = Handshaking::new(fd, permit, Arc::clone(&self.exports));
-        self.pending.enter(now, peer, handshaking);
-        self.attend(id);
+        let client = Handshaking::new(fd, permit, Arc::clone(&self.exports));
+        self.pending.enter(now, peer, client);
+        self.advance(id);
     }
 
-    /// Goes on with a handshake as far as it can.
-    fn attend(&mut self, id: u64) {
+    /// Advances a handshake as far as it goes.
+    fn advance(&mut self, id: u64) {
         let Some(mut place) = self.pending.take(id) else {
             return;
         };
-        let handshaking = &mut place.handshaking;
-        if handshaking.go_on().is_err() {
+        let client = &mut place.client;
+        if client.advance().is_err() {
             return;
         }
-        if handshaking.has_output() || matches!(handshaking.after, After::More) {
-            self.watch(id, handshaking);
+        if client.is_going_on() {
+            self.watch(id, client);
             self.pending.put_back(id, place);
         } else {
             self.hand_over(place);
         }
     }
 
-    fn watch(&self, id: u64, handshaking: &Handshaking) {
-        let flags = match handshaking.has_output() {
+    fn watch(&self, id: u64, client: &Handshaking) {
+        let flags = match client.has_output() {
             true => epoll::EventFlags::OUT,
             false => epoll::EventFlags::IN,
         };
-        // A descriptor that cannot be watched is sent away when its time is over.
-        let _ = epoll::modify(
-            &self.epoll,
-            &handshaking.fd,
-            epoll::EventData::new_u64(id),
-            flags,
-        );
+        // A descriptor that epoll does not take is closed when the time of its handshake is over.
+        let data = epoll::EventData::new_u64(id);
+        let _ = epoll::modify(&self.epoll, &client.fd, data, flags);
     }
 
-    /// Hands a handshaking who is through to a shard; one who has only looked around goes.
+    /// Hands a client whose handshake is over to its shard. One that has not chosen an export goes.
     fn hand_over(&self, place: Place<Handshaking>) {
         let Handshaking {
             fd,
             permit,
-            after: After::Ready(negotiated),
+            progress: Progress::Ready(agreed),
             ..
-        } = place.handshaking
+        } = place.client
         else {
             return;
         };
-        // The descriptor goes on to another epoll; a shard that is gone closes it.
+        // The descriptor goes to another epoll; a shard that is gone closes it.
         let _ = epoll::delete(&self.epoll, &fd);
-        if let Some(route) = self.routes.get(negotiated.export) {
+        if let Some(route) = self.routes.get(agreed.export) {
+            let (session, left_over) = agreed.session(fd);
             let handover = Handover {
-                fd,
+                session,
                 disk: route.disk,
                 peer: place.peer,
-                negotiated,
+                left_over,
                 permit: Some(permit),
             };
             let _ = route.mailbox.send(Message::Connect(handover));
         }
     }
 
-    /// Stops accepting while nobody can come in; who is outside waits in the backlog.
-    fn open_or_shut(&mut self) -> io::Result<()> {
+    /// Watches the listeners only while a client can come in. The others wait in the backlog.
+    fn watch_listeners(&mut self) -> io::Result<()> {
         let now = clock::now();
-        self.resting_until = self.resting_until.filter(|until| *until > now);
-        let rests = self.resting_until.is_some();
-        let watch = self.opened && !rests && self.pending.has_room(now);
+        self.pauses_until = self.pauses_until.filter(|until| *until > now);
+        let pauses = self.pauses_until.is_some();
+        let watch = self.opened && !pauses && self.pending.has_room(now);
         if watch == self.watching {
             return Ok(());
         }
@@ -260,11 +256,11 @@ fn peer_name(fd: BorrowedFd<'_>) -> String {
 }
 
 const MAILBOX: u64 = u64::MAX;
-/// Tokens from here on, but for the mailbox's, are listeners; those below are pending.
+/// Tokens from here on, but for the mailbox's, are listeners; those below are pending handshakes.
 const FIRST_LISTENER: u64 = 1 << 63;
 /// Events taken per wait.
 const EVENTS: usize = 64;
-/// Connections accepted before the pending have their turn.
+/// Connections accepted before the pending handshakes have their turn.
 const ACCEPTS_PER_TURN: usize = 64;
-/// How long nobody is accepted after the system had no room.
-const REST: Duration = Duration::from_millis(100);
+/// How long the acceptor pauses after the system had no room.
+const PAUSE: Duration = Duration::from_millis(100);

@@ -1,16 +1,16 @@
-//! The places of those who shake hands, and who gives up a place to those who wait outside.
+//! The handshakes that are going on, and which of them gives up its place to a client that waits.
 //!
-//! A place is free again when its handshaking is through, or after [`HANDSHAKE_MAX`]. If all are taken
-//! and somebody waits, the peer that has most of them loses its oldest handshaking: a flood of half-open
-//! handshakes from one process or address displaces itself, and a client among many others is left
-//! alone. Nobody loses a place within [`LEAST`], so that a flood from many peers leaves each client
-//! the time for a handshake.
+//! A place is free again when its handshake is over, or after [`HANDSHAKE_MAX`]. If all are taken and
+//! a client waits, the peer with the most places loses its oldest handshake: a flood of half-open
+//! handshakes from one process or address displaces itself, and a client among many others keeps its
+//! place. No handshake is displaced within [`LEAST`], so that a flood from many peers leaves each
+//! client the time that it needs.
 
 use std::collections::{BTreeMap, HashMap};
 
 use dashpot_engine::{Duration, Instant};
 
-/// Guests by their number, which grows: in the order in which they came.
+/// Handshakes by their number. Numbers grow, so this is the order in which the clients came.
 #[derive(Debug)]
 pub(super) struct Pending<T> {
     pending: BTreeMap<u64, Place<T>>,
@@ -21,7 +21,7 @@ pub(super) struct Pending<T> {
 pub(super) struct Place<T> {
     came: Instant,
     pub(super) peer: String,
-    pub(super) handshaking: T,
+    pub(super) client: T,
 }
 
 impl<T> Default for Pending<T> {
@@ -38,23 +38,23 @@ impl<T> Pending<T> {
         self.pending.len() >= PLACES
     }
 
-    /// The number that the next handshaking gets.
+    /// The number that the next client gets.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Gives a handshaking who has just come the [next](Pending::next) number.
-    pub(super) fn enter(&mut self, now: Instant, peer: String, handshaking: T) {
+    /// Gives a client that has just come the [next](Pending::next) number.
+    pub(super) fn enter(&mut self, now: Instant, peer: String, client: T) {
         let place = Place {
             came: now,
             peer,
-            handshaking,
+            client,
         };
         self.pending.insert(self.next, place);
         self.next += 1;
     }
 
-    /// Takes a handshaking out, for good or to [put it back](Pending::put_back).
+    /// Takes a client out, for good or to [put it back](Pending::put_back).
     pub(super) fn take(&mut self, id: u64) -> Option<Place<T>> {
         self.pending.remove(&id)
     }
@@ -63,7 +63,7 @@ impl<T> Pending<T> {
         self.pending.insert(id, place);
     }
 
-    /// Sends those away whose time is over.
+    /// Drops the clients whose time is over.
     pub(super) fn end_late(&mut self, now: Instant) {
         while let Some(first) = self.pending.first_entry() {
             if first.get().came + HANDSHAKE_MAX > now {
@@ -73,29 +73,29 @@ impl<T> Pending<T> {
         }
     }
 
-    /// When the time of the oldest handshaking is over.
+    /// When the time of the oldest handshake is over.
     pub(super) fn late_at(&self) -> Option<Instant> {
         let (_, oldest) = self.pending.first_key_value()?;
         Some(oldest.came + HANDSHAKE_MAX)
     }
 
-    /// Whether somebody can come in: there is a place, or one can be had.
+    /// Whether a client can come in: a place is free, or a handshake can be displaced.
     pub(super) fn has_room(&self, now: Instant) -> bool {
         !self.is_full() || self.displaceable(now).is_some()
     }
 
-    /// The handshaking who gives up a place to somebody else, if all are taken and that may be now.
+    /// The handshake to displace, if all places are taken and one may be displaced now.
     pub(super) fn displaceable(&self, now: Instant) -> Option<u64> {
         let (id, since) = self.next_displaced()?;
         (since <= now).then_some(id)
     }
 
-    /// When the next handshaking may be displaced, if all places are taken.
+    /// When the next handshake may be displaced, if all places are taken.
     pub(super) fn displaceable_at(&self) -> Option<Instant> {
         self.next_displaced().map(|(_, since)| since)
     }
 
-    /// Who is displaced next, and from when on.
+    /// The handshake that is displaced next, and from when on.
     fn next_displaced(&self) -> Option<(u64, Instant)> {
         if !self.is_full() {
             return None;
@@ -116,8 +116,8 @@ impl<T> Pending<T> {
 const PLACES: usize = 256;
 /// How long one may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// How long a handshaking has a place for certain. The longest queue that Linux keeps by default, 4,096,
-/// has then been let in after 16 times as long.
+/// How long a handshake has its place for certain. The longest queue that Linux keeps by default,
+/// 4,096, has then been let in after 16 times as long.
 const LEAST: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
@@ -127,8 +127,8 @@ mod tests {
 
     const HONEST: &str = "honest";
 
-    /// Lets in who waits, as the door does, and says when `HONEST` got a place; nobody else goes
-    /// on with a handshake.
+    /// Lets clients in as the acceptor does, and says when `HONEST` got a place. No other client goes
+    /// on with its handshake.
     fn honest_enters(mut queue: VecDeque<String>) -> (Duration, Pending<()>) {
         let mut places = Pending::default();
         let mut now = Instant::ZERO + HANDSHAKE_MAX;
@@ -167,7 +167,7 @@ mod tests {
     fn a_flood_from_one_peer_displaces_itself() {
         let (_, mut places) = honest_enters(flood(PLACES - 1, |_| "flood".to_owned()));
         let honest = places.next() - 1;
-        let mut now = places.late_at().expect("a handshaking");
+        let mut now = places.late_at().expect("a handshake");
         for _ in 0..10 * PLACES {
             let displaced = places.displaceable(now).expect("the flood's oldest");
             assert_ne!(displaced, honest);

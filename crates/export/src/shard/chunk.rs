@@ -7,7 +7,7 @@ use std::io::IoSlice;
 
 use dashpot_engine::ZioId;
 
-use super::send::{CHUNK_LENGTH, REPLIES_PER_CHUNK};
+use crate::frontend::boundary::SendLimits;
 use crate::shard::slots::Slots;
 use crate::store::{SLICE, Store};
 
@@ -93,7 +93,7 @@ impl Chunk {
             match slot.payload.get(start..start + length) {
                 Some(payload) => push(payload),
                 None => {
-                    let offset = slot.offset + u64::from(data.start);
+                    let offset = slot.request.offset + u64::from(data.start);
                     store
                         .slices(offset, u64::from(data.length))
                         .for_each(&mut push);
@@ -110,4 +110,4 @@ impl Chunk {
 /// A header before each part of data and what comes after the last; and each part may begin and
 /// end in the middle of what a store has in one piece.
 pub(super) const SLICES_MAX: usize =
-    REPLIES_PER_CHUNK + 1 + 2 * REPLIES_PER_CHUNK + CHUNK_LENGTH.div_ceil(SLICE as usize);
+    3 * SendLimits::STREAM.replies + 1 + SendLimits::STREAM.bytes.div_ceil(SLICE as usize);

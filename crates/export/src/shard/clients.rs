@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dashpot_engine::{CLIENTS_TOLD_APART, ClientId};
 
-use crate::handle::ClientView;
+use crate::snapshot::ClientView;
 
 #[derive(Debug, Default)]
 pub(crate) struct ClientTable {

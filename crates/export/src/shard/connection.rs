@@ -1,22 +1,20 @@
 //! One client connection in its transmission phase: what is being received, what is to be sent.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 
 use dashpot_engine::{ClientId, DiskId, Instant, ZioId};
 
-use crate::acceptor::Permit;
-use crate::frontend::nbd::handshake::Features;
-use crate::frontend::nbd::wire::RequestHeader;
+use crate::connection_limit::Permit;
+use crate::frontend::Session;
+use crate::frontend::boundary::Request;
 use crate::shard::chunk::Chunk;
 use crate::shard::slots::ZioList;
 
 #[derive(Debug)]
 pub(crate) struct Conn {
-    pub(crate) fd: OwnedFd,
+    pub(crate) session: Session,
     pub(crate) disk: DiskId,
     pub(crate) client: ClientId,
-    pub(crate) features: Features,
     pub(crate) intake: Intake,
     /// Received bytes that have not been looked at.
     pub(crate) received: Received,
@@ -57,8 +55,7 @@ pub(crate) enum Intake {
     Request,
     /// The rest of a write's payload.
     Payload {
-        request: RequestHeader,
-        fua: bool,
+        request: Request,
         arrived: Instant,
         /// Since when its client has had the time to send it.
         since: Instant,
@@ -92,17 +89,15 @@ pub(crate) enum Reply {
 
 impl Conn {
     pub(crate) fn new(
-        fd: OwnedFd,
+        session: Session,
         disk: DiskId,
         client: ClientId,
-        features: Features,
         permit: Option<Permit>,
     ) -> Conn {
         Conn {
-            fd,
+            session,
             disk,
             client,
-            features,
             intake: Intake::Request,
             received: Received::default(),
             ready: VecDeque::new(),

@@ -31,19 +31,15 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use dashpot_engine::{
-    Action, Answer, Command, CommandError, CommandId, DiskId, Duration, Engine, Input, Instant,
-    Outcome, ZioId,
+    Action, Answer, Command, CommandId, DiskId, Engine, Input, Instant, Outcome, ZioId,
 };
 use rustix::event::epoll::{self, EventFlags};
 
-use crate::acceptor::Permit;
 use crate::clock;
-use crate::events::{Drops, Recorder};
+use crate::events::Recorder;
 use crate::export::ExportInfo;
-use crate::frontend::nbd::handshake::Negotiated;
-use crate::handle::DiskSnapshot;
 use crate::mailbox::Mailbox;
-use crate::power::{Cut, CutError, Loss};
+use crate::message::{CommandAnswer, Handover, Message};
 use crate::prober::Prompt;
 use crate::shard::abort::Leaving;
 use crate::shard::budget::Taken;
@@ -58,39 +54,7 @@ use crate::shard::sleeper::Sleeper;
 use crate::shard::slots::{Slot, Slots};
 use crate::shard::stops::StopDetector;
 use crate::shard::store_work::Copy;
-use crate::store::{Finished, Pool, Store};
-
-/// What other threads tell a shard.
-pub(crate) enum Message {
-    /// A client has shaken hands.
-    Connect(Handover),
-    /// Rules or a disk's state are to change.
-    Command(Command, AnswerTo),
-    /// Somebody wants to know how a disk stands, and so many of its oldest zios.
-    Snapshot(DiskId, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
-    /// Somebody wants to read the events of all that has finished, and how many were dropped.
-    Events(Box<dyn FnOnce(Drops) + Send>),
-    /// A thread of the pool has done what the store could not do at once.
-    Done(ZioId, Finished),
-    /// The power of a `lossy` disk is to be cut, or given back.
-    Cut(DiskId, Cut, CutAnswer),
-    /// Stop; what is held has so long to end by itself.
-    Shutdown(Duration),
-}
-
-pub(crate) type CutAnswer = Box<dyn FnOnce(Result<Loss, CutError>) + Send>;
-pub(crate) type AnswerTo = Box<dyn FnOnce(Result<Answer, CommandError>) + Send>;
-
-/// A connection on its way from the door to its shard.
-pub(crate) struct Handover {
-    pub(crate) fd: OwnedFd,
-    pub(crate) disk: DiskId,
-    /// Who is at the other end.
-    pub(crate) peer: String,
-    pub(crate) negotiated: Negotiated,
-    /// Its place among all connections; the probe needs none.
-    pub(crate) permit: Option<Permit>,
-}
+use crate::store::{Pool, Store};
 
 /// One disk of a shard.
 pub(crate) struct Disk {
@@ -125,7 +89,7 @@ pub(crate) struct Shard {
     pub(crate) mailbox: Arc<Mailbox<Message>>,
     pub(crate) pool: Arc<Pool>,
     actions: Vec<Action>,
-    answers: HashMap<CommandId, AnswerTo>,
+    answers: HashMap<CommandId, CommandAnswer>,
     commands: u64,
     /// Connections with received requests that have yet to be looked at.
     pub(crate) to_read: VecDeque<usize>,
@@ -294,7 +258,7 @@ impl Shard {
         let Some(conn) = self.conns[at].as_mut() else {
             return;
         };
-        if !conn.closing || epoll::delete(&self.epoll, &conn.fd).is_err() {
+        if !conn.closing || epoll::delete(&self.epoll, &conn.session).is_err() {
             return self.hang_up(at);
         }
         conn.deaf = true;
@@ -427,21 +391,16 @@ impl Shard {
             self.record();
             self.recorder.join(handover.disk, client, &handover.peer);
         }
-        let Negotiated {
-            features,
-            left_over,
-            ..
-        } = handover.negotiated;
-        let (fd, disk) = (handover.fd, handover.disk);
-        let mut conn = Conn::new(fd, disk, client, features, handover.permit);
-        conn.received.bytes = left_over;
+        let (session, disk) = (handover.session, handover.disk);
+        let mut conn = Conn::new(session, disk, client, handover.permit);
+        conn.received.bytes = handover.left_over;
         let at = self.free_conns.pop().unwrap_or_else(|| {
             self.conns.push(None);
             self.conns.len() - 1
         });
         let data = epoll::EventData::new_u64(at as u64);
         let flags = EventFlags::IN | EventFlags::RDHUP;
-        let added = epoll::add(&self.epoll, &conn.fd, data, flags);
+        let added = epoll::add(&self.epoll, &conn.session, data, flags);
         self.conns[at] = Some(conn);
         self.reckon(at);
         if added.is_err() {
@@ -463,12 +422,12 @@ impl Shard {
         flags.set(EventFlags::IN, conn.wants_input());
         flags.set(EventFlags::OUT, conn.blocked);
         let data = epoll::EventData::new_u64(at as u64);
-        if epoll::modify(&self.epoll, &conn.fd, data, flags).is_err() {
+        if epoll::modify(&self.epoll, &conn.session, data, flags).is_err() {
             self.hang_up(at);
         }
     }
 
-    pub(crate) fn command(&mut self, command: Command, answer: AnswerTo) {
+    pub(crate) fn command(&mut self, command: Command, answer: CommandAnswer) {
         self.commands += 1;
         let id = CommandId(self.commands);
         self.answers.insert(id, answer);

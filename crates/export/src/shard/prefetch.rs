@@ -9,7 +9,7 @@ use std::hint::black_box;
 use dashpot_engine::{Duration, Engine, Instant};
 
 use crate::clock;
-use crate::frontend::nbd::check::Operation;
+use crate::frontend::boundary::Operation;
 use crate::shard::Disk;
 use crate::shard::slots::{Slot, Slots};
 
@@ -18,7 +18,7 @@ use crate::shard::slots::{Slot, Slots};
 pub(crate) fn fetch_next(engine: &Engine, slots: &Slots, disks: &[Disk], until: Instant) {
     let mut room = CACHE;
     for slot in engine.due_by(until + BURST).filter_map(|id| slots.get(id)) {
-        let length = u64::from(slot.length);
+        let length = u64::from(slot.request.length);
         if length > room || clock::now() >= until {
             return;
         }
@@ -31,11 +31,11 @@ pub(crate) fn fetch_next(engine: &Engine, slots: &Slots, disks: &[Disk], until: 
 /// False if there is nothing to fetch.
 fn fetch(slot: &Slot, disks: &[Disk]) -> bool {
     let store = &disks[slot.disk.0 as usize].store;
-    let reads = matches!(slot.operation, Operation::Read { .. });
+    let reads = matches!(slot.request.operation, Operation::Read);
     if !reads || !store.reads_at_reply() {
         return false;
     }
-    for slice in store.slices(slot.offset, u64::from(slot.length)) {
+    for slice in store.slices(slot.request.offset, u64::from(slot.request.length)) {
         slice.iter().step_by(LINE).for_each(|byte| {
             black_box(*byte);
         });

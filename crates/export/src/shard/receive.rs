@@ -1,11 +1,8 @@
 //! Requests: out of a connection's bytes, checked, and into the engine.
 
-use dashpot_engine::{DiskId, Input, Instant, Op, Zio, ZioId};
-use rustix::buffer::spare_capacity;
-use rustix::net::RecvFlags;
+use dashpot_engine::{DiskId, Input, Instant, Zio, ZioId};
 
-use crate::frontend::nbd::check::{Operation, Refused, check};
-use crate::frontend::nbd::wire::{self, REQUEST_LEN, RequestHeader};
+use crate::frontend::boundary::{Arrival, Decoded, ExtentQuestion, Frontend, Operation, Request};
 use crate::shard::Shard;
 use crate::shard::connection::{Intake, NOTES_MAX, Received, Reply};
 use crate::shard::slots::Slot;
@@ -32,7 +29,7 @@ impl Shard {
             };
             if let Some(conn) = self.conn(at) {
                 conn.read_queued = false;
-                if conn.wants_input() && conn.received.rest().len() >= REQUEST_LEN {
+                if conn.wants_input() && conn.session.may_hold_request(conn.received.rest()) {
                     self.receive(at);
                 }
             }
@@ -53,7 +50,8 @@ impl Shard {
             return;
         };
         let mut received = std::mem::take(&mut conn.received);
-        if received.rest().len() < REQUEST_LEN && !self.fill_received(at, &mut received) {
+        if !conn.session.may_hold_request(received.rest()) && !self.fill_received(at, &mut received)
+        {
             return;
         }
         for _ in 0..REQUESTS_PER_PASS {
@@ -72,18 +70,13 @@ impl Shard {
         let Some(conn) = self.conn(at) else {
             return false;
         };
-        let result = rustix::net::recv(&conn.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT);
-        match result {
-            Ok((0, _)) => {
-                self.hang_up(at);
-                return false;
-            }
-            Ok(_) => {}
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {
+        match conn.session.receive(&mut bytes) {
+            Arrival::Bytes => {}
+            Arrival::Nothing => {
                 self.put_back(at, Received { bytes, start: 0 });
                 return false;
             }
-            Err(_) => {
+            Arrival::End => {
                 self.hang_up(at);
                 return false;
             }
@@ -109,7 +102,7 @@ impl Shard {
         let Some(conn) = self.conn(at) else {
             return;
         };
-        if received.rest().len() >= REQUEST_LEN && !conn.closing {
+        if conn.session.may_hold_request(received.rest()) && !conn.closing {
             conn.received = received;
             self.reckon(at);
             self.queue_read(at);
@@ -132,7 +125,7 @@ impl Shard {
 
     /// Looks at one request; false if there is none to look at, or none that may be.
     fn take_request(&mut self, at: usize, received: &mut Received) -> bool {
-        let Some(conn) = self.conn(at) else {
+        let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) else {
             return false;
         };
         if let Intake::Drain { left } = &mut conn.intake {
@@ -144,86 +137,96 @@ impl Shard {
             }
             conn.intake = Intake::Request;
         }
-        let Some(header) = received.rest().first_chunk::<REQUEST_LEN>() else {
-            return false;
-        };
-        let Ok(request) = RequestHeader::parse(header) else {
-            self.hang_up(at);
-            return false;
-        };
-        let (features, disk) = (conn.features, conn.disk);
-        let verdict = check(&request, &self.disks[disk.0 as usize].export, features);
-        let operation = match verdict {
-            Ok(operation) => operation,
-            Err(refused) => {
-                received.start += REQUEST_LEN;
-                return self.refuse(at, &request, refused);
+        let export = &self.disks[conn.disk.0 as usize].export;
+        match conn.session.decode(received.rest(), export) {
+            Decoded::Request { request, taken } => self.accept(at, request, taken, received),
+            Decoded::Extents { question, taken } => {
+                if !self.admits(at, 0) {
+                    return false;
+                }
+                received.start += taken;
+                self.reply_extents(at, &question)
             }
-        };
-        let holds = self.holds(disk, &request, operation);
-        if !self.conns[at]
-            .as_ref()
-            .is_some_and(|conn| self.has_room(conn, holds))
-        {
-            self.stall(at, holds);
-            return false;
-        }
-        received.start += REQUEST_LEN;
-        self.accept(at, request, operation, received)
-    }
-
-    /// The bytes that a request makes the shard hold, with those of its payload that are to come.
-    fn holds(&self, disk: DiskId, request: &RequestHeader, operation: Operation) -> u64 {
-        match operation {
-            Operation::Write { .. } => u64::from(request.length),
-            operation => self.read_holds(disk, operation, request.length),
-        }
-    }
-
-    /// The bytes that a read makes the shard hold until it is replied to.
-    fn read_holds(&self, disk: DiskId, operation: Operation, length: u32) -> u64 {
-        let disk = &self.disks[disk.0 as usize];
-        match operation {
-            Operation::Read { .. } if !disk.store.reads_at_reply() => u64::from(length),
-            _ => 0,
-        }
-    }
-
-    fn accept(
-        &mut self,
-        at: usize,
-        request: RequestHeader,
-        operation: Operation,
-        received: &mut Received,
-    ) -> bool {
-        match operation {
-            Operation::Disconnect => {
+            Decoded::Answered { reply, taken, skip } => {
+                received.start += taken;
+                if skip > 0 {
+                    conn.intake = Intake::Drain { left: skip };
+                }
+                self.note(at, reply)
+            }
+            Decoded::More => false,
+            Decoded::Goodbye => {
                 self.disconnect(at);
                 false
             }
-            Operation::BlockStatus { req_one } => self.reply_status(at, &request, req_one),
-            Operation::Write { fua } => self.accept_write(at, request, fua, received),
+            Decoded::Broken => {
+                self.hang_up(at);
+                false
+            }
+        }
+    }
+
+    /// Whether a connection may have one more request, which makes the shard hold so many bytes. If
+    /// not, the connection stalls.
+    fn admits(&mut self, at: usize, holds: u64) -> bool {
+        let Some(conn) = self.conns[at].as_ref() else {
+            return false;
+        };
+        let admits = self.has_room(conn, holds);
+        if !admits {
+            self.stall(at, holds);
+        }
+        admits
+    }
+
+    /// Takes a request whose header is there; false if it may not be taken, or if its payload is yet
+    /// to come.
+    fn accept(
+        &mut self,
+        at: usize,
+        request: Request,
+        taken: usize,
+        received: &mut Received,
+    ) -> bool {
+        let Some(conn) = self.conn(at) else {
+            return false;
+        };
+        let disk = conn.disk;
+        if !self.admits(at, self.holds(disk, &request)) {
+            return false;
+        }
+        received.start += taken;
+        match request.operation {
+            Operation::Write { .. } => self.accept_write(at, request, received),
             _ => {
-                self.submit(at, &request, operation, self.now, None);
+                self.submit(at, request, self.now, None);
                 true
             }
         }
     }
 
+    /// The bytes that a request makes the shard hold, with those of its payload that are to come.
+    fn holds(&self, disk: DiskId, request: &Request) -> u64 {
+        u64::from(request.payload()) + self.read_holds(disk, request)
+    }
+
+    /// The bytes that a read makes the shard hold until it is replied to.
+    fn read_holds(&self, disk: DiskId, request: &Request) -> u64 {
+        let disk = &self.disks[disk.0 as usize];
+        match request.operation {
+            Operation::Read if !disk.store.reads_at_reply() => u64::from(request.length),
+            _ => 0,
+        }
+    }
+
     /// Submits a write whose payload is here; otherwise begins to collect it.
-    fn accept_write(
-        &mut self,
-        at: usize,
-        request: RequestHeader,
-        fua: bool,
-        received: &mut Received,
-    ) -> bool {
+    fn accept_write(&mut self, at: usize, request: Request, received: &mut Received) -> bool {
         let length = request.length as usize;
         if received.rest().len() >= length {
             let place = received.start..received.start + length;
             received.start = place.end;
             let payload = Some(&received.bytes[place.clone()]);
-            let id = self.submit(at, &request, Operation::Write { fua }, self.now, payload);
+            let id = self.submit(at, request, self.now, payload);
             self.copy_later(id, place);
             return true;
         }
@@ -235,7 +238,6 @@ impl Shard {
             let disk = conn.disk;
             conn.intake = Intake::Payload {
                 request,
-                fua,
                 arrived,
                 since: arrived,
                 bytes,
@@ -253,12 +255,10 @@ impl Shard {
         let Intake::Payload { request, bytes, .. } = &mut conn.intake else {
             return;
         };
-        let result = rustix::net::recv(&conn.fd, spare_capacity(bytes), RecvFlags::DONTWAIT);
-        match result {
-            Ok((0, _)) => return self.hang_up(at),
-            Ok(_) => {}
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return,
-            Err(_) => return self.hang_up(at),
+        match conn.session.receive(bytes) {
+            Arrival::Bytes => {}
+            Arrival::Nothing => return,
+            Arrival::End => return self.hang_up(at),
         }
         let length = request.length as usize;
         let complete = bytes.len() >= length;
@@ -275,7 +275,6 @@ impl Shard {
         let intake = std::mem::replace(&mut conn.intake, Intake::Request);
         let Intake::Payload {
             request,
-            fua,
             arrived,
             mut bytes,
             ..
@@ -287,75 +286,57 @@ impl Shard {
         // request.
         conn.received.bytes = bytes.split_off(length);
         conn.received.start = 0;
-        let id = self.prepare(at, &request, Operation::Write { fua });
+        let id = self.prepare(at, request);
         if let Some(slot) = id.and_then(|id| self.slots.get_mut(id)) {
             slot.payload = bytes;
             slot.charged = u64::from(request.length);
         }
-        self.issue(at, id, &request, arrived, None);
+        self.issue(at, id, arrived, None);
         self.queue_read(at);
     }
 
     fn submit(
         &mut self,
         at: usize,
-        request: &RequestHeader,
-        operation: Operation,
+        request: Request,
         arrived: Instant,
         incoming: Option<&[u8]>,
     ) -> Option<ZioId> {
-        let id = self.prepare(at, request, operation);
-        self.issue(at, id, request, arrived, incoming);
+        let id = self.prepare(at, request);
+        self.issue(at, id, arrived, incoming);
         id
     }
 
     /// Gives a request a slot.
-    fn prepare(
-        &mut self,
-        at: usize,
-        request: &RequestHeader,
-        operation: Operation,
-    ) -> Option<ZioId> {
+    fn prepare(&mut self, at: usize, request: Request) -> Option<ZioId> {
         let disk = self.conn(at)?.disk;
-        let charged = self.read_holds(disk, operation, request.length);
+        let charged = self.read_holds(disk, &request);
         self.charge(disk, 1, charged);
         let conn = self.conns.get_mut(at)?.as_mut()?;
-        let mut slot = Slot::new(at, disk, request.cookie, operation);
-        (slot.offset, slot.length) = (request.offset, request.length);
+        let mut slot = Slot::new(at, disk, request);
         slot.charged = charged;
         Some(self.slots.insert(slot, &mut conn.zios))
     }
 
     /// Hands a request to the engine. A payload that the store has not had by the time the engine
     /// has answered is kept.
-    fn issue(
-        &mut self,
-        at: usize,
-        id: Option<ZioId>,
-        request: &RequestHeader,
-        arrived: Instant,
-        incoming: Option<&[u8]>,
-    ) {
+    fn issue(&mut self, at: usize, id: Option<ZioId>, arrived: Instant, incoming: Option<&[u8]>) {
         let (Some(id), Some(conn)) = (id, self.conn(at)) else {
             return;
         };
-        let (disk, client) = (conn.disk, conn.client);
-        let Some((op, fua)) = self
-            .slots
-            .get(id)
-            .and_then(|slot| engine_op(slot.operation))
-        else {
+        let (device, client) = (conn.disk, conn.client);
+        let Some(request) = self.slots.get(id).map(|slot| slot.request) else {
             return;
         };
-        let (offset, length) = (request.offset, request.length);
+        let (op, fua) = request.operation.for_engine();
         let zio = Zio {
             id,
-            device: disk,
+            device,
             client,
             op,
             fua,
-            offset,
-            length,
+            offset: request.offset,
+            length: request.length,
             arrived,
         };
         self.step(Input::Submit(zio), incoming.map(|bytes| (id, bytes)));
@@ -364,31 +345,6 @@ impl Shard {
         {
             self.keep_payload(id, bytes);
         }
-    }
-
-    fn refuse(&mut self, at: usize, request: &RequestHeader, refused: Refused) -> bool {
-        let Refused::Reply {
-            errno,
-            reason,
-            payload,
-        } = refused
-        else {
-            self.hang_up(at);
-            return false;
-        };
-        let Some(conn) = self.conn(at) else {
-            return false;
-        };
-        if payload > 0 {
-            conn.intake = Intake::Drain { left: payload };
-        }
-        let mut reply = Vec::new();
-        if conn.features.structured {
-            wire::put_error_chunk(&mut reply, request.cookie, errno, reason);
-        } else {
-            reply.extend_from_slice(&wire::simple_reply(request.cookie, Err(errno)));
-        }
-        self.note(at, reply)
     }
 
     /// Queues a reply to a request that became no zio. A connection that has too many of them is
@@ -420,50 +376,19 @@ impl Shard {
         }
     }
 
-    fn reply_status(&mut self, at: usize, request: &RequestHeader, req_one: bool) -> bool {
+    fn reply_extents(&mut self, at: usize, question: &ExtentQuestion) -> bool {
         let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) else {
             return false;
         };
-        let limit = if req_one { 1 } else { EXTENTS_PER_REPLY };
         let mut extents: Vec<Extent> = Vec::new();
         let store = &self.disks[conn.disk.0 as usize].store;
-        store.extents(
-            request.offset,
-            u64::from(request.length),
-            limit,
-            &mut extents,
-        );
-        let state = |hole: bool| {
-            if hole {
-                wire::STATE_HOLE | wire::STATE_ZERO
-            } else {
-                0
-            }
-        };
-        let pairs = extents
-            .iter()
-            .map(|extent| (extent.length as u32, state(extent.hole)));
-        let mut reply = Vec::new();
-        wire::put_status_chunk(&mut reply, request.cookie, pairs);
+        let length = u64::from(question.length);
+        store.extents(question.offset, length, question.limit, &mut extents);
+        let reply = conn.session.extents_reply(question, &extents);
         self.note(at, reply)
     }
 }
 
-/// The engine's word for an operation, and whether it asks to be durable.
-fn engine_op(operation: Operation) -> Option<(Op, bool)> {
-    match operation {
-        Operation::Read { .. } => Some((Op::Read, false)),
-        Operation::Write { fua } => Some((Op::Write, fua)),
-        Operation::Flush => Some((Op::Flush, false)),
-        Operation::Trim { fua } => Some((Op::Trim, fua)),
-        Operation::WriteZeroes { fua, .. } => Some((Op::Zero, fua)),
-        Operation::Cache => Some((Op::Cache, false)),
-        Operation::BlockStatus { .. } | Operation::Disconnect => None,
-    }
-}
-
-/// Extents told at a time: a file system is asked for each.
-const EXTENTS_PER_REPLY: usize = 1024;
 /// Requests taken from one connection before the others have their turn.
 const REQUESTS_PER_PASS: usize = 64;
 /// Bytes taken from one connection at a time.

@@ -4,11 +4,9 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use dashpot_engine::{Input, ZioId};
-use rustix::net::{self, SendAncillaryBuffer, SendFlags};
 
 use super::chunk::{Chunk, SLICES_MAX};
-use crate::frontend::nbd::check::Operation;
-use crate::frontend::nbd::wire;
+use crate::frontend::boundary::{Frontend, Operation};
 use crate::shard::Shard;
 use crate::shard::connection::Reply;
 
@@ -100,8 +98,8 @@ impl Shard {
     }
 
     /// Offers the transport what it has not accepted yet. Says how many bytes it takes.
-    fn offer(&self, at: usize, chunk: &Chunk) -> rustix::io::Result<usize> {
-        let Some(conn) = self.conns[at].as_ref() else {
+    fn offer(&mut self, at: usize, chunk: &Chunk) -> rustix::io::Result<usize> {
+        let Some(conn) = self.conns[at].as_mut() else {
             return Ok(0);
         };
         if chunk.is_empty() || conn.deaf {
@@ -110,13 +108,15 @@ impl Shard {
         let store = &self.disks[conn.disk.0 as usize].store;
         let mut room = [IoSlice::new(&[]); SLICES_MAX];
         let slices = chunk.slices(&self.slots, store, &mut room);
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        net::sendmsg(&conn.fd, slices, &mut SendAncillaryBuffer::default(), flags)
+        conn.session.send(slices)
     }
 
     /// Fills a chunk with as many replies as one may have.
     fn fill_chunk(&mut self, at: usize, chunk: &mut Chunk) {
-        for _ in 0..REPLIES_PER_CHUNK {
+        let Some(limits) = self.conn(at).map(|conn| conn.session.send_limits()) else {
+            return;
+        };
+        for _ in 0..limits.replies {
             let Some(reply) = self.conn(at).and_then(|conn| conn.ready.pop_front()) else {
                 return;
             };
@@ -134,7 +134,7 @@ impl Shard {
                     }
                 },
             }
-            if chunk.length() >= CHUNK_LENGTH {
+            if chunk.length() >= limits.bytes {
                 return;
             }
         }
@@ -157,36 +157,20 @@ impl Shard {
     /// Puts a reply, or the next part of one, into a chunk. Says how many bytes of data are in,
     /// if there are more to come.
     fn put_reply(&mut self, at: usize, id: ZioId, sent: u32, chunk: &mut Chunk) -> Option<u32> {
-        let structured = self.conn(at)?.features.structured;
+        let session = &self.conns.get(at)?.as_ref()?.session;
         let slot = self.slots.get(id)?;
-        let (cookie, outcome) = (slot.cookie, slot.outcome);
-        let heads = &mut chunk.heads;
-        match (outcome, slot.operation) {
-            (Ok(()), Operation::Read { .. }) => {
-                if sent == 0 && structured {
-                    let header = wire::data_chunk(cookie, slot.offset, slot.length);
-                    heads.extend_from_slice(&header);
-                } else if sent == 0 {
-                    heads.extend_from_slice(&wire::simple_reply(cookie, Ok(())));
-                }
-                let room = CHUNK_LENGTH.saturating_sub(chunk.length()).max(1) as u32;
-                let part = room.min(slot.length - sent);
-                chunk.push_data(id, sent, part);
-                (sent + part < slot.length).then_some(sent + part)
-            }
-            (Err(errno), _) if structured => {
-                wire::put_error_chunk(heads, cookie, errno, "");
-                None
-            }
-            (Ok(()), _) if structured => {
-                heads.extend_from_slice(&wire::none_chunk(cookie));
-                None
-            }
-            (outcome, _) => {
-                heads.extend_from_slice(&wire::simple_reply(cookie, outcome));
-                None
-            }
+        let (request, outcome) = (&slot.request, slot.outcome);
+        if sent == 0 {
+            session.put_head(&mut chunk.heads, request, outcome);
         }
+        if outcome.is_err() || request.operation != Operation::Read {
+            return None;
+        }
+        let limit = session.send_limits().bytes;
+        let room = limit.saturating_sub(chunk.length()).max(1) as u32;
+        let part = room.min(request.length - sent);
+        chunk.push_data(id, sent, part);
+        (sent + part < request.length).then_some(sent + part)
     }
 
     /// A reply's last byte has been offered now, unless its client has kept it waiting before.
@@ -217,9 +201,6 @@ impl Shard {
     }
 }
 
-/// Replies in a chunk, and the bytes after which no more are added.
-pub(super) const REPLIES_PER_CHUNK: usize = 32;
-pub(super) const CHUNK_LENGTH: usize = 128 << 10;
 /// Chunks sent before the sockets are looked at again.
 const CHUNKS_PER_PASS: usize = 64;
 /// Replies for which an empty queue keeps its memory.

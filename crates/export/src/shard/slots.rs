@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use dashpot_engine::{DiskId, Instant, Outcome, ZioId};
 
-use crate::frontend::nbd::check::Operation;
+use crate::frontend::boundary::Request;
 
 /// A zio that the engine has not let go of.
 #[derive(Debug)]
@@ -13,10 +13,7 @@ pub(crate) struct Slot {
     /// Its connection, unless that is gone.
     pub(crate) conn: Option<usize>,
     pub(crate) disk: DiskId,
-    pub(crate) cookie: u64,
-    pub(crate) operation: Operation,
-    pub(crate) offset: u64,
-    pub(crate) length: u32,
+    pub(crate) request: Request,
     /// What is to be written, or what was read; empty for most of its life.
     pub(crate) payload: Vec<u8>,
     /// Payload bytes that it is charged for.
@@ -34,14 +31,11 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    pub(crate) fn new(conn: usize, disk: DiskId, cookie: u64, operation: Operation) -> Slot {
+    pub(crate) fn new(conn: usize, disk: DiskId, request: Request) -> Slot {
         Slot {
             conn: Some(conn),
             disk,
-            cookie,
-            operation,
-            offset: 0,
-            length: 0,
+            request,
             payload: Vec::new(),
             charged: 0,
             cancelled: None,
@@ -134,14 +128,20 @@ impl Slots {
 #[cfg(test)]
 mod tests {
     use super::{Slot, Slots, ZioList};
-    use crate::frontend::nbd::check::Operation;
+    use crate::frontend::boundary::{Operation, Request};
     use dashpot_engine::{DiskId, ZioId};
 
     #[test]
     fn a_list_loses_its_first_its_last_and_its_middle() {
         let (mut slots, mut list) = (Slots::default(), ZioList::default());
         let add = |slots: &mut Slots, list: &mut ZioList| {
-            slots.insert(Slot::new(0, DiskId(0), 0, Operation::Flush), list)
+            let flush = Request {
+                cookie: 0,
+                operation: Operation::Flush,
+                offset: 0,
+                length: 0,
+            };
+            slots.insert(Slot::new(0, DiskId(0), flush), list)
         };
         let ids: Vec<ZioId> = (0..4).map(|_| add(&mut slots, &mut list)).collect();
         assert_eq!(slots.list(list), [ids[3], ids[2], ids[1], ids[0]]);

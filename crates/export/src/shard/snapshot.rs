@@ -2,9 +2,9 @@
 
 use dashpot_engine::{DiskId, InFlight};
 
-use crate::handle::{DiskSnapshot, RuleSnapshot};
 use crate::shard::Shard;
 use crate::shard::connection::Conn;
+use crate::snapshot::{DiskSnapshot, RuleSnapshot};
 
 impl Shard {
     /// How a disk stands, with its `oldest` oldest zios; nothing if this shard has no such disk.

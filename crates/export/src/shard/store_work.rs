@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use dashpot_engine::{DiskId, Errno, Input, Instant, Outcome, ZioId};
 
-use crate::frontend::nbd::check::Operation;
+use crate::frontend::boundary::Operation;
+use crate::message::Message;
 use crate::shard::connection::Conn;
-use crate::shard::{Disk, Message, Shard};
+use crate::shard::{Disk, Shard};
 use crate::store::{self, Asker, Attempt, Finished, Job};
 
 /// A write that has been called done, and is yet to be copied to its disk.
@@ -29,25 +30,25 @@ impl Shard {
         let slot = self.slots.get_mut(id)?;
         slot.started = true;
         let disk = self.disks.get_mut(slot.disk.0 as usize)?;
-        let (offset, length) = (slot.offset, u64::from(slot.length));
+        let (offset, length) = (slot.request.offset, u64::from(slot.request.length));
         set_asker(
             disk,
             id,
             slot.conn.and_then(|at| self.conns.get(at)?.as_ref()),
             self.now,
         );
-        let attempt = match slot.operation {
-            Operation::Read { .. } if disk.store.reads_at_reply() => return Some(Ok(())),
+        let attempt = match slot.request.operation {
+            Operation::Read if disk.store.reads_at_reply() => return Some(Ok(())),
             // To read much takes long, even if it does not wait.
-            Operation::Read { .. } if length > INLINE_MAX && disk.store.blocking().is_some() => {
+            Operation::Read if length > INLINE_MAX && disk.store.blocking().is_some() => {
                 Attempt::WouldBlock
             }
-            Operation::Read { .. } => {
-                slot.payload = self.buffers.take(slot.length);
-                slot.payload.resize(slot.length as usize, 0);
+            Operation::Read => {
+                slot.payload = self.buffers.take(slot.request.length);
+                slot.payload.resize(slot.request.length as usize, 0);
                 disk.store.read(offset, &mut slot.payload)
             }
-            Operation::Trim { .. } | Operation::WriteZeroes { .. }
+            Operation::Trim { .. } | Operation::Zero { .. }
                 if length > PIECE && disk.store.blocking().is_none() =>
             {
                 self.pieces.push_back((id, 0));
@@ -63,12 +64,8 @@ impl Shard {
             }
             Operation::Flush => disk.store.flush(),
             Operation::Trim { fua } => disk.store.trim(offset, length, fua),
-            Operation::WriteZeroes { fua, no_hole } => {
-                disk.store.zero(offset, length, no_hole, fua)
-            }
-            Operation::Cache | Operation::BlockStatus { .. } | Operation::Disconnect => {
-                return Some(Ok(()));
-            }
+            Operation::Zero { fua, no_hole } => disk.store.zero(offset, length, no_hole, fua),
+            Operation::Cache => return Some(Ok(())),
         };
         match attempt {
             Attempt::Done(outcome) => {
@@ -88,7 +85,7 @@ impl Shard {
             && slot.started
             && self.disks[slot.disk.0 as usize].store.copies_later()
         {
-            let (disk, offset) = (slot.disk, slot.offset);
+            let (disk, offset) = (slot.disk, slot.request.offset);
             self.copies.push(Copy {
                 disk,
                 offset,
@@ -111,7 +108,7 @@ impl Shard {
     /// The store is done: a write's bytes are not needed any more.
     fn end_work(&mut self, id: ZioId) {
         if let Some(slot) = self.slots.get_mut(id)
-            && matches!(slot.operation, Operation::Write { .. })
+            && matches!(slot.request.operation, Operation::Write { .. })
         {
             let (disk, charged) = (slot.disk, std::mem::take(&mut slot.charged));
             self.buffers.give(std::mem::take(&mut slot.payload));
@@ -129,12 +126,12 @@ impl Shard {
         let Some(file) = self.disks[slot.disk.0 as usize].store.blocking() else {
             return;
         };
-        let (offset, length) = (slot.offset, u64::from(slot.length));
+        let (offset, length) = (slot.request.offset, u64::from(slot.request.length));
         let buffer = std::mem::take(&mut slot.payload);
         let cancelled = Arc::<AtomicBool>::default();
         slot.cancelled = Some(Arc::clone(&cancelled));
-        let operation = match slot.operation {
-            Operation::Read { .. } => store::FileOperation::Read {
+        let operation = match slot.request.operation {
+            Operation::Read => store::FileOperation::Read {
                 offset,
                 length: length as usize,
                 buffer,
@@ -149,7 +146,7 @@ impl Shard {
                 length,
                 fua,
             },
-            Operation::WriteZeroes { fua, no_hole } => store::FileOperation::Zero {
+            Operation::Zero { fua, no_hole } => store::FileOperation::Zero {
                 offset,
                 length,
                 no_hole,
@@ -180,7 +177,7 @@ impl Shard {
     /// Copies a payload out of the receive buffer, because the store is not to have it yet.
     pub(crate) fn keep_payload(&mut self, id: ZioId, bytes: &[u8]) {
         if let Some(slot) = self.slots.get_mut(id) {
-            slot.payload = self.buffers.take(slot.length);
+            slot.payload = self.buffers.take(slot.request.length);
             slot.payload.extend_from_slice(bytes);
             slot.charged = bytes.len() as u64;
             let disk = slot.disk;
@@ -209,19 +206,19 @@ impl Shard {
     fn work_piece(&mut self, id: ZioId, done: u64) -> Option<Result<u64, Outcome>> {
         let slot = self.slots.get(id)?;
         let disk = &mut self.disks[slot.disk.0 as usize];
-        let (fua, no_hole) = match slot.operation {
-            Operation::WriteZeroes { fua, no_hole } => (fua, no_hole),
+        let (fua, no_hole) = match slot.request.operation {
+            Operation::Zero { fua, no_hole } => (fua, no_hole),
             Operation::Trim { fua } => (fua, false),
             _ => return None,
         };
-        let length = u64::from(slot.length);
+        let length = u64::from(slot.request.length);
         let piece = PIECE.min(length - done);
         let conn = slot.conn.and_then(|at| self.conns.get(at)?.as_ref());
         set_asker(disk, id, conn, self.now);
         let last = done + piece == length;
         let attempt = disk
             .store
-            .zero(slot.offset + done, piece, no_hole, fua && last);
+            .zero(slot.request.offset + done, piece, no_hole, fua && last);
         Some(match attempt {
             Attempt::Done(Ok(())) if !last => Ok(done + piece),
             Attempt::Done(outcome) => Err(outcome),

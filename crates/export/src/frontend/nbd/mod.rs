@@ -1,10 +1,79 @@
 //! The NBD frontend: NetworkBlockDevice/nbd, doc/proto.md.
 //!
-//! Half of it is pure and knows no socket: [`setup`] shakes hands, [`wire`] has the layout of
-//! requests and replies, [`check`] says whether a request may be served. The other half,
-//! `receive` and `send`, is the shard's: it moves bytes between sockets, zios and stores.
+//! [`handshake`] shakes hands as a state machine without a socket. Then a [`Session`] serves the
+//! connection: `decode` turns received bytes into requests with the layout of [`wire`] and the
+//! verdict of [`check`], `encode` turns replies into bytes. [`client`] is the other side.
 
+mod advertised;
 pub mod check;
 pub mod client;
+mod decode;
+mod encode;
 pub mod handshake;
 pub mod wire;
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use dashpot_engine::Outcome;
+
+use self::handshake::Features;
+use self::wire::REQUEST_LEN;
+use super::boundary::{Arrival, Decoded, ExtentQuestion, Frontend, Request, SendLimits};
+use super::socket::Socket;
+use crate::export::ExportInfo;
+use crate::store::Extent;
+
+/// A connection whose handshake is over.
+#[derive(Debug)]
+pub(crate) struct Session {
+    socket: Socket,
+    features: Features,
+}
+
+impl Session {
+    pub(crate) fn new(fd: OwnedFd, features: Features) -> Session {
+        Session {
+            socket: Socket::new(fd),
+            features,
+        }
+    }
+}
+
+impl Frontend for Session {
+    fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
+        self.socket.receive(into)
+    }
+
+    fn may_hold_request(&self, received: &[u8]) -> bool {
+        received.len() >= REQUEST_LEN
+    }
+
+    #[inline]
+    fn decode(&mut self, received: &[u8], export: &ExportInfo) -> Decoded {
+        decode::decode(received, export, self.features)
+    }
+
+    #[inline]
+    fn put_head(&self, heads: &mut Vec<u8>, request: &Request, outcome: Outcome) {
+        encode::put_head(heads, request, outcome, self.features);
+    }
+
+    fn extents_reply(&self, question: &ExtentQuestion, extents: &[Extent]) -> Vec<u8> {
+        encode::block_status(question.cookie, extents)
+    }
+
+    fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
+        self.socket.send(bytes)
+    }
+
+    fn send_limits(&self) -> SendLimits {
+        SendLimits::STREAM
+    }
+}
+
+impl AsFd for Session {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

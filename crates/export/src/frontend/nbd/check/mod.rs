@@ -1,6 +1,6 @@
 //! Whether a request may be served, and what it asks for.
 //!
-//! Source: NetworkBlockDevice/nbd, doc/proto.md, "RequestHeader types", "Error values" and "Size
+//! Source: NetworkBlockDevice/nbd, doc/proto.md, "Request types", "Error values" and "Size
 //! constraints". Where the protocol leaves the answer open: a request of no bytes is EINVAL, as
 //! with nbdkit; trim, zeroes, cache and block status may be longer than a payload may.
 
@@ -9,6 +9,7 @@ use dashpot_engine::Errno;
 use super::handshake::Features;
 use super::wire::{PAYLOAD_MAX, RequestHeader, command, flag};
 use crate::export::ExportInfo;
+use crate::frontend::boundary::Operation;
 
 /// The largest payload of a refused write that is read and thrown away, in bytes. A client that
 /// announces more is dropped.
@@ -17,33 +18,9 @@ pub const DRAIN_MAX: u32 = 2 * PAYLOAD_MAX;
 /// What a valid request asks for. Its range, where it has one, is not empty, is aligned and
 /// lies within the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// Reads bytes.
-    Read {
-        /// Whether the data must come in one chunk.
-        df: bool,
-    },
-    /// Writes the bytes that follow the request.
-    Write {
-        /// Whether to be durable before the reply.
-        fua: bool,
-    },
-    /// Makes durable what was acknowledged before.
-    Flush,
-    /// Gives a range back.
-    Trim {
-        /// Whether to be durable before the reply.
-        fua: bool,
-    },
-    /// Writes zeroes.
-    WriteZeroes {
-        /// Whether to be durable before the reply.
-        fua: bool,
-        /// Whether the range must stay allocated.
-        no_hole: bool,
-    },
-    /// Asks for a range to be read ahead.
-    Cache,
+pub enum Accepted {
+    /// An I/O. A read with DF is one, too: every reply has its data in one chunk.
+    Io(Operation),
     /// Asks which parts of a range are allocated.
     BlockStatus {
         /// Whether one extent, within the range, is all that may be told.
@@ -74,7 +51,7 @@ pub fn check(
     request: &RequestHeader,
     export: &ExportInfo,
     features: Features,
-) -> Result<Operation, Refused> {
+) -> Result<Accepted, Refused> {
     let payload = match request.command {
         command::WRITE => request.length,
         _ => 0,
@@ -95,63 +72,79 @@ fn accept(
     request: &RequestHeader,
     export: &ExportInfo,
     features: Features,
-) -> Result<Operation, Refusal> {
-    let operation = operation(request, features)?;
+) -> Result<Accepted, Refusal> {
+    let accepted = command(request, features)?;
+    match accepted {
+        Accepted::Disconnect => {}
+        Accepted::Io(operation) => check_io(request, export, operation)?,
+        Accepted::BlockStatus { .. } => check_range(request, export, Errno::Inval)?,
+    }
+    Ok(accepted)
+}
+
+fn check_io(
+    request: &RequestHeader,
+    export: &ExportInfo,
+    operation: Operation,
+) -> Result<(), Refusal> {
     match operation {
-        Operation::Disconnect => {}
-        Operation::Flush => check_no_range(request)?,
-        Operation::Read { .. } => {
+        Operation::Flush => check_no_range(request),
+        Operation::Read => {
             check_payload(request)?;
-            check_range(request, export, Errno::Inval)?;
+            check_range(request, export, Errno::Inval)
         }
         Operation::Write { .. } => {
             check_writable(export)?;
             check_payload(request)?;
-            check_range(request, export, Errno::NoSpc)?;
+            check_range(request, export, Errno::NoSpc)
         }
-        Operation::WriteZeroes { .. } => {
+        Operation::Zero { .. } => {
             check_writable(export)?;
-            check_range(request, export, Errno::NoSpc)?;
+            check_range(request, export, Errno::NoSpc)
         }
         Operation::Trim { .. } => {
             check_writable(export)?;
-            check_range(request, export, Errno::Inval)?;
+            check_range(request, export, Errno::Inval)
         }
-        Operation::Cache | Operation::BlockStatus { .. } => {
-            check_range(request, export, Errno::Inval)?;
-        }
+        Operation::Cache => check_range(request, export, Errno::Inval),
     }
-    Ok(operation)
 }
 
-/// The operation that a command and its flags stand for. FUA is valid on all commands, because
-/// the protocol says that clients are known to set it anywhere.
-fn operation(request: &RequestHeader, features: Features) -> Result<Operation, Refusal> {
+/// What a command and its flags stand for. FUA is valid on all commands, because the protocol says
+/// that clients are known to set it anywhere.
+fn command(request: &RequestHeader, features: Features) -> Result<Accepted, Refusal> {
     let has = |bit| request.flags & bit != 0;
     let fua = has(flag::FUA);
     let df = if features.structured { flag::DF } else { 0 };
     let (operation, flags) = match request.command {
-        command::READ => (Operation::Read { df: has(flag::DF) }, df),
+        command::READ => (Operation::Read, df),
         command::WRITE => (Operation::Write { fua }, 0),
         command::FLUSH => (Operation::Flush, 0),
         command::TRIM => (Operation::Trim { fua }, 0),
         command::CACHE => (Operation::Cache, 0),
         command::WRITE_ZEROES => {
             let no_hole = has(flag::NO_HOLE);
-            (Operation::WriteZeroes { fua, no_hole }, flag::NO_HOLE)
+            (Operation::Zero { fua, no_hole }, flag::NO_HOLE)
         }
         command::BLOCK_STATUS if features.base_allocation => {
             let req_one = has(flag::REQ_ONE);
-            (Operation::BlockStatus { req_one }, flag::REQ_ONE)
+            check_flags(request, flag::REQ_ONE)?;
+            return Ok(Accepted::BlockStatus { req_one });
         }
         command::BLOCK_STATUS => return invalid("no metadata context was negotiated"),
-        command::DISC => return Ok(Operation::Disconnect),
+        command::DISC => return Ok(Accepted::Disconnect),
         _ => return invalid("unknown command"),
     };
+    check_flags(request, flags)?;
+    Ok(Accepted::Io(operation))
+}
+
+/// Refuses flags that are not among those of the command.
+fn check_flags(request: &RequestHeader, flags: u16) -> Result<(), Refusal> {
     if request.flags & !(flags | flag::FUA) != 0 {
         return invalid("a command flag that this command does not have");
     }
-    Ok(operation)
+    Ok(())
 }
 
 fn check_writable(export: &ExportInfo) -> Result<(), Refusal> {

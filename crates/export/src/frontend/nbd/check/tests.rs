@@ -31,7 +31,7 @@ fn request(command: u16, flags: u16, offset: u64, length: u32) -> RequestHeader 
 }
 
 /// Checks against a writable export of 512-byte blocks with everything negotiated.
-fn served(command: u16, flags: u16, offset: u64, length: u32) -> Result<Operation, Refused> {
+fn served(command: u16, flags: u16, offset: u64, length: u32) -> Result<Accepted, Refused> {
     check(
         &request(command, flags, offset, length),
         &export(512, false),
@@ -39,7 +39,7 @@ fn served(command: u16, flags: u16, offset: u64, length: u32) -> Result<Operatio
     )
 }
 
-fn errno(result: Result<Operation, Refused>) -> Option<Errno> {
+fn errno(result: Result<Accepted, Refused>) -> Option<Errno> {
     match result {
         Err(Refused::Reply { errno, .. }) => Some(errno),
         Ok(_) | Err(Refused::Drop) => None,
@@ -48,31 +48,34 @@ fn errno(result: Result<Operation, Refused>) -> Option<Errno> {
 
 #[test]
 fn every_command_is_understood() {
-    use Operation::{BlockStatus, Cache, Disconnect, Flush, Read, Trim, Write, WriteZeroes};
-    let read = |df| Ok(Read { df });
-    assert_eq!(served(command::READ, 0, 512, 1024), read(false));
-    assert_eq!(served(command::READ, flag::DF, 512, 1024), read(true));
+    use Operation::{Cache, Flush, Read, Trim, Write, Zero};
+    let io = |operation| Ok(Accepted::Io(operation));
+    assert_eq!(served(command::READ, 0, 512, 1024), io(Read));
+    assert_eq!(served(command::READ, flag::DF, 512, 1024), io(Read));
     for fua in [false, true] {
         let flags = if fua { flag::FUA } else { 0 };
-        let no_hole = |no_hole| Ok(WriteZeroes { fua, no_hole });
-        assert_eq!(served(command::WRITE, flags, 0, 512), Ok(Write { fua }));
-        assert_eq!(served(command::TRIM, flags, 0, 512), Ok(Trim { fua }));
-        assert_eq!(served(command::WRITE_ZEROES, flags, 0, 512), no_hole(false));
+        let zero = |no_hole| io(Zero { fua, no_hole });
+        assert_eq!(served(command::WRITE, flags, 0, 512), io(Write { fua }));
+        assert_eq!(served(command::TRIM, flags, 0, 512), io(Trim { fua }));
+        assert_eq!(served(command::WRITE_ZEROES, flags, 0, 512), zero(false));
         assert_eq!(
             served(command::WRITE_ZEROES, flags | flag::NO_HOLE, 0, 512),
-            no_hole(true)
+            zero(true)
         );
     }
-    assert_eq!(served(command::FLUSH, 0, 0, 0), Ok(Flush));
-    assert_eq!(served(command::CACHE, 0, 0, 512), Ok(Cache));
-    let status = |req_one| Ok(BlockStatus { req_one });
+    assert_eq!(served(command::FLUSH, 0, 0, 0), io(Flush));
+    assert_eq!(served(command::CACHE, 0, 0, 512), io(Cache));
+    let status = |req_one| Ok(Accepted::BlockStatus { req_one });
     assert_eq!(served(command::BLOCK_STATUS, 0, 0, 512), status(false));
     assert_eq!(
         served(command::BLOCK_STATUS, flag::REQ_ONE, 0, 512),
         status(true)
     );
-    assert_eq!(served(command::DISC, 0, 0, 0), Ok(Disconnect));
-    assert_eq!(served(command::DISC, 0xffff, 1, 1), Ok(Disconnect));
+    assert_eq!(served(command::DISC, 0, 0, 0), Ok(Accepted::Disconnect));
+    assert_eq!(
+        served(command::DISC, 0xffff, 1, 1),
+        Ok(Accepted::Disconnect)
+    );
 }
 
 #[test]
@@ -98,7 +101,7 @@ fn each_command_has_its_flags_and_all_have_fua() {
     }
     assert_eq!(
         served(command::FLUSH, flag::FUA, 0, 0),
-        Ok(Operation::Flush)
+        Ok(Accepted::Io(Operation::Flush))
     );
     assert_eq!(
         errno(served(command::FLUSH, flag::DF, 0, 0)),
@@ -255,17 +258,19 @@ proptest! {
             && offset % u128::from(block) == 0
             && length % u128::from(block) == 0;
         match result {
-            Ok(Operation::Flush | Operation::Disconnect) => {}
-            Ok(Operation::Read { .. }) => {
+            Ok(Accepted::Io(Operation::Flush) | Accepted::Disconnect) => {}
+            Ok(Accepted::Io(Operation::Read)) => {
                 prop_assert!(within && request.length <= PAYLOAD_MAX);
             }
-            Ok(Operation::Write { .. }) => {
+            Ok(Accepted::Io(Operation::Write { .. })) => {
                 prop_assert!(within && request.length <= PAYLOAD_MAX && !read_only);
             }
-            Ok(Operation::Trim { .. } | Operation::WriteZeroes { .. }) => {
+            Ok(Accepted::Io(Operation::Trim { .. } | Operation::Zero { .. })) => {
                 prop_assert!(within && !read_only);
             }
-            Ok(Operation::Cache | Operation::BlockStatus { .. }) => prop_assert!(within),
+            Ok(Accepted::Io(Operation::Cache) | Accepted::BlockStatus { .. }) => {
+                prop_assert!(within);
+            }
             Err(Refused::Drop) => {
                 prop_assert!(request.command == command::WRITE && request.length > DRAIN_MAX);
             }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use self::option::{InfoRequest, MetaRequest};
 use self::reply::Reply;
+use super::advertised::transmission_flags;
 use super::wire::{BASE_ALLOCATION, STRING_MAX};
 use crate::export::ExportInfo;
 
@@ -278,7 +279,7 @@ impl Handshake {
             return Step::Close;
         }
         output.extend_from_slice(&export.size.to_be_bytes());
-        output.extend_from_slice(&export.transmission_flags(self.structured).to_be_bytes());
+        output.extend_from_slice(&transmission_flags(export, self.structured).to_be_bytes());
         if !self.no_zeroes {
             output.extend_from_slice(&[0; 124]);
         }

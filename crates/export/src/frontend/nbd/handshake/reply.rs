@@ -1,5 +1,6 @@
 //! What the server answers during the handshake, byte for byte.
 
+use super::super::advertised::{preferred_block, transmission_flags};
 use super::super::wire::{PAYLOAD_MAX, bounded};
 use super::option::{BASE_ALLOCATION_NAME, info};
 use crate::export::ExportInfo;
@@ -57,12 +58,12 @@ impl<'a> Reply<'a> {
     }
 
     pub(super) fn info_export(&mut self, export: &ExportInfo, structured: bool) {
-        let flags = export.transmission_flags(structured).to_be_bytes();
+        let flags = transmission_flags(export, structured).to_be_bytes();
         self.put_info(info::EXPORT, &[&export.size.to_be_bytes(), &flags]);
     }
 
     pub(super) fn info_block_size(&mut self, export: &ExportInfo) {
-        let sizes = [export.block, export.preferred_block(), PAYLOAD_MAX];
+        let sizes = [export.block, preferred_block(export), PAYLOAD_MAX];
         let [min, preferred, max] = sizes.map(u32::to_be_bytes);
         self.put_info(info::BLOCK_SIZE, &[&min, &preferred, &max]);
     }

@@ -1,21 +1,23 @@
-//! How many connections there are, in all and of each peer.
+//! How many connections there may be, in all and of each peer.
 //!
-//! What a connection can make a shard hold for certain is little, and so is the sum, if there is a
-//! most of them. One peer may have half of these, so that it cannot keep the others out.
+//! A connection can make a shard hold only a little for certain. So the sum is bounded if the number
+//! of connections is. One peer may have half of them, so that it cannot keep the others out.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::complain::complain;
+
 /// Counts connections for as long as their [`Permit`] lives.
 #[derive(Debug, Default)]
-pub(super) struct ConnectionLimit {
+pub(crate) struct ConnectionLimit {
     all: Arc<()>,
     peers: HashMap<String, Arc<()>>,
     /// Whether the last one was refused.
     refuses: bool,
 }
 
-/// What a connection has for as long as it lives.
+/// A connection holds one for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Permit {
     _of_all: Arc<()>,
@@ -24,7 +26,7 @@ pub(crate) struct Permit {
 
 impl ConnectionLimit {
     /// Lets a connection of a peer in, unless there are too many.
-    pub(super) fn admit(&mut self, peer: &str) -> Option<Permit> {
+    pub(crate) fn admit(&mut self, peer: &str) -> Option<Permit> {
         if self.peers.len() >= CONNECTIONS_MAX {
             self.peers.retain(|_, peer| living(peer) > 0);
         }
@@ -32,7 +34,7 @@ impl ConnectionLimit {
         let refuses = living(&self.all) >= CONNECTIONS_MAX || of_peer >= OF_PEER_MAX;
         let began = refuses && !std::mem::replace(&mut self.refuses, refuses);
         if began {
-            say_that_it_is_full(peer, of_peer);
+            warn_that_it_is_full(peer, of_peer);
         }
         if refuses {
             return None;
@@ -46,8 +48,8 @@ impl ConnectionLimit {
 }
 
 /// Once, and not for each that is refused.
-fn say_that_it_is_full(peer: &str, of_peer: usize) {
-    crate::complain::complain(format_args!(
+fn warn_that_it_is_full(peer: &str, of_peer: usize) {
+    complain(format_args!(
         "dashpot: a connection of {peer} is refused, because it has {of_peer} already, or all have \
          {CONNECTIONS_MAX}: one client may have {OF_PEER_MAX}"
     ));
@@ -57,7 +59,7 @@ fn living(count: &Arc<()>) -> usize {
     Arc::strong_count(count) - 1
 }
 
-/// Connections at once, with those that shake hands.
+/// Connections at once, including those that shake hands.
 const CONNECTIONS_MAX: usize = 4_096;
 /// Of one peer.
 const OF_PEER_MAX: usize = CONNECTIONS_MAX / 2;

@@ -1,0 +1,42 @@
+//! The transport of frontends whose clients connect to a stream socket.
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno;
+use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags};
+
+use super::boundary::Arrival;
+
+/// A connected stream socket.
+#[derive(Debug)]
+pub(crate) struct Socket(OwnedFd);
+
+impl Socket {
+    pub(crate) fn new(fd: OwnedFd) -> Socket {
+        Socket(fd)
+    }
+
+    /// Appends what has come to the spare capacity of `into`.
+    pub(crate) fn receive(&self, into: &mut Vec<u8>) -> Arrival {
+        match net::recv(&self.0, spare_capacity(into), RecvFlags::DONTWAIT) {
+            Ok((0, _)) => Arrival::End,
+            Ok(_) => Arrival::Bytes,
+            Err(Errno::AGAIN | Errno::INTR) => Arrival::Nothing,
+            Err(_) => Arrival::End,
+        }
+    }
+
+    /// Offers bytes to the kernel. Says how many it has accepted.
+    pub(crate) fn send(&self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        net::sendmsg(&self.0, bytes, &mut SendAncillaryBuffer::default(), flags)
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

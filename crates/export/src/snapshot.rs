@@ -1,0 +1,90 @@
+//! How a disk stands at one moment, as the rest of the program sees it.
+
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
+use dashpot_engine::{ClientId, DiskStats, Duration, InFlight, Instant, RuleStats, RuleView};
+
+use crate::shard::load_meter::Work;
+use crate::shard::stops::Stops;
+
+/// What a disk looks like at one moment. Everything in it is of that moment.
+#[derive(Clone, Debug)]
+pub struct DiskSnapshot {
+    /// The moment.
+    pub at: Instant,
+    /// Counters and histograms since the start.
+    pub stats: DiskStats,
+    /// The rules, in the order of their ids.
+    pub rules: Vec<RuleSnapshot>,
+    /// How many zios have not been replied to.
+    pub in_flight_total: u32,
+    /// As many of them as were asked for, the oldest first.
+    pub in_flight: Vec<InFlight>,
+    /// Since when the disk is suspended, and how long it will be, if it is.
+    pub suspended: Option<(Instant, Option<Duration>)>,
+    /// Whether its power is off.
+    pub off: bool,
+    /// Who is connected.
+    pub clients: Vec<ClientView>,
+    /// Connections that the shard's memory bound keeps from being read, now.
+    pub stalled: u32,
+    /// Times that a connection was kept from being read, since the start.
+    pub stalls: u64,
+    /// Why the store can no longer be trusted, if it cannot.
+    pub faulted: Option<String>,
+    /// How long the shard of this disk did not look at its sockets beyond the time for which it
+    /// meant to sleep, each time.
+    pub loop_gap: Box<Histogram>,
+    /// How much of its time that shard works.
+    pub work: Work,
+    /// How often the host kept that shard from running.
+    pub stops: Stops,
+}
+
+/// A rule at one moment.
+#[derive(Clone, Debug)]
+pub struct RuleSnapshot {
+    /// Its id.
+    pub id: RuleId,
+    /// Its group.
+    pub group: GroupId,
+    /// What it says.
+    pub spec: RuleSpec,
+    /// When it was armed or last updated.
+    pub armed: Instant,
+    /// What it has counted.
+    pub stats: RuleStats,
+    /// Zios that have not ended and that it decides about, as things stand.
+    pub now: u64,
+    /// How far ahead its soonest lane is booked.
+    pub backlog: Duration,
+    /// Seconds since it was armed or last updated in which its shard was overloaded.
+    pub overloaded_seconds: u64,
+}
+
+impl RuleSnapshot {
+    /// A rule whose shard was overloaded for so many seconds since it was armed.
+    pub fn of(rule: RuleView<'_>, overloaded_seconds: u64) -> RuleSnapshot {
+        RuleSnapshot {
+            id: rule.id,
+            group: rule.group,
+            spec: rule.spec.clone(),
+            armed: rule.armed,
+            stats: rule.stats.clone(),
+            now: rule.now,
+            backlog: rule.backlog,
+            overloaded_seconds,
+        }
+    }
+}
+
+/// A client of a disk.
+#[derive(Clone, Debug)]
+pub struct ClientView {
+    /// The engine's id for it, as in [`InFlight::client`].
+    pub id: ClientId,
+    /// `uid=0 pid=7`, an address, or `other`.
+    pub name: String,
+    /// Its connections to this disk.
+    pub connections: u32,
+}
