@@ -7,15 +7,16 @@ mod api;
 mod checks;
 mod cli;
 mod client;
+mod collector;
 mod commands;
 mod daemon;
 mod doctor;
 mod host;
 mod lab;
 mod metrics;
-mod observe;
 mod promises;
 mod report;
+mod sources;
 
 use std::process::ExitCode;
 

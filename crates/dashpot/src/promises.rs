@@ -4,11 +4,11 @@
 //! hosts that give a shard a CPU when it needs one; here is what takes that away. That a promise
 //! can hold is no measurement: the probe is one, and `make bench` are the others.
 
+use dashpot_rules::{cpus_of, short_time};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::types::{Host, Shard};
-use crate::report::nice::{cpus_of, short_time};
 
 /// A promise about time, and whether it can hold on this host now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

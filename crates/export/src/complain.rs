@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io::{self, Write};
 
-use crate::plain::lines;
+use dashpot_rules::lines;
 
 /// Says a line on standard error, if anybody reads it. Names and errors in it move no cursor.
 pub fn complain(line: fmt::Arguments<'_>) {

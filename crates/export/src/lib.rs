@@ -17,7 +17,6 @@ mod listen;
 pub mod load;
 mod mailbox;
 mod message;
-pub mod plain;
 mod power;
 mod prober;
 mod quota;

@@ -14,7 +14,9 @@ mod distribution;
 mod duration;
 mod errno;
 mod name;
+mod nice;
 mod ops;
+mod plain;
 mod probability;
 mod rule;
 mod seed;
@@ -38,7 +40,9 @@ pub use duration::{
     parse_duration, parse_interval, parse_latency, parse_report_count, parse_span, parse_wait,
 };
 pub use name::{nearest, parse_name};
+pub use nice::{cpus_of, nice_number, nice_time, short_time, thousands};
 pub use ops::{format_ops, parse_ops};
+pub use plain::{lines, visible};
 pub use probability::{NEVER, parse_probability, parse_share};
 pub use rule::{
     DiskInjection, Injection, RULE_OPTIONS, RuleDraft, RuleOption, TypedRule, parse_disk_injection,

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::{Access, HttpListener, Manners, router};
 use crate::client::{Client, ClientError};
+use crate::collector::Collector;
 use crate::daemon::Daemon;
-use crate::observe::collector::Collector;
 
 /// A daemon with two disks on a shard each, one of which has a rule of the lab.
 struct Lab {

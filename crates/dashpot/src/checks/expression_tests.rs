@@ -1,8 +1,9 @@
 //! What expressions mean, and what is said of those that mean nothing.
 
+use proptest::prelude::*;
+
 use super::super::metric::{DiskMetric, Figure, RuleMetric};
 use super::{Comparison, Expression, Names, Subject};
-use proptest::prelude::*;
 
 fn names() -> Names {
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();

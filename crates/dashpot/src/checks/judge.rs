@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use anyhow::{Context, ensure};
 use dashpot_engine::histogram::Histogram;
+use dashpot_rules::{nice_number, short_time};
 use serde::Serialize;
 
 use super::expression::Expression;
 use super::metric::{DiskMetric, Figure, Kind, RuleMetric, Span};
 use super::names::Subject;
 use crate::api::types::{DiskLatency, OpLatency, RuleLatency, STARTED_AGAIN};
-use crate::report::nice::{nice_number, short_time};
 
 /// How the disks and rules that are named stood at one moment, by their names.
 #[derive(Debug, Default)]

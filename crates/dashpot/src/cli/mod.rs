@@ -16,6 +16,7 @@ mod rule;
 mod sim;
 mod snoop;
 mod top;
+mod words;
 mod zinject;
 
 use std::ffi::OsString;

@@ -2,9 +2,10 @@
 
 use clap::{Args, ValueEnum};
 use dashpot_engine::{Duration, OpSet};
+use dashpot_observe::Layer;
 use dashpot_rules::{ParseError, parse_interval, parse_ops, parse_report_count, parse_span};
 
-use crate::report::layer::Layer;
+use super::words::layer;
 
 /// How often, and how many times.
 #[derive(Args, Clone, Debug, Default)]
@@ -189,7 +190,7 @@ pub(crate) struct QuantizeArgs {
     /// several are shown beside each other [disk]
     #[arg(
         long = "layer",
-        value_enum,
+        value_parser = layer(),
         hide_possible_values = true,
         value_name = "LAYER"
     )]

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use dashpot_engine::Duration;
+use dashpot_observe::Layer;
 use dashpot_rules::{ParseError, parse_seed, parse_span, parse_wait};
 
 use super::NoApi;
 use super::heatmap::HeatmapArgs;
 use super::report::{IolatencyArgs, IostatArgs, Pace, QuantizeArgs, split_words};
 use super::snoop::SnoopArgs;
-use crate::report::layer::Layer;
+use super::words::layer;
 
 /// Simulate labs: hours of disk time in seconds, the same every time
 #[derive(Args, Debug)]
@@ -83,7 +84,7 @@ pub(crate) enum ReportKind {
         #[command(flatten)]
         args: IolatencyArgs,
         /// Of volumes, of disks, or of what is below the injection: volume, disk, store
-        #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+        #[arg(long, default_value = "disk", value_parser = layer(), hide_possible_values = true)]
         layer: Layer,
     },
     /// Show rates, sizes, waits and queues, as sysstat's iostat does
@@ -91,7 +92,7 @@ pub(crate) enum ReportKind {
         #[command(flatten)]
         args: IostatArgs,
         /// Of volumes, of disks, or of what is below the injection: volume, disk, store
-        #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+        #[arg(long, default_value = "disk", value_parser = layer(), hide_possible_values = true)]
         layer: Layer,
     },
     /// Show latency as DTrace's quantize does, with averages and IOPS
@@ -101,7 +102,7 @@ pub(crate) enum ReportKind {
         #[command(flatten)]
         args: HeatmapArgs,
         /// Of disks, of volumes, or of stores alone
-        #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+        #[arg(long, default_value = "disk", value_parser = layer(), hide_possible_values = true)]
         layer: Layer,
     },
     /// Show I/Os one by one: their waits, and the rules behind them
@@ -109,7 +110,7 @@ pub(crate) enum ReportKind {
         #[command(flatten)]
         args: SnoopArgs,
         /// Of disks or of volumes
-        #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+        #[arg(long, default_value = "disk", value_parser = layer(), hide_possible_values = true)]
         layer: Layer,
     },
     ZpoolIostat(ZpoolIostatArgs),

@@ -1,10 +1,10 @@
 //! `zinject`: its options, and its help, which is zinject's.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Command, CommandFactory};
 use dashpot_rules::zinject::Compat;
 
 use super::Cli;
+use super::words::compat;
 
 /// Speak zinject: its flags, its milliseconds, its tables
 #[derive(Args, Debug)]
@@ -41,13 +41,6 @@ pub(crate) struct ZinjectArgs {
     /// zinject's own flags, which clap cannot parse as zinject does.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     pub(crate) words: Vec<String>,
-}
-
-fn compat() -> impl TypedValueParser<Value = Compat> {
-    PossibleValuesParser::new(["2.3", "2.4"]).map(|release| match release.as_str() {
-        "2.3" => Compat::V2_3,
-        _ => Compat::V2_4,
-    })
 }
 
 /// What `zinject -h` prints.

@@ -8,7 +8,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::report::nice::short_time;
+use dashpot_rules::short_time;
 
 /// How long a daemon may say nothing before it is looked at.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);

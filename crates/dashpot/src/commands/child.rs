@@ -9,13 +9,13 @@ use std::io::{self, ErrorKind, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ExitCode, ExitStatus};
 
+use dashpot_export::complain;
 use rustix::process::{
     Pid, Signal as UnixSignal, getppid, kill_process, set_parent_process_death_signal,
 };
 use tokio::process::{Child, Command};
 
 use super::signals::{ENDS, Signals, USERS};
-use dashpot_export::complain;
 
 /// dashpot itself failed.
 pub(crate) const FAILED: u8 = 125;

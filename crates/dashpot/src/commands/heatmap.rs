@@ -6,6 +6,7 @@ use anyhow::Context;
 use dashpot_engine::Duration;
 use dashpot_engine::histogram::Histogram;
 use dashpot_export::complain;
+use dashpot_observe::{DeviceInterval, Layer, Question, elapsed_of_all, in_flight_of_all};
 use dashpot_rules::{ApiAddress, ParseError, format_ops};
 
 use super::draft::Draft;
@@ -17,11 +18,9 @@ use super::screen;
 use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns_before, zone_ns};
 use crate::cli::HeatmapArgs;
-use crate::observe::{Question, Target, Watch};
 use crate::report::chart::{heat_svg, heat_text};
 use crate::report::heatmap::{Column, Crop, HeatMap};
-use crate::report::interval::{DeviceInterval, elapsed_of_all, in_flight_of_all};
-use crate::report::layer::Layer;
+use crate::sources::{Target, Watch};
 
 /// A column is this long, if nobody says how long.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);

@@ -13,10 +13,10 @@ use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::api::{Access, Hosts, HttpListener, Manners, router};
 use crate::cli::{LabArgs, SpinWhen};
+use crate::collector::Collector;
 use crate::daemon::Daemon;
 use crate::lab::Lab;
 use crate::metrics::{self, DaemonSource};
-use crate::observe::collector::Collector;
 
 /// How long held and suspended zios have to end by themselves at the end.
 const GRACE: Duration = Duration::from_secs(5);

@@ -3,6 +3,10 @@
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Duration, glob_matches};
 use dashpot_export::complain;
+use dashpot_observe::{
+    By, DeviceInterval, Groups, Layer, Length, Mention, OpInterval, Order, Question,
+    elapsed_of_all, in_flight_of_all,
+};
 use dashpot_rules::{ApiAddress, ParseError};
 
 use super::lengths::Lengths;
@@ -12,15 +16,10 @@ use super::past::recall_all;
 use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns, unix_ns_before};
 use crate::cli::{IolatencyArgs, ReportBy};
-use crate::observe::{By, Question, Target, Watch};
-use crate::report::groups::{Groups, Order};
-use crate::report::in_flight::Mention;
-use crate::report::interval::{DeviceInterval, OpInterval, elapsed_of_all, in_flight_of_all};
 use crate::report::iolatency::{
     Boundary, Distribution, ENDING, Interval, Scope, Style, Value, opening,
 };
-use crate::report::layer::Layer;
-use crate::report::length::Length;
+use crate::sources::{Target, Watch};
 
 /// iolatency's own default.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);

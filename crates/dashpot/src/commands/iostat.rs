@@ -1,6 +1,7 @@
 //! `iostat`: averages of disks, first since they are served, then per interval.
 
 use dashpot_engine::Duration;
+use dashpot_observe::{DeviceInterval, InFlight, Length, Mention, Question, elapsed_of_all};
 use dashpot_probe::Device;
 use dashpot_rules::ApiAddress;
 
@@ -8,11 +9,8 @@ use super::lengths::Lengths;
 use super::output::{print, print_json_line, usage};
 use super::vanished::warn_of_vanished;
 use crate::cli::IostatArgs;
-use crate::observe::{DiskstatsInterval, DiskstatsWatch, Question, Target, Transfers, Watch};
-use crate::report::in_flight::{InFlight, Mention};
-use crate::report::interval::{DeviceInterval, elapsed_of_all};
 use crate::report::iostat::{Columns, Completed, Interval, Iostat};
-use crate::report::length::Length;
+use crate::sources::{DiskstatsInterval, DiskstatsWatch, Target, Transfers, Watch};
 
 pub(crate) fn iostat(api: Option<&ApiAddress>, args: &IostatArgs) -> anyhow::Result<()> {
     // As with sysstat, the report since the start is one of those that are counted, and without

@@ -1,8 +1,7 @@
 //! What a report says, beside its output, of intervals that were not as long as was asked for.
 
 use dashpot_export::complain;
-
-use crate::report::length::Length;
+use dashpot_observe::Length;
 
 /// Intervals that were missed without a word so far: of intervals of a few milliseconds, those are
 /// many on a busy host.

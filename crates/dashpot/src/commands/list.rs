@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use dashpot_rules::short_time;
+
 use super::output::{print, print_json};
 use super::screen::room;
 use crate::api::types::{Disk, Rule, RuleState, Status};
 use crate::cli::ListArgs;
 use crate::client::{Client, segment};
-use crate::observe::warn_of_failed;
 use crate::report::health::{overload_note, quota_note};
-use crate::report::nice::short_time;
 use crate::report::table::{Column, Field, Room, prose_within, table_of, time_or_dash};
+use crate::sources::warn_of_failed;
 
 /// What is shown of a rule, its words last: they are the widest.
 const FIELDS: [Field<Rule>; 13] = [

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::bail;
 use dashpot_engine::{Op, Ratio};
 use dashpot_export::load::{DRAIN_MAX, LoadConfig, LoadReport, OpReport, Pace, run};
+use dashpot_observe::{Percentiles, is_enough};
 use dashpot_rules::ParseError;
 use hdrhistogram::Histogram;
 use hdrhistogram::iterators::IterationValue;
@@ -14,7 +15,6 @@ use serde::Serialize;
 use super::output::{print, print_json, progress_bar, usage};
 use super::screen::room;
 use crate::cli::LoadArgs;
-use crate::report::percentiles::{Percentiles, is_enough};
 use crate::report::table::{Column, table_within, time_or_dash};
 
 /// Runs the load until its time is over or Ctrl-C.

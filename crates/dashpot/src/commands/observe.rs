@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use dashpot_engine::Duration;
 use dashpot_export::complain;
+use dashpot_observe::{DeviceInterval, Question};
 use dashpot_rules::{Address, Listen};
 
 use super::lengths::Lengths;
@@ -14,9 +15,8 @@ use super::vanished::warn_of_vanished;
 use super::wall::unix_ns_before;
 use crate::cli::{DeviceArgs, ObserveArgs, Pace};
 use crate::metrics::{KernelSource, KernelTotals};
-use crate::observe::{Question, Target, Watch};
-use crate::report::interval::DeviceInterval;
 use crate::report::observe::{Line, Observation};
+use crate::sources::{Target, Watch};
 
 pub(crate) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
     let (devices, Pace { interval, count }) = args.split().unwrap_or_else(|error| usage(&error));

@@ -3,8 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use clap::error::ErrorKind;
-use dashpot_export::plain::lines;
-use dashpot_rules::ParseError;
+use dashpot_rules::{ParseError, lines};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 

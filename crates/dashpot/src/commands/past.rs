@@ -6,17 +6,15 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use dashpot_engine::histogram::{Histogram, LAYOUT};
+use dashpot_observe::{DeviceInterval, InFlight, Length, OpInterval};
 
 use super::quantize::in_set;
 use super::wall::unix_ns;
 use crate::api::types::{Second, SecondLatency, Seconds};
 use crate::cli::HeatmapArgs;
 use crate::client::Client;
-use crate::observe::Target;
 use crate::report::heatmap::{Column, HeatMap};
-use crate::report::in_flight::InFlight;
-use crate::report::interval::{DeviceInterval, OpInterval};
-use crate::report::length::Length;
+use crate::sources::Target;
 
 /// Adds a column for each second from `last` ago until now, or from the first that is remembered.
 pub(super) fn recall(

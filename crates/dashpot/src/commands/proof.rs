@@ -1,10 +1,10 @@
 //! `proof`: whether rules do what they say, each with what it asked for beside what was achieved.
 
-use dashpot_export::complain;
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use dashpot_engine::histogram::{Histogram, LAYOUT};
+use dashpot_export::complain;
 
 use super::output::{print, print_json};
 use crate::api::types::{DiskLatency, LatencyHistogram, Rule, RuleLatency, Status};

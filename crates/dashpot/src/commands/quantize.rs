@@ -2,6 +2,7 @@
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Duration, Op, OpSet};
+use dashpot_observe::{DeviceInterval, Layer, Length, Question, elapsed_of_all, in_flight_of_all};
 use dashpot_rules::ApiAddress;
 
 use super::lengths::Lengths;
@@ -9,11 +10,8 @@ use super::lost::Lost;
 use super::output::{print, print_json, usage};
 use super::vanished::warn_of_vanished;
 use crate::cli::QuantizeArgs;
-use crate::observe::{Question, Target, Watch};
-use crate::report::interval::{DeviceInterval, elapsed_of_all, in_flight_of_all};
-use crate::report::layer::Layer;
-use crate::report::length::Length;
 use crate::report::quantize::{Aggregation, Disk, Quantize, Scope};
+use crate::sources::{Target, Watch};
 
 pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow::Result<()> {
     let lasts = args.lasts.unwrap_or(Duration::MAX);

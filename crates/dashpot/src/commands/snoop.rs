@@ -1,6 +1,7 @@
 //! `snoop`: a line for each I/O when it finishes, until the last, or Ctrl-C.
 
 use dashpot_export::complain;
+use dashpot_observe::FinishedIo;
 use dashpot_rules::ApiAddress;
 use serde::Serialize;
 
@@ -11,9 +12,9 @@ use super::wall::{unix_ns, zone_ns};
 use crate::api::types::FinishedZio;
 use crate::cli::SnoopArgs;
 use crate::client::Client;
-use crate::observe::{IoStream, Stop, Stream, Target, Wanted, ZioStream, now_ns, warn_of_failed};
-use crate::report::snoop::{At, FinishedIo, IoTable, Missed, Shape, ZioTable};
+use crate::report::snoop::{At, IoTable, Missed, Shape, ZioTable};
 use crate::report::table::Room;
+use crate::sources::{IoStream, Stop, Stream, Target, Wanted, ZioStream, now_ns, warn_of_failed};
 
 pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Result<()> {
     let target = Target::find(api, &args.device)?;

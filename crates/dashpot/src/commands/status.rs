@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dashpot_rules::format_size;
+use dashpot_rules::short_time;
 
 use super::output::{print, print_json};
 use super::screen::room;
@@ -11,7 +12,6 @@ use crate::api::types::{Disk, InFlightZio, Status};
 use crate::cli::StatusArgs;
 use crate::client::{Client, ClientError};
 use crate::report::health::{broken_promises, host_line, shard_table};
-use crate::report::nice::short_time;
 use crate::report::table::{Column, table_within, time_or_dash};
 
 /// How long between two looks for a daemon that is starting.

@@ -4,7 +4,7 @@ use dashpot_export::{Drops, ShardGone};
 use tokio::sync::oneshot;
 
 use super::Daemon;
-use crate::observe::collector::View;
+use crate::collector::View;
 
 impl Daemon {
     /// Looks at the events of a disk or of all, with those of every zio that had finished before.

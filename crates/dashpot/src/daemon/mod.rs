@@ -17,8 +17,8 @@ use dashpot_export::{
 use dashpot_rules::{Injection, TypedRule, format_size};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
+use crate::collector::Collector;
 use crate::host::Counted;
-use crate::observe::collector::Collector;
 pub(crate) use clear::{Cleared, Scope};
 pub(crate) use past::Gone;
 pub(crate) use refusal::{Refusal, RefusalKind};

@@ -5,11 +5,11 @@ use std::fs;
 use std::num::NonZeroU64;
 
 use dashpot_export::now;
+use dashpot_rules::{cpus_of, short_time};
 use rustix::thread::{ClockId, NanosleepRelativeResult, Timespec, clock_nanosleep_relative};
 use serde::Serialize;
 
 use crate::api::types::Host as Cpus;
-use crate::report::nice::{cpus_of, short_time};
 
 /// Sleeps that are measured, and how long each is meant to be.
 const SLEEPS: usize = 200;

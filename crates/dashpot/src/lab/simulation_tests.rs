@@ -1,10 +1,11 @@
 use std::path::Path;
 
-use super::parse;
 use dashpot_engine::inject::{GroupId, Service};
 use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunable, WritePolicy};
 use dashpot_engine::{Duration, Ratio};
 use dashpot_sim::scenario::{Load, Pattern, Scenario, Target};
+
+use super::parse;
 
 const WHOLE: &str = r#"
 [disk.a]

@@ -12,7 +12,7 @@ use dashpot_export::DiskInfo;
 use prometheus_client::registry::Unit;
 
 use super::page::{Labels, Metric, Page};
-use crate::observe::collector::{Part, Tally, View};
+use crate::collector::{Part, Tally, View};
 
 /// One operation of a client of a disk.
 #[derive(Debug)]

@@ -14,8 +14,8 @@ use super::listener::Source;
 use super::page::{Metric, Page};
 use super::{host, rule, shard};
 use crate::api::types::Host;
+use crate::collector::View;
 use crate::daemon::{Daemon, Record};
-use crate::observe::collector::View;
 
 /// A daemon that is scraped.
 pub(crate) struct DaemonSource(pub(crate) Arc<Daemon>);

@@ -9,6 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use dashpot_engine::histogram::Histogram;
+use dashpot_observe::DeviceInterval;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Unit;
@@ -17,7 +18,6 @@ use super::format::open_metrics;
 use super::host;
 use super::listener::Source;
 use super::page::{Labels, Metric, Page, seconds_of};
-use crate::report::interval::DeviceInterval;
 
 /// Disks of the kernel that are scraped.
 pub(crate) struct KernelSource(pub(crate) Arc<Mutex<KernelTotals>>);

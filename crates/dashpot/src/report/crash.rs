@@ -1,6 +1,7 @@
 //! What a power cut took, in words.
 
-use super::nice::{nice_number, short_time};
+use dashpot_rules::{nice_number, short_time};
+
 use super::table::{Column, table};
 use crate::api::types::{ClientLoss, Crashed, KeepWord, LostWrite, ThenWord};
 

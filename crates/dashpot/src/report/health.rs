@@ -1,6 +1,7 @@
 //! What distorts latencies and is no rule's doing, said beside them.
 
-use super::nice::{cpus_of, short_time};
+use dashpot_rules::{cpus_of, short_time};
+
 use super::table::{Column, Room, prose_within, table_within, time_or_dash};
 use crate::api::types::{Host, Load, Shard};
 use crate::promises::{CanHold, Promise};

@@ -11,12 +11,11 @@
 use std::fmt;
 
 use dashpot_engine::histogram::{Histogram, Unit};
-use dashpot_export::plain::visible;
+use dashpot_observe::{InFlight, Length, Mention, Percentiles};
+use dashpot_rules::visible;
 use serde::{Serialize, Serializer};
 
-use super::in_flight::{InFlight, Mention};
-use super::length::Length;
-use super::percentiles::{Percentiles, write_percentiles};
+use super::percentiles::write_percentiles;
 
 /// Columns of the bar.
 const BAR_WIDTH: usize = 38;

@@ -9,10 +9,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use dashpot_observe::{InFlight, Length, Mention};
 use serde::{Serialize, Serializer};
-
-use super::in_flight::{InFlight, Mention};
-use super::length::Length;
 
 /// What a disk did in an interval.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,8 @@
 //! Latencies of two kinds with little between them: nobody meets their mean or their median.
 
 use dashpot_engine::histogram::{Histogram, lower_bound, upper_bound};
+use dashpot_rules::short_time;
 use serde::Serialize;
-
-use super::nice::short_time;
 
 /// The two kinds. JSON: `{"fast": 710, "fast_upto_ns": 999, "slow": 189, "slow_from_ns":
 /// 200000000}`.

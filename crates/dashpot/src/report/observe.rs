@@ -1,13 +1,10 @@
 //! `observe`: rates, percentiles and what is in flight of each device, a line per device.
 
 use dashpot_engine::histogram::Histogram;
+use dashpot_observe::{DeviceInterval, InFlight, Length, Percentiles};
 use serde::Serialize;
 
-use super::in_flight::InFlight;
-use super::interval::DeviceInterval;
-use super::length::Length;
 use super::per_second;
-use super::percentiles::Percentiles;
 use super::table::time_or_dash;
 
 /// The devices of an interval. JSON: `{"at_ns": …, "elapsed_ns": …, "missed": 0, "devices": [{"device": "vda",
@@ -146,9 +143,7 @@ mod tests {
     use expect_test::expect;
 
     use super::{Line, Observation};
-    use crate::report::in_flight::InFlight;
-    use crate::report::interval::{DeviceInterval, OpInterval};
-    use crate::report::length::Length;
+    use dashpot_observe::{DeviceInterval, InFlight, Length, OpInterval};
 
     fn op(op: &str, completed: u64, ns: u64) -> OpInterval {
         let mut latency = Histogram::default();

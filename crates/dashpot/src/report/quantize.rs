@@ -11,13 +11,10 @@ use std::fmt;
 use std::time::Duration;
 
 use dashpot_engine::histogram::{Histogram, Moments, Unit};
+use dashpot_observe::{InFlight, Layer, Length, Mention, Percentiles};
 use serde::{Serialize, Serializer};
 
-use super::in_flight::{InFlight, Mention};
-use super::layer::Layer;
-use super::length::Length;
 use super::per_second;
-use super::percentiles::Percentiles;
 
 /// Columns of the bar.
 const BAR_WIDTH: usize = 40;

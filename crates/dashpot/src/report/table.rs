@@ -2,9 +2,8 @@
 //! cells.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
-use dashpot_export::plain::visible;
-
-use super::nice::short_time;
+use dashpot_rules::short_time;
+use dashpot_rules::visible;
 
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]

@@ -12,10 +12,9 @@ use std::time::Duration;
 
 use dashpot_engine::histogram::{Histogram, Unit};
 use dashpot_engine::pool::{Class, Traffic};
+use dashpot_observe::Percentiles;
+use dashpot_rules::{nice_number, nice_time};
 use serde::Serialize;
-
-use super::nice::{nice_number, nice_time};
-use super::percentiles::Percentiles;
 
 /// Which columns are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

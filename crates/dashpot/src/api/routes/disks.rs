@@ -17,8 +17,8 @@ use crate::api::types::{
     By, Crash, Crashed, Disk, DiskLatency, Error, Host, OpLatency, Resumed, Shard, Status, Suspend,
     Suspended, VersionInfo, View,
 };
+use crate::collector::{self, Collected, Part, Tally};
 use crate::daemon::{Daemon, Refusal, RefusalKind};
-use crate::observe::collector::{self, Collected, Part, Tally};
 use crate::promises::promises;
 
 /// How much is to be said of a disk.

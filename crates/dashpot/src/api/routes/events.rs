@@ -12,8 +12,8 @@ use utoipa::IntoParams;
 
 use crate::api::error::Options;
 use crate::api::types::{Error, FinishedZio, FinishedZios};
+use crate::collector::View;
 use crate::daemon::{Daemon, Refusal, RefusalKind};
-use crate::observe::collector::View;
 
 /// Which finished zios are wanted.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -15,8 +15,8 @@ use utoipa::IntoParams;
 use super::events::index_of;
 use crate::api::error::Options;
 use crate::api::types::{Error, Second, SecondLatency, Seconds};
+use crate::collector::{SecondCells, View};
 use crate::daemon::{Daemon, Refusal, RefusalKind};
-use crate::observe::collector::{SecondCells, View};
 
 /// Which seconds are wanted.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -4,12 +4,12 @@ use dashpot_engine::histogram::{
     BadBucket, Histogram, LAYOUT, Moments, Sparse, bucket_of, lower_bound, upper_bound,
 };
 use dashpot_engine::{LatencyKind, Op, OpStats};
+use dashpot_observe::Percentiles;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{InFlightZio, View, Wide};
-use crate::observe::collector::Tally;
-use crate::report::percentiles::Percentiles;
+use crate::collector::Tally;
 
 /// A disk's latencies since the start. Of an interval: the difference of two answers.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::LatencyHistogram;
-use crate::observe::collector::SecondCell;
+use crate::collector::SecondCell;
 
 /// The seconds in which zios ended, the oldest first, as far as they are remembered. Seconds without
 /// any are left out.

@@ -2,12 +2,12 @@
 
 use dashpot_engine::Instant;
 use dashpot_export::{ProbeReading, StopSum, Stops as Stopped, Work};
+use dashpot_observe::is_enough;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Disk;
 use super::rule::Summary;
-use crate::report::percentiles::is_enough;
 
 /// A shard.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

@@ -4,6 +4,7 @@
 use std::mem;
 
 use dashpot_engine::{Device, Event, Instant, OpSet};
+use dashpot_observe::{DeviceInterval, Layer};
 use serde_json::Value;
 
 use super::events::Names;
@@ -13,8 +14,6 @@ use crate::commands::draft::Draft;
 use crate::commands::{heatmap, screen};
 use crate::report::chart::heat_text;
 use crate::report::heatmap::HeatMap;
-use crate::report::interval::DeviceInterval;
-use crate::report::layer::Layer;
 use crate::report::snoop::{At, Shape, ZioTable};
 
 /// What a report has gathered so far.

@@ -8,13 +8,11 @@ use dashpot_engine::pool::{Class, ClassStats, PoolStats, Traffic, VolumeWait};
 use dashpot_engine::{
     Device, DiskId, DiskStats, Instant, LatencyKind, Op, OpStats, PoolId, VolumeId,
 };
+use dashpot_observe::{DeviceInterval, InFlight, Layer, OpInterval};
 use dashpot_sim::scenario::{PoolSpec, Scenario, Target};
 use dashpot_sim::{CallWait, Simulation, Unfinished};
 
 use crate::api::types::wait_word;
-use crate::report::in_flight::InFlight;
-use crate::report::interval::{DeviceInterval, OpInterval};
-use crate::report::layer::Layer;
 use crate::report::zpool_iostat::{ClassInterval, Pool};
 
 /// A disk or a volume at one moment.
@@ -169,7 +167,7 @@ impl DeviceLook {
 
     /// What was done since an earlier look.
     pub(in crate::commands) fn since(&self, earlier: &DeviceLook) -> DeviceInterval {
-        let op = |op: Op| OpInterval::between(op, self.stats.op(op), earlier.stats.op(op));
+        let op = |op: Op| op_between(op, self.stats.op(op), earlier.stats.op(op));
         DeviceInterval {
             device: self.name.clone(),
             elapsed: span(self.at, earlier.at),
@@ -181,22 +179,20 @@ impl DeviceLook {
     }
 }
 
-impl OpInterval {
-    fn between(op: Op, later: &OpStats, earlier: &OpStats) -> OpInterval {
-        let latency = |kind| {
-            let (later, earlier) = (later.latency(kind), earlier.latency(kind));
-            difference(later.as_deref(), earlier.as_deref())
-        };
-        OpInterval {
-            op: op.name().to_owned(),
-            rwbs: None,
-            by: None,
-            completed: later.completed - earlier.completed,
-            bytes: later.bytes - earlier.bytes,
-            total: latency(LatencyKind::Total),
-            disk: latency(LatencyKind::Disk),
-            store: None,
-        }
+fn op_between(op: Op, later: &OpStats, earlier: &OpStats) -> OpInterval {
+    let latency = |kind| {
+        let (later, earlier) = (later.latency(kind), earlier.latency(kind));
+        difference(later.as_deref(), earlier.as_deref())
+    };
+    OpInterval {
+        op: op.name().to_owned(),
+        rwbs: None,
+        by: None,
+        completed: later.completed - earlier.completed,
+        bytes: later.bytes - earlier.bytes,
+        total: latency(LatencyKind::Total),
+        disk: latency(LatencyKind::Disk),
+        store: None,
     }
 }
 

@@ -5,6 +5,7 @@
 use anyhow::Context;
 use dashpot_engine::{Duration, Event, Instant};
 use dashpot_export::complain;
+use dashpot_observe::{By, DeviceInterval, Intervals, Layer, Span};
 use dashpot_rules::{ParseError, nearest};
 use dashpot_sim::Simulation;
 use serde::Serialize;
@@ -17,11 +18,8 @@ use super::tally::Tally;
 use crate::cli::{DeviceArgs, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs};
 use crate::commands::quantize::Watched;
 use crate::commands::{heatmap, iolatency, iostat, quantize};
-use crate::observe::{By, Intervals, Span};
 use crate::report::clock::time_of_day;
-use crate::report::interval::DeviceInterval;
 use crate::report::iolatency::{ENDING, Interval, opening};
-use crate::report::layer::Layer;
 use crate::report::txgs::Txgs;
 use crate::report::zpool_iostat::{View, ZpoolIostat};
 

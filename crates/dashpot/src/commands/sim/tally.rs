@@ -4,12 +4,10 @@ use std::collections::BTreeMap;
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{ClientId, Device, Event, Op};
+use dashpot_observe::{By, OpInterval, size_class, size_name};
 use dashpot_sim::scenario::Scenario;
 
 use super::events::Names;
-use crate::observe::By;
-use crate::report::interval::OpInterval;
-use crate::report::size::{size_class, size_name};
 
 /// The events of an interval, counted.
 pub(in crate::commands) struct Tally {

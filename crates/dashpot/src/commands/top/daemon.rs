@@ -13,7 +13,7 @@ use crate::api::types::{
 };
 use crate::client::{Client, ClientError, segment};
 use crate::promises::CanHold;
-use crate::report::interval::DeviceInterval;
+use crate::sources::between;
 
 /// A daemon, and what its disks had counted when they were looked at last.
 pub(super) struct Daemon {
@@ -136,7 +136,7 @@ fn end_interval(
     if !is_of_one_life(before, now) {
         return Ok(());
     }
-    let [whole, by_client] = [0, 1].map(|at| DeviceInterval::between(&before[at], &now[at]));
+    let [whole, by_client] = [0, 1].map(|at| between(&before[at], &now[at]));
     disk.done = Done::of(&whole?);
     let mut active = ClientLook::all(&by_client?);
     for client in &mut disk.clients {

@@ -3,14 +3,13 @@
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::{ThrottleLevel, Traffic, TxgState, TxgStats};
 use dashpot_engine::{Duration, Instant};
+use dashpot_observe::{InFlight, Layer};
 use serde_json::json;
 
 use super::look::{ClientLook, Condition, DiskLook, Done, Look, Moment, PoolLook};
 use crate::api::types::{Rule, RuleCounters, Shard};
 use crate::promises::{CanHold, Promise};
 use crate::report::heatmap::Column;
-use crate::report::in_flight::InFlight;
-use crate::report::layer::Layer;
 
 /// `c1t1d0` with one rule, `c1t2d0` with two, and `log`, which is suspended.
 pub(super) fn look() -> Look {

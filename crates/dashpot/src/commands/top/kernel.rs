@@ -5,12 +5,12 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use dashpot_engine::Duration as Interval;
+use dashpot_observe::{By, DeviceInterval, Intervals, Question};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::ask::{Ask, Told};
 use super::look::{ClientLook, Condition, DiskLook, Done, Look};
-use crate::observe::{By, Intervals, KEYS_MAX, Question, Target, Watch};
-use crate::report::interval::DeviceInterval;
+use crate::sources::{KEYS_MAX, Target, Watch};
 
 /// Devices of the kernel, and who is told of them.
 pub(super) struct Kernel {

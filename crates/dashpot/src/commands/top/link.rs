@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use dashpot_observe::Intervals;
 use dashpot_rules::Speed;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -11,7 +12,7 @@ use super::ask::{Ask, Told};
 use super::daemon::Daemon;
 use super::kernel::Kernel;
 use super::sim::{Live, Sim};
-use crate::observe::{Intervals, Target, now_ns};
+use crate::sources::{Target, now_ns};
 
 /// A thread that looks once per interval, for the first time after one, until this is dropped.
 pub(super) struct Link {

@@ -5,15 +5,11 @@ use std::collections::BTreeMap;
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::{ThrottleLevel, TxgStats};
 use dashpot_engine::{Duration, Instant};
+use dashpot_observe::{DeviceInterval, InFlight, Layer, Length, percentile};
 
 use crate::api::types::{Rule, Shard};
 use crate::promises::Promise;
 use crate::report::heatmap::Column;
-use crate::report::in_flight::InFlight;
-use crate::report::interval::DeviceInterval;
-use crate::report::layer::Layer;
-use crate::report::length::Length;
-use crate::report::percentiles::percentile;
 
 /// A look. Figures of an interval are in it if it ends one.
 #[derive(Clone, Default)]

@@ -43,7 +43,7 @@ use self::terminal::Screen;
 use crate::cli::TopArgs;
 use crate::commands::output::usage;
 use crate::lab::load_sim_lab;
-use crate::observe::Target;
+use crate::sources::Target;
 
 pub(crate) fn top(api: Option<&ApiAddress>, args: &TopArgs) -> anyhow::Result<ExitCode> {
     terminal::check(args.sim.is_some())?;

@@ -2,8 +2,9 @@
 
 use std::cmp::Ordering;
 
+use dashpot_observe::Layer;
+
 use super::look::{DiskLook, Done};
-use crate::report::layer::Layer;
 
 /// What disks are sorted by: names up, figures down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use dashpot_observe::Layer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::ask::{Ask, Told};
@@ -11,7 +12,6 @@ use super::look::{DiskLook, PoolLook};
 use super::prompt::{Prompt, Purpose};
 use super::sort::SortKey;
 use crate::api::types::Rule;
-use crate::report::layer::Layer;
 
 /// Everything that the screen is drawn from.
 pub(super) struct State {

@@ -3,13 +3,14 @@
 
 use std::fmt::Write;
 
+use dashpot_rules::{short_time, thousands};
+
 use super::latency::decade_name;
 use super::shade::Shades;
 use super::svg::{Anchor, LEFT, RIGHT, Svg};
 use super::ticks::ticks;
 use crate::report::clock::time_of_day_ms;
 use crate::report::heatmap::{Band, Cells, HeatMap, Map, Place, Size};
-use crate::report::nice::{short_time, thousands};
 
 /// From one I/O to the most: on paper darker, …
 const LIGHT: [&str; SHADES] = [

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use dashpot_engine::histogram::Histogram;
+use dashpot_observe::InFlight;
 use expect_test::expect;
 
 use super::{Screen, heat_svg, heat_text};
 use crate::report::heatmap::{Column, Crop, HeatMap};
-use crate::report::in_flight::InFlight;
 
 /// Reads of 10 ms; from the fourth second on others take 100 µs, and one takes half a second.
 fn heat() -> HeatMap {

@@ -4,11 +4,11 @@
 use std::fmt::Write;
 
 use dashpot_engine::Duration;
+use dashpot_rules::{short_time, thousands};
 
 use super::shade::Shades;
 use super::ticks::ticks;
 use crate::report::heatmap::{Band, Cells, HeatMap, Map, Place, Size};
-use crate::report::nice::{short_time, thousands};
 
 /// Where text goes.
 #[derive(Clone, Copy, Debug)]

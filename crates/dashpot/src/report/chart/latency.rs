@@ -1,10 +1,10 @@
 //! Latency histograms of several series in one picture, both axes logarithmic.
 
 use dashpot_engine::histogram::{Histogram, lower_bound, upper_bound};
+use dashpot_rules::{short_time, thousands};
 
 use super::axis::Log;
 use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
-use crate::report::nice::{short_time, thousands};
 
 /// A picture of how many I/Os took how long.
 pub(crate) struct LatencyChart<'a> {

@@ -2,8 +2,7 @@
 //! microsecond down, logarithmic bars across.
 
 use dashpot_engine::histogram::{Histogram, Unit};
-
-use crate::report::nice::short_time;
+use dashpot_rules::short_time;
 
 /// What a terminal has.
 const COLUMNS: usize = 80;

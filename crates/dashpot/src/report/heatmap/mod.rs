@@ -11,11 +11,9 @@ mod tests;
 use std::time::Duration;
 
 use dashpot_engine::histogram::{Histogram, lower_bound};
+use dashpot_observe::{InFlight, Length};
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
-
-use super::in_flight::InFlight;
-use super::length::Length;
 
 pub(crate) use map::{Band, Cells, Crop, Map, Place, Size};
 #[cfg(test)]

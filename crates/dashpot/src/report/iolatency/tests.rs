@@ -1,7 +1,8 @@
 //! The histograms of perf-tools' example file, and what the example does not show.
 
-use super::*;
 use expect_test::expect;
+
+use super::*;
 
 /// Every histogram of the example file of perf-tools' iolatency, as printed there.
 const EXAMPLES: &str = include_str!("../fixtures/iolatency.txt");

@@ -1,8 +1,9 @@
 //! What can have made zios late, or distorts latencies whatever the figures say.
 
+use dashpot_rules::short_time;
+
 use super::verdict::{Facts, Verdict, share};
 use crate::report::health::quota_note;
-use crate::report::nice::short_time;
 
 /// Shares in percent from which on something is worth telling.
 const LATE_SHARE: u64 = 1;

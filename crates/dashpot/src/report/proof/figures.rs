@@ -1,11 +1,11 @@
 //! A few figures of a histogram, and the difference of two.
 
 use dashpot_engine::histogram::Histogram;
+use dashpot_observe::percentile;
+use dashpot_rules::short_time;
 use serde::Serialize;
 
 use super::verdict::signed;
-use crate::report::nice::short_time;
-use crate::report::percentiles::percentile;
 
 /// Cells of a line: n, mean, p50, p90, p99, max.
 pub(super) type Cells = [String; 6];

@@ -12,13 +12,13 @@
 use std::fmt;
 
 use dashpot_engine::histogram::Histogram;
+use dashpot_observe::percentile;
 use dashpot_rules::Allowance;
+use dashpot_rules::short_time;
 use serde::Serialize;
 
 use super::figures::Error;
 use crate::api::types::{Disk, Host, Rule, RuleEffect, Shard};
-use crate::report::nice::short_time;
-use crate::report::percentiles::percentile;
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

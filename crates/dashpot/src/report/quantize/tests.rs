@@ -1,7 +1,8 @@
 //! The outputs of the zinject article, and the rules behind them.
 
-use super::*;
 use serde_json::json;
+
+use super::*;
 
 /// Every output of the article's scripts, as printed there, separated by `%%`. The page has lost
 /// the blanks at the ends of lines.

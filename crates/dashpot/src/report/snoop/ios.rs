@@ -1,40 +1,13 @@
 //! Lines of the kernel's disks.
 
-use serde::Serialize;
+use dashpot_observe::FinishedIo;
+use dashpot_rules::{nice_number, short_time};
 
 use super::{
     Column, LATENCY_WIDTH, OFFSET_WIDTH, SIZE_WIDTH, Shape, TIME_WIDTH, disk_width, header, line,
     width,
 };
 use crate::report::clock::time_of_day_ms;
-use crate::report::nice::{nice_number, short_time};
-
-/// An I/O that a disk of the kernel's has finished. JSON: these fields.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct FinishedIo {
-    #[serde(rename = "device")]
-    pub(crate) disk: String,
-    /// The kernel's letters for what it did.
-    pub(crate) rwbs: String,
-    /// First sector of 512 bytes.
-    pub(crate) sector: u64,
-    pub(crate) bytes: u64,
-    pub(crate) total_ns: u64,
-    /// Before the driver was given it, if that was seen.
-    pub(crate) queue_ns: Option<u64>,
-    /// With the driver.
-    pub(crate) device_ns: u64,
-    /// Bios and requests that had joined it.
-    pub(crate) merged: u32,
-    /// Times that the driver gave it back.
-    pub(crate) requeued: u32,
-    /// The thread that asked for it, if that was seen, …
-    pub(crate) pid: Option<i32>,
-    /// … and its name.
-    pub(crate) comm: Option<String>,
-    /// The error that it ended with, by its name in C or by its number.
-    pub(crate) error: Option<String>,
-}
 
 /// Letters for what an I/O does.
 const TYPE_WIDTH: usize = 4;

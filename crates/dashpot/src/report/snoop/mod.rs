@@ -6,12 +6,12 @@ mod ios;
 mod tests;
 mod zios;
 
-use dashpot_export::plain::visible;
+use dashpot_rules::visible;
 use serde::ser::Error;
 use serde::{Serialize, Serializer};
 
 use super::table::Room;
-pub(crate) use ios::{FinishedIo, IoTable, errno_name};
+pub(crate) use ios::{IoTable, errno_name};
 pub(crate) use zios::ZioTable;
 
 /// A line as JSON: `at_ns`, when it ended, since 1970 (in simulations since their beginning), and
@@ -131,5 +131,5 @@ const TIME_WIDTH: usize = 12;
 /// Bytes of a disk of up to a terabyte.
 const OFFSET_WIDTH: usize = 12;
 const SIZE_WIDTH: usize = 5;
-/// What [`short_time`](super::nice::short_time) needs.
+/// What [`short_time`](dashpot_rules::short_time) needs.
 const LATENCY_WIDTH: usize = 6;

@@ -1,5 +1,6 @@
 //! Lines, byte for byte.
 
+use dashpot_observe::FinishedIo;
 use expect_test::expect;
 
 use super::*;

@@ -1,12 +1,13 @@
 //! Lines of dashpot's own disks and volumes: where the time of each zio went, and by which rule.
 
+use dashpot_rules::{nice_number, short_time};
+
 use super::{
     Column, LATENCY_WIDTH, OFFSET_WIDTH, SIZE_WIDTH, Shape, TIME_WIDTH, disk_width, header, line,
     width,
 };
 use crate::api::types::{FinishedZio, ZioWaits};
 use crate::report::clock::time_of_day_ms;
-use crate::report::nice::{nice_number, short_time};
 
 /// A wait: its title, and how long a zio waited.
 type Wait = (&'static str, fn(&ZioWaits) -> u64);

@@ -1,7 +1,8 @@
 //! Texts beside the headers of `zpool iostat`, and figures of hand-made statistics.
 
-use super::*;
 use expect_test::expect;
+
+use super::*;
 
 fn pool(name: &str) -> Pool {
     Pool {

@@ -6,15 +6,14 @@ mod text;
 use dashpot_engine::histogram::{Histogram, Moments, upper_bound};
 use dashpot_engine::pool::{Admissions, Traffic};
 use dashpot_engine::{Duration, Instant, Op};
+use dashpot_observe::{Outlasting, Percentiles};
 use dashpot_sim::scenario::{Load, Target, WorkloadSpec};
 use dashpot_sim::{Simulation, Unfinished};
 use serde::{Serialize, Serializer};
 
 use super::look::{PoolLook, call_wait, pools, traffic_since};
 use super::run::Run;
-use crate::report::in_flight::Outlasting;
 use crate::report::modes::TwoModes;
-use crate::report::percentiles::Percentiles;
 
 /// JSON: `{"lab": "lab.toml", "seed": 1, "elapsed_ns": …, "warmup_ns": …, "workloads": [workload,
 /// …], "pools": [pool, …]}`.

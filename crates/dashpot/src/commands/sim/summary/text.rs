@@ -1,12 +1,12 @@
 //! The summary as text: tables, and below them what their figures leave out.
 
 use dashpot_engine::Duration;
+use dashpot_observe::plural;
+use dashpot_rules::{nice_number, short_time, thousands};
 
 use super::{
     Amplification, Latency, OpSummary, PoolSummary, Summary, TrafficSummary, WorkloadSummary,
 };
-use crate::report::in_flight::plural;
-use crate::report::nice::{nice_number, short_time, thousands};
 use crate::report::table::{Column, table, time_or_dash};
 
 impl Summary {

@@ -1,12 +1,12 @@
 //! The table of disks.
 
+use dashpot_rules::short_time;
 use ratatui::style::Style;
 
 use super::Theme;
 use super::columns::{Cell, Column};
 use super::figures::{count, known, time, whole};
 use crate::commands::top::look::{Condition, DiskLook, Done};
-use crate::report::nice::short_time;
 
 pub(super) const COLUMNS: [Column; 13] = [
     Column::text("disk", 10, 0).growing(),

@@ -1,6 +1,6 @@
 //! Figures in few characters.
 
-use crate::report::nice::short_time;
+use dashpot_rules::short_time;
 
 /// A count or a rate in at most five characters: `0`, `0.25`, `12345`, `123k`, `1.23M`.
 pub(super) fn count(value: f64) -> String {

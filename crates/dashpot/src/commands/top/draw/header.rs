@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dashpot_observe::Layer;
 use ratatui::text::{Line, Span};
 
 use super::Theme;
@@ -11,7 +12,6 @@ use crate::commands::top::board::Contact;
 use crate::commands::top::look::{DiskLook, Moment};
 use crate::commands::top::state::{Source, State};
 use crate::promises::{CanHold, Promise};
-use crate::report::layer::Layer;
 
 /// The first line, and what is wrong below it: with the contact, the host, and the observation.
 pub(super) fn lines(state: &State, theme: Theme, wide: bool) -> Vec<Line<'static>> {

@@ -1,6 +1,7 @@
 //! A heat map in characters: the darker, and the hotter, the more I/Os.
 
 use dashpot_engine::Duration;
+use dashpot_rules::short_time;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
@@ -8,7 +9,6 @@ use super::Theme;
 use super::charts::gutter;
 use crate::report::chart::Shades;
 use crate::report::heatmap::Map;
-use crate::report::nice::short_time;
 
 /// Draws a map from below. Its bands share the height, so some may be a row higher than others.
 pub(super) fn draw(map: &Map, area: Rect, buffer: &mut Buffer, theme: Theme) {

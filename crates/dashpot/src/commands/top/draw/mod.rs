@@ -28,7 +28,7 @@ use self::places::{Places, Wants};
 use self::table::{Table, head_line};
 pub(super) use self::theme::Theme;
 use super::state::{Mode, Pane, Source, State};
-use crate::report::layer::Layer;
+use dashpot_observe::Layer;
 
 /// Draws everything.
 pub(super) fn draw(frame: &mut Frame<'_>, state: &State, theme: Theme) {

@@ -1,12 +1,12 @@
 //! The pools of a simulation: how near their throttles are to holding writes back.
 
+use dashpot_rules::nice_number;
 use ratatui::style::Style;
 
 use super::Theme;
 use super::columns::{Cell, Column};
 use super::figures::{count, known, time, whole};
 use crate::commands::top::look::PoolLook;
-use crate::report::nice::nice_number;
 
 pub(super) const COLUMNS: [Column; 10] = [
     Column::text("pool", 5, 0).growing(),

@@ -2,12 +2,12 @@
 
 use dashpot_engine::Duration;
 use dashpot_engine::pool::{TxgState, TxgStats};
+use dashpot_rules::nice_number;
 use ratatui::style::Style;
 
 use super::Theme;
 use super::columns::{Cell, Column};
 use super::figures::{time, whole};
-use crate::report::nice::nice_number;
 
 pub(super) const COLUMNS: [Column; 9] = [
     Column::figure("txg", 6, 0),

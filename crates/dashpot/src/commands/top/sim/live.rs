@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant as WallClock};
 
 use dashpot_engine::Duration as VirtualTime;
+use dashpot_observe::Intervals;
 use dashpot_rules::Speed;
 use dashpot_sim::Violation;
 use tokio::sync::mpsc::UnboundedSender;
@@ -13,7 +14,6 @@ use super::Sim;
 use super::pace::Pace;
 use crate::commands::top::ask::{Ask, Told};
 use crate::commands::top::look::Look;
-use crate::observe::Intervals;
 
 /// A simulation, and who is told of it.
 pub(in crate::commands::top) struct Live {

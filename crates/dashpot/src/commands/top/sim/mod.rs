@@ -8,6 +8,7 @@ mod pools;
 
 use dashpot_engine::{Device, DiskId, Instant};
 use dashpot_export::RuleSnapshot;
+use dashpot_observe::{By, DeviceInterval, Layer};
 use dashpot_sim::scenario::Scenario;
 use dashpot_sim::{Simulation, Violation};
 
@@ -17,9 +18,6 @@ use crate::api::types::Rule;
 use crate::commands::sim::look::{DeviceLook, PoolLook, devices, pools};
 use crate::commands::sim::tally::Tally;
 use crate::daemon::{Record, Registry};
-use crate::observe::By;
-use crate::report::interval::DeviceInterval;
-use crate::report::layer::Layer;
 
 pub(super) use self::live::Live;
 

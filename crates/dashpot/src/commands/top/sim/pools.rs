@@ -2,11 +2,11 @@
 
 use dashpot_engine::Device;
 use dashpot_engine::pool::ThrottleConfig;
+use dashpot_observe::DeviceInterval;
 use dashpot_sim::scenario::Scenario;
 
 use crate::commands::sim::look::PoolLook as Seen;
 use crate::commands::top::look::PoolLook;
-use crate::report::interval::DeviceInterval;
 
 /// The pool of this place. `written` is what its clients wrote, in operations and bytes a second.
 pub(super) fn pool_look(

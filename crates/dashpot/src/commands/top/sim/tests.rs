@@ -2,12 +2,12 @@ use std::path::{Path, PathBuf};
 
 use dashpot_engine::pool::TxgState;
 use dashpot_engine::{Duration, Instant};
+use dashpot_observe::Layer;
 
 use super::Sim;
 use crate::commands::top::ask::Ask;
 use crate::commands::top::look::{DiskLook, Look};
 use crate::lab::load_sim_lab;
-use crate::report::layer::Layer;
 
 fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)

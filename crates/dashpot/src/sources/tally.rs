@@ -3,12 +3,9 @@
 use std::collections::HashMap;
 
 use dashpot_engine::histogram::Histogram;
+use dashpot_observe::{By, OTHER, OpInterval, Question, size_class, size_name};
 use dashpot_probe::{Cgroups, Device, Io, Rwbs};
 use foldhash::fast::RandomState;
-
-use super::question::{By, Question};
-use crate::report::interval::{OTHER, OpInterval};
-use crate::report::size::{size_class, size_name};
 
 /// What an interval has counted so far.
 pub(super) struct Tally {

@@ -2,6 +2,7 @@
 
 use anyhow::ensure;
 use dashpot_engine::{Op, OpSet};
+use dashpot_observe::FinishedIo;
 use dashpot_probe::{Device, Io, Options, Start, Tracer};
 use dashpot_rules::format_ops;
 
@@ -11,7 +12,7 @@ use super::tally::op_word;
 use super::vanished::Vanished;
 use crate::api::types::{FinishedZio, FinishedZios, STARTED_AGAIN};
 use crate::client::{Client, segment};
-use crate::report::snoop::{FinishedIo, errno_name};
+use crate::report::snoop::errno_name;
 
 /// Which finished I/Os are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +153,7 @@ impl Stream for IoStream<'_> {
         let progress = self.tracer.read(u64::MAX, |io| {
             let device = devices.iter().find(|one| one.has(io.device, io.sector));
             if let Some(device) = device.filter(|_| wanted.takes(io)) {
-                finished.push((io.completed_ns, FinishedIo::of(io, &device.name)));
+                finished.push((io.completed_ns, finished_io(io, &device.name)));
             }
         })?;
         Ok(Progress {
@@ -202,25 +203,23 @@ fn ops_of(rwbs: &[u8]) -> OpSet {
         .union(if has_fua { OpSet::FUA } else { OpSet::EMPTY })
 }
 
-impl FinishedIo {
-    fn of(io: &Io, disk: &str) -> FinishedIo {
-        let begun_ns = io.queued_ns.unwrap_or(io.issued_ns);
-        FinishedIo {
-            disk: disk.to_owned(),
-            rwbs: io.rwbs.to_string(),
-            sector: io.sector,
-            bytes: io.bytes,
-            total_ns: io.completed_ns.saturating_sub(begun_ns),
-            queue_ns: io
-                .queued_ns
-                .map(|queued_ns| io.issued_ns.saturating_sub(queued_ns)),
-            device_ns: io.completed_ns.saturating_sub(io.issued_ns),
-            merged: io.merged,
-            requeued: io.requeued,
-            pid: io.submitter.map(|submitter| submitter.pid),
-            comm: io.submitter.map(|submitter| submitter.comm.to_string()),
-            error: (io.error != 0).then(|| errno_name(io.error)),
-        }
+fn finished_io(io: &Io, disk: &str) -> FinishedIo {
+    let begun_ns = io.queued_ns.unwrap_or(io.issued_ns);
+    FinishedIo {
+        disk: disk.to_owned(),
+        rwbs: io.rwbs.to_string(),
+        sector: io.sector,
+        bytes: io.bytes,
+        total_ns: io.completed_ns.saturating_sub(begun_ns),
+        queue_ns: io
+            .queued_ns
+            .map(|queued_ns| io.issued_ns.saturating_sub(queued_ns)),
+        device_ns: io.completed_ns.saturating_sub(io.issued_ns),
+        merged: io.merged,
+        requeued: io.requeued,
+        pid: io.submitter.map(|submitter| submitter.pid),
+        comm: io.submitter.map(|submitter| submitter.comm.to_string()),
+        error: (io.error != 0).then(|| errno_name(io.error)),
     }
 }
 

@@ -1,13 +1,12 @@
 //! Whose disks are watched: a daemon's, or the kernel's.
 
 use anyhow::{anyhow, bail};
+use dashpot_observe::{By, Layer, Question};
 use dashpot_probe::Device;
 use dashpot_rules::{ApiAddress, ParseError};
 
-use super::question::{By, Question};
 use crate::cli::DeviceArgs;
 use crate::client::{Client, ClientError};
-use crate::report::layer::Layer;
 
 /// What a report looks at.
 pub(crate) enum Target {

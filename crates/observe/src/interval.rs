@@ -8,43 +8,47 @@ use super::in_flight::InFlight;
 use super::layer::Layer;
 
 /// What a device did in an interval.
-pub(crate) struct DeviceInterval {
+pub struct DeviceInterval {
     /// Its name: of a disk of dashpot's, of a volume, or of a disk of the kernel's.
-    pub(crate) device: String,
-    pub(crate) elapsed: Duration,
+    pub device: String,
+    /// How long it was.
+    pub elapsed: Duration,
     /// By operation, and by what was asked for beside it.
-    pub(crate) ops: Vec<OpInterval>,
-    pub(crate) busy: Duration,
+    pub ops: Vec<OpInterval>,
+    /// For how much of it something was in flight.
+    pub busy: Duration,
     /// The integral of the number of I/Os in flight, in I/O-nanoseconds.
-    pub(crate) depth_time_ns: u128,
+    pub depth_time_ns: u128,
     /// At the interval's end.
-    pub(crate) in_flight: InFlight,
+    pub in_flight: InFlight,
 }
 
 /// What a device did of one operation, and of one value of what it is broken down by.
-pub(crate) struct OpInterval {
+pub struct OpInterval {
     /// dashpot's word for it: `read`, `write`, `flush`, `trim`, `zero`, `cache`, or `other`.
-    pub(crate) op: String,
+    pub op: String,
     /// The kernel's letters for it, on the kernel's disks.
-    pub(crate) rwbs: Option<String>,
+    pub rwbs: Option<String>,
     /// The client, process, control group or size, if a breakdown was asked for; `other` of those
     /// that are too many to be told apart.
-    pub(crate) by: Option<String>,
-    pub(crate) completed: u64,
-    pub(crate) bytes: u64,
+    pub by: Option<String>,
+    /// I/Os that ended in it.
+    pub completed: u64,
+    /// What these moved.
+    pub bytes: u64,
     /// From arrival until the reply was accepted; of the kernel's disks from the moment of queueing,
     /// if `-Q` asked for it, and else as `disk`.
-    pub(crate) total: Histogram,
+    pub total: Histogram,
     /// From issue until the reply was offered; of the kernel's disks until completion.
-    pub(crate) disk: Histogram,
+    pub disk: Histogram,
     /// In the store alone, below the injection, where that is known.
-    pub(crate) store: Option<Histogram>,
+    pub store: Option<Histogram>,
 }
 
 impl DeviceInterval {
     /// Adds the interval that follows. What is in flight is so at its end. Of what operations are
     /// broken down by, so many values that are new are told apart, and more are `other`.
-    pub(crate) fn go_on(&mut self, next: DeviceInterval, mut room: usize) {
+    pub fn go_on(&mut self, next: DeviceInterval, mut room: usize) {
         self.elapsed += next.elapsed;
         self.busy += next.busy;
         self.depth_time_ns += next.depth_time_ns;
@@ -60,7 +64,7 @@ impl DeviceInterval {
     }
 
     /// Adds what was done of an operation to what is known of it already.
-    pub(crate) fn add(&mut self, op: OpInterval) {
+    pub fn add(&mut self, op: OpInterval) {
         match self.ops.iter_mut().find(|known| known.is_like(&op)) {
             Some(known) => known.add(&op),
             None => self.ops.push(op),
@@ -85,7 +89,7 @@ impl OpInterval {
 
     /// The latencies at a layer, if they are known there. A volume's are those that it has as a
     /// device.
-    pub(crate) fn at(&self, layer: Layer) -> Option<&Histogram> {
+    pub fn at(&self, layer: Layer) -> Option<&Histogram> {
         match layer {
             Layer::Volume | Layer::Disk => Some(&self.disk),
             Layer::Store => self.store.as_ref(),
@@ -94,7 +98,7 @@ impl OpInterval {
 }
 
 /// The oldest I/O of several devices, and how many there are.
-pub(crate) fn in_flight_of_all(intervals: &[DeviceInterval]) -> InFlight {
+pub fn in_flight_of_all(intervals: &[DeviceInterval]) -> InFlight {
     let each = intervals.iter().map(|interval| &interval.in_flight);
     let zios = each.clone().map(|in_flight| in_flight.zios).sum();
     let oldest = each.max_by_key(|in_flight| in_flight.oldest_ns);
@@ -105,13 +109,13 @@ pub(crate) fn in_flight_of_all(intervals: &[DeviceInterval]) -> InFlight {
 }
 
 /// The length of an interval of several devices, which are looked at one after another.
-pub(crate) fn elapsed_of_all(intervals: &[DeviceInterval]) -> Duration {
+pub fn elapsed_of_all(intervals: &[DeviceInterval]) -> Duration {
     let each = intervals.iter().map(|interval| interval.elapsed);
     each.max().unwrap_or_default()
 }
 
 /// The value of those that are too many to be told apart.
-pub(crate) const OTHER: &str = "other";
+pub const OTHER: &str = "other";
 
 #[cfg(test)]
 mod tests {

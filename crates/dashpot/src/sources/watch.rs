@@ -1,15 +1,11 @@
 //! Watching devices, whosever they are: one interval after another until the last, or Ctrl-C.
 
 use dashpot_engine::Duration;
+use dashpot_observe::{DeviceInterval, Length, Mention, Question, Span, elapsed_of_all};
 
 use super::daemon::DaemonWatch;
-use super::intervals::Span;
 use super::kernel::KernelWatch;
-use super::question::Question;
 use super::target::Target;
-use crate::report::in_flight::Mention;
-use crate::report::interval::{DeviceInterval, elapsed_of_all};
-use crate::report::length::Length;
 
 /// Devices being watched.
 pub(crate) enum Watch<'a> {

@@ -1,13 +1,10 @@
 //! Watching disks: what they did in an interval, from whatever can say it.
 
-pub(crate) mod collector;
 mod daemon;
 mod diskstats;
 mod failed;
-mod intervals;
 mod kernel;
 mod priority;
-mod question;
 mod reader;
 mod signals;
 mod stream;
@@ -16,10 +13,9 @@ mod target;
 mod vanished;
 mod watch;
 
+pub(crate) use daemon::between;
 pub(crate) use diskstats::{DiskstatsInterval, DiskstatsWatch, Transfers};
 pub(crate) use failed::warn_of_failed;
-pub(crate) use intervals::{Intervals, Span};
-pub(crate) use question::{By, Question};
 pub(crate) use signals::{Stop, now_ns};
 pub(crate) use stream::{IoStream, Stream, Wanted, ZioStream};
 pub(crate) use tally::KEYS_MAX;

@@ -8,14 +8,14 @@ use super::size::class_named;
 
 /// Latencies by name.
 #[derive(Default)]
-pub(crate) struct Groups {
+pub struct Groups {
     places: HashMap<String, usize>,
     groups: Vec<(String, Histogram)>,
 }
 
 /// In which order groups are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Order {
+pub enum Order {
     /// Those with most I/O first, equal ones by name.
     ByCount,
     /// Small sizes first: the names are those of sizes.
@@ -24,7 +24,7 @@ pub(crate) enum Order {
 
 impl Groups {
     /// Adds latencies to those of a name.
-    pub(crate) fn add(&mut self, name: &str, latencies: &Histogram) {
+    pub fn add(&mut self, name: &str, latencies: &Histogram) {
         if let Some(&place) = self.places.get(name) {
             return self.groups[place].1.merge(latencies);
         }
@@ -34,7 +34,7 @@ impl Groups {
 
     /// Those that counted anything, in this order; beyond [`GROUPS_MAX`], those with the least I/O
     /// are one, [`OTHER`], which comes last.
-    pub(crate) fn shown(self, order: Order) -> Vec<(String, Histogram)> {
+    pub fn shown(self, order: Order) -> Vec<(String, Histogram)> {
         let rank = |(name, latencies): &(String, Histogram)| {
             let least = std::cmp::Reverse(latencies.count());
             (name == OTHER, least, name.clone())

@@ -8,14 +8,12 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::anyhow;
+use dashpot_observe::{DeviceInterval, Question, Span};
 use dashpot_probe::Device;
 
-use super::intervals::Span;
 use super::priority;
-use super::question::Question;
 use super::reader::{KernelInterval, Reader, Tell, Told};
 use super::signals::{Stop, now_ns};
-use crate::report::interval::DeviceInterval;
 
 /// Devices of the kernel being watched.
 pub(crate) struct KernelWatch {

@@ -12,7 +12,7 @@ const TIMES: [&str; 4] = ["ns", "us", "ms", "s"];
 const WIDTH: usize = 5;
 
 /// A count or a size: `812`, `1.50K`, `10.0K`, `1023K`.
-pub(crate) fn nice_number(value: u64) -> String {
+pub fn nice_number(value: u64) -> String {
     let index = value.max(1).ilog(1_024) as usize;
     let unit = 1_024_u64.pow(index as u32);
     let letter = LETTERS[index];
@@ -27,7 +27,7 @@ pub(crate) fn nice_number(value: u64) -> String {
 }
 
 /// A time: `7ns`, `1us`, `511ns`, `68s`; `-` of none.
-pub(crate) fn nice_time(ns: u64) -> String {
+pub fn nice_time(ns: u64) -> String {
     if ns == 0 {
         return "-".to_owned();
     }
@@ -36,7 +36,7 @@ pub(crate) fn nice_time(ns: u64) -> String {
 }
 
 /// A time in three digits: `10.0ms`, `3.20s`, `750ns`.
-pub(crate) fn short_time(ns: u64) -> String {
+pub fn short_time(ns: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     let Some((size, unit)) = UNITS.into_iter().find(|(size, _)| ns >= *size) else {
         return format!("{ns}ns");
@@ -51,7 +51,7 @@ pub(crate) fn short_time(ns: u64) -> String {
 }
 
 /// A number with a comma after each three digits: `12,345`.
-pub(crate) fn thousands(value: u64) -> String {
+pub fn thousands(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -64,7 +64,7 @@ pub(crate) fn thousands(value: u64) -> String {
 }
 
 /// `0.20 CPUs`.
-pub(crate) fn cpus_of(millicpus: u64) -> String {
+pub fn cpus_of(millicpus: u64) -> String {
     format!("{:.2} CPUs", millicpus as f64 / 1e3)
 }
 

@@ -2,18 +2,18 @@
 
 /// What a watch is to tell apart, and to look at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Question {
+pub struct Question {
     /// What each operation is broken down by.
-    pub(crate) by: Option<By>,
+    pub by: Option<By>,
     /// Whether latencies from arrival are looked at: of the kernel's disks, that takes more events.
-    pub(crate) queued: bool,
+    pub queued: bool,
     /// Whether latencies of the store alone are looked at, which a daemon knows from events.
-    pub(crate) store: bool,
+    pub store: bool,
 }
 
 /// What operations of a device can be broken down by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub enum By {
     /// Who sent them to dashpot.
     Client,
     /// The name of the process that asked the kernel for them.
@@ -26,7 +26,7 @@ pub(crate) enum By {
 
 impl By {
     /// The word on the command line.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             By::Client => "client",
             By::Process => "process",

@@ -4,33 +4,33 @@ use std::fmt;
 use std::time::Duration;
 
 use dashpot_engine::histogram::Histogram;
+use dashpot_rules::{short_time, thousands};
 use serde::Serialize;
 
-use super::nice::{short_time, thousands};
 use super::percentiles::Percentiles;
 
 /// Zios not yet replied to when a report was made. JSON: `{"zios": 3, "oldest_ns": 12500000,
 /// "device": "c1t1d0", "wait": "held", "wait_ns": 12400000, "rule": 1}`, of which all but the first
 /// are null if there are none, `wait_ns` if it is not known, and `rule` if no rule holds the oldest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct InFlight {
+pub struct InFlight {
     /// How many.
-    pub(crate) zios: u64,
+    pub zios: u64,
     /// Since when the first of them has been there, in nanoseconds.
-    pub(crate) oldest_ns: Option<u64>,
+    pub oldest_ns: Option<u64>,
     /// The device of the first.
-    pub(crate) device: Option<String>,
+    pub device: Option<String>,
     /// Where the first waits.
-    pub(crate) wait: Option<String>,
+    pub wait: Option<String>,
     /// How long the first has been in that wait, in nanoseconds.
-    pub(crate) wait_ns: Option<u64>,
+    pub wait_ns: Option<u64>,
     /// The rule that holds the first.
-    pub(crate) rule: Option<u32>,
+    pub rule: Option<u32>,
 }
 
 /// Of which zios in flight a report's text speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Mention {
+pub enum Mention {
     /// Of those that were there for the whole interval: a younger one is in the next interval's
     /// report at the latest, and without an older one the text is exactly the original tool's.
     #[default]
@@ -41,7 +41,7 @@ pub(crate) enum Mention {
 
 impl InFlight {
     /// A line for the end of the text of a report over `interval`, if there is one to mention.
-    pub(crate) fn line(&self, mention: Mention, interval: Duration) -> Option<String> {
+    pub fn line(&self, mention: Mention, interval: Duration) -> Option<String> {
         let oldest = Duration::from_nanos(self.oldest_ns?);
         let is_mentioned = mention == Mention::All || oldest >= interval;
         is_mentioned.then(|| self.to_string())
@@ -84,17 +84,17 @@ impl fmt::Display for InFlight {
 /// What latencies leave out because it has not ended: they are those of the survivors. JSON:
 /// `{"longer_than_p99_9": 310, "longer_than_all": 302}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Outlasting {
+pub struct Outlasting {
     /// How many have been there for longer than the 99.9th percentile of those that have ended.
-    pub(crate) longer_than_p99_9: u64,
+    pub longer_than_p99_9: u64,
     /// How many have been there for longer than any that has ended.
-    pub(crate) longer_than_all: u64,
+    pub longer_than_all: u64,
 }
 
 impl Outlasting {
     /// Compares what is in flight, by how long it has been there, with the latencies of what has
     /// ended.
-    pub(crate) fn of(ages_ns: impl IntoIterator<Item = u64>, ended: &Histogram) -> Outlasting {
+    pub fn of(ages_ns: impl IntoIterator<Item = u64>, ended: &Histogram) -> Outlasting {
         // Of fewer than a thousand there is no such percentile.
         let p99_9_ns = Percentiles::of(ended).p99_9_ns.or(ended.max());
         let mut outlasting = Outlasting::default();
@@ -108,7 +108,7 @@ impl Outlasting {
 
     /// What the reader of those latencies has to know, if there is anything: `302 writes of client
     /// wait longer than any that was counted …`.
-    pub(crate) fn line(&self, op: &str, whose: &str, ended: &Histogram) -> Option<String> {
+    pub fn line(&self, op: &str, whose: &str, ended: &Histogram) -> Option<String> {
         let wait = |count| match count {
             1 => format!("1 {op} of {whose} waits"),
             _ => format!("{} {} of {whose} wait", thousands(count), plural(op)),
@@ -135,7 +135,7 @@ impl Outlasting {
 }
 
 /// Several of an operation.
-pub(crate) fn plural(op: &str) -> String {
+pub fn plural(op: &str) -> String {
     match op {
         "flush" | "zero" => format!("{op}es"),
         _ => format!("{op}s"),

@@ -1,15 +1,15 @@
 //! Sizes in powers of two.
 
-use super::nice::nice_number;
+use dashpot_rules::nice_number;
 
 /// The class of a size in bytes: 0 of none, else 1 and the exponent of the greatest power of two
 /// that is not greater.
-pub(crate) fn size_class(bytes: u64) -> u32 {
+pub fn size_class(bytes: u64) -> u32 {
     bytes.checked_ilog2().map_or(0, |exponent| exponent + 1)
 }
 
 /// Its name, such as `4K-8K`: from a size on, to less than its double.
-pub(crate) fn size_name(class: u32) -> String {
+pub fn size_name(class: u32) -> String {
     let Some(exponent) = class.checked_sub(1) else {
         return "0".to_owned();
     };
@@ -20,7 +20,7 @@ pub(crate) fn size_name(class: u32) -> String {
 }
 
 /// The class of a name; that of no size comes last.
-pub(crate) fn class_named(name: &str) -> u32 {
+pub fn class_named(name: &str) -> u32 {
     let mut classes = 0..=u64::BITS;
     let class = classes.find(|class| size_name(*class) == name);
     class.unwrap_or(u32::MAX)

@@ -7,18 +7,18 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 /// The length of an interval. JSON, in the object of the interval:
 /// `"elapsed_ns": 6003000000, "missed": 5`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Length {
+pub struct Length {
     /// How long it was: what rates are divided by.
-    pub(crate) elapsed: Duration,
+    pub elapsed: Duration,
     /// How long it was to be, if that was said.
-    pub(crate) asked: Option<Duration>,
+    pub asked: Option<Duration>,
     /// Intervals that have no report of their own, because this one took their place.
-    pub(crate) missed: u64,
+    pub missed: u64,
 }
 
 impl Length {
     /// Of a length that nobody has asked for.
-    pub(crate) fn of(elapsed: Duration) -> Length {
+    pub fn of(elapsed: Duration) -> Length {
         Length {
             elapsed,
             ..Length::default()
@@ -26,19 +26,19 @@ impl Length {
     }
 
     /// The same, as devices saw it: they are looked at one after another.
-    pub(crate) fn seen(self, elapsed: Duration) -> Length {
+    pub fn seen(self, elapsed: Duration) -> Length {
         Length { elapsed, ..self }
     }
 
     /// Whether it was not about as long as was asked for: by more than 5 % and 50 ms.
-    pub(crate) fn is_off(&self) -> bool {
+    pub fn is_off(&self) -> bool {
         let tolerated = |asked: Duration| (asked / 20).max(TOLERATED);
         let is_off = |asked: Duration| self.elapsed.abs_diff(asked) > tolerated(asked);
         self.asked.is_some_and(is_off)
     }
 
     /// A line that says so, for the text of a report or beside it.
-    pub(crate) fn line(&self) -> Option<String> {
+    pub fn line(&self) -> Option<String> {
         let asked = self.asked.filter(|_| self.is_off())?.as_secs_f64();
         let elapsed = self.elapsed.as_secs_f64();
         let missed = match self.missed {

@@ -8,9 +8,9 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::Context;
+use dashpot_observe::{Intervals, Span};
 use dashpot_probe::{Device, Number};
 
-use super::intervals::{Intervals, Span};
 use super::signals::{Stop, now_ns};
 use super::vanished::Vanished;
 

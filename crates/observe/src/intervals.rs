@@ -6,12 +6,12 @@
 //! drifts. Each begins where the one before it has ended. One that ends late is as long as it has
 //! become: those whose due moments have passed meanwhile are not made up for, but counted as missed.
 
-use crate::report::in_flight::Mention;
-use crate::report::length::Length;
+use super::in_flight::Mention;
+use super::length::Length;
 
 /// The present interval, and those that follow.
 #[derive(Clone, Debug)]
-pub(crate) struct Intervals {
+pub struct Intervals {
     period_ns: u64,
     /// Due moments to come; without a number they go on until the report is closed.
     left: Option<u64>,
@@ -21,21 +21,23 @@ pub(crate) struct Intervals {
 
 /// An interval that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Span {
-    pub(crate) start_ns: u64,
-    pub(crate) end_ns: u64,
+pub struct Span {
+    /// When it began.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
     /// How long it was to be; nothing if it was to last until it is closed.
-    pub(crate) asked_ns: Option<u64>,
+    pub asked_ns: Option<u64>,
     /// Intervals that were due to end before this one ended, and have none of their own.
-    pub(crate) missed: u64,
+    pub missed: u64,
     /// Whether none follows.
-    pub(crate) is_last: bool,
+    pub is_last: bool,
 }
 
 impl Intervals {
     /// Intervals of one length from a moment on: so many, or until [`Intervals::close`]. Those of
     /// [`u64::MAX`] are never due.
-    pub(crate) fn new(start_ns: u64, period_ns: u64, count: Option<u64>) -> Intervals {
+    pub fn new(start_ns: u64, period_ns: u64, count: Option<u64>) -> Intervals {
         let period_ns = period_ns.max(1);
         Intervals {
             period_ns,
@@ -46,29 +48,29 @@ impl Intervals {
     }
 
     /// When the present interval is due to end; nothing if there is none.
-    pub(crate) fn due_ns(&self) -> Option<u64> {
+    pub fn due_ns(&self) -> Option<u64> {
         (!self.is_over()).then_some(self.due_ns)
     }
 
     /// Whether there is no interval any more.
-    pub(crate) fn is_over(&self) -> bool {
+    pub fn is_over(&self) -> bool {
         self.left == Some(0)
     }
 
     /// Whether the present interval is the last of those that were asked for.
-    pub(crate) fn is_last(&self) -> bool {
+    pub fn is_last(&self) -> bool {
         self.left == Some(1)
     }
 
     /// Ends the present interval at a moment; nothing if it is not due by then.
-    pub(crate) fn end(&mut self, at_ns: u64) -> Option<Span> {
+    pub fn end(&mut self, at_ns: u64) -> Option<Span> {
         let is_due = self.due_ns().is_some_and(|due_ns| at_ns >= due_ns);
         is_due.then(|| self.end_at(at_ns))
     }
 
     /// Ends the present interval at a moment, due or not, and none follows. Nothing if there was
     /// none, or no time has passed in it.
-    pub(crate) fn close(&mut self, at_ns: u64) -> Option<Span> {
+    pub fn close(&mut self, at_ns: u64) -> Option<Span> {
         let is_there = !self.is_over() && at_ns > self.start_ns;
         let span = is_there.then(|| self.end_at(at_ns));
         self.left = Some(0);
@@ -79,7 +81,7 @@ impl Intervals {
     }
 
     /// Makes the present interval and those that follow of another length.
-    pub(crate) fn every(&mut self, period_ns: u64) {
+    pub fn every(&mut self, period_ns: u64) {
         self.period_ns = period_ns.max(1);
         self.due_ns = self.start_ns.saturating_add(self.period_ns);
     }
@@ -105,12 +107,13 @@ impl Intervals {
 }
 
 impl Span {
-    pub(crate) fn elapsed_ns(&self) -> u64 {
+    /// How long it was, in nanoseconds.
+    pub fn elapsed_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
     }
 
     /// Of which I/Os in flight its report speaks.
-    pub(crate) fn mention(&self) -> Mention {
+    pub fn mention(&self) -> Mention {
         match self.is_last {
             true => Mention::All,
             false => Mention::WholeInterval,
@@ -118,7 +121,7 @@ impl Span {
     }
 
     /// Its length, as reports show it.
-    pub(crate) fn length(&self) -> Length {
+    pub fn length(&self) -> Length {
         Length {
             elapsed: std::time::Duration::from_nanos(self.elapsed_ns()),
             asked: self.asked_ns.map(std::time::Duration::from_nanos),

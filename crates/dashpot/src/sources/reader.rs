@@ -8,15 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use dashpot_observe::{By, DeviceInterval, InFlight, Intervals, Question, Span};
 use dashpot_probe::{Device, Options, Progress, Start, TraceError, Tracer};
 
-use super::intervals::{Intervals, Span};
-use super::question::{By, Question};
 use super::signals::{Stop, now_ns};
 use super::tally::{KEYS_MAX, Tally};
 use super::vanished::Vanished;
-use crate::report::in_flight::InFlight;
-use crate::report::interval::DeviceInterval;
 
 /// What devices of the kernel did in an interval, and what is missing in that.
 #[derive(Default)]

@@ -4,17 +4,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
+use dashpot_observe::{
+    By, DeviceInterval, InFlight, Intervals, OpInterval, Question, Span, size_class, size_name,
+};
 use dashpot_rules::parse_size;
 
 use super::failed::warn_of_failed;
-use super::intervals::{Intervals, Span};
-use super::question::{By, Question};
 use super::signals::Signals;
 use crate::api::types::{DiskLatency, LatencyHistogram, OpLatency, STARTED_AGAIN};
 use crate::client::{Client, segment};
-use crate::report::in_flight::InFlight;
-use crate::report::interval::{DeviceInterval, OpInterval};
-use crate::report::size::{size_class, size_name};
 
 /// Looks at disks in turn.
 pub(crate) struct DaemonWatch<'a> {
@@ -67,7 +65,7 @@ impl<'a> DaemonWatch<'a> {
 
     /// What disks have done since they are served.
     pub(super) fn since_start(&self) -> anyhow::Result<Vec<DeviceInterval>> {
-        self.last.iter().map(DeviceInterval::since_start).collect()
+        self.last.iter().map(since_start).collect()
     }
 
     /// The interval that ended last.
@@ -102,7 +100,7 @@ impl<'a> DaemonWatch<'a> {
     fn go_on(&mut self, now: Vec<DiskLatency>) -> anyhow::Result<Vec<DeviceInterval>> {
         let pairs = self.last.iter().zip(&now);
         let intervals = pairs
-            .map(|(earlier, later)| DeviceInterval::between(earlier, later))
+            .map(|(earlier, later)| between(earlier, later))
             .collect::<anyhow::Result<_>>()?;
         self.lost = dropped(&now).saturating_sub(dropped(&self.last));
         self.last = now;
@@ -191,43 +189,41 @@ impl Seen {
     }
 }
 
-impl DeviceInterval {
-    fn since_start(later: &DiskLatency) -> anyhow::Result<DeviceInterval> {
-        let elapsed_ns = later.at_ns.saturating_sub(later.since_ns);
-        DeviceInterval::new(later, None, Duration::from_nanos(elapsed_ns))
-    }
+fn since_start(later: &DiskLatency) -> anyhow::Result<DeviceInterval> {
+    let elapsed_ns = later.at_ns.saturating_sub(later.since_ns);
+    interval(later, None, Duration::from_nanos(elapsed_ns))
+}
 
-    /// What a disk did between two looks.
-    pub(crate) fn between(
-        earlier: &DiskLatency,
-        later: &DiskLatency,
-    ) -> anyhow::Result<DeviceInterval> {
-        ensure!(later.since_ns == earlier.since_ns, STARTED_AGAIN);
-        let elapsed_ns = later.at_ns.saturating_sub(earlier.at_ns);
-        DeviceInterval::new(later, Some(earlier), Duration::from_nanos(elapsed_ns))
-    }
+/// What a disk did between two looks.
+pub(crate) fn between(
+    earlier: &DiskLatency,
+    later: &DiskLatency,
+) -> anyhow::Result<DeviceInterval> {
+    ensure!(later.since_ns == earlier.since_ns, STARTED_AGAIN);
+    let elapsed_ns = later.at_ns.saturating_sub(earlier.at_ns);
+    interval(later, Some(earlier), Duration::from_nanos(elapsed_ns))
+}
 
-    fn new(
-        later: &DiskLatency,
-        earlier: Option<&DiskLatency>,
-        elapsed: Duration,
-    ) -> anyhow::Result<DeviceInterval> {
-        let op = |op: &OpLatency| {
-            let before = earlier.map(|earlier| before(op, later, earlier));
-            OpInterval::new(op, &before.unwrap_or_default())
-        };
-        let busy_before = earlier.map_or(0, |earlier| earlier.busy_ns);
-        let depth_before = earlier.map_or(0, |earlier| earlier.depth_time_ns.0);
-        let ops = later.ops.iter().map(op);
-        Ok(DeviceInterval {
-            device: later.disk.clone(),
-            elapsed,
-            ops: ops.collect::<anyhow::Result<_>>()?,
-            busy: Duration::from_nanos(later.busy_ns.saturating_sub(busy_before)),
-            depth_time_ns: later.depth_time_ns.0.saturating_sub(depth_before),
-            in_flight: in_flight(later),
-        })
-    }
+fn interval(
+    later: &DiskLatency,
+    earlier: Option<&DiskLatency>,
+    elapsed: Duration,
+) -> anyhow::Result<DeviceInterval> {
+    let op = |op: &OpLatency| {
+        let before = earlier.map(|earlier| before(op, later, earlier));
+        op_interval(op, &before.unwrap_or_default())
+    };
+    let busy_before = earlier.map_or(0, |earlier| earlier.busy_ns);
+    let depth_before = earlier.map_or(0, |earlier| earlier.depth_time_ns.0);
+    let ops = later.ops.iter().map(op);
+    Ok(DeviceInterval {
+        device: later.disk.clone(),
+        elapsed,
+        ops: ops.collect::<anyhow::Result<_>>()?,
+        busy: Duration::from_nanos(later.busy_ns.saturating_sub(busy_before)),
+        depth_time_ns: later.depth_time_ns.0.saturating_sub(depth_before),
+        in_flight: in_flight(later),
+    })
 }
 
 /// What is in an operation's counts from before the interval: its own, and in those of the others
@@ -245,27 +241,25 @@ fn before<'a>(op: &OpLatency, later: &DiskLatency, earlier: &'a DiskLatency) -> 
         .collect()
 }
 
-impl OpInterval {
-    fn new(later: &OpLatency, before: &[&OpLatency]) -> anyhow::Result<OpInterval> {
-        let sum = |of: fn(&OpLatency) -> u64| before.iter().map(|op| of(op)).sum();
-        let difference = |of: fn(&OpLatency) -> Option<&LatencyHistogram>| {
-            let latencies = difference(of(later), before.iter().filter_map(|op| of(op)));
-            latencies.context("the daemon's histogram")
-        };
-        Ok(OpInterval {
-            op: later.op.clone(),
-            rwbs: None,
-            by: later.by.clone(),
-            completed: later.completed.saturating_sub(sum(|op| op.completed)),
-            bytes: later.bytes.saturating_sub(sum(|op| op.bytes)),
-            total: difference(|op| Some(&op.total))?,
-            disk: difference(|op| Some(&op.disk))?,
-            store: match later.store {
-                Some(_) => Some(difference(|op| op.store.as_ref())?),
-                None => None,
-            },
-        })
-    }
+fn op_interval(later: &OpLatency, before: &[&OpLatency]) -> anyhow::Result<OpInterval> {
+    let sum = |of: fn(&OpLatency) -> u64| before.iter().map(|op| of(op)).sum();
+    let difference = |of: fn(&OpLatency) -> Option<&LatencyHistogram>| {
+        let latencies = difference(of(later), before.iter().filter_map(|op| of(op)));
+        latencies.context("the daemon's histogram")
+    };
+    Ok(OpInterval {
+        op: later.op.clone(),
+        rwbs: None,
+        by: later.by.clone(),
+        completed: later.completed.saturating_sub(sum(|op| op.completed)),
+        bytes: later.bytes.saturating_sub(sum(|op| op.bytes)),
+        total: difference(|op| Some(&op.total))?,
+        disk: difference(|op| Some(&op.disk))?,
+        store: match later.store {
+            Some(_) => Some(difference(|op| op.store.as_ref())?),
+            None => None,
+        },
+    })
 }
 
 fn in_flight(look: &DiskLatency) -> InFlight {
@@ -294,7 +288,7 @@ fn difference<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::DeviceInterval;
+    use super::{between, since_start};
     use crate::api::types::{DiskLatency, LatencyHistogram, OpLatency, Wide};
     use dashpot_engine::histogram::Histogram;
 
@@ -331,7 +325,7 @@ mod tests {
 
     #[test]
     fn an_interval_is_the_difference_of_two_looks() {
-        let interval = DeviceInterval::between(&look(7, 30), &look(7, 80)).unwrap();
+        let interval = between(&look(7, 30), &look(7, 80)).unwrap();
         let read = &interval.ops[0];
         assert_eq!((read.completed, read.bytes), (50, 50 * 4_096));
         assert_eq!((read.disk.count(), read.disk.sum()), (50, 500_000_000));
@@ -340,7 +334,7 @@ mod tests {
             (interval.busy, 500)
         );
         assert_eq!(interval.depth_time_ns, 500_000_000);
-        let whole = DeviceInterval::since_start(&look(7, 80)).unwrap();
+        let whole = since_start(&look(7, 80)).unwrap();
         assert_eq!(
             (whole.ops[0].completed, whole.elapsed.as_millis()),
             (80, 800)
@@ -358,7 +352,7 @@ mod tests {
     }
 
     fn counts(earlier: Vec<OpLatency>, later: Vec<OpLatency>) -> Vec<(String, u64, u64)> {
-        let interval = DeviceInterval::between(&broken_down(earlier), &broken_down(later)).unwrap();
+        let interval = between(&broken_down(earlier), &broken_down(later)).unwrap();
         let counts = interval.ops.into_iter();
         counts
             .map(|op| (op.by.unwrap(), op.completed, op.disk.count()))
@@ -394,6 +388,6 @@ mod tests {
 
     #[test]
     fn two_daemons_make_no_interval() {
-        assert!(DeviceInterval::between(&look(7, 30), &look(8, 80)).is_err());
+        assert!(between(&look(7, 30), &look(8, 80)).is_err());
     }
 }

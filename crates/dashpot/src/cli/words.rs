@@ -1,0 +1,18 @@
+//! Values that are one of a few words.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use dashpot_observe::Layer;
+use dashpot_rules::zinject::Compat;
+
+/// A layer.
+pub(super) fn layer() -> impl TypedValueParser<Value = Layer> {
+    PossibleValuesParser::new(Layer::WORDS).map(|word| Layer::of_word(&word))
+}
+
+/// A release of OpenZFS.
+pub(super) fn compat() -> impl TypedValueParser<Value = Compat> {
+    PossibleValuesParser::new(["2.3", "2.4"]).map(|release| match release.as_str() {
+        "2.3" => Compat::V2_3,
+        _ => Compat::V2_4,
+    })
+}
