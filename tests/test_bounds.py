@@ -10,7 +10,7 @@ import threading
 import pytest
 
 import wire
-from conftest import eventually
+from conftest import HANG_LIMIT, eventually
 from test_leaks import descriptors, resident
 from wire import Wire
 
@@ -19,6 +19,8 @@ LARGEST = 32 * MIB
 # SPECIFICATION.md, "Bounds": 256 MiB of payload, one request beyond it, and room for the rest.
 HELD_MAX = 256 * MIB + LARGEST
 SLACK = 96 * MIB
+# What all answers of the API take together.
+ANSWERS_MAX = 256 * MIB
 # What connections keep beside their requests.
 KEPT_MAX = 64 * MIB
 
@@ -233,3 +235,47 @@ def test_long_work_in_memory_lets_others_through(serve):
     assert small.in_step()
     assert daemon.disk("big")["in_flight"] == 1, "the zeroes were all written before the read"
     assert big.simple_reply().cookie == 7
+
+
+def ask(daemon, path):
+    """Asks the API, and leaves the answer in the socket."""
+    caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    caller.settimeout(HANG_LIMIT)
+    caller.connect(str(daemon.api))
+    caller.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    return caller
+
+
+def told(caller):
+    """The status of an answer, and all of it."""
+    with caller, caller.makefile("rb") as answer:
+        head, _, body = answer.read().partition(b"\r\n\r\n")
+    return int(head.split()[1]), head.decode().lower(), body
+
+
+def test_answers_that_nobody_takes_have_a_total(serve):
+    daemon = serve("-d", "d=ram,size=1M")
+    daemon.cli("load", daemon.uri("d"), "--time", "500ms", "--depth", "32")
+    before = resident(daemon)
+    whole = "/v1/events?after=0&limit=10000"
+    status, _, body = told(ask(daemon, whole))
+    assert status == 200 and len(body) > MIB
+    slow = [ask(daemon, whole) for _ in range(ANSWERS_MAX // len(body) + 10)]
+
+    def refused():
+        status, head, body = told(ask(daemon, whole))
+        return (head, json.loads(body)) if status == 503 else None
+
+    head, refusal = eventually(refused, "the answers take all that they may")
+    assert "retry-after: 1" in head
+    assert "of 256 MiB" in refusal["error"] and "ask again" in refusal["remedy"]
+    assert resident(daemon) - before < ANSWERS_MAX + SLACK
+    # What is small is told all the same, also what is held.
+    memory = json.loads(told(ask(daemon, "/v1/status"))[2])["memory"]
+    assert memory["answers_max_bytes"] == ANSWERS_MAX
+    assert ANSWERS_MAX - 2 * len(body) < memory["answers_bytes"] <= ANSWERS_MAX
+    assert f"of {ANSWERS_MAX // MIB}M answers" in daemon.cli("status").stdout
+    for caller in slow:
+        caller.close()
+    eventually(lambda: daemon.json("status")["memory"]["answers_bytes"] < MIB, "all is given back")
+    assert told(ask(daemon, whole))[0] == 200

@@ -1,5 +1,5 @@
 use super::{CanHold, promises, promises_of_host};
-use crate::api::types::{Host, Load, Probe, Shard, StopTotals};
+use crate::api::types::{ClientMemory, Host, Load, Probe, Shard, StopTotals};
 
 fn host() -> Host {
     Host {
@@ -18,6 +18,7 @@ fn shard() -> Shard {
         disks: vec!["a".to_owned(), "b".to_owned()],
         spins: true,
         load: Load::default(),
+        memory: ClientMemory::default(),
         loop_gap: Default::default(),
         stops: Default::default(),
         probe: Probe::default(),

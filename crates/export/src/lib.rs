@@ -37,6 +37,7 @@ pub use power::{Cut, CutError, Keep, Loss, LostWrite, Sum, Then};
 pub use prober::ProbeReading;
 pub use quota::{CpuQuota, Throttling, cpu_quota, cpu_throttling};
 pub use server::{STORE_THREADS, Server, StartError};
+pub use shard::budget::Held;
 pub use shard::load_meter::Work;
 pub use shard::sleeper::Spin;
 pub use shard::stops::{StopSum, Stops};

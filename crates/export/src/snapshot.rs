@@ -4,11 +4,13 @@ use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{ClientId, DiskStats, Duration, InFlight, Instant, RuleStats, RuleView};
 
+use crate::shard::budget::Held;
 use crate::shard::load_meter::Work;
 use crate::shard::stops::Stops;
 
-/// What a disk looks like at one moment. Everything in it is of that moment.
-#[derive(Clone, Debug)]
+/// What a disk looks like at one moment. Everything in it is of that moment. The default is a disk
+/// of which nothing is known.
+#[derive(Clone, Debug, Default)]
 pub struct DiskSnapshot {
     /// The moment.
     pub at: Instant,
@@ -39,6 +41,8 @@ pub struct DiskSnapshot {
     pub work: Work,
     /// How often the host kept that shard from running.
     pub stops: Stops,
+    /// What clients make that shard hold.
+    pub held: Held,
 }
 
 /// A rule at one moment.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
@@ -31,9 +31,15 @@ impl IntoResponse for Refusal {
             RefusalKind::Conflict => StatusCode::CONFLICT,
             RefusalKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             RefusalKind::Unprocessable => StatusCode::UNPROCESSABLE_ENTITY,
-            RefusalKind::Failed => StatusCode::SERVICE_UNAVAILABLE,
+            RefusalKind::Failed | RefusalKind::Full => StatusCode::SERVICE_UNAVAILABLE,
         };
-        refuse(status, self.into())
+        let kind = self.kind;
+        let mut response = refuse(status, self.into());
+        if kind == RefusalKind::Full {
+            let headers = response.headers_mut();
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        response
     }
 }
 

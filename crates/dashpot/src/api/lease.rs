@@ -19,6 +19,7 @@ pub(super) struct Lease {
 /// A body of one line, which does not end. The server drops it when the connection is gone.
 pub(super) struct Leased {
     line: Option<Bytes>,
+    end: Option<Bytes>,
     _lease: Lease,
 }
 
@@ -28,10 +29,10 @@ impl Lease {
     }
 
     /// A body that holds the lease, and begins with this line.
-    pub(super) fn body(self, mut line: Vec<u8>) -> Leased {
-        line.push(b'\n');
+    pub(super) fn body(self, line: Bytes) -> Leased {
         Leased {
-            line: Some(line.into()),
+            line: Some(line),
+            end: Some(Bytes::from_static(b"\n")),
             _lease: self,
         }
     }
@@ -61,7 +62,8 @@ impl Body for Leased {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.line.take() {
+        let next = self.line.take().or_else(|| self.end.take());
+        match next {
             Some(line) => Poll::Ready(Some(Ok(Frame::data(line)))),
             None => Poll::Pending,
         }

@@ -12,6 +12,7 @@ mod openapi;
 mod routes;
 #[cfg(test)]
 mod tests;
+mod told;
 pub(crate) mod types;
 mod why;
 

@@ -103,7 +103,8 @@ fn other_refusal() -> Response {
         .description(
             "Any other refusal. 401: over TCP the token is missing. 403: the request is for \
              another host, or from a page of another. 413: the body is too large. 503: the shard \
-             of a disk has failed.",
+             of a disk has failed; or, with Retry-After, answers to other callers take all the \
+             memory that there is for answers.",
         )
         .content("application/json", content)
         .build()

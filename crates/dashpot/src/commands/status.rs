@@ -11,7 +11,7 @@ use super::screen::room;
 use crate::api::types::{Disk, InFlightZio, Status};
 use crate::cli::StatusArgs;
 use crate::client::{Client, ClientError};
-use crate::report::health::{broken_promises, host_line, shard_table};
+use crate::report::health::{broken_promises, host_line, memory_lines, shard_table};
 use crate::report::table::{Column, table_within, time_or_dash};
 
 /// How long between two looks for a daemon that is starting.
@@ -63,6 +63,7 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
     text += "\n";
     text += &status.disks.iter().map(ways_in).collect::<String>();
     text += &format!("\n{}", shard_table(room, &status.shards));
+    text += &memory_lines(room, &status.shards, &status.memory);
     text += &format!("\n{}", broken_promises(room, &status.promises));
     if status
         .disks

@@ -10,6 +10,26 @@ const RULES_MAX: usize = 4_096;
 /// … and how many lanes.
 const LANES_MAX: u64 = 1 << 20;
 
+/// What all rules take, and the most that they may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RulesHeld {
+    pub(crate) rules: usize,
+    pub(crate) rules_max: usize,
+    pub(crate) lanes: u64,
+    pub(crate) lanes_max: u64,
+}
+
+impl RulesHeld {
+    pub(super) fn of(rules: usize, lanes: u64) -> RulesHeld {
+        RulesHeld {
+            rules,
+            rules_max: RULES_MAX,
+            lanes,
+            lanes_max: LANES_MAX,
+        }
+    }
+}
+
 /// The lanes that the engine keeps for a rule.
 pub(super) fn lanes(spec: &RuleSpec) -> u64 {
     match spec.effect {

@@ -3,6 +3,7 @@
 //! Changes of rules are serial: a lock is held until the engine has answered. So the order in
 //! which callers are answered is the order in which their changes took effect.
 
+mod answers;
 mod clear;
 mod events;
 mod limits;
@@ -19,7 +20,9 @@ use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 use crate::collector::Collector;
 use crate::host::Counted;
+pub(crate) use answers::{AnswerMemory, Making};
 pub(crate) use clear::{Cleared, Scope};
+pub(crate) use limits::RulesHeld;
 pub(crate) use past::Gone;
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use registry::{Record, Registry};
@@ -33,6 +36,7 @@ pub(crate) struct Daemon {
     lab_rules: Vec<(usize, Injection)>,
     registry: Mutex<Registry>,
     collector: Collector,
+    answers: AnswerMemory,
     started: Instant,
     /// What the host had counted then.
     counted_before: Counted,
@@ -52,6 +56,7 @@ impl Daemon {
             lab_rules,
             registry: Mutex::default(),
             collector,
+            answers: AnswerMemory::default(),
             started: dashpot_export::now(),
             counted_before: Counted::now(),
         }
@@ -94,6 +99,16 @@ impl Daemon {
     /// Whether shards meet their deadlines by spinning.
     pub(crate) fn spins(&self) -> bool {
         self.handle.spins()
+    }
+
+    /// The memory of answers to callers of the API.
+    pub(crate) fn answers(&self) -> &AnswerMemory {
+        &self.answers
+    }
+
+    /// What the rules take of what they may.
+    pub(crate) async fn rules_held(&self) -> RulesHeld {
+        self.registry.lock().await.held()
     }
 
     /// What the probe of a shard has found in the last minute, the oldest first.

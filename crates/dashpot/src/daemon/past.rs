@@ -5,9 +5,9 @@
 
 use std::collections::VecDeque;
 
+use dashpot_engine::RuleStats;
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::RuleId;
-use dashpot_engine::{DiskStats, RuleStats};
 use dashpot_export::{DiskSnapshot, RuleSnapshot};
 
 use super::registry::Record;
@@ -101,19 +101,11 @@ fn histograms(stats: &RuleStats) -> usize {
 fn alone(rule: RuleSnapshot, last: &DiskSnapshot) -> DiskSnapshot {
     DiskSnapshot {
         at: last.at,
-        stats: DiskStats::default(),
         rules: vec![rule],
-        in_flight_total: 0,
-        in_flight: Vec::new(),
-        suspended: None,
-        off: false,
-        clients: Vec::new(),
-        stalled: 0,
         stalls: last.stalls,
-        faulted: None,
-        loop_gap: Box::default(),
         work: last.work,
         stops: last.stops,
+        ..DiskSnapshot::default()
     }
 }
 
@@ -122,28 +114,8 @@ mod tests {
     use super::{DiskSnapshot, Past, RULES_MAX, RuleSnapshot, alone};
     use crate::daemon::registry::{Record, Registry};
     use dashpot_engine::inject::{RuleId, RuleSpec};
-    use dashpot_engine::{DiskStats, Duration, Instant, RuleStats};
-    use dashpot_export::{Stops, Work};
+    use dashpot_engine::{Duration, Instant, RuleStats};
     use dashpot_rules::parse_injection;
-
-    fn disk() -> DiskSnapshot {
-        DiskSnapshot {
-            at: Instant::ZERO,
-            stats: DiskStats::default(),
-            rules: Vec::new(),
-            in_flight_total: 0,
-            in_flight: Vec::new(),
-            suspended: None,
-            off: false,
-            clients: Vec::new(),
-            stalled: 0,
-            stalls: 0,
-            faulted: None,
-            loop_gap: Box::default(),
-            work: Work::default(),
-            stops: Stops::default(),
-        }
-    }
 
     /// Arms rules, and has them go.
     fn go(registry: &mut Registry, past: &mut Past, words: &str) -> Vec<u32> {
@@ -169,7 +141,7 @@ mod tests {
             backlog: Duration::ZERO,
             overloaded_seconds: 0,
         };
-        alone(rule, &disk())
+        alone(rule, &DiskSnapshot::default())
     }
 
     fn found(past: &Past, key: &str) -> Vec<u32> {

@@ -32,6 +32,8 @@ pub(crate) enum RefusalKind {
     Unprocessable,
     /// A part of the daemon has failed.
     Failed,
+    /// There is no room for the answer now.
+    Full,
 }
 
 impl Refusal {

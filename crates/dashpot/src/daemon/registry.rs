@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_rules::{Injection, TypedRule};
 
-use super::limits::{check_lanes, check_rules, lanes};
+use super::limits::{RulesHeld, check_lanes, check_rules, lanes};
 use super::past::Past;
 use super::refusal::Refusal;
 
@@ -120,6 +120,11 @@ impl Registry {
             record.words = rule.words;
             record.lanes = lanes(&rule.spec);
         }
+    }
+
+    /// What the rules take of what they may.
+    pub(super) fn held(&self) -> RulesHeld {
+        RulesHeld::of(self.rules.len(), self.lanes_without(None))
     }
 
     /// The lanes of all rules but one.

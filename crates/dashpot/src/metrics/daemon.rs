@@ -6,12 +6,13 @@ use std::sync::Arc;
 use dashpot_export::ProbeReading;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::registry::Unit;
 
 use super::client::{self, ClientLook};
 use super::disk::{self, DiskLook};
 use super::format::open_metrics;
 use super::listener::Source;
-use super::page::{Metric, Page};
+use super::page::{Labels, Metric, Page};
 use super::{host, rule, shard};
 use crate::api::types::Host;
 use crate::collector::View;
@@ -37,6 +38,8 @@ pub(super) struct Look {
     /// By shard.
     pub(super) probes: Vec<Option<ProbeReading>>,
     pub(super) host: Host,
+    /// What answers of the API take, and the most that they may.
+    pub(super) answers: (usize, usize),
 }
 
 impl Look {
@@ -57,6 +60,7 @@ impl Look {
             records: daemon.records().await,
             probes: probes.map(|shard| daemon.probe(shard).pop()).collect(),
             host: Host::now(Some(daemon.counted_before())),
+            answers: (daemon.answers().used(), daemon.answers().max()),
             disks,
         }
     }
@@ -84,6 +88,9 @@ impl Collector for Look {
         client::write(page, &self.clients)?;
         rule::write(page, &self.disks, &self.records)?;
         shard::write(page, &self.disks, &self.probes)?;
+        let (used, max) = self.answers;
+        page.gauge(&ANSWERS, [(Labels::new(), used as u64)])?;
+        page.gauge(&ANSWERS_MAX, [(Labels::new(), max as u64)])?;
         host::write(page, &self.host)
     }
 }
@@ -92,4 +99,14 @@ const DROPPED: Metric = Metric(
     "events_dropped",
     None,
     "Finished I/Os that are in no client's counts, because there was no room for their events",
+);
+const ANSWERS: Metric = Metric(
+    "api_answers",
+    Some(Unit::Bytes),
+    "Answers of the API above 64 KiB that are being made or that callers have not taken",
+);
+const ANSWERS_MAX: Metric = Metric(
+    "api_answers_limit",
+    Some(Unit::Bytes),
+    "The most of it: requests are refused with 503 beyond that",
 );

@@ -3,7 +3,6 @@
 
 use std::fmt;
 
-use axum::body::Bytes;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry;
@@ -35,14 +34,6 @@ impl Format {
             Format::Plain => PLAIN,
         }
     }
-
-    /// OpenMetrics text in this format.
-    pub(super) fn of(self, text: Bytes) -> Bytes {
-        match self {
-            Format::OpenMetrics => text,
-            Format::Plain => Bytes::from(plain(&String::from_utf8_lossy(&text))),
-        }
-    }
 }
 
 /// Everything that is collected, as OpenMetrics text.
@@ -54,7 +45,8 @@ pub(super) fn open_metrics(collector: impl Collector) -> Result<String, fmt::Err
     Ok(text)
 }
 
-fn plain(text: &str) -> String {
+/// OpenMetrics text in the older format.
+pub(super) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut help = "";
     for line in text.lines() {

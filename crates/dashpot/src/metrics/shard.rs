@@ -36,6 +36,8 @@ pub(super) fn write(
         }),
     )?;
     page.histogram(&LOOP_GAP, each(shards, |one| Cow::Borrowed(&*one.loop_gap)))?;
+    page.gauge(&HELD, shards.iter().flat_map(held))?;
+    page.gauge(&HELD_MAX, shards.iter().flat_map(held_max))?;
     let read = |(shard, reading): (usize, &Option<ProbeReading>)| {
         let error = reading.as_ref()?.error.as_nanos();
         Some((labels(shard), seconds_of(error.into())))
@@ -61,6 +63,26 @@ fn each<'a, V>(
     shards
         .iter()
         .map(move |(shard, snapshot)| (labels(*shard), value(snapshot)))
+}
+
+/// What clients make a shard hold, by kind.
+fn held((shard, snapshot): &(usize, &DiskSnapshot)) -> [(Labels<'static>, u64); 2] {
+    let held = snapshot.held;
+    by_kind(*shard, [held.payload, held.kept])
+}
+
+fn held_max((shard, snapshot): &(usize, &DiskSnapshot)) -> [(Labels<'static>, u64); 2] {
+    let held = snapshot.held;
+    by_kind(*shard, [held.payload_max, held.kept_max])
+}
+
+fn by_kind(shard: usize, values: [u64; 2]) -> [(Labels<'static>, u64); 2] {
+    let [payload, buffered] = values;
+    [("payload", payload), ("buffered", buffered)].map(|(kind, value)| {
+        let mut labels = labels(shard);
+        labels.push(("kind", kind.into()));
+        (labels, value)
+    })
 }
 
 fn labels(shard: usize) -> Labels<'static> {
@@ -96,6 +118,16 @@ const LOOP_GAP: Metric = Metric(
     "shard_loop_gap",
     Some(Unit::Seconds),
     "How long the shard did not look at its sockets beyond the time for which it meant to sleep",
+);
+const HELD: Metric = Metric(
+    "shard_held",
+    Some(Unit::Bytes),
+    "What clients make the shard hold",
+);
+const HELD_MAX: Metric = Metric(
+    "shard_held_limit",
+    Some(Unit::Bytes),
+    "The most of it: connections are not read beyond that",
 );
 const PROBE: Metric = Metric(
     "shard_probe_error",

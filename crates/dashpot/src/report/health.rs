@@ -1,9 +1,9 @@
 //! What distorts latencies and is no rule's doing, said beside them.
 
-use dashpot_rules::{cpus_of, short_time};
+use dashpot_rules::{cpus_of, nice_number, short_time, thousands};
 
 use super::table::{Column, Room, prose_within, table_within, time_or_dash};
-use crate::api::types::{Host, Load, Shard};
+use crate::api::types::{Host, Load, Memory, Shard};
 use crate::promises::{CanHold, Promise};
 
 const SHARDS: [Column; 9] = [
@@ -88,6 +88,34 @@ fn state(shard: &Shard) -> String {
     }
 }
 
+/// What clients make shards hold, and callers the API, beside the most that they may.
+pub(crate) fn memory_lines(room: Room, shards: &[Shard], memory: &Memory) -> String {
+    let clients = |shard: &Shard| {
+        let held = &shard.memory;
+        format!(
+            "shard {} holds: {} of {} zios, {} of {} payload, {} of {} buffers\n",
+            shard.shard,
+            held.zios,
+            thousands(held.zios_max.into()),
+            nice_number(held.payload_bytes),
+            nice_number(held.payload_max_bytes),
+            nice_number(held.buffered_bytes),
+            nice_number(held.buffered_max_bytes),
+        )
+    };
+    let callers = format!(
+        "the API holds: {} of {} answers, {} of {} rules, {} of {} lanes\n",
+        nice_number(memory.answers_bytes),
+        nice_number(memory.answers_max_bytes),
+        memory.rules,
+        thousands(memory.rules_max),
+        memory.lanes,
+        thousands(memory.lanes_max),
+    );
+    let lines: String = shards.iter().map(clients).chain([callers]).collect();
+    prose_within(room, &lines)
+}
+
 /// Every promise about time.
 pub(crate) fn promise_table(room: Room, promises: &[Promise]) -> String {
     table_within(room, &PROMISES, promises.iter().map(promise_row))
@@ -154,8 +182,8 @@ fn throttled(host: &Host) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Room, host_line, overload_note, quota_note, shard_table};
-    use crate::api::types::{Host, Load, Probe, Shard, StopTotals, Stops};
+    use super::{Room, host_line, memory_lines, overload_note, quota_note, shard_table};
+    use crate::api::types::{ClientMemory, Host, Load, Memory, Probe, Shard, StopTotals, Stops};
     use expect_test::expect;
 
     fn host(quota: Option<u64>, stopped: u64) -> Host {
@@ -202,6 +230,15 @@ mod tests {
                 overloaded: busy_percent > 50,
                 overloaded_seconds,
             },
+            memory: ClientMemory {
+                zios: 12,
+                zios_max: 262_144,
+                payload_bytes: 1_572_864,
+                payload_max_bytes: 352 << 20,
+                buffered_bytes: 0,
+                buffered_max_bytes: 64 << 20,
+                connections: 3,
+            },
             loop_gap: Default::default(),
             stops: Stops::default(),
             probe: Probe {
@@ -225,6 +262,25 @@ mod tests {
             the probe is off: no client has asked for anything in the last minute
         "#]]
         .assert_eq(&shard_table(Room::UNBOUNDED, &[shard(0, 0, 0, 0)]));
+    }
+
+    #[test]
+    fn what_is_held_is_said_beside_the_most_that_may_be() {
+        let memory = Memory {
+            answers_bytes: 3 << 20,
+            answers_max_bytes: 256 << 20,
+            rules: 3,
+            rules_max: 4_096,
+            lanes: 70,
+            lanes_max: 1 << 20,
+        };
+        let text = memory_lines(Room::UNBOUNDED, &[shard(0, 3, 0, 0)], &memory);
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        expect![[r#"
+            shard 0 holds: 12 of 262,144 zios, 1.50M of 352M payload, 0 of 64M buffers
+            the API holds: 3M of 256M answers, 3 of 4,096 rules, 70 of 1,048,576 lanes
+        "#]]
+        .assert_eq(&text);
     }
 
     #[test]

@@ -37,6 +37,40 @@ impl Taken {
     }
 }
 
+/// What the clients of a shard make it hold, and the most that they may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Zios in flight.
+    pub zios: u32,
+    /// The most of them.
+    pub zios_max: u32,
+    /// Bytes of payloads.
+    pub payload: u64,
+    /// The most of them, with what connections that have nothing else in flight may bring beyond.
+    pub payload_max: u64,
+    /// Bytes that connections keep beside their requests: received and not looked at, or replies
+    /// that their clients do not take.
+    pub kept: u64,
+    /// When these are so many, connections are read a little at a time.
+    pub kept_max: u64,
+    /// Connections.
+    pub connections: u32,
+}
+
+impl Default for Held {
+    fn default() -> Held {
+        Held {
+            zios: 0,
+            zios_max: ZIOS_MAX,
+            payload: 0,
+            payload_max: PAYLOAD_MAX + BEYOND_MAX,
+            kept: 0,
+            kept_max: KEPT_MAX,
+            connections: 0,
+        }
+    }
+}
+
 /// A payload on its way.
 #[derive(Clone, Copy, Debug)]
 struct Transit {
@@ -87,6 +121,17 @@ impl Shard {
         if let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) {
             let keeps = conn.keeps();
             self.kept = self.kept - std::mem::replace(&mut conn.kept, keeps) + keeps;
+        }
+    }
+
+    /// What all of that is now.
+    pub(crate) fn held(&self) -> Held {
+        Held {
+            zios: self.taken.zios,
+            payload: self.taken.bytes,
+            kept: self.kept,
+            connections: (self.conns.len() - self.free_conns.len()) as u32,
+            ..Held::default()
         }
     }
 

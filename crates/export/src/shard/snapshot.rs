@@ -30,6 +30,7 @@ impl Shard {
             loop_gap: self.meter.gaps(),
             work: self.meter.work(self.now),
             stops: self.meter.stops(self.now),
+            held: self.held(),
         })
     }
 

@@ -13,12 +13,13 @@ use utoipa::IntoParams;
 
 use super::to_the_end;
 use crate::api::error::{Body, Name, Options};
+use crate::api::told::{Told, Weighed};
 use crate::api::types::{
-    By, Crash, Crashed, Disk, DiskLatency, Error, Host, OpLatency, Resumed, Shard, Status, Suspend,
-    Suspended, VersionInfo, View,
+    By, Crash, Crashed, Disk, DiskLatency, Error, Host, InFlightZio, Memory, OpLatency, Resumed,
+    Shard, Status, Suspend, Suspended, VersionInfo, View,
 };
 use crate::collector::{self, Collected, Part, Tally};
-use crate::daemon::{Daemon, Refusal, RefusalKind};
+use crate::daemon::{Daemon, Making, Refusal, RefusalKind};
 use crate::promises::promises;
 
 /// How much is to be said of a disk.
@@ -46,19 +47,22 @@ fn one() -> usize {
 pub(crate) async fn status(
     State(daemon): State<Arc<Daemon>>,
     Options(detail): Options<Detail>,
-) -> Result<Json<Status>, Refusal> {
-    let disks = all(&daemon, &detail).await;
+    mut making: Making,
+) -> Result<Told, Refusal> {
+    let disks = all(&daemon, &detail, &mut making).await?;
     let host = Host::now(Some(daemon.counted_before()));
     let shards = Shard::all(&disks, daemon.spins(), |shard| daemon.probe(shard));
-    Ok(Json(Status {
+    let status = Status {
         version: VersionInfo::current(),
         pid: std::process::id(),
         store_threads: STORE_THREADS,
         promises: promises(&host, &shards),
         host,
         shards,
+        memory: Memory::of(daemon.answers(), daemon.rules_held().await),
         disks,
-    }))
+    };
+    making.json(&status).map(Told)
 }
 
 /// Every disk.
@@ -71,8 +75,10 @@ pub(crate) async fn status(
 pub(crate) async fn list(
     State(daemon): State<Arc<Daemon>>,
     Options(detail): Options<Detail>,
-) -> Result<Json<Vec<Disk>>, Refusal> {
-    Ok(Json(all(&daemon, &detail).await))
+    mut making: Making,
+) -> Result<Told, Refusal> {
+    let disks = all(&daemon, &detail, &mut making).await?;
+    making.json(&disks).map(Told)
 }
 
 /// One disk. A `/` in its name is written `%2F`.
@@ -86,9 +92,11 @@ pub(crate) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Name(name): Name,
     Options(detail): Options<Detail>,
-) -> Result<Json<Disk>, Refusal> {
+    mut making: Making,
+) -> Result<Told, Refusal> {
     let index = daemon.disk(&name)?;
-    Ok(Json(one_of(&daemon, index, &detail).await))
+    let disk = one_of(&daemon, index, &detail, &mut making).await?;
+    making.json(&disk).map(Told)
 }
 
 /// How a disk's latencies are to be broken down.
@@ -112,7 +120,8 @@ pub(crate) async fn latency(
     State(daemon): State<Arc<Daemon>>,
     Name(name): Name,
     Options(breakdown): Options<Breakdown>,
-) -> Result<Json<DiskLatency>, Refusal> {
+    mut making: Making,
+) -> Result<Told, Refusal> {
     let index = daemon.disk(&name)?;
     let snapshot = daemon.snapshot(index, 1).await?;
     let view = view(&daemon, index, &snapshot);
@@ -124,7 +133,9 @@ pub(crate) async fn latency(
         };
         view.latency(ops, events.dropped(Some(disk)))
     };
-    Ok(Json(daemon.events(Some(index), look).await))
+    let latency = daemon.events(Some(index), look).await;
+    making.charge(latency.ops.iter().map(Weighed::bytes).sum())?;
+    making.json(&latency).map(Told)
 }
 
 /// What each client, or zios of each size, have done.
@@ -203,27 +214,37 @@ pub(crate) async fn resume(
 pub(crate) async fn crash(
     State(daemon): State<Arc<Daemon>>,
     Name(name): Name,
+    mut making: Making,
     Body(crash): Body<Crash>,
-) -> Result<Json<Crashed>, Refusal> {
-    let loss = daemon.cut(&name, crash.cut()?).await?;
-    Ok(Json(Crashed::of(name, &crash, loss)))
+) -> Result<Told, Refusal> {
+    let cut = crash.cut()?;
+    making.reserve(CRASHED_MAX)?;
+    let loss = daemon.cut(&name, cut).await?;
+    making.json(&Crashed::of(name, &crash, loss)).map(Told)
 }
 
-async fn all(daemon: &Daemon, detail: &Detail) -> Vec<Disk> {
+async fn all(daemon: &Daemon, detail: &Detail, making: &mut Making) -> Result<Vec<Disk>, Refusal> {
     let mut disks = Vec::new();
     for (index, _) in daemon.disks() {
-        disks.push(one_of(daemon, index, detail).await);
+        disks.push(one_of(daemon, index, detail, making).await?);
     }
-    disks
+    Ok(disks)
 }
 
 /// A disk, also if its shard has failed.
-async fn one_of(daemon: &Daemon, index: usize, detail: &Detail) -> Disk {
+async fn one_of(
+    daemon: &Daemon,
+    index: usize,
+    detail: &Detail,
+    making: &mut Making,
+) -> Result<Disk, Refusal> {
     let disk = viewed(daemon, index, detail.oldest, |view| view.disk()).await;
-    disk.unwrap_or_else(|refusal| {
+    let disk = disk.unwrap_or_else(|refusal| {
         let (info, uris) = (daemon.info(index), daemon.uris(index));
         Disk::failed(info, uris, daemon.started(), refusal.error)
-    })
+    });
+    making.charge(size_of::<Disk>() + disk.oldest.len() * ZIO)?;
+    Ok(disk)
 }
 
 /// Makes something of a disk's snapshot with the `oldest` of its zios in flight.
@@ -245,3 +266,8 @@ fn view<'a>(daemon: &'a Daemon, index: usize, snapshot: &'a DiskSnapshot) -> Vie
         snapshot,
     }
 }
+
+/// About what a zio in flight takes with its words.
+const ZIO: usize = size_of::<InFlightZio>() + 96;
+/// More than the text of a power cut has, whatever it lists.
+const CRASHED_MAX: usize = 4 << 20;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
 use dashpot_engine::OpSet;
 use dashpot_export::FinishedZio as Finished;
@@ -11,9 +10,10 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 use crate::api::error::Options;
+use crate::api::told::Told;
 use crate::api::types::{Error, FinishedZio, FinishedZios};
 use crate::collector::View;
-use crate::daemon::{Daemon, Refusal, RefusalKind};
+use crate::daemon::{Daemon, Making, Refusal, RefusalKind};
 
 /// Which finished zios are wanted.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -51,7 +51,8 @@ fn default_limit() -> usize {
 pub(crate) async fn finished(
     State(daemon): State<Arc<Daemon>>,
     Options(wanted): Options<Wanted>,
-) -> Result<Json<FinishedZios>, Refusal> {
+    mut making: Making,
+) -> Result<Told, Refusal> {
     if wanted.limit > LIMIT_MAX {
         let error = format!(
             "limit is {}: {LIMIT_MAX} zios are told at most",
@@ -82,11 +83,12 @@ pub(crate) async fn finished(
     };
     let mut is_over = daemon.events(disk, |view| search.go_on(view)).await;
     while !is_over {
-        // Others who ask have their turn.
+        // Other callers are answered in between.
         tokio::task::yield_now().await;
         is_over = daemon.collected(|view| search.go_on(view));
     }
-    Ok(Json(search.found))
+    making.charge(search.found.zios.len() * ZIO)?;
+    making.json(&search.found).map(Told)
 }
 
 /// A search among the zios that have finished, a part of them at a time: while somebody looks at
@@ -147,5 +149,7 @@ pub(super) fn index_of(daemon: &Daemon, disk: Option<&str>) -> Result<Option<usi
 }
 
 const LIMIT_MAX: usize = 10_000;
+/// About what a finished zio takes with its words.
+const ZIO: usize = size_of::<FinishedZio>() + 128;
 /// How many zios are looked at at once: 2 ms.
 const PART: usize = 100_000;

@@ -1,14 +1,15 @@
 //! What the program is, and what is known without asking a shard.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::response::IntoResponse;
 
 use crate::api::openapi::document;
+use crate::api::told::Told;
 use crate::api::types::{Clock, Export, VersionInfo};
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, Refusal, RefusalKind};
 
 /// What somebody reads who looks at the API's address with a browser or curl.
 const INDEX: &str = "This is the API of dashpot, a slow disk that you control: /v1/status says what \
@@ -29,9 +30,10 @@ pub(crate) async fn index() -> &'static str {
     responses(
         (status = 200, body = Vec<Export>, description = "The exports, in the order of the lab."),
     ))]
-pub(crate) async fn exports(State(daemon): State<Arc<Daemon>>) -> Json<Vec<Export>> {
+pub(crate) async fn exports(State(daemon): State<Arc<Daemon>>) -> Result<Told, Refusal> {
     let export = |(index, info)| Export::of(info, daemon.uris(index), daemon.failure(index));
-    Json(daemon.disks().map(export).collect())
+    let exports: Vec<Export> = daemon.disks().map(export).collect();
+    daemon.answers().json(&exports).map(Told)
 }
 
 /// The time on the daemon's clock. No shard is asked.
@@ -69,8 +71,15 @@ pub(crate) async fn version() -> Json<VersionInfo> {
     responses(
         (status = 200, description = "The OpenAPI document.", body = Object),
     ))]
-pub(crate) async fn openapi() -> impl IntoResponse {
-    Json(document())
+pub(crate) async fn openapi() -> Result<Told, Refusal> {
+    // One text for all callers, however slow they are.
+    static TEXT: OnceLock<Bytes> = OnceLock::new();
+    if let Some(text) = TEXT.get() {
+        return Ok(Told(text.clone()));
+    }
+    let text = document().to_json();
+    let text = text.map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
+    Ok(Told(TEXT.get_or_init(|| text.into()).clone()))
 }
 
 impl VersionInfo {

@@ -14,8 +14,9 @@ use utoipa::IntoParams;
 use super::to_the_end;
 use crate::api::error::{Body, Name, Options};
 use crate::api::lease::Lease;
+use crate::api::told::{Told, Weighed};
 use crate::api::types::{Cleared, Error, Failure, Inject, Rule, RuleLatency, RulesReset, Update};
-use crate::daemon::{self, Daemon, Gone, Record, Refusal, RefusalKind, Scope};
+use crate::daemon::{self, Daemon, Gone, Making, Record, Refusal, RefusalKind, Scope};
 
 /// Which rules are cleared, and how.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -34,19 +35,21 @@ pub(crate) struct Clearing {
     responses(
         (status = 200, body = Vec<Rule>, description = "The rules, by id."),
     ))]
-pub(crate) async fn list(State(daemon): State<Arc<Daemon>>) -> Json<Vec<Rule>> {
+pub(crate) async fn list(
+    State(daemon): State<Arc<Daemon>>,
+    mut making: Making,
+) -> Result<Told, Refusal> {
     let records = daemon.records().await;
     let mut rules = Vec::new();
     for (index, _) in daemon.disks() {
         // A shard that has failed has taken its rules with it; `/v1/disks` says so.
-        rules.extend(
-            of_one(&daemon, index, &records, Rule::of)
-                .await
-                .unwrap_or_default(),
-        );
+        match of_one(&daemon, index, &records, Rule::of, &mut making).await {
+            Err(refusal) if refusal.kind != RefusalKind::Failed => return Err(refusal),
+            of_disk => rules.extend(of_disk.unwrap_or_default()),
+        }
     }
     rules.sort_unstable_by_key(|rule| rule.id);
-    Json(rules)
+    making.json(&rules).map(Told)
 }
 
 /// The rules of a disk.
@@ -59,10 +62,12 @@ pub(crate) async fn list(State(daemon): State<Arc<Daemon>>) -> Json<Vec<Rule>> {
 pub(crate) async fn of_disk(
     State(daemon): State<Arc<Daemon>>,
     Name(disk): Name,
-) -> Result<Json<Vec<Rule>>, Refusal> {
+    mut making: Making,
+) -> Result<Told, Refusal> {
     let index = daemon.disk(&disk)?;
     let records = daemon.records().await;
-    of_one(&daemon, index, &records, Rule::of).await.map(Json)
+    let rules = of_one(&daemon, index, &records, Rule::of, &mut making).await?;
+    making.json(&rules).map(Told)
 }
 
 /// The rules of an id or a name; if none is armed, those that were cleared last, until a reset.
@@ -75,10 +80,11 @@ pub(crate) async fn of_disk(
 pub(crate) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Name(key): Name,
-) -> Result<Json<Vec<Rule>>, Refusal> {
-    let mut rules = armed_or_gone(&daemon, &key, Rule::of).await?;
+    mut making: Making,
+) -> Result<Told, Refusal> {
+    let mut rules = armed_or_gone(&daemon, &key, Rule::of, &mut making).await?;
     rules.sort_unstable_by_key(|rule| rule.id);
-    Ok(Json(rules))
+    making.json(&rules).map(Told)
 }
 
 /// What the rules of an id or a name have asked for and got, as histograms; if none is armed, those
@@ -93,10 +99,11 @@ pub(crate) async fn show(
 pub(crate) async fn latency(
     State(daemon): State<Arc<Daemon>>,
     Name(key): Name,
-) -> Result<Json<Vec<RuleLatency>>, Refusal> {
-    let mut rules = armed_or_gone(&daemon, &key, RuleLatency::of).await?;
+    mut making: Making,
+) -> Result<Told, Refusal> {
+    let mut rules = armed_or_gone(&daemon, &key, RuleLatency::of, &mut making).await?;
     rules.sort_unstable_by_key(|latency| latency.rule.id);
-    Ok(Json(rules))
+    making.json(&rules).map(Told)
 }
 
 /// Arms rules on a disk, all or none; answers with the rules as understood.
@@ -114,15 +121,18 @@ pub(crate) async fn latency(
 pub(crate) async fn inject(
     State(daemon): State<Arc<Daemon>>,
     Name(disk): Name,
+    mut making: Making,
     Body(request): Body<Inject>,
-) -> Result<(StatusCode, Json<Vec<Rule>>), Refusal> {
+) -> Result<(StatusCode, Told), Refusal> {
     let pool = request.pool.clone();
     let injection = injection(request)?;
+    making.reserve(CHANGE_MAX)?;
     let rules = to_the_end(async move {
         let records = daemon.inject(&disk, injection, pool.as_deref()).await?;
-        views(&daemon, &records).await
+        let rules = views(&daemon, &records, &mut making).await?;
+        making.json(&rules)
     });
-    Ok((StatusCode::CREATED, Json(rules.await?)))
+    Ok((StatusCode::CREATED, Told(rules.await?)))
 }
 
 /// Arms rules on a disk, all or none, for as long as the connection lasts. The answer is one line,
@@ -141,20 +151,21 @@ pub(crate) async fn inject(
 pub(crate) async fn lease(
     State(daemon): State<Arc<Daemon>>,
     Name(disk): Name,
+    mut making: Making,
     Body(request): Body<Inject>,
 ) -> Result<Response, Refusal> {
     let pool = request.pool.clone();
     let injection = injection(request)?;
+    making.reserve(CHANGE_MAX)?;
     // The lease is made where the rules are: a client that is gone by then drops it.
     let armed = to_the_end(async move {
         let records = daemon.inject(&disk, injection, pool.as_deref()).await?;
         let ids = records.iter().map(|record| record.id).collect();
         let lease = Lease::new(Arc::clone(&daemon), ids);
-        Ok((lease, views(&daemon, &records).await?))
+        let rules = views(&daemon, &records, &mut making).await?;
+        Ok((lease, making.json(&rules)?))
     });
-    let (lease, rules) = armed.await?;
-    let line = serde_json::to_vec(&rules)
-        .map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
+    let (lease, line) = armed.await?;
     let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
     let body = axum::body::Body::new(lease.body(line));
     Ok((StatusCode::CREATED, kind, body).into_response())
@@ -173,14 +184,17 @@ pub(crate) async fn lease(
 pub(crate) async fn update(
     State(daemon): State<Arc<Daemon>>,
     Name(key): Name,
+    mut making: Making,
     Body(request): Body<Update>,
-) -> Result<Json<Vec<Rule>>, Refusal> {
+) -> Result<Told, Refusal> {
     let rule = parse_injection(&request.rule)?.replacement()?;
+    making.reserve(CHANGE_MAX)?;
     let rules = to_the_end(async move {
         let record = daemon.update(&key, rule).await?;
-        views(&daemon, &[record]).await
+        let rules = views(&daemon, &[record], &mut making).await?;
+        making.json(&rules)
     });
-    rules.await.map(Json)
+    rules.await.map(Told)
 }
 
 /// Removes the rules of an id or a name.
@@ -218,19 +232,24 @@ pub(crate) async fn clear_many(
     responses(
         (status = 200, body = RulesReset, description = "Everything is as the lab says."),
     ))]
-pub(crate) async fn reset(State(daemon): State<Arc<Daemon>>) -> Result<Json<RulesReset>, Refusal> {
+pub(crate) async fn reset(
+    State(daemon): State<Arc<Daemon>>,
+    mut making: Making,
+) -> Result<Told, Refusal> {
+    making.reserve(RESET_MAX)?;
     let reset = to_the_end(async move {
         let reset = daemon.reset().await;
         let mut records = daemon.records().await;
         records.retain(|record| reset.armed.contains(&record.id));
         let Cleared { cleared, failed } = told(&daemon, reset.cleared);
-        Ok(RulesReset {
+        let armed = views(&daemon, &records, &mut making).await?;
+        making.json(&RulesReset {
             cleared,
-            armed: views(&daemon, &records).await?,
+            armed,
             failed,
         })
     });
-    reset.await.map(Json)
+    reset.await.map(Told)
 }
 
 async fn cleared(
@@ -279,8 +298,12 @@ fn check_pool(pool: &str) -> Result<(), Refusal> {
 const POOL_MAX: usize = 255;
 
 /// The rules of the records as they stand, by id. What was cleared in the meantime is left out.
-async fn views(daemon: &Daemon, records: &[Record]) -> Result<Vec<Rule>, Refusal> {
-    let mut rules = of_all(daemon, records, Rule::of).await?;
+async fn views(
+    daemon: &Daemon,
+    records: &[Record],
+    making: &mut Making,
+) -> Result<Vec<Rule>, Refusal> {
+    let mut rules = of_all(daemon, records, Rule::of, making).await?;
     rules.sort_unstable_by_key(|rule| rule.id);
     Ok(rules)
 }
@@ -289,9 +312,14 @@ async fn views(daemon: &Daemon, records: &[Record]) -> Result<Vec<Rule>, Refusal
 type View<T> = fn(&Record, &str, &DiskSnapshot) -> Option<T>;
 
 /// The rules of an id or a name as they stand, or else as they stood when they were cleared.
-async fn armed_or_gone<T>(daemon: &Daemon, key: &str, view: View<T>) -> Result<Vec<T>, Refusal> {
+async fn armed_or_gone<T: Weighed>(
+    daemon: &Daemon,
+    key: &str,
+    view: View<T>,
+    making: &mut Making,
+) -> Result<Vec<T>, Refusal> {
     let refusal = match daemon.find(key).await {
-        Ok(records) => return of_all(daemon, &records, view).await,
+        Ok(records) => return of_all(daemon, &records, view, making).await,
         Err(refusal) => refusal,
     };
     let gone = daemon.find_gone(key).await;
@@ -300,24 +328,30 @@ async fn armed_or_gone<T>(daemon: &Daemon, key: &str, view: View<T>) -> Result<V
     }
     let seen =
         |Gone { record, snapshot }: &Gone| view(record, &daemon.info(record.disk).name, snapshot);
-    Ok(gone.iter().filter_map(seen).collect())
+    charged(gone.iter().filter_map(seen), making)
 }
 
 /// The records' rules, disk by disk.
-async fn of_all<T>(daemon: &Daemon, records: &[Record], view: View<T>) -> Result<Vec<T>, Refusal> {
+async fn of_all<T: Weighed>(
+    daemon: &Daemon,
+    records: &[Record],
+    view: View<T>,
+    making: &mut Making,
+) -> Result<Vec<T>, Refusal> {
     let mut rules = Vec::new();
     for (index, _) in daemon.disks() {
-        rules.extend(of_one(daemon, index, records, view).await?);
+        rules.extend(of_one(daemon, index, records, view, making).await?);
     }
     Ok(rules)
 }
 
 /// Those of the records that are of one disk.
-async fn of_one<T>(
+async fn of_one<T: Weighed>(
     daemon: &Daemon,
     index: usize,
     records: &[Record],
     view: View<T>,
+    making: &mut Making,
 ) -> Result<Vec<T>, Refusal> {
     let of_disk = records.iter().filter(|record| record.disk == index);
     let of_disk: Vec<&Record> = of_disk.collect();
@@ -327,6 +361,22 @@ async fn of_one<T>(
     let snapshot = daemon.snapshot(index, 0).await?;
     let name = &daemon.info(index).name;
     let rules = of_disk.iter();
-    let rules = rules.filter_map(|record| view(record, name, &snapshot));
-    Ok(rules.collect())
+    charged(
+        rules.filter_map(|record| view(record, name, &snapshot)),
+        making,
+    )
 }
+
+/// Rules, each charged to the answer that is made of them.
+fn charged<T: Weighed>(
+    rules: impl Iterator<Item = T>,
+    making: &mut Making,
+) -> Result<Vec<T>, Refusal> {
+    let charge = |rule: T| making.charge(rule.bytes()).map(|()| rule);
+    rules.map(charge).collect()
+}
+
+/// More than an answer takes that says what 1,024 rules are.
+const CHANGE_MAX: usize = 4 << 20;
+/// More than one takes that says what 4,096 are.
+const RESET_MAX: usize = 16 << 20;

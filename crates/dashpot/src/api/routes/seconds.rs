@@ -4,9 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
 use dashpot_engine::histogram::LAYOUT;
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
@@ -14,9 +12,10 @@ use utoipa::IntoParams;
 
 use super::events::index_of;
 use crate::api::error::Options;
-use crate::api::types::{Error, Second, SecondLatency, Seconds};
-use crate::collector::{SecondCells, View};
-use crate::daemon::{Daemon, Refusal, RefusalKind};
+use crate::api::told::Told;
+use crate::api::types::{Bucket, Error, Second, SecondLatency, Seconds};
+use crate::collector::{SecondCell, SecondCells, View};
+use crate::daemon::{Daemon, Making, Refusal, RefusalKind};
 
 /// Which seconds are wanted.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -40,7 +39,8 @@ pub(crate) struct WantedSeconds {
 pub(crate) async fn seconds(
     State(daemon): State<Arc<Daemon>>,
     Options(wanted): Options<WantedSeconds>,
-) -> Result<Response, Refusal> {
+    mut making: Making,
+) -> Result<Told, Refusal> {
     let disk = index_of(&daemon, wanted.disk.as_deref())?;
     // What ends from now on is not in the answer, so what is over now is whole in it.
     let scope = Scope {
@@ -48,10 +48,11 @@ pub(crate) async fn seconds(
         after_ns: wanted.after_ns,
         now_ns: daemon.now().as_nanos(),
     };
-    let told = daemon.events(disk, |view| Told::of(view, &scope)).await;
-    let written = spawn_blocking(move || Json(told.seconds(&daemon, &scope)).into_response());
+    let seen = daemon.events(disk, |view| Seen::of(view, &scope)).await;
+    making.charge(seen.converted_bytes())?;
+    let written = spawn_blocking(move || making.json(&seen.seconds(&daemon, &scope)));
     let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
-    written.await.map_err(failed)
+    written.await.map_err(failed)?.map(Told)
 }
 
 /// Of which disk, and which seconds.
@@ -62,8 +63,8 @@ struct Scope {
     now_ns: u64,
 }
 
-/// What is to be told, as it was when it was looked at.
-struct Told {
+/// The seconds of an answer, as they were at the look.
+struct Seen {
     since_ns: u64,
     seconds: Vec<(u64, SecondCells)>,
     dropped: Vec<(u64, u64)>,
@@ -81,18 +82,27 @@ impl Scope {
     }
 }
 
-impl Told {
-    fn of(view: &View<'_>, scope: &Scope) -> Told {
+impl Seen {
+    fn of(view: &View<'_>, scope: &Scope) -> Seen {
         let seconds = view.collected.seconds();
         let seconds = seconds.filter(|(number, _)| scope.has(*number));
         let dropped = view.dropped_by_second(scope.disk);
-        Told {
+        Seen {
             since_ns: view.collected.since() * SECOND_NS,
             seconds: seconds
                 .map(|(number, cells)| (number, Arc::clone(cells)))
                 .collect(),
             dropped: dropped.filter(|(number, _)| scope.has(*number)).collect(),
         }
+    }
+
+    /// About what it takes when it is converted.
+    fn converted_bytes(&self) -> usize {
+        let cells = self.seconds.iter().flat_map(|(_, cells)| cells.iter());
+        let bytes = |cell: &SecondCell| {
+            size_of::<SecondLatency>() + cell.tally.disk.buckets.len() * size_of::<Bucket>()
+        };
+        cells.map(bytes).sum()
     }
 
     fn seconds(self, daemon: &Daemon, scope: &Scope) -> Seconds {

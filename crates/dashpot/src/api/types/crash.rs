@@ -22,7 +22,7 @@ pub(crate) struct Crash {
     /// What the disk does afterwards.
     #[serde(default)]
     pub(crate) then: ThenWord,
-    /// How many of the lost writes are listed, the oldest first [100].
+    /// How many of the lost writes are listed, the oldest first, up to 10,000 [100].
     #[serde(default = "hundred")]
     pub(crate) list: usize,
 }
@@ -63,6 +63,13 @@ impl Crash {
                 return Err(unfit(error).remedy("give 512 or 4096"));
             }
         }
+        if self.list > LIST_MAX {
+            let error = format!(
+                "list is {}: {LIST_MAX} writes are listed at most",
+                self.list
+            );
+            return Err(unfit(error).remedy("give less; all of them are counted"));
+        }
         if self.tear_bytes.is_some() && self.keep != KeepWord::Random {
             let error = "a torn write survives in part, and keep 'none' and 'all' have no parts";
             return Err(unfit(error.to_owned()).remedy("leave keep at 'random', or tear out"));
@@ -87,6 +94,9 @@ impl Crash {
 fn unfit(error: String) -> Refusal {
     Refusal::new(RefusalKind::Unprocessable, error)
 }
+
+/// The most writes that are listed.
+const LIST_MAX: usize = 10_000;
 
 /// What a power cut has taken.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]

@@ -1,12 +1,12 @@
 //! A disk at one moment.
 
-use dashpot_engine::{DiskStats, InFlight, Instant, Op, Wait};
-use dashpot_export::{ClientView, DiskInfo, DiskSnapshot, Stops as Stopped, Work};
+use dashpot_engine::{InFlight, Instant, Op, Wait};
+use dashpot_export::{ClientView, DiskInfo, DiskSnapshot};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::rule::Summary;
-use super::{Host, Load, Shard, Stops, VersionInfo, Wide};
+use super::{ClientMemory, Host, Load, Memory, Shard, Stops, VersionInfo, Wide};
 use crate::promises::Promise;
 
 /// What is served.
@@ -20,6 +20,7 @@ pub(crate) struct Status {
     pub(crate) store_threads: usize,
     pub(crate) host: Host,
     pub(crate) shards: Vec<Shard>,
+    pub(crate) memory: Memory,
     /// Which promises about time can hold on this host, now.
     pub(crate) promises: Vec<Promise>,
     /// The disks, in the order of the lab.
@@ -67,6 +68,8 @@ pub(crate) struct Disk {
     pub(crate) shard_stops: Stops,
     /// How much of its time that shard works.
     pub(crate) shard_load: Load,
+    /// What clients make that shard hold.
+    pub(crate) shard_memory: ClientMemory,
     /// Zios not replied to.
     pub(crate) in_flight: u32,
     /// The oldest of them, as many as were asked for.
@@ -168,6 +171,7 @@ impl View<'_> {
             loop_gap: Summary::of(Some(&snapshot.loop_gap)),
             shard_stops: Stops::of(snapshot.stops, snapshot.at),
             shard_load: Load::of(snapshot.work),
+            shard_memory: ClientMemory::of(snapshot.held),
             in_flight: snapshot.in_flight_total,
             oldest: self.oldest().collect(),
             ops: Op::ALL.map(|op| OpCount::of(snapshot, op)).to_vec(),
@@ -216,19 +220,7 @@ impl Disk {
     pub(crate) fn failed(info: &DiskInfo, uris: &[String], since: Instant, why: String) -> Disk {
         let snapshot = &DiskSnapshot {
             at: since,
-            stats: DiskStats::default(),
-            rules: Vec::new(),
-            in_flight_total: 0,
-            in_flight: Vec::new(),
-            suspended: None,
-            off: false,
-            clients: Vec::new(),
-            stalled: 0,
-            stalls: 0,
-            faulted: None,
-            loop_gap: Box::default(),
-            work: Work::default(),
-            stops: Stopped::default(),
+            ..DiskSnapshot::default()
         };
         let view = View {
             info,

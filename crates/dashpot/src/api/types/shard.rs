@@ -6,8 +6,8 @@ use dashpot_observe::is_enough;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Disk;
 use super::rule::Summary;
+use super::{ClientMemory, Disk};
 
 /// A shard.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -18,6 +18,7 @@ pub(crate) struct Shard {
     /// Whether it meets its deadlines by spinning.
     pub(crate) spins: bool,
     pub(crate) load: Load,
+    pub(crate) memory: ClientMemory,
     /// How long it did not look at its sockets beyond the time for which it meant to sleep, each time
     /// since the start.
     pub(crate) loop_gap: Summary,
@@ -92,6 +93,7 @@ impl Shard {
                 disks: vec![disk.name.clone()],
                 spins,
                 load: disk.shard_load,
+                memory: disk.shard_memory,
                 loop_gap: disk.loop_gap,
                 stops: disk.shard_stops,
                 probe: Probe::of(&probe(disk.shard), now),

@@ -222,8 +222,12 @@ fn shard(shard: usize, busy_percent: u32, overloaded: bool) -> Shard {
     let stops = json!({ "all": none, "recent": none, "last_age_ns": null });
     let load =
         json!({ "busy_percent": busy_percent, "overloaded": overloaded, "overloaded_seconds": 0 });
+    let memory = json!({
+        "zios": 12, "zios_max": 262_144, "payload_bytes": 0, "payload_max_bytes": 369_098_752,
+        "buffered_bytes": 0, "buffered_max_bytes": 67_108_864, "connections": 3,
+    });
     serde_json::from_value(json!({
-        "shard": shard, "disks": ["c1t1d0"], "spins": true, "load": load, "loop_gap": summary, "stops": stops, "probe": probe,
+        "shard": shard, "disks": ["c1t1d0"], "spins": true, "load": load, "memory": memory, "loop_gap": summary, "stops": stops, "probe": probe,
     }))
     .expect("the API's own words")
 }

@@ -5,7 +5,7 @@ use expect_test::{Expect, expect};
 use serde_json::{Value, from_str, from_value, json};
 
 use super::{Facts, Proof, Tolerance, Verdict};
-use crate::api::types::{Disk, Host, Rule, Shard};
+use crate::api::types::{ClientMemory, Disk, Host, Rule, Shard};
 
 /// A rule of which nothing was asked yet, as the daemon says it.
 pub(crate) const RULE: &str = r#"{
@@ -54,6 +54,7 @@ impl Case {
                 "faulted": null, "failed": null, "clients": [], "stalled": 0, "stalls": 0,
                 "loop_gap": {"count": 0}, "shard_stops": stops(),
                 "shard_load": {"busy_percent": 3, "overloaded": false, "overloaded_seconds": 0},
+                "shard_memory": ClientMemory::default(),
                 "in_flight": 0, "oldest": [], "ops": [], "aborted": 0, "busy_ns": 1_000,
                 "depth_time_ns": "1000",
             }),
@@ -61,6 +62,7 @@ impl Case {
                 "shard": 0, "disks": ["d"], "spins": true,
                 "load": {"busy_percent": 3, "overloaded": false, "overloaded_seconds": 0},
                 "loop_gap": {"count": 0}, "stops": stops(), "probe": {"n": 0},
+                "memory": ClientMemory::default(),
             }),
             host: Host {
                 cpus: 2,
