@@ -1,7 +1,7 @@
 """What a terminal of 80 columns shows: tables that fit it, whatever disks, rules and files are called. What goes into
-a pipe is whole, a line for each row.
+a pipe is whole, a line for each row, and byte for byte what sysstat, `zpool iostat` and the others print.
 
-The tables that are byte for byte those of sysstat, zinject and `zpool iostat` are as wide as those are."""
+Only zinject's tables are as wide as zinject's on a terminal, too."""
 
 import fcntl
 import os
@@ -14,7 +14,8 @@ import termios
 
 import pytest
 
-from conftest import BINARY, HANG_LIMIT, eventually, run
+from conftest import BINARY, HANG_LIMIT, ROOT, eventually, run
+from kernel import takes_a_kernel
 
 LONG = "a-disk-with-a-rather-long-name-as-one-would-give-it-in-production-0"
 RULE = ["-D", "lognormal=10ms..30ms:4", "-T", "read,write,flush", "-f", "50%", "--range", "0..64M",
@@ -72,10 +73,18 @@ def busy(serve, directory):
         load.wait()
 
 
+REPORTS = [
+    ["iostat", "1", "2"], ["iostat", "-x", "1", "2"], ["iostat", "-xs"],
+    ["iolatency", "1", "1"], ["iolatency", "--by", "device", "1", "1"],
+    ["iolatency", "--percentiles", "--by", "device", "1", "1"],
+    ["quantize", "--by", "device", "--for", "1s"], ["heatmap", "1", "1"],
+]
+
+
 @pytest.mark.parametrize("words", [
     ["status"], ["status", "--inflight"], ["list"], ["list", LONG], ["proof"], ["doctor"],
-    ["snoop", "-n", "20"], ["iolatency", "1", "1"], ["heatmap", "1", "1"],
-    ["iolatency", "--percentiles", "--by", "client", "1", "1"],
+    ["snoop", "-n", "20"], ["iolatency", "--percentiles", "--by", "client", "1", "1"],
+    ["check", f"{LONG}.write.p50 < 1m", "wal.flush.count > 0"], *REPORTS,
 ], ids=" ".join)
 def test_every_table_fits_80_columns(busy, words):
     lines = on_terminal([BINARY, *words], env={"DASHPOT_API": f"unix:{busy.api}"})
@@ -106,6 +115,61 @@ def test_wide_tables_show_every_column(busy):
     assert re.search(r"OFFSET.*RECV.*SUSPEND.*STORE.*HOLD.*LATE.*REPLY", titles), titles
     on_screen = on_terminal([BINARY, "list", "--wide"], env={"DASHPOT_API": f"unix:{busy.api}"})
     assert on_screen[0].split() == busy.cli("list", "--wide").stdout.splitlines()[0].split()
+
+
+def test_names_and_columns_that_have_no_room_are_there_with_wide_and_in_a_pipe(busy):
+    api = {"DASHPOT_API": f"unix:{busy.api}"}
+    for words in (["iostat", "-x"], ["iolatency", "--percentiles", "--by", "device", "1", "1"]):
+        rows = [line for line in on_terminal([BINARY, *words], env=api) if re.match(r"a-disk\S+ +\d", line)]
+        assert rows and all("\u2026" in row for row in rows), rows
+        assert LONG in "\n".join(on_terminal([BINARY, *words, "--wide"], env=api))
+        assert LONG in busy.cli(*words).stdout
+    titles = [on_terminal([BINARY, "iostat", "-x", *wide], env=api)[0].split() for wide in ([], ["--wide"])]
+    assert "rrqm/s" in titles[1] and set(titles[0]) < set(titles[1])
+    assert busy.cli("iostat", "-x").stdout.split("\n")[0].split() == titles[1]
+
+
+@pytest.mark.parametrize("words", [["observe", "0.2", "1"], ["iostat", "-k", "-x"]], ids=" ".join)
+def test_what_is_said_of_the_kernels_disks_fits(words):
+    if words[0] == "observe":
+        takes_a_kernel()
+    lines = on_terminal([BINARY, *words])
+    assert len(lines) > 1 and not too_wide(lines), "\n".join(lines)
+
+
+def lossy(serve):
+    """A lossy disk of a long name, with writes that no flush has covered."""
+    daemon = serve("-d", f"{LONG}=lossy:ram,size=64M")
+    run(BINARY, "load", daemon.uri(LONG), "--write", "100%", "--depth", "8", "--time", "200ms", "--block", "4K")
+    return daemon
+
+
+def test_a_power_cut_is_told_in_80_columns(serve):
+    daemon = lossy(serve)
+    lines = on_terminal([BINARY, "crash", LONG, "--keep", "none"], env={"DASHPOT_API": f"unix:{daemon.api}"})
+    assert any("lost" in line for line in lines) and not too_wide(lines), "\n".join(lines)
+
+
+LABS = [ROOT / "labs" / f"{name}.toml" for name in ("scenario2-legacy", "random-mirrors", "amplification")]
+
+
+@pytest.mark.parametrize("report", [
+    None, "txgs", "zpool-iostat", "zpool-iostat -l 1", "zpool-iostat -q 1", "zpool-iostat -lq 1", "zpool-iostat -w",
+    "zpool-iostat -r", "iostat -x 1", "iostat --layer volume 1", "quantize --by device", "heatmap",
+    "iolatency --percentiles --by client 1", "snoop -n 20",
+])
+def test_every_report_of_a_simulation_fits(directory, report):
+    for lab in LABS:
+        renamed = directory / lab.name
+        text = lab.read_text()
+        for pool in set(re.findall(r"^\[pool\.(\w+)\]", text, re.M)):
+            text = re.sub(rf"\b{pool}\b", "a-pool-of-a-name-that-nobody-would-type-twice-0", text)
+        renamed.write_text(text)
+        words = [BINARY, "sim", renamed, "--for", "3s", "--warmup", "0s", *(["--report", report] if report else [])]
+        if "pool" not in text and report and ("zpool" in report or "txgs" in report or "volume" in report):
+            continue
+        lines = on_terminal(words)
+        assert len(lines) > 1 and not too_wide(lines), lab.name + "\n" + "\n".join(lines)
 
 
 def test_a_fast_load_fits_too(daemon):

@@ -11,6 +11,7 @@ use super::expression::Expression;
 use super::metric::{DiskMetric, Figure, Kind, RuleMetric, Span};
 use super::names::Subject;
 use crate::api::types::{DiskLatency, OpLatency, RuleLatency, STARTED_AGAIN};
+use crate::report::table::{Room, prose_within};
 
 /// How the disks and rules that are named stood at one moment, by their names.
 #[derive(Debug, Default)]
@@ -241,17 +242,29 @@ impl Outcome {
         outcome
     }
 
-    /// `ok    wal.flush.p99 < 30ms    21.3ms (n=400)`, with the checks as wide as the longest.
-    pub(crate) fn line(&self, width: usize) -> String {
-        let verdict = if self.holds { "ok" } else { "FAIL" };
-        format!("{verdict:<5} {:<width$}  {}\n", self.check, self.observed)
-    }
-
-    /// Columns that the check takes.
-    pub(crate) fn width(&self) -> usize {
-        self.check.chars().count()
+    /// `ok    wal.flush.p99 < 30ms    21.3ms (n=400)`, with the checks as wide as the longest that has
+    /// room.
+    pub(crate) fn lines(room: Room, outcomes: &[Outcome]) -> String {
+        let observed = outcomes
+            .iter()
+            .map(|outcome| outcome.observed.chars().count());
+        let taken = BESIDE_CHECK + observed.max().unwrap_or_default().min(OBSERVED_MOST);
+        let checks = outcomes.iter().map(|outcome| outcome.check.as_str());
+        let width = room.widest_name(taken, checks);
+        let line = |outcome: &Outcome| {
+            let verdict = if outcome.holds { "ok" } else { "FAIL" };
+            let check = room.name_beside(taken, &outcome.check);
+            let line = format!("{verdict:<5} {check:<width$}  {}", outcome.observed);
+            prose_within(room, &line)
+        };
+        outcomes.iter().map(line).collect()
     }
 }
+
+/// The verdict, and the gaps.
+const BESIDE_CHECK: usize = 8;
+/// What is observed may take so much before it is broken into lines: it can be a sentence.
+const OBSERVED_MOST: usize = 30;
 
 impl Kind {
     fn words(self, value: f64) -> String {

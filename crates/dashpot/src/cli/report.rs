@@ -70,6 +70,9 @@ pub(crate) struct IolatencyArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     #[arg(conflicts_with_all = ["queued", "interval"])]
     pub(crate) last: Option<Duration>,
+    /// Shorten no name where the terminal is narrow
+    #[arg(long)]
+    pub(crate) wide: bool,
     #[command(flatten)]
     pub(crate) pace: Pace,
     /// Print JSON
@@ -118,6 +121,12 @@ pub(crate) struct IostatArgs {
     /// Show waits and queues, too
     #[arg(short = 'x')]
     pub(crate) extended: bool,
+    /// Show fewer columns: writes and discards together, with -x all operations
+    #[arg(short = 's')]
+    pub(crate) short: bool,
+    /// Show all columns and whole names where the terminal is narrow, too
+    #[arg(long, conflicts_with = "short")]
+    pub(crate) wide: bool,
     #[command(flatten)]
     device: DeviceArgs,
     /// More disks; then seconds between reports, or a time such as 500ms, and the
@@ -130,10 +139,17 @@ pub(crate) struct IostatArgs {
 }
 
 impl IostatArgs {
-    /// The disks, those of `-d` first, and the pace.
+    /// The disks, those of `-d` first, and the pace. sysstat's `-d` takes no disk, so a number after
+    /// it, which no disk has for a name, is the interval.
     pub(crate) fn split(&self) -> Result<(DeviceArgs, Pace), ParseError> {
-        let (more, pace) = split_words(&self.words)?;
         let mut device = self.device.clone();
+        let is_number = |word: &String| word.parse::<f64>().is_ok_and(f64::is_finite);
+        let mut words: Vec<String> = device
+            .devices
+            .extract_if(.., |word| is_number(word))
+            .collect();
+        words.extend_from_slice(&self.words);
+        let (more, pace) = split_words(&words)?;
         device.devices.extend_from_slice(more);
         Ok((device, pace))
     }

@@ -153,6 +153,9 @@ pub(crate) struct ZpoolIostatArgs {
     /// Histograms of sizes
     #[arg(short = 'r', conflicts_with_all = ["latency", "queues"])]
     pub(crate) sizes: bool,
+    /// Show all columns where the terminal is narrow, too
+    #[arg(long)]
+    pub(crate) wide: bool,
     /// Pools, then an interval and a count: [POOL]... [interval [count]]
     #[arg(value_name = "POOL|interval")]
     pub(crate) words: Vec<String>,
@@ -170,6 +173,9 @@ impl ZpoolIostatArgs {
 pub(crate) struct TxgsArgs {
     /// Only this pool
     pub(crate) pool: Option<String>,
+    /// Show all columns where the terminal is narrow, too
+    #[arg(long)]
+    pub(crate) wide: bool,
 }
 
 /// The words of a report that come as one string.

@@ -3,6 +3,7 @@
 
 use std::env::current_dir;
 use std::fs::{metadata, read_link};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use serde::de::DeserializeOwned;
 use super::child::{FAILED, run_child};
 use super::output::{print, print_json, usage};
 use super::proof::NOT_KEPT;
+use super::screen::{room, room_on};
 use crate::api::types::{Disk, Rule};
 use crate::checks::{Expression, Look, Names, Outcome, Subject};
 use crate::cli::CheckArgs;
@@ -45,7 +47,7 @@ fn now_or_later(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let outcomes = checks.judge(client, earlier.as_ref())?;
     match args.json {
         true => print_json(&outcomes)?,
-        false => print(&text(&outcomes))?,
+        false => print(&Outcome::lines(room(false), &outcomes))?,
     }
     Ok(status(&outcomes))
 }
@@ -81,7 +83,10 @@ pub(super) fn conclude(
 fn tell(outcomes: &[Outcome], json: bool) -> anyhow::Result<()> {
     match json {
         true => complain(format_args!("{}", serde_json::to_string_pretty(outcomes)?)),
-        false => complain(format_args!("{}", text(outcomes).trim_end())),
+        false => {
+            let lines = Outcome::lines(room_on(&io::stderr(), false), outcomes);
+            complain(format_args!("{}", lines.trim_end()));
+        }
     }
     Ok(())
 }
@@ -182,16 +187,6 @@ fn if_there<T: DeserializeOwned>(answer: Result<T, ClientError>) -> Result<Optio
         Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => Ok(None),
         answer => answer.map(Some),
     }
-}
-
-/// The outcomes, a line for each.
-fn text(outcomes: &[Outcome]) -> String {
-    let width = outcomes
-        .iter()
-        .map(Outcome::width)
-        .max()
-        .unwrap_or_default();
-    outcomes.iter().map(|outcome| outcome.line(width)).collect()
 }
 
 fn status(outcomes: &[Outcome]) -> ExitCode {

@@ -5,6 +5,7 @@ use dashpot_export::complain;
 
 use super::failed::check;
 use super::output::{print, print_json};
+use super::screen::room;
 use crate::api::types::{Crash, Crashed, Disk, Failure, ThenWord};
 use crate::cli::CrashArgs;
 use crate::client::{Client, segment};
@@ -32,7 +33,8 @@ pub(crate) fn crash(client: &Client, args: &CrashArgs) -> anyhow::Result<()> {
     if args.json {
         print_json(&crashed)?;
     } else {
-        let texts: Vec<String> = crashed.iter().map(|one| text(one, args.top)).collect();
+        let texts = crashed.iter().map(|one| text(room(false), one, args.top));
+        let texts: Vec<String> = texts.collect();
         print(&texts.join("\n"))?;
     }
     check(&failed)

@@ -11,6 +11,6 @@ pub(crate) fn doctor(daemon: Option<&Client>, args: &DoctorArgs) -> anyhow::Resu
     let diagnosis = Diagnosis::examine(status);
     match args.json {
         true => print_json(&diagnosis),
-        false => print(&diagnosis.text(room())),
+        false => print(&diagnosis.text(room(false))),
     }
 }

@@ -13,6 +13,7 @@ use super::lengths::Lengths;
 use super::lost::Lost;
 use super::output::{print, print_json_line, usage};
 use super::past::recall_all;
+use super::screen::room;
 use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns, unix_ns_before};
 use crate::cli::{IolatencyArgs, ReportBy};
@@ -127,6 +128,7 @@ pub(super) fn report(intervals: &[DeviceInterval], args: &IolatencyArgs, layer: 
             false => Style::Histograms,
         },
         mention: Mention::default(),
+        room: room(args.wide),
     }
 }
 

@@ -7,6 +7,7 @@ use dashpot_rules::ApiAddress;
 
 use super::lengths::Lengths;
 use super::output::{print, print_json_line, usage};
+use super::screen::room;
 use super::vanished::warn_of_vanished;
 use crate::cli::IostatArgs;
 use crate::report::iostat::{Columns, Completed, Interval, Iostat};
@@ -105,6 +106,7 @@ pub(super) fn report(
         disks: intervals.iter().map(disk).collect(),
         mention,
         length,
+        room: room(args.wide),
     }
 }
 
@@ -119,13 +121,16 @@ fn kernel_report(
         disks: intervals.iter().map(kernel_disk).collect(),
         mention,
         length,
+        room: room(args.wide),
     }
 }
 
 fn columns(args: &IostatArgs) -> Columns {
-    match args.extended {
-        true => Columns::Extended,
-        false => Columns::Basic,
+    match (args.extended, args.short) {
+        (false, false) => Columns::Basic,
+        (true, false) => Columns::Extended,
+        (false, true) => Columns::BasicShort,
+        (true, true) => Columns::ExtendedShort,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::api::types::{Disk, Rule, RuleState, Status};
 use crate::cli::ListArgs;
 use crate::client::{Client, segment};
 use crate::report::health::{overload_note, quota_note};
-use crate::report::table::{Column, Field, Room, prose_within, table_of, time_or_dash};
+use crate::report::table::{Column, Field, prose_within, table_of, time_or_dash};
 use crate::sources::warn_of_failed;
 
 /// What is shown of a rule, its words last: they are the widest.
@@ -72,7 +72,7 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
     let notes = shards.iter().filter_map(overload_note);
     let notes = notes.chain(quota_note(&status.host));
     let notes: String = notes.map(|note| note + "\n").collect();
-    let room = if args.wide { Room::UNBOUNDED } else { room() };
+    let room = room(args.wide);
     let table = table_of(room, args.wide, &FIELDS, &rules);
     print(&(table + &prose_within(room, &(remarks(&rules) + &notes + &hung))))
 }

@@ -173,7 +173,7 @@ fn text(report: &LoadReport) -> String {
         row.push(time_or_dash(latency.max_ns));
         row
     };
-    table_within(room(), &columns, asked(report).map(row))
+    table_within(room(false), &columns, asked(report).map(row))
 }
 
 /// JSON: `{"elapsed_ns": …, "unanswered": 0, "ops": [{"op": "read", "iops": …, "bytes_per_second": …, "errors": 0,

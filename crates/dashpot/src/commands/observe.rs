@@ -11,6 +11,7 @@ use super::lengths::Lengths;
 use super::output::{print, print_json_line, usage};
 use super::private::PrivateDir;
 use super::scraper::Scraper;
+use super::screen::room;
 use super::vanished::warn_of_vanished;
 use super::wall::unix_ns_before;
 use crate::cli::{DeviceArgs, ObserveArgs, Pace};
@@ -84,5 +85,5 @@ fn show(
         return Ok(());
     }
     lengths.count(&length);
-    print(&observation.text(args.wide))
+    print(&observation.text(room(args.wide), args.wide))
 }

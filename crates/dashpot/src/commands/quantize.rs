@@ -8,6 +8,7 @@ use dashpot_rules::ApiAddress;
 use super::lengths::Lengths;
 use super::lost::Lost;
 use super::output::{print, print_json, usage};
+use super::screen::room;
 use super::vanished::warn_of_vanished;
 use crate::cli::QuantizeArgs;
 use crate::report::quantize::{Aggregation, Disk, Quantize, Scope};
@@ -113,6 +114,7 @@ fn report(intervals: &[DeviceInterval], args: &QuantizeArgs, layer: Layer) -> Qu
         in_flight: in_flight_of_all(intervals),
         lost: 0,
         unmatched: None,
+        room: room(false),
     }
 }
 

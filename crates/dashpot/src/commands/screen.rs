@@ -1,21 +1,28 @@
 //! What standard output can show.
 
 use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
 
 use rustix::termios::{Winsize, tcgetwinsize};
 
 use crate::report::chart::Screen;
 use crate::report::table::Room;
 
-/// How wide a table may be: as the terminal, if there is one.
-pub(super) fn room() -> Room {
-    let columns = size().map_or(PIPE.columns as u16, |size| size.ws_col);
-    Room(io::stdout().is_terminal().then_some(columns))
+/// How wide a table may be on standard output: as the terminal, if there is one and the table is not
+/// asked to be `wide`.
+pub(super) fn room(wide: bool) -> Room {
+    room_on(&io::stdout(), wide)
 }
 
-/// The terminal's size, where it says one.
-fn size() -> Option<Winsize> {
-    let size = tcgetwinsize(io::stdout()).ok();
+/// The same on another stream.
+pub(super) fn room_on(stream: &(impl AsFd + IsTerminal), wide: bool) -> Room {
+    let columns = size_of(stream).map_or(PIPE.columns as u16, |size| size.ws_col);
+    Room((stream.is_terminal() && !wide).then_some(columns))
+}
+
+/// The size of a terminal that says one.
+fn size_of(stream: &impl AsFd) -> Option<Winsize> {
+    let size = tcgetwinsize(stream).ok();
     size.filter(|size| size.ws_col > 0 && size.ws_row > 0)
 }
 
@@ -34,7 +41,7 @@ pub(super) fn moving() -> Option<Screen> {
     if !io::stdout().is_terminal() || is_dumb {
         return None;
     }
-    let (columns, lines) = size().map_or((PIPE.columns, PIPE.lines), |size| {
+    let (columns, lines) = size_of(&io::stdout()).map_or((PIPE.columns, PIPE.lines), |size| {
         (size.ws_col.into(), size.ws_row.into())
     });
     Some(Screen {

@@ -13,7 +13,6 @@ use crate::api::types::FinishedZio;
 use crate::cli::SnoopArgs;
 use crate::client::Client;
 use crate::report::snoop::{At, IoTable, Missed, Shape, ZioTable};
-use crate::report::table::Room;
 use crate::sources::{IoStream, Stop, Stream, Target, Wanted, ZioStream, now_ns, warn_of_failed};
 
 pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Result<()> {
@@ -48,7 +47,7 @@ pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Resul
 pub(super) fn shape(args: &SnoopArgs) -> Shape {
     Shape {
         wide: args.wide,
-        room: if args.wide { Room::UNBOUNDED } else { room() },
+        room: room(args.wide),
     }
 }
 

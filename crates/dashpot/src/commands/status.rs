@@ -58,7 +58,7 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
         status.store_threads,
         host_line(&status.host)
     );
-    let room = room();
+    let room = room(false);
     text += &table_within(room, &DISKS, status.disks.iter().map(disk_row));
     text += "\n";
     text += &status.disks.iter().map(ways_in).collect::<String>();

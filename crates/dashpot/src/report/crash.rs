@@ -2,7 +2,7 @@
 
 use dashpot_rules::{nice_number, short_time};
 
-use super::table::{Column, table};
+use super::table::{Column, Room, prose_within, table_within};
 use crate::api::types::{ClientLoss, Crashed, KeepWord, LostWrite, ThenWord};
 
 const CLIENTS: [Column; 3] = [
@@ -19,8 +19,26 @@ const WRITES: [Column; 5] = [
     Column::Text("client"),
 ];
 
-/// The power cut of a disk, with at most `top` of the writes that it took.
-pub(crate) fn text(crashed: &Crashed, top: usize) -> String {
+/// The power cut of a disk, with at most `top` of the writes that it took, as wide as the screen.
+pub(crate) fn text(room: Room, crashed: &Crashed, top: usize) -> String {
+    let mut text = prose_within(room, &sentences(crashed));
+    if crashed.clients.len() > 1 && !crashed.was_off {
+        let clients = crashed.clients.iter().map(client_row);
+        text += &format!("\n{}", table_within(room, &CLIENTS, clients));
+    }
+    let shown = crashed.writes.iter().take(top);
+    if shown.len() > 0 {
+        let hidden = crashed.lost.writes - shown.len() as u64;
+        let writes = shown.map(write_row);
+        text += &format!("\n{}", table_within(room, &WRITES, writes));
+        if hidden > 0 {
+            text += &format!("{hidden} younger ones are not shown; --top shows more\n");
+        }
+    }
+    text
+}
+
+fn sentences(crashed: &Crashed) -> String {
     let disk = &crashed.disk;
     if crashed.was_off {
         return format!("{disk} was off, and is served again as the power cut left it\n");
@@ -38,20 +56,6 @@ pub(crate) fn text(crashed: &Crashed, top: usize) -> String {
              was full\n",
             nice_number(crashed.early_bytes)
         );
-    }
-    if crashed.clients.len() > 1 {
-        text += &format!(
-            "\n{}",
-            table(&CLIENTS, crashed.clients.iter().map(client_row))
-        );
-    }
-    let shown = crashed.writes.iter().take(top);
-    if shown.len() > 0 {
-        let hidden = crashed.lost.writes - shown.len() as u64;
-        text += &format!("\n{}", table(&WRITES, shown.map(write_row)));
-        if hidden > 0 {
-            text += &format!("{hidden} younger ones are not shown; --top shows more\n");
-        }
     }
     text
 }
@@ -122,6 +126,7 @@ fn write_row(write: &LostWrite) -> Vec<String> {
 mod tests {
     use super::text;
     use crate::api::types::{ClientLoss, Crashed, KeepWord, LostWrite, ThenWord, WriteSum};
+    use crate::report::table::{Room, assert_fits};
     use expect_test::expect;
 
     fn sum(writes: u64, bytes: u64) -> WriteSum {
@@ -164,11 +169,8 @@ mod tests {
 
     #[test]
     fn it_says_what_was_lost_in_80_columns() {
-        let said = text(&crashed(), 2);
-        assert!(
-            said.lines().all(|line| line.chars().count() <= 80),
-            "{said}"
-        );
+        let said = text(Room::UNBOUNDED, &crashed(), 2);
+        assert_fits(Room(Some(80)), &said);
         expect![[r#"
             d: power cut (keep random, torn at 512, seed 4294967295); nobody can connect
             lost 12 of 40 acknowledged writes that no flush had covered, 88K of 320K
@@ -191,6 +193,22 @@ mod tests {
     }
 
     #[test]
+    fn it_fits_the_screen_whatever_the_names() {
+        let long = "a-disk-of-a-name-that-nobody-would-type-twice-0".repeat(2);
+        let client = "uid=4294967295 pid=2147483647".to_owned();
+        let mut named = Crashed {
+            disk: long,
+            ..crashed()
+        };
+        named.clients[0].client.clone_from(&client);
+        named.writes[0].client = client;
+        for columns in [60, 80, 100] {
+            let room = Room(Some(columns));
+            assert_fits(room, &text(room, &named, 2));
+        }
+    }
+
+    #[test]
     fn nothing_lost_is_said() {
         let clean = Crashed {
             keep: KeepWord::None,
@@ -207,7 +225,7 @@ mod tests {
             d: power cut (keep none); it is served again
             nothing to lose: a flush had covered every acknowledged write
         "#]]
-        .assert_eq(&text(&clean, 10));
+        .assert_eq(&text(Room::UNBOUNDED, &clean, 10));
         let restarted = Crashed {
             was_off: true,
             ..clean
@@ -215,6 +233,6 @@ mod tests {
         expect![[r#"
             d was off, and is served again as the power cut left it
         "#]]
-        .assert_eq(&text(&restarted, 10));
+        .assert_eq(&text(Room::UNBOUNDED, &restarted, 10));
     }
 }

@@ -16,6 +16,7 @@ use dashpot_rules::visible;
 use serde::{Serialize, Serializer};
 
 use super::percentiles::write_percentiles;
+use super::table::Room;
 
 /// Columns of the bar.
 const BAR_WIDTH: usize = 38;
@@ -68,6 +69,9 @@ pub(crate) struct Interval {
     /// Of which of these the remark speaks; JSON has all.
     #[serde(skip)]
     pub(crate) mention: Mention,
+    /// How wide the text may be.
+    #[serde(skip)]
+    pub(crate) room: Room,
 }
 
 /// Whose latencies.
@@ -178,11 +182,11 @@ impl fmt::Display for Interval {
         match (&self.scope, self.style) {
             (Scope::All(all), Style::Histograms) => write_table(f, &all.rows),
             (Scope::All(all), Style::Percentiles) => {
-                write_percentiles(f, "", [("", &all.latency)].into_iter())
+                write_percentiles(f, self.room, "", [("", &all.latency)].into_iter())
             }
-            (Scope::By { by, values }, Style::Histograms) => write_tables(f, by, values),
+            (Scope::By { by, values }, Style::Histograms) => write_tables(f, self.room, by, values),
             (Scope::By { by, values }, Style::Percentiles) => {
-                write_percentiles(f, by, values.iter().map(Value::line))
+                write_percentiles(f, self.room, by, values.iter().map(Value::line))
             }
         }
     }
@@ -190,7 +194,7 @@ impl fmt::Display for Interval {
 
 /// A table for each value below its name, with an empty line between them; of no value, the table of
 /// no I/O.
-fn write_tables(f: &mut impl fmt::Write, by: &str, values: &[Value]) -> fmt::Result {
+fn write_tables(f: &mut impl fmt::Write, room: Room, by: &str, values: &[Value]) -> fmt::Result {
     if values.is_empty() {
         return write_table(f, &labelled(&[]));
     }
@@ -205,7 +209,8 @@ fn write_tables(f: &mut impl fmt::Write, by: &str, values: &[Value]) -> fmt::Res
         if at > 0 {
             writeln!(f)?;
         }
-        writeln!(f, "{by} {}:", visible(value))?;
+        let value = room.name_beside(by.len() + " :".len(), &visible(value));
+        writeln!(f, "{by} {value}:")?;
         write_table(f, &distribution.rows)?;
     }
     Ok(())

@@ -5,12 +5,17 @@
 //! kernel counts whole milliseconds; and a line at the end names I/O that has been in flight for the whole interval,
 //! or is in the first and the last report.
 //! As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
+//!
+//! On a screen that is too narrow for all columns, the basic report is sysstat's short one, and the
+//! extended report has the columns with which it fits 80.
 
 use std::fmt;
 use std::time::Duration;
 
 use dashpot_observe::{InFlight, Length, Mention};
 use serde::{Serialize, Serializer};
+
+use super::table::{Room, prose_within};
 
 /// What a disk did in an interval.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +60,10 @@ pub(crate) enum Columns {
     Basic,
     /// Rates, latencies and sizes by operation, queue and utilisation (`-x`).
     Extended,
+    /// The basic ones with writes and discards together (`-s`).
+    BasicShort,
+    /// All operations together, queue and utilisation (`-xs`).
+    ExtendedShort,
 }
 
 /// The report of an interval. JSON: a list with an object per disk: `{"device": "c1t1d0",
@@ -73,9 +82,21 @@ pub(crate) struct Iostat {
     pub(crate) mention: Mention,
     /// How long the interval was to be, and whether it stands for others.
     pub(crate) length: Length,
+    /// How wide the text may be.
+    pub(crate) room: Room,
 }
 
 impl Completed {
+    /// Both together.
+    fn with(&self, other: &Completed) -> Completed {
+        Completed {
+            zios: self.zios + other.zios,
+            bytes: self.bytes + other.bytes,
+            time_ns: self.time_ns + other.time_ns,
+            merged: self.merged + other.merged,
+        }
+    }
+
     fn kilobytes(&self) -> f64 {
         self.bytes as f64 / 1_024.0
     }
@@ -108,6 +129,11 @@ impl Interval {
         (!self.elapsed.is_zero()).then(|| amount / self.elapsed.as_secs_f64())
     }
 
+    /// What sysstat counts as transfers: no flushes.
+    fn transfers(&self) -> Completed {
+        self.reads.with(&self.writes).with(&self.discards)
+    }
+
     fn zio_rate(&self, completed: &Completed) -> Option<f64> {
         self.rate(completed.zios as f64)
     }
@@ -133,6 +159,8 @@ struct Column {
     title: &'static str,
     width: usize,
     decimals: usize,
+    /// Among those that are shown on a narrow screen.
+    narrow: bool,
     /// The figure, or `None` if it is an average of nothing.
     figure: fn(&Interval) -> Option<f64>,
 }
@@ -143,25 +171,29 @@ const fn column(title: &'static str, width: usize, figure: fn(&Interval) -> Opti
         title,
         width,
         decimals: 2,
+        narrow: true,
         figure,
+    }
+}
+
+/// One that only a wide screen has.
+const fn wide(title: &'static str, width: usize, figure: fn(&Interval) -> Option<f64>) -> Column {
+    Column {
+        narrow: false,
+        ..column(title, width, figure)
     }
 }
 
 /// A column of whole kilobytes.
 const fn total(title: &'static str, figure: fn(&Interval) -> Option<f64>) -> Column {
     Column {
-        title,
-        width: 10,
         decimals: 0,
-        figure,
+        ..column(title, 10, figure)
     }
 }
 
 const BASIC: [Column; 7] = [
-    // sysstat counts no flushes as transfers.
-    column("tps", 8, |i| {
-        i.rate((i.reads.zios + i.writes.zios + i.discards.zios) as f64)
-    }),
+    column("tps", 8, |i| i.zio_rate(&i.transfers())),
     column("kB_read/s", 12, |i| i.kilobyte_rate(&i.reads)),
     column("kB_wrtn/s", 12, |i| i.kilobyte_rate(&i.writes)),
     column("kB_dscd/s", 12, |i| i.kilobyte_rate(&i.discards)),
@@ -170,27 +202,49 @@ const BASIC: [Column; 7] = [
     total("kB_dscd", |i| Some(i.discards.kilobytes().floor())),
 ];
 
+const BASIC_SHORT: [Column; 5] = [
+    column("tps", 8, |i| i.zio_rate(&i.transfers())),
+    column("kB_read/s", 12, |i| i.kilobyte_rate(&i.reads)),
+    column("kB_w+d/s", 12, |i| {
+        i.kilobyte_rate(&i.writes.with(&i.discards))
+    }),
+    total("kB_read", |i| Some(i.reads.kilobytes().floor())),
+    total("kB_w+d", |i| {
+        Some(i.writes.with(&i.discards).kilobytes().floor())
+    }),
+];
+
 const EXTENDED: [Column; 22] = [
     column("r/s", 7, |i| i.zio_rate(&i.reads)),
     column("rkB/s", 9, |i| i.kilobyte_rate(&i.reads)),
-    column("rrqm/s", 8, |i| i.merge_rate(&i.reads)),
-    column("%rrqm", 6, |i| i.reads.merged_percent()),
+    wide("rrqm/s", 8, |i| i.merge_rate(&i.reads)),
+    wide("%rrqm", 6, |i| i.reads.merged_percent()),
     column("r_await", 7, |i| i.reads.await_ms()),
-    column("rareq-sz", 8, |i| i.reads.size()),
+    wide("rareq-sz", 8, |i| i.reads.size()),
     column("w/s", 7, |i| i.zio_rate(&i.writes)),
     column("wkB/s", 9, |i| i.kilobyte_rate(&i.writes)),
-    column("wrqm/s", 8, |i| i.merge_rate(&i.writes)),
-    column("%wrqm", 6, |i| i.writes.merged_percent()),
+    wide("wrqm/s", 8, |i| i.merge_rate(&i.writes)),
+    wide("%wrqm", 6, |i| i.writes.merged_percent()),
     column("w_await", 7, |i| i.writes.await_ms()),
-    column("wareq-sz", 8, |i| i.writes.size()),
-    column("d/s", 7, |i| i.zio_rate(&i.discards)),
-    column("dkB/s", 9, |i| i.kilobyte_rate(&i.discards)),
-    column("drqm/s", 8, |i| i.merge_rate(&i.discards)),
-    column("%drqm", 6, |i| i.discards.merged_percent()),
-    column("d_await", 7, |i| i.discards.await_ms()),
-    column("dareq-sz", 8, |i| i.discards.size()),
-    column("f/s", 7, |i| i.zio_rate(&i.flushes)),
-    column("f_await", 7, |i| i.flushes.await_ms()),
+    wide("wareq-sz", 8, |i| i.writes.size()),
+    wide("d/s", 7, |i| i.zio_rate(&i.discards)),
+    wide("dkB/s", 9, |i| i.kilobyte_rate(&i.discards)),
+    wide("drqm/s", 8, |i| i.merge_rate(&i.discards)),
+    wide("%drqm", 6, |i| i.discards.merged_percent()),
+    wide("d_await", 7, |i| i.discards.await_ms()),
+    wide("dareq-sz", 8, |i| i.discards.size()),
+    wide("f/s", 7, |i| i.zio_rate(&i.flushes)),
+    wide("f_await", 7, |i| i.flushes.await_ms()),
+    column("aqu-sz", 7, Interval::mean_in_flight),
+    column("%util", 6, Interval::busy_percent),
+];
+
+const EXTENDED_SHORT: [Column; 7] = [
+    column("tps", 8, |i| i.zio_rate(&i.transfers())),
+    column("kB/s", 9, |i| i.kilobyte_rate(&i.transfers())),
+    column("rqm/s", 8, |i| i.merge_rate(&i.transfers())),
+    column("await", 7, |i| i.transfers().await_ms()),
+    column("areq-sz", 8, |i| i.transfers().size()),
     column("aqu-sz", 7, Interval::mean_in_flight),
     column("%util", 6, Interval::busy_percent),
 ];
@@ -200,24 +254,62 @@ impl Columns {
         match self {
             Columns::Basic => &BASIC,
             Columns::Extended => &EXTENDED,
+            Columns::BasicShort => &BASIC_SHORT,
+            Columns::ExtendedShort => &EXTENDED_SHORT,
         }
     }
+
+    /// Those that fit, the first of them in any case.
+    fn within(self, room: Room) -> Vec<&'static Column> {
+        let fits = |columns: &[&Column]| room.has(NAME_WIDTH + width(columns));
+        let all: Vec<&Column> = self.all().iter().collect();
+        if fits(&all) {
+            return all;
+        }
+        let mut fewer: Vec<&Column> = match self {
+            Columns::Basic => BASIC_SHORT.iter().collect(),
+            _ => all.into_iter().filter(|column| column.narrow).collect(),
+        };
+        while fewer.len() > 1 && !fits(&fewer) {
+            fewer.pop();
+        }
+        fewer
+    }
 }
+
+/// What columns take, the gaps before them included.
+fn width(columns: &[&Column]) -> usize {
+    columns.iter().map(|column| 1 + column.width).sum()
+}
+
+/// Of the disks' names, at least.
+const NAME_WIDTH: usize = 13;
 
 impl fmt::Display for Iostat {
     /// The titles, a line per disk, an empty line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<13}", "Device")?;
-        for Column { title, width, .. } in self.columns.all() {
+        let columns = self.columns.within(self.room);
+        let shortened = |name| self.room.name_beside(width(&columns), name);
+        let names = self.disks.iter().map(|disk| disk.disk.as_str());
+        let widest = match self.room {
+            // As sysstat: a longer name moves the rest of its line.
+            Room::UNBOUNDED => NAME_WIDTH,
+            room => room.widest_name(width(&columns), names).max(NAME_WIDTH),
+        };
+        write!(f, "{:<widest$}", "Device")?;
+        for Column { title, width, .. } in &columns {
             write!(f, " {title:>width$}")?;
         }
         writeln!(f)?;
         for disk in &self.disks {
-            write_disk(f, disk, self.columns)?;
+            write!(f, "{:<widest$}", shortened(&disk.disk))?;
+            let mut columns = columns.iter();
+            columns.try_for_each(|column| self.write_figure(f, column, disk))?;
+            writeln!(f)?;
         }
         for disk in &self.disks {
             if let Some(line) = disk.in_flight.line(self.mention, disk.elapsed) {
-                writeln!(f, "{line}")?;
+                f.write_str(&prose_within(self.room, &line))?;
             }
         }
         if let Some(line) = self.length.line() {
@@ -227,16 +319,26 @@ impl fmt::Display for Iostat {
     }
 }
 
-fn write_disk(f: &mut impl fmt::Write, disk: &Interval, columns: Columns) -> fmt::Result {
-    write!(f, "{:<13}", disk.disk)?;
-    for column in columns.all() {
-        let Column {
-            width, decimals, ..
-        } = *column;
-        let figure = (column.figure)(disk).unwrap_or(0.0);
-        write!(f, " {figure:>width$.decimals$}")?;
+impl Iostat {
+    /// On a screen, a number that is too long for its column has fewer decimals.
+    fn write_figure(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        column: &Column,
+        disk: &Interval,
+    ) -> fmt::Result {
+        let (width, figure) = (column.width, (column.figure)(disk).unwrap_or(0.0));
+        let with = |decimals: usize| format!("{figure:.decimals$}");
+        let text = match self.room {
+            Room::UNBOUNDED => with(column.decimals),
+            _ => {
+                let fewer = (0..=column.decimals).rev().map(with);
+                let mut fitting = fewer.filter(|text| text.len() <= width);
+                fitting.next().unwrap_or_else(|| format!("{figure:.0e}"))
+            }
+        };
+        write!(f, " {text:>width$}")
     }
-    writeln!(f)
 }
 
 impl Serialize for Iostat {

@@ -5,7 +5,7 @@ use dashpot_observe::{DeviceInterval, InFlight, Length, Percentiles};
 use serde::Serialize;
 
 use super::per_second;
-use super::table::time_or_dash;
+use super::table::{Room, time_or_dash};
 
 /// The devices of an interval. JSON: `{"at_ns": …, "elapsed_ns": …, "missed": 0, "devices": [{"device": "vda",
 /// "reads_per_s": 45.5, …, "bytes_per_s": …, "latency": percentiles, "in_flight": in flight}, …],
@@ -64,18 +64,24 @@ impl Line {
 }
 
 impl Observation {
-    /// A line for each device; with the rates of discards and flushes, and p90, if it may be `wide`.
-    pub(crate) fn text(&self, wide: bool) -> String {
-        let names = self.devices.iter().map(|line| line.device.len());
-        let width = names.max().unwrap_or_default().max("device".len());
-        let columns = || COLUMNS.iter().filter(|column| wide || !column.wide);
+    /// A line for each device; with the rates of discards and flushes, and p90, if it is to be `wide`.
+    pub(crate) fn text(&self, room: Room, wide: bool) -> String {
+        let shown = COLUMNS.iter().filter(|column| wide || !column.wide);
+        let columns: Vec<(&Column, usize)> = shown
+            .map(|column| (column, column.width_of(&self.devices)))
+            .collect();
+        let taken = columns.iter().map(|(_, width)| 1 + width).sum();
+        let names = self.devices.iter().map(|line| line.device.as_str());
+        let width = room.widest_name(taken, names).max("device".len());
         let line = |name: &str, cell: &dyn Fn(&Column) -> String| {
-            let cells = columns().map(|column| format!(" {:>1$}", cell(column), column.width));
+            let cells = columns.iter();
+            let cells = cells.map(|(column, width)| format!(" {:>width$}", cell(column)));
             format!("{name:width$}{}\n", cells.collect::<String>())
         };
         let mut text = line("device", &|column| column.title.to_owned());
         for device in &self.devices {
-            text += &line(&device.device, &|column| (column.cell)(device));
+            let name = room.name_beside(taken, &device.device);
+            text += &line(&name, &|column| (column.cell)(device));
         }
         if let Some(line) = self.length.line() {
             text += &format!("{line}\n");
@@ -96,6 +102,14 @@ struct Column {
     /// Not among those that fit 80 columns beside a name of 17 letters.
     wide: bool,
     cell: fn(&Line) -> String,
+}
+
+impl Column {
+    /// How wide it is beside these: rates of millions take more than it usually has.
+    fn width_of(&self, devices: &[Line]) -> usize {
+        let cells = devices.iter().map(|device| (self.cell)(device).len());
+        cells.fold(self.width, usize::max)
+    }
 }
 
 const fn column(title: &'static str, width: usize, cell: fn(&Line) -> String) -> Column {
@@ -143,6 +157,7 @@ mod tests {
     use expect_test::expect;
 
     use super::{Line, Observation};
+    use crate::report::table::{Room, assert_fits};
     use dashpot_observe::{DeviceInterval, InFlight, Length, OpInterval};
 
     fn op(op: &str, completed: u64, ns: u64) -> OpInterval {
@@ -204,8 +219,8 @@ mod tests {
             Interval: 2.000 s instead of 0.5 s; 3 intervals were missed.
             Lost: 7 events; what they tell of is missing here.
 
-        "#]].assert_eq(&observation.text(true));
-        let narrow = observation.text(false);
+        "#]].assert_eq(&observation.text(Room::UNBOUNDED, true));
+        let narrow = observation.text(Room(Some(80)), false);
         expect![[r#"
             device     r/s    w/s    kB/s       n    p50    p99    max  fly oldest
             nvme0n1   45.5    5.0     202     101 1.00ms 40.0ms 40.0ms    3  2.50s
@@ -215,5 +230,31 @@ mod tests {
 
         "#]]
         .assert_eq(&narrow);
+        assert_fits(Room(Some(80)), &narrow);
+    }
+
+    #[test]
+    fn it_fits_the_screen_whatever_the_names_and_the_numbers() {
+        let waiting = InFlight {
+            zios: 123_456,
+            oldest_ns: Some(123_000_000_000),
+            ..InFlight::default()
+        };
+        let mut many = interval("vda", Vec::new(), waiting);
+        many.reads_per_s = 12_345_678.0;
+        many.bytes_per_s = 1e12;
+        many.latency.n = 1_234_567_890;
+        let long = "mapper-of-a-name-that-nobody-would-type-twice-0";
+        let observation = Observation {
+            at_ns: 7,
+            length: Length::of(Duration::from_secs(2)),
+            devices: vec![many, interval(long, Vec::new(), InFlight::default())],
+            lost: 0,
+            unmatched: None,
+        };
+        for columns in [80, 100] {
+            let room = Room(Some(columns));
+            assert_fits(room, &observation.text(room, false));
+        }
     }
 }

@@ -15,6 +15,7 @@ use dashpot_observe::{InFlight, Layer, Length, Mention, Percentiles};
 use serde::{Serialize, Serializer};
 
 use super::per_second;
+use super::table::{Room, prose_within};
 
 /// Columns of the bar.
 const BAR_WIDTH: usize = 40;
@@ -41,6 +42,9 @@ pub(crate) struct Quantize {
     /// Completions whose beginning was not seen, where there can be some.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) unmatched: Option<u64>,
+    /// How wide the text may be.
+    #[serde(skip)]
+    pub(crate) room: Room,
 }
 
 /// What was aggregated.
@@ -166,41 +170,44 @@ impl fmt::Display for Quantize {
         }
         match &self.scope {
             Scope::Total(aggregation) => write_total(f, aggregation)?,
-            Scope::Disks(disks) => write_disks(f, disks)?,
+            Scope::Disks(disks) => write_disks(f, self.room, disks)?,
         }
         // There is no later report that could count them.
         let in_flight = self.in_flight.line(Mention::All, self.length.elapsed);
         let lines = [self.length.line(), in_flight];
-        lines
-            .iter()
-            .flatten()
-            .try_for_each(|line| writeln!(f, "{line}"))
+        let mut lines = lines.iter().flatten();
+        lines.try_for_each(|line| f.write_str(&prose_within(self.room, line)))
     }
 }
 
 fn write_total(f: &mut impl fmt::Write, aggregation: &Aggregation) -> fmt::Result {
     writeln!(f, "\nhistogram of latencies (us):\n")?;
     write_distribution(f, &aggregation.rows)?;
-    writeln!(f)?;
-    write_summary(f, SUMMARY_TITLES.map(String::from))?;
-    write_summary(f, summary(aggregation))
+    let titles = summary_line(SUMMARY_TITLES.map(String::from));
+    writeln!(f, "\n{titles}\n{}", summary(aggregation))
 }
 
-fn write_disks(f: &mut impl fmt::Write, disks: &[Disk]) -> fmt::Result {
+fn write_disks(f: &mut impl fmt::Write, room: Room, disks: &[Disk]) -> fmt::Result {
     writeln!(f, "\nhistogram of latencies (us):\n")?;
     for disk in sorted_by_key(disks, |disk| disk.aggregation.weight()) {
         // DTrace ends the key with a blank, which the format of the script has before the value.
-        writeln!(f, "{} ", disk.disk)?;
+        writeln!(f, "{} ", room.name_beside(1, &disk.disk))?;
         write_distribution(f, &disk.aggregation.rows)?;
         writeln!(f)?;
     }
-    write!(f, "{:<16}   ", "DISK")?;
-    write_summary(f, SUMMARY_TITLES.map(String::from))?;
-    for disk in sorted_by_key(disks, |disk| disk.aggregation.avg_us) {
-        write!(f, "{:<16}   ", disk.disk)?;
-        write_summary(f, summary(&disk.aggregation))?;
-    }
-    Ok(())
+    let sorted = sorted_by_key(disks, |disk| disk.aggregation.avg_us);
+    let lines = sorted
+        .iter()
+        .map(|disk| (&disk.disk, summary(&disk.aggregation)));
+    let lines: Vec<(&String, String)> = lines.collect();
+    let titles = summary_line(SUMMARY_TITLES.map(String::from));
+    let figures = lines.iter().map(|(_, figures)| figures.len());
+    let taken = SUMMARY_GAP.len() + figures.fold(titles.len(), usize::max);
+    writeln!(f, "{:<16}{SUMMARY_GAP}{titles}", "DISK")?;
+    lines.iter().try_for_each(|(disk, figures)| {
+        let disk = room.name_beside(taken, disk);
+        writeln!(f, "{disk:<16}{SUMMARY_GAP}{figures}")
+    })
 }
 
 /// Ascending by what the aggregation sorts by, equal ones by name.
@@ -235,19 +242,22 @@ const SUMMARY_TITLES: [&str; 4] = [
     "throughput (KB/s)",
 ];
 
-fn summary(aggregation: &Aggregation) -> [String; 4] {
+fn summary(aggregation: &Aggregation) -> String {
     let or_dash = |value: Option<u64>| value.map_or("-".into(), |value| value.to_string());
-    [
+    summary_line([
         or_dash(aggregation.avg_us),
         or_dash(aggregation.stddev_us),
         aggregation.iops.to_string(),
         aggregation.throughput_kib_s.to_string(),
-    ]
+    ])
 }
 
-fn write_summary(f: &mut impl fmt::Write, [avg, stddev, iops, kib]: [String; 4]) -> fmt::Result {
-    writeln!(f, "{avg:<16}   {stddev:<11}   {iops:<4}   {kib:<17}")
+fn summary_line([avg, stddev, iops, kib]: [String; 4]) -> String {
+    format!("{avg:<16}   {stddev:<11}   {iops:<4}   {kib:<17}")
 }
+
+/// Between a disk and its figures.
+const SUMMARY_GAP: &str = "   ";
 
 fn title(layer: Layer) -> &'static str {
     match layer {

@@ -50,7 +50,7 @@ impl Room {
     /// As much as the lines take.
     pub(crate) const UNBOUNDED: Room = Room(None);
 
-    fn has(self, width: usize) -> bool {
+    pub(crate) fn has(self, width: usize) -> bool {
         self.0.is_none_or(|columns| width <= usize::from(columns))
     }
 
@@ -66,6 +66,16 @@ impl Room {
         let head: String = name.chars().take(left / 2).collect();
         let tail: String = name.chars().skip(length - (left - 1 - left / 2)).collect();
         format!("{head}\u{2026}{tail}")
+    }
+
+    /// How wide the longest of these names is, each as [`Room::name_beside`] shows it.
+    pub(crate) fn widest_name<'a>(
+        self,
+        taken: usize,
+        names: impl Iterator<Item = &'a str>,
+    ) -> usize {
+        let widths = names.map(|name| self.name_beside(taken, name).chars().count());
+        widths.max().unwrap_or_default()
     }
 }
 
@@ -114,10 +124,10 @@ pub(crate) fn table_within(
     table.trim_fmt() + "\n"
 }
 
-/// Lines of text, each broken between words where the screen ends.
+/// Lines of text, each broken between words where the screen ends. The last has an end, too.
 pub(crate) fn prose_within(room: Room, lines: &str) -> String {
     let Room(Some(columns)) = room else {
-        return lines.to_owned();
+        return lines.lines().map(|line| line.to_owned() + "\n").collect();
     };
     let broken = |line| {
         let mut table = Table::new();
@@ -151,9 +161,17 @@ pub(crate) fn time_or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| "-".to_owned(), short_time)
 }
 
+/// Fails if a line of a report is wider than the screen, and says which.
+#[cfg(test)]
+#[track_caller]
+pub(crate) fn assert_fits(room: Room, text: &str) {
+    let wide = text.lines().find(|line| !room.has(line.chars().count()));
+    assert_eq!(wide, None, "wider than {room:?}:\n{text}");
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Column, Room, prose_within, table, table_within};
+    use super::{Column, Room, assert_fits, prose_within, table, table_within};
     use expect_test::expect;
     use proptest::prelude::*;
 
@@ -232,8 +250,7 @@ mod tests {
         ) {
             let rows = cells.iter().map(|(held, disk, rule)| row(held, disk, rule));
             let text = table_within(Room(Some(room)), &COLUMNS, rows);
-            let widest = text.lines().map(str::len).max().unwrap_or_default();
-            prop_assert!(widest <= usize::from(room), "{widest}\n{text}");
+            assert_fits(Room(Some(room)), &text);
             let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).count();
             let given = cells.iter().map(|(a, b, c)| letters(a) + letters(b) + letters(c));
             prop_assert_eq!(letters(&text), given.sum::<usize>() + letters("held disk rule"));

@@ -2,7 +2,8 @@
 //!
 //! Source: the columns, widths and letters of OpenZFS's kstat `txgs` (2.2). Difference: times that
 //! have not ended are 0 until they have, qtime is always 0 (a closed txg is quiesced), and the line of
-//! the kstat's own counters is left out.
+//! the kstat's own counters is left out. On a screen that is too narrow for all columns there are
+//! those with which a line fits 80.
 
 use std::fmt;
 
@@ -10,58 +11,74 @@ use dashpot_engine::pool::{TxgState, TxgStats};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
+use super::table::Room;
+
 /// The transaction groups of a pool, the oldest first. JSON: a list of `{"txg": 4, "birth_ns": …,
 /// "state": "C", "dirty_bytes": …, "read_bytes": …, "written_bytes": …, "reads": …, "writes": …,
 /// "open_ns": …, "quiesce_ns": …, "wait_ns": …, "sync_ns": …}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Txgs(pub(crate) Vec<TxgStats>);
+pub(crate) struct Txgs {
+    pub(crate) txgs: Vec<TxgStats>,
+    /// How wide the text may be.
+    pub(crate) room: Room,
+}
+
+struct Column {
+    title: &'static str,
+    width: usize,
+    /// Among those that are shown on a narrow screen.
+    narrow: bool,
+    cell: fn(&TxgStats) -> String,
+}
+
+const fn column(title: &'static str, width: usize, cell: fn(&TxgStats) -> String) -> Column {
+    Column {
+        title,
+        width,
+        narrow: true,
+        cell,
+    }
+}
+
+/// One that only a wide screen has.
+const fn wide(title: &'static str, width: usize, cell: fn(&TxgStats) -> String) -> Column {
+    Column {
+        narrow: false,
+        ..column(title, width, cell)
+    }
+}
 
 /// The kstat's columns and their widths.
-const COLUMNS: [(&str, usize); 12] = [
-    ("txg", 8),
-    ("birth", 16),
-    ("state", 5),
-    ("ndirty", 12),
-    ("nread", 12),
-    ("nwritten", 12),
-    ("reads", 8),
-    ("writes", 8),
-    ("otime", 12),
-    ("qtime", 12),
-    ("wtime", 12),
-    ("stime", 12),
+const COLUMNS: [Column; 12] = [
+    column("txg", 8, |txg| txg.txg.to_string()),
+    wide("birth", 16, |txg| txg.birth.as_nanos().to_string()),
+    column("state", 5, |txg| letter(txg.state).to_string()),
+    column("ndirty", 12, |txg| txg.dirty.to_string()),
+    wide("nread", 12, |txg| txg.disks.bytes_read.to_string()),
+    column("nwritten", 12, |txg| txg.disks.bytes_written.to_string()),
+    wide("reads", 8, |txg| txg.disks.reads.to_string()),
+    wide("writes", 8, |txg| txg.disks.writes.to_string()),
+    column("otime", 12, |txg| txg.open.as_nanos().to_string()),
+    wide("qtime", 12, |_| QUIESCE_NS.to_string()),
+    column("wtime", 12, |txg| txg.wait.as_nanos().to_string()),
+    column("stime", 12, |txg| txg.sync.as_nanos().to_string()),
 ];
 
 impl fmt::Display for Txgs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_line(f, COLUMNS.map(|(title, _)| title.to_owned()))?;
-        self.0.iter().try_for_each(|txg| write_line(f, cells(txg)))
+        let widths = COLUMNS.iter().map(|column| column.width + 1);
+        let is_narrow = !self.room.has(widths.sum::<usize>() - 1);
+        let shown = COLUMNS.iter().filter(|column| column.narrow || !is_narrow);
+        let columns: Vec<&Column> = shown.collect();
+        let line = |cell: &dyn Fn(&Column) -> String| {
+            let cells = columns.iter();
+            let cells = cells.map(|column| format!("{:<1$}", cell(column), column.width));
+            cells.collect::<Vec<_>>().join(" ")
+        };
+        writeln!(f, "{}", line(&|column| column.title.to_owned()))?;
+        let mut txgs = self.txgs.iter();
+        txgs.try_for_each(|txg| writeln!(f, "{}", line(&|column| (column.cell)(txg))))
     }
-}
-
-fn write_line(f: &mut fmt::Formatter<'_>, cells: [String; COLUMNS.len()]) -> fmt::Result {
-    for (at, (cell, (_, width))) in cells.iter().zip(COLUMNS).enumerate() {
-        let blank = if at == 0 { "" } else { " " };
-        write!(f, "{blank}{cell:<width$}")?;
-    }
-    writeln!(f)
-}
-
-fn cells(txg: &TxgStats) -> [String; COLUMNS.len()] {
-    [
-        txg.txg.to_string(),
-        txg.birth.as_nanos().to_string(),
-        letter(txg.state).to_string(),
-        txg.dirty.to_string(),
-        txg.disks.bytes_read.to_string(),
-        txg.disks.bytes_written.to_string(),
-        txg.disks.reads.to_string(),
-        txg.disks.writes.to_string(),
-        txg.open.as_nanos().to_string(),
-        QUIESCE_NS.to_string(),
-        txg.wait.as_nanos().to_string(),
-        txg.sync.as_nanos().to_string(),
-    ]
 }
 
 /// How long a closed txg waits for writes that have joined it.
@@ -113,8 +130,8 @@ impl TxgObject {
 
 impl Serialize for Txgs {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut list = serializer.serialize_seq(Some(self.0.len()))?;
-        for txg in &self.0 {
+        let mut list = serializer.serialize_seq(Some(self.txgs.len()))?;
+        for txg in &self.txgs {
             list.serialize_element(&TxgObject::of(txg))?;
         }
         list.end()
@@ -124,6 +141,7 @@ impl Serialize for Txgs {
 #[cfg(test)]
 mod tests {
     use super::Txgs;
+    use crate::report::table::{Room, assert_fits};
     use dashpot_engine::pool::{Traffic, TxgState, TxgStats};
     use dashpot_engine::{Duration, Instant};
     use expect_test::expect;
@@ -147,6 +165,27 @@ mod tests {
         }
     }
 
+    fn all(txgs: Vec<TxgStats>) -> Txgs {
+        Txgs {
+            txgs,
+            room: Room::UNBOUNDED,
+        }
+    }
+
+    #[test]
+    fn a_narrow_screen_has_fewer_columns() {
+        let narrow = Txgs {
+            room: Room(Some(80)),
+            ..all(vec![txg(4, TxgState::Committed)])
+        };
+        expect![[r#"
+            txg      state ndirty       nwritten     otime        wtime        stime       |
+            4        C     524288000    524288000    5000000000   0            4999000000  |
+        "#]]
+        .assert_eq(&narrow.to_string().replace('\n', "|\n"));
+        assert_fits(narrow.room, &narrow.to_string());
+    }
+
     #[test]
     fn lines_are_those_of_the_kstat() {
         let open = TxgStats {
@@ -157,7 +196,7 @@ mod tests {
             ..txg(5, TxgState::Open)
         };
         // The blanks at the ends of lines are the kstat's.
-        let text = Txgs(vec![txg(4, TxgState::Committed), open]).to_string();
+        let text = all(vec![txg(4, TxgState::Committed), open]).to_string();
         expect![[r#"
             txg      birth            state ndirty       nread        nwritten     reads    writes   otime        qtime        wtime        stime       |
             4        20000000000      C     524288000    24576        524288000    3        64000    5000000000   0            0            4999000000  |
@@ -170,14 +209,14 @@ mod tests {
     fn a_letter_says_how_far_it_is() {
         use TxgState::{Committed, Open, Quiesced, Syncing};
         let states = [Open, Quiesced, Syncing, Committed];
-        let text = Txgs(states.map(|state| txg(4, state)).into()).to_string();
+        let text = all(states.map(|state| txg(4, state)).into()).to_string();
         let letters = text.lines().skip(1).map(|line| &line[26..27]);
         assert_eq!(letters.collect::<String>(), "OWSC");
     }
 
     #[test]
     fn json_has_units() {
-        let json = serde_json::to_value(Txgs(vec![txg(4, TxgState::Committed)])).unwrap();
+        let json = serde_json::to_value(all(vec![txg(4, TxgState::Committed)])).unwrap();
         assert_eq!(json[0]["sync_ns"], 4_999_000_000_u64);
         assert_eq!(json[0]["state"], "C");
     }

@@ -5,9 +5,11 @@
 //! third off; `--json` has percentiles of the finer buckets, and exact means.
 //! Differences: space is given to volumes when they are made, so that `alloc` is their sizes; there
 //! is no scrub and no rebuild, whose columns stay empty; and latencies are of an interval, where
-//! the first report of `zpool iostat` is since the import.
+//! the first report of `zpool iostat` is since the import. A screen that is too narrow for all
+//! groups of columns has the most important ones.
 
 use std::fmt;
+use std::iter::repeat_n;
 use std::time::Duration;
 
 use dashpot_engine::histogram::{Histogram, Unit};
@@ -15,6 +17,8 @@ use dashpot_engine::pool::{Class, Traffic};
 use dashpot_observe::Percentiles;
 use dashpot_rules::{nice_number, nice_time};
 use serde::Serialize;
+
+use super::table::Room;
 
 /// Which columns are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +41,9 @@ pub(crate) struct ZpoolIostat {
     /// Whether the titles come before the lines; a table always has them.
     #[serde(skip)]
     pub(crate) titled: bool,
+    /// How wide the text may be.
+    #[serde(skip)]
+    pub(crate) room: Room,
     /// In display order.
     pub(crate) pools: Vec<Pool>,
 }
@@ -99,61 +106,70 @@ impl ClassInterval {
 struct Group {
     title: &'static str,
     columns: &'static [&'static str],
+    /// Where the screen is narrow, those of the highest rank are left out first.
+    rank: u8,
 }
 
 const READ_WRITE: &[&str] = &["read", "write"];
 const QUEUE: &[&str] = &["pend", "activ"];
 const REQUESTS: &[&str] = &["ind", "agg"];
 
-const fn group(title: &'static str, columns: &'static [&'static str]) -> Group {
-    Group { title, columns }
+const fn group(title: &'static str, columns: &'static [&'static str], rank: u8) -> Group {
+    Group {
+        title,
+        columns,
+        rank,
+    }
 }
 
+/// The rank of groups in which there is never anything here, the highest.
+const EMPTY: u8 = 8;
+
 const DEFAULT: [Group; 3] = [
-    group("capacity", &["alloc", "free"]),
-    group("operations", READ_WRITE),
-    group("bandwidth", READ_WRITE),
+    group("capacity", &["alloc", "free"], 6),
+    group("operations", READ_WRITE, 0),
+    group("bandwidth", READ_WRITE, 3),
 ];
 
 const LATENCY: [Group; 7] = [
-    group("total_wait", READ_WRITE),
-    group("disk_wait", READ_WRITE),
-    group("syncq_wait", READ_WRITE),
-    group("asyncq_wait", READ_WRITE),
-    group("scrub", &["wait"]),
-    group("trim", &["wait"]),
-    group("rebuild", &["wait"]),
+    group("total_wait", READ_WRITE, 1),
+    group("disk_wait", READ_WRITE, 2),
+    group("syncq_wait", READ_WRITE, 5),
+    group("asyncq_wait", READ_WRITE, 4),
+    group("scrub", &["wait"], EMPTY),
+    group("trim", &["wait"], 7),
+    group("rebuild", &["wait"], EMPTY),
 ];
 
 const QUEUES: [Group; 7] = [
-    group("syncq_read", QUEUE),
-    group("syncq_write", QUEUE),
-    group("asyncq_read", QUEUE),
-    group("asyncq_write", QUEUE),
-    group("scrubq_read", QUEUE),
-    group("trimq_write", QUEUE),
-    group("rebuildq_write", QUEUE),
+    group("syncq_read", QUEUE, 2),
+    group("syncq_write", QUEUE, 1),
+    group("asyncq_read", QUEUE, 2),
+    group("asyncq_write", QUEUE, 1),
+    group("scrubq_read", QUEUE, EMPTY),
+    group("trimq_write", QUEUE, 7),
+    group("rebuildq_write", QUEUE, EMPTY),
 ];
 
 /// In the tables the last three columns have no title above their own.
 const LATENCY_TABLE: [Group; 7] = [
-    group("total_wait", READ_WRITE),
-    group("disk_wait", READ_WRITE),
-    group("syncq_wait", READ_WRITE),
-    group("asyncq_wait", READ_WRITE),
-    group("", &["scrub"]),
-    group("", &["trim"]),
-    group("", &["rebuild"]),
+    group("total_wait", READ_WRITE, 0),
+    group("disk_wait", READ_WRITE, 1),
+    group("syncq_wait", READ_WRITE, 2),
+    group("asyncq_wait", READ_WRITE, 2),
+    group("", &["scrub"], EMPTY),
+    group("", &["trim"], 7),
+    group("", &["rebuild"], EMPTY),
 ];
 
 const SIZE_TABLE: [Group; 7] = [
-    group("sync_read", REQUESTS),
-    group("sync_write", REQUESTS),
-    group("async_read", REQUESTS),
-    group("async_write", REQUESTS),
-    group("scrub", REQUESTS),
-    group("trim", REQUESTS),
-    group("rebuild", REQUESTS),
+    group("sync_read", REQUESTS, 1),
+    group("sync_write", REQUESTS, 0),
+    group("async_read", REQUESTS, 2),
+    group("async_write", REQUESTS, 0),
+    group("scrub", REQUESTS, EMPTY),
+    group("trim", REQUESTS, 7),
+    group("rebuild", REQUESTS, EMPTY),
 ];
 
 impl View {
@@ -168,6 +184,22 @@ impl View {
             View::Latencies => LATENCY_TABLE.iter().collect(),
             View::Sizes => SIZE_TABLE.iter().collect(),
         }
+    }
+
+    /// The groups up to a rank, and what they take.
+    fn groups_upto(self, rank: u8) -> (Vec<&'static Group>, usize) {
+        let mut groups = self.groups();
+        groups.retain(|group| group.rank <= rank);
+        let cells: usize = groups.iter().map(|group| group.columns.len()).sum();
+        // The title of the last of all goes over the edge.
+        let spill = if rank == EMPTY { TITLE_SPILL } else { 0 };
+        (groups, cells * (CELL_WIDTH + 2) + spill)
+    }
+
+    /// Up to which rank groups have room beside a short name.
+    fn rank_within(self, room: Room) -> u8 {
+        let fits = |rank: &u8| room.has(NAME_WIDTH + self.groups_upto(*rank).1);
+        (0..=EMPTY).rev().find(fits).unwrap_or(0)
     }
 }
 
@@ -186,14 +218,36 @@ impl fmt::Display for ZpoolIostat {
 }
 
 impl ZpoolIostat {
+    /// The groups that have room.
+    fn groups(&self) -> Vec<&'static Group> {
+        self.view.groups_upto(self.view.rank_within(self.room)).0
+    }
+
+    /// Those of the cells of a line that are in these groups.
+    fn shown(&self, cells: Vec<String>) -> Vec<String> {
+        let rank = self.view.rank_within(self.room);
+        let groups = self.view.groups().into_iter();
+        let ranks = groups.flat_map(|group| repeat_n(group.rank, group.columns.len()));
+        let shown = cells.into_iter().zip(ranks).filter(|(_, of)| *of <= rank);
+        shown.map(|(cell, _)| cell).collect()
+    }
+
+    /// A pool's name beside the groups that have room.
+    fn name(&self, pool: &Pool) -> String {
+        let (_, taken) = self.view.groups_upto(self.view.rank_within(self.room));
+        self.room.name_beside(taken, &pool.name)
+    }
+
     fn write_lines(&self, f: &mut fmt::Formatter<'_>, latency: bool, queues: bool) -> fmt::Result {
-        let groups = self.view.groups();
-        let names = self.pools.iter().map(|pool| pool.name.len());
-        let width = names.max().unwrap_or(0).max(NAME_WIDTH);
+        let groups = self.groups();
+        let names = self.pools.iter().map(|pool| self.name(pool));
+        let names: Vec<String> = names.collect();
+        let widths = names.iter().map(|name| name.chars().count());
+        let width = widths.fold(NAME_WIDTH, usize::max);
         if self.titled {
             write_head(f, &groups, width, "", "pool")?;
         }
-        for pool in &self.pools {
+        for (pool, name) in self.pools.iter().zip(&names) {
             let mut cells = default_cells(pool);
             if latency {
                 cells.extend(latency_cells(pool));
@@ -201,7 +255,7 @@ impl ZpoolIostat {
             if queues {
                 cells.extend(queue_cells(pool));
             }
-            write_cells(f, &pool.name, width, &cells)?;
+            write_cells(f, name, width, &self.shown(cells))?;
         }
         if self.pools.len() > 1 {
             write_dashes(f, &groups, width)?;
@@ -217,9 +271,10 @@ impl ZpoolIostat {
         rows: std::ops::Range<usize>,
         counts: Vec<Vec<u64>>,
     ) -> fmt::Result {
-        let groups = self.view.groups();
-        let width = pool.name.len().max(NAME_WIDTH);
-        write_head(f, &groups, width, &pool.name, title)?;
+        let groups = self.groups();
+        let name = self.name(pool);
+        let width = name.chars().count().max(NAME_WIDTH);
+        write_head(f, &groups, width, &name, title)?;
         for row in rows {
             let label = match self.view {
                 View::Sizes => nice_number(1 << row),
@@ -227,7 +282,7 @@ impl ZpoolIostat {
             };
             let per_second = |column: &Vec<u64>| nice_number(pool.rate(column[row]));
             let cells: Vec<String> = counts.iter().map(per_second).collect();
-            write_cells(f, &label, width, &cells)?;
+            write_cells(f, &label, width, &self.shown(cells))?;
         }
         let columns: usize = groups.iter().map(|group| group.columns.len()).sum();
         writeln!(f, "{}", "-".repeat(width + columns * (CELL_WIDTH + 2)))
@@ -459,6 +514,8 @@ pub(super) fn traffic_object<S: serde::Serializer>(
 
 /// Width of a figure.
 const CELL_WIDTH: usize = 5;
+/// What `rebuild` and `rebuildq_write` are wider than their columns.
+const TITLE_SPILL: usize = 2;
 /// Width of the names, at least.
 const NAME_WIDTH: usize = 10;
 /// Rows of latencies: the last begins at 68 s.

@@ -30,6 +30,7 @@ use self::run::{Run, run};
 use self::summary::Summary;
 use super::load::stop_on_signals;
 use super::output::{print_drawn, print_json, usage};
+use super::screen::room;
 use crate::cli::{ReportKind, ReportWords, SimArgs};
 use crate::lab::{SimLab, check_samples, load_sim_lab};
 
@@ -180,7 +181,7 @@ impl<'a> Outcome<'a> {
     fn text(&self, args: &SimArgs, first: bool) -> String {
         let gap = if first { "" } else { "\n" };
         if self.reports.is_empty() {
-            return format!("{gap}{}", self.summary.text());
+            return format!("{gap}{}", self.summary.text(room(false)));
         }
         let several = args.labs.len() * self.reports.len() > 1;
         let mut text = gap.to_owned();

@@ -17,6 +17,7 @@ use super::look::{DeviceLook, PoolLook, devices, pools};
 use super::tally::Tally;
 use crate::cli::{DeviceArgs, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIostatArgs};
 use crate::commands::quantize::Watched;
+use crate::commands::screen::room;
 use crate::commands::{heatmap, iolatency, iostat, quantize};
 use crate::report::clock::time_of_day;
 use crate::report::iolatency::{ENDING, Interval, opening};
@@ -164,15 +165,19 @@ impl<'a> Report<'a> {
                 let report = ZpoolIostat {
                     view: view(args),
                     titled: self.json.is_empty(),
+                    room: room(args.wide),
                     pools: pools.map(|(later, earlier)| later.since(earlier)).collect(),
                 };
                 self.keep(&report)
             }
-            ReportKind::Txgs(_) => look.pools.iter().try_for_each(|pool| {
+            ReportKind::Txgs(args) => look.pools.iter().try_for_each(|pool| {
                 if look.pools.len() > 1 {
                     self.text += &format!("{}:\n", pool.name);
                 }
-                self.keep(&Txgs(pool.stats.txgs.clone()))
+                self.keep(&Txgs {
+                    txgs: pool.stats.txgs.clone(),
+                    room: room(args.wide),
+                })
             }),
         }
     }
@@ -254,7 +259,7 @@ impl Look {
             ReportKind::ZpoolIostat(args) => {
                 look.pools = pools_of(simulation, args.pools_and_pace()?.0)?;
             }
-            ReportKind::Txgs(TxgsArgs { pool }) => {
+            ReportKind::Txgs(TxgsArgs { pool, .. }) => {
                 look.pools = pools_of(simulation, pool.as_slice())?;
             }
         }

@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use super::*;
+use crate::report::table::assert_fits;
 
 /// Every histogram of the example file of perf-tools' iolatency, as printed there.
 const EXAMPLES: &str = include_str!("../fixtures/iolatency.txt");
@@ -46,6 +47,7 @@ fn with(scope: Scope) -> Interval {
         unmatched: None,
         style: Style::Histograms,
         mention: Mention::default(),
+        room: Room::UNBOUNDED,
     }
 }
 
@@ -232,4 +234,32 @@ fn json_of_a_breakdown_names_it_and_its_values() {
     assert_eq!(json["values"][0]["rows"][1]["count"], 30);
     assert_eq!(json["values"][1]["latency"]["n"], 2);
     assert!(json.get("rows").is_none());
+}
+
+#[test]
+fn long_names_are_shortened_where_the_screen_is_narrow() {
+    let all = Distribution::new(&latencies(&[3, 1_000_000]), Boundary::AsLabelled);
+    let value = "/system.slice/the-cgroup-of-a-service-with-a-long-name.service/".repeat(2);
+    let values = vec![Value {
+        value: value.clone(),
+        distribution: all,
+    }];
+    let by = "cgroup";
+    for style in [Style::Histograms, Style::Percentiles] {
+        let whole = Interval {
+            style,
+            ..with(Scope::By {
+                by,
+                values: values.clone(),
+            })
+        };
+        assert!(whole.to_string().contains(&value));
+        for columns in [72, 80, 100] {
+            let shown = Interval {
+                room: Room(Some(columns)),
+                ..whole.clone()
+            };
+            assert_fits(shown.room, &shown.to_string());
+        }
+    }
 }

@@ -1,6 +1,8 @@
 //! The tables beside those of sysstat.
 
 use super::*;
+use crate::report::table::assert_fits;
+use expect_test::expect;
 
 /// What a disk did in the second of which sysstat 12.6's iostat printed the tables below.
 fn second() -> Interval {
@@ -28,6 +30,7 @@ fn report(columns: Columns) -> Iostat {
         disks,
         mention: Mention::default(),
         length: Length::of(Duration::from_secs(1)),
+        room: Room::UNBOUNDED,
     }
 }
 
@@ -53,6 +56,65 @@ vda             117.00      2848.00         0.00        56.00       2848        
 
 ";
     assert_eq!(report(Columns::Basic).to_string(), expected);
+}
+
+/// Those of sysstat 12.6's `iostat -s` and `iostat -xs`, of the same second.
+#[test]
+fn short_columns_are_those_of_sysstat() {
+    let basic = "\
+Device             tps    kB_read/s     kB_w+d/s    kB_read     kB_w+d
+vda             117.00      2848.00        56.00       2848         56
+
+";
+    assert_eq!(report(Columns::BasicShort).to_string(), basic);
+    let extended = "\
+Device             tps      kB/s    rqm/s   await  areq-sz  aqu-sz  %util
+vda             117.00   2904.00     0.00    0.11    24.82    0.01   1.60
+
+";
+    assert_eq!(report(Columns::ExtendedShort).to_string(), extended);
+}
+
+fn on_a_screen_of(columns: u16, report: Iostat) -> Iostat {
+    Iostat {
+        room: Room(Some(columns)),
+        ..report
+    }
+}
+
+#[test]
+fn a_narrow_screen_has_fewer_columns_and_short_names() {
+    let mut busy = report(Columns::Extended);
+    busy.disks.push(Interval {
+        disk: "a-disk-of-a-name-that-nobody-would-type-twice-0".into(),
+        reads: Completed {
+            zios: 12_345_678,
+            bytes: 1 << 40,
+            time_ns: 1 << 60,
+            merged: 0,
+        },
+        ..second()
+    });
+    expect![[r#"
+        Device            r/s     rkB/s r_await     w/s     wkB/s w_await  aqu-sz  %util
+        vda            103.00   2848.00    0.12    0.00      0.00    0.00    0.01   1.60
+        a-disk…wice-0     1e7       1e9 93386.6    0.00      0.00    0.00    0.01   1.60
+
+    "#]]
+    .assert_eq(&on_a_screen_of(80, busy.clone()).to_string());
+    let basic = on_a_screen_of(80, report(Columns::Basic)).to_string();
+    assert_eq!(basic, report(Columns::BasicShort).to_string());
+    use Columns::{Basic, BasicShort, Extended, ExtendedShort};
+    for columns in [Basic, Extended, BasicShort, ExtendedShort] {
+        for width in [40, 60, 79, 80, 100, 132, 250] {
+            let report = Iostat {
+                columns,
+                ..busy.clone()
+            };
+            let report = on_a_screen_of(width, report);
+            assert_fits(report.room, &report.to_string());
+        }
+    }
 }
 
 #[test]
@@ -116,13 +178,10 @@ fn what_was_merged_is_a_share_of_what_was_asked_for() {
 
 #[test]
 fn no_time_gives_no_rates_and_no_nonsense() {
-    let disk = Interval {
-        elapsed: Duration::ZERO,
-        ..second()
-    };
-    let mut line = String::new();
-    write_disk(&mut line, &disk, Columns::Extended).unwrap();
-    assert!(!line.contains("NaN") && !line.contains("inf"), "{line}");
+    let mut report = report(Columns::Extended);
+    report.disks[0].elapsed = Duration::ZERO;
+    let text = report.to_string();
+    assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::report::table::assert_fits;
 
 /// Every output of the article's scripts, as printed there, separated by `%%`. The page has lost
 /// the blanks at the ends of lines.
@@ -78,6 +79,7 @@ fn report(scope: Scope) -> Quantize {
         in_flight: InFlight::default(),
         lost: 0,
         unmatched: None,
+        room: Room::UNBOUNDED,
     }
 }
 
@@ -280,4 +282,25 @@ fn one_of_several_layers_has_a_title_above_what_it_has_anyway() {
     let json = serde_json::to_value(layered).unwrap();
     assert_eq!(json["layer"], "store");
     assert!(serde_json::to_value(plain).unwrap().get("layer").is_none());
+}
+
+#[test]
+fn long_names_are_shortened_where_the_screen_is_narrow() {
+    let mut busy = Histogram::default();
+    (0..9).for_each(|_| busy.record(3_000_000));
+    let of = |name: &str, bytes| Disk {
+        disk: name.to_owned(),
+        aggregation: Aggregation::new(&busy, bytes, std::time::Duration::from_millis(1)),
+    };
+    let disks = vec![
+        of("a-disk-of-a-name-that-nobody-would-type-twice-0", 1 << 34),
+        of("vda", 0),
+    ];
+    for columns in [79, 80, 100] {
+        let report = Quantize {
+            room: Room(Some(columns)),
+            ..report(Scope::Disks(disks.clone()))
+        };
+        assert_fits(report.room, &report.to_string());
+    }
 }

@@ -99,9 +99,7 @@ fn width(columns: &[Column]) -> usize {
 /// How wide the column of the disks is beside these others: as the longest name, or as the screen
 /// lets it be.
 fn disk_width<'a>(names: impl Iterator<Item = &'a str>, others: &[Column], room: Room) -> usize {
-    let taken = width(others) + 1;
-    let widths = names.map(|name| room.name_beside(taken, name).chars().count());
-    widths.max().unwrap_or_default()
+    room.widest_name(width(others) + 1, names)
 }
 
 /// A line of words in their columns. Nothing is cut off: what is too long moves the rest.

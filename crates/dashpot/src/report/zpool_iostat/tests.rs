@@ -3,6 +3,7 @@
 use expect_test::expect;
 
 use super::*;
+use crate::report::table::assert_fits;
 
 fn pool(name: &str) -> Pool {
     Pool {
@@ -45,6 +46,7 @@ fn text(view: View, pools: Vec<Pool>) -> String {
     let report = ZpoolIostat {
         view,
         titled: true,
+        room: Room::UNBOUNDED,
         pools,
     };
     // A bar shows the blanks at the ends of lines, which are ZFS's.
@@ -73,6 +75,52 @@ fn lines_with_waits_and_queues() {
         ----------  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----|
         tank         512M  1.50G     10  1.46K    80K   188M      0      0      0      0      0      0  1.46K     10      0      0      0      0      0      0|
     "#]].assert_eq(&text(view(false, true), vec![busy()]));
+}
+
+#[test]
+fn a_narrow_screen_has_the_most_important_groups() {
+    let lines = |latency, queues| View::Lines { latency, queues };
+    let views = [
+        lines(false, false),
+        lines(true, false),
+        lines(false, true),
+        lines(true, true),
+        View::Latencies,
+        View::Sizes,
+    ];
+    let within = |view, columns| ZpoolIostat {
+        view,
+        titled: true,
+        room: Room(Some(columns)),
+        pools: vec![
+            busy(),
+            pool("a-pool-of-a-name-that-nobody-would-type-twice"),
+        ],
+    };
+    for view in views {
+        for columns in [60, 80, 100, 132, 200] {
+            let report = within(view, columns);
+            assert_fits(report.room, &report.to_string());
+        }
+    }
+    expect![[r#"
+                     operations     bandwidth    total_wait     disk_wait    asyncq_wait
+        pool         read  write   read  write   read  write   read  write   read  write
+        ----------  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----
+        tank           10  1.46K    80K   188M   12ms    3ms   12ms  786us      -    1ms
+        a-poo…wice     10  1.46K    80K   188M      -      -      -      -      -      -
+        ----------  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----
+    "#]]
+    .assert_eq(&within(lines(true, false), 80).to_string());
+    expect![[r#"
+                     operations    syncq_read    syncq_write   asyncq_read  asyncq_write
+        pool         read  write   pend  activ   pend  activ   pend  activ   pend  activ
+        ----------  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----
+        tank           10  1.46K      0      0      0      0      0      0  1.46K     10
+        a-poo…wice     10  1.46K      0      0      0      0      0      0      0      0
+        ----------  -----  -----  -----  -----  -----  -----  -----  -----  -----  -----
+    "#]]
+    .assert_eq(&within(lines(false, true), 80).to_string());
 }
 
 #[test]
@@ -180,6 +228,7 @@ fn json_has_exact_means() {
     let report = ZpoolIostat {
         view: View::Latencies,
         titled: true,
+        room: Room::UNBOUNDED,
         pools: vec![busy()],
     };
     let json = serde_json::to_value(report).unwrap();

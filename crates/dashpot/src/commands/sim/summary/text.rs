@@ -7,26 +7,30 @@ use dashpot_rules::{nice_number, short_time, thousands};
 use super::{
     Amplification, Latency, OpSummary, PoolSummary, Summary, TrafficSummary, WorkloadSummary,
 };
-use crate::report::table::{Column, table, time_or_dash};
+use crate::report::table::{Column, Room, prose_within, table_within, time_or_dash};
 
 impl Summary {
-    pub(in crate::commands::sim) fn text(&self) -> String {
+    /// Tables and sentences that fit a screen.
+    pub(in crate::commands::sim) fn text(&self, room: Room) -> String {
         let (elapsed, warmup) = (Duration::from_nanos(self.elapsed_ns), self.warmup_ns);
         let mut text = format!("{}: {elapsed}, seed {}", self.lab, self.seed);
         if warmup > 0 {
             text += &format!(", counted from {} on", Duration::from_nanos(warmup));
         }
-        text += &format!("\n\n{}\n{}", self.calls(), self.latencies());
-        text.extend(self.workloads.iter().map(WorkloadSummary::diagnoses));
+        text = prose_within(room, &text);
+        text += &format!("\n{}\n{}", self.calls(room), self.latencies(room));
+        let diagnoses = self.workloads.iter().map(WorkloadSummary::diagnoses);
+        text += &prose_within(room, &diagnoses.collect::<String>());
         if !self.pools.is_empty() {
-            text += &format!("\n{}", self.traffic());
-            text.extend(self.pools.iter().map(PoolSummary::reads_of_writes));
-            text += &format!("\n{}", self.admissions());
+            let reads = self.pools.iter().map(PoolSummary::reads_of_writes);
+            text += &format!("\n{}", self.traffic(room));
+            text += &prose_within(room, &reads.collect::<String>());
+            text += &format!("\n{}", self.admissions(room));
         }
         text
     }
 
-    fn calls(&self) -> String {
+    fn calls(&self, room: Room) -> String {
         let columns = [
             Column::Text("workload"),
             Column::Text("op"),
@@ -41,10 +45,10 @@ impl Summary {
             let ops = workload.ops.iter();
             ops.map(|op| op.calls_row(&workload.workload)).collect()
         };
-        table(&columns, self.workloads.iter().flat_map(rows))
+        table_within(room, &columns, self.workloads.iter().flat_map(rows))
     }
 
-    fn latencies(&self) -> String {
+    fn latencies(&self, room: Room) -> String {
         let columns = [
             Column::Text("workload"),
             Column::Text("op"),
@@ -56,13 +60,14 @@ impl Summary {
             Column::Figure("p99.9"),
             Column::Figure("max"),
         ];
-        table(
+        table_within(
+            room,
             &columns,
             self.workloads.iter().flat_map(WorkloadSummary::rows),
         )
     }
 
-    fn traffic(&self) -> String {
+    fn traffic(&self, room: Room) -> String {
         let columns = [
             Column::Text("pool"),
             Column::Text("at"),
@@ -76,10 +81,14 @@ impl Summary {
             Column::Figure("×writes"),
             Column::Figure("×MiB"),
         ];
-        table(&columns, self.pools.iter().flat_map(PoolSummary::rows))
+        table_within(
+            room,
+            &columns,
+            self.pools.iter().flat_map(PoolSummary::rows),
+        )
     }
 
-    fn admissions(&self) -> String {
+    fn admissions(&self, room: Room) -> String {
         let columns = [
             Column::Text("pool"),
             Column::Figure("assigned"),
@@ -103,7 +112,7 @@ impl Summary {
                 pool.throttled.to_string(),
             ]
         };
-        table(&columns, self.pools.iter().map(row))
+        table_within(room, &columns, self.pools.iter().map(row))
     }
 }
 
