@@ -3,6 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// One export of a shard. Connections, clients, stalls and budgets belong to an export; only where a
+/// shard tells the engine, it looks up the device behind the export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ExportId(pub(crate) u32);
+
 /// One export, as clients see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExportInfo {

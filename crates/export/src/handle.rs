@@ -111,7 +111,7 @@ impl Handle {
         let route = self.route(disk)?;
         send(
             route,
-            Message::Snapshot(route.disk, oldest, Box::new(answer)),
+            Message::Snapshot(route.export, oldest, Box::new(answer)),
         )
     }
 
@@ -133,7 +133,7 @@ impl Handle {
         answer: impl FnOnce(Result<Loss, CutError>) + Send + 'static,
     ) -> Result<(), ShardGone> {
         let route = self.route(disk)?;
-        send(route, Message::Cut(route.disk, cut, Box::new(answer)))
+        send(route, Message::Cut(route.export, cut, Box::new(answer)))
     }
 
     /// Ends the grace period of a shutdown that is going on: what is held fails now.

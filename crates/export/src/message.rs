@@ -1,9 +1,10 @@
 //! What other threads tell a shard.
 
-use dashpot_engine::{Answer, Command, CommandError, DiskId, Duration, ZioId};
+use dashpot_engine::{Answer, Command, CommandError, Duration, ZioId};
 
 use crate::connection_limit::Permit;
 use crate::events::Drops;
+use crate::export::ExportId;
 use crate::frontend::Session;
 use crate::power::{Cut, CutError, Loss};
 use crate::snapshot::DiskSnapshot;
@@ -14,14 +15,14 @@ pub(crate) enum Message {
     Connect(Handover),
     /// Rules or a disk's state are to change.
     Command(Command, CommandAnswer),
-    /// A snapshot of a disk is wanted, with so many of its oldest zios.
-    Snapshot(DiskId, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
+    /// A snapshot of the disk of an export is wanted, with so many of its oldest zios.
+    Snapshot(ExportId, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
     /// The events of all that has finished are to be readable. The answer counts the dropped ones.
     Events(Box<dyn FnOnce(Drops) + Send>),
     /// A thread of the pool has done what the store could not do at once.
     Done(ZioId, Finished),
-    /// The power of a `lossy` disk is to be cut, or given back.
-    Cut(DiskId, Cut, CutAnswer),
+    /// The power of an export on a `lossy` disk is to be cut, or given back.
+    Cut(ExportId, Cut, CutAnswer),
     /// The shard is to stop. What is held has so long to end by itself.
     Shutdown(Duration),
 }
@@ -32,7 +33,7 @@ pub(crate) type CommandAnswer = Box<dyn FnOnce(Result<Answer, CommandError>) + S
 /// A connection on its way from the acceptor to its shard.
 pub(crate) struct Handover {
     pub(crate) session: Session,
-    pub(crate) disk: DiskId,
+    pub(crate) export: ExportId,
     /// The client at the other end.
     pub(crate) peer: String,
     /// What it has sent already: the beginning of its first requests.

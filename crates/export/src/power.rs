@@ -4,10 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use dashpot_engine::{DiskId, Duration, Errno, Input};
-
-use crate::shard::Shard;
-use crate::store::Store;
+use dashpot_engine::{Duration, Errno};
 
 /// A power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +42,7 @@ pub enum Then {
 }
 
 impl Cut {
+    /// Whether the disk goes on under its clients.
     pub(crate) fn goes_on(&self) -> bool {
         self.then == Then::GoesOn
     }
@@ -111,53 +109,4 @@ pub enum CutError {
     IsOff,
     /// The store below has failed.
     Failed(Errno),
-}
-
-impl Shard {
-    /// Cuts the power of a disk. Whatever the disk does then, it begins after this.
-    pub(crate) fn cut(&mut self, id: DiskId, cut: &Cut) -> Result<Loss, CutError> {
-        let disk = self.disks.get(id.0 as usize);
-        let disk = disk.filter(|disk| matches!(disk.store, Store::Lossy(_)));
-        let power = disk.ok_or(CutError::LosesNothing)?.export.power.clone();
-        match (power.is_off(), cut.then) {
-            (true, Then::Restart) => {
-                power.switch(true);
-                return Ok(Loss {
-                    was_off: true,
-                    ..Loss::default()
-                });
-            }
-            (true, _) => return Err(CutError::IsOff),
-            (false, _) => {}
-        }
-        if !cut.goes_on() {
-            power.switch(false);
-            self.drop_clients(id);
-        }
-        let store = &mut self.disks[id.0 as usize].store;
-        let loss = store.cut(cut, self.now).ok_or(CutError::LosesNothing)?;
-        let loss = loss.map_err(CutError::Failed)?;
-        power.switch(cut.then != Then::Off);
-        Ok(loss)
-    }
-
-    /// Ends all connections to a disk, and what the store had yet to do for them.
-    fn drop_clients(&mut self, id: DiskId) {
-        for at in 0..self.conns.len() {
-            if self.conns[at].as_ref().is_some_and(|conn| conn.disk == id) {
-                self.hang_up(at);
-            }
-        }
-        // What was held before the store must not reach it after the cut.
-        self.leave_at_once(id);
-        let of_disk = |slot: &crate::shard::slots::Slot| slot.disk == id;
-        let pieces = std::mem::take(&mut self.pieces);
-        for (zio, done) in pieces {
-            if self.slots.get(zio).is_some_and(of_disk) {
-                self.step(Input::Done(zio, Err(Errno::Shutdown)), None);
-            } else {
-                self.pieces.push_back((zio, done));
-            }
-        }
-    }
 }

@@ -35,11 +35,9 @@ use crate::frontend::nbd;
 use crate::frontend::nbd::client::{encode, parse_reply};
 use crate::frontend::nbd::handshake::Features;
 use crate::frontend::nbd::wire::{RequestHeader, SIMPLE_REPLY_LEN, command};
-use crate::mailbox::Mailbox;
 use crate::message::{Handover, Message};
-use crate::shard::Disk;
-use crate::shard::budget::Taken;
-use crate::shard::clients::ClientTable;
+use crate::route::Route;
+use crate::shard::exports::Served;
 use crate::store::Store;
 
 /// What one probe has found.
@@ -124,10 +122,10 @@ impl Prompt {
     }
 }
 
-/// The disk that a probe reads.
-pub(crate) fn disk() -> Disk {
-    Disk {
-        export: ExportInfo {
+/// What the prober reads.
+pub(crate) fn served(disk: DiskId) -> Served {
+    Served {
+        info: ExportInfo {
             name: NAME.to_owned(),
             description: String::new(),
             size: u64::from(BLOCK),
@@ -135,21 +133,20 @@ pub(crate) fn disk() -> Disk {
             read_only: true,
             power: Power::default(),
         },
+        disk,
         store: Store::Null,
-        clients: ClientTable::default(),
-        stalls: 0,
-        taken: Taken::default(),
     }
 }
 
-/// Connects a probe to its `disk` of a shard that is about to run.
-pub(crate) fn start(shard: &Mailbox<Message>, disk: DiskId) -> io::Result<(Prompt, Arc<Readings>)> {
+/// Connects a prober to a shard that is about to run.
+pub(crate) fn start(route: &Route) -> io::Result<(Prompt, Arc<Readings>)> {
+    let shard = &route.mailbox;
     let flags = SocketFlags::CLOEXEC;
     let (near, far) = net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
     rustix::io::ioctl_fionbio(&far, true)?;
     let delay = RuleSpec::delay(DELAY, None);
     let inject = Command::Inject {
-        disk,
+        disk: route.disk,
         group: GroupId(RULE.0),
         rules: vec![(RULE, delay)],
     };
@@ -157,7 +154,7 @@ pub(crate) fn start(shard: &Mailbox<Message>, disk: DiskId) -> io::Result<(Promp
     let _ = shard.send(Message::Command(inject, Box::new(|_| ())));
     let _ = shard.send(Message::Connect(Handover {
         session: Session::Nbd(nbd::Session::new(far, Features::default())),
-        disk,
+        export: route.export,
         peer: NAME.to_owned(),
         left_over: Vec::new(),
         permit: None,

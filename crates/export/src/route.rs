@@ -1,15 +1,18 @@
-//! Where the connections and the commands of each disk go.
+//! Where the connections and the commands of each export go.
 
 use std::sync::Arc;
 
 use dashpot_engine::DiskId;
 
+use crate::export::ExportId;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
 
-/// The shard of a disk, and the disk's id there.
+/// The shard of an export, and the export's id there.
 #[derive(Clone)]
 pub(crate) struct Route {
     pub(crate) mailbox: Arc<Mailbox<Message>>,
+    pub(crate) export: ExportId,
+    /// The disk behind it, for commands to the engine.
     pub(crate) disk: DiskId,
 }

@@ -15,7 +15,7 @@ use crate::acceptor::{Acceptor, AcceptorMessage};
 use crate::complain::complain;
 use crate::config::ServerConfig;
 use crate::events::{EventReader, RING, Recorder, rings};
-use crate::export::{ExportInfo, Power};
+use crate::export::{ExportId, ExportInfo, Power};
 use crate::handle::{DiskInfo, Handle};
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
@@ -23,10 +23,9 @@ use crate::message::Message;
 use crate::prober::{self, Readings};
 use crate::quota::cpu_quota;
 use crate::route::Route;
-use crate::shard::budget::Taken;
-use crate::shard::clients::ClientTable;
-use crate::shard::sleeper::{Sleeper, Spin};
-use crate::shard::{Disk, Shard};
+use crate::shard::exports::Served;
+use crate::shard::sleeper::Spin;
+use crate::shard::{Parts, Shard};
 use crate::store::{self, Adoption, Opened, Pool, Size, StoreError};
 
 /// Why a server did not start. Nothing of it is left.
@@ -225,7 +224,7 @@ fn export_info((config, disk): (&DiskConfig, &DiskInfo)) -> ExportInfo {
 /// What a shard begins with.
 struct Built {
     engine: Engine,
-    disks: Vec<Disk>,
+    served: Vec<Served>,
     /// By [`DiskId`](dashpot_engine::DiskId): the disk's index in the configuration.
     indices: Vec<u16>,
     mailbox: Arc<Mailbox<Message>>,
@@ -240,7 +239,7 @@ fn build_shards(
     let build = |_| {
         Ok(Built {
             engine: Engine::default(),
-            disks: Vec::new(),
+            served: Vec::new(),
             indices: Vec::new(),
             mailbox: Arc::new(Mailbox::new()?),
         })
@@ -252,51 +251,52 @@ fn build_shards(
         let shard = &mut shards[shard_of(at, config)];
         let seed = config.seed ^ (at as u64) << 32;
         let disk = shard.engine.add_disk(EngineDisk { seed });
-        routes.push(Route {
-            mailbox: Arc::clone(&shard.mailbox),
-            disk,
-        });
         shard.indices.push(at as u16);
-        shard.disks.push(Disk {
-            export: export.clone(),
+        routes.push(shard.serve(Served {
+            info: export.clone(),
+            disk,
             store: opened.store,
-            clients: ClientTable::default(),
-            stalls: 0,
-            taken: Taken::default(),
-        });
+        }));
     }
     Ok((shards, routes))
 }
 
-/// A shard that panics or fails takes its own connections and commands with it, nobody else's.
+impl Built {
+    /// Adds an export. Says how it is reached.
+    fn serve(&mut self, served: Served) -> Route {
+        let route = Route {
+            mailbox: Arc::clone(&self.mailbox),
+            export: ExportId(self.served.len() as u32),
+            disk: served.disk,
+        };
+        self.served.push(served);
+        route
+    }
+}
+
+/// A shard that panics or fails takes its own connections and commands with it, and no others.
 fn start_shard(
     at: usize,
-    built: Built,
+    mut built: Built,
     recorder: Recorder,
     pool: &Arc<Pool>,
     spins: bool,
 ) -> io::Result<(Running<Message>, Arc<Readings>)> {
-    let Built {
-        mut engine,
-        mut disks,
-        mailbox,
-        indices: _,
-    } = built;
-    engine.record_events(true);
-    let probed = engine.add_disk(EngineDisk { seed: 0 });
-    disks.push(prober::disk());
-    let (prompt, readings) = prober::start(&mailbox, probed)?;
+    built.engine.record_events(true);
+    let probed = built.engine.add_disk(EngineDisk { seed: 0 });
+    let route = built.serve(prober::served(probed));
+    let (prompt, readings) = prober::start(&route)?;
+    let mailbox = built.mailbox;
     let inbox = Arc::clone(&mailbox);
-    let sleeper = Sleeper::new(spins);
-    let mut shard = Shard::new(
-        engine,
-        disks,
-        Arc::clone(&inbox),
-        Arc::clone(pool),
-        sleeper,
+    let mut shard = Shard::new(Parts {
+        engine: built.engine,
+        served: built.served,
+        mailbox: Arc::clone(&mailbox),
+        pool: Arc::clone(pool),
+        spins,
         recorder,
         prompt,
-    )?;
+    })?;
     let thread = Builder::new()
         .name(format!("dashpot-shard-{at}"))
         .spawn(move || {

@@ -209,7 +209,7 @@ impl Acceptor {
             let (session, left_over) = agreed.session(fd);
             let handover = Handover {
                 session,
-                disk: route.disk,
+                export: route.export,
                 peer: place.peer,
                 left_over,
                 permit: Some(permit),

@@ -7,7 +7,6 @@ use rtrb::Producer;
 use rtrb::chunks::ChunkError;
 
 use super::{Bell, Drops, EventRecord, FinishedZio};
-use crate::shard::Shard;
 
 /// Puts the events of a shard into its ring.
 pub(crate) struct Recorder {
@@ -18,19 +17,6 @@ pub(crate) struct Recorder {
     waiting: Vec<(u16, ClientId, Box<str>)>,
     drops: Drops,
     bell: Arc<Bell>,
-}
-
-impl Shard {
-    /// Sends off the events of what has finished.
-    pub(crate) fn record(&mut self) {
-        self.recorder.record(self.engine.events());
-    }
-
-    /// Likewise, for somebody who wants to read them, and to know what was dropped.
-    pub(crate) fn flush_events(&mut self) -> Drops {
-        self.record();
-        self.recorder.drops.clone()
-    }
 }
 
 impl Recorder {
@@ -101,8 +87,7 @@ impl Recorder {
     }
 
     /// What was dropped so far.
-    #[cfg(test)]
-    pub(super) fn drops(&self) -> Drops {
+    pub(crate) fn drops(&self) -> Drops {
         self.drops.clone()
     }
 }

@@ -1,86 +1,65 @@
-//! Connections that are gone: each pass aborts a part of what they have in flight.
-//!
-//! Until that is done the place of a connection in the shard's list stays empty, so that no reply of
-//! its zios finds another connection there.
+//! The end of a connection: each pass aborts a part of what connections that are gone have in flight.
 
-use std::sync::atomic::Ordering;
+use dashpot_engine::Input;
 
-use dashpot_engine::{ClientId, DiskId, Input};
-
-use crate::shard::Shard;
-use crate::shard::connection::Intake;
-use crate::shard::slots::ZioList;
-
-/// What is left of a connection that is gone.
-#[derive(Debug)]
-pub(crate) struct Leaving {
-    at: usize,
-    disk: DiskId,
-    client: ClientId,
-    zios: ZioList,
-}
+use super::Shard;
+use super::departures::Departure;
+use crate::export::ExportId;
 
 impl Shard {
     /// Ends a connection. The next passes abort what it has in flight.
-    pub(crate) fn hang_up(&mut self, at: usize) {
-        let Some(conn) = self.conns.get_mut(at).and_then(Option::take) else {
+    pub(super) fn hang_up(&mut self, at: usize) {
+        let Some(mut connection) = self.connections.remove(at) else {
             return;
         };
-        self.kept -= conn.kept;
-        if let Intake::Payload { request, bytes, .. } = conn.intake {
-            self.buffers.give(bytes);
-            self.give_back(conn.disk, 0, u64::from(request.length));
+        self.budget.forget(at, &connection);
+        let export = connection.export();
+        if let Some(incoming) = connection.inlet_mut().abandon() {
+            self.buffers.give(incoming.payload);
+            let length = u64::from(incoming.request.length);
+            self.budget.give_back(export, 0, length);
         }
-        if conn.stalled {
-            self.stalled.retain(|stalled| *stalled != at);
-        }
-        self.leaving.push_back(Leaving {
+        self.departures.push(Departure {
             at,
-            disk: conn.disk,
-            client: conn.client,
-            zios: conn.zios,
+            export,
+            client: connection.client(),
+            zios: connection.zios(),
         });
     }
 
     /// Aborts as much as one pass may of what connections that are gone have in flight.
-    pub(crate) fn leave_on(&mut self) {
+    pub(super) fn abort_departed(&mut self) {
         let mut most = ABORTS_PER_PASS;
         while most > 0
-            && let Some(leaving) = self.leaving.pop_front()
+            && let Some(departure) = self.departures.pop()
         {
-            most -= self.leave(leaving, most).clamp(1, most);
+            most -= self.abort(departure, most).clamp(1, most);
         }
     }
 
-    /// Aborts all that connections to a disk that are gone have in flight.
-    pub(crate) fn leave_at_once(&mut self, disk: DiskId) {
-        for leaving in std::mem::take(&mut self.leaving) {
-            if leaving.disk == disk {
-                self.leave(leaving, usize::MAX);
-            } else {
-                self.leaving.push_back(leaving);
-            }
+    /// Aborts all that connections to an export that are gone have in flight.
+    pub(super) fn abort_departed_at_once(&mut self, export: ExportId) {
+        for departure in self.departures.take_of(export) {
+            self.abort(departure, usize::MAX);
         }
     }
 
     /// Aborts at most so many zios of a connection, and says how many: the youngest, so that none
     /// moves up in its lane to be aborted next.
-    fn leave(&mut self, mut leaving: Leaving, most: usize) -> usize {
-        let zios = self.slots.youngest(leaving.zios, most);
+    fn abort(&mut self, mut departure: Departure, most: usize) -> usize {
+        let zios = self.slots.youngest(departure.zios, most);
         for zio in &zios {
-            self.slots.unlink(*zio, &mut leaving.zios);
-            let slot = self.slots.get(*zio);
-            if let Some(cancelled) = slot.and_then(|slot| slot.cancelled.as_ref()) {
-                cancelled.store(true, Ordering::Release);
+            self.slots.unlink(*zio, &mut departure.zios);
+            if let Some(slot) = self.slots.get(*zio) {
+                slot.cancel();
             }
         }
         self.step(Input::Abort(&zios), None);
-        if leaving.zios.is_empty() {
-            self.free_conns.push(leaving.at);
-            let disk = &mut self.disks[leaving.disk.0 as usize];
-            disk.clients.disconnect(leaving.client);
+        if departure.zios.is_empty() {
+            self.connections.release(departure.at);
+            self.exports.disconnect(departure.export, departure.client);
         } else {
-            self.leaving.push_back(leaving);
+            self.departures.push(departure);
         }
         zios.len()
     }

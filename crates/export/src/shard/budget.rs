@@ -1,28 +1,63 @@
-//! How much clients may make a shard hold, and what becomes of a connection that wants more.
+//! The budget: how much clients may make a shard hold.
 //!
-//! A request is charged when it is taken out of its connection's bytes: a slot, and the payload
-//! bytes that it will have to hold. While there is no room, the connection is not read: it stalls,
-//! and is counted, because a bound on depth distorts the latencies that rules ask for.
+//! A request is charged when it is taken out of its connection's bytes: a slot, and the payload bytes
+//! that it will have to hold. While the budget is used up, the shard does not read the connection. It
+//! stalls, and the stall is counted, because a bound on depth distorts the latencies that rules ask
+//! for.
 //!
-//! Half of the shard is the most that one disk may take, so that its neighbours go on. A connection
-//! that has nothing in flight may always have one small request in flight, so that nobody is kept
-//! out for ever by what others hold. And payloads have to come quickly while others wait for their
-//! room.
+//! One export may take half of the shard's budget, so that the others go on. A connection that has
+//! nothing in flight may always have one small request in flight, so that other clients cannot keep it
+//! out for ever. And payloads have to come quickly while other requests wait for their room.
 //!
 //! Beside requests, connections make a shard keep bytes that it has received and cannot look at yet,
-//! and replies that their clients do not take. While these are too many, connections are read a
-//! little at a time.
+//! and replies that their clients do not take. While these are too many, connections are read a little
+//! at a time.
 
-use dashpot_engine::{DiskId, Duration, Instant};
+use dashpot_engine::{Duration, Instant};
 
-use crate::shard::Shard;
-use crate::shard::connection::{Conn, Intake};
+use super::connection::Connection;
+use crate::export::ExportId;
 
-/// What has been taken, of a shard or of one disk.
+/// The budget of a shard.
+#[derive(Debug)]
+pub(super) struct Budget {
+    taken: Taken,
+    /// By export.
+    exports: Vec<Share>,
+    /// Whether any of it was given back since the stalled connections were last looked at.
+    gave_back: bool,
+    stalled: Vec<Stalled>,
+    /// Since when one of them or another has been waiting.
+    waiting_since: Instant,
+    /// When payloads that do not come were last looked for.
+    evicted: Instant,
+    /// What connections [keep](Connection::recount).
+    kept: u64,
+}
+
+/// What an export has taken.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Taken {
-    pub(crate) zios: u32,
-    pub(crate) bytes: u64,
+struct Share {
+    taken: Taken,
+    /// Times that a connection was kept from being read.
+    stalls: u64,
+}
+
+/// A connection that is not read because the budget is used up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stalled {
+    /// Its place.
+    pub(super) at: usize,
+    export: ExportId,
+    /// The bytes that its next request would make the shard hold.
+    wants: u64,
+}
+
+/// What has been taken, of a shard or by one export.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    zios: u32,
+    bytes: u64,
 }
 
 impl Taken {
@@ -76,7 +111,8 @@ impl Default for Held {
 struct Transit {
     length: u32,
     received: usize,
-    /// Since when its client has had the time to send it, and others have waited for its room.
+    /// Since when its client has had the time to send it, and other requests have waited for its
+    /// room.
     since: Instant,
 }
 
@@ -89,27 +125,47 @@ impl Transit {
     }
 }
 
-impl Shard {
+impl Budget {
+    /// The budget of a shard with so many exports.
+    pub(super) fn new(exports: usize) -> Budget {
+        Budget {
+            taken: Taken::default(),
+            exports: vec![Share::default(); exports],
+            gave_back: false,
+            stalled: Vec::new(),
+            waiting_since: Instant::ZERO,
+            evicted: Instant::ZERO,
+            kept: 0,
+        }
+    }
+
     /// Whether a connection may have one more request in flight, which holds `bytes`.
-    pub(crate) fn has_room(&self, conn: &Conn, bytes: u64) -> bool {
-        !self.is_full(conn.disk) || (conn.zios.is_empty() && self.taken.admits_beyond(bytes))
+    #[inline]
+    pub(super) fn admits(&self, connection: &Connection, bytes: u64) -> bool {
+        !self.is_full(connection.export())
+            || (connection.zios().is_empty() && self.taken.admits_beyond(bytes))
     }
 
-    /// Whether requests of a disk wait.
-    fn is_full(&self, disk: DiskId) -> bool {
-        let disk = self.disks[disk.0 as usize].taken;
-        self.taken.is_full(1) || disk.is_full(DISK_SHARE)
+    /// Whether requests to an export wait.
+    #[inline]
+    fn is_full(&self, export: ExportId) -> bool {
+        let share = &self.exports[export.0 as usize];
+        self.taken.is_full(1) || share.taken.is_full(EXPORT_SHARE)
     }
 
-    pub(crate) fn charge(&mut self, disk: DiskId, zios: u32, bytes: u64) {
-        for taken in [&mut self.taken, &mut self.disks[disk.0 as usize].taken] {
+    #[inline]
+    pub(super) fn charge(&mut self, export: ExportId, zios: u32, bytes: u64) {
+        let share = &mut self.exports[export.0 as usize];
+        for taken in [&mut self.taken, &mut share.taken] {
             taken.zios += zios;
             taken.bytes += bytes;
         }
     }
 
-    pub(crate) fn give_back(&mut self, disk: DiskId, zios: u32, bytes: u64) {
-        for taken in [&mut self.taken, &mut self.disks[disk.0 as usize].taken] {
+    #[inline]
+    pub(super) fn give_back(&mut self, export: ExportId, zios: u32, bytes: u64) {
+        let share = &mut self.exports[export.0 as usize];
+        for taken in [&mut self.taken, &mut share.taken] {
             taken.zios -= zios;
             taken.bytes -= bytes;
         }
@@ -117,116 +173,109 @@ impl Shard {
     }
 
     /// Counts anew what a connection keeps.
-    pub(crate) fn reckon(&mut self, at: usize) {
-        if let Some(conn) = self.conns.get_mut(at).and_then(Option::as_mut) {
-            let keeps = conn.keeps();
-            self.kept = self.kept - std::mem::replace(&mut conn.kept, keeps) + keeps;
+    #[inline]
+    pub(super) fn recount(&mut self, connection: &mut Connection) {
+        let (before, now) = connection.recount();
+        self.kept = self.kept - before + now;
+    }
+
+    /// Forgets a connection that is gone.
+    pub(super) fn forget(&mut self, at: usize, connection: &Connection) {
+        self.kept -= connection.counted();
+        if connection.is_stalled() {
+            self.stalled.retain(|stalled| stalled.at != at);
         }
     }
 
-    /// What all of that is now.
-    pub(crate) fn held(&self) -> Held {
+    /// What clients make the shard hold now, with so many connections.
+    pub(super) fn held(&self, connections: usize) -> Held {
         Held {
             zios: self.taken.zios,
             payload: self.taken.bytes,
             kept: self.kept,
-            connections: (self.conns.len() - self.free_conns.len()) as u32,
+            connections: connections as u32,
             ..Held::default()
         }
     }
 
     /// Whether connections keep as much as they may.
-    pub(crate) fn keeps_too_much(&self) -> bool {
+    #[inline]
+    pub(super) fn keeps_too_much(&self) -> bool {
         self.kept >= KEPT_MAX
     }
 
-    /// Stops reading a connection until there is room for the `bytes` that its next request holds.
-    pub(crate) fn stall(&mut self, at: usize, bytes: u64) {
-        let Some(conn) = self.conn(at) else {
-            return;
-        };
-        conn.stalled = true;
-        conn.wanted = bytes;
-        let disk = conn.disk;
-        self.disks[disk.0 as usize].stalls += 1;
+    /// Stalls a connection until there is room for the `bytes` that its next request holds.
+    pub(super) fn stall(
+        &mut self,
+        at: usize,
+        connection: &mut Connection,
+        wants: u64,
+        now: Instant,
+    ) {
+        connection.stall(true);
+        let export = connection.export();
+        self.exports[export.0 as usize].stalls += 1;
         if self.stalled.is_empty() {
-            self.waiting_since = self.now;
-            self.evicted = self.now;
+            self.waiting_since = now;
+            self.evicted = now;
         }
-        self.stalled.push(at);
-        self.watch(at);
+        self.stalled.push(Stalled { at, export, wants });
     }
 
-    /// Looks again at the connections that are not read, if anything was given back.
-    pub(crate) fn end_stalls(&mut self) {
+    /// The stalled connections, if anything was given back since they were last taken. The caller
+    /// either ends a stall or [keeps](Budget::keep_stalled) it.
+    pub(super) fn take_stalled(&mut self) -> Vec<Stalled> {
         if self.stalled.is_empty() || !std::mem::take(&mut self.gave_back) {
-            return;
+            return Vec::new();
         }
-        for at in std::mem::take(&mut self.stalled) {
-            let Some(conn) = self.conns[at].as_ref() else {
-                continue;
-            };
-            if !self.has_room(conn, conn.wanted) {
-                self.stalled.push(at);
-            } else if let Some(conn) = self.conn(at) {
-                conn.stalled = false;
-                self.queue_read(at);
-                self.watch(at);
-            }
-        }
+        std::mem::take(&mut self.stalled)
     }
 
-    /// When to look for payloads that do not come: only while somebody waits for their room.
-    pub(crate) fn evicts_at(&self) -> Option<Instant> {
+    pub(super) fn keep_stalled(&mut self, stalled: Stalled) {
+        self.stalled.push(stalled);
+    }
+
+    /// Whether a stall of this connection can end.
+    pub(super) fn admits_stalled(&self, stalled: Stalled, connection: &Connection) -> bool {
+        self.admits(connection, stalled.wants)
+    }
+
+    /// How many connections to an export are stalled now.
+    pub(super) fn stalled(&self, export: ExportId) -> u32 {
+        let of_export = |stalled: &&Stalled| stalled.export == export;
+        self.stalled.iter().filter(of_export).count() as u32
+    }
+
+    /// Times that a connection to an export was stalled, since the start.
+    pub(super) fn stalls(&self, export: ExportId) -> u64 {
+        self.exports[export.0 as usize].stalls
+    }
+
+    /// When to look for payloads that do not come: only while a connection is stalled.
+    pub(super) fn evicts_at(&self) -> Option<Instant> {
         (!self.stalled.is_empty()).then_some(self.evicted + EVICT_EVERY)
     }
 
-    /// Ends connections that have announced a payload and send it too slowly, while others wait.
-    pub(crate) fn evict(&mut self) {
-        let Some(due) = self.evicts_at().filter(|at| *at <= self.now) else {
-            return;
-        };
-        let missed = self.now.since(due);
-        self.evicted = self.now;
-        if missed >= STOPPED {
-            (0..self.conns.len()).for_each(|at| self.forgive(at, missed));
-        }
-        // All that are late, and not one for each that waits: more may wait than have been read.
-        let late: Vec<usize> = (0..self.conns.len())
-            .filter(|at| self.is_late(*at))
-            .collect();
-        late.into_iter().for_each(|at| self.hang_up(at));
-    }
-
-    /// Gives a client the time back in which this shard did not run, and read nothing.
-    fn forgive(&mut self, at: usize, missed: Duration) {
-        if let Some(conn) = self.conn(at)
-            && let Intake::Payload { since, .. } = &mut conn.intake
-        {
-            *since = *since + missed;
-        }
+    /// Whether it is time to look for payloads that do not come. Says for how long the shard has
+    /// missed that, if it has been stopped.
+    pub(super) fn begin_eviction(&mut self, now: Instant) -> Option<Option<Duration>> {
+        let due = self.evicts_at().filter(|at| *at <= now)?;
+        let missed = now.since(due);
+        self.evicted = now;
+        Some((missed >= STOPPED).then_some(missed))
     }
 
     /// Whether a connection keeps others waiting for a payload that it sends too slowly.
-    fn is_late(&self, at: usize) -> bool {
-        let Some(conn) = self.conns[at].as_ref() else {
-            return false;
-        };
-        let Intake::Payload {
-            request,
-            since,
-            bytes,
-            ..
-        } = &conn.intake
-        else {
+    pub(super) fn is_late(&self, connection: &Connection, now: Instant) -> bool {
+        let Some(incoming) = connection.inlet().incoming() else {
             return false;
         };
         let transit = Transit {
-            length: request.length,
-            received: bytes.len(),
-            since: self.waiting_since.max(*since),
+            length: incoming.request.length,
+            received: incoming.payload.len(),
+            since: self.waiting_since.max(incoming.since()),
         };
-        self.is_full(conn.disk) && transit.is_late(self.now)
+        self.is_full(connection.export()) && transit.is_late(now)
     }
 }
 
@@ -234,8 +283,8 @@ impl Shard {
 const ZIOS_MAX: u32 = 262_144;
 /// The most payload bytes that a shard holds before it stops reading.
 const PAYLOAD_MAX: u64 = 256 << 20;
-/// One disk may take one part in so many.
-const DISK_SHARE: u32 = 2;
+/// One export may take one part in so many.
+const EXPORT_SHARE: u32 = 2;
 /// What a connection with nothing in flight may make a shard hold beyond that, as long as all of
 /// that is not too much: one large request, and many small ones.
 const SMALL: u64 = 256 << 10;
@@ -245,8 +294,8 @@ const TINY: u64 = 16 << 10;
 /// The most bytes that connections keep beside their requests before they are read a little at a
 /// time.
 const KEPT_MAX: u64 = 64 << 20;
-/// How long a payload may take while others wait for its room, if it comes at a steady rate; and
-/// how far it may be behind.
+/// How long a payload may take while other requests wait for its room, if it comes at a steady rate;
+/// and how far it may be behind.
 const TRANSIT_MAX: Duration = Duration::from_secs(10);
 const TRANSIT_LEAST: Duration = Duration::from_millis(500);
 /// How often such payloads are looked for.

@@ -1,13 +1,13 @@
 //! Buffers for payloads, used again.
 
 #[derive(Debug, Default)]
-pub(crate) struct Buffers {
+pub(super) struct Buffers {
     spare: Vec<Vec<u8>>,
 }
 
 impl Buffers {
     /// An empty buffer with room for `length` bytes.
-    pub(crate) fn take(&mut self, length: u32) -> Vec<u8> {
+    pub(super) fn take(&mut self, length: u32) -> Vec<u8> {
         let mut buffer = match length as usize <= SPARE_LENGTH {
             true => self.spare.pop().unwrap_or_default(),
             false => Vec::new(),
@@ -17,7 +17,7 @@ impl Buffers {
     }
 
     /// Takes a buffer back.
-    pub(crate) fn give(&mut self, mut buffer: Vec<u8>) {
+    pub(super) fn give(&mut self, mut buffer: Vec<u8>) {
         if (1..=SPARE_LENGTH).contains(&buffer.capacity()) && self.spare.len() < SPARES {
             buffer.clear();
             self.spare.push(buffer);

@@ -1,27 +1,46 @@
 //! A chunk: replies on their way into the transport, as the transport is told of them.
 //!
-//! Only headers are written here. Data stays where it is until the kernel copies it, so that what
-//! a RAM disk reads is copied once, and a connection that does not take its replies holds headers.
+//! Only heads are written here. Data stays where it is until the kernel copies it. So the bytes that
+//! a RAM disk reads are copied once, and a connection whose client does not take its replies holds
+//! heads.
 
 use std::io::IoSlice;
 
 use dashpot_engine::ZioId;
 
-use crate::frontend::boundary::SendLimits;
-use crate::shard::slots::Slots;
+use super::slots::Slots;
+use crate::frontend::Session;
+use crate::frontend::boundary::{Frontend, Operation, SendLimits};
 use crate::store::{SLICE, Store};
 
-#[derive(Debug, Default)]
-pub(crate) struct Chunk {
-    /// Headers, and replies that are nothing else, in their order.
-    pub(super) heads: Vec<u8>,
+#[derive(Debug)]
+pub(super) struct Chunk {
+    limits: SendLimits,
+    /// Heads, and replies that are nothing else, in their order.
+    heads: Vec<u8>,
     /// The data between them.
     data: Vec<Data>,
     /// The zios whose last byte is in it.
-    pub(super) zios: Vec<ZioId>,
-    /// Its length in bytes, and how many of them the transport has accepted.
-    length: usize,
-    pub(super) sent: usize,
+    zios: Vec<ZioId>,
+    /// How many replies are in it, or parts of one.
+    replies: usize,
+    /// The bytes of its data, and how many of all its bytes the transport has accepted.
+    data_length: usize,
+    sent: usize,
+}
+
+impl Default for Chunk {
+    fn default() -> Chunk {
+        Chunk {
+            limits: SendLimits::STREAM,
+            heads: Vec::new(),
+            data: Vec::new(),
+            zios: Vec::new(),
+            replies: 0,
+            data_length: 0,
+            sent: 0,
+        }
+    }
 }
 
 /// A part of what a zio has read.
@@ -35,26 +54,91 @@ struct Data {
 }
 
 impl Chunk {
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Begins to fill an empty chunk for a session.
+    pub(super) fn begin(&mut self, session: &Session) {
+        self.limits = session.send_limits();
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
         self.length() == 0
     }
 
     /// The bytes that it holds itself.
-    pub(crate) fn keeps(&self) -> usize {
+    #[inline]
+    pub(super) fn keeps(&self) -> usize {
         self.heads.len()
     }
 
-    pub(super) fn length(&self) -> usize {
-        self.heads.len() + self.length
+    #[inline]
+    fn length(&self) -> usize {
+        self.heads.len() + self.data_length
     }
 
-    pub(super) fn is_sent(&self) -> bool {
+    /// Whether one more reply may be added.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.replies < self.limits.replies && self.length() < self.limits.bytes
+    }
+
+    /// The bytes that the transport has not accepted.
+    pub(super) fn left(&self) -> usize {
+        self.length() - self.sent
+    }
+
+    /// The transport has accepted more of it. Whether that is all.
+    pub(super) fn accept(&mut self, bytes: usize) -> bool {
+        self.sent += bytes;
         self.sent >= self.length()
     }
 
-    pub(super) fn push_data(&mut self, zio: ZioId, start: u32, length: u32) {
+    /// The zios whose last byte is in it.
+    pub(super) fn zios(&self) -> &[ZioId] {
+        &self.zios
+    }
+
+    /// Adds a reply with bytes of its own.
+    pub(super) fn put_whole(&mut self, reply: &[u8]) {
+        self.replies += 1;
+        self.heads.extend_from_slice(reply);
+    }
+
+    /// Adds the reply to a zio, or the next part of it after `sent` bytes of data. Says how many bytes
+    /// of data are in then, if there are more to come.
+    #[inline]
+    pub(super) fn put_reply(
+        &mut self,
+        session: &Session,
+        slots: &Slots,
+        id: ZioId,
+        sent: u32,
+    ) -> Option<u32> {
+        self.replies += 1;
+        let Some(slot) = slots.get(id) else {
+            self.zios.push(id);
+            return None;
+        };
+        let (request, outcome) = (slot.request(), slot.outcome());
+        if sent == 0 {
+            session.put_head(&mut self.heads, request, outcome);
+        }
+        if outcome.is_err() || request.operation != Operation::Read {
+            self.zios.push(id);
+            return None;
+        }
+        let room = self.limits.bytes.saturating_sub(self.length()).max(1);
+        let length = (room as u64).min(u64::from(request.length - sent)) as u32;
+        self.push_data(id, sent, length);
+        if sent + length < request.length {
+            return Some(sent + length);
+        }
+        self.zios.push(id);
+        None
+    }
+
+    fn push_data(&mut self, zio: ZioId, start: u32, length: u32) {
         let after = self.heads.len();
-        self.length += length as usize;
+        self.data_length += length as usize;
         self.data.push(Data {
             after,
             zio,
@@ -67,10 +151,10 @@ impl Chunk {
         self.heads.clear();
         self.data.clear();
         self.zios.clear();
-        (self.length, self.sent) = (0, 0);
+        (self.replies, self.data_length, self.sent) = (0, 0, 0);
     }
 
-    /// Its bytes that have not been sent.
+    /// Its bytes that the transport has not accepted.
     pub(super) fn slices<'a, 'b>(
         &'a self,
         slots: &'a Slots,
@@ -90,10 +174,10 @@ impl Chunk {
                 continue;
             };
             let (start, length) = (data.start as usize, data.length as usize);
-            match slot.payload.get(start..start + length) {
+            match slot.payload().get(start..start + length) {
                 Some(payload) => push(payload),
                 None => {
-                    let offset = slot.request.offset + u64::from(data.start);
+                    let offset = slot.request().offset + u64::from(data.start);
                     store
                         .slices(offset, u64::from(data.length))
                         .for_each(&mut push);
@@ -107,7 +191,7 @@ impl Chunk {
     }
 }
 
-/// A header before each part of data and what comes after the last; and each part may begin and
-/// end in the middle of what a store has in one piece.
+/// A head before each part of data and what comes after the last; and each part may begin and end in
+/// the middle of what a store has in one piece. No transport takes more than a stream does.
 pub(super) const SLICES_MAX: usize =
     3 * SendLimits::STREAM.replies + 1 + SendLimits::STREAM.bytes.div_ceil(SLICE as usize);

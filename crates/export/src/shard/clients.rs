@@ -1,4 +1,4 @@
-//! The clients of one disk: peer identities with their connections.
+//! The clients of one export: peer identities with their connections.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use dashpot_engine::{CLIENTS_TOLD_APART, ClientId};
 use crate::snapshot::ClientView;
 
 #[derive(Debug, Default)]
-pub(crate) struct ClientTable {
+pub(super) struct ClientTable {
     /// By [`ClientId`]; a free one has no connections.
     clients: Vec<Client>,
     /// Connections of those that are not told apart.
@@ -22,7 +22,7 @@ struct Client {
 
 impl ClientTable {
     /// Counts a connection, and says whose it is and whether that client is new.
-    pub(crate) fn connect(&mut self, name: &str) -> (ClientId, bool) {
+    pub(super) fn connect(&mut self, name: &str) -> (ClientId, bool) {
         if let Some(at) = self
             .clients
             .iter()
@@ -51,7 +51,7 @@ impl ClientTable {
         (ClientId::OTHER, false)
     }
 
-    pub(crate) fn disconnect(&mut self, id: ClientId) {
+    pub(super) fn disconnect(&mut self, id: ClientId) {
         match self.clients.get_mut(usize::from(id.0)) {
             Some(client) => client.connections -= 1,
             None => self.others -= 1,
@@ -59,12 +59,12 @@ impl ClientTable {
     }
 
     /// What a connected client is called.
-    pub(crate) fn name(&self, id: ClientId) -> Arc<str> {
+    pub(super) fn name(&self, id: ClientId) -> Arc<str> {
         let client = self.clients.get(usize::from(id.0));
         client.map_or_else(|| OTHERS.into(), |client| Arc::clone(&client.name))
     }
 
-    pub(crate) fn views(&self) -> Vec<ClientView> {
+    pub(super) fn views(&self) -> Vec<ClientView> {
         let told_apart = self
             .clients
             .iter()

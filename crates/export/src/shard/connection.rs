@@ -1,139 +1,213 @@
-//! One client connection in its transmission phase: what is being received, what is to be sent.
+//! The connection of one client: a session of a frontend, and what is on its way in and out.
 
-use std::collections::VecDeque;
+use std::io::IoSlice;
 
-use dashpot_engine::{ClientId, DiskId, Instant, ZioId};
+use dashpot_engine::ClientId;
 
+use super::chunk::{Chunk, SLICES_MAX};
+use super::intake::Inlet;
+use super::outbox::Outlet;
+use super::slots::{Slots, ZioList};
 use crate::connection_limit::Permit;
+use crate::export::{ExportId, ExportInfo};
 use crate::frontend::Session;
-use crate::frontend::boundary::Request;
-use crate::shard::chunk::Chunk;
-use crate::shard::slots::ZioList;
+use crate::frontend::boundary::{Arrival, Decoded, ExtentQuestion, Frontend};
+use crate::store::{Extent, Store};
 
 #[derive(Debug)]
-pub(crate) struct Conn {
-    pub(crate) session: Session,
-    pub(crate) disk: DiskId,
-    pub(crate) client: ClientId,
-    pub(crate) intake: Intake,
-    /// Received bytes that have not been looked at.
-    pub(crate) received: Received,
-    /// Replies that are ready, in the order in which they became so.
-    pub(crate) ready: VecDeque<Reply>,
-    /// How many of them are to requests that became no zio, and their bytes.
-    pub(crate) notes: u32,
-    pub(crate) note_bytes: usize,
-    /// How many of those there may be before it is not read.
-    pub(crate) notes_max: u32,
-    /// The last chunk, if the transport has not accepted all of it.
-    pub(crate) unsent: Chunk,
+pub(super) struct Connection {
+    session: Session,
+    export: ExportId,
+    client: ClientId,
+    inlet: Inlet,
+    outlet: Outlet,
     /// Its zios that have not been replied to.
-    pub(crate) zios: ZioList,
+    zios: ZioList,
     /// It has asked for the end: nothing more is read, and it closes after its last reply.
-    pub(crate) closing: bool,
-    /// After that, its peer has gone: what it asked for is finished, and nobody is told.
-    pub(crate) deaf: bool,
-    /// The transport takes no more for now.
-    pub(crate) blocked: bool,
-    /// The shard's memory bound keeps it from being read.
-    pub(crate) stalled: bool,
-    /// Then, the bytes that its next request would make the shard hold.
-    pub(crate) wanted: u64,
-    /// Whether it waits for its turn to be read on, and to be sent to.
-    pub(crate) read_queued: bool,
-    pub(crate) send_queued: bool,
-    /// What it [keeps](Conn::keeps), as the shard has counted it last.
-    pub(crate) kept: u64,
+    closing: bool,
+    /// After that, its peer has gone: what it asked for is finished, and no reply is sent.
+    peer_gone: bool,
+    /// The budget keeps the shard from reading it.
+    stalled: bool,
+    /// What it [keeps](Connection::keeps), as the shard has counted it last.
+    counted: u64,
     /// Its place among all connections.
     _permit: Option<Permit>,
 }
 
-/// What comes next from the client.
-#[derive(Debug)]
-pub(crate) enum Intake {
-    /// A request.
-    Request,
-    /// The rest of a write's payload.
-    Payload {
-        request: Request,
-        arrived: Instant,
-        /// Since when its client has had the time to send it.
-        since: Instant,
-        bytes: Vec<u8>,
-    },
-    /// The payload of a request that was refused.
-    Drain { left: u32 },
-}
-
-/// A buffer with received bytes, of which those before `start` have been looked at.
-#[derive(Debug, Default)]
-pub(crate) struct Received {
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) start: usize,
-}
-
-impl Received {
-    pub(crate) fn rest(&self) -> &[u8] {
-        &self.bytes[self.start..]
-    }
-}
-
-/// A reply on its way.
-#[derive(Debug)]
-pub(crate) enum Reply {
-    /// To a zio; `sent` bytes of a read's data have been offered to the transport already.
-    Zio { id: ZioId, sent: u32 },
-    /// To a request that became no zio.
-    Bytes(Vec<u8>),
-}
-
-impl Conn {
-    pub(crate) fn new(
+impl Connection {
+    pub(super) fn new(
         session: Session,
-        disk: DiskId,
+        export: ExportId,
         client: ClientId,
+        left_over: Vec<u8>,
         permit: Option<Permit>,
-    ) -> Conn {
-        Conn {
+    ) -> Connection {
+        Connection {
             session,
-            disk,
+            export,
             client,
-            intake: Intake::Request,
-            received: Received::default(),
-            ready: VecDeque::new(),
-            notes: 0,
-            note_bytes: 0,
-            notes_max: NOTES_MAX,
-            unsent: Chunk::default(),
+            inlet: Inlet::new(left_over),
+            outlet: Outlet::default(),
             zios: ZioList::default(),
             closing: false,
-            deaf: false,
-            blocked: false,
+            peer_gone: false,
             stalled: false,
-            wanted: 0,
-            read_queued: false,
-            send_queued: false,
-            kept: 0,
+            counted: 0,
             _permit: permit,
         }
     }
 
-    /// Whether it may be read: not while it does not take its replies.
-    pub(crate) fn wants_input(&self) -> bool {
-        !self.closing && !self.blocked && !self.stalled && self.notes < self.notes_max
+    pub(super) fn session(&self) -> &Session {
+        &self.session
     }
 
-    /// The bytes that it makes its shard keep beside those of its zios: received ones that have not
-    /// been looked at, and replies that have not been taken.
-    pub(crate) fn keeps(&self) -> u64 {
-        (self.received.bytes.len() + self.note_bytes + self.unsent.keeps()) as u64
+    #[inline]
+    pub(super) fn export(&self) -> ExportId {
+        self.export
+    }
+
+    #[inline]
+    pub(super) fn client(&self) -> ClientId {
+        self.client
+    }
+
+    #[inline]
+    pub(super) fn inlet(&self) -> &Inlet {
+        &self.inlet
+    }
+
+    #[inline]
+    pub(super) fn inlet_mut(&mut self) -> &mut Inlet {
+        &mut self.inlet
+    }
+
+    #[inline]
+    pub(super) fn outlet(&self) -> &Outlet {
+        &self.outlet
+    }
+
+    #[inline]
+    pub(super) fn outlet_mut(&mut self) -> &mut Outlet {
+        &mut self.outlet
+    }
+
+    #[inline]
+    pub(super) fn zios(&self) -> ZioList {
+        self.zios
+    }
+
+    #[inline]
+    pub(super) fn zios_mut(&mut self) -> &mut ZioList {
+        &mut self.zios
+    }
+
+    /// Whether the shard may read it: not while it does not take its replies.
+    #[inline]
+    pub(super) fn wants_input(&self) -> bool {
+        !self.closing && !self.stalled && self.outlet.has_room()
+    }
+
+    /// The bytes that it makes its shard keep beside those of its zios: received ones that the shard
+    /// has not looked at, and replies that the client has not taken.
+    #[inline]
+    fn keeps(&self) -> u64 {
+        (self.inlet.keeps() + self.outlet.keeps()) as u64
+    }
+
+    /// Counts anew what it keeps. Says what it kept before, and what it keeps now.
+    #[inline]
+    pub(super) fn recount(&mut self) -> (u64, u64) {
+        let keeps = self.keeps();
+        (std::mem::replace(&mut self.counted, keeps), keeps)
+    }
+
+    /// What it keeps, as it was counted last.
+    pub(super) fn counted(&self) -> u64 {
+        self.counted
+    }
+
+    pub(super) fn stall(&mut self, stalled: bool) {
+        self.stalled = stalled;
+    }
+
+    pub(super) fn is_stalled(&self) -> bool {
+        self.stalled
+    }
+
+    /// Closes it after its last reply.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing
+    }
+
+    /// From here on replies go nowhere.
+    pub(super) fn lose_peer(&mut self) {
+        self.peer_gone = true;
+        self.outlet.unblock();
+    }
+
+    pub(super) fn has_lost_peer(&self) -> bool {
+        self.peer_gone
     }
 
     /// Whether everything that it asked for has been replied to and sent.
-    pub(crate) fn is_finished(&self) -> bool {
-        self.closing && self.zios.is_empty() && self.ready.is_empty() && self.unsent.is_empty()
+    pub(super) fn is_finished(&self) -> bool {
+        self.closing && self.zios.is_empty() && self.outlet.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn may_hold_request(&self, received: &[u8]) -> bool {
+        self.session.may_hold_request(received)
+    }
+
+    /// Whether received bytes that the shard has kept may begin with a request.
+    pub(super) fn may_go_on(&self) -> bool {
+        self.wants_input() && self.session.may_hold_request(self.inlet.rest())
+    }
+
+    #[inline]
+    pub(super) fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
+        self.session.receive(into)
+    }
+
+    /// Receives more of the payload that is being collected.
+    pub(super) fn receive_payload(&mut self) -> Arrival {
+        match self.inlet.payload_mut() {
+            Some(payload) => self.session.receive(payload),
+            None => Arrival::Nothing,
+        }
+    }
+
+    #[inline]
+    pub(super) fn decode(&mut self, received: &[u8], export: &ExportInfo) -> Decoded {
+        self.session.decode(received, export)
+    }
+
+    pub(super) fn extents_reply(&self, question: &ExtentQuestion, extents: &[Extent]) -> Vec<u8> {
+        self.session.extents_reply(question, extents)
+    }
+
+    /// Fills a chunk with as many of its replies as one may have.
+    #[inline]
+    pub(super) fn fill(&mut self, chunk: &mut Chunk, slots: &Slots) {
+        self.outlet.fill(chunk, &self.session, slots);
+    }
+
+    /// Offers the transport what it has not accepted yet of a chunk. Says how many bytes it takes.
+    pub(super) fn offer(
+        &mut self,
+        chunk: &Chunk,
+        slots: &Slots,
+        store: &Store,
+    ) -> rustix::io::Result<usize> {
+        if chunk.is_empty() || self.peer_gone {
+            return Ok(chunk.left());
+        }
+        let mut room = [IoSlice::new(&[]); SLICES_MAX];
+        self.session.send(chunk.slices(slots, store, &mut room))
     }
 }
-
-/// Replies that hold bytes of their own, above which a connection is not read.
-pub(crate) const NOTES_MAX: u32 = 16;

@@ -1,41 +1,40 @@
-//! Data that is about to be sent is fetched into the processor's cache while its deadline is waited
-//! for.
+//! While a shard waits for a deadline, it fetches the data that it is about to send into the
+//! processor's cache.
 //!
-//! A burst of held reads is due at one moment, and each copy from cold memory makes those behind it
-//! late. The time before the deadline that would be spun is there to be used.
+//! A burst of held reads is due at one moment, and each copy from cold memory makes the replies behind
+//! it late. The time before the deadline would be spun otherwise.
 
 use std::hint::black_box;
 
 use dashpot_engine::{Duration, Engine, Instant};
 
+use super::exports::Stores;
+use super::slots::{Slot, Slots};
 use crate::clock;
 use crate::frontend::boundary::Operation;
-use crate::shard::Disk;
-use crate::shard::slots::{Slot, Slots};
 
 /// Reads what the zios will send that are due at `until` or soon after, as far as it fits into a
 /// cache, and no longer than until then.
-pub(crate) fn fetch_next(engine: &Engine, slots: &Slots, disks: &[Disk], until: Instant) {
+pub(super) fn prefetch(engine: &Engine, slots: &Slots, stores: &Stores, until: Instant) {
     let mut room = CACHE;
     for slot in engine.due_by(until + BURST).filter_map(|id| slots.get(id)) {
-        let length = u64::from(slot.request.length);
+        let length = u64::from(slot.request().length);
         if length > room || clock::now() >= until {
             return;
         }
-        if fetch(slot, disks) {
+        if fetch(slot, stores) {
             room -= length;
         }
     }
 }
 
 /// False if there is nothing to fetch.
-fn fetch(slot: &Slot, disks: &[Disk]) -> bool {
-    let store = &disks[slot.disk.0 as usize].store;
-    let reads = matches!(slot.request.operation, Operation::Read);
-    if !reads || !store.reads_at_reply() {
+fn fetch(slot: &Slot, stores: &Stores) -> bool {
+    let (store, request) = (stores.of(slot.disk()), slot.request());
+    if request.operation != Operation::Read || !store.reads_at_reply() {
         return false;
     }
-    for slice in store.slices(slot.request.offset, u64::from(slot.request.length)) {
+    for slice in store.slices(request.offset, u64::from(request.length)) {
         slice.iter().step_by(LINE).for_each(|byte| {
             black_box(*byte);
         });

@@ -1,75 +1,53 @@
 //! The end of a shard: what is in flight has a grace period, and then fails.
 
-use dashpot_engine::{Command, Duration, Errno, Instant};
+use dashpot_engine::{Command, Duration, Errno};
 
-use crate::shard::Shard;
-
-/// How far a shutdown has come.
-#[derive(Clone, Copy)]
-pub(crate) enum Shutdown {
-    /// What is held may end by itself until then.
-    Grace(Instant),
-    /// What was held has failed; its replies may be sent until then.
-    Last(Instant),
-}
-
-impl Shutdown {
-    /// When the next part of it begins.
-    pub(crate) fn until(self) -> Instant {
-        match self {
-            Shutdown::Grace(until) | Shutdown::Last(until) => until,
-        }
-    }
-}
+use super::Shard;
+use super::control::ShutdownStep;
 
 impl Shard {
-    /// Stops reading; every connection closes after its last reply. Said again, it can only end
-    /// the grace period sooner.
-    pub(crate) fn begin_shutdown(&mut self, grace: Duration) {
-        if matches!(self.shutdown, Some(Shutdown::Last(_))) {
+    /// Stops reading; every connection closes after its last reply. A second call can only end the
+    /// grace period sooner.
+    pub(super) fn begin_shutdown(&mut self, grace: Duration) {
+        if !self.control.begin_shutdown(self.timers.now(), grace) {
             return;
         }
-        self.shutdown = Some(Shutdown::Grace(self.now + grace));
-        for at in 0..self.conns.len() {
-            if let Some(conn) = self.conns[at].as_mut() {
-                conn.closing = true;
+        for at in self.connections.places() {
+            if let Some(connection) = self.connections.get_mut(at) {
+                connection.close();
                 self.watch(at);
                 self.close_if_finished(at);
             }
         }
     }
 
-    pub(crate) fn advance_shutdown(&mut self) {
-        match self.shutdown {
-            Some(Shutdown::Grace(until)) if self.now >= until => {
-                self.shutdown = Some(Shutdown::Last(self.now + LAST_REPLIES));
+    pub(super) fn advance_shutdown(&mut self) {
+        match self.control.advance_shutdown(self.timers.now()) {
+            Some(ShutdownStep::Fail) => {
                 self.command(Command::FailHeld(Errno::Shutdown), Box::new(|_| ()));
             }
-            Some(Shutdown::Last(until)) if self.now >= until => {
-                for at in 0..self.conns.len() {
-                    self.hang_up(at);
-                }
+            Some(ShutdownStep::HangUp) => {
+                self.connections.places().for_each(|at| self.hang_up(at));
             }
-            _ => {}
+            None => {}
         }
     }
 
-    pub(crate) fn is_over(&self) -> bool {
-        self.shutdown.is_some() && self.leaving.is_empty() && self.conns.iter().all(Option::is_none)
+    pub(super) fn is_over(&self) -> bool {
+        self.control.is_shutting_down() && self.departures.is_empty() && self.connections.is_empty()
     }
 
-    /// What was written but never flushed is not lost by an orderly end.
-    pub(crate) fn sync_stores(&mut self) {
-        for disk in &mut self.disks {
+    /// An orderly end does not lose what was written but never flushed.
+    pub(super) fn sync_stores(&mut self) {
+        for (disk, store) in self.stores.iter_mut() {
             // A store without threads of its own syncs here.
-            let _ = disk.store.flush();
-            if let Some(file) = disk.store.blocking().filter(|_| !disk.export.read_only) {
-                // A failure has marked the disk as faulted; there is nobody left to tell.
+            let _ = store.flush();
+            if let Some(file) = store.blocking()
+                && !self.exports.is_read_only(disk)
+            {
+                // A failure has marked the disk as faulted; no client is left to be told.
                 let _ = file.sync();
             }
         }
     }
 }
-
-/// How long clients have to take their last replies.
-const LAST_REPLIES: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@
 //! is in force, because there it gets the daemon stopped.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::BorrowedFd;
 
 use dashpot_engine::{Duration, Instant};
 use rustix::buffer::spare_capacity;
@@ -47,7 +47,7 @@ impl Sleeper {
     /// whatever time has passed since then, the host has taken.
     pub(crate) fn wait(
         &mut self,
-        epoll: &OwnedFd,
+        epoll: BorrowedFd<'_>,
         events: &mut Vec<epoll::Event>,
         deadline: Option<Instant>,
         beat: Option<Instant>,
@@ -80,7 +80,7 @@ impl Sleeper {
     /// Answers when it last looked but once: what passed since then in one look is no spinning.
     fn spin(
         &mut self,
-        epoll: &OwnedFd,
+        epoll: BorrowedFd<'_>,
         events: &mut Vec<epoll::Event>,
         deadline: Instant,
         prepare: impl FnOnce(Instant),
@@ -133,7 +133,7 @@ impl SpinBudget {
 }
 
 fn poll(
-    epoll: &OwnedFd,
+    epoll: BorrowedFd<'_>,
     events: &mut Vec<epoll::Event>,
     timeout: Option<Duration>,
 ) -> io::Result<()> {

@@ -1,43 +1,59 @@
-//! The zios of a shard on their way: to whom each is to be replied, and its bytes if it has any.
+//! The zios of a shard that are in flight: to which connection each is to be replied, and its bytes
+//! if it has any.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use dashpot_engine::{DiskId, Instant, Outcome, ZioId};
+use dashpot_engine::{ClientId, DiskId, Instant, Outcome, ZioId};
 
+use crate::export::ExportId;
 use crate::frontend::boundary::Request;
 
 /// A zio that the engine has not let go of.
 #[derive(Debug)]
-pub(crate) struct Slot {
-    /// Its connection, unless that is gone.
-    pub(crate) conn: Option<usize>,
-    pub(crate) disk: DiskId,
-    pub(crate) request: Request,
+pub(super) struct Slot {
+    /// The place of its connection, unless that is gone.
+    connection: Option<usize>,
+    export: ExportId,
+    client: ClientId,
+    /// The disk whose store does its work.
+    disk: DiskId,
+    request: Request,
     /// What is to be written, or what was read; empty for most of its life.
-    pub(crate) payload: Vec<u8>,
-    /// Payload bytes that it is charged for.
-    pub(crate) charged: u64,
+    payload: Vec<u8>,
+    /// Bytes that its export's budget is charged for.
+    charged: u64,
     /// Tells a thread of the pool not to begin any more.
-    pub(crate) cancelled: Option<Arc<AtomicBool>>,
-    pub(crate) outcome: Outcome,
+    cancelled: Option<Arc<AtomicBool>>,
+    outcome: Outcome,
     /// Whether the store has been asked.
-    pub(crate) started: bool,
+    started: bool,
     /// When its reply was first offered to the transport, or could have been.
-    pub(crate) offered: Option<Instant>,
+    offered: Option<Instant>,
     /// Its neighbours among the zios of its connection.
     previous: Option<ZioId>,
     next: Option<ZioId>,
 }
 
+/// The client that asks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    /// The place of its connection.
+    pub(super) connection: usize,
+    pub(super) export: ExportId,
+    pub(super) client: ClientId,
+}
+
 impl Slot {
-    pub(crate) fn new(conn: usize, disk: DiskId, request: Request) -> Slot {
+    pub(super) fn new(origin: Origin, disk: DiskId, request: Request, charged: u64) -> Slot {
         Slot {
-            conn: Some(conn),
+            connection: Some(origin.connection),
+            export: origin.export,
+            client: origin.client,
             disk,
             request,
             payload: Vec::new(),
-            charged: 0,
+            charged,
             cancelled: None,
             outcome: Ok(()),
             started: false,
@@ -46,29 +62,123 @@ impl Slot {
             next: None,
         }
     }
+
+    #[inline]
+    pub(super) fn connection(&self) -> Option<usize> {
+        self.connection
+    }
+
+    #[inline]
+    pub(super) fn export(&self) -> ExportId {
+        self.export
+    }
+
+    #[inline]
+    pub(super) fn client(&self) -> ClientId {
+        self.client
+    }
+
+    #[inline]
+    pub(super) fn disk(&self) -> DiskId {
+        self.disk
+    }
+
+    #[inline]
+    pub(super) fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// The store is asked.
+    #[inline]
+    pub(super) fn start(&mut self) {
+        self.started = true;
+    }
+
+    #[inline]
+    pub(super) fn is_started(&self) -> bool {
+        self.started
+    }
+
+    /// The engine says how it ended.
+    #[inline]
+    pub(super) fn end(&mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+
+    #[inline]
+    pub(super) fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// Its reply could be offered to the transport now, unless it could before.
+    #[inline]
+    pub(super) fn offer(&mut self, now: Instant) {
+        self.offered.get_or_insert(now);
+    }
+
+    #[inline]
+    pub(super) fn offered(&self) -> Option<Instant> {
+        self.offered
+    }
+
+    #[inline]
+    pub(super) fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
+    pub(super) fn put_payload(&mut self, payload: Vec<u8>) {
+        self.payload = payload;
+    }
+
+    #[inline]
+    pub(super) fn take_payload(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.payload)
+    }
+
+    #[inline]
+    pub(super) fn charge(&mut self, bytes: u64) {
+        self.charged = bytes;
+    }
+
+    #[inline]
+    pub(super) fn take_charge(&mut self) -> u64 {
+        std::mem::take(&mut self.charged)
+    }
+
+    /// A thread of the pool asks this before it begins.
+    pub(super) fn cancellation(&mut self) -> Arc<AtomicBool> {
+        Arc::clone(self.cancelled.insert(Arc::default()))
+    }
+
+    /// Tells a thread of the pool not to begin any more.
+    pub(super) fn cancel(&self) {
+        if let Some(cancelled) = &self.cancelled {
+            cancelled.store(true, Ordering::Release);
+        }
+    }
 }
 
 /// The zios of one connection: the head of a list through the slots.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct ZioList {
+pub(super) struct ZioList {
     first: Option<ZioId>,
 }
 
 impl ZioList {
-    pub(crate) fn is_empty(self) -> bool {
+    pub(super) fn is_empty(self) -> bool {
         self.first.is_none()
     }
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Slots {
+pub(super) struct Slots {
     slots: Vec<Option<Slot>>,
     free: Vec<ZioId>,
 }
 
 impl Slots {
     /// Names a new zio, and puts it into the list of its connection.
-    pub(crate) fn insert(&mut self, mut slot: Slot, list: &mut ZioList) -> ZioId {
+    pub(super) fn insert(&mut self, mut slot: Slot, list: &mut ZioList) -> ZioId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             ZioId(self.slots.len() as u32 - 1)
@@ -82,21 +192,21 @@ impl Slots {
         id
     }
 
-    pub(crate) fn get(&self, id: ZioId) -> Option<&Slot> {
+    pub(super) fn get(&self, id: ZioId) -> Option<&Slot> {
         self.slots.get(id.0 as usize)?.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, id: ZioId) -> Option<&mut Slot> {
+    pub(super) fn get_mut(&mut self, id: ZioId) -> Option<&mut Slot> {
         self.slots.get_mut(id.0 as usize)?.as_mut()
     }
 
     /// Takes a zio out of the list of its connection. Its name stays in use.
-    pub(crate) fn unlink(&mut self, id: ZioId, list: &mut ZioList) {
+    pub(super) fn unlink(&mut self, id: ZioId, list: &mut ZioList) {
         let Some(slot) = self.get_mut(id) else {
             return;
         };
         let (previous, next) = (slot.previous.take(), slot.next.take());
-        slot.conn = None;
+        slot.connection = None;
         match previous.and_then(|previous| self.get_mut(previous)) {
             Some(previous) => previous.next = next,
             None => list.first = next,
@@ -107,19 +217,19 @@ impl Slots {
     }
 
     /// Frees the name of a zio that is in no list any more.
-    pub(crate) fn remove(&mut self, id: ZioId) -> Option<Slot> {
+    pub(super) fn remove(&mut self, id: ZioId) -> Option<Slot> {
         let slot = self.slots.get_mut(id.0 as usize)?.take()?;
         self.free.push(id);
         Some(slot)
     }
 
     /// The zios of a list, the youngest first.
-    pub(crate) fn list(&self, list: ZioList) -> Vec<ZioId> {
+    pub(super) fn list(&self, list: ZioList) -> Vec<ZioId> {
         self.youngest(list, usize::MAX)
     }
 
     /// At most so many of the zios of a list, the youngest first.
-    pub(crate) fn youngest(&self, list: ZioList, most: usize) -> Vec<ZioId> {
+    pub(super) fn youngest(&self, list: ZioList, most: usize) -> Vec<ZioId> {
         let next = |id: &ZioId| self.get(*id)?.next;
         std::iter::successors(list.first, next).take(most).collect()
     }
@@ -127,22 +237,30 @@ impl Slots {
 
 #[cfg(test)]
 mod tests {
-    use super::{Slot, Slots, ZioList};
+    use super::{Origin, Slot, Slots, ZioList};
+    use crate::export::ExportId;
     use crate::frontend::boundary::{Operation, Request};
-    use dashpot_engine::{DiskId, ZioId};
+    use dashpot_engine::{ClientId, DiskId, ZioId};
+
+    fn slot() -> Slot {
+        let origin = Origin {
+            connection: 0,
+            export: ExportId(0),
+            client: ClientId(0),
+        };
+        let flush = Request {
+            cookie: 0,
+            operation: Operation::Flush,
+            offset: 0,
+            length: 0,
+        };
+        Slot::new(origin, DiskId(0), flush, 0)
+    }
 
     #[test]
     fn a_list_loses_its_first_its_last_and_its_middle() {
         let (mut slots, mut list) = (Slots::default(), ZioList::default());
-        let add = |slots: &mut Slots, list: &mut ZioList| {
-            let flush = Request {
-                cookie: 0,
-                operation: Operation::Flush,
-                offset: 0,
-                length: 0,
-            };
-            slots.insert(Slot::new(0, DiskId(0), flush), list)
-        };
+        let add = |slots: &mut Slots, list: &mut ZioList| slots.insert(slot(), list);
         let ids: Vec<ZioId> = (0..4).map(|_| add(&mut slots, &mut list)).collect();
         assert_eq!(slots.list(list), [ids[3], ids[2], ids[1], ids[0]]);
         for (gone, left) in [

@@ -12,10 +12,9 @@
 //! not date what arrives on a unix stream socket. A stop that the kernel counts as CPU time of the
 //! thread, as some hypervisors make it do, is taken for work.
 
-use dashpot_engine::{Duration, Input, Instant};
+use dashpot_engine::{Duration, Instant};
 
 use crate::clock;
-use crate::shard::Shard;
 
 /// How often and for how long the host kept a shard from running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,59 +133,14 @@ impl StopDetector {
     }
 }
 
-impl Shard {
-    /// Begins a pass, after a wait that was to be over at `meant`.
-    pub(crate) fn wake(&mut self, meant: Option<Instant>) {
-        let woke = clock::now();
-        let late = meant.map_or(Duration::ZERO, |meant| woke.since(meant));
-        self.meter.begin(woke, late);
-        match overslept(meant, woke) {
-            Some(stopped) => self.stopped(stopped, woke),
-            None => self.now = woke,
-        }
-    }
-
-    /// Reads the clock in a pass, and finds out whether the host has stopped the shard since the last
-    /// reading.
-    pub(crate) fn read_clock(&mut self) {
-        let now = clock::now();
-        match self.stop_detector.stopped(now.since(self.now)) {
-            Some(stopped) => self.stopped(stopped, now),
-            None => self.now = now,
-        }
-    }
-
-    /// The host has kept the shard from running for the last `length` before `until`.
-    #[cold]
-    fn stopped(&mut self, length: Duration, until: Instant) {
-        let from = Instant::from_nanos(until.as_nanos() - length.as_nanos());
-        self.now = until;
-        self.meter.stopped(from, until);
-        self.step(Input::Stopped { from, until }, None);
-    }
-
-    pub(crate) fn end_pass(&mut self) {
-        self.read_clock();
-        self.meter.end(self.now);
-        if let Some(slept) = self.stop_detector.read(self.now) {
-            self.meter.suspended(slept, self.now);
-        }
-    }
-
-    /// When to wake up even if nothing is due, to find out whether the shard could have.
-    pub(crate) fn beat(&self) -> Option<Instant> {
-        self.has_clients().then(|| next_beat(self.now, self.active))
-    }
-}
-
 /// How much of a sleep came after the moment at which it was to end, if that is a stop.
 pub(crate) fn overslept(meant: Option<Instant>, woke: Instant) -> Option<Duration> {
     let late = woke.since(meant?);
     (late > STOP_MIN).then_some(late)
 }
 
-/// When a shard that has clients asks to be woken, whatever happens: soon after one has asked for
-/// something `active` is when.
+/// When a shard that has clients asks to be woken, whatever happens. A client last asked for
+/// something at `active`.
 pub(crate) fn next_beat(now: Instant, active: Instant) -> Instant {
     match now.since(active) < BEATS_FAST_FOR {
         true => now + BEAT_FAST,

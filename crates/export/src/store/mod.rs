@@ -154,6 +154,11 @@ impl Store {
         }
     }
 
+    /// Whether a power cut loses what was not synced.
+    pub(crate) fn loses(&self) -> bool {
+        matches!(self, Store::Lossy(_))
+    }
+
     /// Loses what was not synced, as a power cut does. `None` if this store never loses anything.
     pub(crate) fn cut(&mut self, cut: &Cut, now: Instant) -> Option<Result<Loss, Errno>> {
         self.lossy().map(|lossy| lossy.cut(cut, now))

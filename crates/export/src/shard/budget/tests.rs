@@ -33,7 +33,7 @@ impl Slow {
 
 /// How long a request waits behind payloads, as many at a time as half a shard has room for.
 fn wait_behind(slow: &[Slow]) -> Duration {
-    let places = (PAYLOAD_MAX / u64::from(DISK_SHARE) / u64::from(LARGEST)) as usize;
+    let places = (PAYLOAD_MAX / u64::from(EXPORT_SHARE) / u64::from(LARGEST)) as usize;
     let mut free: VecDeque<Duration> = vec![Duration::ZERO; places].into();
     for client in slow {
         let begins = free.pop_front().unwrap();

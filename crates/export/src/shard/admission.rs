@@ -1,0 +1,60 @@
+//! Admission: a connection stalls while the budget has no room for its next request, and goes on when
+//! there is room.
+
+use super::Shard;
+
+impl Shard {
+    /// Whether a connection may have one more request, which makes the shard hold so many bytes. If
+    /// not, the connection stalls.
+    #[inline]
+    pub(super) fn admits(&mut self, at: usize, holds: u64) -> bool {
+        let Some(connection) = self.connections.get_mut(at) else {
+            return false;
+        };
+        if self.budget.admits(connection, holds) {
+            return true;
+        }
+        self.budget.stall(at, connection, holds, self.timers.now());
+        self.watch(at);
+        false
+    }
+
+    /// Looks again at the stalled connections, if anything was given back.
+    pub(super) fn end_stalls(&mut self) {
+        for stalled in self.budget.take_stalled() {
+            let at = stalled.at;
+            let Some(connection) = self.connections.get_mut(at) else {
+                continue;
+            };
+            if !self.budget.admits_stalled(stalled, connection) {
+                self.budget.keep_stalled(stalled);
+                continue;
+            }
+            connection.stall(false);
+            self.intake.push(at, connection.inlet_mut());
+            self.watch(at);
+        }
+    }
+
+    /// Ends connections that have announced a payload and send it too slowly, while others wait.
+    pub(super) fn evict(&mut self) {
+        let now = self.timers.now();
+        let Some(missed) = self.budget.begin_eviction(now) else {
+            return;
+        };
+        if let Some(missed) = missed {
+            for at in self.connections.places() {
+                if let Some(connection) = self.connections.get_mut(at) {
+                    connection.inlet_mut().forgive(missed);
+                }
+            }
+        }
+        // All that are late, and not one for each that waits: more may wait than have been read.
+        let is_late = |at: &usize| {
+            let connection = self.connections.get(*at);
+            connection.is_some_and(|connection| self.budget.is_late(connection, now))
+        };
+        let late: Vec<usize> = self.connections.places().filter(is_late).collect();
+        late.into_iter().for_each(|at| self.hang_up(at));
+    }
+}

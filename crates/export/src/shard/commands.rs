@@ -1,0 +1,192 @@
+//! What other threads ask of a shard: connections, commands, snapshots, events, power cuts.
+
+use dashpot_engine::{Command, DiskId, Errno, InFlight, Input};
+
+use super::Shard;
+use super::connection::Connection;
+use crate::events::Drops;
+use crate::export::ExportId;
+use crate::message::{CommandAnswer, Handover, Message};
+use crate::power::{Cut, CutError, Loss, Then};
+use crate::snapshot::{DiskSnapshot, RuleSnapshot};
+
+impl Shard {
+    /// Looks at as many messages as one pass may.
+    pub(super) fn read_messages(&mut self) {
+        for _ in 0..MESSAGES_PER_PASS {
+            let Some(message) = self.control.next() else {
+                return;
+            };
+            self.read_clock();
+            self.obey(message);
+        }
+    }
+
+    fn obey(&mut self, message: Message) {
+        match message {
+            Message::Connect(handover) => self.connect(handover),
+            Message::Command(command, answer) => self.command(command, answer),
+            Message::Snapshot(export, oldest, answer) => {
+                if let Some(snapshot) = self.snapshot(export, oldest) {
+                    answer(snapshot);
+                }
+            }
+            Message::Events(answer) => answer(self.flush_events()),
+            Message::Done(id, finished) => self.work_done(id, finished),
+            Message::Cut(export, cut, answer) => answer(self.cut(export, &cut)),
+            Message::Shutdown(grace) => self.begin_shutdown(grace),
+        }
+    }
+
+    fn connect(&mut self, handover: Handover) {
+        let Handover {
+            session,
+            export,
+            peer,
+            left_over,
+            permit,
+        } = handover;
+        let info = self.exports.find(export);
+        let is_off = info.is_none_or(|info| info.power.is_off());
+        if self.control.is_shutting_down() || is_off {
+            return;
+        }
+        let (client, is_new) = self.exports.connect(export, &peer);
+        if is_new {
+            let disk = self.exports.disk(export);
+            let name = peer.as_str();
+            self.step(Input::Join { disk, client, name }, None);
+            // The client that had this id before is the one of the events until now.
+            self.record();
+            self.recorder.join(disk, client, name);
+        }
+        let connection = Connection::new(session, export, client, left_over, permit);
+        let at = self.connections.insert(connection);
+        if let Some(connection) = self.connections.get_mut(at) {
+            let added = self.poller.add(at, connection);
+            self.budget.recount(connection);
+            match added {
+                Ok(()) => self.intake.push(at, connection.inlet_mut()),
+                Err(_) => self.hang_up(at),
+            }
+        }
+    }
+
+    /// Has the engine carry out a command.
+    pub(super) fn command(&mut self, command: Command, answer: CommandAnswer) {
+        let id = self.control.expect(answer);
+        let now = self.timers.now();
+        match &command {
+            Command::Inject { disk, rules, .. } => {
+                let rules = rules.iter().map(|(rule, _)| *rule);
+                self.timers.meter_mut().arm(*disk, rules, now);
+            }
+            Command::Update(rule, _) => self.timers.meter_mut().arm_again(*rule, now),
+            _ => {}
+        }
+        self.step(Input::Command(id, command), None);
+        let engine = &self.engine;
+        let mut disks = self.exports.client_disks();
+        let armed = disks.any(|disk| engine.has_rules(disk));
+        let meter = self.timers.meter_mut();
+        meter.keep_rules(|disk, rule| engine.has_rule(disk, rule));
+        meter.set_armed(armed);
+    }
+
+    /// How the disk of an export stands, with its `oldest` oldest zios; nothing if this shard has no
+    /// such export.
+    fn snapshot(&self, export: ExportId, oldest: usize) -> Option<DiskSnapshot> {
+        let info = self.exports.find(export)?;
+        let disk = self.exports.disk(export);
+        let (now, meter) = (self.timers.now(), self.timers.meter());
+        let rules = self.engine.rules(disk, now).map(|rule| {
+            let overloaded = meter.overloaded_since(rule.id, now);
+            RuleSnapshot::of(rule, overloaded)
+        });
+        Some(DiskSnapshot {
+            at: now,
+            stats: self.engine.disk_stats(disk, now)?,
+            rules: rules.collect(),
+            in_flight_total: self.engine.in_flight_total(disk),
+            in_flight: self.oldest(disk, oldest),
+            suspended: self.engine.suspended(disk),
+            off: info.power.is_off(),
+            clients: self.exports.clients(export),
+            stalled: self.budget.stalled(export),
+            stalls: self.budget.stalls(export),
+            faulted: self.stores.of(disk).fault().map(str::to_owned),
+            loop_gap: meter.gaps(),
+            work: meter.work(now),
+            stops: meter.stops(now),
+            held: self.budget.held(self.connections.taken()),
+        })
+    }
+
+    /// The `count` oldest zios of a disk, the oldest first.
+    fn oldest(&self, disk: DiskId, count: usize) -> Vec<InFlight> {
+        self.engine.in_flight(disk).take(count).collect()
+    }
+
+    /// Puts the events of what has finished into the ring at once. Says what was dropped so far.
+    fn flush_events(&mut self) -> Drops {
+        self.record();
+        self.recorder.drops()
+    }
+
+    /// Cuts the power of an export. Whatever it does then begins after this.
+    fn cut(&mut self, export: ExportId, cut: &Cut) -> Result<Loss, CutError> {
+        let info = self.exports.find(export).ok_or(CutError::LosesNothing)?;
+        let power = info.power.clone();
+        let disk = self.exports.disk(export);
+        if !self.stores.of(disk).loses() {
+            return Err(CutError::LosesNothing);
+        }
+        match (power.is_off(), cut.then) {
+            (true, Then::Restart) => {
+                power.switch(true);
+                return Ok(Loss {
+                    was_off: true,
+                    ..Loss::default()
+                });
+            }
+            (true, _) => return Err(CutError::IsOff),
+            (false, _) => {}
+        }
+        if !cut.goes_on() {
+            power.switch(false);
+            self.drop_clients(export);
+        }
+        let now = self.timers.now();
+        let loss = self.stores.of_mut(disk).cut(cut, now);
+        let loss = loss.ok_or(CutError::LosesNothing)?;
+        let loss = loss.map_err(CutError::Failed)?;
+        power.switch(cut.then != Then::Off);
+        Ok(loss)
+    }
+
+    /// Ends all connections to an export, and what the store had yet to do for them.
+    fn drop_clients(&mut self, export: ExportId) {
+        for at in self.connections.places() {
+            let connection = self.connections.get(at);
+            if connection.is_some_and(|connection| connection.export() == export) {
+                self.hang_up(at);
+            }
+        }
+        // What was held before the store must not reach it after the cut.
+        self.abort_departed_at_once(export);
+        for _ in 0..self.unfinished.pieces() {
+            let Some((zio, done)) = self.unfinished.pop_piece() else {
+                return;
+            };
+            let slot = self.slots.get(zio);
+            if slot.is_some_and(|slot| slot.export() == export) {
+                self.step(Input::Done(zio, Err(Errno::Shutdown)), None);
+            } else {
+                self.unfinished.push_piece(zio, done);
+            }
+        }
+    }
+}
+
+/// Messages looked at before the sockets have their turn.
+const MESSAGES_PER_PASS: usize = 16;

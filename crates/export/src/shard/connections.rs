@@ -1,0 +1,119 @@
+//! The connections of a shard, by their places in its list, and the one descriptor on which it waits
+//! for them.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::epoll::{self, EventFlags};
+
+use super::connection::Connection;
+
+/// The connections. A place whose connection is gone is used again after it was
+/// [released](Connections::release).
+#[derive(Default)]
+pub(super) struct Connections {
+    places: Vec<Option<Connection>>,
+    free: Vec<usize>,
+}
+
+impl Connections {
+    #[inline]
+    pub(super) fn get(&self, at: usize) -> Option<&Connection> {
+        self.places.get(at)?.as_ref()
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, at: usize) -> Option<&mut Connection> {
+        self.places.get_mut(at)?.as_mut()
+    }
+
+    /// Gives a connection a place.
+    pub(super) fn insert(&mut self, connection: Connection) -> usize {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() - 1
+        });
+        self.places[at] = Some(connection);
+        at
+    }
+
+    /// Takes a connection out. Its place stays empty until it is [released](Connections::release).
+    pub(super) fn remove(&mut self, at: usize) -> Option<Connection> {
+        self.places.get_mut(at)?.take()
+    }
+
+    /// Allows the next connection to have this place.
+    pub(super) fn release(&mut self, at: usize) {
+        self.free.push(at);
+    }
+
+    /// All places, with those that are empty.
+    pub(super) fn places(&self) -> std::ops::Range<usize> {
+        0..self.places.len()
+    }
+
+    /// How many places are taken or yet to be released.
+    pub(super) fn taken(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.places.iter().all(Option::is_none)
+    }
+}
+
+/// Where a shard waits: for its connections and its mailbox.
+pub(super) struct Poller(OwnedFd);
+
+/// What an event is about.
+pub(super) enum Source {
+    Mailbox,
+    /// The connection at this place.
+    Connection(usize),
+}
+
+impl Poller {
+    pub(super) fn new(mailbox: impl AsFd) -> io::Result<Poller> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let data = epoll::EventData::new_u64(MAILBOX);
+        epoll::add(&epoll, mailbox, data, EventFlags::IN)?;
+        Ok(Poller(epoll))
+    }
+
+    pub(super) fn source(event: &epoll::Event) -> Source {
+        match event.data.u64() {
+            MAILBOX => Source::Mailbox,
+            at => Source::Connection(at as usize),
+        }
+    }
+
+    /// Begins to watch a connection that is at this place.
+    pub(super) fn add(&self, at: usize, connection: &Connection) -> rustix::io::Result<()> {
+        let data = epoll::EventData::new_u64(at as u64);
+        let flags = EventFlags::IN | EventFlags::RDHUP;
+        epoll::add(&self.0, connection.session(), data, flags)
+    }
+
+    /// Watches for what a connection can go on with.
+    pub(super) fn watch(&self, at: usize, connection: &Connection) -> rustix::io::Result<()> {
+        let mut flags = EventFlags::RDHUP;
+        flags.set(EventFlags::IN, connection.wants_input());
+        flags.set(EventFlags::OUT, connection.outlet().is_blocked());
+        let data = epoll::EventData::new_u64(at as u64);
+        epoll::modify(&self.0, connection.session(), data, flags)
+    }
+
+    /// Stops watching a connection.
+    pub(super) fn remove(&self, connection: &Connection) -> rustix::io::Result<()> {
+        epoll::delete(&self.0, connection.session())
+    }
+}
+
+impl AsFd for Poller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// The token of the mailbox among those of connections.
+const MAILBOX: u64 = u64::MAX;

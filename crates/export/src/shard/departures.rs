@@ -1,0 +1,50 @@
+//! Connections that are gone and have zios in flight.
+//!
+//! Until the last zio is aborted, the place of a connection in the shard's list stays empty, so that
+//! no reply to its zios reaches another connection there.
+
+use std::collections::VecDeque;
+
+use dashpot_engine::ClientId;
+
+use super::slots::ZioList;
+use crate::export::ExportId;
+
+#[derive(Debug, Default)]
+pub(super) struct Departures {
+    queue: VecDeque<Departure>,
+}
+
+/// What is left of a connection that is gone.
+#[derive(Debug)]
+pub(super) struct Departure {
+    /// Its place.
+    pub(super) at: usize,
+    pub(super) export: ExportId,
+    pub(super) client: ClientId,
+    pub(super) zios: ZioList,
+}
+
+impl Departures {
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    pub(super) fn push(&mut self, departure: Departure) {
+        self.queue.push_back(departure);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Departure> {
+        self.queue.pop_front()
+    }
+
+    /// Those that were connected to an export.
+    pub(super) fn take_of(&mut self, export: ExportId) -> Vec<Departure> {
+        let queue = std::mem::take(&mut self.queue);
+        let (of_export, others): (Vec<_>, Vec<_>) = queue
+            .into_iter()
+            .partition(|departure| departure.export == export);
+        self.queue = others.into();
+        of_export
+    }
+}

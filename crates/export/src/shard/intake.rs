@@ -1,0 +1,257 @@
+//! What comes in: which connections are to be read on, the buffers that the shard receives into, and
+//! what each connection has received and the shard has not taken.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use dashpot_engine::{Duration, Instant};
+
+use crate::frontend::boundary::Request;
+
+/// The intake of a shard.
+#[derive(Debug, Default)]
+pub(super) struct Intake {
+    /// Connections with received requests that the shard has yet to look at.
+    queue: VecDeque<usize>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Intake {
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Has a connection read on in a later pass.
+    pub(super) fn push(&mut self, at: usize, inlet: &mut Inlet) {
+        if !std::mem::replace(&mut inlet.queued, true) {
+            self.queue.push_back(at);
+        }
+    }
+
+    /// The connection whose turn it is. The caller takes it [out of the
+    /// queue](Inlet::leave_queue).
+    pub(super) fn pop(&mut self) -> Option<usize> {
+        self.queue.pop_front()
+    }
+
+    /// A buffer to receive into; a `short` one while connections keep as much as they may.
+    pub(super) fn buffer(&mut self, short: bool) -> Vec<u8> {
+        if short {
+            return Vec::with_capacity(RECEIVE_SHORT);
+        }
+        let mut bytes = self.spare.pop().unwrap_or_default();
+        bytes.reserve_exact(RECEIVE_LENGTH);
+        bytes
+    }
+
+    /// Takes a buffer back.
+    pub(super) fn give(&mut self, mut bytes: Vec<u8>) {
+        if self.spare.len() < RECEIVE_BUFFERS && bytes.capacity() >= RECEIVE_LENGTH {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+}
+
+/// What a connection has received and the shard has not taken.
+#[derive(Debug)]
+pub(super) struct Inlet {
+    next: Next,
+    received: Received,
+    /// Whether it waits for its turn to be read on.
+    queued: bool,
+}
+
+/// What comes next from the client.
+#[derive(Debug)]
+enum Next {
+    Request,
+    /// The rest of a write's payload.
+    Payload(Incoming),
+    /// So many bytes that are thrown away: the payload of a request that was refused.
+    Skip(u32),
+}
+
+/// A write whose payload is on its way.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    pub(super) request: Request,
+    /// When its header was received.
+    pub(super) arrived: Instant,
+    /// What has come of the payload. The buffer may have room for more than the payload: what comes
+    /// in there is the next request.
+    pub(super) payload: Vec<u8>,
+    /// Since when its client has had the time to send it.
+    since: Instant,
+}
+
+impl Incoming {
+    pub(super) fn since(&self) -> Instant {
+        self.since
+    }
+}
+
+/// A buffer with received bytes, of which the shard has taken those before `start`.
+#[derive(Debug, Default)]
+pub(super) struct Received {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Received {
+    pub(super) fn new(bytes: Vec<u8>) -> Received {
+        Received { bytes, start: 0 }
+    }
+
+    /// The bytes that the shard has not taken.
+    #[inline]
+    pub(super) fn rest(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
+    /// All bytes, with those that the shard has taken.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Takes the next bytes, and says where they are.
+    #[inline]
+    pub(super) fn take(&mut self, count: usize) -> Range<usize> {
+        let place = self.start..self.start + count;
+        self.start = place.end;
+        place
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+}
+
+impl Inlet {
+    pub(super) fn new(left_over: Vec<u8>) -> Inlet {
+        Inlet {
+            next: Next::Request,
+            received: Received::new(left_over),
+            queued: false,
+        }
+    }
+
+    /// The bytes that it keeps.
+    #[inline]
+    pub(super) fn keeps(&self) -> usize {
+        self.received.bytes.len()
+    }
+
+    pub(super) fn rest(&self) -> &[u8] {
+        self.received.rest()
+    }
+
+    pub(super) fn is_queued(&self) -> bool {
+        self.queued
+    }
+
+    pub(super) fn leave_queue(&mut self) {
+        self.queued = false;
+    }
+
+    #[inline]
+    pub(super) fn take_received(&mut self) -> Received {
+        std::mem::take(&mut self.received)
+    }
+
+    pub(super) fn put_received(&mut self, received: Received) {
+        self.received = received;
+    }
+
+    /// Throws the next bytes away, however they come.
+    pub(super) fn skip(&mut self, count: u32) {
+        if count > 0 {
+            self.next = Next::Skip(count);
+        }
+    }
+
+    /// Throws away what is to be skipped of these bytes. False if there is more to skip.
+    #[inline]
+    pub(super) fn skip_on(&mut self, received: &mut Received) -> bool {
+        let Next::Skip(left) = &mut self.next else {
+            return true;
+        };
+        let skipped = received.rest().len().min(*left as usize);
+        received.take(skipped);
+        *left -= skipped as u32;
+        if *left > 0 {
+            return false;
+        }
+        self.next = Next::Request;
+        true
+    }
+
+    /// Begins to collect the payload of a write.
+    pub(super) fn collect(&mut self, request: Request, payload: Vec<u8>, now: Instant) {
+        self.next = Next::Payload(Incoming {
+            request,
+            arrived: now,
+            payload,
+            since: now,
+        });
+    }
+
+    #[inline]
+    pub(super) fn is_collecting(&self) -> bool {
+        matches!(self.next, Next::Payload(_))
+    }
+
+    pub(super) fn payload_mut(&mut self) -> Option<&mut Vec<u8>> {
+        match &mut self.next {
+            Next::Payload(incoming) => Some(&mut incoming.payload),
+            _ => None,
+        }
+    }
+
+    /// The write whose payload is on its way.
+    pub(super) fn incoming(&self) -> Option<&Incoming> {
+        match &self.next {
+            Next::Payload(incoming) => Some(incoming),
+            _ => None,
+        }
+    }
+
+    /// Gives a client the time back in which the shard did not run, and read nothing.
+    pub(super) fn forgive(&mut self, missed: Duration) {
+        if let Next::Payload(incoming) = &mut self.next {
+            incoming.since = incoming.since + missed;
+        }
+    }
+
+    /// The write whose payload has come, if all of it has. What has come behind it is received.
+    pub(super) fn take_collected(&mut self) -> Option<Incoming> {
+        let length = self.incoming()?.request.length as usize;
+        if self.incoming()?.payload.len() < length {
+            return None;
+        }
+        let Next::Payload(mut incoming) = std::mem::replace(&mut self.next, Next::Request) else {
+            return None;
+        };
+        self.received = Received::new(incoming.payload.split_off(length));
+        Some(incoming)
+    }
+
+    /// Gives up the write whose payload is on its way.
+    pub(super) fn abandon(&mut self) -> Option<Incoming> {
+        match std::mem::replace(&mut self.next, Next::Request) {
+            Next::Payload(incoming) => Some(incoming),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes received from one connection at a time.
+const RECEIVE_LENGTH: usize = 256 << 10;
+/// The same while connections keep as much as they may.
+const RECEIVE_SHORT: usize = 8 << 10;
+/// Receive buffers kept for the next connection that needs one.
+const RECEIVE_BUFFERS: usize = 16;

@@ -1,0 +1,189 @@
+//! What goes out: which connections are to be sent to, and the replies of each that are ready.
+
+use std::collections::VecDeque;
+
+use dashpot_engine::ZioId;
+
+use super::chunk::Chunk;
+use super::slots::Slots;
+use crate::frontend::Session;
+
+/// The outbox of a shard.
+#[derive(Debug, Default)]
+pub(super) struct Outbox {
+    /// Connections with replies that the shard has yet to offer.
+    queue: VecDeque<usize>,
+    /// The space of the last chunk, for the next one.
+    spare: Chunk,
+}
+
+impl Outbox {
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Has a connection sent to, unless its transport takes nothing for now.
+    #[inline]
+    pub(super) fn push(&mut self, at: usize, outlet: &mut Outlet) {
+        if !outlet.blocked && !outlet.queued {
+            outlet.queued = true;
+            self.queue.push_back(at);
+        }
+    }
+
+    /// The connection whose turn it is. The caller takes it [out of the
+    /// queue](Outlet::leave_queue).
+    pub(super) fn pop(&mut self) -> Option<usize> {
+        self.queue.pop_front()
+    }
+
+    /// An empty chunk.
+    pub(super) fn chunk(&mut self) -> Chunk {
+        std::mem::take(&mut self.spare)
+    }
+
+    /// Takes a chunk back.
+    pub(super) fn give(&mut self, mut chunk: Chunk) {
+        chunk.clear();
+        self.spare = chunk;
+    }
+}
+
+/// A connection's replies.
+#[derive(Debug)]
+pub(super) struct Outlet {
+    /// Replies that are ready, in the order in which they became so.
+    ready: VecDeque<Outgoing>,
+    /// How many of them are [`Outgoing::Whole`], and their bytes.
+    whole: u32,
+    whole_bytes: usize,
+    /// How many of these there may be before the shard stops reading the connection.
+    whole_max: u32,
+    /// The last chunk, if the transport has not accepted all of it.
+    unsent: Chunk,
+    /// The transport takes no more for now.
+    blocked: bool,
+    /// Whether it waits for its turn to be sent to.
+    queued: bool,
+}
+
+impl Default for Outlet {
+    fn default() -> Outlet {
+        Outlet {
+            ready: VecDeque::new(),
+            whole: 0,
+            whole_bytes: 0,
+            whole_max: WHOLE_MAX,
+            unsent: Chunk::default(),
+            blocked: false,
+            queued: false,
+        }
+    }
+}
+
+/// A reply on its way.
+#[derive(Debug)]
+enum Outgoing {
+    /// To a zio; the transport has been offered `sent` bytes of a read's data already.
+    Zio { id: ZioId, sent: u32 },
+    /// To a request that became no zio, with bytes of its own.
+    Whole(Vec<u8>),
+}
+
+impl Outlet {
+    /// Whether the connection may cause more replies.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        !self.blocked && self.whole < self.whole_max
+    }
+
+    #[inline]
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked
+    }
+
+    pub(super) fn unblock(&mut self) {
+        self.blocked = false;
+    }
+
+    /// The bytes that it holds itself.
+    #[inline]
+    pub(super) fn keeps(&self) -> usize {
+        self.whole_bytes + self.unsent.keeps()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ready.is_empty() && self.unsent.is_empty()
+    }
+
+    pub(super) fn leave_queue(&mut self) {
+        self.queued = false;
+    }
+
+    /// The reply to a zio is ready.
+    #[inline]
+    pub(super) fn put_zio(&mut self, id: ZioId) {
+        self.ready.push_back(Outgoing::Zio { id, sent: 0 });
+    }
+
+    /// A reply to a request that became no zio is ready. The connection may have [`WHOLE_MAX`] of
+    /// these; one only, if connections `keep_too_much`.
+    pub(super) fn put_whole(&mut self, reply: Vec<u8>, keep_too_much: bool) {
+        self.whole += 1;
+        self.whole_bytes += reply.len();
+        self.ready.push_back(Outgoing::Whole(reply));
+        self.whole_max = if keep_too_much { 1 } else { WHOLE_MAX };
+    }
+
+    /// The chunk that the transport has not accepted, if there is one.
+    #[inline]
+    pub(super) fn take_unsent(&mut self) -> Chunk {
+        std::mem::take(&mut self.unsent)
+    }
+
+    /// Keeps a chunk of which the transport has not accepted all. It takes no more for now.
+    pub(super) fn keep_unsent(&mut self, chunk: Chunk) {
+        self.unsent = chunk;
+        self.blocked = true;
+    }
+
+    /// Fills a chunk with as many replies as one may have.
+    pub(super) fn fill(&mut self, chunk: &mut Chunk, session: &Session, slots: &Slots) {
+        chunk.begin(session);
+        while chunk.has_room()
+            && let Some(outgoing) = self.ready.pop_front()
+        {
+            match outgoing {
+                Outgoing::Whole(reply) => {
+                    self.whole -= 1;
+                    self.whole_bytes -= reply.len();
+                    chunk.put_whole(&reply);
+                }
+                Outgoing::Zio { id, sent } => {
+                    if let Some(sent) = chunk.put_reply(session, slots, id, sent) {
+                        self.ready.push_front(Outgoing::Zio { id, sent });
+                    }
+                }
+            }
+        }
+    }
+
+    /// A chunk has left. Whether another may follow.
+    pub(super) fn goes_on(&mut self) -> bool {
+        let is_empty = self.ready.is_empty();
+        if is_empty && self.ready.capacity() > READY_KEPT {
+            // A queue that was long once is not kept for each connection.
+            self.ready = VecDeque::new();
+        }
+        !is_empty
+    }
+}
+
+/// Replies with bytes of their own that a connection may have before the shard stops reading it.
+const WHOLE_MAX: u32 = 16;
+/// Replies for which an empty queue keeps its memory.
+const READY_KEPT: usize = 256;

@@ -1,0 +1,95 @@
+//! The engine is told what has happened, and the shard does what it asks for.
+
+use dashpot_engine::{Action, Answer, Input, Outcome, ZioId};
+
+use super::Shard;
+use super::slots::Slot;
+use super::timers::Stop;
+
+impl Shard {
+    /// Tells the engine, and does what it asks for. `incoming` is the payload of a write that is being
+    /// submitted, still in the receive buffer.
+    pub(super) fn step(&mut self, input: Input<'_>, incoming: Option<(ZioId, &[u8])>) {
+        let mut actions = std::mem::take(&mut self.actions);
+        let now = self.timers.now();
+        self.engine.step(now, input, &mut actions);
+        let mut at = 0;
+        while let Some(action) = actions.get_mut(at) {
+            at += 1;
+            match action {
+                Action::Start(id) => {
+                    let id = *id;
+                    if let Some(outcome) = self.work(id, incoming) {
+                        self.engine
+                            .step(now, Input::Done(id, outcome), &mut actions);
+                    }
+                }
+                // Only volumes keep bytes in memory, and none is served so far.
+                Action::Move(_) => {}
+                Action::Complete(id, outcome) => self.reply(*id, *outcome),
+                Action::Drop(id) => {
+                    self.forget(*id);
+                }
+                Action::Answer(id, answer) => {
+                    let answer = std::mem::replace(answer, Ok(Answer::Done));
+                    self.control.answer(*id, answer);
+                }
+            }
+        }
+        actions.clear();
+        self.actions = actions;
+    }
+
+    /// The engine wants a zio to be replied to.
+    fn reply(&mut self, id: ZioId, outcome: Outcome) {
+        let Some(slot) = self.slots.get_mut(id) else {
+            return;
+        };
+        slot.end(outcome);
+        self.stores.of_mut(slot.disk()).acknowledge(id);
+        let Some(at) = slot.connection() else {
+            return;
+        };
+        let Some(connection) = self.connections.get_mut(at) else {
+            return;
+        };
+        let outlet = connection.outlet_mut();
+        if outlet.is_blocked() {
+            // From here on it is the client that keeps the reply waiting.
+            slot.offer(self.timers.now());
+        }
+        outlet.put_zio(id);
+        self.outbox.push(at, outlet);
+    }
+
+    /// The engine has let go of a zio.
+    pub(super) fn forget(&mut self, id: ZioId) -> Option<Slot> {
+        let mut slot = self.slots.remove(id)?;
+        self.buffers.give(slot.take_payload());
+        self.stores.of_mut(slot.disk()).forget(id);
+        let charged = slot.take_charge();
+        self.budget.give_back(slot.export(), 1, charged);
+        Some(slot)
+    }
+
+    /// Reads the clock in a pass.
+    #[inline]
+    pub(super) fn read_clock(&mut self) {
+        if let Some(stop) = self.timers.read_clock() {
+            self.stopped(stop);
+        }
+    }
+
+    /// The host has kept the shard from running.
+    #[cold]
+    pub(super) fn stopped(&mut self, stop: Stop) {
+        let Stop { from, until } = stop;
+        self.step(Input::Stopped { from, until }, None);
+    }
+
+    /// Puts the events of what has finished into the shard's ring.
+    #[inline]
+    pub(super) fn record(&mut self) {
+        self.recorder.record(self.engine.events());
+    }
+}

@@ -1,0 +1,118 @@
+//! The time of a shard: its clock, how it waits for a deadline, and the times in which the host kept
+//! it from running.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use dashpot_engine::{Duration, Instant};
+use rustix::event::epoll;
+
+use super::load_meter::LoadMeter;
+use super::sleeper::Sleeper;
+use super::stops::{StopDetector, next_beat, overslept};
+use crate::clock;
+
+pub(super) struct Timers {
+    now: Instant,
+    /// When a client last asked for something, or took it.
+    active: Instant,
+    sleeper: Sleeper,
+    detector: StopDetector,
+    meter: LoadMeter,
+}
+
+/// A time in which the host kept the shard from running.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stop {
+    pub(super) from: Instant,
+    pub(super) until: Instant,
+}
+
+impl Timers {
+    pub(super) fn new(spins: bool) -> Timers {
+        Timers {
+            now: clock::now(),
+            active: Instant::ZERO,
+            sleeper: Sleeper::new(spins),
+            detector: StopDetector::default(),
+            meter: LoadMeter::default(),
+        }
+    }
+
+    /// The time of the last reading of the clock.
+    #[inline]
+    pub(super) fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// A client has asked for something, or taken it.
+    #[inline]
+    pub(super) fn note_activity(&mut self) {
+        self.active = self.now;
+    }
+
+    pub(super) fn active(&self) -> Instant {
+        self.active
+    }
+
+    /// When to wake up even if nothing is due, to find out whether the shard could have.
+    pub(super) fn beat(&self) -> Instant {
+        next_beat(self.now, self.active)
+    }
+
+    /// Waits as [`Sleeper::wait`] does, and begins a pass. Says whether the host has kept the shard
+    /// from running meanwhile.
+    pub(super) fn wait(
+        &mut self,
+        epoll: impl AsFd,
+        events: &mut Vec<epoll::Event>,
+        deadline: Option<Instant>,
+        beat: Option<Instant>,
+        prepare: impl FnOnce(Instant),
+    ) -> io::Result<Option<Stop>> {
+        let meant = self
+            .sleeper
+            .wait(epoll.as_fd(), events, deadline, beat, prepare)?;
+        let woke = clock::now();
+        let late = meant.map_or(Duration::ZERO, |meant| woke.since(meant));
+        self.meter.begin(woke, late);
+        self.now = woke;
+        Ok(overslept(meant, woke).map(|stopped| self.stopped(stopped)))
+    }
+
+    /// Reads the clock in a pass. Says whether the host has kept the shard from running since the last
+    /// reading.
+    #[inline]
+    pub(super) fn read_clock(&mut self) -> Option<Stop> {
+        let now = clock::now();
+        let passed = now.since(self.now);
+        self.now = now;
+        let stopped = self.detector.stopped(passed)?;
+        Some(self.stopped(stopped))
+    }
+
+    /// The host has kept the shard from running for this long until now.
+    #[cold]
+    fn stopped(&mut self, length: Duration) -> Stop {
+        let until = self.now;
+        let from = Instant::from_nanos(until.as_nanos() - length.as_nanos());
+        self.meter.stopped(from, until);
+        Stop { from, until }
+    }
+
+    /// Ends a pass, after a reading of the clock.
+    pub(super) fn end_pass(&mut self) {
+        self.meter.end(self.now);
+        if let Some(slept) = self.detector.read(self.now) {
+            self.meter.suspended(slept, self.now);
+        }
+    }
+
+    pub(super) fn meter(&self) -> &LoadMeter {
+        &self.meter
+    }
+
+    pub(super) fn meter_mut(&mut self) -> &mut LoadMeter {
+        &mut self.meter
+    }
+}

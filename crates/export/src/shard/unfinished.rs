@@ -1,0 +1,76 @@
+//! What stores have begun and not finished: writes that are yet to be copied, long work in pieces, and
+//! jobs on the threads of the pool.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use dashpot_engine::{DiskId, ZioId};
+
+use super::exports::Stores;
+use crate::store::{Attempt, Job, Pool};
+
+pub(super) struct Unfinished {
+    pool: Arc<Pool>,
+    /// Writes of this pass that are yet to be copied to their disks.
+    copies: Vec<Copy>,
+    /// Work in memory that takes long: zios, and how many bytes of each are done.
+    pieces: VecDeque<(ZioId, u64)>,
+}
+
+/// A write that the engine has been told is done, and that is yet to be copied to its disk.
+#[derive(Debug)]
+pub(super) struct Copy {
+    pub(super) disk: DiskId,
+    pub(super) offset: u64,
+    /// Where in the receive buffer its payload is.
+    pub(super) place: Range<usize>,
+}
+
+impl Unfinished {
+    pub(super) fn new(pool: Arc<Pool>) -> Unfinished {
+        Unfinished {
+            pool,
+            copies: Vec::new(),
+            pieces: VecDeque::new(),
+        }
+    }
+
+    /// Leaves a job to the threads of the pool.
+    pub(super) fn submit(&self, job: Job) {
+        self.pool.submit(job);
+    }
+
+    #[inline]
+    pub(super) fn copy_later(&mut self, copy: Copy) {
+        self.copies.push(copy);
+    }
+
+    /// Makes the copies of a pass, one behind the other: a copy to cold memory keeps the CPU's store
+    /// buffer full, and whatever comes between two of them waits for it. The engine was told before
+    /// that they are done, but no client can see that, because replies leave later.
+    pub(super) fn copy_now(&mut self, stores: &mut Stores, received: &[u8]) {
+        for copy in self.copies.drain(..) {
+            let store = stores.of_mut(copy.disk);
+            let attempt = store.write(copy.offset, &received[copy.place], false);
+            debug_assert_eq!(attempt, Attempt::Done(Ok(())));
+        }
+    }
+
+    pub(super) fn has_pieces(&self) -> bool {
+        !self.pieces.is_empty()
+    }
+
+    pub(super) fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// The next piece of a zio begins after `done` bytes, when it has its turn.
+    pub(super) fn push_piece(&mut self, id: ZioId, done: u64) {
+        self.pieces.push_back((id, done));
+    }
+
+    pub(super) fn pop_piece(&mut self) -> Option<(ZioId, u64)> {
+        self.pieces.pop_front()
+    }
+}
