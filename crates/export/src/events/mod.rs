@@ -11,121 +11,20 @@
 mod bell;
 mod drops;
 mod reader;
+mod record;
 mod recorder;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use dashpot_engine::inject::RuleId;
-use dashpot_engine::{ClientId, Duration, Event, Instant, Op, Outcome, Waits};
 use rtrb::RingBuffer;
 
 pub use bell::Bell;
 pub use drops::Drops;
 pub use reader::EventReader;
+pub use record::{EventRecord, FinishedZio};
 pub(crate) use recorder::Recorder;
-
-/// What a shard tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum EventRecord {
-    /// A zio has finished.
-    Zio(FinishedZio),
-    /// From here on, a client's id on a disk stands for this name.
-    Joined {
-        /// The disk's index in the configuration.
-        disk: u16,
-        /// The id.
-        client: ClientId,
-        /// `uid=0 pid=7`, or an address.
-        name: Box<str>,
-    },
-}
-
-/// A finished zio of a served disk, in 80 bytes: an [`Event`] without what only zios of pools have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FinishedZio {
-    /// Its header was received.
-    pub arrived: Instant,
-    /// First byte.
-    pub offset: u64,
-    recv: Duration,
-    suspend: Duration,
-    store: Duration,
-    hold: Duration,
-    lateness: Duration,
-    reply: Duration,
-    /// Number of bytes.
-    pub length: u32,
-    /// [`NO_RULE`] if it had none.
-    rule: u32,
-    /// [`NO_LANE`] if it had none.
-    lane: u16,
-    /// The disk's index in the configuration.
-    pub disk: u16,
-    /// Who sent it.
-    pub client: ClientId,
-    /// What it did.
-    pub op: Op,
-    /// Whether it had to be durable before it was acknowledged.
-    pub fua: bool,
-    /// How it ended.
-    pub outcome: Outcome,
-}
-
-impl FinishedZio {
-    /// What is known of a zio of a disk by itself, whose index in the configuration is `disk`.
-    #[inline]
-    pub fn of(event: &Event, disk: u16) -> FinishedZio {
-        let waits = event.waits();
-        FinishedZio {
-            arrived: event.arrived,
-            offset: event.offset,
-            recv: waits.recv,
-            suspend: waits.suspend,
-            store: waits.store,
-            hold: waits.hold,
-            lateness: waits.lateness,
-            reply: waits.reply,
-            length: event.length,
-            rule: event.rule.map_or(NO_RULE, |rule| rule.0),
-            lane: event.lane.map_or(NO_LANE, |lane| lane as u16),
-            disk,
-            client: event.client,
-            op: event.op,
-            fua: event.fua,
-            outcome: event.outcome,
-        }
-    }
-
-    /// Where its time went.
-    pub fn waits(&self) -> Waits {
-        Waits {
-            recv: self.recv,
-            suspend: self.suspend,
-            store: self.store,
-            hold: self.hold,
-            lateness: self.lateness,
-            reply: self.reply,
-            ..Waits::default()
-        }
-    }
-
-    /// When its reply was accepted.
-    pub fn ended(&self) -> Instant {
-        self.arrived + self.waits().total()
-    }
-
-    /// The rule that decided its target, or the error that it ended with.
-    pub fn rule(&self) -> Option<RuleId> {
-        (self.rule != NO_RULE).then_some(RuleId(self.rule))
-    }
-
-    /// Which lane of that rule it was given, from 0.
-    pub fn lane(&self) -> Option<u32> {
-        (self.lane != NO_LANE).then_some(self.lane.into())
-    }
-}
 
 /// A ring of so many records for each shard, by the indices of its disks, and the reader of all.
 pub(crate) fn rings(
@@ -143,7 +42,3 @@ pub(crate) fn rings(
 
 /// Records in a ring: 5 MiB. Of a million a second, those of 65 ms.
 pub(crate) const RING: usize = 1 << 16;
-/// No rule has this id: they grow by one.
-const NO_RULE: u32 = u32::MAX;
-/// A rule has at most 65,534 lanes.
-const NO_LANE: u16 = u16::MAX;

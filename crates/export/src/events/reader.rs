@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use rtrb::Consumer;
 
-use super::{Bell, EventRecord};
+use super::bell::Bell;
+use super::record::EventRecord;
 
 /// Reads the events of all shards.
 pub struct EventReader {

@@ -6,7 +6,9 @@ use dashpot_engine::{ClientId, Device, DiskId, Event};
 use rtrb::Producer;
 use rtrb::chunks::ChunkError;
 
-use super::{Bell, Drops, EventRecord, FinishedZio};
+use super::bell::Bell;
+use super::drops::Drops;
+use super::record::{EventRecord, FinishedZio};
 
 /// Puts the events of a shard into its ring.
 pub(crate) struct Recorder {

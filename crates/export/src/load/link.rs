@@ -8,7 +8,8 @@ use dashpot_engine::{Instant, Op};
 use rustix::buffer::spare_capacity;
 use rustix::net::{RecvFlags, SendFlags};
 
-use super::{LoadConfig, LoadError, LoadReport};
+use super::config::LoadConfig;
+use super::report::{LoadError, LoadReport};
 use crate::clock;
 use crate::frontend::nbd::client::{encode, parse_reply};
 use crate::frontend::nbd::wire::{RequestHeader, SIMPLE_REPLY_LEN, command};

@@ -7,154 +7,20 @@
 //! slow disk cannot hide by being asked less (coordinated omission).
 
 mod arrivals;
+mod config;
 mod link;
-
-use std::io;
+mod report;
 
 use dashpot_engine::{Duration, Instant, Op, Random};
-use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-pub use self::arrivals::Pace;
 use self::link::Link;
 use crate::clock;
-use crate::frontend::nbd::client::{ConnectError, connect};
-use dashpot_rules::Address;
+use crate::frontend::nbd::client::connect;
 
-/// What is asked of a server, and how.
-#[derive(Clone, Debug)]
-pub struct LoadConfig {
-    /// Where the server is.
-    pub address: Address,
-    /// The export's name.
-    pub export: String,
-    /// Connections, all to the same export.
-    pub connections: u32,
-    /// Requests in flight at most, on all connections together.
-    pub depth: u32,
-    /// Bytes of a read or a write.
-    pub block: u32,
-    /// Parts per million of the requests that are writes, and that are flushes.
-    pub writes_ppm: u32,
-    /// See `writes_ppm`.
-    pub flushes_ppm: u32,
-    /// Whether offsets follow one another, instead of being random.
-    pub sequential: bool,
-    /// When requests start.
-    pub pace: Pace,
-    /// How long they do, if not until it is stopped.
-    pub lasts: Option<Duration>,
-    /// Whether to poll instead of sleep: no wake-up is in a latency then, at the price of a CPU.
-    pub busy: bool,
-    /// Whether to check what is read: zeroes, or what this load writes.
-    pub verify: bool,
-    /// Seeds offsets, the mix and bursts.
-    pub seed: u64,
-}
-
-/// Why a load ended early.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// There was no connection.
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
-    /// The export has room for no block.
-    #[error("the export has {size} bytes: less than one block of {block}")]
-    TooSmall {
-        /// The export's size.
-        size: u64,
-        /// The block.
-        block: u32,
-    },
-    /// The server went away.
-    #[error("the server closed the connection")]
-    Closed,
-    /// A connection broke.
-    #[error("the connection broke")]
-    Broken(#[source] io::Error),
-    /// The server said something that is no reply to a request.
-    #[error("the server sent something that is no reply; the connection cannot go on")]
-    OutOfStep,
-    /// No histogram has so many digits.
-    #[error("latencies cannot be kept to {DIGITS} digits")]
-    Digits,
-}
-
-/// What came of a load.
-#[derive(Debug)]
-pub struct LoadReport {
-    /// From the first request to the last reply.
-    pub elapsed: Duration,
-    /// Reads, writes and flushes, as in [`Op`].
-    pub ops: [OpReport; 3],
-    /// Requests without a reply when it had ended and [`DRAIN_MAX`] had passed. They are in no
-    /// latency.
-    pub unanswered: u32,
-    /// Why it ended early, if it did; the rest is what came before.
-    pub broken: Option<LoadError>,
-    /// When the last reply came.
-    heard: Instant,
-}
-
-impl LoadError {
-    /// What became of a connection, as the system calls it.
-    fn of(error: io::Error) -> LoadError {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => LoadError::Closed,
-            _ => LoadError::Broken(error),
-        }
-    }
-}
-
-/// What came of one operation.
-#[derive(Clone, Debug)]
-pub struct OpReport {
-    /// Bytes of those that succeeded.
-    pub bytes: u64,
-    /// Answered with an error.
-    pub errors: u64,
-    /// Reads that gave something else than was written.
-    pub wrong: u64,
-    /// Latencies in nanoseconds, errors included.
-    pub latency: Histogram<u64>,
-    /// The least of them, exactly: whether a reply was early must not depend on digits.
-    pub least: Option<Duration>,
-}
-
-impl OpReport {
-    fn record(&mut self, latency: Duration) {
-        // Grows as it needs to; nothing that a u64 holds is too large for it.
-        let _ = self.latency.record(latency.as_nanos());
-        self.least = Some(self.least.map_or(latency, |least| least.min(latency)));
-    }
-}
-
-impl LoadReport {
-    fn new() -> Result<LoadReport, LoadError> {
-        let op = || -> Result<OpReport, LoadError> {
-            let latency = Histogram::new(DIGITS).map_err(|_| LoadError::Digits)?;
-            Ok(OpReport {
-                bytes: 0,
-                errors: 0,
-                wrong: 0,
-                latency,
-                least: None,
-            })
-        };
-        Ok(LoadReport {
-            elapsed: Duration::ZERO,
-            unanswered: 0,
-            ops: [op()?, op()?, op()?],
-            broken: None,
-            heard: Instant::ZERO,
-        })
-    }
-
-    /// What came of one operation; the others are never asked for.
-    pub fn op(&self, op: Op) -> Option<&OpReport> {
-        self.ops.get(op as usize)
-    }
-}
+pub use self::arrivals::Pace;
+pub use self::config::LoadConfig;
+pub use self::report::{LoadError, LoadReport, OpReport};
 
 /// Runs a load until its time is over, a connection breaks, or `stop` says so. `stop` is asked a
 /// few times a second, and sees the report so far.
@@ -323,8 +189,6 @@ fn poll_fd(link: &Link) -> PollFd<'_> {
     PollFd::new(link, flags)
 }
 
-/// Significant digits of latencies.
-const DIGITS: u8 = 4;
 /// How often `stop` is asked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long replies are waited for when the time is over.

@@ -5,7 +5,7 @@ use std::{fmt, io};
 
 use dashpot_rules::StoreConfig;
 
-use super::file::ATTRIBUTE;
+use super::file::label::ATTRIBUTE;
 
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]

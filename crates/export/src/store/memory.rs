@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::StoreError;
+use super::error::StoreError;
 
 /// Where a version of the control groups keeps its figures.
 struct Files {

@@ -6,8 +6,13 @@ use std::sync::Arc;
 
 use dashpot_rules::{DiskConfig, StoreConfig};
 
-use super::file::OpenRequest;
-use super::{FileStore, Lossy, Ram, Store, StoreError, memory};
+use super::any::Store;
+use super::error::StoreError;
+use super::file::FileStore;
+use super::file::open::OpenRequest;
+use super::lossy::Lossy;
+use super::memory;
+use super::ram::Ram;
 
 /// An open store.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use dashpot_engine::{Errno, Outcome};
 
-use super::FileStore;
+use super::file::FileStore;
 
 /// What is to be done to a file. Buffers come back with [`Finished`].
 #[derive(Debug)]

@@ -12,8 +12,8 @@
 //! pages and marked them clean, so a retry that succeeds would be a lie. Every later flush and FUA
 //! request fails until the file is opened anew. Reads and plain writes go on: they promise nothing.
 
-mod label;
-mod open;
+pub(super) mod label;
+pub(super) mod open;
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -25,10 +25,7 @@ use dashpot_engine::{Errno, Outcome};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::{ReadWriteFlags, preadv2, pwritev2, retry_on_intr};
 
-pub(super) use label::ATTRIBUTE;
-pub(super) use open::OpenRequest;
-
-use super::Attempt;
+use super::attempt::Attempt;
 use super::extent::Found;
 
 /// How much is written at once where a file system cannot zero by itself.

@@ -4,8 +4,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
+use super::super::error::StoreError;
 use super::{FileStore, label};
-use crate::store::StoreError;
 
 /// What a disk asks of its file.
 #[derive(Clone, Copy, Debug)]

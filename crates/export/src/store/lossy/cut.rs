@@ -5,6 +5,7 @@ use std::mem;
 
 use dashpot_engine::{Errno, Instant, Random};
 
+use super::super::medium::Medium;
 use super::super::pieces::pieces;
 use super::{Lossy, SECTOR, Unsynced, Version, length_of, put};
 use crate::power::{Cut, Keep, Loss, LostWrite};
@@ -28,7 +29,7 @@ struct Fates {
     drawn: BTreeMap<u64, (u64, Vec<Fate>)>,
 }
 
-impl Lossy {
+impl<M: Medium> Lossy<M> {
     /// Empties the cache as a power cut does. What has not been acknowledged stays in it if the
     /// disk goes on: it is as if it was written after the cut.
     pub(crate) fn cut(&mut self, cut: &Cut, now: Instant) -> Result<Loss, Errno> {

@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use dashpot_engine::{Errno, Instant, Outcome, ZioId};
 
+use super::medium::Medium;
 use super::pieces::pieces;
-use super::{Attempt, FileStore, Store};
 
 /// What a write is torn at, in bytes.
 pub(super) const SECTOR: u64 = 512;
@@ -34,8 +34,8 @@ type Version = Option<Box<Sector>>;
 
 /// A store that can lose what was not synced.
 #[derive(Debug)]
-pub(crate) struct Lossy {
-    medium: Store,
+pub(crate) struct Lossy<M> {
+    medium: M,
     /// The disk's size in bytes: where its last sector ends.
     size: u64,
     /// The cache, by sector and by the number of the write.
@@ -76,8 +76,8 @@ struct Unsynced {
     acknowledged: bool,
 }
 
-impl Lossy {
-    pub(crate) fn new(medium: Store, size: u64) -> Lossy {
+impl<M: Medium> Lossy<M> {
+    pub(crate) fn new(medium: M, size: u64) -> Lossy<M> {
         Lossy {
             medium,
             size,
@@ -90,7 +90,7 @@ impl Lossy {
         }
     }
 
-    pub(crate) fn inner(&self) -> &Store {
+    pub(crate) fn inner(&self) -> &M {
         &self.medium
     }
 
@@ -114,7 +114,7 @@ impl Lossy {
     }
 
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
-        self.read_medium(offset, into)?;
+        self.medium.read(offset, into)?;
         let mut rest = into;
         for (index, range) in pieces(SECTOR, offset, rest.len() as u64) {
             let (part, tail) = rest.split_at_mut(range.len());
@@ -225,8 +225,7 @@ impl Lossy {
 
     fn sync(&mut self, sectors: Range<u64>) -> Outcome {
         self.settle(sectors)?;
-        let attempt = self.medium.flush();
-        wait(&self.medium, attempt, FileStore::sync)
+        self.medium.flush()
     }
 
     /// Moves sectors from the cache to the medium: the last version of each. Says how many.
@@ -260,42 +259,19 @@ impl Lossy {
             }
         }
     }
-
-    fn read_medium(&self, offset: u64, into: &mut [u8]) -> Outcome {
-        let attempt = self.medium.read(offset, into);
-        wait(&self.medium, attempt, |file| file.read(offset, into))
-    }
 }
 
 /// Writes a sector to the medium.
-fn put(medium: &mut Store, index: u64, sector: Option<&Sector>, size: u64) -> Outcome {
+fn put<M: Medium>(medium: &mut M, index: u64, sector: Option<&Sector>, size: u64) -> Outcome {
     let offset = index * SECTOR;
     let length = length_of(index, size);
-    let Some(sector) = sector else {
-        let attempt = medium.zero(offset, length as u64, false, false);
-        return wait(medium, attempt, |file| {
-            file.zero(offset, length as u64, false, false)
-        });
-    };
-    let bytes = &sector[..length];
-    let attempt = medium.write(offset, bytes, false);
-    wait(medium, attempt, |file| file.write(offset, bytes, false))
+    match sector {
+        Some(sector) => medium.write(offset, &sector[..length]),
+        None => medium.zero(offset, length as u64),
+    }
 }
 
 /// The last sector ends where the disk does.
 fn length_of(index: u64, size: u64) -> usize {
     (size - index * SECTOR).min(SECTOR) as usize
-}
-
-/// Does at once what would block.
-pub(super) fn wait(
-    store: &Store,
-    attempt: Attempt,
-    block: impl FnOnce(&FileStore) -> Outcome,
-) -> Outcome {
-    match (attempt, store.blocking()) {
-        (Attempt::Done(outcome), _) => outcome,
-        (Attempt::WouldBlock, Some(file)) => block(file),
-        (Attempt::WouldBlock, None) => Err(Errno::Io),
-    }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use dashpot_rules::{DiskConfig, StoreConfig};
 use rustix::fs::{Mode, XattrFlags, getxattr, setxattr};
 
-use super::super::file::ATTRIBUTE;
+use super::super::file::label::ATTRIBUTE;
 use super::super::{Adoption, StoreError, available_memory, open_all};
 use super::{directory_of, disk, file, open_one};
 

@@ -8,7 +8,8 @@ use proptest::prelude::{Strategy, any, prop_oneof};
 use proptest::test_runner::TestCaseError;
 use proptest::{prop_assert, prop_assert_eq, proptest};
 
-use super::super::lossy::{SECTOR, wait};
+use super::super::any::wait;
+use super::super::lossy::SECTOR;
 use super::super::slabs::CHUNK;
 use super::super::{Attempt, FileStore, Store};
 use super::{directory_of, disk, open_one};
