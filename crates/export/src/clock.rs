@@ -1,4 +1,4 @@
-//! `CLOCK_MONOTONIC`, as the engine's time, and the clocks that tell what it does not.
+//! `CLOCK_MONOTONIC`, as the engine's time, and the clocks for CPU time and suspensions.
 
 use dashpot_engine::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};

@@ -1,13 +1,13 @@
-//! What is said on standard error. `eprintln!` panics where nobody reads that any more, as in
-//! `dashpot … 2>&1 | head -1`: what cannot be said must not become a failure of its own.
+//! Messages on standard error. `eprintln!` panics when its reader has gone, as in
+//! `dashpot … 2>&1 | head -1`. A message that cannot be written must not end the program.
 
 use std::fmt;
 use std::io::{self, Write};
 
 use dashpot_rules::lines;
 
-/// Says a line on standard error, if anybody reads it. Names and errors in it move no cursor.
+/// Writes a line to standard error. Names and errors in it move no cursor.
 pub fn complain(line: fmt::Arguments<'_>) {
-    // There is nobody left to tell that nobody reads it.
+    // Without a reader there is nowhere to report the failure.
     let _ = writeln!(io::stderr().lock(), "{}", lines(&line.to_string()));
 }

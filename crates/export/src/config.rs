@@ -1,10 +1,10 @@
-//! What a server serves, and where.
+//! The configuration of a server.
 
 use dashpot_rules::{Address, DiskConfig};
 
 use crate::shard::sleeper::Spin;
 
-/// What a server serves.
+/// The configuration of a server: its disks, and where clients connect.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// Number of shard threads.

@@ -26,7 +26,7 @@ pub struct DiskInfo {
     pub block: u32,
     /// Whether writes are refused.
     pub read_only: bool,
-    /// What its store is, in the words of the lab file: `ram`, `file:/path`.
+    /// Its store, in the words of the lab file: `ram`, `file:/path`.
     pub store: String,
     /// The shard that owns it.
     pub shard: usize,
@@ -72,9 +72,9 @@ impl Handle {
         self.spins
     }
 
-    /// What the probe of a shard has found in the last minute, the oldest first; the last one is of
-    /// a question that is still open, if it has been for long. Nothing if nothing was asked of the
-    /// shard.
+    /// The readings of a shard's prober in the last minute, the oldest first. The last one is of a
+    /// question that is still open, if it has been open for long. There are none if no client asked
+    /// the shard for anything.
     pub fn probe(&self, shard: usize) -> Vec<ProbeReading> {
         let readings = self.readings.get(shard);
         readings.map_or_else(Vec::new, |readings| readings.last_minute(clock::now()))
@@ -100,8 +100,8 @@ impl Handle {
         send(route, Message::Command(command, Box::new(answer)))
     }
 
-    /// Takes a snapshot of a disk, with the `oldest` of the zios in flight. To look for those
-    /// takes the shard time that it could spend on the others, so ask for none that are not needed.
+    /// Takes a snapshot of a disk, with the `oldest` of the zios in flight. Looking for those takes the
+    /// shard time that it could spend on its clients, so ask for no more than you need.
     pub fn snapshot(
         &self,
         disk: usize,
@@ -115,7 +115,7 @@ impl Handle {
         )
     }
 
-    /// Answers when the events of all zios of the disk's shard that have finished can be read, with
+    /// Answers when the events of all finished zios of the disk's shard can be read, with the count of
     /// those that the shard had to drop.
     pub fn flush_events(
         &self,
@@ -136,10 +136,10 @@ impl Handle {
         send(route, Message::Cut(route.export, cut, Box::new(answer)))
     }
 
-    /// Ends the grace period of a shutdown that is going on: what is held fails now.
+    /// Ends the grace period of a shutdown that is going on: zios that are held fail now.
     pub fn hurry(&self) {
         for route in self.routes.iter() {
-            // A shard that is gone needs not hurry.
+            // A shard that is gone does not need this.
             let _ = send(route, Message::Shutdown(Duration::ZERO));
         }
     }

@@ -12,10 +12,10 @@ use dashpot_rules::Address;
 use rustix::fs::{Mode, fchmod};
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 
-/// Why nobody can connect at an address.
+/// Why clients cannot connect at an address.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
-    /// Somebody listens there.
+    /// Another program listens there.
     #[error("{0}: another program listens there; choose another address, or stop it")]
     InUse(Address),
     /// The path is something else than a socket.
@@ -97,8 +97,8 @@ pub fn bind_private(path: &Path) -> io::Result<UnixListener> {
 }
 
 /// Has the kernel ask the peers of connections that are idle whether they are still there. A host
-/// that has vanished says nothing, and its connections would stay for ever. What a listener accepts
-/// has this from it.
+/// that has vanished says nothing, and its connections would stay for ever. The connections of a
+/// listener inherit this.
 pub fn keep_alive(socket: impl AsFd) -> io::Result<()> {
     sockopt::set_tcp_keepidle(&socket, IDLE)?;
     sockopt::set_tcp_keepintvl(&socket, PROBE_EVERY)?;
@@ -142,8 +142,8 @@ impl Drop for Unlink {
     }
 }
 
-/// Clients that wait to be accepted: as many as the system allows, because those who do not
-/// find a place here try again only after a second or more.
+/// Clients that wait to be accepted: as many as the system allows, because a client that does not
+/// find a place here tries again only after a second or more.
 const BACKLOG: i32 = i32::MAX;
 
 /// How long a connection is idle before its peer is asked.

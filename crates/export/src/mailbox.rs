@@ -24,7 +24,7 @@ impl<M> Mailbox<M> {
         })
     }
 
-    /// Leaves a message, or gives it back if nobody will read it.
+    /// Leaves a message, or gives it back if the reader is gone.
     pub(crate) fn send(&self, message: M) -> Result<(), M> {
         let mut queue = self.queue();
         if self.closed.load(Ordering::Acquire) {
@@ -37,15 +37,16 @@ impl<M> Mailbox<M> {
         Ok(())
     }
 
-    /// Everything that has been left since the last call.
+    /// All messages since the last call.
     pub(crate) fn take(&self) -> Vec<M> {
         let mut rings = [0; 8];
-        // Nothing to read means that nothing was left; the queue is looked at all the same.
+        // The descriptor may have nothing to read. The queue is looked at all the same.
         let _ = rustix::io::read(&self.bell, &mut rings);
         std::mem::take(&mut *self.queue())
     }
 
-    /// The reader is gone. What is in the queue is dropped, and with it whoever waits for it.
+    /// The reader is gone. Drops the messages in the queue, so that the callers that wait for their
+    /// answers learn of it.
     pub(crate) fn close(&self) {
         let mut queue = self.queue();
         self.closed.store(true, Ordering::Release);
@@ -57,7 +58,7 @@ impl<M> Mailbox<M> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The queue is sound whatever happened: no code that can panic holds its lock.
+    /// The queue is sound even after a panic: no code that can panic holds its lock.
     fn queue(&self) -> MutexGuard<'_, Vec<M>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

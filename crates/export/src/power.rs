@@ -1,4 +1,4 @@
-//! The power of a disk: cut, with what its volatile cache held, and given back.
+//! The words for power cuts: what is cut, and what that takes.
 //!
 //! Only a disk on a `lossy` store has a cache that can lose something.
 
@@ -11,9 +11,10 @@ use dashpot_engine::{Duration, Errno};
 pub struct Cut {
     /// Which of the writes that no flush has covered survive.
     pub keep: Keep,
-    /// What a write is torn at, in bytes, a multiple of 512; none if each survives whole or not at all.
+    /// The unit at which a write is torn, in bytes, a multiple of 512. None if each write survives
+    /// whole or not at all.
     pub tear: Option<u64>,
-    /// Decides what survives.
+    /// Seeds the draws of what survives.
     pub seed: u64,
     /// What the disk does afterwards.
     pub then: Then,
@@ -35,9 +36,10 @@ pub enum Keep {
 pub enum Then {
     /// It goes on under its clients: only its cache is lost.
     GoesOn,
-    /// Its connections end and nobody can connect, until it is restarted.
+    /// Its connections end and no client can connect, until it is restarted.
     Off,
-    /// Its connections end, and what has survived is served. A disk that is off is only served.
+    /// Its connections end, and it serves the data that has survived. A disk that is off is served again
+    /// without a loss.
     Restart,
 }
 
@@ -48,7 +50,7 @@ impl Cut {
     }
 }
 
-/// What a power cut has taken.
+/// The loss in a power cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
     /// Acknowledged writes that no flush had covered, and their bytes.
@@ -57,13 +59,13 @@ pub struct Loss {
     pub lost: Sum,
     /// Those of which something is there.
     pub torn: u64,
-    /// Writes that were on their way: nobody had been told that they were done.
+    /// Writes that were on their way: no client had been told that they were done.
     pub unacknowledged: u64,
     /// Bytes that had reached the medium since the last flush only because the cache was full.
     pub early_bytes: u64,
     /// Whether the disk was off, so that nothing was left to lose.
     pub was_off: bool,
-    /// What is missing, by client.
+    /// The missing writes, by client.
     pub clients: BTreeMap<String, Sum>,
     /// The writes of which something is missing, in the order in which they were made.
     pub writes: Vec<LostWrite>,
@@ -88,7 +90,7 @@ impl Sum {
 /// A write of which something is missing after a power cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostWrite {
-    /// Who wrote it.
+    /// The client that wrote it.
     pub client: String,
     /// Where it begins, in bytes.
     pub offset: u64,

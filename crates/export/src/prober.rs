@@ -1,20 +1,20 @@
-//! The probe: what a client of this host meets, end to end, however well the shard thinks of
-//! itself. Lateness ends where a reply is offered to the transport; what comes after it, and what
-//! comes before a request is read, no counter of the server can see.
+//! The prober: it measures what a client on this host meets, end to end, whatever the shard's own
+//! counters say. Lateness ends where a reply is offered to the transport. No counter of the server can
+//! see the time after that, or the time before a request is read.
 //!
-//! Once a second a thread of its own reads a block of a disk of its own over a socket pair. The
-//! read takes the way of every other: the same loop, engine, rule (`-D 1ms`) and replies. What it
-//! takes beyond the rule is the reading. The disk is of no export and in no list, and counts
-//! nowhere else.
+//! Once a second a thread of its own reads a block of a disk of its own over a socket pair. The read
+//! takes the way of every other read: the same loop, engine, rule (`-D 1ms`) and replies. The time that
+//! it takes beyond the rule is the reading. No client can reach the disk, no list shows it, and no other
+//! figure counts its reads.
 //!
-//! The probe sleeps until its reply is there, as most clients do, so its own wake-up is in what it
-//! reads. Polling instead was tried: where others use the CPUs, the scheduler makes who has polled
-//! wait for its slice, and the probe read 2 ms where clients met 0.1 ms.
+//! The prober sleeps until its reply is there, as most clients do, so its own wake-up is in the reading.
+//! Polling was tried instead: where other programs use the CPUs, the scheduler makes a thread that has
+//! polled wait for its slice, and the prober read 2 ms where clients met 0.1 ms.
 //!
-//! The shard says in its passes that it has something to do; when to ask is up to the probe's own
-//! thread. So a shard that is stuck is asked, too, and a question that is still open counts with the
-//! time for which it has been. A daemon of which nothing is asked is not probed, and does not wake
-//! up. A probe does not see TCP, nor what a large request or a full queue of its own would add.
+//! In its passes the shard says that it has something to do; the prober's own thread decides when to
+//! ask. So it asks a shard that is stuck, too, and a question that is still open counts with the time
+//! for which it has been open. A daemon of which no client asks anything is not probed, and does not
+//! wake up. The prober does not see TCP, nor the time that a large request or a full queue would add.
 
 use std::collections::VecDeque;
 use std::io;
@@ -40,29 +40,29 @@ use crate::route::Route;
 use crate::shard::exports::Served;
 use crate::store::Store;
 
-/// What one probe has found.
+/// One reading of a prober.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbeReading {
-    /// When it was answered.
+    /// When the read was answered.
     pub at: Instant,
-    /// How much longer it took than the rule says.
+    /// How much longer the read took than the rule says.
     pub error: Duration,
 }
 
-/// The readings of a shard's probe.
+/// The readings of a shard's prober.
 #[derive(Debug, Default)]
 pub(crate) struct Readings(Mutex<Found>);
 
 #[derive(Debug, Default)]
 struct Found {
     readings: VecDeque<ProbeReading>,
-    /// When the question was asked that is still open.
+    /// When the open question was asked, if there is one.
     asked: Option<Instant>,
 }
 
 impl Readings {
     /// Those of the minute before `now`, the oldest first. A question that has been open for longer
-    /// than a probe takes is one of them.
+    /// than a read takes is one of them.
     pub(crate) fn last_minute(&self, now: Instant) -> Vec<ProbeReading> {
         let recent = |reading: &&ProbeReading| now.since(reading.at) < MINUTE;
         let found = self.lock();
@@ -86,14 +86,14 @@ impl Readings {
         found.readings.extend(reading);
     }
 
-    /// Readings are sound whatever happened: no code that can panic holds their lock.
+    /// The readings are sound even after a panic: no code that can panic holds their lock.
     fn lock(&self) -> MutexGuard<'_, Found> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ProbeReading {
-    /// A question that was asked and has been answered by `at`.
+    /// A question that was asked and then answered at `at`.
     fn of(asked: Instant, at: Instant) -> ProbeReading {
         let took = at.since(asked);
         ProbeReading {
@@ -103,7 +103,7 @@ impl ProbeReading {
     }
 }
 
-/// The shard's end of a probe. When it is dropped, the probe ends.
+/// The shard's end of a prober. When it is dropped, the prober ends.
 #[derive(Debug)]
 pub(crate) struct Prompt {
     prompt: SyncSender<()>,
@@ -111,18 +111,18 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    /// Says that clients ask for something. The prompt prompts twice as often as the probe asks, so that
-    /// the probe knows at its time whether to ask.
+    /// Tells the prober that clients ask for something, twice as often as the prober asks. So the prober
+    /// knows at its time whether to ask.
     pub(crate) fn note_activity(&mut self, now: Instant) {
         if now >= self.next {
             self.next = now + PROMPT_EVERY;
-            // That the probe has not heard the last ring yet is no matter.
+            // The prober may not have taken the last prompt yet. Then it needs no other.
             let _ = self.prompt.try_send(());
         }
     }
 }
 
-/// What the prober reads.
+/// The disk that the prober reads.
 pub(crate) fn served(disk: DiskId) -> Served {
     Served {
         info: ExportInfo {
@@ -150,7 +150,7 @@ pub(crate) fn start(route: &Route) -> io::Result<(Prompt, Arc<Readings>)> {
         group: GroupId(RULE.0),
         rules: vec![(RULE, delay)],
     };
-    // Nothing has read the mailbox yet, so nobody has closed it.
+    // The shard has not begun, so the mailbox is open.
     let _ = shard.send(Message::Command(inject, Box::new(|_| ())));
     let _ = shard.send(Message::Connect(Handover {
         session: Session::Nbd(nbd::Session::new(far, Features::default())),
@@ -165,7 +165,7 @@ pub(crate) fn start(route: &Route) -> io::Result<(Prompt, Arc<Readings>)> {
         socket: near,
         readings: Arc::clone(&readings),
     };
-    // It ends by itself, when its shard does.
+    // The thread ends when its shard does.
     Builder::new()
         .name("dashpot-probe".to_owned())
         .spawn(move || prober.run(&prompts))?;
@@ -179,8 +179,7 @@ struct Prober {
 }
 
 impl Prober {
-    /// Reads when the prompt has rung and the last reading was asked for a second ago, until the
-    /// shard is gone.
+    /// Reads after each prompt, once a second at most, until the shard is gone.
     fn run(&self, prompts: &Receiver<()>) {
         while prompts.recv().is_ok() {
             let asked = clock::now();
@@ -193,7 +192,7 @@ impl Prober {
         }
     }
 
-    /// One reading, unless the read is refused, as at the end of a daemon.
+    /// One reading, unless the shard refuses the read, as at the end of a daemon.
     fn read(&self, asked: Instant) -> io::Result<Option<ProbeReading>> {
         let request = encode(&RequestHeader {
             flags: 0,
@@ -209,7 +208,7 @@ impl Prober {
         Ok((error == 0).then(|| ProbeReading::of(asked, at)))
     }
 
-    /// When the last byte of the reply was there, and the error in it.
+    /// When the last byte of the reply came, and the error in it.
     fn receive(&self) -> io::Result<(Instant, u32)> {
         let mut reply = [0; REPLY_LEN];
         let mut filled = 0;
@@ -227,26 +226,26 @@ impl Prober {
     }
 }
 
-/// The error of a reply that is all there; the data follows only a read that succeeded.
+/// The error of a reply that is complete. Data follows only if the read has succeeded.
 fn answered(reply: &[u8]) -> Option<u32> {
     let (_, error) = parse_reply(reply.first_chunk()?)?;
     (error != 0 || reply.len() == REPLY_LEN).then_some(error)
 }
 
-/// Its disk and its client are called so; no export is.
+/// The name of its disk and of its client. No export has it.
 const NAME: &str = "probe";
 /// The rule of its disk: no rule that is armed later has this id.
 const RULE: RuleId = RuleId(0);
-/// What the rule adds.
+/// The delay of the rule.
 const DELAY: Duration = Duration::from_millis(1);
 const BLOCK: u32 = 512;
 const REPLY_LEN: usize = SIMPLE_REPLY_LEN + BLOCK as usize;
-/// How often the probe asks, at most, and how often the prompt prompts.
+/// How often the prober asks at most, and how often it is prompted.
 const EVERY: Duration = Duration::from_secs(1);
 const PROMPT_EVERY: Duration = Duration::from_millis(500);
 /// A question that has been open for so much longer than its rule says counts as a reading.
 const OPEN_MIN: Duration = Duration::from_millis(1);
-/// What readings are kept for.
+/// How long readings are kept.
 const MINUTE: Duration = Duration::from_secs(60);
 const READINGS_MAX: usize = 60;
 

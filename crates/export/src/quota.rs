@@ -1,7 +1,7 @@
 //! The CPU quota that is in force for this process, and how often it has stopped the process:
 //! from the control groups of version 2 and 1, its own and those above it.
 //!
-//! A quota is a group's, and so is what the kernel counts of it: the group that was stopped most
+//! A quota belongs to a group, and so do the kernel's counts of it: the group that was stopped most
 //! says how much of the time this process was kept from running. A container does not see the
 //! groups above its own; those do not count.
 
@@ -36,7 +36,7 @@ pub struct Throttling {
 }
 
 impl Throttling {
-    /// What has been added since an earlier look.
+    /// The increase since an earlier look.
     pub fn since(self, earlier: Throttling) -> Throttling {
         Throttling {
             periods: self.periods.saturating_sub(earlier.periods),

@@ -52,7 +52,7 @@ pub struct Server {
     acceptor: Running<AcceptorMessage>,
 }
 
-/// A thread, and what ends it if it is dropped.
+/// A thread, and the message that ends it.
 struct Running<M> {
     mailbox: Arc<Mailbox<M>>,
     thread: Option<JoinHandle<()>>,
@@ -62,7 +62,7 @@ struct Running<M> {
 impl<M> Running<M> {
     fn join(mut self) {
         if let Some(thread) = self.thread.take() {
-            // One that has panicked has said so.
+            // A thread that has panicked has printed its message.
             let _ = thread.join();
         }
     }
@@ -70,7 +70,7 @@ impl<M> Running<M> {
 
 impl<M> Drop for Running<M> {
     fn drop(&mut self) {
-        // One that has ended needs not be told.
+        // A thread that has ended does not need this.
         let _ = self.mailbox.send((self.end)());
     }
 }
@@ -133,13 +133,13 @@ impl Server {
         })
     }
 
-    /// Lets clients in, for example when the rules are armed that their first request is to meet.
-    /// Files get their labels now: nothing that fails before has changed them.
+    /// Lets clients in. A caller arms the rules first that the first request is to meet. Files get
+    /// their labels now, so that a start that fails before has not changed them.
     pub fn open(&self) -> Result<(), StartError> {
         for adoption in &self.adoptions {
             adoption.adopt()?;
         }
-        // A acceptor that is gone has said so.
+        // An acceptor that is gone has printed the reason.
         let _ = self.acceptor.mailbox.send(AcceptorMessage::Open);
         Ok(())
     }
@@ -149,8 +149,8 @@ impl Server {
         self.handle.clone()
     }
 
-    /// The one reader of the events of all shards, until somebody has taken it. Events that nobody
-    /// reads are dropped.
+    /// The one reader of the events of all shards, until a caller has taken it. Without a reader the
+    /// shards drop events.
     pub fn events(&mut self) -> Option<EventReader> {
         self.events.take()
     }
@@ -160,8 +160,8 @@ impl Server {
         &self.addresses
     }
 
-    /// Stops taking clients and requests, waits until what is in flight has ended, but no longer
-    /// than `grace`; what is held or suspended then fails with ESHUTDOWN. Removes the sockets.
+    /// Stops taking clients and requests, and waits until the zios in flight have ended, but no longer
+    /// than `grace`. Zios that are held or suspended then fail with ESHUTDOWN. Removes the sockets.
     pub fn shutdown(self, grace: Duration) {
         let _ = self.acceptor.mailbox.send(AcceptorMessage::Close);
         self.acceptor.join();
@@ -179,7 +179,7 @@ fn raise_descriptor_limit() {
         current: limit.maximum,
         ..limit
     };
-    // Where it is refused, the acceptor says when there are too many.
+    // Where the kernel refuses it, the acceptor pauses when there are too many clients.
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
@@ -300,7 +300,7 @@ fn start_shard(
     let thread = Builder::new()
         .name(format!("dashpot-shard-{at}"))
         .spawn(move || {
-            // Timers are rounded up by 50 µs otherwise; where it is refused, they stay late.
+            // The kernel rounds timers up by 50 µs otherwise. Where it refuses this, they stay late.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
             let result = catch_unwind(AssertUnwindSafe(|| shard.run()));
             inbox.close();

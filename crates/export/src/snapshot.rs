@@ -26,7 +26,7 @@ pub struct DiskSnapshot {
     pub suspended: Option<(Instant, Option<Duration>)>,
     /// Whether its power is off.
     pub off: bool,
-    /// Who is connected.
+    /// The clients that are connected.
     pub clients: Vec<ClientView>,
     /// Connections that the shard's memory bound keeps from being read, now.
     pub stalled: u32,
@@ -41,7 +41,7 @@ pub struct DiskSnapshot {
     pub work: Work,
     /// How often the host kept that shard from running.
     pub stops: Stops,
-    /// What clients make that shard hold.
+    /// How much clients make that shard hold.
     pub held: Held,
 }
 
@@ -52,11 +52,11 @@ pub struct RuleSnapshot {
     pub id: RuleId,
     /// Its group.
     pub group: GroupId,
-    /// What it says.
+    /// Its words: which zios it matches, and its effect on them.
     pub spec: RuleSpec,
     /// When it was armed or last updated.
     pub armed: Instant,
-    /// What it has counted.
+    /// Its counters.
     pub stats: RuleStats,
     /// Zios that have not ended and that it decides about, as things stand.
     pub now: u64,

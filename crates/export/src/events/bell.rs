@@ -1,12 +1,12 @@
-//! Wakes a reader that has nothing to read, and nobody else.
+//! Wakes a reader that sleeps because it has nothing to read.
 //!
 //! The reader says that it is about to sleep, and then looks once more; a shard publishes events, and
 //! then looks whether the reader is about to sleep. With a full fence between the two halves on both
-//! sides, one of them sees what the other has done: no event is slept over (Dekker's argument). While
-//! there is something to read a shard reads one flag per pass, and a daemon that is idle sleeps.
+//! sides, one of them sees what the other has done, so the reader sleeps over no event (Dekker's
+//! argument). While there is something to read, a shard reads one flag per pass. An idle daemon sleeps.
 //!
-//! A reader that takes a nap while events come in is woken only when a ring fills up. No fence is
-//! needed for that: whoever misses the beginning of a nap rings in the next pass.
+//! A reader that takes a nap while events come in is woken only when a ring fills up. That needs no
+//! fence: a shard that misses the beginning of a nap rings in the next pass.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering, fence};
@@ -26,7 +26,7 @@ impl Bell {
     /// same thread.
     pub fn sleep_unless(&self, something: impl FnOnce() -> bool) {
         self.reader.get_or_init(thread::current);
-        // Who sees this sees the thread to wake, too.
+        // A shard that sees this sees the thread to wake, too.
         self.rest.store(ASLEEP, Ordering::Release);
         fence(Ordering::SeqCst);
         if something() {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-/// What a shard has dropped since the start.
+/// The events that a shard has dropped since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
     /// By disk, and by the second of the shards' clock in which the zios ended: the latest ones, the

@@ -1,12 +1,12 @@
 //! Finished zios on their way off the shards.
 //!
-//! Each shard has a ring ([`Recorder`]) into which it puts, once in a pass, what has finished in it;
-//! one [`EventReader`] empties them all. A shard never waits for the reader: when its ring is full
-//! it drops what has no room, and counts that by disk and second ([`Drops`]).
+//! Each shard has a ring. Once in a pass its [`Recorder`] puts the zios into it that have finished; one
+//! [`EventReader`] empties all rings. A shard never waits for the reader: when its ring is full it
+//! drops events, and counts them by disk and second ([`Drops`]).
 //!
 //! The names of clients travel in the same stream, before the first event of theirs, because their
-//! ids are used again. While a name waits for room no event is let through, so whatever is dropped,
-//! an event is never ascribed to another client.
+//! ids are used again. While a name waits for room no event passes, so that no event is ascribed to
+//! another client, even after drops.
 
 mod bell;
 mod drops;

@@ -18,7 +18,7 @@ impl EventReader {
         EventReader { rings, bell }
     }
 
-    /// What wakes a thread that waits for events.
+    /// The bell that wakes a thread that waits for events.
     pub fn bell(&self) -> Arc<Bell> {
         Arc::clone(&self.bell)
     }
@@ -28,12 +28,12 @@ impl EventReader {
         self.rings.iter().all(Consumer::is_empty)
     }
 
-    /// Takes what is in the rings now, shard by shard, each in the order in which it came. Says
-    /// whether that was anything.
+    /// Takes the records that are in the rings now, shard by shard, each in the order in which they
+    /// came. Says whether there were any.
     pub fn drain(&mut self, mut take: impl FnMut(&EventRecord)) -> bool {
         let mut any = false;
         for ring in &mut self.rings {
-            // What comes in the meantime is for the next time.
+            // Records that come in the meantime are for the next call.
             let mut left = ring.slots();
             any |= left > 0;
             // In parts that are still in the cache when they are given back.

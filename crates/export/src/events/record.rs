@@ -1,9 +1,9 @@
-//! What a shard tells of the zios that have finished.
+//! The records in which a shard tells of finished zios.
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{ClientId, Duration, Event, Instant, Op, Outcome, Waits};
 
-/// What a shard tells.
+/// One record of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventRecord {
     /// A zio has finished.
@@ -19,7 +19,8 @@ pub enum EventRecord {
     },
 }
 
-/// A finished zio of a served disk, in 80 bytes: an [`Event`] without what only zios of pools have.
+/// A finished zio of a served disk, in 80 bytes: an [`Event`] without the parts that only zios of
+/// pools have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishedZio {
     /// Its header was received.
@@ -40,9 +41,9 @@ pub struct FinishedZio {
     lane: u16,
     /// The disk's index in the configuration.
     pub disk: u16,
-    /// Who sent it.
+    /// The client that sent it.
     pub client: ClientId,
-    /// What it did.
+    /// Its operation.
     pub op: Op,
     /// Whether it had to be durable before it was acknowledged.
     pub fua: bool,
@@ -51,7 +52,7 @@ pub struct FinishedZio {
 }
 
 impl FinishedZio {
-    /// What is known of a zio of a disk by itself, whose index in the configuration is `disk`.
+    /// The record of a zio of a lone disk, whose index in the configuration is `disk`.
     #[inline]
     pub fn of(event: &Event, disk: u16) -> FinishedZio {
         let waits = event.waits();

@@ -13,7 +13,7 @@ use super::record::{EventRecord, FinishedZio};
 /// Puts the events of a shard into its ring.
 pub(crate) struct Recorder {
     ring: Producer<EventRecord>,
-    /// By [`DiskId`]: the disk's index in the configuration. The disk of the probe is not there.
+    /// By [`DiskId`]: the disk's index in the configuration. The prober's disk is not there.
     disks: Vec<u16>,
     /// Names that have found no room yet; of each client of a disk the last one.
     waiting: Vec<(u16, ClientId, Box<str>)>,
@@ -32,7 +32,7 @@ impl Recorder {
         }
     }
 
-    /// Puts the events of a pass into the ring, and drops what has no room there. Takes no lock, and
+    /// Puts the events of a pass into the ring, and drops those that find no room. Takes no lock, and
     /// allocates nothing but room for the count of drops of a new second.
     #[inline]
     pub(crate) fn record(&mut self, events: impl ExactSizeIterator<Item = Event>) {
@@ -59,7 +59,7 @@ impl Recorder {
             any = true;
             self.drops.add(zio.disk, zio.ended().as_nanos() / SECOND_NS);
         }
-        // Those of the probe wake nobody.
+        // The prober's events wake no reader.
         if any {
             let capacity = self.ring.buffer().capacity();
             let fills_up = || self.ring.slots() < capacity - capacity / FILLS_UP;
@@ -88,7 +88,7 @@ impl Recorder {
         }
     }
 
-    /// What was dropped so far.
+    /// The events that were dropped so far.
     pub(crate) fn drops(&self) -> Drops {
         self.drops.clone()
     }

@@ -12,7 +12,7 @@ pub enum Pace {
         /// The least and the most requests of a burst.
         burst: (u32, u32),
     },
-    /// So many per second, in bursts of a random size, whatever is answered.
+    /// So many per second, in bursts of a random size, whether or not earlier ones are answered.
     Open {
         /// Requests per second on average.
         rate: u32,

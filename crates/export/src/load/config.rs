@@ -1,11 +1,11 @@
-//! What a load asks of a server.
+//! The configuration of a load.
 
 use dashpot_engine::Duration;
 use dashpot_rules::Address;
 
 use super::arrivals::Pace;
 
-/// What is asked of a server, and how.
+/// What a load asks of a server, and how.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
     /// Where the server is.

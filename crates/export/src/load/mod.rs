@@ -26,7 +26,7 @@ pub use self::report::{LoadError, LoadReport, OpReport};
 /// few times a second, and sees the report so far.
 ///
 /// # Errors
-/// There was nothing to load. What ends a load that has begun is in its report.
+/// There was nothing to load. The error that ends a load that has begun is in its report.
 pub fn run(
     config: &LoadConfig,
     stop: impl FnMut(&LoadReport) -> bool,

@@ -1,4 +1,4 @@
-//! What comes of a load.
+//! The report of a load.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 
 use crate::frontend::nbd::client::ConnectError;
 
-/// What came of a load.
+/// The report of a load.
 #[derive(Debug)]
 pub struct LoadReport {
     /// From the first request to the last reply.
@@ -17,13 +17,13 @@ pub struct LoadReport {
     /// Requests without a reply when it had ended and [`super::DRAIN_MAX`] had passed. They are in no
     /// latency.
     pub unanswered: u32,
-    /// Why it ended early, if it did; the rest is what came before.
+    /// Why it ended early, if it did. The rest of the report is of the time before.
     pub broken: Option<LoadError>,
     /// When the last reply came.
     pub(super) heard: Instant,
 }
 
-/// What came of one operation.
+/// The figures of one operation.
 #[derive(Clone, Debug)]
 pub struct OpReport {
     /// Bytes of those that succeeded.
@@ -67,7 +67,7 @@ impl LoadReport {
         })
     }
 
-    /// What came of one operation; the others are never asked for.
+    /// The figures of one operation, if loads ask for it.
     pub fn op(&self, op: Op) -> Option<&OpReport> {
         self.ops.get(op as usize)
     }
@@ -102,7 +102,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// What became of a connection, as the system calls it.
+    /// The error of a connection, by the system's name for it.
     pub(super) fn of(error: io::Error) -> LoadError {
         match error.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => LoadError::Closed,

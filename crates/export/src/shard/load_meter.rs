@@ -1,18 +1,17 @@
-//! What a shard's passes say of it: for how long it did not look at its sockets, and for how much
-//! of the time it had work to do.
+//! The load meter: for how long the shard did not look at its sockets, and for how much of its time it
+//! had work to do.
 //!
-//! From one look at the sockets to the next passes the time of a pass and that of a sleep. What
-//! counts is all of it but the sleep that was asked for: so a stop of the host is in it, wherever it
-//! happened.
+//! From one look at the sockets to the next, a pass and a sleep go by. All of that counts but the sleep
+//! that the shard asked for. So a stop of the host counts wherever it happened.
 //!
-//! A shard that works for half of the time is asked for about half of what it can do: what waits
-//! while it works is late, and more so the less it rests. So accuracy is promised up to there, and
-//! beyond it the shard is overloaded, if it has a rule to be accurate about. The time is that which
-//! the host left to the shard: stops are neither work nor rest. Waiting for a deadline is no work, by
-//! spinning or asleep. It is a careful measure: a busier shard takes more requests in a pass, each
-//! for less, so that at half of its most I/Os per second it works for more than half of the time.
+//! A shard that works for half of the time is asked for about half of what it can do. A request that
+//! comes while the shard works is late, and more so the less the shard rests. So accuracy is promised up
+//! to there; beyond it the shard is overloaded, if it has a rule to be accurate about. The time is the
+//! time that the host left to the shard: stops are neither work nor rest. Waiting for a deadline is no
+//! work, by spinning or asleep. The measure is careful: a busier shard takes more requests in a pass,
+//! each for less, so that at half of its most I/Os per second it works for more than half of the time.
 //!
-//! Nothing here has a timer. LoadMeter add up what they took, and a snapshot does the division.
+//! There is no timer here. Passes add up their times, and a snapshot does the division.
 
 use std::collections::HashMap;
 
@@ -27,7 +26,7 @@ use crate::shard::stops::{StopCounts, Stops};
 pub struct Work {
     /// The share of the last second or two, in percent.
     pub busy_percent: u32,
-    /// Whether it is asked for more than accuracy is promised for.
+    /// Whether clients ask it for more than accuracy is promised for.
     pub overloaded: bool,
     /// Seconds since the start in which it was.
     pub overloaded_seconds: u64,
@@ -50,7 +49,7 @@ pub(crate) struct LoadMeter {
 }
 
 impl LoadMeter {
-    /// Whether there are rules, and so an accuracy that can be lost.
+    /// Whether there are rules, and so an accuracy to lose.
     pub(crate) fn set_armed(&mut self, armed: bool) {
         self.seconds.armed = armed;
     }
@@ -128,14 +127,14 @@ impl LoadMeter {
     }
 }
 
-/// What time was spent on.
+/// What a time was spent on.
 #[derive(Clone, Copy)]
 enum Kind {
     Work,
     Stop,
 }
 
-/// What the time of a second was spent on.
+/// The work and the stops of a second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Parts {
     work: Duration,
@@ -155,7 +154,7 @@ impl Parts {
         percent(self.work, passed - self.stop)
     }
 
-    /// What of it was in a part of the second.
+    /// The share of it in a part of the second.
     fn scaled(self, part: Duration) -> Parts {
         let scaled = |all: Duration| {
             let part = u128::from(all.as_nanos()) * u128::from(part.as_nanos());
@@ -173,7 +172,7 @@ impl Parts {
 struct Seconds {
     /// When the current one began.
     start: Instant,
-    /// What was in it so far, and in the one before.
+    /// The times in it so far, and in the one before.
     this: Parts,
     last: Parts,
     armed: bool,

@@ -1,9 +1,9 @@
 //! Waiting for a deadline as exactly as the host allows.
 //!
-//! Waking a halted CPU costs 25 to 115 µs whatever the primitive. So the wait ends early by what
-//! waking has cost lately, and the rest is spun: the sockets are polled without sleeping until the
-//! deadline. Spinning takes at most a stated share of a core, and is left alone where a CPU quota
-//! is in force, because there it gets the daemon stopped.
+//! Waking a halted CPU costs 25 to 115 µs, by any primitive. So the sleeper wakes early by the cost of
+//! its last wake-ups, and spins the rest: it polls the sockets without sleeping until the deadline.
+//! Spinning takes at most a stated share of a core. It is left alone where a CPU quota is in force,
+//! because there the kernel would stop the daemon for it.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -27,7 +27,7 @@ pub enum Spin {
 #[derive(Debug)]
 pub(crate) struct Sleeper {
     spins: bool,
-    /// What waking has cost lately.
+    /// The cost of the last wake-ups.
     lead: Duration,
     budget: SpinBudget,
 }
@@ -41,10 +41,9 @@ impl Sleeper {
         }
     }
 
-    /// Waits for events until `deadline` or `beat`, or for ever if there are none; only for a
-    /// deadline is spun. What would be spun begins with `prepare`, which ends by the deadline.
-    /// Answers since when the wait was to be over, if nothing but an event could end it before:
-    /// whatever time has passed since then, the host has taken.
+    /// Waits for events until `deadline` or `beat`, or for ever if there is neither. Spins only for a
+    /// deadline, and calls `prepare` before it does, which ends by the deadline. Answers the moment at
+    /// which the wait was to end unless an event came: the time since then is the host's doing.
     pub(crate) fn wait(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -77,7 +76,8 @@ impl Sleeper {
         self.spin(epoll, events, until, prepare).map(Some)
     }
 
-    /// Answers when it last looked but once: what passed since then in one look is no spinning.
+    /// Answers when it looked last but one: the time since then passed in a single look, and was not
+    /// spun.
     fn spin(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -97,7 +97,7 @@ impl Sleeper {
         Ok(looked)
     }
 
-    /// Follows the cost of waking: quickly up, because being late is what is to be avoided, and
+    /// Follows the cost of waking: quickly up, because a late wake-up is worse than an early one, and
     /// slowly down. One gap of the host does not count as the cost of waking.
     fn learn(&mut self, overshoot: Duration) {
         let (seen, lead) = (overshoot.as_nanos(), self.lead.as_nanos());

@@ -1,16 +1,16 @@
-//! The times in which the host kept a shard from running: another process had its CPU, SIGSTOP, a
-//! frozen container, a paused virtual machine, a suspended host.
+//! Stops: the times in which the host kept a shard from running. Another process had its CPU, or there
+//! was a SIGSTOP, a frozen container, a paused virtual machine, a suspended host.
 //!
-//! A stop is told from the shard's own work in three ways. A shard that wakes later than it asked to
-//! be woken was stopped for the rest. In a pass, time that passed without the thread using CPU time
-//! is a stop. And what `CLOCK_BOOTTIME` counts and `CLOCK_MONOTONIC` does not, the host was suspended
-//! for. Less than 1 ms is no stop: waking up takes that long at times.
+//! A shard tells a stop from its own work in three ways. If it wakes later than it asked to be woken, it
+//! was stopped for the rest. If time passes in a pass without CPU time of its thread, that time is a
+//! stop. And the host was suspended for the time that `CLOCK_BOOTTIME` counts and `CLOCK_MONOTONIC` does
+//! not. Less than 1 ms is no stop: waking up takes that long at times.
 //!
-//! A shard that sleeps until something arrives cannot tell how long it was kept from seeing that. So
-//! while clients are connected it asks to be woken every 20 ms, and once a second when nothing has
-//! been asked for a second: a stop may be longer than what is counted by so much. The kernel does
-//! not date what arrives on a unix stream socket. A stop that the kernel counts as CPU time of the
-//! thread, as some hypervisors make it do, is taken for work.
+//! A shard that sleeps until something arrives cannot tell how long it was kept from seeing it. So while
+//! clients are connected it asks to be woken every 20 ms, and once a second when no client has asked for
+//! anything for a second: a stop may be longer by so much than what is counted. The kernel does not date
+//! what arrives on a unix stream socket. Some hypervisors make the kernel count a stop as CPU time of the
+//! thread: such a stop is taken for work.
 
 use dashpot_engine::{Duration, Instant};
 
@@ -59,7 +59,7 @@ impl StopSum {
 pub(crate) struct StopCounts {
     all: StopSum,
     last: Option<Instant>,
-    /// When the current window of 30 s began, what was in it so far, and in the one before.
+    /// When the current window of 30 s began, the stops in it so far, and in the one before.
     start: Instant,
     this: StopSum,
     before: StopSum,
@@ -106,8 +106,8 @@ pub(crate) struct StopDetector {
 }
 
 impl StopDetector {
-    /// How much of the `passed` time that has just gone by the thread was kept from running: what
-    /// it has not used CPU time for. Work since the last reading counts against it, so it is too
+    /// For how much of the `passed` time that has just gone by the host kept the thread from running:
+    /// the part without CPU time. Work since the last reading counts against it, so the answer is too
     /// little by [`READ_EVERY`] at most.
     pub(crate) fn stopped(&mut self, passed: Duration) -> Option<Duration> {
         if passed <= STOP_MIN {
@@ -119,7 +119,7 @@ impl StopDetector {
         (stopped > STOP_MIN).then_some(stopped)
     }
 
-    /// Reads the other clocks at the end of a pass, if that was not done lately. Says for how long
+    /// Reads the other clocks at the end of a pass, unless it has just done so. Says for how long
     /// the host was suspended since the last time.
     pub(crate) fn read(&mut self, now: Instant) -> Option<Duration> {
         if now.since(self.read) < READ_EVERY {
@@ -148,7 +148,7 @@ pub(crate) fn next_beat(now: Instant, active: Instant) -> Instant {
     }
 }
 
-/// What is shorter is no stop.
+/// A shorter time is no stop.
 pub(crate) const STOP_MIN: Duration = Duration::from_millis(1);
 /// How old a reading of the CPU time may be.
 const READ_EVERY: Duration = Duration::from_micros(500);

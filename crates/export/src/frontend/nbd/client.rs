@@ -24,7 +24,7 @@ pub enum ConnectError {
         /// What the system said.
         source: io::Error,
     },
-    /// The server hung up before it had said what the export is.
+    /// The server hung up before it had described the export.
     #[error("{0}: the server closed the connection while it was being set up")]
     Closed(Address),
     /// The server takes connections, and then says nothing.
@@ -206,8 +206,8 @@ const REQUEST_MAGIC: u32 = 0x2560_9513;
 const REPLY_MAGIC: u32 = 0x6744_6698;
 /// The longest reply to an option that is read, in bytes.
 const REPLY_MAX: u32 = 64 << 10;
-/// How long a server may be silent in a handshake, so that nobody waits for ever for one that has
-/// no room for another client.
+/// How long a server may be silent in a handshake. A server that has no room for another client is
+/// silent for ever.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
