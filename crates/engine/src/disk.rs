@@ -73,7 +73,8 @@ impl Disk {
         if let Some(errno) = self.closing {
             self.active += 1;
             self.complete(flight, Err(errno), ctx);
-        } else if self.suspension.is_some() {
+        } else if self.suspension.is_some() || !self.suspended.is_empty() {
+            // Also while those that have waited are issued: none overtakes them.
             self.suspended.push_back(flight.zio.id);
         } else {
             self.issue(flight, ctx);
@@ -361,16 +362,33 @@ impl Disk {
             .push(Action::Answer(command, Ok(Answer::Suspended { in_flight })));
     }
 
-    /// Issues what was suspended, and says how many that were. All begin at their deadlines, if only
-    /// now: so they keep the order of issue, also with zios that are held until now.
-    pub(crate) fn resume(&mut self, flights: &mut Flights, ctx: &mut Context<'_>) -> u32 {
+    /// Ends the suspension, and says how many zios have waited. They are
+    /// [issued](Disk::issue_suspended) next.
+    pub(crate) fn resume(&mut self, ctx: &mut Context<'_>) -> u32 {
         let waiters = self.suspension.take().map(|suspension| suspension.waiters);
         for waiter in waiters.into_iter().flatten() {
             let answer = Err(CommandError::Resumed);
             ctx.actions.push(Action::Answer(waiter, answer));
         }
-        let waiting = self.suspended.len() as u32;
-        while let Some(id) = self.suspended.pop_front() {
+        self.suspended.len() as u32
+    }
+
+    /// Issues at most so many of those that have waited, and says whether none is left; those that
+    /// wait again, because the disk has been suspended since, are not. All begin at their deadlines,
+    /// if only now: so they keep the order of issue, also with zios that are held until now.
+    pub(crate) fn issue_suspended(
+        &mut self,
+        most: usize,
+        flights: &mut Flights,
+        ctx: &mut Context<'_>,
+    ) -> bool {
+        for _ in 0..most {
+            if self.suspension.is_some() {
+                return true;
+            }
+            let Some(id) = self.suspended.pop_front() else {
+                return true;
+            };
             if let Some(flight) = flights.get_mut(id)
                 && self.charge(flight, ctx)
             {
@@ -378,7 +396,7 @@ impl Disk {
                 flight.wake_as_scheduled(ctx.now, ctx.deadlines);
             }
         }
-        waiting
+        self.suspended.is_empty()
     }
 
     /// When the disk resumes by itself.
@@ -392,26 +410,35 @@ impl Disk {
         Some((suspension.since, suspension.lasts))
     }
 
-    /// Fails what is suspended or held, and everything that would be from now on.
-    pub(crate) fn close(
+    /// Fails everything that would wait or be held from now on. What does now is [failed](Disk::fail)
+    /// next.
+    pub(crate) fn close(&mut self, errno: Errno) {
+        self.closing = Some(errno);
+        self.suspended.clear();
+    }
+
+    /// Fails the zio that was issued in this order, if it still waits or is held.
+    pub(crate) fn fail(
         &mut self,
         errno: Errno,
-        held: &[(u64, ZioId)],
+        id: ZioId,
+        order: u64,
         flights: &mut Flights,
         ctx: &mut Context<'_>,
     ) {
-        self.closing = Some(errno);
-        self.active += self.suspended.len() as u32;
-        self.suspended.clear();
-        for (_, id) in held {
-            if let Some(flight) = flights.get_mut(*id) {
-                flight.cut_short = true;
-                if flight.state == State::Suspended {
-                    flight.issued = ctx.now;
-                }
-                self.complete(flight, Err(errno), ctx);
+        let Some(flight) = flights.get_mut(id).filter(|flight| flight.order == order) else {
+            return;
+        };
+        match flight.state {
+            State::Suspended => {
+                self.active += 1;
+                flight.issued = ctx.now;
             }
+            State::HeldBefore | State::Held => {}
+            _ => return,
         }
+        flight.cut_short = true;
+        self.complete(flight, Err(errno), ctx);
     }
 
     /// Zios submitted, and neither replied to nor dropped.

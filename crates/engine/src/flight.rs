@@ -1,5 +1,6 @@
 //! A zio on its way through the engine, and what all disks of an engine share.
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::deadlines::Deadlines;
@@ -154,7 +155,8 @@ impl Flight {
 
 /// The zios on their way, by id: all disks of an engine share them. Those of a disk are in a list, in
 /// the order of their arrival, so that a look at a disk costs what is in flight on it now, however
-/// much there was before.
+/// much there was before. A zio whose payload took so long that its place is far ahead in the list is
+/// in a set instead.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
     slots: Vec<Flight>,
@@ -162,6 +164,8 @@ pub(crate) struct Flights {
     links: Vec<Link>,
     /// By disk: the zios at the ends of its list.
     ends: Vec<Link>,
+    /// By disk: those that are not in its list.
+    late: Vec<BTreeSet<(Instant, u32)>>,
 }
 
 /// In a list the zios ahead and behind, at its ends the last and the first one.
@@ -206,11 +210,27 @@ impl Flights {
     pub(crate) fn of_disk(&self, disk: DiskId) -> impl Iterator<Item = &Flight> {
         let first = self.ends.get(disk.0 as usize).map(|ends| ends.behind);
         let behind = |id: &u32| self.links.get(*id as usize).map(|link| link.behind);
-        let ids = core::iter::successors(first, behind);
-        ids.map_while(|id| self.slots.get(id as usize))
+        let mut listed = core::iter::successors(first, behind)
+            .map_while(|id| self.slots.get(id as usize))
+            .peekable();
+        let late = self.late.get(disk.0 as usize).into_iter().flatten();
+        let mut late = late
+            .filter_map(|(_, id)| self.slots.get(*id as usize))
+            .peekable();
+        core::iter::from_fn(move || {
+            let late_is_next = match (listed.peek(), late.peek()) {
+                (Some(one), Some(other)) => other.zio.arrived < one.zio.arrived,
+                (one, _) => one.is_none(),
+            };
+            if late_is_next {
+                late.next()
+            } else {
+                listed.next()
+            }
+        })
     }
 
-    /// Takes a zio out of the list of its disk, if it has ended.
+    /// Takes a zio out of the list or the set of its disk, if it has ended.
     #[inline]
     pub(crate) fn remove_ended(&mut self, id: ZioId) {
         let index = id.0 as usize;
@@ -220,6 +240,10 @@ impl Flights {
         if flight.state == State::Ended {
             let disk = flight.zio.device.0 as usize;
             let Link { ahead, behind } = self.links[index];
+            if ahead == LATE {
+                self.late[disk].remove(&(flight.zio.arrived, id.0));
+                return;
+            }
             self.links
                 .get_mut(ahead as usize)
                 .unwrap_or(&mut self.ends[disk])
@@ -239,12 +263,20 @@ impl Flights {
         let (id, disk) = (zio.id.0, zio.device.0 as usize);
         if self.ends.len() <= disk {
             self.ends.resize(disk + 1, NOWHERE);
+            self.late.resize_with(disk + 1, BTreeSet::new);
         }
         let (mut ahead, mut behind) = (self.ends[disk].ahead, NOBODY);
+        let mut passed = 0;
         while let Some(other) = self.slots.get(ahead as usize)
             && other.zio.arrived > zio.arrived
         {
             (ahead, behind) = (self.links[ahead as usize].ahead, ahead);
+            passed += 1;
+            if passed == PASSED_MAX {
+                self.late[disk].insert((zio.arrived, id));
+                self.links[id as usize].ahead = LATE;
+                return;
+            }
         }
         self.links[id as usize] = Link { ahead, behind };
         self.links
@@ -264,6 +296,10 @@ const NOWHERE: Link = Link {
 };
 /// No zio: beyond every id.
 const NOBODY: u32 = u32::MAX;
+/// Instead of the zio ahead: it is in the set, and not in the list.
+const LATE: u32 = NOBODY - 1;
+/// How many zios that arrived later one is put ahead of in the list.
+const PASSED_MAX: u32 = 64;
 
 #[cfg(test)]
 mod tests {
@@ -272,21 +308,23 @@ mod tests {
     use crate::random::Random;
     use crate::time::Instant;
     use crate::zio::{DiskId, Op, Zio, ZioId};
+    use alloc::collections::BTreeSet;
     use alloc::vec::Vec;
 
     #[test]
     fn the_list_of_a_disk_agrees_with_a_search_through_all() {
         let (mut random, mut flights) = (Random::new(5), Flights::default());
         let mut all: Vec<(u64, u32, u32)> = Vec::new();
+        let mut late = 0;
         for now in 0..20_000 {
-            let (id, device) = (random.below(60) as u32, random.below(3) as u32);
+            let (id, device) = (random.below(1_000) as u32, random.below(3) as u32);
             if let Some(at) = all.iter().position(|(_, other, _)| *other == id) {
                 all.remove(at);
                 flights.get_mut(ZioId(id)).unwrap().state = State::Ended;
                 flights.remove_ended(ZioId(id));
             } else {
                 // Now and then its header came long before.
-                let arrived = now - random.below(2) * random.below(30).min(now);
+                let arrived = now - random.below(2) * random.below(1_000).min(now);
                 flights.insert(
                     Zio {
                         id: ZioId(id),
@@ -302,6 +340,7 @@ mod tests {
                 );
                 all.push((arrived, id, device));
             }
+            late = late.max(flights.late.iter().map(BTreeSet::len).sum());
             for disk in 0..3 {
                 let listed = flights.of_disk(DiskId(disk));
                 let listed: Vec<u64> = listed.map(|one| one.zio.arrived.as_nanos()).collect();
@@ -311,5 +350,6 @@ mod tests {
                 assert_eq!(listed, expected);
             }
         }
+        assert!(late > 10, "{late}");
     }
 }

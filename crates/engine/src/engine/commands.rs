@@ -1,27 +1,17 @@
 //! Commands: changes of rules, of disks' states, of tunables.
 
-use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Engine, ZIOS_PER_STEP};
+use super::Engine;
+use super::parts::Part;
 use crate::command::{Action, Answer, Command, CommandError, CommandId, Target};
 use crate::flight::State;
 use crate::inject::{GroupId, RULES_MAX, Rule, RuleId, RuleSpec};
 use crate::pool::{Pool, Step, Tunable};
 use crate::time::Duration;
-use crate::zio::{DiskId, Errno, PoolId, ZioId};
-
-/// What is yet to be released of what rules that were cleared hold.
-#[derive(Debug)]
-pub(super) struct Release {
-    disk: DiskId,
-    /// The rules; none: whatever rules hold it.
-    rules: Option<Vec<RuleId>>,
-    /// Each with its place in the order of issue, because its id may be used again.
-    held: VecDeque<(u64, ZioId)>,
-}
+use crate::zio::{DiskId, Errno, PoolId};
 
 impl Engine {
     /// Kept out of the way of zios: compiled into [`Engine::step`] it costs every one of them.
@@ -110,44 +100,12 @@ impl Engine {
         Ok(Answer::Cleared(cleared))
     }
 
-    /// Releases what rules hold that are removed next; of all, if no rules are named. The first part
-    /// of it now, and what is left in the next steps.
+    /// Releases what rules hold that are removed next; of all, if no rules are named.
     fn release(&mut self, disk: DiskId, rules: Option<Vec<RuleId>>, actions: &mut Vec<Action>) {
-        let held = self.zios_of(disk, |state| {
+        let held = self.listed(disk, |state| {
             matches!(state, State::HeldBefore | State::Held | State::Store)
         });
-        let mut release = Release {
-            disk,
-            rules,
-            held: held.into(),
-        };
-        self.release_some(&mut release, actions);
-        if !release.held.is_empty() {
-            self.releases.push_back(release);
-        }
-    }
-
-    /// Goes on with what is yet to be released.
-    pub(super) fn release_on(&mut self, actions: &mut Vec<Action>) {
-        let Some(mut release) = self.releases.pop_front() else {
-            return;
-        };
-        self.release_some(&mut release, actions);
-        if !release.held.is_empty() {
-            self.releases.push_front(release);
-        }
-    }
-
-    fn release_some(&mut self, release: &mut Release, actions: &mut Vec<Action>) {
-        let some = ZIOS_PER_STEP.min(release.held.len());
-        let rules = release.rules.as_deref();
-        let gone = |rule| rules.is_none_or(|rules| rules.contains(&rule));
-        let held = release.held.drain(..some);
-        self.with_disk(release.disk, actions, |disk, flights, ctx| {
-            for (order, zio) in held {
-                disk.release(gone, zio, order, flights, ctx);
-            }
-        });
+        self.in_parts(Part::Release { disk, rules, held }, actions);
     }
 
     /// The rules that a command is for, of each disk in the order of their ids.
@@ -175,15 +133,6 @@ impl Engine {
             .ok_or(CommandError::UnknownRule(rule))
     }
 
-    /// Some of the zios of a disk, in the order of their issue.
-    fn zios_of(&self, disk: DiskId, wanted: impl Fn(State) -> bool) -> Vec<(u64, ZioId)> {
-        let flights = self.zios(disk).flights.of_disk(disk);
-        let flights = flights.filter(|flight| wanted(flight.state));
-        let mut zios: Vec<_> = flights.map(|one| (one.order, one.zio.id)).collect();
-        zios.sort_unstable();
-        zios
-    }
-
     fn suspend(
         &mut self,
         id: CommandId,
@@ -205,9 +154,9 @@ impl Engine {
 
     pub(super) fn resume(&mut self, disk: DiskId, actions: &mut Vec<Action>) -> Option<u32> {
         self.resumes.remove(disk.0);
-        self.with_disk(disk, actions, |disk, flights, ctx| {
-            disk.resume(flights, ctx)
-        })
+        let waiting = self.with_disk(disk, actions, |disk, _, ctx| disk.resume(ctx))?;
+        self.in_parts(Part::Resume(disk), actions);
+        Some(waiting)
     }
 
     fn tune(
@@ -229,12 +178,11 @@ impl Engine {
             self.with_pool(pool, actions, |pool, step| pool.close(errno, step));
         }
         for disk in (0..self.disks.len() as u32).map(DiskId) {
-            let held = self.zios_of(disk, |state| {
+            let held = self.listed(disk, |state| {
                 matches!(state, State::Suspended | State::HeldBefore | State::Held)
             });
-            self.with_disk(disk, actions, |disk, flights, ctx| {
-                disk.close(errno, &held, flights, ctx);
-            });
+            self.with_disk(disk, actions, |disk, _, _| disk.close(errno));
+            self.in_parts(Part::Fail { disk, errno, held }, actions);
         }
     }
 }

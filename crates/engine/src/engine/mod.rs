@@ -1,12 +1,13 @@
 //! The root: routes each input to the disk or volume it is for, and meets deadlines.
 
 mod commands;
+mod parts;
 mod pools;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use self::commands::Release;
+use self::parts::Part;
 use crate::command::{Action, Input};
 use crate::deadlines::Deadlines;
 use crate::disk::{Context, Disk};
@@ -50,8 +51,8 @@ pub struct Engine {
     resumes: IndexedHeap<Instant>,
     /// Whether more was due than one step does: ticks meet the rest, and each new zio a little of it.
     behind: bool,
-    /// What rules that were cleared hold, and is yet to be released.
-    releases: VecDeque<Release>,
+    /// What is left of commands.
+    parts: VecDeque<Part>,
     now: Instant,
     /// The least id that the next rule may have.
     next_rule: u32,
@@ -168,15 +169,6 @@ impl Engine {
     /// Since when a disk is suspended, and for how long it will have been, if it resumes by itself.
     pub fn suspended(&self, disk: DiskId) -> Option<(Instant, Option<Duration>)> {
         self.disk(disk)?.suspended()
-    }
-
-    /// When the next part of what is to be released is.
-    #[inline]
-    fn releases_at(&self) -> Instant {
-        match self.releases.is_empty() {
-            true => Instant::NEVER,
-            false => self.now,
-        }
     }
 
     fn disk(&self, disk: DiskId) -> Option<&Disk> {
@@ -298,7 +290,7 @@ impl Engine {
             .deadlines
             .next()
             .min(resume)
-            .min(self.releases_at());
+            .min(self.next_part());
         match self.pools.is_empty() {
             true => alone,
             false => alone.min(self.earliest_of_pools()),
@@ -314,9 +306,9 @@ impl Engine {
             }
             self.resume(DiskId(disk), actions);
         }
-        self.release_on(actions);
+        self.go_on(ZIOS_PER_STEP, actions);
         self.meet_zios(ZIOS_PER_STEP, actions);
-        self.behind = self.alone.deadlines.next().min(self.releases_at()) <= self.now;
+        self.behind = self.alone.deadlines.next().min(self.next_part()) <= self.now;
         if !self.pools.is_empty() {
             self.meet_deadlines_of_pools(actions);
         }
@@ -328,7 +320,10 @@ impl Engine {
     fn catch_up(&mut self, input: &Input<'_>, actions: &mut Vec<Action>) {
         match input {
             Input::Tick => self.behind = false,
-            Input::Submit(_) => self.meet_zios(ZIOS_PER_SUBMIT, actions),
+            Input::Submit(_) => {
+                self.go_on(ZIOS_PER_SUBMIT, actions);
+                self.meet_zios(ZIOS_PER_SUBMIT, actions);
+            }
             _ => {}
         }
     }
@@ -364,7 +359,7 @@ impl Engine {
     }
 }
 
-/// How many zios whose time has come a step wakes up or releases. Each may end, and its reply take as
+/// How many zios whose time has come a step wakes up, releases, issues or fails. Each may end, and its reply take as
 /// long as all the rest.
 const ZIOS_PER_STEP: usize = 256;
 /// How many a step with a new zio wakes up while more is due than that: more than come.

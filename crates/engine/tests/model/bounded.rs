@@ -2,8 +2,8 @@
 
 use dashpot_engine::inject::{GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{
-    Action, ClientId, Command, CommandId, DiskConfig, Duration, Engine, Input, Instant, Op, Target,
-    Zio, ZioId,
+    Action, ClientId, Command, CommandId, DiskConfig, Duration, Engine, Errno, Input, Instant, Op,
+    Target, Wait, Zio, ZioId,
 };
 
 use crate::machine::DISK;
@@ -177,4 +177,105 @@ fn what_is_due_ends_faster_than_new_zios_come() {
     }
     assert_eq!(completed, ZIOS as usize);
     assert_eq!(engine.next_deadline(), Some(ms(20)));
+}
+
+/// So many zios that wait for their disk to resume, since time 0.
+fn suspended(lasts: Option<Duration>) -> Engine {
+    let mut engine = Engine::new();
+    engine.add_disk(DiskConfig { seed: 1 });
+    let mut actions = Vec::new();
+    let suspend = Command::Suspend {
+        disk: DISK,
+        lasts,
+        now: true,
+    };
+    engine.step(ms(0), Input::Command(CommandId(1), suspend), &mut actions);
+    for id in (0..ZIOS).map(ZioId) {
+        engine.step(ms(0), Input::Submit(read(id, ms(0))), &mut actions);
+    }
+    engine
+}
+
+#[test]
+fn what_has_waited_for_its_disk_is_issued_in_parts_and_at_once() {
+    let resume = Input::Command(CommandId(2), Command::Resume(DISK));
+    for (lasts, at, first) in [
+        (None, ms(1), resume),
+        (Some(Duration::from_millis(2)), ms(2), Input::Tick),
+    ] {
+        let mut engine = suspended(lasts);
+        let mut actions = Vec::new();
+        engine.step(at, first, &mut actions);
+        let waits = engine.in_flight(DISK);
+        let waits = waits.filter(|zio| zio.wait == Wait::Suspended).count();
+        assert!(waits >= ZIOS as usize - MOST, "{lasts:?}: {waits}");
+        let begun = obey(&mut engine, at, &mut actions);
+        let (most, completed) = drain(&mut engine, at, Input::Tick);
+        let completed = begun + completed;
+        assert!(most <= MOST, "{lasts:?}: {most}");
+        assert_eq!(completed, ZIOS as usize, "{lasts:?}");
+        assert_eq!(engine.next_deadline(), None);
+    }
+}
+
+/// Those that come while others are issued keep their order, and a suspension begins at once.
+#[test]
+fn what_comes_while_a_disk_resumes_is_issued_behind() {
+    let mut engine = suspended(None);
+    let (mut actions, mut started) = (Vec::new(), Vec::new());
+    let command = |id, command| Input::Command(CommandId(id), command);
+    engine.step(ms(1), command(2, Command::Resume(DISK)), &mut actions);
+    engine.step(ms(1), Input::Submit(read(ZioId(ZIOS), ms(1))), &mut actions);
+    engine.step(ms(1), Input::Tick, &mut actions);
+    let suspend = Command::Suspend {
+        disk: DISK,
+        lasts: None,
+        now: true,
+    };
+    engine.step(ms(1), command(3, suspend), &mut actions);
+    while engine.next_deadline() == Some(ms(1)) {
+        engine.step(ms(1), Input::Tick, &mut actions);
+    }
+    let is_start = |action: &Action| matches!(action, Action::Start(_));
+    assert!(actions.iter().filter(|action| is_start(action)).count() <= 2 * MOST);
+    engine.step(ms(2), command(4, Command::Resume(DISK)), &mut actions);
+    while engine.next_deadline().is_some() {
+        engine.step(ms(2), Input::Tick, &mut actions);
+    }
+    for action in actions {
+        if let Action::Start(id) = action {
+            started.push(id.0);
+        }
+    }
+    assert_eq!(started, (0..=ZIOS).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_fails_at_the_end_fails_in_parts_and_at_once() {
+    let fail = || Input::Command(CommandId(2), Command::FailHeld(Errno::Shutdown));
+    for mut engine in [held(Mode::Floor), held(Mode::Add), suspended(None)] {
+        let (most, completed) = drain(&mut engine, ms(1), fail());
+        assert!(most <= MOST, "{most}");
+        assert_eq!(completed, ZIOS as usize);
+        assert_eq!(engine.in_flight_total(DISK), 0);
+        assert_eq!(engine.next_deadline(), None);
+    }
+}
+
+/// A zio that takes the id of one that was to fail fails once.
+#[test]
+fn an_id_that_is_used_again_fails_once() {
+    let mut engine = suspended(None);
+    let mut actions = Vec::new();
+    let fail = Command::FailHeld(Errno::Shutdown);
+    engine.step(ms(1), Input::Command(CommandId(2), fail), &mut actions);
+    let last = ZioId(ZIOS - 1);
+    engine.step(ms(1), Input::Abort(&[last]), &mut actions);
+    engine.step(ms(1), Input::Submit(read(last, ms(1))), &mut actions);
+    while engine.next_deadline().is_some() {
+        engine.step(ms(1), Input::Tick, &mut actions);
+    }
+    let of_last =
+        |action: &&Action| matches!(action, Action::Complete(zio, Err(_)) if *zio == last);
+    assert_eq!(actions.iter().filter(of_last).count(), 1);
 }

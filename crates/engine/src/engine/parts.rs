@@ -1,0 +1,122 @@
+//! What a command begins and one step is too short for: the zios that it ends or issues are met in
+//! parts, at the time of the command.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::{Engine, ZIOS_PER_STEP};
+use crate::command::Action;
+use crate::flight::State;
+use crate::inject::RuleId;
+use crate::time::Instant;
+use crate::zio::{DiskId, Errno, ZioId};
+
+/// Some zios, each with its place in the order of issue, because its id may be used again.
+pub(super) type Listed = VecDeque<(u64, ZioId)>;
+
+/// The rest of a command.
+#[derive(Debug)]
+pub(super) enum Part {
+    /// Rules have been cleared, and what they hold is released; none named: what any rule holds.
+    Release {
+        disk: DiskId,
+        rules: Option<Vec<RuleId>>,
+        held: Listed,
+    },
+    /// A disk is resumed, and what has waited is issued.
+    Resume(DiskId),
+    /// The disks are closed, and what waits or is held fails.
+    Fail {
+        disk: DiskId,
+        errno: Errno,
+        held: Listed,
+    },
+}
+
+impl Engine {
+    /// Does the first part of something now, and leaves what is left to the next steps.
+    pub(super) fn in_parts(&mut self, part: Part, actions: &mut Vec<Action>) {
+        if let Some(rest) = self.some_of(part, ZIOS_PER_STEP, actions) {
+            self.parts.push_back(rest);
+        }
+    }
+
+    /// Goes on with at most so many zios of what was begun first.
+    pub(super) fn go_on(&mut self, most: usize, actions: &mut Vec<Action>) {
+        if let Some(part) = self.parts.pop_front()
+            && let Some(rest) = self.some_of(part, most, actions)
+        {
+            self.parts.push_front(rest);
+        }
+    }
+
+    /// When the next part is.
+    #[inline]
+    pub(super) fn next_part(&self) -> Instant {
+        match self.parts.is_empty() {
+            true => Instant::NEVER,
+            false => self.now,
+        }
+    }
+
+    /// Says what is left, if anything is.
+    fn some_of(&mut self, part: Part, most: usize, actions: &mut Vec<Action>) -> Option<Part> {
+        match part {
+            Part::Release {
+                disk,
+                rules,
+                mut held,
+            } => {
+                self.release_some(disk, rules.as_deref(), first(most, &mut held), actions);
+                (!held.is_empty()).then_some(Part::Release { disk, rules, held })
+            }
+            Part::Resume(disk) => {
+                let is_done = self.with_disk(disk, actions, |disk, flights, ctx| {
+                    disk.issue_suspended(most, flights, ctx)
+                });
+                (is_done == Some(false)).then_some(Part::Resume(disk))
+            }
+            Part::Fail {
+                disk,
+                errno,
+                mut held,
+            } => {
+                let some = first(most, &mut held);
+                self.with_disk(disk, actions, |disk, flights, ctx| {
+                    for (order, zio) in some {
+                        disk.fail(errno, zio, order, flights, ctx);
+                    }
+                });
+                (!held.is_empty()).then_some(Part::Fail { disk, errno, held })
+            }
+        }
+    }
+
+    fn release_some(
+        &mut self,
+        disk: DiskId,
+        rules: Option<&[RuleId]>,
+        held: impl Iterator<Item = (u64, ZioId)>,
+        actions: &mut Vec<Action>,
+    ) {
+        let gone = |rule| rules.is_none_or(|rules| rules.contains(&rule));
+        self.with_disk(disk, actions, |disk, flights, ctx| {
+            for (order, zio) in held {
+                disk.release(gone, zio, order, flights, ctx);
+            }
+        });
+    }
+
+    /// Some of the zios of a disk, in the order of their issue.
+    pub(super) fn listed(&self, disk: DiskId, wanted: impl Fn(State) -> bool) -> Listed {
+        let flights = self.zios(disk).flights.of_disk(disk);
+        let flights = flights.filter(|flight| wanted(flight.state));
+        let mut zios: Vec<_> = flights.map(|one| (one.order, one.zio.id)).collect();
+        zios.sort_unstable();
+        zios.into()
+    }
+}
+
+fn first(most: usize, held: &mut Listed) -> impl Iterator<Item = (u64, ZioId)> {
+    held.drain(..most.min(held.len()))
+}
