@@ -3,18 +3,11 @@
 // `complain` says it without a panic where nobody reads it, and `output::print` fails in order.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
-mod api;
 mod checks;
 mod cli;
-mod client;
-mod collector;
 mod commands;
-mod daemon;
 mod doctor;
-mod host;
 mod lab;
-mod metrics;
-mod promises;
 mod report;
 mod sources;
 

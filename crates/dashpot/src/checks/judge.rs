@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use anyhow::{Context, ensure};
+use dashpot_api::{DiskLatency, OpLatency, RuleLatency, STARTED_AGAIN};
 use dashpot_engine::histogram::Histogram;
 use dashpot_rules::{nice_number, short_time};
 use serde::Serialize;
@@ -10,7 +11,6 @@ use serde::Serialize;
 use super::expression::Expression;
 use super::metric::{DiskMetric, Figure, Kind, RuleMetric, Span};
 use super::names::Subject;
-use crate::api::types::{DiskLatency, OpLatency, RuleLatency, STARTED_AGAIN};
 use crate::report::table::{Room, prose_within};
 
 /// How the disks and rules that are named stood at one moment, by their names.

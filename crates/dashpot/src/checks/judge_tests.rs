@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use dashpot_api::LatencyHistogram;
 use dashpot_engine::histogram::Histogram;
 use serde_json::{Value, from_value, json};
 
 use super::super::{Expression, Names};
 use super::{Look, Outcome};
-use crate::api::types::LatencyHistogram;
 
 fn histogram(ns: &[u64]) -> Value {
     let mut histogram = Histogram::default();

@@ -1,8 +1,7 @@
 //! What can be asked of a disk, of one of its operations, or of a rule.
 
+use dashpot_api::RuleCounters;
 use dashpot_rules::{Decimal, ParseError, parse_bandwidth, parse_duration};
-
-use crate::api::types::RuleCounters;
 
 /// What is asked of a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

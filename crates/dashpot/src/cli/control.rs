@@ -3,11 +3,12 @@
 use std::ffi::OsString;
 
 use clap::Args;
+use dashpot_api::KeepWord;
 use dashpot_engine::Duration;
 use dashpot_rules::{ParseError, parse_seed, parse_size, parse_span, parse_wait};
 
 use super::rule::RuleArgs;
-use crate::api::types::KeepWord;
+use super::words::keep;
 
 /// Show what is served, who is connected, rules, and the oldest zios
 #[derive(Args, Debug)]
@@ -168,8 +169,8 @@ pub(crate) struct CrashArgs {
     #[arg(
         long,
         value_name = "WHICH",
-        value_enum,
-        default_value_t,
+        default_value = "random",
+        value_parser = keep(),
         hide_possible_values = true
     )]
     pub(crate) keep: KeepWord,

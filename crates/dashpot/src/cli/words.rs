@@ -1,6 +1,7 @@
 //! Values that are one of a few words.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use dashpot_api::KeepWord;
 use dashpot_observe::Layer;
 use dashpot_rules::zinject::Compat;
 
@@ -14,5 +15,14 @@ pub(super) fn compat() -> impl TypedValueParser<Value = Compat> {
     PossibleValuesParser::new(["2.3", "2.4"]).map(|release| match release.as_str() {
         "2.3" => Compat::V2_3,
         _ => Compat::V2_4,
+    })
+}
+
+/// What survives a power cut.
+pub(super) fn keep() -> impl TypedValueParser<Value = KeepWord> {
+    PossibleValuesParser::new(["none", "all", "random"]).map(|word| match word.as_str() {
+        "none" => KeepWord::None,
+        "all" => KeepWord::All,
+        _ => KeepWord::Random,
     })
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use axum::http::StatusCode;
+use dashpot_api::{Client, ClientError, Disk, Rule, StatusCode, segment};
 use dashpot_engine::Op;
 use dashpot_export::complain;
 use dashpot_rules::ParseError;
@@ -18,10 +18,8 @@ use super::child::{FAILED, run_child};
 use super::output::{print, print_json, usage};
 use super::proof::NOT_KEPT;
 use super::screen::{room, room_on};
-use crate::api::types::{Disk, Rule};
 use crate::checks::{Expression, Look, Names, Outcome, Subject};
 use crate::cli::CheckArgs;
-use crate::client::{Client, ClientError, segment};
 
 pub(crate) fn check(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     if args.command.is_empty() {

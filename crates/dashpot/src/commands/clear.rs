@@ -1,12 +1,10 @@
 //! `clear`: removes rules by id, by name, by disk, or all.
 
-use axum::http::Method;
+use dashpot_api::{Cleared, Client, Method, segment};
 
 use super::failed::check;
 use super::output::{print, print_json};
-use crate::api::types::Cleared;
 use crate::cli::ClearArgs;
-use crate::client::{Client, segment};
 
 pub(crate) fn clear(client: &Client, args: &ClearArgs) -> anyhow::Result<()> {
     let path = path(client, &args.target, args.release)?;

@@ -1,14 +1,13 @@
 //! `crash`: cuts the power of disks, and says what that took.
 
 use anyhow::bail;
+use dashpot_api::{Client, Crash, Crashed, Disk, Failure, ThenWord, segment};
 use dashpot_export::complain;
 
 use super::failed::check;
 use super::output::{print, print_json};
 use super::screen::room;
-use crate::api::types::{Crash, Crashed, Disk, Failure, ThenWord};
 use crate::cli::CrashArgs;
-use crate::client::{Client, segment};
 use crate::report::crash::text;
 
 pub(crate) fn crash(client: &Client, args: &CrashArgs) -> anyhow::Result<()> {

@@ -1,9 +1,10 @@
 //! `doctor`: what this host can do.
 
+use dashpot_api::Client;
+
 use super::output::{print, print_json};
 use super::screen::room;
 use crate::cli::DoctorArgs;
-use crate::client::Client;
 use crate::doctor::Diagnosis;
 
 pub(crate) fn doctor(daemon: Option<&Client>, args: &DoctorArgs) -> anyhow::Result<()> {

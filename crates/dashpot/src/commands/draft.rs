@@ -5,8 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
-
-use crate::api::random_word;
+use dashpot_daemon::http::random_word;
 
 /// A file on its way. It is a draft beside its place until it is complete, and goes if it never is.
 pub(super) struct Draft {

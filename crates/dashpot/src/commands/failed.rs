@@ -1,8 +1,7 @@
 //! What was not done to every disk.
 
 use anyhow::bail;
-
-use crate::api::types::Failure;
+use dashpot_api::Failure;
 
 /// Fails if something was not done to every disk.
 pub(crate) fn check(failed: &[Failure]) -> anyhow::Result<()> {

@@ -4,16 +4,16 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::ensure;
-use axum::http::{Method, StatusCode};
+use dashpot_api::{
+    Cleared, Client, ClientError, Disk, Inject, Method, Rule, STARTED_AGAIN, StatusCode, segment,
+};
 use dashpot_export::complain;
 use dashpot_rules::{Injection, ParseError};
 
 use super::child::run_child;
 use super::output::{print, print_json, usage};
 use super::proof::proofs;
-use crate::api::types::{Cleared, Disk, Inject, Rule, STARTED_AGAIN};
 use crate::cli::InjectArgs;
-use crate::client::{Client, ClientError, segment};
 use crate::report::proof::{Tolerance, WIDTH, wrapped};
 
 pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitCode> {

@@ -4,6 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
+use dashpot_daemon::http::{Access, Hosts, HttpListener, Manners, router};
+use dashpot_daemon::metrics::{self, DaemonSource};
+use dashpot_daemon::{Collector, Daemon};
 use dashpot_engine::Duration;
 use dashpot_export::{Server, ServerConfig, Spin, StartError};
 use dashpot_rules::{Address, DiskConfig, Injection, format_size};
@@ -11,12 +14,8 @@ use serde::Serialize;
 use signal_hook::consts::SIGXFSZ;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::api::{Access, Hosts, HttpListener, Manners, router};
 use crate::cli::{LabArgs, SpinWhen};
-use crate::collector::Collector;
-use crate::daemon::Daemon;
 use crate::lab::Lab;
-use crate::metrics::{self, DaemonSource};
 
 /// How long held and suspended zios have to end by themselves at the end.
 const GRACE: Duration = Duration::from_secs(5);
@@ -222,7 +221,7 @@ fn nbd_uri(address: &Address, name: &str) -> String {
 }
 
 fn percent_encoded(path: &str) -> String {
-    let segments: Vec<String> = path.split('/').map(crate::client::segment).collect();
+    let segments: Vec<String> = path.split('/').map(dashpot_api::segment).collect();
     segments.join("/")
 }
 

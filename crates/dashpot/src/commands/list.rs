@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use dashpot_api::{Client, Disk, Rule, RuleState, Status, segment};
 use dashpot_rules::short_time;
 
 use super::output::{print, print_json};
 use super::screen::room;
-use crate::api::types::{Disk, Rule, RuleState, Status};
 use crate::cli::ListArgs;
-use crate::client::{Client, segment};
 use crate::report::health::{overload_note, quota_note};
 use crate::report::table::{Column, Field, prose_within, table_of, time_or_dash};
 use crate::sources::warn_of_failed;

@@ -43,10 +43,10 @@ mod zinject;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use dashpot_api::Client;
 use dashpot_rules::{ApiAddress, ParseError, parse_api};
 
 use crate::cli::{self, Cli, Command};
-use crate::client::Client;
 
 pub(crate) use child::{FAILED, become_command};
 pub(crate) use output::is_broken_pipe;

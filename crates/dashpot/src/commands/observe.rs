@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use dashpot_daemon::metrics::{KernelSource, KernelTotals};
 use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_observe::{DeviceInterval, Question};
@@ -15,7 +16,6 @@ use super::screen::room;
 use super::vanished::warn_of_vanished;
 use super::wall::unix_ns_before;
 use crate::cli::{DeviceArgs, ObserveArgs, Pace};
-use crate::metrics::{KernelSource, KernelTotals};
 use crate::report::observe::{Line, Observation};
 use crate::sources::{Target, Watch};
 

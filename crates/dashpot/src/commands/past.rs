@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use dashpot_api::{Client, Second, SecondLatency, Seconds};
 use dashpot_engine::histogram::{Histogram, LAYOUT};
 use dashpot_observe::{DeviceInterval, InFlight, Length, OpInterval};
 
 use super::quantize::in_set;
 use super::wall::unix_ns;
-use crate::api::types::{Second, SecondLatency, Seconds};
 use crate::cli::HeatmapArgs;
-use crate::client::Client;
 use crate::report::heatmap::{Column, HeatMap};
 use crate::sources::Target;
 

@@ -5,8 +5,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-
-use crate::api::random_word;
+use dashpot_daemon::http::random_word;
 
 /// The directory. Dropped, it is removed with all that is in it.
 pub(crate) struct PrivateDir(PathBuf);

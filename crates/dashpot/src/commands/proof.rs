@@ -3,13 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
+use dashpot_api::{Client, DiskLatency, LatencyHistogram, Rule, RuleLatency, Status, segment};
 use dashpot_engine::histogram::{Histogram, LAYOUT};
 use dashpot_export::complain;
 
 use super::output::{print, print_json};
-use crate::api::types::{DiskLatency, LatencyHistogram, Rule, RuleLatency, Status};
 use crate::cli::ProofArgs;
-use crate::client::{Client, segment};
 use crate::doctor::median_oversleep;
 use crate::report::proof::{Facts, Proof, Tolerance, Verdict, WIDTH, wrapped};
 

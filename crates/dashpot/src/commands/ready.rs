@@ -6,10 +6,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use dashpot_daemon::http::random_word;
 use serde::Serialize;
 
 use super::instance::Export;
-use crate::api::random_word;
 
 /// Random letters in the name of a draft.
 const DRAFT_LETTERS: usize = 8;

@@ -1,12 +1,12 @@
 //! `reset`: back to what the lab says.
 
+use dashpot_api::{Client, RulesReset};
+
 use super::clear::listed;
 use super::failed::check;
 use super::inject::understood;
 use super::output::{print, print_json};
-use crate::api::types::RulesReset;
 use crate::cli::ResetArgs;
-use crate::client::Client;
 
 pub(crate) fn reset(client: &Client, args: &ResetArgs) -> anyhow::Result<()> {
     let reset: RulesReset = client.post("/v1/reset", &())?;

@@ -1,9 +1,9 @@
 //! `resume`: lets a suspended disk go on.
 
+use dashpot_api::{Client, Resumed, segment};
+
 use super::output::{print, print_json};
-use crate::api::types::Resumed;
 use crate::cli::ResumeArgs;
-use crate::client::{Client, segment};
 
 pub(crate) fn resume(client: &Client, args: &ResumeArgs) -> anyhow::Result<()> {
     let disk = &args.disk;

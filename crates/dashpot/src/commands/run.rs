@@ -5,6 +5,8 @@ use std::future::pending;
 use std::process::ExitCode;
 
 use anyhow::bail;
+use dashpot_api::Client;
+use dashpot_daemon::http::HttpListener;
 use dashpot_export::complain;
 use dashpot_rules::Address;
 use tokio::task::spawn_blocking;
@@ -14,9 +16,7 @@ use super::child::{FAILED, passed_on, run_with};
 use super::instance::{Export, Instance};
 use super::private::PrivateDir;
 use super::signals::Signals;
-use crate::api::HttpListener;
 use crate::cli::RunArgs;
-use crate::client::Client;
 use crate::lab::Lab;
 
 /// Serves the lab, runs the command, and returns its exit code.

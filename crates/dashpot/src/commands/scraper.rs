@@ -2,12 +2,12 @@
 
 use std::thread::JoinHandle;
 
+use dashpot_daemon::http::{HttpListener, Manners};
+use dashpot_daemon::metrics::{Source, router};
 use dashpot_rules::Address;
 use tokio::sync::oneshot;
 
 use super::serve::metrics_url;
-use crate::api::{HttpListener, Manners};
-use crate::metrics::{Source, router};
 
 /// Answers scrapers from a thread of its own until it is dropped, which removes its socket.
 pub(super) struct Scraper {

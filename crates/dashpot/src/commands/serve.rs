@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use dashpot_api::{default_socket, runtime_dir};
+use dashpot_daemon::http::{Access, Hosts, HttpListener, TokenFile, make_private_dir, random_word};
 use dashpot_rules::{Address, ApiAddress, Listen};
 
 use super::instance::{Export, Instance};
@@ -13,10 +15,6 @@ use super::output::print;
 use super::private::PrivateDir;
 use super::ready::ReadyFile;
 use super::signals::{ENDS, Signals, USERS};
-use crate::api::{
-    Access, Hosts, HttpListener, TokenFile, default_socket, make_private_dir, random_word,
-    runtime_dir,
-};
 use crate::cli::ServeArgs;
 use crate::lab::Lab;
 

@@ -1,9 +1,8 @@
 //! Signals that end a program in order, or that it passes on to the command it runs.
 
-use std::fs;
 use std::future::poll_fn;
-use std::io;
 use std::task::Poll;
+use std::{fs, io};
 
 use rustix::process::Signal as UnixSignal;
 use tokio::signal::unix::{Signal, SignalKind, signal};

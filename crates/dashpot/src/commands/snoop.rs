@@ -1,5 +1,6 @@
 //! `snoop`: a line for each I/O when it finishes, until the last, or Ctrl-C.
 
+use dashpot_api::{Client, FinishedZio};
 use dashpot_export::complain;
 use dashpot_observe::FinishedIo;
 use dashpot_rules::ApiAddress;
@@ -9,9 +10,7 @@ use super::output::{print, print_json_line};
 use super::screen::room;
 use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns, zone_ns};
-use crate::api::types::FinishedZio;
 use crate::cli::SnoopArgs;
-use crate::client::Client;
 use crate::report::snoop::{At, IoTable, Missed, Shape, ZioTable};
 use crate::sources::{IoStream, Stop, Stream, Target, Wanted, ZioStream, now_ns, warn_of_failed};
 

@@ -3,14 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dashpot_rules::format_size;
-use dashpot_rules::short_time;
+use dashpot_api::{Client, ClientError, Disk, InFlightZio, Status};
+use dashpot_rules::{format_size, short_time};
 
 use super::output::{print, print_json};
 use super::screen::room;
-use crate::api::types::{Disk, InFlightZio, Status};
 use crate::cli::StatusArgs;
-use crate::client::{Client, ClientError};
 use crate::report::health::{broken_promises, host_line, memory_lines, shard_table};
 use crate::report::table::{Column, table_within, time_or_dash};
 

@@ -1,13 +1,12 @@
 //! `suspend`: stops a disk's new zios.
 
+use dashpot_api::{Client, ClientError, Disk, InFlightZio, Suspend, Suspended, segment};
 use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_rules::short_time;
 
 use super::output::{print, print_json};
-use crate::api::types::{Disk, InFlightZio, Suspend, Suspended};
 use crate::cli::SuspendArgs;
-use crate::client::{Client, ClientError, segment};
 
 pub(crate) fn suspend(client: &Client, args: &SuspendArgs) -> anyhow::Result<()> {
     let path = format!("/v1/disks/{}", segment(&args.disk));

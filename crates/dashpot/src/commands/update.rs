@@ -1,12 +1,10 @@
 //! `update`: replaces what a rule says.
 
-use axum::http::Method;
+use dashpot_api::{Client, Method, Rule, Update, segment};
 
 use super::inject::understood;
 use super::output::{print, print_json, usage};
-use crate::api::types::{Rule, Update};
 use crate::cli::UpdateArgs;
-use crate::client::{Client, segment};
 
 pub(crate) fn update(client: &Client, args: &UpdateArgs) -> anyhow::Result<()> {
     let rule = args.rule.replacement();

@@ -2,15 +2,13 @@
 
 use std::process::ExitCode;
 
-use axum::http::{Method, StatusCode};
+use dashpot_api::{Cleared, Client, ClientError, Inject, Method, Rule, StatusCode, segment};
 use dashpot_export::complain;
 use dashpot_rules::parse_injection;
 use dashpot_rules::zinject::{Add, Cancel, Handler, Refusal, Request, added, list, parse, removed};
 
 use super::output::{print, print_json};
-use crate::api::types::{Cleared, Inject, Rule};
 use crate::cli::{ZinjectArgs, zinject_help, zinject_usage};
-use crate::client::{Client, ClientError, segment};
 
 /// Of a rule that was not armed by zinject.
 const NO_POOL: &str = "-";

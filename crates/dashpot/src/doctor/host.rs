@@ -4,12 +4,12 @@
 use std::fs;
 use std::num::NonZeroU64;
 
+use dashpot_api::Host as Cpus;
+use dashpot_daemon::host::host_now;
 use dashpot_export::now;
 use dashpot_rules::{cpus_of, short_time};
 use rustix::thread::{ClockId, NanosleepRelativeResult, Timespec, clock_nanosleep_relative};
 use serde::Serialize;
-
-use crate::api::types::Host as Cpus;
 
 /// Sleeps that are measured, and how long each is meant to be.
 const SLEEPS: usize = 200;
@@ -38,7 +38,7 @@ impl Host {
         Host {
             wake_cost_p50_ns: at(50).unwrap_or_default(),
             wake_cost_p99_ns: at(99).unwrap_or_default(),
-            cpus: Cpus::now(None),
+            cpus: host_now(None),
             memory_bytes: dashpot_export::store::available_memory(),
             tracefs: fs::read_dir("/sys/kernel/tracing/events/block").is_ok(),
         }

@@ -3,10 +3,10 @@
 mod host;
 mod ways;
 
+use dashpot_api::{Promise, Shard, Status};
+use dashpot_daemon::promises::promises_of_host;
 use serde::Serialize;
 
-use crate::api::types::{Shard, Status};
-use crate::promises::{Promise, promises_of_host};
 use crate::report::health::{promise_table, shard_table};
 use crate::report::table::{Column, Room, table_within};
 use host::Host;

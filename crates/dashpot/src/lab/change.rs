@@ -3,6 +3,7 @@
 //! Changes are read in the order of their times, whatever their order in the file: a rule has to be
 //! armed before it is cleared, and what a tunable may be depends on what others are by then.
 
+use dashpot_daemon::Registry;
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::pool::{Tunable, Tunables};
 use dashpot_engine::{Command, DiskId, Duration, PoolId, Target};
@@ -14,7 +15,6 @@ use super::key::{Key, names};
 use super::place::place_of;
 use super::section::Section;
 use super::tunable::{self, set_tunables};
-use crate::daemon::Registry;
 
 pub(super) const TIME_KEYS: [Key; 1] = [Key {
     name: "time",

@@ -1,9 +1,8 @@
 //! What a daemon serves, from a lab file: TOML, `[disk.NAME]` and `[serve]`.
 
-use dashpot_rules::parse_shards;
 use dashpot_rules::{
     DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, ParseError, block_size, check_blocks, disk_size,
-    needs_size, parse_injection, parse_listen, parse_name, parse_size, parse_store,
+    needs_size, parse_injection, parse_listen, parse_name, parse_shards, parse_size, parse_store,
 };
 use toml::Spanned;
 use toml::de::DeTable;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use dashpot_daemon::Registry;
 use dashpot_engine::Duration;
 use dashpot_engine::inject::{GroupId, RuleSpec};
 use dashpot_rules::{Injection, ParseError, parse_seed, parse_span, parse_wait};
@@ -19,7 +20,6 @@ use super::section::{NamedTable, Section};
 use super::volume::read_volume;
 use super::workload::{Targets, read_workload};
 use super::{check_ranges, read_file};
-use crate::daemon::Registry;
 
 pub(super) const SIM_KEYS: [Key; 4] = [
     Key {

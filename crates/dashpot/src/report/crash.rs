@@ -1,9 +1,9 @@
 //! What a power cut took, in words.
 
+use dashpot_api::{ClientLoss, Crashed, KeepWord, LostWrite, ThenWord};
 use dashpot_rules::{nice_number, short_time};
 
 use super::table::{Column, Room, prose_within, table_within};
-use crate::api::types::{ClientLoss, Crashed, KeepWord, LostWrite, ThenWord};
 
 const CLIENTS: [Column; 3] = [
     Column::Text("client"),
@@ -125,8 +125,8 @@ fn write_row(write: &LostWrite) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::text;
-    use crate::api::types::{ClientLoss, Crashed, KeepWord, LostWrite, ThenWord, WriteSum};
     use crate::report::table::{Room, assert_fits};
+    use dashpot_api::{ClientLoss, Crashed, KeepWord, LostWrite, ThenWord, WriteSum};
     use expect_test::expect;
 
     fn sum(writes: u64, bytes: u64) -> WriteSum {

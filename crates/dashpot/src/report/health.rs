@@ -1,10 +1,9 @@
 //! What distorts latencies and is no rule's doing, said beside them.
 
+use dashpot_api::{CanHold, Host, Load, Memory, Promise, Shard};
 use dashpot_rules::{cpus_of, nice_number, short_time, thousands};
 
 use super::table::{Column, Room, prose_within, table_within, time_or_dash};
-use crate::api::types::{Host, Load, Memory, Shard};
-use crate::promises::{CanHold, Promise};
 
 const SHARDS: [Column; 9] = [
     Column::Figure("shard"),
@@ -183,7 +182,7 @@ fn throttled(host: &Host) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{Room, host_line, memory_lines, overload_note, quota_note, shard_table};
-    use crate::api::types::{ClientMemory, Host, Load, Memory, Probe, Shard, StopTotals, Stops};
+    use dashpot_api::{ClientMemory, Host, Load, Memory, Probe, Shard, StopTotals, Stops};
     use expect_test::expect;
 
     fn host(quota: Option<u64>, stopped: u64) -> Host {

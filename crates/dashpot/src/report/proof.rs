@@ -12,11 +12,11 @@ mod verdict;
 
 use std::fmt;
 
+use dashpot_api::{Rule, RuleState};
 use dashpot_engine::Duration;
 use dashpot_rules::short_time;
 use serde::Serialize;
 
-use crate::api::types::{Rule, RuleState};
 use figures::{Cells, Error, Figures, between_the_ends, exact_time};
 use rows::Row;
 pub(crate) use verdict::{Facts, Tolerance, Verdict};

@@ -2,8 +2,7 @@
 //! cells.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
-use dashpot_rules::short_time;
-use dashpot_rules::visible;
+use dashpot_rules::{short_time, visible};
 
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]

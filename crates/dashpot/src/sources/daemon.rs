@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use dashpot_api::{Client, DiskLatency, LatencyHistogram, OpLatency, STARTED_AGAIN, segment};
 use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
 use dashpot_observe::{
     By, DeviceInterval, InFlight, Intervals, OpInterval, Question, Span, size_class, size_name,
@@ -11,8 +12,6 @@ use dashpot_rules::parse_size;
 
 use super::failed::warn_of_failed;
 use super::signals::Signals;
-use crate::api::types::{DiskLatency, LatencyHistogram, OpLatency, STARTED_AGAIN};
-use crate::client::{Client, segment};
 
 /// Looks at disks in turn.
 pub(crate) struct DaemonWatch<'a> {
@@ -289,7 +288,7 @@ fn difference<'a>(
 #[cfg(test)]
 mod tests {
     use super::{between, since_start};
-    use crate::api::types::{DiskLatency, LatencyHistogram, OpLatency, Wide};
+    use dashpot_api::{DiskLatency, LatencyHistogram, OpLatency, Wide};
     use dashpot_engine::histogram::Histogram;
 
     /// A disk that was asked for `reads` reads of 4 KiB, each of 10 ms, one at a time.

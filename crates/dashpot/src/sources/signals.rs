@@ -2,17 +2,15 @@
 //! first, and a report that has begun is worth its end.
 
 use std::future::poll_fn;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
+use dashpot_api::{Client, ClientError};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-
-use crate::client::{Client, ClientError};
 
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 

@@ -1,6 +1,7 @@
 //! Finished I/Os one by one, from whoever can tell them.
 
 use anyhow::ensure;
+use dashpot_api::{Client, FinishedZio, FinishedZios, STARTED_AGAIN, segment};
 use dashpot_engine::{Op, OpSet};
 use dashpot_observe::FinishedIo;
 use dashpot_probe::{Device, Io, Options, Start, Tracer};
@@ -10,8 +11,6 @@ use super::priority;
 use super::signals::now_ns;
 use super::tally::op_word;
 use super::vanished::Vanished;
-use crate::api::types::{FinishedZio, FinishedZios, STARTED_AGAIN};
-use crate::client::{Client, segment};
 use crate::report::snoop::errno_name;
 
 /// Which finished I/Os are wanted.

@@ -1,12 +1,12 @@
 //! Whose disks are watched: a daemon's, or the kernel's.
 
 use anyhow::{anyhow, bail};
+use dashpot_api::{Client, ClientError};
 use dashpot_observe::{By, Layer, Question};
 use dashpot_probe::Device;
 use dashpot_rules::{ApiAddress, ParseError};
 
 use crate::cli::DeviceArgs;
-use crate::client::{Client, ClientError};
 
 /// What a report looks at.
 pub(crate) enum Target {

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
+use dashpot_api::{FinishedZio, ZioWaits};
 use dashpot_engine::{ClientId, Device, Event, Instant};
 use dashpot_sim::scenario::Scenario;
 
-use crate::api::types::{FinishedZio, ZioWaits};
 use crate::commands::draft::Draft;
 
 const TITLES: &str = "number,parent,device,client,class,op,fua,offset,length,outcome,arrived_ns,\

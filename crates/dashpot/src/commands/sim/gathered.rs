@@ -3,12 +3,12 @@
 
 use std::mem;
 
+use dashpot_api::FinishedZio;
 use dashpot_engine::{Device, Event, Instant, OpSet};
 use dashpot_observe::{DeviceInterval, Layer};
 use serde_json::Value;
 
 use super::events::Names;
-use crate::api::types::FinishedZio;
 use crate::cli::{HeatmapArgs, ReportKind, SnoopArgs};
 use crate::commands::draft::Draft;
 use crate::commands::{heatmap, screen};

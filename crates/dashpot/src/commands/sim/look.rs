@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use dashpot_api::wait_word;
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::{Class, ClassStats, PoolStats, Traffic, VolumeWait};
 use dashpot_engine::{
@@ -12,7 +13,6 @@ use dashpot_observe::{DeviceInterval, InFlight, Layer, OpInterval};
 use dashpot_sim::scenario::{PoolSpec, Scenario, Target};
 use dashpot_sim::{CallWait, Simulation, Unfinished};
 
-use crate::api::types::wait_word;
 use crate::report::zpool_iostat::{ClassInterval, Pool};
 
 /// A disk or a volume at one moment.

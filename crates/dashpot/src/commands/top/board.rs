@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use dashpot_api::Rule;
+
 use super::history::History;
 use super::look::{DiskLook, Look};
-use crate::api::types::Rule;
 
 /// What can be shown.
 #[derive(Clone, Default)]

@@ -3,16 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use axum::http::Method;
+use dashpot_api::{
+    CanHold, Cleared, Client, ClientError, Disk, DiskLatency, Inject, Method, Resumed, Rule,
+    Status, Suspend, Suspended, Update, segment,
+};
 
 use super::ask::Ask;
 use super::look::{ClientLook, Condition, DiskLook, Done, Look};
 use super::said;
-use crate::api::types::{
-    Cleared, Disk, DiskLatency, Inject, Resumed, Rule, Status, Suspend, Suspended, Update,
-};
-use crate::client::{Client, ClientError, segment};
-use crate::promises::CanHold;
 use crate::sources::between;
 
 /// A daemon, and what its disks had counted when they were looked at last.

@@ -1,5 +1,6 @@
 //! A made-up moment of three disks, for tests.
 
+use dashpot_api::{CanHold, Promise, Rule, RuleCounters, Shard};
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::{ThrottleLevel, Traffic, TxgState, TxgStats};
 use dashpot_engine::{Duration, Instant};
@@ -7,8 +8,6 @@ use dashpot_observe::{InFlight, Layer};
 use serde_json::json;
 
 use super::look::{ClientLook, Condition, DiskLook, Done, Look, Moment, PoolLook};
-use crate::api::types::{Rule, RuleCounters, Shard};
-use crate::promises::{CanHold, Promise};
 use crate::report::heatmap::Column;
 
 /// `c1t1d0` with one rule, `c1t2d0` with two, and `log`, which is suspended.

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use dashpot_api::{Promise, Rule, Shard};
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::{ThrottleLevel, TxgStats};
 use dashpot_engine::{Duration, Instant};
 use dashpot_observe::{DeviceInterval, InFlight, Layer, Length, percentile};
 
-use crate::api::types::{Rule, Shard};
-use crate::promises::Promise;
 use crate::report::heatmap::Column;
 
 /// A look. Figures of an interval are in it if it ends one.

@@ -1,6 +1,7 @@
 //! What came of what was asked for, in one line, wherever the disks are.
 
-use crate::api::types::Rule;
+use dashpot_api::Rule;
+
 use crate::commands::clear::listed;
 use crate::commands::inject::understood;
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use dashpot_api::Rule;
 use dashpot_observe::Layer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -11,7 +12,6 @@ use super::board::{Board, Contact};
 use super::look::{DiskLook, PoolLook};
 use super::prompt::{Prompt, Purpose};
 use super::sort::SortKey;
-use crate::api::types::Rule;
 
 /// Everything that the screen is drawn from.
 pub(super) struct State {

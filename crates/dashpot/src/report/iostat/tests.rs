@@ -1,8 +1,9 @@
 //! The tables beside those of sysstat.
 
+use expect_test::expect;
+
 use super::*;
 use crate::report::table::assert_fits;
-use expect_test::expect;
 
 /// What a disk did in the second of which sysstat 12.6's iostat printed the tables below.
 fn second() -> Interval {

@@ -1,11 +1,11 @@
 //! Rules that were kept and rules that were not, and what is said of each.
 
+use dashpot_api::{ClientMemory, Disk, Host, Rule, Shard};
 use dashpot_engine::histogram::Histogram;
 use expect_test::{Expect, expect};
 use serde_json::{Value, from_str, from_value, json};
 
 use super::{Facts, Proof, Tolerance, Verdict};
-use crate::api::types::{ClientMemory, Disk, Host, Rule, Shard};
 
 /// A rule of which nothing was asked yet, as the daemon says it.
 pub(crate) const RULE: &str = r#"{

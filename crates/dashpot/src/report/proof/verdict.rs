@@ -11,14 +11,13 @@
 
 use std::fmt;
 
+use dashpot_api::{Disk, Host, Rule, RuleEffect, Shard};
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::percentile;
-use dashpot_rules::Allowance;
-use dashpot_rules::short_time;
+use dashpot_rules::{Allowance, short_time};
 use serde::Serialize;
 
 use super::figures::Error;
-use crate::api::types::{Disk, Host, Rule, RuleEffect, Shard};
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -1,10 +1,10 @@
 //! Lines, byte for byte.
 
+use dashpot_api::{FinishedZio, ZioWaits};
 use dashpot_observe::FinishedIo;
 use expect_test::expect;
 
 use super::*;
-use crate::api::types::{FinishedZio, ZioWaits};
 
 const MS: u64 = 1_000_000;
 const WIDE: Shape = Shape {

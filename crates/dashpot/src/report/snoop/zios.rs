@@ -1,12 +1,12 @@
 //! Lines of dashpot's own disks and volumes: where the time of each zio went, and by which rule.
 
+use dashpot_api::{FinishedZio, ZioWaits};
 use dashpot_rules::{nice_number, short_time};
 
 use super::{
     Column, LATENCY_WIDTH, OFFSET_WIDTH, SIZE_WIDTH, Shape, TIME_WIDTH, disk_width, header, line,
     width,
 };
-use crate::api::types::{FinishedZio, ZioWaits};
 use crate::report::clock::time_of_day_ms;
 
 /// A wait: its title, and how long a zio waited.

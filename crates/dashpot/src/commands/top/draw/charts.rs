@@ -6,10 +6,8 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
-use super::Theme;
-use super::axis;
 use super::figures::{count, round_up};
-use super::heat;
+use super::{Theme, axis, heat};
 use crate::commands::top::history::{Column, History};
 use crate::report::heatmap::{HeatMap, Map, Size};
 

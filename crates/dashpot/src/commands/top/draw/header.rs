@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
+use dashpot_api::{CanHold, Promise, Shard};
 use dashpot_observe::Layer;
 use ratatui::text::{Line, Span};
 
 use super::Theme;
 use super::figures::time;
-use crate::api::types::Shard;
 use crate::commands::top::board::Contact;
 use crate::commands::top::look::{DiskLook, Moment};
 use crate::commands::top::state::{Source, State};
-use crate::promises::{CanHold, Promise};
 
 /// The first line, and what is wrong below it: with the contact, the host, and the observation.
 pub(super) fn lines(state: &State, theme: Theme, wide: bool) -> Vec<Line<'static>> {

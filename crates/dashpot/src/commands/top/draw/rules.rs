@@ -1,11 +1,11 @@
 //! The rules of the selected disk.
 
+use dashpot_api::Rule;
 use ratatui::style::Style;
 
 use super::Theme;
 use super::columns::{Cell, Column};
 use super::figures::{count, time};
-use crate::api::types::Rule;
 use crate::commands::list::note;
 
 pub(super) const COLUMNS: [Column; 11] = [

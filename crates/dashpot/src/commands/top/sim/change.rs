@@ -1,12 +1,12 @@
 //! Changes to a simulation that somebody watches: they take effect at its moment.
 
+use dashpot_api::Rule;
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{Answer, Command, DiskId, Duration, Instant, Target};
 use dashpot_rules::{Injection, parse_injection};
 use dashpot_sim::Violation;
 
 use super::Sim;
-use crate::api::types::Rule;
 use crate::commands::top::ask::Ask;
 use crate::commands::top::said;
 use crate::lab::check_range;

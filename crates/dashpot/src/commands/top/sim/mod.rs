@@ -6,6 +6,8 @@ mod live;
 mod pace;
 mod pools;
 
+use dashpot_api::Rule;
+use dashpot_daemon::{Record, Registry, seen_rule};
 use dashpot_engine::{Device, DiskId, Instant};
 use dashpot_export::RuleSnapshot;
 use dashpot_observe::{By, DeviceInterval, Layer};
@@ -14,10 +16,8 @@ use dashpot_sim::{Simulation, Violation};
 
 use self::pools::{pool_look, pool_of, written};
 use super::look::{ClientLook, Condition, DiskLook, Done, Look, Moment};
-use crate::api::types::Rule;
 use crate::commands::sim::look::{DeviceLook, PoolLook, devices, pools};
 use crate::commands::sim::tally::Tally;
-use crate::daemon::{Record, Registry};
 
 pub(super) use self::live::Live;
 
@@ -200,7 +200,7 @@ impl Sim {
         let view = armed.find(|rule| rule.id == record.id)?;
         let disk = &self.scenario().disks[record.disk];
         let snapshot = RuleSnapshot::of(view, 0);
-        Some(Rule::seen(record, &disk.name, &snapshot, self.now()))
+        Some(seen_rule(record, &disk.name, &snapshot, self.now()))
     }
 
     /// What the lab was to do by itself, and could not: its rules may have been cleared by hand.

@@ -1,0 +1,131 @@
+//! A connection to a daemon: one request after another, each with its answer.
+
+use std::io::ErrorKind::WouldBlock;
+use std::time::Duration;
+
+use dashpot_rules::Address;
+use http::{Request, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+
+use super::error::ClientError;
+
+/// How long between two tries to connect to a daemon that lets too many wait.
+const CONNECT_EVERY: Duration = Duration::from_millis(20);
+
+/// A connection that has been made.
+pub(super) struct Connection {
+    address: Address,
+    sender: SendRequest<Full<Bytes>>,
+    /// The process of the daemon, over a unix socket.
+    pub(super) pid: Option<i32>,
+}
+
+/// What was answered, whatever it says.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: Bytes,
+}
+
+/// An answer that does not end. What the daemon gave for as long as it lasts goes when this is
+/// dropped, or its process ends.
+pub struct Lease {
+    _rest: Incoming,
+    _connection: Connection,
+}
+
+/// A connection of either kind.
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+impl Connection {
+    /// Connects, however many are before us.
+    pub(super) async fn open(address: &Address) -> Result<Connection, ClientError> {
+        let (stream, pid) = loop {
+            match connect(address).await {
+                Err(error) if error.kind() == WouldBlock => {
+                    tokio::time::sleep(CONNECT_EVERY).await;
+                }
+                Err(error) => {
+                    let address = address.clone();
+                    return Err(ClientError::NoDaemon { address, error });
+                }
+                Ok(connected) => break connected,
+            }
+        };
+        let handshake = http1::handshake(TokioIo::new(stream)).await;
+        let (sender, connection) = handshake.map_err(ClientError::unexpected)?;
+        // It ends with the sender; its errors are those of the request.
+        tokio::spawn(connection);
+        Ok(Connection {
+            address: address.clone(),
+            sender,
+            pid,
+        })
+    }
+
+    /// Sends a request and waits for the whole of its answer.
+    pub(super) async fn ask(
+        &mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Answer, ClientError> {
+        let response = self.sender.send_request(request).await;
+        let response = response.map_err(|error| self.gone(&error))?;
+        let status = response.status();
+        let body = response.into_body().collect().await;
+        let body = body.map_err(|error| self.gone(&error))?.to_bytes();
+        Ok(Answer { status, body })
+    }
+
+    /// Sends a request, and waits for the first line of an answer that does not end, or for the
+    /// whole of a refusal.
+    pub(super) async fn lease(
+        mut self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<(Answer, Lease), ClientError> {
+        let response = self.sender.send_request(request).await;
+        let response = response.map_err(|error| self.gone(&error))?;
+        let status = response.status();
+        let (mut rest, mut line) = (response.into_body(), Vec::new());
+        while !status.is_success() || !line.ends_with(b"\n") {
+            let Some(frame) = rest.frame().await else {
+                break;
+            };
+            let data = frame.map_err(|error| self.gone(&error))?.into_data();
+            line.extend_from_slice(&data.unwrap_or_default());
+        }
+        let body = line.into();
+        let lease = Lease {
+            _rest: rest,
+            _connection: self,
+        };
+        Ok((Answer { status, body }, lease))
+    }
+
+    fn gone(&self, error: &hyper::Error) -> ClientError {
+        ClientError::Gone {
+            address: self.address.clone(),
+            why: error.to_string(),
+        }
+    }
+}
+
+/// A stream to the daemon, and the process that listens.
+async fn connect(address: &Address) -> std::io::Result<(Box<dyn Stream>, Option<i32>)> {
+    match address {
+        Address::Unix(path) => {
+            let stream = UnixStream::connect(path).await?;
+            let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+            Ok((Box::new(stream), pid))
+        }
+        Address::Tcp(socket) => {
+            let stream = TcpStream::connect(socket).await?;
+            Ok((Box::new(stream), None))
+        }
+    }
+}

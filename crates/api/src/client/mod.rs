@@ -1,0 +1,307 @@
+//! The client of the API that the command line is: one blocking call for each request, over a
+//! connection that is kept.
+
+mod calls;
+mod connection;
+mod error;
+mod silence;
+
+use std::cell::{Cell, RefCell};
+use std::path::PathBuf;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use dashpot_rules::{Address, ApiAddress, Listen};
+use http::{Method, Request, header};
+use http_body_util::Full;
+use hyper::body::Bytes;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::place::{default_socket, token_file};
+use connection::{Answer, Connection, Lease};
+pub use error::ClientError;
+use silence::{PATIENCE, Silence, State, Wait};
+
+/// A way to a daemon. Making one does not connect.
+pub struct Client {
+    address: Address,
+    /// Over TCP.
+    token: Option<String>,
+    runtime: Runtime,
+    /// The connection of the last answer, for the next request.
+    kept: RefCell<Option<Connection>>,
+    /// The daemon's process, as far as it is known.
+    pid: Cell<Option<i32>>,
+}
+
+impl Client {
+    /// A client of the daemon at `api`, or at the default socket.
+    pub fn find(api: Option<&ApiAddress>) -> anyhow::Result<Client> {
+        let Some(api) = api else {
+            return Client::at(Address::Unix(default_socket()), None);
+        };
+        match &api.at {
+            Listen::At(address) => Client::at(address.clone(), api.token.clone()),
+            Listen::Private => {
+                anyhow::bail!("--api unix:-: a private socket has a path: give that")
+            }
+        }
+    }
+
+    /// A client of the daemon at `address`. Over TCP without a token, that of the daemon of this
+    /// user at that very address is taken, if there is one.
+    pub fn at(address: Address, token: Option<String>) -> anyhow::Result<Client> {
+        let token = match (token, &address) {
+            (None, Address::Tcp(socket)) => read_token(token_file(*socket)),
+            (token, _) => token,
+        };
+        Ok(Client {
+            address,
+            token,
+            runtime: Builder::new_current_thread().enable_all().build()?,
+            kept: RefCell::default(),
+            pid: Cell::default(),
+        })
+    }
+
+    /// Where the daemon is looked for.
+    pub fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.send(Method::GET, path, &())
+    }
+
+    pub fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.send(Method::POST, path, body)
+    }
+
+    /// Sends a request and waits for its answer.
+    pub fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.runtime
+            .block_on(self.call(method, path, body, Wait::Answer))
+    }
+
+    /// As [`Client::get`], but the answer must come within a time.
+    pub fn get_within<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        limit: Duration,
+    ) -> Result<T, ClientError> {
+        let answer = self.call(Method::GET, path, &(), Wait::Within(limit));
+        self.runtime.block_on(answer)
+    }
+
+    /// As [`Client::post`], where the answer is one line and then lasts.
+    pub fn lease<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<(T, Lease), ClientError> {
+        let request = self.request(Method::POST, path, body)?;
+        let leased = async {
+            let connection = Connection::open(&self.address).await?;
+            self.pid.set(connection.pid);
+            connection.lease(request).await
+        };
+        let leased = self.patiently(leased, Wait::Answer);
+        let (answer, lease) = self.runtime.block_on(leased)?;
+        Ok((read(&answer)?, lease))
+    }
+
+    /// As [`Client::post`], but the answer may take as long as the daemon lives, and Ctrl-C ends
+    /// the waiting, and not the program.
+    pub fn post_unless_interrupted<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.runtime.block_on(async {
+            tokio::select! {
+                answer = self.call(Method::POST, path, body, Wait::Long) => answer,
+                _ = tokio::signal::ctrl_c() => Err(ClientError::Interrupted),
+            }
+        })
+    }
+
+    /// Waits until nobody answers any more, and says why not.
+    pub async fn until_gone(&self) -> ClientError {
+        loop {
+            tokio::time::sleep(ASK_EVERY).await;
+            if let Err(gone) = Connection::open(&self.address).await {
+                return gone;
+            }
+        }
+    }
+
+    /// Runs something beside which requests are sent.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
+    /// Sends a request and reads its answer, unless it takes too long.
+    async fn call<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+        wait: Wait,
+    ) -> Result<T, ClientError> {
+        let request = self.request(method, path, body)?;
+        read(&self.patiently(self.exchange(request), wait).await?)
+    }
+
+    /// Waits for an answer, unless it takes too long.
+    async fn patiently<T>(
+        &self,
+        answer: impl Future<Output = Result<T, ClientError>>,
+        wait: Wait,
+    ) -> Result<T, ClientError> {
+        let asked = Instant::now();
+        let mut answer = pin!(answer);
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return answer,
+                alive = self.while_silent(asked, wait) => alive?,
+            }
+        }
+    }
+
+    /// Sends a request. What changes nothing may be sent twice, and so goes over the connection
+    /// that is kept, which the daemon may have closed.
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, ClientError> {
+        if request.method() == Method::GET
+            && let Some(mut kept) = self.kept.take()
+            && let Ok(answer) = kept.ask(request.clone()).await
+        {
+            self.kept.replace(Some(kept));
+            return Ok(answer);
+        }
+        let mut connection = Connection::open(&self.address).await?;
+        self.pid.set(connection.pid);
+        let answer = connection.ask(request).await?;
+        self.kept.replace(Some(connection));
+        Ok(answer)
+    }
+
+    /// Waits for a while beside a call, and fails if it is not to go on: if the time is up, or the
+    /// daemon does not answer anything.
+    async fn while_silent(&self, asked: Instant, wait: Wait) -> Result<(), ClientError> {
+        let left = wait.left(asked.elapsed());
+        tokio::time::sleep(PATIENCE.min(left)).await;
+        let is_over = left <= PATIENCE;
+        let is_stopped = || State::of(self.pid.get()) == State::Stopped;
+        if !is_stopped() && !is_over && self.answers().await {
+            return Ok(());
+        }
+        // It has answered something else within this time.
+        let answers = is_over && wait == Wait::Answer && !is_stopped();
+        Err(ClientError::Silent {
+            address: self.address.clone(),
+            silence: Silence {
+                pid: self.pid.get(),
+                state: match answers {
+                    true => State::BusyWithThis,
+                    false => State::of(self.pid.get()),
+                },
+                lasted: asked.elapsed(),
+            },
+        })
+    }
+
+    /// Whether the daemon answers at all.
+    async fn answers(&self) -> bool {
+        let asked = async {
+            let request = self.request(Method::GET, "/healthz", &())?;
+            Connection::open(&self.address).await?.ask(request).await
+        };
+        matches!(tokio::time::timeout(PATIENCE, asked).await, Ok(Ok(_)))
+    }
+
+    fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<Request<Full<Bytes>>, ClientError> {
+        let host = match &self.address {
+            Address::Unix(_) => "localhost".to_owned(),
+            Address::Tcp(socket) => socket.to_string(),
+        };
+        let bytes = match method {
+            Method::GET | Method::DELETE => Bytes::new(),
+            _ => serde_json::to_vec(body)
+                .map_err(ClientError::unexpected)?
+                .into(),
+        };
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, host)
+            .header(header::CONTENT_TYPE, "application/json");
+        if let Some(token) = &self.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        request
+            .body(Full::new(bytes))
+            .map_err(ClientError::unexpected)
+    }
+}
+
+/// A name as one segment of a path.
+pub fn segment(name: &str) -> String {
+    utf8_percent_encode(name, SEGMENT).to_string()
+}
+
+/// What an answer says.
+fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, ClientError> {
+    let Answer { status, body } = answer;
+    if status.is_success() {
+        return serde_json::from_slice(body).map_err(ClientError::unexpected);
+    }
+    let error = serde_json::from_slice(body).map_err(ClientError::unexpected)?;
+    Err(ClientError::Refused {
+        status: *status,
+        error,
+    })
+}
+
+fn read_token(path: PathBuf) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned())
+}
+
+/// What is not written as it is in a segment: all but RFC 3986's unreserved characters.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// How often somebody who waits for long looks whether the daemon is still there.
+const ASK_EVERY: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::segment;
+
+    #[test]
+    fn a_name_is_one_segment() {
+        assert_eq!(segment("tank/foo-1_a.b"), "tank%2Ffoo-1_a.b");
+        assert_eq!(segment("a b%"), "a%20b%25");
+    }
+}

@@ -1,0 +1,146 @@
+//! How long a call waits for a daemon that says nothing, and what such a daemon does: it is
+//! stopped, or it runs and is busy.
+//!
+//! A call that waits looks at the daemon's process every [`PATIENCE`], and asks the daemon whether
+//! it answers at all. So a call that may last, as that of `suspend` does, waits while the daemon
+//! lives, and no longer.
+
+use std::fmt;
+use std::time::Duration;
+
+use dashpot_rules::short_time;
+
+/// How long a daemon may say nothing before it is looked at.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a call may take that does not wait for anything but the daemon.
+const ANSWER_MAX: Duration = Duration::from_secs(60);
+
+/// How long a call may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// As long as the daemon needs to answer.
+    Answer,
+    /// So long in all.
+    Within(Duration),
+    /// As long as the daemon lives: it answers when something has happened.
+    Long,
+}
+
+impl Wait {
+    /// How long the call may go on that has lasted so long already.
+    pub(super) fn left(self, lasted: Duration) -> Duration {
+        match self {
+            Wait::Answer => ANSWER_MAX.saturating_sub(lasted),
+            Wait::Within(limit) => limit.saturating_sub(lasted),
+            Wait::Long => Duration::MAX,
+        }
+    }
+}
+
+/// A daemon that has not answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Silence {
+    pub(super) pid: Option<i32>,
+    pub(super) state: State,
+    pub(super) lasted: Duration,
+}
+
+/// What the process of a silent daemon does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// A signal or a debugger has stopped it.
+    Stopped,
+    /// It runs or sleeps, but does not answer; in the kernel's letter.
+    Busy(char),
+    /// It does not answer this call, but others.
+    BusyWithThis,
+    /// Its process cannot be seen from here.
+    Unknown,
+}
+
+impl State {
+    /// What the process does, as the kernel shows it.
+    pub(super) fn of(pid: Option<i32>) -> State {
+        let stat = pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
+        match stat.as_deref().and_then(letter) {
+            Some('T' | 't') => State::Stopped,
+            Some(letter) => State::Busy(letter),
+            None => State::Unknown,
+        }
+    }
+}
+
+/// The state in `/proc/PID/stat`: behind the command, which may have any letters, and ends with
+/// the last parenthesis.
+fn letter(stat: &str) -> Option<char> {
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.trim_start().chars().next()
+}
+
+impl fmt::Display for Silence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lasted = short_time(u64::try_from(self.lasted.as_nanos()).unwrap_or(u64::MAX));
+        if let Some(pid) = self.pid {
+            write!(f, "(process {pid}) ")?;
+        }
+        match self.state {
+            State::Stopped => write!(
+                f,
+                "is stopped, by a signal or a debugger: 'kill -CONT {}' lets it go on",
+                self.pid.unwrap_or_default()
+            ),
+            State::Busy(letter) => write!(
+                f,
+                "has not answered for {lasted}: it is busy (state {letter}); try again, or see \
+                 its log"
+            ),
+            State::BusyWithThis => write!(
+                f,
+                "has not answered this request for {lasted}, though it answers others: a disk's \
+                 shard is busy or hangs; 'dashpot doctor' and its log may say why"
+            ),
+            State::Unknown => write!(
+                f,
+                "has not answered for {lasted}: it is busy or stopped, or something else listens \
+                 there"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Silence, State, Wait, letter};
+    use std::time::Duration;
+
+    #[test]
+    fn the_state_is_behind_the_command() {
+        assert_eq!(letter("7 (dashpot) S 1 7 7 0"), Some('S'));
+        assert_eq!(letter("7 (a) R (b)) T 1"), Some('T'));
+        assert_eq!(letter("nothing"), None);
+        let own = i32::try_from(std::process::id()).unwrap();
+        assert!(matches!(State::of(Some(own)), State::Busy(_)));
+        assert_eq!(State::of(None), State::Unknown);
+    }
+
+    #[test]
+    fn a_call_may_last_as_long_as_it_says() {
+        let second = Duration::from_secs(1);
+        assert_eq!(Wait::Within(3 * second).left(second), 2 * second);
+        assert_eq!(Wait::Within(second).left(3 * second), Duration::ZERO);
+        assert_eq!(Wait::Long.left(1_000_000 * second), Duration::MAX);
+    }
+
+    #[test]
+    fn a_stopped_daemon_is_named_with_its_remedy() {
+        let silence = Silence {
+            pid: Some(7),
+            state: State::Stopped,
+            lasted: Duration::from_secs(5),
+        };
+        let said = silence.to_string();
+        assert!(said.starts_with("(process 7) is stopped"), "{said}");
+        assert!(said.contains("'kill -CONT 7'"), "{said}");
+    }
+}

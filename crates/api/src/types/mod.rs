@@ -1,0 +1,38 @@
+//! What the API says and is told: one set of types for the server, the client and the document.
+//!
+//! Times are integers of nanoseconds (`_ns`), sizes integers of bytes (`_bytes`). Ages count back
+//! from the moment `at_ns` of the daemon's monotonic clock.
+
+mod change;
+mod crash;
+mod disk;
+mod event;
+mod export;
+mod host;
+mod latency;
+mod memory;
+mod promise;
+mod rule;
+mod rule_latency;
+mod second;
+mod shard;
+mod wide;
+
+pub use change::{
+    Cleared, Error, Failure, Inject, Resumed, RulesReset, Suspend, Suspended, Update, VersionInfo,
+};
+pub use crash::{ClientLoss, Crash, Crashed, KeepWord, LostWrite, ThenWord, WriteSum};
+pub use disk::{Disk, DiskClient, InFlightZio, OpCount, Status, Suspension, wait_word};
+pub use event::{FinishedZio, FinishedZios, ZioWaits};
+pub use export::{Clock, Export, STARTED_AGAIN};
+pub use host::Host;
+pub use latency::{Bucket, By, DiskLatency, LatencyHistogram, OpLatency};
+pub use memory::{ClientMemory, Memory};
+pub use promise::{CanHold, Promise};
+pub use rule::{
+    Chance, Rule, RuleCounters, RuleEffect, RuleFields, RuleMode, RuleState, Summary, op_words,
+};
+pub use rule_latency::RuleLatency;
+pub use second::{Second, SecondLatency, Seconds};
+pub use shard::{Load, Probe, Shard, StopTotals, Stops};
+pub use wide::Wide;

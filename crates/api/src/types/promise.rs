@@ -1,0 +1,24 @@
+//! What the daemon promises about time.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A promise about time, and whether it can hold on this host now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Promise {
+    #[schema(example = "p50 lateness of at most 30 us, by spinning")]
+    pub promise: String,
+    pub can_hold: CanHold,
+    /// Why, and what would change it.
+    pub why: String,
+}
+
+/// Whether a promise can hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CanHold {
+    Yes,
+    /// Something is in the way that may or may not matter.
+    Doubtful,
+    No,
+}

@@ -1,0 +1,324 @@
+//! How much memory answers may take: what they are made of, and their text until the caller has
+//! taken it.
+//!
+//! A caller may read slowly, or not at all, and the listener allows hundreds of connections. So all
+//! answers together have a bound. A few are made at a time; each is charged for what it is made of
+//! and for its text. A charge that does not fit is refused. An answer gives its room back when the
+//! last byte is in the socket, or the connection is gone.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use serde::Serialize;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::timeout;
+
+use crate::refusal::{Refusal, RefusalKind};
+
+/// The bytes that all answers may take together.
+const BYTES_MAX: usize = 256 << 20;
+
+/// An answer of at most so many bytes needs no room: callers see how the daemon is when others have
+/// taken all of it.
+const FREE: usize = 64 << 10;
+
+/// How many answers are made at a time. Each may have the snapshot of a disk in hand.
+const MADE_AT_ONCE: usize = 4;
+
+/// How long a caller waits until its answer is made.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+/// The memory of all answers.
+#[derive(Clone, Debug)]
+pub(crate) struct AnswerMemory {
+    bytes: Arc<Semaphore>,
+    places: Arc<Semaphore>,
+}
+
+/// An answer that is made now.
+#[derive(Debug)]
+pub(crate) struct Making {
+    memory: AnswerMemory,
+    /// For what the answer is made of.
+    parts: Option<OwnedSemaphorePermit>,
+    /// For what there must be room for.
+    reserved: Option<OwnedSemaphorePermit>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Default for AnswerMemory {
+    fn default() -> AnswerMemory {
+        AnswerMemory {
+            bytes: Arc::new(Semaphore::new(BYTES_MAX)),
+            places: Arc::new(Semaphore::new(MADE_AT_ONCE)),
+        }
+    }
+}
+
+impl AnswerMemory {
+    /// The bytes that answers take now.
+    pub(crate) fn used(&self) -> usize {
+        BYTES_MAX - self.bytes.available_permits()
+    }
+
+    /// The bytes that they may take.
+    pub(crate) fn max(&self) -> usize {
+        BYTES_MAX
+    }
+
+    /// Waits for the caller's turn.
+    pub(crate) async fn begin(&self) -> Result<Making, Refusal> {
+        let place = Arc::clone(&self.places).acquire_owned();
+        match timeout(WAIT_MAX, place).await {
+            Ok(Ok(place)) => Ok(Making {
+                memory: self.clone(),
+                parts: None,
+                reserved: None,
+                _place: place,
+            }),
+            _ => Err(Refusal::new(
+                RefusalKind::Full,
+                format!("other callers have had their answers made for {WAIT_MAX:?}"),
+            )
+            .remedy("ask again")),
+        }
+    }
+
+    /// The text of a value, which takes its room for as long as somebody has it.
+    pub(crate) fn json(&self, value: &impl Serialize) -> Result<Bytes, Refusal> {
+        self.written(value, None)
+    }
+
+    /// Text that is there already, and takes its room for as long as somebody has it.
+    pub(crate) fn text(&self, text: String) -> Result<Bytes, Refusal> {
+        let charge = match text.len() {
+            0..=FREE => None,
+            bytes => Some(self.take(bytes)?),
+        };
+        Ok(kept(text.into_bytes(), charge))
+    }
+
+    fn written(
+        &self,
+        value: &impl Serialize,
+        reserved: Option<OwnedSemaphorePermit>,
+    ) -> Result<Bytes, Refusal> {
+        let mut text = Text {
+            memory: self,
+            bytes: Vec::new(),
+            room: FREE,
+            charge: None,
+            reserved,
+            refusal: None,
+        };
+        match serde_json::to_writer(&mut text, value) {
+            Ok(()) => Ok(text.finish()),
+            Err(error) => Err(text
+                .refusal
+                .unwrap_or_else(|| Refusal::new(RefusalKind::Failed, error.to_string()))),
+        }
+    }
+
+    /// Takes bytes of what is reserved, or of what is free.
+    fn take_of(
+        &self,
+        reserved: &mut Option<OwnedSemaphorePermit>,
+        bytes: usize,
+    ) -> Result<OwnedSemaphorePermit, Refusal> {
+        let of_reserved = reserved.as_mut().and_then(|reserved| reserved.split(bytes));
+        of_reserved.map_or_else(|| self.take(bytes), Ok)
+    }
+
+    fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refusal> {
+        let permits = u32::try_from(bytes).ok();
+        let taken = permits
+            .and_then(|permits| Arc::clone(&self.bytes).try_acquire_many_owned(permits).ok());
+        taken.ok_or_else(|| {
+            let error = format!(
+                "answers take {} of {} MiB, and this one needs {} more",
+                self.used() >> 20,
+                BYTES_MAX >> 20,
+                (bytes >> 20) + 1
+            );
+            let remedy = "ask again when other callers have taken theirs, or ask for less";
+            Refusal::new(RefusalKind::Full, error).remedy(remedy)
+        })
+    }
+}
+
+impl Making {
+    /// Charges for bytes that the answer is made of.
+    pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Refusal> {
+        let charge = self.memory.take_of(&mut self.reserved, bytes)?;
+        add(&mut self.parts, charge);
+        Ok(())
+    }
+
+    /// Makes sure of the room for an answer that must not be refused, because it says what has been
+    /// changed.
+    pub(crate) fn reserve(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.reserved = Some(self.memory.take(bytes)?);
+        Ok(())
+    }
+
+    /// The text of the answer, which takes its room for as long as somebody has it.
+    pub(crate) fn json(mut self, value: &impl Serialize) -> Result<Bytes, Refusal> {
+        let reserved = self.reserved.take();
+        self.memory.written(value, reserved)
+    }
+}
+
+/// A text that is written, and charged for as it grows.
+struct Text<'a> {
+    memory: &'a AnswerMemory,
+    bytes: Vec<u8>,
+    /// How long it may become without another charge.
+    room: usize,
+    charge: Option<OwnedSemaphorePermit>,
+    reserved: Option<OwnedSemaphorePermit>,
+    refusal: Option<Refusal>,
+}
+
+impl Text<'_> {
+    /// A quarter more at a time: twice as much would not fit where the text does.
+    fn grow(&mut self, least: usize) -> Result<(), Refusal> {
+        let more = least.max(self.bytes.len() / 4).max(FREE);
+        let charge = self.memory.take_of(&mut self.reserved, more)?;
+        add(&mut self.charge, charge);
+        self.room += more;
+        self.bytes.reserve_exact(self.room - self.bytes.len());
+        Ok(())
+    }
+
+    fn finish(mut self) -> Bytes {
+        self.bytes.shrink_to_fit();
+        if let Some(charge) = &mut self.charge {
+            // What is free is not charged, so the text is longer than that.
+            drop(charge.split(self.room - self.bytes.len()));
+        }
+        kept(self.bytes, self.charge)
+    }
+}
+
+impl Write for Text<'_> {
+    fn write(&mut self, more: &[u8]) -> io::Result<usize> {
+        let length = self.bytes.len() + more.len();
+        if length > self.room
+            && let Err(refusal) = self.grow(length - self.room)
+        {
+            self.refusal = Some(refusal);
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.bytes.extend_from_slice(more);
+        Ok(more.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn add(sum: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
+    match sum {
+        Some(sum) => sum.merge(more),
+        None => *sum = Some(more),
+    }
+}
+
+/// Bytes that give a charge back when they are dropped.
+struct Kept {
+    bytes: Vec<u8>,
+    _charge: Option<OwnedSemaphorePermit>,
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+fn kept(bytes: Vec<u8>, charge: Option<OwnedSemaphorePermit>) -> Bytes {
+    Bytes::from_owner(Kept {
+        bytes,
+        _charge: charge,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AnswerMemory, BYTES_MAX, FREE, MADE_AT_ONCE, WAIT_MAX};
+    use crate::RefusalKind;
+    use tokio::time::Instant;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn a_text_takes_its_room_until_nobody_has_it() {
+        let memory = AnswerMemory::default();
+        let long = "x".repeat(3 * MIB);
+        let text = memory.json(&long).unwrap();
+        assert_eq!(text.len(), long.len() + 2);
+        let used = memory.used();
+        assert!(used.abs_diff(text.len()) <= FREE, "{used}");
+        let copy = text.clone();
+        drop(text);
+        assert_eq!(memory.used(), used);
+        drop(copy);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_does_not_fit_is_refused_and_takes_nothing() {
+        let memory = AnswerMemory::default();
+        let mut making = memory.begin().await.unwrap();
+        making.charge(BYTES_MAX - 2 * MIB).unwrap();
+        let used = memory.used();
+        let refusal = memory.json(&"x".repeat(3 * MIB)).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::Full);
+        assert_eq!(
+            memory.text("x".repeat(3 * MIB)).unwrap_err().kind,
+            RefusalKind::Full
+        );
+        assert_eq!(making.charge(3 * MIB).unwrap_err().kind, RefusalKind::Full);
+        assert_eq!(memory.used(), used);
+        memory.json(&"x".repeat(MIB)).unwrap();
+        drop(making);
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_small_answer_and_one_with_a_reservation_are_not_refused() {
+        let memory = AnswerMemory::default();
+        let mut change = memory.begin().await.unwrap();
+        change.reserve(2 * MIB).unwrap();
+        let mut greedy = memory.begin().await.unwrap();
+        greedy.charge(BYTES_MAX - 2 * MIB).unwrap();
+        assert_eq!(memory.used(), BYTES_MAX);
+        memory.json(&"x".repeat(FREE - 2)).unwrap();
+        memory.json(&"x".repeat(FREE - 1)).unwrap_err();
+        let text = change.json(&"x".repeat(MIB)).unwrap();
+        assert!(
+            memory.used() < BYTES_MAX,
+            "the rest of the reservation is free"
+        );
+        drop((greedy, text));
+        assert_eq!(memory.used(), 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_does_not_wait_for_ever_for_its_turn() {
+        let memory = AnswerMemory::default();
+        let mut makings = Vec::new();
+        for _ in 0..MADE_AT_ONCE {
+            makings.push(memory.begin().await.unwrap());
+        }
+        let asked = Instant::now();
+        let refusal = memory.begin().await.unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::Full);
+        assert!(asked.elapsed() >= WAIT_MAX);
+        drop(makings.pop());
+        memory.begin().await.unwrap();
+    }
+}

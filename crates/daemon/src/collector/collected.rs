@@ -1,0 +1,201 @@
+//! All that is made of events.
+
+use std::collections::{BTreeMap, TryReserveError};
+use std::sync::Arc;
+
+use dashpot_engine::{ClientId, Op};
+use dashpot_export::{EventRecord, FinishedZio};
+
+use super::clients::{Clients, OTHERS, Place};
+use super::open::{Cell, Open};
+use super::recent::Recent;
+use super::seconds::{SecondCell, SecondCells, Seconds};
+use super::tally::{Measured, Tally};
+
+/// A part of what is done on a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// By a client, by its place among those counted apart.
+    Client(Place),
+    /// In zios of a size: none, or from this power of two on to the next.
+    Size(Option<u8>),
+}
+
+/// One operation of a part of a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    disk: u16,
+    part: Part,
+    op: Op,
+}
+
+/// What was collected.
+///
+/// The second in which zios end is counted by client and size at once, in histograms of full size; what
+/// is over is kept by either, in little room.
+#[derive(Debug)]
+pub struct Collected {
+    /// By disk.
+    clients: Vec<Clients>,
+    clients_come: u32,
+    totals: BTreeMap<Key, Tally>,
+    seconds: Seconds,
+    recent: Recent,
+    /// The second that is counted.
+    second: u64,
+    open: Open,
+}
+
+impl Collected {
+    /// Of so many disks, with so many `bytes` of finished zios.
+    pub(super) fn new(disks: usize, bytes: u64) -> Result<Collected, TryReserveError> {
+        Ok(Collected {
+            clients: (0..disks).map(|_| Clients::new()).collect(),
+            clients_come: 0,
+            totals: BTreeMap::new(),
+            seconds: Seconds::default(),
+            recent: Recent::new(bytes)?,
+            second: 0,
+            open: Open::default(),
+        })
+    }
+
+    #[inline]
+    pub(super) fn take(&mut self, record: &EventRecord) {
+        match record {
+            EventRecord::Zio(zio) => self.zio(zio),
+            EventRecord::Joined { disk, client, name } => self.join(*disk, *client, name),
+        }
+    }
+
+    fn join(&mut self, disk: u16, client: ClientId, name: &str) {
+        let (place, taken) = self.clients[usize::from(disk)].place_for(name);
+        if taken {
+            self.count_with_others(disk, place);
+        }
+        self.clients_come += 1;
+        let (name, number): (Arc<str>, _) = (name.into(), self.clients_come);
+        let clients = &mut self.clients[usize::from(disk)];
+        clients.join(client, Arc::clone(&name), place, number, self.second);
+        let present = self.clients.iter().flat_map(Clients::numbers);
+        self.recent.name(number, name, present);
+    }
+
+    #[inline]
+    fn zio(&mut self, zio: &FinishedZio) {
+        let measured = Measured::of(zio);
+        let second = measured.ended() / SECOND_NS;
+        if second != self.second || self.open.is_full() {
+            self.settle();
+            self.second = second;
+        }
+        let client = self.clients[usize::from(zio.disk)].of(zio.client);
+        let cell = Cell {
+            disk: zio.disk,
+            client: client.place,
+            size: zio.length.checked_ilog2().map(|power| power as u8),
+            op: zio.op,
+        };
+        match self.open.counting(cell) {
+            Some(counting) => counting.count(&measured),
+            None => {
+                let clients = &mut self.clients[usize::from(zio.disk)];
+                clients.touch(client.place, second);
+                self.open.begin(cell).count(&measured);
+            }
+        }
+        self.recent.push(zio, client.number);
+    }
+
+    /// Adds what is being counted to what was.
+    pub(super) fn settle(&mut self) {
+        let Collected {
+            clients,
+            totals,
+            seconds,
+            ..
+        } = self;
+        let second = self.second;
+        self.open.close(|cell, counting| {
+            let Cell {
+                disk, client, op, ..
+            } = cell;
+            for part in [Part::Client(client), Part::Size(cell.size)] {
+                let key = Key { disk, part, op };
+                totals.entry(key).or_default().add(counting);
+            }
+            let cell = SecondCell {
+                disk,
+                client: clients[usize::from(disk)].name(client),
+                op,
+                tally: counting.brief(),
+            };
+            seconds.add(second, cell);
+        });
+    }
+
+    /// Moves what was counted at a client's place to the others.
+    fn count_with_others(&mut self, disk: u16, place: Place) {
+        if self.open.has_client(disk, place) {
+            self.settle();
+        }
+        for op in Op::ALL {
+            let key = |place| Key {
+                disk,
+                part: Part::Client(place),
+                op,
+            };
+            if let Some(moved) = self.totals.remove(&key(place)) {
+                self.totals.entry(key(OTHERS)).or_default().merge(&moved);
+            }
+        }
+    }
+
+    /// What was counted of each part of a disk since the start.
+    pub fn parts(&self, disk: u16) -> impl Iterator<Item = (Part, Op, &Tally)> {
+        let first = |disk| Key {
+            disk,
+            part: Part::Client(0),
+            op: Op::Read,
+        };
+        let of_disk = self.totals.range(first(disk)..first(disk + 1));
+        of_disk.map(|(key, tally)| (key.part, key.op, tally))
+    }
+
+    /// Who is counted at a place of a disk.
+    pub fn client(&self, disk: u16, place: Place) -> Arc<str> {
+        self.clients[usize::from(disk)].name(place)
+    }
+
+    /// What was done in each second, the oldest first; seconds without any are left out.
+    pub fn seconds(&self) -> impl Iterator<Item = (u64, &SecondCells)> {
+        self.seconds.iter()
+    }
+
+    /// The first second of which nothing was forgotten.
+    pub fn since(&self) -> u64 {
+        self.seconds.since()
+    }
+
+    /// Where a reader is that has read everything.
+    pub fn now(&self) -> u64 {
+        self.recent.now()
+    }
+
+    /// How many zios after a cursor are not remembered any more.
+    pub fn forgotten(&self, cursor: u64) -> u64 {
+        self.recent.oldest().saturating_sub(cursor)
+    }
+
+    /// The zios from a cursor on, with their own cursors and the names of their clients.
+    pub fn after(&self, cursor: u64) -> impl Iterator<Item = (u64, &FinishedZio, &str)> {
+        self.recent.after(cursor)
+    }
+
+    #[cfg(test)]
+    pub(super) fn names(&self) -> usize {
+        self.recent.names()
+    }
+}
+
+const SECOND_NS: u64 = 1_000_000_000;

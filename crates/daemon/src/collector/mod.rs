@@ -1,0 +1,154 @@
+//! What is made of the events of the shards: counts by client and by size, histograms of each second,
+//! and the zios that have finished last.
+//!
+//! What is collected ([`Collected`]) is plain data, which is told one record at a time. At its edge
+//! a thread empties the rings every [`NAP`] while there is traffic, sooner when one of them fills up,
+//! and sleeps when there is none.
+//! Whoever asks empties them as well, after the shards have sent off what they had: so an answer has
+//! everything that had finished before the question.
+
+mod clients;
+mod collected;
+mod open;
+mod recent;
+mod seconds;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use dashpot_export::{Bell, Drops, EventReader};
+
+pub(crate) use collected::{Collected, Part};
+pub(crate) use seconds::{SecondCell, SecondCells};
+pub(crate) use tally::Tally;
+
+/// How often the rings are emptied at least while something comes.
+const NAP: Duration = Duration::from_millis(50);
+
+/// The events of a server, collected by a thread of its own until this is dropped.
+pub struct Collector {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    bell: Arc<Bell>,
+    over: AtomicBool,
+}
+
+struct State {
+    reader: EventReader,
+    collected: Collected,
+    /// By shard, as far as is known.
+    drops: Vec<Drops>,
+}
+
+/// What can be seen of a collector at one moment.
+pub struct View<'a> {
+    pub collected: &'a Collected,
+    drops: &'a [Drops],
+}
+
+impl Collector {
+    /// Collects the events of so many disks and remembers the last of them in so many `bytes`.
+    pub fn start(reader: EventReader, disks: usize, bytes: u64) -> io::Result<Collector> {
+        let bell = reader.bell();
+        let state = Mutex::new(State {
+            reader,
+            collected: Collected::new(disks, bytes)?,
+            drops: Vec::new(),
+        });
+        let over = AtomicBool::new(false);
+        let shared = Arc::new(Shared { state, bell, over });
+        let of_thread = Arc::clone(&shared);
+        let builder = Builder::new().name("dashpot-events".to_owned());
+        let thread = builder.spawn(move || of_thread.run())?;
+        Ok(Collector {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Looks at all that the shards have sent off. `drops` is what some of them have dropped.
+    pub fn look<T>(&self, drops: Vec<(usize, Drops)>, look: impl FnOnce(&View<'_>) -> T) -> T {
+        let mut state = self.shared.lock();
+        for (shard, drops) in drops {
+            if state.drops.len() <= shard {
+                state.drops.resize_with(shard + 1, Drops::default);
+            }
+            // Of two who ask at once, the one that was answered first may come last.
+            if drops.total(None) >= state.drops[shard].total(None) {
+                state.drops[shard] = drops;
+            }
+        }
+        state.drain();
+        state.collected.settle();
+        look(&View {
+            collected: &state.collected,
+            drops: &state.drops,
+        })
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.shared.over.store(true, Ordering::SeqCst);
+        self.shared.bell.ring(|| true);
+        if let Some(thread) = self.thread.take() {
+            // It may take a nap.
+            thread.thread().unpark();
+            // One that has panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn run(&self) {
+        while !self.is_over() {
+            if self.lock().drain() {
+                self.bell.nap(NAP);
+            } else {
+                let something = || self.is_over() || !self.lock().reader.is_empty();
+                self.bell.sleep_unless(something);
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    /// If what was looking has panicked, all that was counted is there still.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Says whether there was anything.
+    fn drain(&mut self) -> bool {
+        let collected = &mut self.collected;
+        self.reader.drain(|record| collected.take(record))
+    }
+}
+
+impl View<'_> {
+    /// How many events of a disk or of all were dropped since the start.
+    pub fn dropped(&self, disk: Option<u16>) -> u64 {
+        self.drops.iter().map(|drops| drops.total(disk)).sum()
+    }
+
+    /// How many events of a disk or of all were dropped in which second: in no particular order,
+    /// seconds may come several times.
+    pub fn dropped_by_second(&self, disk: Option<u16>) -> impl Iterator<Item = (u64, u64)> {
+        self.drops.iter().flat_map(move |drops| drops.seconds(disk))
+    }
+}

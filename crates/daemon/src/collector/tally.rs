@@ -1,0 +1,174 @@
+//! What is counted of some zios: while they come, quickly; afterwards, in little room.
+
+use dashpot_engine::Duration;
+use dashpot_engine::histogram::{Histogram, Sparse};
+use dashpot_export::FinishedZio;
+
+/// What there is to count of one zio.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Measured {
+    ended: u64,
+    failed: bool,
+    bytes: u64,
+    total: u64,
+    disk: u64,
+    store: u64,
+    /// If it was held.
+    lateness: Option<u64>,
+}
+
+impl Measured {
+    #[inline]
+    pub(super) fn of(zio: &FinishedZio) -> Measured {
+        let waits = zio.waits();
+        let failed = zio.outcome.is_err();
+        let total = waits.total();
+        Measured {
+            ended: (zio.arrived + total).as_nanos(),
+            failed,
+            bytes: if failed { 0 } else { u64::from(zio.length) },
+            total: total.as_nanos(),
+            disk: waits.disk().as_nanos(),
+            store: waits.store.as_nanos(),
+            lateness: (waits.hold > Duration::ZERO).then_some(waits.lateness.as_nanos()),
+        }
+    }
+
+    /// When its reply was accepted.
+    #[inline]
+    pub(super) fn ended(&self) -> u64 {
+        self.ended
+    }
+}
+
+/// Counts zios as they come: 52 KiB, of which little is touched.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counting {
+    completed: u64,
+    failed: u64,
+    bytes: u64,
+    /// Of zios whose total and disk latencies are equal, as most are: counted here once, and in
+    /// neither of the two.
+    alike: Histogram,
+    total: Histogram,
+    disk: Histogram,
+    /// Zios that the store took no time for, as it does in memory.
+    instant: u64,
+    store: Histogram,
+    lateness: Histogram,
+}
+
+impl Counting {
+    #[inline]
+    pub(super) fn count(&mut self, zio: &Measured) {
+        self.completed += 1;
+        self.failed += u64::from(zio.failed);
+        self.bytes += zio.bytes;
+        if zio.total == zio.disk {
+            self.alike.record(zio.disk);
+        } else {
+            self.total.record(zio.total);
+            self.disk.record(zio.disk);
+        }
+        match zio.store {
+            0 => self.instant += 1,
+            store => self.store.record(store),
+        }
+        if let Some(lateness) = zio.lateness {
+            self.lateness.record(lateness);
+        }
+    }
+
+    /// What is told of a second.
+    pub(super) fn brief(&self) -> Brief {
+        let mut disk = self.disk.clone();
+        disk.merge(&self.alike);
+        let mut disk = disk.to_sparse();
+        disk.buckets.shrink_to_fit();
+        Brief {
+            completed: self.completed,
+            bytes: self.bytes,
+            disk,
+        }
+    }
+}
+
+/// What was counted in a second.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Brief {
+    /// Zios replied to, failed ones included.
+    pub completed: u64,
+    /// Bytes of those that did not fail.
+    pub bytes: u64,
+    /// From issue until the transport was offered the reply.
+    pub disk: Sparse,
+}
+
+impl Brief {
+    pub(super) fn merge(&mut self, other: &Brief) {
+        self.completed += other.completed;
+        self.bytes += other.bytes;
+        merge(&mut self.disk, &[&widen(&other.disk)]);
+        self.disk.buckets.shrink_to_fit();
+    }
+}
+
+/// What was counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Zios replied to, failed ones included.
+    pub completed: u64,
+    pub failed: u64,
+    /// Bytes of those that did not fail.
+    pub bytes: u64,
+    /// From arrival until the transport accepted the reply.
+    pub total: Sparse,
+    /// From issue until the transport was offered the reply.
+    pub disk: Sparse,
+    /// For the store.
+    pub store: Sparse,
+    /// Of those that were held.
+    pub lateness: Sparse,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, counting: &Counting) {
+        self.completed += counting.completed;
+        self.failed += counting.failed;
+        self.bytes += counting.bytes;
+        merge(&mut self.total, &[&counting.total, &counting.alike]);
+        merge(&mut self.disk, &[&counting.disk, &counting.alike]);
+        let instant = Histogram::of(0, counting.instant);
+        merge(&mut self.store, &[&counting.store, &instant]);
+        merge(&mut self.lateness, &[&counting.lateness]);
+    }
+
+    pub fn merge(&mut self, other: &Tally) {
+        self.completed += other.completed;
+        self.failed += other.failed;
+        self.bytes += other.bytes;
+        for (mine, theirs) in [
+            (&mut self.total, &other.total),
+            (&mut self.disk, &other.disk),
+            (&mut self.store, &other.store),
+            (&mut self.lateness, &other.lateness),
+        ] {
+            merge(mine, &[&widen(theirs)]);
+        }
+    }
+}
+
+/// Adds histograms to one that is kept in little room.
+fn merge(kept: &mut Sparse, added: &[&Histogram]) {
+    if added.iter().all(|histogram| histogram.count() == 0) {
+        return;
+    }
+    let mut sum = widen(kept);
+    added.iter().for_each(|histogram| sum.merge(histogram));
+    *kept = sum.to_sparse();
+}
+
+/// What is kept here has come from histograms of this layout.
+fn widen(kept: &Sparse) -> Histogram {
+    Histogram::from_sparse(kept).unwrap_or_default()
+}

@@ -1,0 +1,37 @@
+//! What has finished: the collected events, brought up to date for whoever asks.
+
+use dashpot_export::{Drops, ShardGone};
+use tokio::sync::oneshot;
+
+use super::Daemon;
+use crate::collector::View;
+
+impl Daemon {
+    /// Looks at the events of a disk or of all, with those of every zio that had finished before.
+    pub async fn events<T>(&self, disk: Option<usize>, look: impl FnOnce(&View<'_>) -> T) -> T {
+        let mut drops: Vec<(usize, Drops)> = Vec::new();
+        for (index, info) in self.disks() {
+            let asked = drops.iter().any(|(shard, _)| *shard == info.shard);
+            if asked || disk.is_some_and(|disk| disk != index) {
+                continue;
+            }
+            // A shard that has failed has nothing to add.
+            if let Ok(dropped) = self.flush_events(index).await {
+                drops.push((info.shard, dropped));
+            }
+        }
+        self.collector.look(drops, look)
+    }
+
+    /// Looks at the events that have come in already.
+    pub fn collected<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
+        self.collector.look(Vec::new(), look)
+    }
+
+    async fn flush_events(&self, disk: usize) -> Result<Drops, ShardGone> {
+        let (answer, answered) = oneshot::channel();
+        self.handle
+            .flush_events(disk, |drops| drop(answer.send(drops)))?;
+        answered.await.map_err(|_| ShardGone)
+    }
+}

@@ -1,0 +1,285 @@
+//! Who may use the API over TCP: holders of the token, from pages of this host only; and who may
+//! scrape the metrics: all but other sites' pages.
+//!
+//! A browser sends requests for any page that it shows. The checks of `Host` (against names that
+//! are made to point here) and of `Origin` keep other sites' pages out, the token everybody else.
+//! An address as `Host` is not a name that could have been made to point here.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::Response;
+use dashpot_api::Error;
+
+use super::answer::Guest;
+use super::error::refuse;
+
+/// Names under which a host reaches itself.
+const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
+/// What a request over TCP must bring.
+#[derive(Debug)]
+pub struct Access {
+    token: String,
+    hosts: Hosts,
+}
+
+/// Hosts that a request over TCP may be for.
+#[derive(Clone, Debug)]
+pub struct Hosts {
+    /// Names that `--allow-host` adds to the local ones.
+    allowed: Vec<String>,
+}
+
+impl Access {
+    pub fn new(token: String, hosts: Hosts) -> Access {
+        Access { token, hosts }
+    }
+
+    fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), (StatusCode, Error)> {
+        self.hosts.check(headers)?;
+        let given = bearer(headers).or_else(|| query_token(uri));
+        if given.is_some_and(|given| same(given, &self.token)) {
+            return Ok(());
+        }
+        Err((
+            StatusCode::UNAUTHORIZED,
+            Error {
+                error: "the API over TCP needs its token".to_owned(),
+                remedy: Some(
+                    "take the address that 'dashpot serve' printed, or send the header \
+                     'Authorization: Bearer TOKEN'"
+                        .to_owned(),
+                ),
+            },
+        ))
+    }
+}
+
+impl Hosts {
+    pub fn new(allowed: Vec<String>) -> Hosts {
+        Hosts { allowed }
+    }
+
+    fn check(&self, headers: &HeaderMap) -> Result<(), (StatusCode, Error)> {
+        let host = header_text(headers, &header::HOST);
+        if !is_address(without_port(host)) {
+            self.check_name(host)?;
+        }
+        if headers.contains_key(header::ORIGIN) {
+            self.check_origin(header_text(headers, &header::ORIGIN), host)?;
+        }
+        Ok(())
+    }
+
+    fn check_name(&self, host: &str) -> Result<(), (StatusCode, Error)> {
+        let name = without_port(host);
+        if LOCAL_NAMES.into_iter().any(is_named(name)) || self.allows(name) {
+            return Ok(());
+        }
+        Err((
+            StatusCode::FORBIDDEN,
+            Error {
+                error: format!("Host '{host}' is foreign"),
+                remedy: Some(format!("if it is yours: --allow-host {name}")),
+            },
+        ))
+    }
+
+    /// A page may send requests to where it is from: to the same name and port. The API speaks
+    /// plain HTTP; before a name that is allowed there may be a proxy that speaks HTTPS.
+    fn check_origin(&self, origin: &str, host: &str) -> Result<(), (StatusCode, Error)> {
+        let (scheme, from) = origin.split_once("://").unwrap_or_default();
+        let usual = match scheme {
+            "http" => Some("80"),
+            "https" if self.allows(without_port(host)) => Some("443"),
+            _ => None,
+        };
+        let is_same = |usual| {
+            let (from, host) = (name_and_port(from, usual), name_and_port(host, usual));
+            from.0.eq_ignore_ascii_case(host.0) && from.1 == host.1
+        };
+        if usual.is_some_and(is_same) {
+            return Ok(());
+        }
+        Err((
+            StatusCode::FORBIDDEN,
+            Error {
+                error: format!("Origin '{origin}' is foreign: it is not that of '{host}'"),
+                remedy: Some("pages of the API's own address may use it, and no others".to_owned()),
+            },
+        ))
+    }
+
+    fn allows(&self, name: &str) -> bool {
+        self.allowed.iter().map(String::as_str).any(is_named(name))
+    }
+}
+
+fn is_named(name: &str) -> impl Fn(&str) -> bool {
+    move |known| known.eq_ignore_ascii_case(name)
+}
+
+/// Lets pass what the token and the names allow. `/healthz` says nothing, and so answers anyone.
+pub(super) async fn guard(
+    State(access): State<Arc<Access>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match access.check(request.uri(), request.headers()) {
+        Ok(()) => {
+            if let Some(guest) = request.extensions().get::<Arc<Guest>>() {
+                guest.recognise();
+            }
+        }
+        Err(_) if request.uri().path() == "/healthz" => {}
+        Err((status, error)) => return refuse(status, error),
+    }
+    // What handles requests knows nothing of tokens, and refuses options that it does not know.
+    *request.uri_mut() = without_token(request.uri());
+    next.run(request).await
+}
+
+/// Lets pass what is for these hosts.
+pub async fn guard_host(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
+    match hosts.check(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err((status, error)) => refuse(status, error),
+    }
+}
+
+fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> &'a str {
+    let value = headers.get(name).and_then(|value| value.to_str().ok());
+    value.unwrap_or_default()
+}
+
+/// `HOST:PORT` or `[V6]:PORT` without the port.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => host,
+    }
+}
+
+/// The parts of `HOST:PORT`; the port is the usual one if it is not said.
+fn name_and_port<'a>(host: &'a str, usual: &'a str) -> (&'a str, &'a str) {
+    let name = without_port(host);
+    let port = host.get(name.len() + 1..).filter(|port| !port.is_empty());
+    (name, port.unwrap_or(usual))
+}
+
+fn is_address(host: &str) -> bool {
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'));
+    bare.unwrap_or(host).parse::<IpAddr>().is_ok()
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    header_text(headers, &header::AUTHORIZATION).strip_prefix("Bearer ")
+}
+
+fn query_token(uri: &Uri) -> Option<&str> {
+    let mut pairs = uri.query()?.split('&');
+    pairs.find_map(|pair| pair.strip_prefix("token="))
+}
+
+fn without_token(uri: &Uri) -> Uri {
+    let Some(query) = uri.query() else {
+        return uri.clone();
+    };
+    let others = query.split('&').filter(|pair| !pair.starts_with("token="));
+    let others: Vec<&str> = others.collect();
+    let rest = format!("{}?{}", uri.path(), others.join("&"));
+    // What it is made of has been parsed before.
+    rest.parse().unwrap_or_else(|_| uri.clone())
+}
+
+/// Takes as long for any guess of a length: time tells nothing about how far it was right.
+fn same(given: &str, token: &str) -> bool {
+    let bytes = given.bytes().zip(token.bytes());
+    let differ = bytes.fold(0, |differ, (a, b)| differ | (a ^ b));
+    given.len() == token.len() && differ == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Access, Hosts, without_token};
+    use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+
+    fn answer(uri: &str, headers: &[(&str, &str)]) -> Option<StatusCode> {
+        let access = Access::new("secret".to_owned(), Hosts::new(vec!["lab".to_owned()]));
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let name: HeaderName = name.parse().unwrap();
+            map.insert(name, HeaderValue::from_str(value).unwrap());
+        }
+        let uri: Uri = uri.parse().unwrap();
+        access.check(&uri, &map).err().map(|(status, _)| status)
+    }
+
+    #[test]
+    fn the_token_is_needed_in_one_of_two_places() {
+        let host = ("host", "127.0.0.1:4242");
+        let auth = |value| [host, ("authorization", value)];
+        assert_eq!(answer("/v1/status", &auth("Bearer secret")), None);
+        assert_eq!(answer("/v1/status?a=b&token=secret", &[host]), None);
+        let refused = Some(StatusCode::UNAUTHORIZED);
+        assert_eq!(answer("/v1/status", &[host]), refused);
+        assert_eq!(answer("/v1/status", &auth("Bearer secre")), refused);
+        assert_eq!(answer("/v1/status", &auth("Basic secret")), refused);
+        assert_eq!(answer("/v1/status?token=", &[host]), refused);
+    }
+
+    #[test]
+    fn handlers_see_the_rest_of_the_query() {
+        for (uri, rest) in [
+            ("/v1/a?token=secret", "/v1/a?"),
+            ("/v1/a%2Fb?x=1&token=secret&y=2", "/v1/a%2Fb?x=1&y=2"),
+            ("/v1/a?x=1", "/v1/a?x=1"),
+            ("/v1/a", "/v1/a"),
+        ] {
+            let uri: Uri = uri.parse().unwrap();
+            assert_eq!(without_token(&uri).to_string(), rest);
+        }
+    }
+
+    #[test]
+    fn foreign_names_are_refused_with_the_token_too() {
+        let with = |headers: &[(&str, &str)]| answer("/v1/status?token=secret", headers);
+        for host in ["localhost:1", "LOCALHOST", "[::1]:80", "[::1]", "lab:4242"] {
+            assert_eq!(with(&[("host", host)]), None, "{host}");
+        }
+        let refused = Some(StatusCode::FORBIDDEN);
+        for host in ["evil.example", "localhost.evil.example:80", ""] {
+            assert_eq!(with(&[("host", host)]), refused, "{host}");
+        }
+        for address in ["192.0.2.7:9464", "[2001:db8::1]:80"] {
+            assert_eq!(with(&[("host", address)]), None, "{address}");
+        }
+        let origin = |origin| with(&[("host", "localhost:1"), ("origin", origin)]);
+        assert_eq!(origin("http://localhost:1"), None);
+        assert_eq!(origin("http://LOCALHOST:1"), None);
+        for foreign in [
+            "http://localhost:5173",
+            "http://localhost",
+            "https://localhost:1",
+            "file://localhost:1",
+            "http://127.0.0.1:1",
+            "https://evil.example",
+            "localhost:1",
+        ] {
+            assert_eq!(origin(foreign), refused, "{foreign}");
+        }
+        let proxied = |origin| with(&[("host", "lab"), ("origin", origin)]);
+        assert_eq!(proxied("https://lab"), None);
+        assert_eq!(proxied("https://lab:443"), None);
+        assert_eq!(proxied("http://lab:80"), None);
+        assert_eq!(proxied("https://lab:8443"), refused);
+        assert_eq!(origin("http://192.0.2.7"), refused);
+        assert_eq!(origin("null"), refused);
+    }
+}

@@ -1,0 +1,355 @@
+//! Answers HTTP requests, and does not wait for ever for one: `axum::serve` has no time-out, so
+//! that a client which stops in the middle of a request would keep its descriptor.
+//!
+//! A client that has not shown the token is a stranger: strangers have one request for each
+//! connection, little time, and few places. When all places are taken the next one waits until the
+//! oldest that has asked nothing has been there for a moment, and takes its place: so a client that
+//! knows the token is let in whatever the others do.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::{HeaderValue, Request, header};
+use axum::response::Response;
+use axum::serve::Listener;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::sync::{Notify, Semaphore};
+use tokio::time::{Instant, sleep, sleep_until};
+
+/// How long a connection may take for the head of a request, from the reply to the one before.
+const HEAD_MAX: Duration = Duration::from_secs(10);
+
+/// How many bytes of heads a connection may have us keep.
+const HEAD_BYTES: usize = 64 << 10;
+
+/// How long a stranger may take for its request, and for the answer.
+const STRANGER_MAX: Duration = Duration::from_secs(20);
+
+/// How many strangers there may be at once.
+const STRANGERS: usize = 128;
+
+/// How long a stranger may say nothing while others wait for its place.
+const SILENCE_MAX: Duration = Duration::from_millis(500);
+
+/// How many connections there may be at once, strangers included; more wait to be accepted.
+const CONNECTIONS: usize = 384;
+
+/// What clients may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Manners {
+    /// Ask one request after another.
+    Trusted,
+    /// Ask one thing over a connection, and take the answer in time: for listeners that ask nobody
+    /// who they are.
+    OneRequest,
+    /// The same, until a request has shown the token.
+    OneRequestUntilKnown,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Debug)]
+pub(super) struct Guest {
+    since: Instant,
+    /// Whether it has sent a request.
+    asked: AtomicBool,
+    known: AtomicBool,
+    recognised: Notify,
+    evicted: Notify,
+}
+
+/// Strangers, the oldest first.
+#[derive(Debug, Default)]
+struct Strangers {
+    present: Mutex<VecDeque<Arc<Guest>>>,
+    left: Notify,
+}
+
+/// Answers who connects, until it is dropped.
+pub(super) async fn answer(mut listener: impl Listener, router: Router, manners: Manners) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let strangers = Arc::new(Strangers::default());
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
+    http.max_buf_size(HEAD_BYTES);
+    loop {
+        let place = Arc::clone(&places).acquire_owned().await;
+        let (socket, _) = listener.accept().await;
+        if manners != Manners::Trusted {
+            strangers.until_one_may_come().await;
+        }
+        let guest = Arc::new(Guest::new(manners == Manners::Trusted));
+        strangers.admit(&guest);
+        let service = service(TowerToHyperService::new(router.clone()), Arc::clone(&guest));
+        let connection = http.serve_connection(TokioIo::new(socket), service_fn(service));
+        let strangers = Arc::clone(&strangers);
+        // What breaks it is the client's doing, and there is nobody else to tell.
+        tokio::spawn(async move {
+            let mut connection = pin!(connection);
+            tokio::select! {
+                _ = &mut connection => {}
+                () = strangers.until_over(&guest) => {}
+            }
+            strangers.leave(&guest);
+            drop(place);
+        });
+    }
+}
+
+/// Answers the requests of a guest; a stranger's answer is the last on its connection.
+fn service(
+    router: TowerToHyperService<Router>,
+    guest: Arc<Guest>,
+) -> impl Fn(Request<Incoming>) -> ServiceAnswer {
+    move |mut request| {
+        guest.asked.store(true, Ordering::Relaxed);
+        request.extensions_mut().insert(Arc::clone(&guest));
+        let (answer, guest) = (router.call(request), Arc::clone(&guest));
+        Box::pin(async move {
+            let mut response = answer.await?;
+            if !guest.is_known() {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
+            Ok(response)
+        })
+    }
+}
+
+type ServiceAnswer = std::pin::Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+impl Guest {
+    fn new(known: bool) -> Guest {
+        Guest {
+            since: Instant::now(),
+            asked: AtomicBool::new(false),
+            known: AtomicBool::new(known),
+            recognised: Notify::new(),
+            evicted: Notify::new(),
+        }
+    }
+
+    /// It has shown the token.
+    pub(super) fn recognise(&self) {
+        if !self.known.swap(true, Ordering::Relaxed) {
+            self.recognised.notify_one();
+        }
+    }
+
+    fn has_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    fn is_known(&self) -> bool {
+        self.known.load(Ordering::Relaxed)
+    }
+}
+
+impl Strangers {
+    /// Waits until there is a place: until a stranger leaves, or the oldest that has asked nothing
+    /// has had time to.
+    async fn until_one_may_come(&self) {
+        loop {
+            // Those that were let in last have not been looked at yet.
+            tokio::task::yield_now().await;
+            let silent = {
+                let present = self.lock();
+                if present.len() < STRANGERS {
+                    return;
+                }
+                let silent = present.iter().find(|guest| !guest.has_asked());
+                silent.cloned()
+            };
+            let over = silent.as_ref().map(|guest| guest.since + SILENCE_MAX);
+            if let Some(silent) = silent
+                && over.is_some_and(|over| over <= Instant::now())
+            {
+                silent.evicted.notify_one();
+                self.leave(&silent);
+                return;
+            }
+            tokio::select! {
+                () = self.left.notified() => {}
+                () = sleep_until(over.unwrap_or_else(Instant::now)), if over.is_some() => {}
+            }
+        }
+    }
+
+    fn admit(&self, guest: &Arc<Guest>) {
+        if !guest.is_known() {
+            self.lock().push_back(Arc::clone(guest));
+        }
+    }
+
+    fn leave(&self, guest: &Arc<Guest>) {
+        self.lock().retain(|other| !Arc::ptr_eq(other, guest));
+        self.left.notify_one();
+    }
+
+    /// Waits until a guest has had its time as a stranger. One that is recognised has no end.
+    async fn until_over(&self, guest: &Arc<Guest>) {
+        if !guest.is_known() {
+            tokio::select! {
+                () = guest.evicted.notified() => return,
+                () = sleep(STRANGER_MAX) => return,
+                () = guest.recognised.notified() => {}
+            }
+        }
+        // It may have been recognised before anybody waited for that.
+        self.leave(guest);
+        std::future::pending::<()>().await;
+    }
+
+    /// No code that can panic holds the lock.
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Guest>>> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Guest, HEAD_MAX, Manners, STRANGER_MAX, STRANGERS, answer};
+    use crate::http::error::Body;
+    use axum::routing::{get, post};
+    use axum::{Extension, Router};
+    use dashpot_api::Crash;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+    use tokio::sync::mpsc;
+    use tokio::time::{Instant, timeout};
+
+    /// Those who connect.
+    struct Queue(mpsc::UnboundedReceiver<DuplexStream>);
+
+    impl axum::serve::Listener for Queue {
+        type Io = DuplexStream;
+        type Addr = ();
+
+        async fn accept(&mut self) -> (DuplexStream, ()) {
+            match self.0.recv().await {
+                Some(socket) => (socket, ()),
+                None => std::future::pending().await,
+            }
+        }
+
+        fn local_addr(&self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A way to connect.
+    struct Door(mpsc::UnboundedSender<DuplexStream>);
+
+    impl Door {
+        fn open(manners: Manners) -> Door {
+            let (send, receive) = mpsc::unbounded_channel();
+            let crash = async |_: Body<Crash>| "lost";
+            let know = async |Extension(guest): Extension<Arc<Guest>>| {
+                guest.recognise();
+                "known"
+            };
+            let router = Router::new().route("/", get(async || "here"));
+            let router = router
+                .route("/crash", post(crash))
+                .route("/know", get(know));
+            tokio::spawn(answer(Queue(receive), router, manners));
+            Door(send)
+        }
+
+        fn connect(&self) -> DuplexStream {
+            let (client, server) = duplex(4096);
+            self.0.send(server).unwrap();
+            client
+        }
+    }
+
+    fn connect() -> DuplexStream {
+        Door::open(Manners::Trusted).connect()
+    }
+
+    async fn ask(client: &mut DuplexStream, path: &str) -> String {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut said = Vec::new();
+        while !said.ends_with(b"here") && !said.ends_with(b"known") {
+            said.push(client.read_u8().await.unwrap());
+        }
+        String::from_utf8(said).unwrap()
+    }
+
+    /// Whether the other end closes within a time.
+    async fn closes(client: &mut DuplexStream, within: Duration) -> bool {
+        let mut rest = Vec::new();
+        timeout(within, client.read_to_end(&mut rest)).await.is_ok()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stranger_has_one_request_and_a_known_guest_has_many() {
+        let door = Door::open(Manners::OneRequestUntilKnown);
+        let mut stranger = door.connect();
+        let said = ask(&mut stranger, "/").await;
+        assert!(said.contains("connection: close"), "{said}");
+        assert!(closes(&mut stranger, Duration::from_secs(1)).await);
+        let mut known = door.connect();
+        for path in ["/know", "/", "/"] {
+            let said = ask(&mut known, path).await;
+            assert!(!said.contains("connection: close"), "{said}");
+        }
+        let mut trusted = Door::open(Manners::Trusted).connect();
+        ask(&mut trusted, "/").await;
+        ask(&mut trusted, "/").await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_strangers_go_when_others_come_or_their_time_is_up() {
+        let door = Door::open(Manners::OneRequestUntilKnown);
+        let mut known = door.connect();
+        ask(&mut known, "/know").await;
+        let mut guests: Vec<DuplexStream> = (0..=STRANGERS).map(|_| door.connect()).collect();
+        assert!(closes(&mut guests[0], Duration::from_secs(1)).await);
+        assert!(!closes(&mut guests[1], Duration::from_secs(1)).await);
+        ask(&mut known, "/").await;
+        assert!(closes(&mut guests[1], STRANGER_MAX).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn half_a_request_ends_its_connection() {
+        let (mut client, asked) = (connect(), Instant::now());
+        client.write_all(b"GET / HT").await.unwrap();
+        let mut said = Vec::new();
+        let ended = timeout(HEAD_MAX * 10, client.read_to_end(&mut said)).await;
+        ended.expect("an end").unwrap();
+        assert!(asked.elapsed() >= HEAD_MAX);
+        assert!(!said.starts_with(b"HTTP/1.1 200"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn half_a_body_is_refused() {
+        let mut client = connect();
+        let request = b"POST /crash HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{";
+        client.write_all(request).await.unwrap();
+        let mut said = [0; 16];
+        let answered = timeout(HEAD_MAX * 10, client.read_exact(&mut said)).await;
+        answered.expect("an answer").unwrap();
+        assert!(said.starts_with(b"HTTP/1.1 400"));
+    }
+
+    #[tokio::test]
+    async fn a_whole_one_is_answered() {
+        let mut client = connect();
+        let request = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        let mut said = String::new();
+        client.read_to_string(&mut said).await.unwrap();
+        assert!(said.ends_with("here"), "{said}");
+    }
+}

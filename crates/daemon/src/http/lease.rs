@@ -1,0 +1,71 @@
+//! Rules that end when their client's connection does: a client that is killed clears nothing.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use dashpot_engine::inject::RuleId;
+use hyper::body::{Body, Bytes, Frame};
+
+use crate::{Daemon, Scope};
+
+/// Some rules. Dropped, those that are still armed are cleared.
+pub(super) struct Lease {
+    daemon: Arc<Daemon>,
+    rules: Vec<RuleId>,
+}
+
+/// A body of one line, which does not end. The server drops it when the connection is gone.
+pub(super) struct Leased {
+    line: Option<Bytes>,
+    end: Option<Bytes>,
+    _lease: Lease,
+}
+
+impl Lease {
+    pub(super) fn new(daemon: Arc<Daemon>, rules: Vec<RuleId>) -> Lease {
+        Lease { daemon, rules }
+    }
+
+    /// A body that holds the lease, and begins with this line.
+    pub(super) fn body(self, line: Bytes) -> Leased {
+        Leased {
+            line: Some(line),
+            end: Some(Bytes::from_static(b"\n")),
+            _lease: self,
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let (daemon, rules) = (Arc::clone(&self.daemon), std::mem::take(&mut self.rules));
+        // Without a runtime the daemon itself is at its end.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        runtime.spawn(async move {
+            for rule in rules {
+                // The client may have cleared it, as one does that comes to its end.
+                let _ = daemon.clear(&Scope::Rule(rule.0.to_string()), false).await;
+            }
+        });
+    }
+}
+
+impl Body for Leased {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = self.line.take().or_else(|| self.end.take());
+        match next {
+            Some(line) => Poll::Ready(Some(Ok(Frame::data(line)))),
+            None => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Where the API and the metrics listen: a unix socket that only this user can reach, or TCP.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use axum::Router;
+use dashpot_api::{runtime_dir, token_file, user_id};
+use dashpot_export::{bind_private, keep_alive};
+use dashpot_rules::Address;
+use tokio::net::{TcpListener, UnixListener};
+
+use super::access::Hosts;
+use super::answer::{Manners, answer};
+
+/// A socket that listens. Dropped, a unix socket is removed.
+pub struct HttpListener {
+    address: Address,
+    socket: Socket,
+}
+
+enum Socket {
+    Unix(UnixListener, SocketFile),
+    Tcp(TcpListener),
+}
+
+/// A socket's file, which lives as long as this.
+struct SocketFile(PathBuf);
+
+impl HttpListener {
+    /// Listens, if no other daemon does, where `option` says. A socket that a dead one left is
+    /// replaced.
+    pub async fn bind(option: &str, address: &Address) -> anyhow::Result<HttpListener> {
+        match address {
+            Address::Unix(path) => bind_unix(option, path),
+            Address::Tcp(wanted) => {
+                let listener = TcpListener::bind(wanted).await;
+                let listener = listener.with_context(|| {
+                    format!("{option} tcp:{wanted}: cannot listen there (port 0 picks a free one)")
+                })?;
+                keep_alive(&listener)?;
+                Ok(HttpListener {
+                    address: Address::Tcp(listener.local_addr()?),
+                    socket: Socket::Tcp(listener),
+                })
+            }
+        }
+    }
+
+    /// Where it really listens.
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The hosts that requests must be for: over TCP those of this name and of `allowed`.
+    pub fn hosts(&self, allowed: &[String]) -> Option<Hosts> {
+        match self.address {
+            Address::Unix(_) => None,
+            Address::Tcp(_) => Some(Hosts::new(allowed.to_vec())),
+        }
+    }
+
+    /// Answers requests until it is dropped.
+    pub async fn serve(self, router: Router, manners: Manners) {
+        match self.socket {
+            Socket::Unix(listener, _file) => answer(listener, router, manners).await,
+            Socket::Tcp(listener) => answer(listener, router, manners).await,
+        }
+    }
+}
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        // It may have been removed by hand, which is what is wanted.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Makes the directory of sockets, or makes sure that nobody else can reach what is in it.
+pub fn make_private_dir(dir: &Path) -> anyhow::Result<()> {
+    let made = DirBuilder::new().mode(0o700).create(dir);
+    match made {
+        Ok(()) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(error) => return Err(error).with_context(|| format!("cannot make {}", dir.display())),
+    }
+    let metadata = fs::symlink_metadata(dir)?;
+    if !metadata.is_dir() || metadata.uid() != user_id() {
+        bail!(
+            "{} is not a directory of this user: remove it, or set XDG_RUNTIME_DIR",
+            dir.display()
+        );
+    }
+    if metadata.mode() & 0o077 != 0 {
+        fs::set_permissions(dir, Permissions::from_mode(0o700))?;
+    }
+    Ok(())
+}
+
+/// So many random letters of hexadecimal digits.
+pub fn random_word(letters: usize) -> anyhow::Result<String> {
+    let mut bytes = vec![0; letters.div_ceil(2)];
+    let filled = getrandom::fill(&mut bytes);
+    filled.map_err(|error| anyhow::anyhow!("no randomness from the kernel: {error}"))?;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(hex[..letters].to_owned())
+}
+
+/// The token of an API over TCP, for the command line of this user. Dropped, it is removed.
+pub struct TokenFile(PathBuf);
+
+impl TokenFile {
+    pub fn write(socket: SocketAddr, token: &str) -> anyhow::Result<TokenFile> {
+        make_private_dir(&runtime_dir())?;
+        let path = token_file(socket);
+        // A file that is there may be open to others, or to a reader of the last token.
+        let _ = fs::remove_file(&path);
+        let mut file = fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        writeln!(file, "{token}")?;
+        Ok(TokenFile(path))
+    }
+}
+
+impl Drop for TokenFile {
+    fn drop(&mut self) {
+        // It may have been removed by hand, which is what is wanted.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn bind_unix(option: &str, path: &Path) -> anyhow::Result<HttpListener> {
+    if path.parent() == Some(&runtime_dir()) {
+        make_private_dir(&runtime_dir())?;
+    }
+    remove_dead_socket(option, path)?;
+    let listener = listen_private(path)
+        .with_context(|| format!("{option} unix:{}: cannot listen there", path.display()))?;
+    let file = SocketFile(path.to_owned());
+    Ok(HttpListener {
+        address: Address::Unix(path.to_owned()),
+        socket: Socket::Unix(listener, file),
+    })
+}
+
+fn listen_private(path: &Path) -> io::Result<UnixListener> {
+    let listener = bind_private(path)?;
+    listener.set_nonblocking(true)?;
+    UnixListener::from_std(listener)
+}
+
+fn remove_dead_socket(option: &str, path: &Path) -> anyhow::Result<()> {
+    let Ok(metadata) = fs::symlink_metadata(path) else {
+        return Ok(());
+    };
+    if !metadata.file_type().is_socket() {
+        bail!(
+            "{option} unix:{}: that is not a socket; name another path",
+            path.display()
+        );
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => bail!(
+            "a daemon listens at {} already: stop it, or give this one {option} unix:PATH",
+            path.display()
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HttpListener, Socket, make_private_dir};
+    use dashpot_rules::Address;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn mode(path: &std::path::Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[tokio::test]
+    async fn a_live_socket_is_left_alone_and_a_dead_one_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("api.sock");
+        let address = Address::Unix(path.clone());
+        let first = HttpListener::bind("--api", &address).await.unwrap();
+        assert_eq!(mode(&path) & 0o077, 0);
+        let second = HttpListener::bind("--api", &address).await.err().unwrap();
+        assert!(second.to_string().contains("listens at"), "{second}");
+        drop(first);
+        assert!(!path.exists());
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        HttpListener::bind("--api", &address).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_host_that_vanishes_is_noticed() {
+        let any = Address::Tcp("127.0.0.1:0".parse().unwrap());
+        let listener = HttpListener::bind("--api", &any).await.unwrap();
+        let Socket::Tcp(socket) = &listener.socket else {
+            panic!("a unix socket");
+        };
+        assert!(rustix::net::sockopt::socket_keepalive(socket).unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_file_is_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes.txt");
+        std::fs::write(&path, "mine").unwrap();
+        let refused = HttpListener::bind("--api", &Address::Unix(path.clone()))
+            .await
+            .err();
+        assert!(refused.unwrap().to_string().contains("not a socket"));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+    }
+
+    #[test]
+    fn the_directory_is_closed_to_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("dashpot");
+        make_private_dir(&path).unwrap();
+        assert_eq!(mode(&path), 0o700);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        make_private_dir(&path).unwrap();
+        assert_eq!(mode(&path), 0o700);
+    }
+}

@@ -1,0 +1,147 @@
+//! The OpenAPI document, made from the handlers themselves and committed as `web/openapi.json`.
+
+use dashpot_api::{By, Error};
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
+use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, RefOr, Response, ResponseBuilder};
+use utoipa::{Modify, OpenApi};
+
+use super::routes::{disks, events, meta, rules, seconds};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "dashpot",
+        description = "See and change the disks of a running daemon. Times are integers of \
+                       nanoseconds, sizes integers of bytes.",
+    ),
+    paths(
+        meta::index,
+        meta::healthz,
+        meta::version,
+        meta::openapi,
+        meta::exports,
+        meta::clock,
+        disks::status,
+        disks::list,
+        disks::show,
+        disks::latency,
+        disks::suspend,
+        disks::resume,
+        disks::crash,
+        events::finished,
+        seconds::seconds,
+        rules::list,
+        rules::of_disk,
+        rules::show,
+        rules::latency,
+        rules::inject,
+        rules::lease,
+        rules::update,
+        rules::clear,
+        rules::clear_many,
+        rules::reset,
+    ),
+    components(schemas(By, Error)),
+    modifiers(&Refusals, &Tokens),
+)]
+struct Api;
+
+/// Describes the refusals: one of a status means the same everywhere, and any request may meet one
+/// that its operation does not list.
+struct Refusals;
+
+/// Says how a request over TCP shows that it may be made. Over a unix socket none is asked.
+struct Tokens;
+
+/// The document of this build.
+pub(super) fn document() -> Document {
+    Api::openapi()
+}
+
+impl Modify for Refusals {
+    fn modify(&self, document: &mut Document) {
+        for item in document.paths.paths.values_mut() {
+            let operations = [
+                &mut item.get,
+                &mut item.post,
+                &mut item.patch,
+                &mut item.delete,
+            ];
+            operations.into_iter().flatten().for_each(describe_refusals);
+        }
+    }
+}
+
+fn describe_refusals(operation: &mut Operation) {
+    let responses = &mut operation.responses.responses;
+    for (status, response) in responses.iter_mut() {
+        if let (RefOr::T(response), Some(meaning)) = (response, refusal(status)) {
+            response.description = meaning.to_owned();
+        }
+    }
+    responses.insert("default".to_owned(), RefOr::T(other_refusal()));
+}
+
+/// What a refusal with a status means.
+fn refusal(status: &str) -> Option<&'static str> {
+    match status {
+        "400" => Some("The request cannot be read."),
+        "404" => Some("What it names does not exist."),
+        "409" => Some("It does not fit what exists."),
+        "422" => Some("It can be read, but what it asks for cannot be done."),
+        _ => None,
+    }
+}
+
+fn other_refusal() -> Response {
+    let error = Ref::from_schema_name("Error");
+    let content = ContentBuilder::new().schema(Some(error)).build();
+    ResponseBuilder::new()
+        .description(
+            "Any other refusal. 401: over TCP the token is missing. 403: the request is for \
+             another host, or from a page of another. 413: the body is too large. 503: the shard \
+             of a disk has failed; or, with Retry-After, answers to other callers take all the \
+             memory that there is for answers.",
+        )
+        .content("application/json", content)
+        .build()
+}
+
+impl Modify for Tokens {
+    fn modify(&self, document: &mut Document) {
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
+        let bearer = bearer.description(Some("The token that 'dashpot serve' prints."));
+        let query = ApiKeyValue::with_description("token", "The same, in the address.");
+        let components = document.components.get_or_insert_default();
+        components.add_security_scheme("bearer", SecurityScheme::Http(bearer.build()));
+        let query = SecurityScheme::ApiKey(ApiKey::Query(query));
+        components.add_security_scheme("token", query);
+        let none = SecurityRequirement::default();
+        let asked = ["bearer", "token"].map(|name| SecurityRequirement::new(name, [""; 0]));
+        document.security = Some([none].into_iter().chain(asked).collect());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::document;
+    use std::path::Path;
+
+    #[test]
+    fn the_committed_document_is_that_of_this_build() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/openapi.json");
+        let current = document().to_pretty_json().unwrap() + "\n";
+        if std::env::var_os("UPDATE").is_some() {
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, &current).unwrap();
+        }
+        let committed = std::fs::read_to_string(&path).unwrap_or_default();
+        assert!(
+            committed == current,
+            "web/openapi.json is not what the API is: run `UPDATE=1 cargo test -p dashpot openapi`"
+        );
+    }
+}

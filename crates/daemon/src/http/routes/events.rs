@@ -1,0 +1,157 @@
+//! What has finished: zios one by one.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use dashpot_api::{Error, FinishedZio, FinishedZios};
+use dashpot_engine::OpSet;
+use dashpot_export::FinishedZio as Finished;
+use dashpot_rules::parse_ops;
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use crate::answers::Making;
+use crate::collector::View;
+use crate::http::error::Options;
+use crate::http::told::Told;
+use crate::wire::finished_zio;
+use crate::{Daemon, Refusal, RefusalKind};
+
+/// Which finished zios are wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    /// Those that finished after this cursor: `next` of an answer, or 0 for all that are remembered.
+    /// Without it no zio is told, only where to go on from now.
+    after: Option<u64>,
+    /// Only those of this disk.
+    disk: Option<String>,
+    /// Only those of these operations, `read,write`.
+    op: Option<String>,
+    /// Only those that took so long in all.
+    #[serde(default)]
+    min_ns: u64,
+    /// How many are told at most, up to 10,000 [1,000].
+    #[serde(default = "default_limit")]
+    limit: usize,
+}
+
+fn default_limit() -> usize {
+    1_000
+}
+
+/// Zios that have finished, one by one.
+#[utoipa::path(get, path = "/v1/events", operation_id = "list_events", tag = "events",
+    params(Wanted),
+    responses(
+        (status = 200, body = FinishedZios, description = "The zios that were asked for."),
+        (status = 400, body = Error),
+        (status = 404, body = Error),
+        (status = 422, body = Error),
+    ))]
+pub(crate) async fn finished(
+    State(daemon): State<Arc<Daemon>>,
+    Options(wanted): Options<Wanted>,
+    mut making: Making,
+) -> Result<Told, Refusal> {
+    if wanted.limit > LIMIT_MAX {
+        let error = format!(
+            "limit is {}: {LIMIT_MAX} zios are told at most",
+            wanted.limit
+        );
+        return Err(Refusal::new(RefusalKind::Unprocessable, error)
+            .remedy("go on with 'after', which 'next' of an answer says"));
+    }
+    let disk = index_of(&daemon, wanted.disk.as_deref())?;
+    let ops = match &wanted.op {
+        Some(words) => parse_ops(words)?,
+        None => OpSet::ALL,
+    };
+    let mut search = Search {
+        daemon: &daemon,
+        disk,
+        ops,
+        min_ns: wanted.min_ns,
+        limit: wanted.limit,
+        end: None,
+        found: FinishedZios {
+            zios: Vec::new(),
+            next: wanted.after.unwrap_or(u64::MAX),
+            forgotten: 0,
+            dropped: 0,
+            since_ns: daemon.started().as_nanos(),
+        },
+    };
+    let mut is_over = daemon.events(disk, |view| search.go_on(view)).await;
+    while !is_over {
+        // Other callers are answered in between.
+        tokio::task::yield_now().await;
+        is_over = daemon.collected(|view| search.go_on(view));
+    }
+    making.charge(search.found.zios.len() * ZIO)?;
+    making.json(&search.found).map(Told)
+}
+
+/// A search among the zios that have finished, a part of them at a time: while somebody looks at
+/// them nobody else empties the rings.
+struct Search<'a> {
+    daemon: &'a Daemon,
+    disk: Option<usize>,
+    ops: OpSet,
+    min_ns: u64,
+    limit: usize,
+    /// The cursor up to which it goes: what comes while it goes on is for the next one.
+    end: Option<u64>,
+    /// What was found; `next` is where it goes on, if that is not beyond the end.
+    found: FinishedZios,
+}
+
+impl Search<'_> {
+    /// Looks at the next part, and says whether it was the last.
+    fn go_on(&mut self, view: &View<'_>) -> bool {
+        let collected = view.collected;
+        let end = *self.end.get_or_insert(collected.now());
+        let from = self.found.next.min(end);
+        self.found.forgotten += collected.forgotten(from).min(end - from);
+        self.found.dropped = view.dropped(self.disk.map(|disk| disk as u16));
+        let part = collected.after(from).take(PART);
+        for (cursor, zio, client) in part.take_while(|(cursor, ..)| *cursor < end) {
+            if self.wants(zio) {
+                if self.found.zios.len() == self.limit {
+                    self.found.next = cursor;
+                    return true;
+                }
+                let disk = &self.daemon.info(usize::from(zio.disk)).name;
+                self.found.zios.push(finished_zio(zio, disk, client));
+            }
+            self.found.next = cursor + 1;
+        }
+        let is_over = self.found.next <= from || self.found.next >= end;
+        if is_over {
+            self.found.next = end;
+        }
+        is_over
+    }
+
+    fn wants(&self, zio: &Finished) -> bool {
+        self.disk.is_none_or(|disk| usize::from(zio.disk) == disk)
+            && self.ops.meets(ops_of(zio))
+            && zio.waits().total().as_nanos() >= self.min_ns
+    }
+}
+
+/// The operation, and whether it had to be durable.
+fn ops_of(zio: &Finished) -> OpSet {
+    OpSet::of(zio.op).union(if zio.fua { OpSet::FUA } else { OpSet::EMPTY })
+}
+
+pub(super) fn index_of(daemon: &Daemon, disk: Option<&str>) -> Result<Option<usize>, Refusal> {
+    disk.map(|name| daemon.disk(name)).transpose()
+}
+
+const LIMIT_MAX: usize = 10_000;
+/// About what a finished zio takes with its words.
+const ZIO: usize = size_of::<FinishedZio>() + 128;
+/// How many zios are looked at at once: 2 ms.
+const PART: usize = 100_000;

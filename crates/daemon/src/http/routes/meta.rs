@@ -1,0 +1,83 @@
+//! What the program is, and what is known without asking a shard.
+
+use std::sync::{Arc, OnceLock};
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::State;
+use dashpot_api::{Clock, Export, VersionInfo};
+
+use crate::http::openapi::document;
+use crate::http::told::Told;
+use crate::{Daemon, Refusal, RefusalKind, wire};
+
+/// What somebody reads who looks at the API's address with a browser or curl.
+const INDEX: &str = "This is the API of dashpot, a slow disk that you control: /v1/status says what \
+                     it serves, /v1/openapi.json describes every request, and 'dashpot status' \
+                     shows the same in a terminal.\n";
+
+/// What this is, in a sentence.
+#[utoipa::path(get, path = "/", operation_id = "get_index", tag = "daemon",
+    responses(
+        (status = 200, body = str, description = "A sentence."),
+    ))]
+pub(crate) async fn index() -> &'static str {
+    INDEX
+}
+
+/// The disks as they were started. No shard is asked, so this answers whatever the disks do.
+#[utoipa::path(get, path = "/v1/exports", operation_id = "list_exports", tag = "daemon",
+    responses(
+        (status = 200, body = Vec<Export>, description = "The exports, in the order of the lab."),
+    ))]
+pub(crate) async fn exports(State(daemon): State<Arc<Daemon>>) -> Result<Told, Refusal> {
+    let export = |(index, info)| wire::export(info, daemon.uris(index), daemon.failure(index));
+    let exports: Vec<Export> = daemon.disks().map(export).collect();
+    daemon.answers().json(&exports).map(Told)
+}
+
+/// The time on the daemon's clock. No shard is asked.
+#[utoipa::path(get, path = "/v1/clock", operation_id = "get_clock", tag = "daemon",
+    responses(
+        (status = 200, body = Clock, description = "The time, and when the daemon started."),
+    ))]
+pub(crate) async fn clock(State(daemon): State<Arc<Daemon>>) -> Json<Clock> {
+    Json(Clock {
+        now_ns: daemon.now().as_nanos(),
+        started_ns: daemon.started().as_nanos(),
+    })
+}
+
+/// Says that the daemon answers, and nothing else.
+#[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "daemon",
+    responses(
+        (status = 200, body = str, description = "The daemon answers."),
+    ))]
+pub(crate) async fn healthz() -> &'static str {
+    "ok\n"
+}
+
+/// Which program answers.
+#[utoipa::path(get, path = "/v1/version", operation_id = "get_version", tag = "daemon",
+    responses(
+        (status = 200, body = VersionInfo, description = "The version."),
+    ))]
+pub(crate) async fn version() -> Json<VersionInfo> {
+    Json(VersionInfo::current())
+}
+
+/// This document.
+#[utoipa::path(get, path = "/v1/openapi.json", operation_id = "get_openapi", tag = "daemon",
+    responses(
+        (status = 200, description = "The OpenAPI document.", body = Object),
+    ))]
+pub(crate) async fn openapi() -> Result<Told, Refusal> {
+    // One text for all callers, however slow they are.
+    static TEXT: OnceLock<Bytes> = OnceLock::new();
+    if let Some(text) = TEXT.get() {
+        return Ok(Told(text.clone()));
+    }
+    let text = document().to_json();
+    let text = text.map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
+    Ok(Told(TEXT.get_or_init(|| text.into()).clone()))
+}

@@ -1,0 +1,384 @@
+//! Rules: armed, replaced, listed and cleared.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use dashpot_api::{Cleared, Error, Failure, Inject, Rule, RuleLatency, RulesReset, Update};
+use dashpot_export::DiskSnapshot;
+use dashpot_rules::{Injection, parse_injection, parse_name};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::to_the_end;
+use crate::answers::Making;
+use crate::http::error::{Body, Name, Options};
+use crate::http::lease::Lease;
+use crate::http::told::{Told, Weighed};
+use crate::wire::{rule, rule_latency};
+use crate::{Daemon, Gone, Record, Refusal, RefusalKind, Scope};
+
+/// Which rules are cleared, and how.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Clearing {
+    /// Only those of this disk.
+    disk: Option<String>,
+    /// Whether the zios that they hold complete now.
+    #[serde(default)]
+    release: bool,
+}
+
+/// Every rule, but for those of disks that have failed.
+#[utoipa::path(get, path = "/v1/rules", operation_id = "list_rules", tag = "rules",
+    responses(
+        (status = 200, body = Vec<Rule>, description = "The rules, by id."),
+    ))]
+pub(crate) async fn list(
+    State(daemon): State<Arc<Daemon>>,
+    mut making: Making,
+) -> Result<Told, Refusal> {
+    let records = daemon.records().await;
+    let mut rules = Vec::new();
+    for (index, _) in daemon.disks() {
+        // A shard that has failed has taken its rules with it; `/v1/disks` says so.
+        match of_one(&daemon, index, &records, rule, &mut making).await {
+            Err(refusal) if refusal.kind != RefusalKind::Failed => return Err(refusal),
+            of_disk => rules.extend(of_disk.unwrap_or_default()),
+        }
+    }
+    rules.sort_unstable_by_key(|rule| rule.id);
+    making.json(&rules).map(Told)
+}
+
+/// The rules of a disk.
+#[utoipa::path(get, path = "/v1/disks/{disk}/rules", operation_id = "list_disk_rules", tag = "rules",
+    params(("disk" = String, Path)),
+    responses(
+        (status = 200, body = Vec<Rule>, description = "The rules of the disk, by id."),
+        (status = 404, body = Error),
+    ))]
+pub(crate) async fn of_disk(
+    State(daemon): State<Arc<Daemon>>,
+    Name(disk): Name,
+    mut making: Making,
+) -> Result<Told, Refusal> {
+    let index = daemon.disk(&disk)?;
+    let records = daemon.records().await;
+    let rules = of_one(&daemon, index, &records, rule, &mut making).await?;
+    making.json(&rules).map(Told)
+}
+
+/// The rules of an id or a name; if none is armed, those that were cleared last, until a reset.
+#[utoipa::path(get, path = "/v1/rules/{rule}", operation_id = "get_rule", tag = "rules",
+    params(("rule" = String, Path)),
+    responses(
+        (status = 200, body = Vec<Rule>, description = "The rules of this id or name."),
+        (status = 404, body = Error),
+    ))]
+pub(crate) async fn show(
+    State(daemon): State<Arc<Daemon>>,
+    Name(key): Name,
+    mut making: Making,
+) -> Result<Told, Refusal> {
+    let mut rules = armed_or_gone(&daemon, &key, rule, &mut making).await?;
+    rules.sort_unstable_by_key(|rule| rule.id);
+    making.json(&rules).map(Told)
+}
+
+/// What the rules of an id or a name have asked for and got, as histograms; if none is armed, those
+/// that were cleared last, until a reset.
+#[utoipa::path(get, path = "/v1/rules/{rule}/latency", operation_id = "get_rule_latency", tag = "rules",
+    params(("rule" = String, Path)),
+    responses(
+        (status = 200, body = Vec<RuleLatency>,
+            description = "The rules of this id or name, with their histograms."),
+        (status = 404, body = Error),
+    ))]
+pub(crate) async fn latency(
+    State(daemon): State<Arc<Daemon>>,
+    Name(key): Name,
+    mut making: Making,
+) -> Result<Told, Refusal> {
+    let mut rules = armed_or_gone(&daemon, &key, rule_latency, &mut making).await?;
+    rules.sort_unstable_by_key(|latency| latency.rule.id);
+    making.json(&rules).map(Told)
+}
+
+/// Arms rules on a disk, all or none; answers with the rules as understood.
+#[utoipa::path(post, path = "/v1/disks/{disk}/rules", operation_id = "inject", tag = "rules",
+    params(("disk" = String, Path)),
+    request_body = Inject,
+    responses(
+        (status = 201, body = Vec<Rule>,
+            description = "The rules, as the daemon understood them."),
+        (status = 400, body = Error),
+        (status = 404, body = Error),
+        (status = 409, body = Error),
+        (status = 422, body = Error),
+    ))]
+pub(crate) async fn inject(
+    State(daemon): State<Arc<Daemon>>,
+    Name(disk): Name,
+    mut making: Making,
+    Body(request): Body<Inject>,
+) -> Result<(StatusCode, Told), Refusal> {
+    let pool = request.pool.clone();
+    let injection = injection(request)?;
+    making.reserve(CHANGE_MAX)?;
+    let rules = to_the_end(async move {
+        let records = daemon.inject(&disk, injection, pool.as_deref()).await?;
+        let rules = views(&daemon, &records, &mut making).await?;
+        making.json(&rules)
+    });
+    Ok((StatusCode::CREATED, Told(rules.await?)))
+}
+
+/// Arms rules on a disk, all or none, for as long as the connection lasts. The answer is one line,
+/// the rules as understood, and does not end: the client hangs up when it wants no more of them.
+#[utoipa::path(post, path = "/v1/disks/{disk}/leases", operation_id = "lease_rules", tag = "rules",
+    params(("disk" = String, Path)),
+    request_body = Inject,
+    responses(
+        (status = 201, body = Vec<Rule>, content_type = "application/x-ndjson",
+            description = "The rules, as the daemon understood them, in one line."),
+        (status = 400, body = Error),
+        (status = 404, body = Error),
+        (status = 409, body = Error),
+        (status = 422, body = Error),
+    ))]
+pub(crate) async fn lease(
+    State(daemon): State<Arc<Daemon>>,
+    Name(disk): Name,
+    mut making: Making,
+    Body(request): Body<Inject>,
+) -> Result<Response, Refusal> {
+    let pool = request.pool.clone();
+    let injection = injection(request)?;
+    making.reserve(CHANGE_MAX)?;
+    // The lease is made where the rules are: a client that is gone by then drops it.
+    let armed = to_the_end(async move {
+        let records = daemon.inject(&disk, injection, pool.as_deref()).await?;
+        let ids = records.iter().map(|record| record.id).collect();
+        let lease = Lease::new(Arc::clone(&daemon), ids);
+        let rules = views(&daemon, &records, &mut making).await?;
+        Ok((lease, making.json(&rules)?))
+    });
+    let (lease, line) = armed.await?;
+    let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    let body = axum::body::Body::new(lease.body(line));
+    Ok((StatusCode::CREATED, kind, body).into_response())
+}
+
+/// Replaces what a rule says; its counters are kept.
+#[utoipa::path(patch, path = "/v1/rules/{rule}", operation_id = "update_rule", tag = "rules",
+    params(("rule" = String, Path)),
+    request_body = Update,
+    responses(
+        (status = 200, body = Vec<Rule>, description = "The rule as it is now."),
+        (status = 404, body = Error),
+        (status = 409, body = Error),
+        (status = 422, body = Error),
+    ))]
+pub(crate) async fn update(
+    State(daemon): State<Arc<Daemon>>,
+    Name(key): Name,
+    mut making: Making,
+    Body(request): Body<Update>,
+) -> Result<Told, Refusal> {
+    let rule = parse_injection(&request.rule)?.replacement()?;
+    making.reserve(CHANGE_MAX)?;
+    let rules = to_the_end(async move {
+        let record = daemon.update(&key, rule).await?;
+        let rules = views(&daemon, &[record], &mut making).await?;
+        making.json(&rules)
+    });
+    rules.await.map(Told)
+}
+
+/// Removes the rules of an id or a name.
+#[utoipa::path(delete, path = "/v1/rules/{rule}", operation_id = "clear_rule", tag = "rules",
+    params(("rule" = String, Path), Clearing),
+    responses(
+        (status = 200, body = Cleared, description = "The rules are gone."),
+        (status = 404, body = Error),
+    ))]
+pub(crate) async fn clear(
+    State(daemon): State<Arc<Daemon>>,
+    Name(key): Name,
+    Options(clearing): Options<Clearing>,
+) -> Result<Json<Cleared>, Refusal> {
+    cleared(daemon, Scope::Rule(key), clearing.release).await
+}
+
+/// Removes all rules, or those of a disk.
+#[utoipa::path(delete, path = "/v1/rules", operation_id = "clear_rules", tag = "rules",
+    params(Clearing),
+    responses(
+        (status = 200, body = Cleared, description = "The rules are gone."),
+        (status = 404, body = Error),
+    ))]
+pub(crate) async fn clear_many(
+    State(daemon): State<Arc<Daemon>>,
+    Options(clearing): Options<Clearing>,
+) -> Result<Json<Cleared>, Refusal> {
+    let scope = clearing.disk.map_or(Scope::All, Scope::Disk);
+    cleared(daemon, scope, clearing.release).await
+}
+
+/// Back to the lab: releases and clears every rule, resumes every disk, arms the lab's rules.
+#[utoipa::path(post, path = "/v1/reset", operation_id = "reset", tag = "rules",
+    responses(
+        (status = 200, body = RulesReset, description = "Everything is as the lab says."),
+    ))]
+pub(crate) async fn reset(
+    State(daemon): State<Arc<Daemon>>,
+    mut making: Making,
+) -> Result<Told, Refusal> {
+    making.reserve(RESET_MAX)?;
+    let reset = to_the_end(async move {
+        let reset = daemon.reset().await;
+        let mut records = daemon.records().await;
+        records.retain(|record| reset.armed.contains(&record.id));
+        let Cleared { cleared, failed } = told(&daemon, reset.cleared);
+        let armed = views(&daemon, &records, &mut making).await?;
+        making.json(&RulesReset {
+            cleared,
+            armed,
+            failed,
+        })
+    });
+    reset.await.map(Told)
+}
+
+async fn cleared(
+    daemon: Arc<Daemon>,
+    scope: Scope,
+    release: bool,
+) -> Result<Json<Cleared>, Refusal> {
+    let cleared = to_the_end(async move {
+        let cleared = daemon.clear(&scope, release).await?;
+        Ok(told(&daemon, cleared))
+    });
+    cleared.await.map(Json)
+}
+
+fn told(daemon: &Daemon, cleared: crate::Cleared) -> Cleared {
+    let failure = |(disk, refusal): (usize, Refusal)| Failure {
+        disk: daemon.info(disk).name.clone(),
+        error: refusal.to_string(),
+    };
+    Cleared {
+        cleared: cleared.rules.iter().map(|id| id.0).collect(),
+        failed: cleared.failed.into_iter().map(failure).collect(),
+    }
+}
+
+fn injection(request: Inject) -> Result<Injection, Refusal> {
+    request.pool.as_deref().map_or(Ok(()), check_pool)?;
+    let mut injection = parse_injection(&request.rule)?;
+    if let Some(name) = request.name {
+        injection.name = Some(parse_name(&name)?);
+    }
+    Ok(injection)
+}
+
+/// Any word may be the name of a pool, which is only printed.
+fn check_pool(pool: &str) -> Result<(), Refusal> {
+    if pool.len() <= POOL_MAX && !pool.contains(char::is_control) {
+        return Ok(());
+    }
+    let error =
+        format!("the name of the pool has control characters, or more than {POOL_MAX} bytes");
+    Err(Refusal::new(RefusalKind::Unprocessable, error).remedy("give it a shorter word"))
+}
+
+/// The longest name that ZFS gives a pool.
+const POOL_MAX: usize = 255;
+
+/// The rules of the records as they stand, by id. What was cleared in the meantime is left out.
+async fn views(
+    daemon: &Daemon,
+    records: &[Record],
+    making: &mut Making,
+) -> Result<Vec<Rule>, Refusal> {
+    let mut rules = of_all(daemon, records, rule, making).await?;
+    rules.sort_unstable_by_key(|rule| rule.id);
+    Ok(rules)
+}
+
+/// How a rule that was recorded is seen in a snapshot of the disk of this name, if it is there.
+type View<T> = fn(&Record, &str, &DiskSnapshot) -> Option<T>;
+
+/// The rules of an id or a name as they stand, or else as they stood when they were cleared.
+async fn armed_or_gone<T: Weighed>(
+    daemon: &Daemon,
+    key: &str,
+    view: View<T>,
+    making: &mut Making,
+) -> Result<Vec<T>, Refusal> {
+    let refusal = match daemon.find(key).await {
+        Ok(records) => return of_all(daemon, &records, view, making).await,
+        Err(refusal) => refusal,
+    };
+    let gone = daemon.find_gone(key).await;
+    if gone.is_empty() {
+        return Err(refusal);
+    }
+    let seen =
+        |Gone { record, snapshot }: &Gone| view(record, &daemon.info(record.disk).name, snapshot);
+    charged(gone.iter().filter_map(seen), making)
+}
+
+/// The records' rules, disk by disk.
+async fn of_all<T: Weighed>(
+    daemon: &Daemon,
+    records: &[Record],
+    view: View<T>,
+    making: &mut Making,
+) -> Result<Vec<T>, Refusal> {
+    let mut rules = Vec::new();
+    for (index, _) in daemon.disks() {
+        rules.extend(of_one(daemon, index, records, view, making).await?);
+    }
+    Ok(rules)
+}
+
+/// Those of the records that are of one disk.
+async fn of_one<T: Weighed>(
+    daemon: &Daemon,
+    index: usize,
+    records: &[Record],
+    view: View<T>,
+    making: &mut Making,
+) -> Result<Vec<T>, Refusal> {
+    let of_disk = records.iter().filter(|record| record.disk == index);
+    let of_disk: Vec<&Record> = of_disk.collect();
+    if of_disk.is_empty() {
+        return Ok(Vec::new());
+    }
+    let snapshot = daemon.snapshot(index, 0).await?;
+    let name = &daemon.info(index).name;
+    let rules = of_disk.iter();
+    charged(
+        rules.filter_map(|record| view(record, name, &snapshot)),
+        making,
+    )
+}
+
+/// Rules, each charged to the answer that is made of them.
+fn charged<T: Weighed>(
+    rules: impl Iterator<Item = T>,
+    making: &mut Making,
+) -> Result<Vec<T>, Refusal> {
+    let charge = |rule: T| making.charge(rule.bytes()).map(|()| rule);
+    rules.map(charge).collect()
+}
+
+/// More than an answer takes that says what 1,024 rules are.
+const CHANGE_MAX: usize = 4 << 20;
+/// More than one takes that says what 4,096 are.
+const RESET_MAX: usize = 16 << 20;

@@ -1,0 +1,149 @@
+//! What was done in each second. While somebody looks at what is collected nobody empties the rings,
+//! so that a look only takes what it will tell; it is converted afterwards, in another thread.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::State;
+use dashpot_api::{Bucket, Error, Second, SecondLatency, Seconds};
+use dashpot_engine::histogram::LAYOUT;
+use serde::Deserialize;
+use tokio::task::spawn_blocking;
+use utoipa::IntoParams;
+
+use super::events::index_of;
+use crate::answers::Making;
+use crate::collector::{SecondCell, SecondCells, View};
+use crate::http::error::Options;
+use crate::http::told::Told;
+use crate::wire::second_latency;
+use crate::{Daemon, Refusal, RefusalKind};
+
+/// Which seconds are wanted.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WantedSeconds {
+    /// Only those that began after this moment: `next_ns` of an answer [all that are remembered].
+    after_ns: Option<u64>,
+    /// Only what was done on this disk.
+    disk: Option<String>,
+}
+
+/// What was done in each second, in histograms by disk, client and operation.
+#[utoipa::path(get, path = "/v1/seconds", operation_id = "list_seconds", tag = "events",
+    params(WantedSeconds),
+    responses(
+        (status = 200, body = Seconds, description = "The seconds that were asked for."),
+        (status = 400, body = Error),
+        (status = 404, body = Error),
+    ))]
+pub(crate) async fn seconds(
+    State(daemon): State<Arc<Daemon>>,
+    Options(wanted): Options<WantedSeconds>,
+    mut making: Making,
+) -> Result<Told, Refusal> {
+    let disk = index_of(&daemon, wanted.disk.as_deref())?;
+    // What ends from now on is not in the answer, so what is over now is whole in it.
+    let scope = Scope {
+        disk: disk.map(|disk| disk as u16),
+        after_ns: wanted.after_ns,
+        now_ns: daemon.now().as_nanos(),
+    };
+    let seen = daemon.events(disk, |view| Seen::of(view, &scope)).await;
+    making.charge(seen.converted_bytes())?;
+    let written = spawn_blocking(move || making.json(&seen.seconds(&daemon, &scope)));
+    let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
+    written.await.map_err(failed)?.map(Told)
+}
+
+/// Of which disk, and which seconds.
+#[derive(Clone, Copy, Debug)]
+struct Scope {
+    disk: Option<u16>,
+    after_ns: Option<u64>,
+    now_ns: u64,
+}
+
+/// The seconds of an answer, as they were at the look.
+struct Seen {
+    since_ns: u64,
+    seconds: Vec<(u64, SecondCells)>,
+    dropped: Vec<(u64, u64)>,
+}
+
+impl Scope {
+    /// The second that is not over.
+    fn running(&self) -> u64 {
+        self.now_ns / SECOND_NS
+    }
+
+    fn has(&self, number: u64) -> bool {
+        let is_new = self.after_ns.is_none_or(|after| number * SECOND_NS > after);
+        number == self.running() || (number < self.running() && is_new)
+    }
+}
+
+impl Seen {
+    fn of(view: &View<'_>, scope: &Scope) -> Seen {
+        let seconds = view.collected.seconds();
+        let seconds = seconds.filter(|(number, _)| scope.has(*number));
+        let dropped = view.dropped_by_second(scope.disk);
+        Seen {
+            since_ns: view.collected.since() * SECOND_NS,
+            seconds: seconds
+                .map(|(number, cells)| (number, Arc::clone(cells)))
+                .collect(),
+            dropped: dropped.filter(|(number, _)| scope.has(*number)).collect(),
+        }
+    }
+
+    /// About what it takes when it is converted.
+    fn converted_bytes(&self) -> usize {
+        let cells = self.seconds.iter().flat_map(|(_, cells)| cells.iter());
+        let bytes = |cell: &SecondCell| {
+            size_of::<SecondLatency>() + cell.tally.disk.buckets.len() * size_of::<Bucket>()
+        };
+        cells.map(bytes).sum()
+    }
+
+    fn seconds(self, daemon: &Daemon, scope: &Scope) -> Seconds {
+        let since_ns = self.since_ns.max(daemon.started().as_nanos());
+        let mut seconds = self.by_second(daemon, scope.disk);
+        let current = seconds.remove(&scope.running()).unwrap_or_default();
+        let last = seconds.keys().next_back().map(|number| number * SECOND_NS);
+        Seconds {
+            layout: LAYOUT.to_owned(),
+            next_ns: last.or(scope.after_ns).unwrap_or_default(),
+            seconds: seconds.into_values().collect(),
+            running: Second {
+                start_ns: scope.running() * SECOND_NS,
+                ..current
+            },
+            since_ns,
+            now_ns: scope.now_ns,
+        }
+    }
+
+    fn by_second(self, daemon: &Daemon, disk: Option<u16>) -> BTreeMap<u64, Second> {
+        let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
+        for (number, cells) in self.seconds {
+            let cells = cells.iter();
+            let cells = cells.filter(|cell| disk.is_none_or(|disk| cell.disk == disk));
+            let latency = |cell| second_latency(cell, &daemon.info(usize::from(cell.disk)).name);
+            let latencies: Vec<SecondLatency> = cells.map(latency).collect();
+            if !latencies.is_empty() {
+                seconds.entry(number).or_default().latencies = latencies;
+            }
+        }
+        for (number, dropped) in self.dropped {
+            seconds.entry(number).or_default().dropped += dropped;
+        }
+        for (number, second) in &mut seconds {
+            second.start_ns = number * SECOND_NS;
+        }
+        seconds
+    }
+}
+
+const SECOND_NS: u64 = 1_000_000_000;

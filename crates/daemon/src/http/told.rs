@@ -1,0 +1,71 @@
+//! Answers that are charged for the memory that they take.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::FromRequestParts;
+use axum::http::header;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use dashpot_api::{Bucket, LatencyHistogram, OpLatency, Rule, RuleLatency};
+
+use crate::answers::Making;
+use crate::{Daemon, Refusal};
+
+/// An answer of JSON.
+pub(super) struct Told(pub(super) Bytes);
+
+impl IntoResponse for Told {
+    fn into_response(self) -> Response {
+        ([(header::CONTENT_TYPE, "application/json")], self.0).into_response()
+    }
+}
+
+/// What answers are made of, and charged for.
+pub(super) trait Weighed {
+    /// About how much memory it takes.
+    fn bytes(&self) -> usize;
+}
+
+impl Weighed for Rule {
+    fn bytes(&self) -> usize {
+        let words = [&self.name, &self.pool, &self.fields.client];
+        let words = words.into_iter().flatten().chain([&self.rule]);
+        size_of::<Rule>() + words.map(String::len).sum::<usize>()
+    }
+}
+
+impl Weighed for LatencyHistogram {
+    fn bytes(&self) -> usize {
+        size_of::<LatencyHistogram>() + self.buckets.len() * size_of::<Bucket>()
+    }
+}
+
+impl Weighed for RuleLatency {
+    fn bytes(&self) -> usize {
+        let latencies = [
+            &self.requested,
+            &self.achieved,
+            &self.lateness,
+            &self.stopped,
+        ];
+        self.rule.bytes() + latencies.map(Weighed::bytes).iter().sum::<usize>()
+    }
+}
+
+impl Weighed for OpLatency {
+    fn bytes(&self) -> usize {
+        let latencies = [&self.total, &self.disk, &self.lateness].into_iter();
+        let latencies = latencies.chain(&self.store).map(Weighed::bytes);
+        size_of::<OpLatency>() + latencies.sum::<usize>()
+    }
+}
+
+/// The caller's turn to have an answer made.
+impl FromRequestParts<Arc<Daemon>> for Making {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(_: &mut Parts, daemon: &Arc<Daemon>) -> Result<Making, Refusal> {
+        daemon.answers().begin().await
+    }
+}

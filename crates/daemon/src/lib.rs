@@ -1,0 +1,27 @@
+//! The control plane: what is served and what is armed on it, the HTTP API and the metrics that show
+//! both, and what is collected of finished I/O.
+//!
+//! It talks to shards through their [`Handle`](dashpot_export::Handle) and never touches the data path.
+//! It knows neither terminals nor the command line.
+
+#![deny(clippy::print_stderr, clippy::print_stdout)]
+
+mod answers;
+mod collector;
+mod daemon;
+pub mod host;
+pub mod http;
+mod limits;
+pub mod metrics;
+mod past;
+pub mod promises;
+mod refusal;
+mod registry;
+mod wire;
+
+pub use collector::Collector;
+pub use daemon::{Cleared, Daemon, Scope};
+pub use past::Gone;
+pub use refusal::{Refusal, RefusalKind};
+pub use registry::{Record, Registry};
+pub use wire::seen_rule;

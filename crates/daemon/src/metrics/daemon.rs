@@ -1,0 +1,113 @@
+//! What a daemon is scraped for: one snapshot of each disk, its rules, its shards, its host.
+
+use std::fmt;
+use std::sync::Arc;
+
+use dashpot_api::Host;
+use dashpot_export::ProbeReading;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::registry::Unit;
+
+use super::client::{self, ClientLook};
+use super::disk::{self, DiskLook};
+use super::format::open_metrics;
+use super::listener::Source;
+use super::page::{Labels, Metric, Page};
+use super::{host, rule, shard};
+use crate::collector::View;
+use crate::host::host_now;
+use crate::{Daemon, Record};
+
+/// A daemon that is scraped.
+pub struct DaemonSource(pub Arc<Daemon>);
+
+impl Source for DaemonSource {
+    async fn text(&self) -> Result<String, fmt::Error> {
+        open_metrics(Look::of(&self.0).await)
+    }
+}
+
+/// A daemon at the moment of a scrape.
+#[derive(Debug)]
+pub(super) struct Look {
+    pub(super) disks: Vec<DiskLook>,
+    pub(super) records: Vec<Record>,
+    pub(super) clients: Vec<ClientLook>,
+    /// By disk, events that no client's counts have, because there was no room for them.
+    pub(super) dropped: Vec<u64>,
+    /// By shard.
+    pub(super) probes: Vec<Option<ProbeReading>>,
+    pub(super) host: Host,
+    /// What answers of the API take, and the most that they may.
+    pub(super) answers: (usize, usize),
+}
+
+impl Look {
+    async fn of(daemon: &Daemon) -> Look {
+        let mut disks = Vec::new();
+        for (index, info) in daemon.disks() {
+            disks.push(DiskLook {
+                info: info.clone(),
+                snapshot: daemon.snapshot(index, 1).await.ok(),
+            });
+        }
+        let shards = disks.iter().map(|disk| disk.info.shard + 1).max();
+        let probes = 0..shards.unwrap_or_default();
+        let (clients, dropped) = finished(daemon).await;
+        Look {
+            clients,
+            dropped,
+            records: daemon.records().await,
+            probes: probes.map(|shard| daemon.probe(shard).pop()).collect(),
+            host: host_now(Some(daemon.counted_before())),
+            answers: (daemon.answers().used(), daemon.answers().max()),
+            disks,
+        }
+    }
+}
+
+/// What clients have done, and by disk how many events were dropped.
+async fn finished(daemon: &Daemon) -> (Vec<ClientLook>, Vec<u64>) {
+    let look = |events: &View<'_>| {
+        let of_disk = |(index, info)| ClientLook::of_disk(events, index, info);
+        let dropped = |(index, _)| events.dropped(Some(index as u16));
+        (
+            daemon.disks().flat_map(of_disk).collect(),
+            daemon.disks().map(dropped).collect(),
+        )
+    };
+    daemon.events(None, look).await
+}
+
+impl Collector for Look {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let page = &mut Page(encoder);
+        disk::write(page, &self.disks)?;
+        let names = self.disks.iter().map(DiskLook::labels);
+        page.counter(&DROPPED, names.zip(self.dropped.iter().copied()))?;
+        client::write(page, &self.clients)?;
+        rule::write(page, &self.disks, &self.records)?;
+        shard::write(page, &self.disks, &self.probes)?;
+        let (used, max) = self.answers;
+        page.gauge(&ANSWERS, [(Labels::new(), used as u64)])?;
+        page.gauge(&ANSWERS_MAX, [(Labels::new(), max as u64)])?;
+        host::write(page, &self.host)
+    }
+}
+
+const DROPPED: Metric = Metric(
+    "events_dropped",
+    None,
+    "Finished I/Os that are in no client's counts, because there was no room for their events",
+);
+const ANSWERS: Metric = Metric(
+    "api_answers",
+    Some(Unit::Bytes),
+    "Answers of the API above 64 KiB that are being made or that callers have not taken",
+);
+const ANSWERS_MAX: Metric = Metric(
+    "api_answers_limit",
+    Some(Unit::Bytes),
+    "The most of it: requests are refused with 503 beyond that",
+);

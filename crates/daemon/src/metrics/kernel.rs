@@ -1,0 +1,140 @@
+//! What `observe` is scraped for: the kernel's disks since it began, as of the last interval's end.
+//!
+//! Their metrics have names of their own, because a disk of dashpot's that is attached to the kernel
+//! is seen by both: the same I/Os must not be added up.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dashpot_engine::histogram::Histogram;
+use dashpot_observe::DeviceInterval;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::registry::Unit;
+
+use super::format::open_metrics;
+use super::host;
+use super::listener::Source;
+use super::page::{Labels, Metric, Page, seconds_of};
+
+/// Disks of the kernel that are scraped.
+pub struct KernelSource(pub Arc<Mutex<KernelTotals>>);
+
+/// What disks have done since the watch began.
+#[derive(Clone, Debug, Default)]
+pub struct KernelTotals {
+    /// By device and operation.
+    ops: BTreeMap<(String, String), Total>,
+    /// By device, what is in flight and since how many nanoseconds.
+    in_flight: BTreeMap<String, (u64, u64)>,
+    lost: u64,
+}
+
+/// What a device has done of one operation.
+#[derive(Clone, Debug, Default)]
+struct Total {
+    completed: u64,
+    bytes: u64,
+    latency: Histogram,
+}
+
+impl Source for KernelSource {
+    async fn text(&self) -> Result<String, fmt::Error> {
+        let totals = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        open_metrics(totals)
+    }
+}
+
+impl KernelTotals {
+    /// Adds an interval. What is in flight now stands for what was.
+    pub fn add(&mut self, intervals: &[DeviceInterval], lost: u64) {
+        self.in_flight.clear();
+        for interval in intervals {
+            let in_flight = &interval.in_flight;
+            let now = (in_flight.zios, in_flight.oldest_ns.unwrap_or_default());
+            self.in_flight.insert(interval.device.clone(), now);
+            for op in ["read", "write"] {
+                self.total(interval, op);
+            }
+            for op in &interval.ops {
+                let total = self.total(interval, &op.op);
+                total.completed += op.completed;
+                total.bytes += op.bytes;
+                total.latency.merge(&op.disk);
+            }
+        }
+        self.lost += lost;
+    }
+
+    fn total(&mut self, interval: &DeviceInterval, op: &str) -> &mut Total {
+        let key = (interval.device.clone(), op.to_owned());
+        self.ops.entry(key).or_default()
+    }
+
+    fn each_op<'a, V>(
+        &'a self,
+        value: impl Fn(&'a Total) -> V + 'a,
+    ) -> impl Iterator<Item = (Labels<'a>, V)> {
+        self.ops.iter().map(move |((device, op), total)| {
+            let labels = vec![("device", Cow::from(device)), ("op", Cow::from(op))];
+            (labels, value(total))
+        })
+    }
+
+    fn each_device<'a, V>(
+        &'a self,
+        value: impl Fn((u64, u64)) -> V + 'a,
+    ) -> impl Iterator<Item = (Labels<'a>, V)> {
+        let devices = self.in_flight.iter();
+        devices.map(move |(device, now)| (vec![("device", Cow::from(device))], value(*now)))
+    }
+}
+
+impl Collector for KernelTotals {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let page = &mut Page(encoder);
+        page.counter(&OPERATIONS, self.each_op(|total| total.completed))?;
+        page.counter(&BYTES, self.each_op(|total| total.bytes))?;
+        page.histogram(
+            &LATENCY,
+            self.each_op(|total| Cow::Borrowed(&total.latency)),
+        )?;
+        page.gauge(&IN_FLIGHT, self.each_device(|(number, _)| number))?;
+        page.gauge(&OLDEST, self.each_device(|(_, age)| seconds_of(age.into())))?;
+        page.counter(&LOST, [(Labels::new(), self.lost)])?;
+        host::write_build(page)
+    }
+}
+
+const OPERATIONS: Metric = Metric(
+    "kernel_disk_operations",
+    None,
+    "I/Os that the device has finished",
+);
+const BYTES: Metric = Metric("kernel_disk", Some(Unit::Bytes), "Bytes of these");
+const LATENCY: Metric = Metric(
+    "kernel_disk_latency",
+    Some(Unit::Seconds),
+    "From issue to completion",
+);
+const IN_FLIGHT: Metric = Metric(
+    "kernel_disk_in_flight",
+    None,
+    "I/Os that have begun and not ended",
+);
+const OLDEST: Metric = Metric(
+    "kernel_disk_oldest_in_flight",
+    Some(Unit::Seconds),
+    "Time since the oldest of them began, or 0",
+);
+const LOST: Metric = Metric(
+    "kernel_events_lost",
+    None,
+    "Events that the kernel had no room for; what they tell of is in no histogram",
+);

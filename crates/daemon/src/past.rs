@@ -1,0 +1,177 @@
+//! Rules that are gone: what each had done when it was cleared, until a reset.
+//!
+//! A test that arms a rule and clears it asks afterwards what was injected. The last looks are
+//! bounded in number and in bytes; the oldest go first.
+
+use std::collections::VecDeque;
+
+use dashpot_engine::RuleStats;
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::inject::RuleId;
+use dashpot_export::{DiskSnapshot, RuleSnapshot};
+
+use super::registry::Record;
+
+/// How many rules are remembered, and in how many bytes.
+const RULES_MAX: usize = 64;
+const BYTES_MAX: usize = 8 << 20;
+
+/// A rule that was cleared.
+#[derive(Clone, Debug)]
+pub struct Gone {
+    pub record: Record,
+    /// Its disk at that moment, with this rule alone.
+    pub snapshot: DiskSnapshot,
+}
+
+/// Those that went last, the oldest first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Past {
+    rules: VecDeque<Gone>,
+    bytes: usize,
+}
+
+impl Past {
+    /// Remembers a rule as it stood in the last snapshot of its disk.
+    pub(super) fn remember(&mut self, record: Record, last: &DiskSnapshot) {
+        let Some(rule) = last.rules.iter().find(|rule| rule.id == record.id) else {
+            return;
+        };
+        let gone = Gone {
+            snapshot: alone(rule.clone(), last),
+            record: Record {
+                is_gone: true,
+                ..record
+            },
+        };
+        self.bytes += gone.bytes();
+        self.rules.push_back(gone);
+        while self.rules.len() > RULES_MAX || self.bytes > BYTES_MAX {
+            let Some(oldest) = self.rules.pop_front() else {
+                return;
+            };
+            self.bytes -= oldest.bytes();
+        }
+    }
+
+    pub(super) fn forget(&mut self) {
+        *self = Past::default();
+    }
+
+    /// The rule of an id, or the rules that came together and had this name last.
+    pub(super) fn find(&self, key: &str) -> Vec<Gone> {
+        let id = key.parse().ok().map(RuleId);
+        let is_meant =
+            |gone: &&Gone| Some(gone.record.id) == id || gone.record.name.as_deref() == Some(key);
+        let mut meant = self.rules.iter().rev().filter(is_meant);
+        let Some(last) = meant.next() else {
+            return Vec::new();
+        };
+        let came_with = |gone: &&Gone| match id {
+            Some(id) => gone.record.id == id,
+            None => gone.record.came_with(&last.record),
+        };
+        let found = self.rules.iter().filter(came_with);
+        found.cloned().collect()
+    }
+}
+
+impl Gone {
+    /// About how much memory it takes.
+    fn bytes(&self) -> usize {
+        let of_rule = |rule: &RuleSnapshot| {
+            let words = rule.spec.client.as_ref().map_or(0, String::len);
+            histograms(&rule.stats) * size_of::<Histogram>() + words
+        };
+        let rules: usize = self.snapshot.rules.iter().map(of_rule).sum();
+        size_of::<Gone>() + size_of::<Histogram>() + self.record.words.len() + rules
+    }
+}
+
+fn histograms(stats: &RuleStats) -> usize {
+    // Lateness, what was requested and achieved if that is no constant; and what stops explain.
+    let kept = [stats.holds.lateness(), stats.holds.stopped()];
+    kept.iter()
+        .zip([3, 1])
+        .map(|(kept, count)| count * usize::from(kept.is_some()))
+        .sum()
+}
+
+/// A disk's snapshot with one of its rules, and without what is of the disk itself.
+fn alone(rule: RuleSnapshot, last: &DiskSnapshot) -> DiskSnapshot {
+    DiskSnapshot {
+        at: last.at,
+        rules: vec![rule],
+        stalls: last.stalls,
+        work: last.work,
+        stops: last.stops,
+        ..DiskSnapshot::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DiskSnapshot, Past, RULES_MAX, RuleSnapshot, alone};
+    use crate::registry::{Record, Registry};
+    use dashpot_engine::inject::{RuleId, RuleSpec};
+    use dashpot_engine::{Duration, Instant, RuleStats};
+    use dashpot_rules::parse_injection;
+
+    /// Arms rules, and has them go.
+    fn go(registry: &mut Registry, past: &mut Past, words: &str) -> Vec<u32> {
+        let plan = registry.plan(0, parse_injection(words).unwrap(), None);
+        let records = plan.clone().unwrap().records;
+        registry.commit(plan.unwrap());
+        for record in &records {
+            past.remember(record.clone(), &last_look(record));
+        }
+        let ids: Vec<RuleId> = records.iter().map(|record| record.id).collect();
+        registry.remove(&ids);
+        ids.iter().map(|id| id.0).collect()
+    }
+
+    fn last_look(record: &Record) -> DiskSnapshot {
+        let rule = RuleSnapshot {
+            id: record.id,
+            group: record.group,
+            spec: RuleSpec::delay(Duration::from_millis(1), None),
+            armed: Instant::ZERO,
+            stats: RuleStats::default(),
+            now: 0,
+            backlog: Duration::ZERO,
+            overloaded_seconds: 0,
+        };
+        alone(rule, &DiskSnapshot::default())
+    }
+
+    fn found(past: &Past, key: &str) -> Vec<u32> {
+        let found = past.find(key);
+        assert!(found.iter().all(|gone| gone.record.is_gone));
+        found.iter().map(|gone| gone.record.id.0).collect()
+    }
+
+    #[test]
+    fn a_name_means_those_that_had_it_last() {
+        let (mut registry, mut past) = (Registry::default(), Past::default());
+        go(&mut registry, &mut past, "-D 1ms --name x");
+        let both = go(&mut registry, &mut past, "-D 1ms -D 2ms --name x");
+        go(&mut registry, &mut past, "-D 1ms --name y");
+        assert_eq!(found(&past, "x"), both);
+        assert_eq!(found(&past, "1"), [1]);
+        assert_eq!(found(&past, "z"), [0; 0]);
+        past.forget();
+        assert_eq!(found(&past, "x"), [0; 0]);
+    }
+
+    #[test]
+    fn the_oldest_are_forgotten() {
+        let (mut registry, mut past) = (Registry::default(), Past::default());
+        for _ in 0..RULES_MAX + 2 {
+            go(&mut registry, &mut past, "-D 1ms");
+        }
+        assert_eq!(past.rules.len(), RULES_MAX);
+        assert_eq!((found(&past, "2"), found(&past, "3")), (vec![], vec![3]));
+        let bytes: usize = past.rules.iter().map(super::Gone::bytes).sum();
+        assert_eq!(past.bytes, bytes);
+    }
+}

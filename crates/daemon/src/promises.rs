@@ -1,0 +1,240 @@
+//! Which promises about time a host lets dashpot keep, and why not.
+//!
+//! SPECIFICATION.md has the bounds, and what was measured of each. They are medians, made for
+//! hosts that give a shard a CPU when it needs one; here is what takes that away. That a promise
+//! can hold is no measurement: the probe is one, and `make bench` are the others.
+
+use dashpot_api::{CanHold, Host, Promise, Shard};
+use dashpot_rules::{cpus_of, short_time};
+
+type Verdict = (CanHold, String);
+
+/// What is known of a host, with the shards of a daemon if one runs there.
+struct Facts<'a> {
+    host: &'a Host,
+    shards: &'a [Shard],
+    wake_cost_ns: Option<u64>,
+}
+
+/// Every promise about time, of a daemon that runs.
+pub fn promises(host: &Host, shards: &[Shard]) -> Vec<Promise> {
+    all(&Facts {
+        host,
+        shards,
+        wake_cost_ns: None,
+    })
+}
+
+/// Every promise about time, of a daemon that would run on a host where waking up costs so much at
+/// the median.
+pub fn promises_of_host(host: &Host, wake_cost_ns: u64) -> Vec<Promise> {
+    all(&Facts {
+        host,
+        shards: &[],
+        wake_cost_ns: Some(wake_cost_ns),
+    })
+}
+
+fn all(facts: &Facts<'_>) -> Vec<Promise> {
+    let table: [(&str, Verdict); 6] = [
+        ("no zio completes before its target", facts.never_early()),
+        (
+            "p50 lateness of at most 30 us, by spinning",
+            facts.spinning(),
+        ),
+        (
+            "without spinning, p50 lateness as a sleep's",
+            facts.sleeping(),
+        ),
+        (
+            "end to end within 100 us at p50, 1-10 ms",
+            facts.end_to_end(),
+        ),
+        (
+            "10 ms stay below 11 ms beside a flood",
+            facts.beside_a_flood(),
+        ),
+        ("an idle daemon does not wake up", facts.idle()),
+    ];
+    let promise = |(promise, (can_hold, why)): (&str, Verdict)| Promise {
+        promise: promise.to_owned(),
+        can_hold,
+        why,
+    };
+    table.map(promise).to_vec()
+}
+
+impl Facts<'_> {
+    fn never_early(&self) -> Verdict {
+        yes("the engine compares each with its target; no host can change that")
+    }
+
+    fn spinning(&self) -> Verdict {
+        if let Some(quota) = self.host.quota_millicpus {
+            return no(format!(
+                "a CPU quota of {} is in force, and spinning uses it up: lift it",
+                cpus_of(quota)
+            ));
+        }
+        if self.shards.iter().any(|shard| !shard.spins) {
+            return no("the daemon does not spin: --spin auto, started without a quota");
+        }
+        self.in_the_way().unwrap_or_else(|| self.for_the_median())
+    }
+
+    fn sleeping(&self) -> Verdict {
+        self.stopped()
+            .or_else(|| self.in_the_way())
+            .unwrap_or_else(|| self.for_the_median())
+    }
+
+    fn end_to_end(&self) -> Verdict {
+        let (can_hold, why) = self.spinning();
+        let (Some((error, reads)), true) = (self.probed(), can_hold != CanHold::No) else {
+            return (can_hold, why);
+        };
+        if error > WITH_WAKE_UP_NS {
+            no(reads)
+        } else if error > END_TO_END_NS {
+            doubtful(reads)
+        } else {
+            (can_hold, format!("{reads}; {why}"))
+        }
+    }
+
+    /// What a client that sleeps is off by here, and how that is known: by the worst of the probes,
+    /// or, where none has read anything, by what waking up costs.
+    fn probed(&self) -> Option<(u64, String)> {
+        let probes = self.shards.iter().map(|shard| shard.probe);
+        let p50 = probes.clone().filter_map(|probe| probe.p50_ns).max();
+        let last = probes.filter_map(|probe| probe.last_ns).max();
+        let says = |ns: u64, who: &str| (ns, format!("{who} {}", short_time(ns)));
+        let probe = match (p50, last) {
+            (Some(p50), _) => Some((
+                p50,
+                format!(
+                    "the probe reads {} at p50, its wake-up included",
+                    short_time(p50)
+                ),
+            )),
+            (None, Some(last)) => Some(says(last, "the probe has read")),
+            (None, None) => None,
+        };
+        probe.or_else(|| {
+            Some(says(
+                self.wake_cost_ns?,
+                "a client that sleeps is woken late by",
+            ))
+        })
+    }
+
+    /// Passes are bounded, so a flood may be one; what stops the shard can break this, however short
+    /// it is.
+    fn beside_a_flood(&self) -> Verdict {
+        self.stopped()
+            .or_else(|| self.paused(STOP_NS))
+            .or_else(|| self.crowded())
+            .unwrap_or_else(|| self.for_the_median())
+    }
+
+    fn idle(&self) -> Verdict {
+        yes("no timer runs and no probe reads while nothing is asked for")
+    }
+
+    /// What keeps a shard from running when something is due.
+    fn in_the_way(&self) -> Option<Verdict> {
+        self.overloaded()
+            .or_else(|| self.paused(STOPPED_MUCH_NS))
+            .or_else(|| self.crowded())
+    }
+
+    /// The host has lately stopped a shard, for as long as this in all.
+    fn paused(&self, least_ns: u64) -> Option<Verdict> {
+        let worst = self
+            .shards
+            .iter()
+            .max_by_key(|one| one.stops.recent.total_ns)?;
+        let recent = worst.stops.recent;
+        (recent.count > 0 && recent.total_ns >= least_ns).then(|| {
+            doubtful(format!(
+                "the host stopped shard {} for {} in the last minute, at most {} at once",
+                worst.shard,
+                short_time(recent.total_ns),
+                short_time(recent.longest_ns)
+            ))
+        })
+    }
+
+    fn overloaded(&self) -> Option<Verdict> {
+        let shard = self.shards.iter().find(|shard| shard.load.overloaded)?;
+        Some(no(format!(
+            "overloaded: shard {} works {} % of its time; ask less of its disks ({})",
+            shard.shard,
+            shard.load.busy_percent,
+            shard.disks.join(", ")
+        )))
+    }
+
+    fn stopped(&self) -> Option<Verdict> {
+        let Host {
+            throttled_periods,
+            quota_periods,
+            ..
+        } = *self.host;
+        (throttled_periods > 0).then(|| {
+            no(format!(
+                "the CPU quota has stopped it in {throttled_periods} of {quota_periods} periods: \
+                 raise it"
+            ))
+        })
+    }
+
+    fn crowded(&self) -> Option<Verdict> {
+        if self.host.cpus < 2 {
+            return Some(doubtful("one CPU: clients run on it when a zio is due"));
+        }
+        let steal = self
+            .host
+            .steal_percent
+            .filter(|steal| *steal >= STEAL_MUCH)?;
+        Some(doubtful(format!(
+            "the hypervisor takes {steal:.0} % of the CPU time"
+        )))
+    }
+
+    fn for_the_median(&self) -> Verdict {
+        match self.host.steal_percent {
+            Some(steal) if steal >= STEAL_SOME => yes(format!(
+                "at the median; {steal:.1} % steal shows in the tail"
+            )),
+            _ => yes("nothing is in the way"),
+        }
+    }
+}
+
+fn yes(why: impl Into<String>) -> Verdict {
+    (CanHold::Yes, why.into())
+}
+
+fn doubtful(why: impl Into<String>) -> Verdict {
+    (CanHold::Doubtful, why.into())
+}
+
+fn no(why: impl Into<String>) -> Verdict {
+    (CanHold::No, why.into())
+}
+
+/// The bound on the end-to-end error of a client that polls, and what it can be for one that is
+/// woken up.
+const END_TO_END_NS: u64 = 100_000;
+const WITH_WAKE_UP_NS: u64 = END_TO_END_NS + 115_000;
+/// Of stops in the last minute: the least that is one, and what can reach the median, 1 % of 30 s.
+const STOP_NS: u64 = 1_000_000;
+const STOPPED_MUCH_NS: u64 = 300_000_000;
+/// Steal that shows at all, and steal that can reach the median, in percent.
+const STEAL_SOME: f64 = 1.0;
+const STEAL_MUCH: f64 = 25.0;
+
+#[cfg(test)]
+#[path = "promises_tests.rs"]
+mod tests;

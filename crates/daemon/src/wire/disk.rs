@@ -1,0 +1,153 @@
+//! Disks and their latencies, of a snapshot.
+
+use dashpot_api::{
+    Disk, DiskClient, DiskLatency, InFlightZio, OpCount, OpLatency, Summary, Suspension, Wide,
+    wait_word,
+};
+use dashpot_engine::histogram::{LAYOUT, Sparse};
+use dashpot_engine::{InFlight, Instant, Op};
+use dashpot_export::{ClientView, DiskInfo, DiskSnapshot};
+
+use super::memory::client_memory;
+use super::shard::{load, stops};
+
+/// A snapshot, and the static facts around it.
+pub(crate) struct View<'a> {
+    pub info: &'a DiskInfo,
+    pub uris: &'a [String],
+    /// When the daemon started.
+    pub since: Instant,
+    pub snapshot: &'a DiskSnapshot,
+}
+
+impl View<'_> {
+    /// The disk, with the zios in flight that the snapshot has.
+    pub(crate) fn disk(&self) -> Disk {
+        let View {
+            info,
+            uris,
+            snapshot,
+            ..
+        } = self;
+        Disk {
+            name: info.name.clone(),
+            uris: uris.to_vec(),
+            store: info.store.clone(),
+            size_bytes: info.size,
+            block_bytes: info.block,
+            read_only: info.read_only,
+            shard: info.shard,
+            at_ns: snapshot.at.as_nanos(),
+            rules: snapshot.rules.len(),
+            suspended: self.suspension(),
+            off: snapshot.off,
+            faulted: snapshot.faulted.clone(),
+            failed: None,
+            clients: snapshot.clients.iter().map(disk_client).collect(),
+            stalled: snapshot.stalled,
+            stalls: snapshot.stalls,
+            loop_gap: Summary::of(Some(&snapshot.loop_gap)),
+            shard_stops: stops(snapshot.stops, snapshot.at),
+            shard_load: load(snapshot.work),
+            shard_memory: client_memory(snapshot.held),
+            in_flight: snapshot.in_flight_total,
+            oldest: self.oldest().collect(),
+            ops: Op::ALL.map(|op| op_count(snapshot, op)).to_vec(),
+            aborted: snapshot.stats.aborted,
+            busy_ns: snapshot.stats.busy.as_nanos(),
+            depth_time_ns: Wide(snapshot.stats.depth_time),
+        }
+    }
+
+    /// The zios in flight that the snapshot has, the oldest first.
+    pub(crate) fn oldest(&self) -> impl Iterator<Item = InFlightZio> {
+        let oldest = self.snapshot.in_flight.iter();
+        oldest.map(|zio| self.in_flight(zio))
+    }
+
+    fn in_flight(&self, zio: &InFlight) -> InFlightZio {
+        let at = self.snapshot.at;
+        let held = zio.target.filter(|target| *target != Instant::NEVER);
+        let mut clients = self.snapshot.clients.iter();
+        let client = clients.find(|client| client.id == zio.client);
+        InFlightZio {
+            op: zio.op.name().to_owned(),
+            client: client.map_or_else(|| "other".to_owned(), |client| client.name.clone()),
+            offset_bytes: zio.offset,
+            length_bytes: zio.length,
+            age_ns: at.since(zio.arrived).as_nanos(),
+            wait: wait_word(zio.wait).to_owned(),
+            wait_ns: at.since(zio.since).as_nanos(),
+            rule: zio.rule.map(|rule| rule.0),
+            remaining_ns: held.map(|target| target.since(at).as_nanos()),
+        }
+    }
+
+    fn suspension(&self) -> Option<Suspension> {
+        let (since, lasts) = self.snapshot.suspended?;
+        let age = self.snapshot.at.since(since);
+        Some(Suspension {
+            age_ns: age.as_nanos(),
+            remaining_ns: lasts.map(|lasts| (lasts - age).as_nanos()),
+        })
+    }
+
+    /// The disk's histograms; `dropped` events are missing in those of the store, and in breakdowns.
+    pub(crate) fn latency(&self, ops: Vec<OpLatency>, dropped: u64) -> DiskLatency {
+        let snapshot = self.snapshot;
+        DiskLatency {
+            disk: self.info.name.clone(),
+            layout: LAYOUT.to_owned(),
+            since_ns: self.since.as_nanos(),
+            at_ns: snapshot.at.as_nanos(),
+            busy_ns: snapshot.stats.busy.as_nanos(),
+            depth_time_ns: Wide(snapshot.stats.depth_time),
+            suspended_ns: snapshot.stats.suspended.as_nanos(),
+            in_flight: snapshot.in_flight_total,
+            oldest: self.oldest().next(),
+            dropped,
+            ops,
+        }
+    }
+
+    /// What is counted on the data path, with what is known of the store by operation.
+    pub(crate) fn ops(&self, store: impl Fn(Op) -> Sparse) -> Vec<OpLatency> {
+        let op = |op| OpLatency::of(op, self.snapshot.stats.op(op), &store(op));
+        Op::ALL.map(op).to_vec()
+    }
+}
+
+/// A disk of which no more is known than what it was started as, and why that is so.
+pub(crate) fn failed_disk(info: &DiskInfo, uris: &[String], since: Instant, why: String) -> Disk {
+    let snapshot = &DiskSnapshot {
+        at: since,
+        ..DiskSnapshot::default()
+    };
+    let view = View {
+        info,
+        uris,
+        since,
+        snapshot,
+    };
+    Disk {
+        failed: Some(why),
+        ..view.disk()
+    }
+}
+
+fn disk_client(view: &ClientView) -> DiskClient {
+    DiskClient {
+        name: view.name.clone(),
+        connections: view.connections,
+    }
+}
+
+fn op_count(snapshot: &DiskSnapshot, op: Op) -> OpCount {
+    let stats = snapshot.stats.op(op);
+    OpCount {
+        op: op.name().to_owned(),
+        completed: stats.completed,
+        failed: stats.failed,
+        bytes: stats.bytes,
+    }
+}

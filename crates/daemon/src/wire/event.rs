@@ -1,0 +1,24 @@
+//! Finished zios.
+
+use dashpot_api::{FinishedZio, ZioWaits};
+use dashpot_export as export;
+
+/// A finished zio, with the names of its disk and its client.
+pub(crate) fn finished_zio(zio: &export::FinishedZio, disk: &str, client: &str) -> FinishedZio {
+    let waits = zio.waits();
+    FinishedZio {
+        disk: disk.to_owned(),
+        client: client.to_owned(),
+        op: zio.op.name().to_owned(),
+        fua: zio.fua,
+        offset_bytes: zio.offset,
+        length_bytes: zio.length,
+        error: zio.outcome.err().map(|errno| errno.name().to_owned()),
+        arrived_ns: zio.arrived.as_nanos(),
+        ended_ns: zio.ended().as_nanos(),
+        total_ns: waits.total().as_nanos(),
+        waits: ZioWaits::of(&waits),
+        rule: zio.rule().map(|rule| rule.0),
+        lane: zio.lane(),
+    }
+}

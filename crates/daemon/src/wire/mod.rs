@@ -1,0 +1,23 @@
+//! From what the daemon knows to what the API says.
+
+mod crash;
+mod disk;
+mod event;
+mod export;
+mod memory;
+mod part;
+mod rule;
+mod second;
+mod shard;
+mod why;
+
+pub(crate) use crash::{crashed, cut};
+pub(crate) use disk::{View, failed_disk};
+pub(crate) use event::finished_zio;
+pub(crate) use export::export;
+pub(crate) use memory::memory;
+pub(crate) use part::part_latency;
+pub use rule::seen_rule;
+pub(crate) use rule::{rule, rule_latency};
+pub(crate) use second::second_latency;
+pub(crate) use shard::shards;

@@ -1,0 +1,124 @@
+//! Rules and their latencies, of a snapshot.
+
+use dashpot_api::{
+    LatencyHistogram, Load, Rule, RuleCounters, RuleFields, RuleLatency, RuleState, Summary,
+};
+use dashpot_engine::histogram::{Histogram, LAYOUT};
+use dashpot_engine::inject::RuleSpec;
+use dashpot_engine::{Duration, Holds, Instant};
+use dashpot_export::{DiskSnapshot, RuleSnapshot, Work};
+
+use super::shard::load;
+use super::why::why_nothing;
+use crate::Record;
+
+/// A rule of the disk called `disk`, if it is armed in the disk's snapshot.
+pub(crate) fn rule(record: &Record, disk: &str, snapshot: &DiskSnapshot) -> Option<Rule> {
+    let rule = snapshot.rules.iter().find(|rule| rule.id == record.id)?;
+    Some(Rule {
+        stalled: snapshot.stalled,
+        stalls: snapshot.stalls,
+        shard_load: Load {
+            overloaded_seconds: rule.overloaded_seconds,
+            ..load(snapshot.work)
+        },
+        ..seen_rule(record, disk, rule, snapshot.at)
+    })
+}
+
+/// A rule as it stands at a moment, of a disk that nothing but the rule slows down.
+pub fn seen_rule(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) -> Rule {
+    let age = at.since(rule.armed);
+    let state = match record.is_gone {
+        true => RuleState::Cleared,
+        false => state_at(&rule.spec, age),
+    };
+    Rule {
+        id: rule.id.0,
+        name: record.name.clone(),
+        disk: disk.to_owned(),
+        group: rule.group.0,
+        pool: record.pool.clone(),
+        rule: record.words.clone(),
+        fields: RuleFields::of(&rule.spec),
+        state,
+        age_ns: age.as_nanos(),
+        counters: counters(rule),
+        why_nothing: why_nothing(rule, state),
+        stalled: 0,
+        stalls: 0,
+        shard_load: load(Work::default()),
+    }
+}
+
+fn state_at(spec: &RuleSpec, age: Duration) -> RuleState {
+    if age < spec.after {
+        return RuleState::Waiting;
+    }
+    match spec.lasts {
+        Some(lasts) if age >= spec.after + lasts => RuleState::Ended,
+        _ => RuleState::Active,
+    }
+}
+
+fn counters(rule: &RuleSnapshot) -> RuleCounters {
+    let stats = &rule.stats;
+    RuleCounters {
+        matched: stats.matched,
+        taken: stats.chosen,
+        injected: stats.ended() + rule.now,
+        held: stats.held,
+        overrun: stats.overrun,
+        failed: stats.failed,
+        late: stats.late,
+        not_drawn: stats.not_drawn,
+        not_counted: stats.not_counted,
+        beaten: stats.beaten,
+        beaten_by: stats.beaten_by.map(|rule| rule.0),
+        preempted: stats.preempted,
+        preempted_by: stats.preempted_by.map(|rule| rule.0),
+        aborted: stats.aborted,
+        now: rule.now,
+        backlog_ns: rule.backlog.as_nanos(),
+        requested: Summary::of(stats.holds.requested().as_ref()),
+        achieved: achieved(&stats.holds),
+        lateness: Summary::of(stats.holds.lateness()),
+        stopped: Summary::of(stats.holds.stopped()),
+    }
+}
+
+/// What was achieved. Where all service times asked for were equal, the percentiles are these
+/// and how late they ended: buckets of lateness are finer than those of the whole.
+fn achieved(holds: &Holds) -> Summary {
+    let mut achieved = Summary::of(holds.achieved().as_ref());
+    let requested = holds.requested();
+    let service = requested.filter(|all| all.min() == all.max());
+    if let Some(service) = service.and_then(|service| service.min()) {
+        let late = Summary::of(holds.lateness());
+        achieved.p50_ns = late.p50_ns.map(|late| service + late);
+        achieved.p99_ns = late.p99_ns.map(|late| service + late);
+    }
+    achieved
+}
+
+/// A rule of the disk called `disk`, if it is armed in the disk's snapshot.
+pub(crate) fn rule_latency(
+    record: &Record,
+    disk: &str,
+    snapshot: &DiskSnapshot,
+) -> Option<RuleLatency> {
+    let armed = snapshot.rules.iter().find(|rule| rule.id == record.id)?;
+    let holds = &armed.stats.holds;
+    Some(RuleLatency {
+        rule: rule(record, disk, snapshot)?,
+        layout: LAYOUT.to_owned(),
+        requested: sent(holds.requested().as_ref()),
+        achieved: sent(holds.achieved().as_ref()),
+        lateness: sent(holds.lateness()),
+        stopped: sent(holds.stopped()),
+    })
+}
+
+fn sent(histogram: Option<&Histogram>) -> LatencyHistogram {
+    histogram.map(LatencyHistogram::of).unwrap_or_default()
+}

@@ -1,0 +1,17 @@
+//! Seconds.
+
+use dashpot_api::{LatencyHistogram, SecondLatency};
+
+use crate::collector::SecondCell;
+
+/// What a client did on a disk in one second.
+pub(crate) fn second_latency(cell: &SecondCell, disk: &str) -> SecondLatency {
+    SecondLatency {
+        disk: disk.to_owned(),
+        client: cell.client.to_string(),
+        op: cell.op.name().to_owned(),
+        completed: cell.tally.completed,
+        bytes: cell.tally.bytes,
+        latency: LatencyHistogram::of_sparse(&cell.tally.disk),
+    }
+}
