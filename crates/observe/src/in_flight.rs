@@ -56,6 +56,34 @@ impl InFlight {
     }
 }
 
+impl InFlight {
+    /// The [`line`](InFlight::line) beside latencies of those that have ended: one that has been there
+    /// for longer than nearly all of these is mentioned however young it is.
+    pub fn line_beside(
+        &self,
+        mention: Mention,
+        interval: Duration,
+        ended: &Percentiles,
+    ) -> Option<String> {
+        match self.oldest_ns.filter(|age_ns| outlasts(*age_ns, ended)) {
+            Some(_) => Some(format!(
+                "{self} That is longer than those that ended took, and in no figure."
+            )),
+            None => self.line(mention, interval),
+        }
+    }
+}
+
+/// Whether what has been in flight for so long makes latencies of those that have ended a report of the
+/// survivors: it is older than 99.9 % of them. Where they are too few for that, it is at least twice as
+/// old as the longest.
+pub fn outlasts(age_ns: u64, ended: &Percentiles) -> bool {
+    let most_ns = ended
+        .p99_9_ns
+        .or(ended.max_ns.map(|max| max.saturating_mul(2)));
+    most_ns.is_some_and(|most_ns| age_ns > most_ns)
+}
+
 /// The text has milliseconds: what differs by less is the same there.
 const SHOWN_NS: u64 = 1_000_000;
 
@@ -170,6 +198,24 @@ mod tests {
         let line = |in_flight: InFlight| in_flight.line(Mention::All, Duration::from_secs(5));
         assert!(line(hung()).is_some());
         assert_eq!(line(InFlight::default()), None);
+    }
+
+    #[test]
+    fn what_outlasts_the_survivors_is_mentioned_however_young() {
+        let few = Percentiles::of(&latencies(&[(700_000_000, 9)]));
+        let many = Percentiles::of(&latencies(&[(20_000_000, 5_000)]));
+        let line = |ended| hung().line_beside(Mention::default(), Duration::from_secs(10), ended);
+        assert_eq!(line(&few), None, "twice as long would be 1.4 s");
+        let text = line(&many).unwrap_or_default();
+        assert!(
+            text.starts_with("In flight: 3, the oldest for 1.250 s on d (hung"),
+            "{text}"
+        );
+        assert!(text.ends_with(". That is longer than those that ended took, and in no figure."));
+        let none = Percentiles::of(&Histogram::default());
+        assert_eq!(line(&none), None);
+        let whole = hung().line_beside(Mention::default(), Duration::from_secs(1), &none);
+        assert_eq!(whole, Some(hung().to_string()));
     }
 
     #[test]

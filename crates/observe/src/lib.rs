@@ -19,7 +19,7 @@ mod size;
 
 pub use finished::FinishedIo;
 pub use groups::{Groups, Order};
-pub use in_flight::{InFlight, Mention, Outlasting, plural};
+pub use in_flight::{InFlight, Mention, Outlasting, outlasts, plural};
 pub use interval::{DeviceInterval, OTHER, OpInterval, elapsed_of_all, in_flight_of_all};
 pub use intervals::{Intervals, Span};
 pub use layer::Layer;

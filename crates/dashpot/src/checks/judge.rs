@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use anyhow::{Context, ensure};
 use dashpot_api::{DiskLatency, OpLatency, RuleLatency, STARTED_AGAIN};
 use dashpot_engine::histogram::Histogram;
+use dashpot_observe::{Percentiles, outlasts};
 use dashpot_rules::{nice_number, short_time};
 use serde::Serialize;
 
@@ -53,10 +54,14 @@ impl Look {
     ) -> anyhow::Result<Outcome> {
         let is_same_daemon = earlier.is_none_or(|look| look.started_ns == self.started_ns);
         ensure!(is_same_daemon, STARTED_AGAIN);
+        let mut remark = None;
         let observed = match &expression.subject {
             Subject::Disk { disk, op, metric } => {
                 let now = self.disks.get(disk).context("the disk is gone")?;
                 let earlier = earlier.and_then(|look| look.disks.get(disk));
+                if expression.subject.kind() == Kind::Time {
+                    remark = outlasting(now, earlier, op.as_deref())?;
+                }
                 observe_disk(now, earlier, op.as_deref(), *metric)?
             }
             Subject::Rule { rule, metric } => {
@@ -66,8 +71,26 @@ impl Look {
                 observe_rules(rule, now, earlier.unwrap_or(&none), *metric)?
             }
         };
-        Ok(Outcome::of(expression, observed))
+        let mut outcome = Outcome::of(expression, observed);
+        outcome.observed += &remark.unwrap_or_default();
+        Ok(outcome)
     }
+}
+
+/// What a latency of those that have ended leaves out, if that is older than nearly all of them.
+fn outlasting(
+    now: &DiskLatency,
+    earlier: Option<&DiskLatency>,
+    op: Option<&str>,
+) -> anyhow::Result<Option<String>> {
+    let oldest = now.oldest.as_ref();
+    let Some(oldest) = oldest.filter(|zio| op.is_none_or(|op| zio.op == op)) else {
+        return Ok(None);
+    };
+    let ended = Done::between(now, earlier, op)?.latency;
+    let outlasts = outlasts(oldest.age_ns, &Percentiles::of(&ended));
+    let age = short_time(oldest.age_ns);
+    Ok(outlasts.then(|| format!("; one in flight for {age} is not in it")))
 }
 
 /// What a disk, or one of its operations, has done in an interval.
@@ -98,6 +121,18 @@ impl Done {
         Ok(done)
     }
 
+    fn between(
+        now: &DiskLatency,
+        earlier: Option<&DiskLatency>,
+        op: Option<&str>,
+    ) -> anyhow::Result<Done> {
+        let done = Done::of(now, op)?;
+        Ok(match earlier {
+            Some(earlier) => done.since(&Done::of(earlier, op)?),
+            None => done,
+        })
+    }
+
     fn since(self, earlier: &Done) -> Done {
         Done {
             completed: self.completed.saturating_sub(earlier.completed),
@@ -114,10 +149,7 @@ fn observe_disk(
     op: Option<&str>,
     metric: DiskMetric,
 ) -> anyhow::Result<Observed> {
-    let mut done = Done::of(now, op)?;
-    if let Some(earlier) = earlier {
-        done = done.since(&Done::of(earlier, op)?);
-    }
+    let done = Done::between(now, earlier, op)?;
     let began = earlier.map_or(now.since_ns, |earlier| earlier.at_ns);
     let seconds = now.at_ns.saturating_sub(began).max(1) as f64 / 1e9;
     let plain = |value: u64| Observed::Figure {

@@ -6,6 +6,7 @@ use anyhow::{Context, ensure};
 use dashpot_api::{Client, DiskLatency, LatencyHistogram, Rule, RuleLatency, Status, segment};
 use dashpot_engine::histogram::{Histogram, LAYOUT};
 use dashpot_export::complain;
+use dashpot_observe::{Percentiles, outlasts};
 
 use super::output::{print, print_json};
 use crate::cli::ProofArgs;
@@ -90,6 +91,8 @@ impl Look<'_> {
         let mut disks = self.status.disks.iter();
         let disk = disks.find(|disk| disk.name == rule.disk);
         let mut shards = self.status.shards.iter();
+        let path = format!("/v1/disks/{}/latency", segment(&rule.disk));
+        let latency: DiskLatency = self.client.get(&path)?;
         Ok(Proof::of(&Facts {
             rule: &look.rule,
             requested: &received(&look.requested)?,
@@ -98,7 +101,8 @@ impl Look<'_> {
             stopped: &received(&look.stopped)?,
             beaten_within_group: self.is_beaten_within_group(&look.rule),
             disk: disk.context("the daemon has forgotten the disk")?,
-            outside_ns: outside(self.client, &rule.disk)?,
+            outside_ns: outside(&latency),
+            outlasting_ns: outlasting(&latency, &look.rule)?,
             shard: shards.find(|shard| shard.disks.contains(&rule.disk)),
             host: &self.status.host,
             oversleep_ns: self.oversleep_ns,
@@ -118,9 +122,7 @@ fn received(sent: &LatencyHistogram) -> anyhow::Result<Histogram> {
 }
 
 /// What the zios of a disk took on average beside the disk and its suspension.
-fn outside(client: &Client, disk: &str) -> anyhow::Result<u64> {
-    let path = format!("/v1/disks/{}/latency", segment(disk));
-    let latency: DiskLatency = client.get(&path)?;
+fn outside(latency: &DiskLatency) -> u64 {
     let ops = latency.ops.iter();
     let (total, disk, count) = ops.fold((0, 0, 0), |(total, disk, count), op| {
         let (more, of_disk) = (op.total.sum_ns.0, op.disk.sum_ns.0);
@@ -132,7 +134,22 @@ fn outside(client: &Client, disk: &str) -> anyhow::Result<u64> {
     });
     let inside = disk + u128::from(latency.suspended_ns);
     let mean = u128::saturating_sub(total, inside).checked_div(count);
-    Ok(mean.map_or(0, |mean| u64::try_from(mean).unwrap_or(u64::MAX)))
+    mean.map_or(0, |mean| u64::try_from(mean).unwrap_or(u64::MAX))
+}
+
+/// For how long a rule has held the disk's oldest zio, if that is longer than those took that have
+/// ended.
+fn outlasting(latency: &DiskLatency, rule: &Rule) -> anyhow::Result<Option<u64>> {
+    let oldest = latency.oldest.as_ref();
+    let Some(oldest) = oldest.filter(|zio| zio.rule == Some(rule.id)) else {
+        return Ok(None);
+    };
+    let mut ended = Histogram::default();
+    for op in &latency.ops {
+        ended.merge(&received(&op.total)?);
+    }
+    let outlasts = outlasts(oldest.age_ns, &Percentiles::of(&ended));
+    Ok(outlasts.then_some(oldest.age_ns))
 }
 
 fn text(proofs: &[Proof]) -> String {

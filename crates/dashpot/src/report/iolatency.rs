@@ -157,7 +157,23 @@ impl Interval {
     /// What is to be said of the zios in flight, beside the text: that is the original tool's, byte
     /// for byte, whatever is in flight.
     pub(crate) fn remark(&self) -> Option<String> {
-        self.in_flight.line(self.mention, self.length.elapsed)
+        let (mention, elapsed) = (self.mention, self.length.elapsed);
+        match self.slowest() {
+            Some(ended) => self.in_flight.line_beside(mention, elapsed, ended),
+            None => self.in_flight.line(mention, elapsed),
+        }
+    }
+
+    /// The latencies of those that have ended; of a breakdown, those with the longest tail.
+    fn slowest(&self) -> Option<&Percentiles> {
+        let tail = |latency: &&Percentiles| latency.p99_9_ns.or(latency.max_ns);
+        match &self.scope {
+            Scope::All(all) => Some(&all.latency),
+            Scope::By { values, .. } => {
+                let each = values.iter().map(|value| &value.distribution.latency);
+                each.max_by_key(tail)
+            }
+        }
     }
 }
 

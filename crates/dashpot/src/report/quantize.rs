@@ -173,10 +173,28 @@ impl fmt::Display for Quantize {
             Scope::Disks(disks) => write_disks(f, self.room, disks)?,
         }
         // There is no later report that could count them.
-        let in_flight = self.in_flight.line(Mention::All, self.length.elapsed);
+        let elapsed = self.length.elapsed;
+        let in_flight = match self.slowest() {
+            Some(ended) => self.in_flight.line_beside(Mention::All, elapsed, ended),
+            None => self.in_flight.line(Mention::All, elapsed),
+        };
         let lines = [self.length.line(), in_flight];
         let mut lines = lines.iter().flatten();
         lines.try_for_each(|line| f.write_str(&prose_within(self.room, line)))
+    }
+}
+
+impl Quantize {
+    /// The latencies of those that have ended; of several disks, those with the longest tail.
+    fn slowest(&self) -> Option<&Percentiles> {
+        let tail = |latency: &&Percentiles| latency.p99_9_ns.or(latency.max_ns);
+        match &self.scope {
+            Scope::Total(total) => Some(&total.latency),
+            Scope::Disks(disks) => {
+                let each = disks.iter().map(|disk| &disk.aggregation.latency);
+                each.max_by_key(tail)
+            }
+        }
     }
 }
 

@@ -155,6 +155,43 @@ fn the_last_interval_names_what_it_did_not_see_end_however_young() {
 }
 
 #[test]
+fn what_outlasts_nearly_all_that_ended_is_named_before_its_interval_is_over() {
+    let hung = InFlight {
+        zios: 3,
+        oldest_ns: Some(600_000_000),
+        ..InFlight::default()
+    };
+    let quick = Distribution::new(&latencies(&[5_000]), Boundary::AsLabelled);
+    let by = |distribution: &Distribution| Scope::By {
+        by: "client",
+        values: vec![Value {
+            value: "a".to_owned(),
+            distribution: distribution.clone(),
+        }],
+    };
+    for scope in [Scope::All(quick.clone()), by(&quick)] {
+        let report = Interval {
+            in_flight: hung.clone(),
+            ..with(scope)
+        };
+        let remark = report.remark().unwrap_or_default();
+        assert!(
+            remark.starts_with("In flight: 3, the oldest for 0.600 s. That"),
+            "{remark}"
+        );
+    }
+    let slow = Distribution::new(
+        &latencies(&[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]),
+        Boundary::AsLabelled,
+    );
+    let report = Interval {
+        in_flight: hung,
+        ..with(Scope::All(slow))
+    };
+    assert_eq!(report.remark(), None);
+}
+
+#[test]
 fn json_has_rows_percentiles_and_what_is_in_flight() {
     let json = serde_json::to_value(interval(&latencies(&[0, 3]))).unwrap();
     let expected = serde_json::json!({

@@ -18,12 +18,19 @@ impl Facts<'_> {
             let late = share(counters.late, counters.held);
             format!("{late} were late by more than 1 ms or 5 % of the delay")
         });
+        let outlasting = self.outlasting_ns.map(|age_ns| {
+            let (now, age) = (counters.now, short_time(age_ns));
+            format!(
+                "it holds {now} now, the oldest for {age}: longer than the disk's I/Os that have ended \
+                 took, and in no figure above"
+            )
+        });
         let is_off = matches!(verdict, Verdict::NotKept | Verdict::CannotTell);
         let causes = match is_late || (is_off && self.lateness.count() > 0) {
             true => self.causes(),
             false => self.distortions(),
         };
-        late.into_iter().chain(causes).collect()
+        late.into_iter().chain(outlasting).chain(causes).collect()
     }
 
     fn causes(&self) -> Vec<String> {

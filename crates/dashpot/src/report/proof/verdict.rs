@@ -65,6 +65,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) disk: &'a Disk,
     /// What clients added on average by sending a request and by taking its reply.
     pub(crate) outside_ns: u64,
+    /// For how long it has held the oldest zio, if that outlasts those of the disk that have ended.
+    pub(crate) outlasting_ns: Option<u64>,
     pub(crate) shard: Option<&'a Shard>,
     pub(crate) host: &'a Host,
     /// Where the daemon does not spin: how much too long the median sleep of this host is.
