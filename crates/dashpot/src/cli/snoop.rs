@@ -10,10 +10,12 @@ use super::report::DeviceArgs;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
 MOSTLY is the longest of the waits that add up to TOTAL; --wide shows them all:
-RECV for the payload, SUSPEND of the disk, STORE at work, HOLD by rules, LATE is
-dashpot's error, REPLY until the client took it. RULE is the rule that decided,
-and its lane; write+f is a write with FUA. Of an I/O on a disk of the kernel,
-QUEUE is the time before the driver had it, and DEVICE the time after that.
+RECV for the payload, SUSPEND of the disk, STORE at work, HOLD by rules, LATE
+from then until dashpot replied, REPLY until the client took it. LATE is
+dashpot's error, a stop of the host included, where a rule held the I/O. Where
+none did, it is the work of the shard, and MOSTLY calls it SHARD. RULE has the
+rule that decided, and its lane; write+f is a write with FUA. On a disk of the
+kernel, QUEUE is the time before the driver had the I/O, and DEVICE that after.
 
 Example: what takes 10 ms or longer, and why
   dashpot snoop --min 10ms

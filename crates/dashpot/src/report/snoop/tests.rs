@@ -142,11 +142,21 @@ fn narrow_lines_fit_80_columns() {
         disk: long.to_owned(),
         ..failed()
     };
-    let text = table.header() + &table.line(5 * MS, &held()) + &table.line(6 * MS, &named);
+    let waits = ZioWaits {
+        store_ns: 1_300,
+        lateness_ns: 9_000,
+        ..ZioWaits::default()
+    };
+    let fast = zio("read", 0, waits);
+    let text = table.header()
+        + &table.line(5 * MS, &held())
+        + &table.line(6 * MS, &named)
+        + &table.line(7 * MS, &fast);
     expect![[r#"
         TIME         DISK    OP       SIZE  TOTAL MOSTLY    RULE CLIENT            ERROR
         00:00:00.005 c1t1d0  read       4K 30.0ms HOLD       3/0 uid=1000 pid=4711
         00:00:00.006 a-d…e-0 write+f    1M  250us RECV        12 uid=1000 pid=4711 EIO
+        00:00:00.007 c1t1d0  read       4K 10.3us SHARD        - uid=1000 pid=4711
     "#]]
     .assert_eq(&text);
     let table = IoTable::of_disks(["vda", "nvme10n1p12"].into_iter(), NARROW, 0);

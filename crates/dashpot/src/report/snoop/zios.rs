@@ -20,11 +20,12 @@ const WAITS: [Wait; 8] = [
     ("SUSPEND", |waits| waits.suspend_ns),
     ("STORE", |waits| waits.store_ns),
     ("HOLD", |waits| waits.hold_ns),
-    ("LATE", |waits| waits.lateness_ns),
+    (LATE, |waits| waits.lateness_ns),
     ("REPLY", |waits| waits.reply_ns),
 ];
+const LATE: &str = "LATE";
 /// Those of disks that are in no pool.
-const OF_LONE_DISKS: [&str; 6] = ["RECV", "SUSPEND", "STORE", "HOLD", "LATE", "REPLY"];
+const OF_LONE_DISKS: [&str; 6] = ["RECV", "SUSPEND", "STORE", "HOLD", LATE, "REPLY"];
 
 /// `write+f` is a write with FUA.
 const OP_WIDTH: usize = 7;
@@ -103,7 +104,7 @@ impl ZioTable {
             false => words.extend([
                 nice_number(zio.length_bytes.into()),
                 short_time(zio.total_ns),
-                longest_wait(&zio.waits).to_owned(),
+                longest_wait(zio).to_owned(),
             ]),
         }
         words.extend([
@@ -169,11 +170,16 @@ fn wide(waits: &[Wait]) -> Vec<Column> {
     columns
 }
 
-/// Where a zio spent most of its time.
-fn longest_wait(waits: &ZioWaits) -> &'static str {
-    let longest = WAITS.iter().max_by_key(|(_, wait)| wait(waits));
-    let longest = longest.filter(|(_, wait)| wait(waits) > 0);
-    longest.map_or("-", |(title, _)| *title)
+/// Where a zio spent most of its time. Nothing is late that had no target: where no rule held it, the
+/// shard was at work until its reply, or was stopped.
+fn longest_wait(zio: &FinishedZio) -> &'static str {
+    let longest = WAITS.iter().max_by_key(|(_, wait)| wait(&zio.waits));
+    let longest = longest.filter(|(_, wait)| wait(&zio.waits) > 0);
+    match longest {
+        None => "-",
+        Some((LATE, _)) if zio.waits.hold_ns == 0 => "SHARD",
+        Some((title, _)) => title,
+    }
 }
 
 fn rule(zio: &FinishedZio) -> String {
