@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use dashpot_api::{CanHold, Promise, Shard};
 use dashpot_observe::Layer;
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::Theme;
@@ -21,7 +22,7 @@ pub(super) fn lines(state: &State, theme: Theme, wide: bool) -> Vec<Line<'static
     let notes = look.notes.iter().map(|note| warning(note.clone(), theme));
     lines.extend(notes);
     match wide {
-        true => lines.extend(look.promises.iter().map(|one| promise(one, theme))),
+        true => lines.extend(by_reason(&look.promises, theme)),
         false => lines.extend(promises(&look.promises, theme)),
     }
     lines
@@ -120,16 +121,38 @@ fn shard(shard: &Shard, theme: Theme) -> Line<'static> {
     ])
 }
 
-fn promise(promise: &Promise, theme: Theme) -> Line<'static> {
-    let (word, style) = match promise.can_hold {
+fn can_hold(promise: &Promise, theme: Theme) -> (&'static str, Style) {
+    match promise.can_hold {
         CanHold::No => ("cannot hold", theme.bad()),
         CanHold::Doubtful => ("doubtful", theme.warning()),
         CanHold::Yes => ("holds", theme.good()),
-    };
+    }
+}
+
+fn promise(promise: &Promise, theme: Theme) -> Line<'static> {
+    let (word, style) = can_hold(promise, theme);
     Line::styled(
         format!("{word}: {}: {}", promise.promise, promise.why),
         style,
     )
+}
+
+/// A line for each reason why promises do not hold, or may not.
+fn by_reason(promises: &[Promise], theme: Theme) -> Vec<Line<'static>> {
+    let is_like = |a: &Promise, b: &Promise| a.can_hold == b.can_hold && a.why == b.why;
+    let line = |(at, one): (usize, &Promise)| {
+        let alike = || promises.iter().filter(|other| is_like(one, other));
+        let is_first = !promises[..at].iter().any(|other| is_like(one, other));
+        let line = match alike().count() {
+            1 => promise(one, theme),
+            several => {
+                let (word, style) = can_hold(one, theme);
+                Line::styled(format!("{word}: {several} promises: {}", one.why), style)
+            }
+        };
+        is_first.then_some(line)
+    };
+    promises.iter().enumerate().filter_map(line).collect()
 }
 
 /// The worst, and how many more there are.

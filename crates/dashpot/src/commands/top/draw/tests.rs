@@ -51,6 +51,19 @@ fn press(state: &mut State, keys: &str) {
 }
 
 #[test]
+fn a_reason_is_said_once_however_many_promises_it_is_of() {
+    let mut state = watched();
+    let mut look = fixture::look_after(40);
+    look.promises.truncate(1);
+    let doubtful = look.promises[0].clone();
+    look.promises = vec![doubtful; 4];
+    state.told(Told::Look(Box::new(look)));
+    let text = text(&state, 200, 60);
+    assert_eq!(text.matches("doubtful").count(), 1, "{text}");
+    assert!(text.contains("doubtful: 4 promises: "), "{text}");
+}
+
+#[test]
 fn a_small_terminal_shows_everything_that_matters() {
     expect_file!["snapshots/80x24"].assert_eq(&text(&watched(), 80, 24));
 }

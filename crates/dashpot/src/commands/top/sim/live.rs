@@ -6,7 +6,7 @@ use std::time::{Duration, Instant as WallClock};
 
 use dashpot_engine::Duration as VirtualTime;
 use dashpot_observe::Intervals;
-use dashpot_rules::Speed;
+use dashpot_rules::{Speed, short_time};
 use dashpot_sim::Violation;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -24,8 +24,10 @@ pub(in crate::commands::top) struct Live {
     /// On the wall's clock, from when it has begun.
     intervals: Intervals,
     begun: WallClock,
-    /// Whether the last interval was too short for what is to be simulated in it.
-    is_behind: bool,
+    /// What was simulated of what was to be, if the last interval was too short for it.
+    behind: Option<Behind>,
+    /// How much is simulated between two looks at the clock.
+    piece: VirtualTime,
     /// Whether the end has been told of.
     has_ended: bool,
     asked: Receiver<Ask>,
@@ -49,7 +51,8 @@ impl Live {
             interval,
             intervals: Intervals::new(0, interval.as_nanos() as u64, None),
             begun,
-            is_behind: false,
+            behind: None,
+            piece: PIECE_FIRST,
             has_ended: false,
             asked,
             told,
@@ -108,9 +111,7 @@ impl Live {
     }
 
     fn tell_look(&self, mut look: Look) {
-        if self.is_behind {
-            look.notes.push(BEHIND.to_owned());
-        }
+        look.notes.extend(self.behind.as_ref().map(Behind::note));
         self.tell(Told::Look(Box::new(look)));
     }
 
@@ -125,15 +126,18 @@ impl Live {
     /// Simulates what is to have happened by now, piece by piece, so that it ends soon after nobody
     /// looks any more. What takes longer than the interval is not made up for.
     fn catch_up(&mut self) -> Result<(), Violation> {
-        let began = WallClock::now();
+        let (began, from) = (WallClock::now(), self.sim.now());
         let target = self.pace.at(began).min(self.sim.ends());
-        let piece = target.since(self.sim.now()).as_nanos() / PIECES;
-        let piece = VirtualTime::from_nanos(piece.max(1));
-        self.is_behind = false;
+        self.behind = None;
         while self.sim.now() < target && !self.told.is_closed() {
-            self.sim.go_to((self.sim.now() + piece).min(target))?;
-            if began.elapsed() >= self.interval {
-                self.is_behind = true;
+            let piece_began = WallClock::now();
+            self.sim.go_to((self.sim.now() + self.piece).min(target))?;
+            self.piece = next_piece(self.piece, piece_began.elapsed(), self.interval);
+            if began.elapsed() >= self.interval && self.sim.now() < target {
+                self.behind = Some(Behind {
+                    simulated: self.sim.now().since(from),
+                    due: target.since(from),
+                });
                 self.pace = self.pace.again(began, self.sim.now());
                 break;
             }
@@ -147,7 +151,69 @@ impl Live {
     }
 }
 
-/// In how many pieces an interval is simulated.
-const PIECES: u64 = 128;
+/// How far a simulation came in an interval.
+struct Behind {
+    simulated: VirtualTime,
+    due: VirtualTime,
+}
 
-const BEHIND: &str = "this machine is too slow to simulate the lab at this pace: it falls behind";
+impl Behind {
+    fn note(&self) -> String {
+        format!(
+            "it falls behind: this machine simulated {} of the {} that were due",
+            short_time(self.simulated.as_nanos()),
+            short_time(self.due.as_nanos())
+        )
+    }
+}
+
+/// What is simulated next before the clock is looked at again. How much happens in a piece cannot be
+/// known before, so it grows and shrinks with the time that the last one took.
+fn next_piece(last: VirtualTime, took: Duration, interval: Duration) -> VirtualTime {
+    let is_long = took > interval / PIECES;
+    let nanos = match is_long {
+        true => last.as_nanos() / 4,
+        false => last.as_nanos().saturating_mul(2),
+    };
+    VirtualTime::from_nanos(nanos.clamp(1, PIECE_MOST.as_nanos()))
+}
+
+/// Into how many pieces an interval is divided, at the least.
+const PIECES: u32 = 64;
+const PIECE_FIRST: VirtualTime = VirtualTime::from_nanos(100_000);
+const PIECE_MOST: VirtualTime = VirtualTime::from_nanos(1_000_000_000_000);
+
+#[cfg(test)]
+mod tests {
+    use super::{Behind, Duration, PIECE_FIRST, PIECE_MOST, VirtualTime, next_piece};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn pieces_take_a_small_share_of_an_interval_whatever_happens_in_them() {
+        // Of a lab of which this machine simulates so many virtual nanoseconds in a nanosecond.
+        for speed in [0.001, 1.0, 1_000.0, 1e9] {
+            let took =
+                |piece: VirtualTime| Duration::from_nanos((piece.as_nanos() as f64 / speed) as u64);
+            let mut piece = PIECE_FIRST;
+            let mut longest = Duration::ZERO;
+            for _ in 0..1_000 {
+                longest = longest.max(took(piece));
+                piece = next_piece(piece, took(piece), SECOND);
+            }
+            assert!(longest < SECOND / 8, "{speed}: {longest:?}");
+            let is_useful = took(piece) > SECOND / 2_000 || piece == PIECE_MOST;
+            assert!(is_useful, "{speed}: {piece}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_simulated_is_said() {
+        let behind = Behind {
+            simulated: VirtualTime::from_nanos(310_123_456_789),
+            due: VirtualTime::from_nanos(1_000_000_000_000),
+        };
+        let said = "it falls behind: this machine simulated 310s of the 1000s that were due";
+        assert_eq!(behind.note(), said);
+    }
+}
