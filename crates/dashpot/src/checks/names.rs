@@ -140,7 +140,10 @@ fn explicit_rule(text: &str) -> Option<(&str, &str)> {
 }
 
 fn no_subject(what: &str, name: &str, known: &[String]) -> ParseError {
-    let remedy = match nearest(name, known.iter().map(String::as_str)) {
+    // Nobody mistypes an id, or means it by a name.
+    let is_name = |known: &&str| known.parse::<u64>().is_err();
+    let names = known.iter().map(String::as_str).filter(is_name);
+    let remedy = match nearest(name, names) {
         Some(near) => format!("did you mean '{near}'?"),
         None if known.is_empty() => format!("there is no {what}"),
         None => format!("there is {}", known.join(", ")),

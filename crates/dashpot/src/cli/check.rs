@@ -18,8 +18,8 @@ Latencies need a unit. What has no data does not hold. Counted since the start
 of the daemon or the arming of the rule, or for the time or the command alone.
 
 The exit status is 0 if all hold and 3 if one does not; with a command, its own
-if it fails, and 125 to 127 as for 'run'. Unknown names are refused with 2 before
-the command starts; a rule that it arms is written rule(RULE).
+if it fails, and 125 to 127 as for 'run'. Unknown names are refused with 2
+before the command starts; a rule that it arms is written rule(RULE).
 
 Examples: what has happened so far; what a test does
   dashpot check 'wal.flush.p99 < 30ms' 'wal.failed == 0'

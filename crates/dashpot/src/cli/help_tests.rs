@@ -27,6 +27,19 @@ fn every_help_fits_a_screen_and_ends_with_an_example() {
     }
 }
 
+/// clap would break them anew, where nobody meant it.
+#[test]
+fn the_lines_below_the_options_are_as_they_were_written() {
+    let root = Cli::command();
+    let all = root.get_subcommands().chain([&root]);
+    for command in all {
+        let text = command.get_after_help().map(ToString::to_string);
+        let text = text.unwrap_or_default();
+        let wide = text.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(wide, None, "{}", command.get_name());
+    }
+}
+
 /// What a user sees.
 fn help(words: &str, flag: &str) -> String {
     // zinject's help is not clap's to give: its flags are zinject's own.
@@ -136,6 +149,36 @@ fn usage_errors_exit_with_2_and_name_the_remedy() {
         let error = parse(line).expect_err(line);
         assert_eq!(error.exit_code(), 2, "{line}");
         assert!(error.to_string().contains(remedy), "{line}: {error}");
+    }
+}
+
+#[test]
+fn iostat_takes_what_sysstat_takes() {
+    let split = |line: &str| match parse(line).expect(line).command {
+        super::Command::Iostat(args) => {
+            let (device, pace) = args.split().expect(line);
+            let interval = pace
+                .interval
+                .map(|interval| interval.as_nanos() / 1_000_000_000);
+            (device.devices, interval, pace.count)
+        }
+        other => panic!("{other:?}"),
+    };
+    let disks = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    for (line, expected) in [
+        ("dashpot iostat -d 1 5", (disks(&[]), Some(1), Some(5))),
+        ("dashpot iostat -xd 2", (disks(&[]), Some(2), None)),
+        (
+            "dashpot iostat -d a b 1 5",
+            (disks(&["a", "b"]), Some(1), Some(5)),
+        ),
+        (
+            "dashpot iostat -d 253,0 1",
+            (disks(&["253,0"]), Some(1), None),
+        ),
+        ("dashpot iostat -d a -d b", (disks(&["a", "b"]), None, None)),
+    ] {
+        assert_eq!(split(line), expected, "{line}");
     }
 }
 

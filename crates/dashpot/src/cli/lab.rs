@@ -56,8 +56,8 @@ pub(crate) enum SpinWhen {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The command finds its disks in $DASHPOT_URI and the API in $DASHPOT_API. dashpot
-exits with the command's status, or with 125 to 127 for its own failures, and with 3 if
-the command succeeds and a --check does not hold.
+exits with the command's status, or with 125 to 127 for its own failures, and
+with 3 if the command succeeds and a --check does not hold.
 
 Example:
   dashpot run -d db=ram,size=4G -r '-D 2ms' -r '-D 500ms -f 1%' -- ./test.sh")]

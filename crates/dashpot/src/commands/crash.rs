@@ -69,10 +69,11 @@ fn lossy_disks(client: &Client) -> anyhow::Result<Vec<String>> {
              lossy:file:PATH, as in `dashpot serve -d d=lossy:ram,size=1G`"
         );
     }
-    for disk in others {
+    let others: Vec<String> = others.into_iter().map(|disk| disk.name).collect();
+    if !others.is_empty() {
         complain(format_args!(
-            "dashpot: {} is not hit: its store {} has no volatile cache",
-            disk.name, disk.store
+            "dashpot: not hit, because only a lossy store has a volatile cache: {}",
+            others.join(", ")
         ));
     }
     Ok(lossy.into_iter().map(|disk| disk.name).collect())

@@ -169,6 +169,11 @@ fn nothing_is_a_picture_too() {
         ..heat()
     };
     assert!(heat_text(&nothing, TERMINAL).starts_with("Latency of d (read): 0 I/Os"));
+    let text = heat_text(&nothing, TERMINAL);
+    assert!(
+        text.contains("no I/O") && !text.contains("I/Os: 1"),
+        "{text}"
+    );
     assert!(!heat_svg(&nothing).contains("NaN"));
 }
 

@@ -244,7 +244,11 @@ impl<'a> Picture<'a> {
             Some(_) => self.fitting(&in_flight.to_string()),
             None => String::new(),
         };
-        format!("{:LABEL_WIDTH$} I/Os: 1 {ramp} {most}\n{in_flight}", "")
+        let shades = match self.map.most {
+            0 => "no I/O".to_owned(),
+            _ => format!("I/Os: 1 {ramp} {most}"),
+        };
+        format!("{:LABEL_WIDTH$} {shades}\n{in_flight}", "")
     }
 }
 
