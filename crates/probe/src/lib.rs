@@ -6,7 +6,10 @@
 //! instance; what a killed one left is removed by the next.
 
 mod device;
+mod error;
+mod in_flight;
 mod io;
+mod options;
 mod pairing;
 mod record;
 mod submitter;
@@ -14,7 +17,10 @@ pub mod tracefs;
 mod tracer;
 
 pub use device::{Device, DeviceError, Layer, Number};
+pub use error::TraceError;
+pub use in_flight::InFlight;
 pub use io::{Comm, Io, Rwbs, Submitter};
+pub use options::{Options, Start};
 pub use record::{Record, What};
 pub use submitter::{Cgroups, GONE, WRITE_BACK};
-pub use tracer::{InFlight, Options, Progress, Start, TraceError, Tracer};
+pub use tracer::{Progress, Tracer};

@@ -1,86 +1,18 @@
 //! Watching devices: from the kernel's buffers to finished I/Os.
 
-use std::io;
-
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::device::{Device, Number};
-use crate::io::{Io, Rwbs, Submitter};
+use crate::error::TraceError;
+use crate::in_flight::InFlight;
+use crate::io::{Io, Rwbs};
+use crate::options::Options;
 use crate::pairing::Pairing;
 use crate::tracefs::events::{Decoder, Kind, filter, wanted};
 use crate::tracefs::format::{Format, FormatError};
 use crate::tracefs::instance::Instance;
 use crate::tracefs::page::Layout;
 use crate::tracefs::ring::{Item, Ring};
-
-/// What is watched.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Whose I/O; at least one.
-    pub devices: Vec<Device>,
-    /// Where an I/O begins.
-    pub start: Start,
-    /// Whether each I/O is to say who asked for it: who queued its oldest bio. It takes the events
-    /// that [`Start::Queue`] takes. What `io.max` has held back is queued by the kernel itself.
-    pub submitters: bool,
-}
-
-/// Where an I/O begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
-    /// When the driver is given it.
-    Issue,
-    /// When it is queued as well: each I/O has both moments. It is queued when its oldest bio is
-    /// handed to the disk (`block_bio_queue`), before it waits for a free tag, and earlier than
-    /// `/sys/block/DEV/stat` counts from, which is when that wait is over; but not before
-    /// `io.max` lets it pass.
-    Queue,
-}
-
-/// Why devices cannot be watched, or not any longer.
-#[derive(Debug, thiserror::Error)]
-pub enum TraceError {
-    /// tracefs is nowhere to be found.
-    #[error(
-        "tracefs is not mounted: 'sudo mount -t tracefs nodev /sys/kernel/tracing' mounts it, and \
-         root watches the kernel's disks; watching dashpot's own disks takes no privilege"
-    )]
-    NoTracefs,
-    /// The user may not use it.
-    #[error(
-        "{path} may not be used by this user: run it as root, or watch dashpot's own disks, which \
-         takes no privilege"
-    )]
-    NoPrivilege {
-        /// What was refused.
-        path: String,
-    },
-    /// The kernel has not the events that it takes.
-    #[error("this kernel has no event '{0}': it was built without block tracing")]
-    NoEvent(String),
-    /// The kernel describes its records in a way that is not understood.
-    #[error("the kernel's {what} is not understood: {why}")]
-    Format {
-        /// Which description.
-        what: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// Somebody else has ended the recording: what follows is unknown.
-    #[error("{path} was set to 0 by somebody else, so that events are missing since: watch again")]
-    SwitchedOff {
-        /// The switch.
-        path: String,
-    },
-    /// Reading or writing failed.
-    #[error("{path}: {error}")]
-    Io {
-        /// Which file.
-        path: String,
-        /// What it was.
-        error: io::Error,
-    },
-}
 
 /// How far a reading got.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -102,27 +34,6 @@ impl Progress {
     pub fn missing(&self) -> u64 {
         self.lost + self.dropped
     }
-}
-
-/// An I/O that has begun and not ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InFlight {
-    /// The disk.
-    pub device: Number,
-    /// What it does.
-    pub rwbs: Rwbs,
-    /// First sector.
-    pub sector: u64,
-    /// When it began: queued if that is watched, else issued.
-    pub since_ns: u64,
-    /// Whether the driver has been given it.
-    pub issued: bool,
-    /// Whether its end may have been among the events that were lost: if it comes now, it may be
-    /// another's, and there will be no I/O of it. Those that the disk has no longer are given up
-    /// when it is next found to have none in flight.
-    pub doubtful: bool,
-    /// Who asked for it, if known.
-    pub submitter: Option<Submitter>,
 }
 
 /// Devices being watched. Dropping it leaves nothing behind in the kernel.

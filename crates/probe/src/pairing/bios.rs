@@ -12,9 +12,10 @@
 //! `/sys/block/DEV/stat` counts the parts: of a read across two of its targets, two.)
 
 use crate::device::Number;
+use crate::in_flight::InFlight;
 use crate::io::{Io, Rwbs, Submitter};
+use crate::options::Start;
 use crate::record::{Record, What};
-use crate::tracer::{InFlight, Start};
 
 use super::requests::{SECTOR, end_of};
 use super::table::{Seen, Table};

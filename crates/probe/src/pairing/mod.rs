@@ -18,9 +18,10 @@ mod table;
 mod tests;
 
 use crate::device::{Device, Layer, Number};
+use crate::in_flight::InFlight;
 use crate::io::Io;
+use crate::options::Start;
 use crate::record::Record;
-use crate::tracer::{InFlight, Start};
 
 use bios::Bios;
 use requests::Requests;

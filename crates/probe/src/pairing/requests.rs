@@ -31,9 +31,10 @@
 //! request is one more write.
 
 use crate::device::Number;
+use crate::in_flight::InFlight;
 use crate::io::{Comm, Io, Rwbs, Submitter};
+use crate::options::Start;
 use crate::record::{Record, What};
-use crate::tracer::{InFlight, Start};
 
 use super::table::{Place, Seen, Table};
 

@@ -9,8 +9,8 @@
 use super::format::{Field, Format, FormatError};
 use crate::device::{Device, Layer, Number};
 use crate::io::{Comm, Rwbs};
+use crate::options::{Options, Start};
 use crate::record::{Record, What};
-use crate::tracer::{Options, Start};
 
 /// A kind of event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-use crate::tracer::TraceError;
+use crate::error::TraceError;
 
 /// An instance that is removed when this goes. What was opened in it must be closed before.
 #[derive(Debug)]

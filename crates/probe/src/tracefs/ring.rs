@@ -19,8 +19,8 @@ use rustix::fs::OFlags;
 use super::events::Decoder;
 use super::instance::refused;
 use super::page::{Cursor, Layout, PageError};
+use crate::error::TraceError;
 use crate::record::Record;
-use crate::tracer::TraceError;
 
 /// The buffers of all CPUs.
 #[derive(Debug)]

@@ -10,9 +10,11 @@ use std::sync::{Mutex, MutexGuard};
 
 use rustix::fs::OFlags;
 
-use super::{Options, Progress, Start, TraceError, Tracer, now_ns};
+use super::{Progress, Tracer, now_ns};
 use crate::device::Device;
+use crate::error::TraceError;
 use crate::io::{Io, Rwbs};
+use crate::options::{Options, Start};
 use crate::record::{Record, What};
 use crate::tracefs::ring::Item;
 

@@ -3,7 +3,7 @@
 
 use super::history::{bios, lines, paired};
 use crate::device::Layer;
-use crate::tracer::Start;
+use crate::options::Start;
 
 #[test]
 fn a_bio_is_timed_from_its_queueing() {

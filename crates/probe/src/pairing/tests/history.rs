@@ -4,9 +4,9 @@
 
 use crate::device::{Device, Layer, Number};
 use crate::io::{Comm, Io, Rwbs};
+use crate::options::Start;
 use crate::pairing::Pairing;
 use crate::record::{Record, What};
-use crate::tracer::Start;
 
 pub(super) const LOOP0: Number = Number { major: 7, minor: 0 };
 

@@ -2,8 +2,8 @@
 
 use super::history::{LOOP0, disk, lines, records, take};
 use crate::device::Layer;
+use crate::options::Start;
 use crate::pairing::Pairing;
-use crate::tracer::Start;
 
 fn pairing(layer: Layer) -> Pairing {
     Pairing::new(&[disk(LOOP0, layer)], Start::Queue)

@@ -11,9 +11,9 @@ use proptest::prelude::*;
 use super::history::disk;
 use crate::device::{Layer, Number};
 use crate::io::{Comm, Io, Rwbs, Submitter};
+use crate::options::Start;
 use crate::pairing::Pairing;
 use crate::record::{Record, What};
-use crate::tracer::Start;
 
 const DISKS: [Number; 2] = [
     Number { major: 8, minor: 0 },

@@ -2,8 +2,8 @@
 
 use super::history::{LOOP0, disk, lines, paired, records, requests, take};
 use crate::device::Layer;
+use crate::options::Start;
 use crate::pairing::Pairing;
-use crate::tracer::Start;
 
 const ONE: &str = "
     1 bio_queue 7,0 WS 8 + 8 dd-42

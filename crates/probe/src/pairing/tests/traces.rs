@@ -3,8 +3,8 @@
 use super::history::{disk, records};
 use crate::device::Layer;
 use crate::io::Io;
+use crate::options::Start;
 use crate::pairing::Pairing;
-use crate::tracer::Start;
 
 /// Numbers of I/Os, as in `/sys/block/DEV/stat`.
 #[derive(Debug, Default, PartialEq)]

@@ -1,9 +1,9 @@
 use super::{Decoder, Kind, encode, filter, wanted};
 use crate::device::{Device, Layer, Number};
 use crate::io::{Comm, Rwbs};
+use crate::options::{Options, Start};
 use crate::record::{Record, What};
 use crate::tracefs::fixtures::{KERNELS, format, record};
-use crate::tracer::{Options, Start};
 
 const DISK: Number = Number {
     major: 259,

@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::{Instance, hold, instances};
-use crate::tracer::TraceError;
+use crate::error::TraceError;
 
 #[test]
 fn an_instance_goes_with_its_owner() {

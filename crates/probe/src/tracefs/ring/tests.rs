@@ -5,9 +5,9 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::{Item, Ring, count_lost};
+use crate::error::TraceError;
 use crate::tracefs::events::{Decoder, Kind};
 use crate::tracefs::fixtures::{KERNELS, PageWriter, format, layout, record};
-use crate::tracer::TraceError;
 
 const STATISTICS: &str = "entries: 12\noverrun: 3\ncommit overrun: 4\nbytes: 99\n\
     oldest event ts:   100.000001\nnow ts:   101.5\ndropped events: 5\nread events: 7\n";
