@@ -5,11 +5,11 @@
 
 #![no_main]
 
-use dashpot_export::{ExportInfo, Power};
 use dashpot_export::frontend::Operation;
 use dashpot_export::frontend::nbd::check::{Accepted, DRAIN_MAX, Refused, check};
 use dashpot_export::frontend::nbd::handshake::Features;
 use dashpot_export::frontend::nbd::wire::{PAYLOAD_MAX, REQUEST_LEN, RequestHeader, command};
+use dashpot_export::{ExportInfo, Power};
 use libfuzzer_sys::fuzz_target;
 
 const SIZE: u64 = 1 << 30;

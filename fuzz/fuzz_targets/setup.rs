@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use dashpot_export::frontend::nbd::handshake::{Handshake, Progress, UNSENT_MAX};
 use dashpot_export::{ExportInfo, Power};
-use dashpot_export::frontend::nbd::handshake::{Progress, Handshake, UNSENT_MAX};
 use libfuzzer_sys::fuzz_target;
 
 /// More than what any one option is answered with, given the exports below.
