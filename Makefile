@@ -43,5 +43,5 @@ soak: ## watch a busy disk for an hour, as root: nothing is missed, grows, or is
 fmt: ## format the source
 	cargo fmt --all
 
-lint: ## check formatting, lints, and the scripts
+lint: ## check formatting, lints, house rules, documentation, dependencies, and the scripts
 	@scripts/lint

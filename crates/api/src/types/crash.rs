@@ -19,6 +19,7 @@ pub struct Crash {
     /// What the disk does afterwards.
     #[serde(default)]
     pub then: ThenWord,
+    #[allow(rustdoc::broken_intra_doc_links)] // `[100]` is a default, and no link.
     /// How many of the lost writes are listed, the oldest first, up to 10,000 [100].
     #[serde(default = "hundred")]
     pub list: usize,

@@ -3,6 +3,9 @@
 //! Definitions only. Values are parsed by [`dashpot_rules`], so that a wrong one ends here with
 //! usage (exit code 2); `zinject` alone has a grammar that clap cannot hold, and parses itself.
 
+// Comments here are the help that clap prints: `[1]` is a default, and no link.
+#![allow(rustdoc::broken_intra_doc_links)]
+
 mod check;
 mod control;
 mod generate;

@@ -20,7 +20,7 @@ const LETTERS: &str = "aA:b:C:d:D:E:f:Fg:qhIc:t:T:l:mr:s:e:uL:p:P:";
 pub enum Request {
     /// Print all handlers.
     List,
-    /// Print [`super::help`].
+    /// Print the help.
     Help,
     /// Remove handlers.
     Cancel(Cancel),

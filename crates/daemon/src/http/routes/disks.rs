@@ -30,6 +30,7 @@ use crate::{Daemon, Refusal, RefusalKind};
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Detail {
+    #[allow(rustdoc::broken_intra_doc_links)] // `[1]` is a default, and no link.
     /// How many of the zios in flight are shown, the oldest first [1].
     #[serde(default = "one")]
     oldest: usize,

@@ -32,6 +32,7 @@ pub(crate) struct Wanted {
     /// Only those that took so long in all.
     #[serde(default)]
     min_ns: u64,
+    #[allow(rustdoc::broken_intra_doc_links)] // `[1,000]` is a default, and no link.
     /// How many are told at most, up to 10,000 [1,000].
     #[serde(default = "default_limit")]
     limit: usize,

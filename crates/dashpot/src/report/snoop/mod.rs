@@ -15,7 +15,7 @@ pub(crate) use ios::{IoTable, errno_name};
 pub(crate) use zios::ZioTable;
 
 /// A line as JSON: `at_ns`, when it ended, since 1970 (in simulations since their beginning), and
-/// all of [`FinishedIo`], or of a finished zio as the API has it, but for the name of its device.
+/// all of [`dashpot_observe::FinishedIo`], or of a finished zio as the API has it, but for the name of its device.
 #[derive(Serialize)]
 #[serde(bound = "T: Serialize")]
 pub(crate) struct At<'a, T> {

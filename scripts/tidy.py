@@ -1,0 +1,433 @@
+#!/usr/bin/env python3
+"""Checks the house rules that no compiler checks: sizes, dependencies, circles, and what the docs name.
+
+usage: scripts/tidy.py                     check this repository; exit with 1 if a rule is broken
+       scripts/tidy.py --print-baseline    print tidy-baseline.toml as the present tree needs it
+       --root DIR                          check another tree
+
+tidy.toml has the rules: the bounds, which crate may depend on which, and what a crate may not use.
+tidy-baseline.toml has the exceptions. It may only shrink: an exception that nothing needs is an error, too.
+"""
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from rust_source import PATH, TEST_FN, Reader, arrows_of, block_or_semicolon, circles_of, end_of_block
+
+BASELINE = "scripts/tidy-baseline.toml"
+
+
+# ---- The repository ----
+
+
+def read_toml(file):
+    return tomllib.loads(file.read_text()) if file.is_file() else {}
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+class Repository:
+    """The tree that is checked, its rules and its exceptions."""
+
+    def __init__(self, root):
+        self.root = root
+        self.rules = read_toml(root / "scripts/tidy.toml")
+        self.baseline = read_toml(root / BASELINE)
+        self.crates, self.reader = {}, Reader(tests=False)
+        for folder in sorted((root / "crates").iterdir()):
+            targets = [folder / "src" / name for name in ("lib.rs", "main.rs")]
+            target = next((target for target in targets if target.is_file()), None)
+            if target:
+                self.crates[folder.name] = self.reader.file(target, folder / "src")
+        self.arrows = {name: arrows_of(tree) for name, tree in self.crates.items()}
+
+    def name(self, file):
+        return str(file.relative_to(self.root))
+
+    def sources(self):
+        """Every source file: Rust, Python and shell."""
+        for top in ("crates", "fuzz", "tests", "experiments", "bench", "scripts"):
+            for folder, below, files in os.walk(self.root / top):
+                below[:] = [name for name in below if name not in ("target", "__pycache__", "node_modules")]
+                for name in files:
+                    if name.endswith((".rs", ".py")) or (top == "scripts" and "." not in name):
+                        yield Path(folder, name)
+
+    def docs(self):
+        top = ["README.md", "ARCHITECTURE.md", "SPECIFICATION.md", "CONTRIBUTING.md"]
+        yield from (self.root / name for name in top if (self.root / name).is_file())
+        yield from sorted((self.root / "docs").rglob("*.md"))
+
+    def manifest(self, crate):
+        return read_toml(self.root / "crates" / crate / "Cargo.toml")
+
+    def dependencies(self, crate):
+        """What the production code of a crate depends on: ours without their prefix, and others."""
+        names = set(self.manifest(crate).get("dependencies", {}))
+        ours = {name.removeprefix("dashpot-") for name in names if name.startswith("dashpot-")}
+        return ours, {name for name in names if not name.startswith("dashpot-")}
+
+    def mention(self, file, words):
+        """`file:line` of the first line of a file's code that has one of these words."""
+        code = self.reader.codes[file]
+        found = re.search(rf"\b(?:{'|'.join(words)})\b", code)
+        return f"{self.name(file)}:{line_of(code, found.end()) if found else 1}"
+
+
+def against_list(section, found, listed, remedy):
+    """Compares what was found, {name: (place, what)}, with the exceptions of a section."""
+    for name in sorted(found.keys() - set(listed)):
+        place, what = found[name]
+        yield f"{place}: {what}; {remedy}"
+    for name in sorted(set(listed) - found.keys()):
+        yield f"{BASELINE}: [{section}] '{name}' is no exception any more; delete it"
+
+
+def against_figures(section, found, listed, bound, remedy):
+    """Compares numbers of lines, {name: (place, lines)}, with a bound and the exceptions of a section."""
+    for name, (place, lines) in sorted(found.items()):
+        if lines > max(bound, listed.get(name, 0)):
+            allowed = f"its exception allows {listed[name]}" if name in listed else f"at most {bound} are allowed"
+            yield f"{place}: {lines} lines, {allowed}; {remedy}"
+    for name in sorted(listed):
+        if name not in found or found[name][1] <= bound:
+            yield f"{BASELINE}: [{section}] '{name}' is not above {bound} lines any more; delete it"
+
+
+# ---- Sizes ----
+
+
+def file_sizes(repository):
+    files = {repository.name(file): len(file.read_text().splitlines()) for file in repository.sources()}
+    return {name: (f"{name}:{lines}", lines) for name, lines in files.items()}
+
+
+def function_sizes(repository):
+    """The longest function of each name in each file."""
+    sizes = {}
+    for module in (module for tree in repository.crates.values() for module in tree.all()):
+        for found in re.finditer(r"\bfn\s+(\w+)", module.code):
+            opening = block_or_semicolon(module.code, found.end())
+            if module.code[opening : opening + 1] == "{":
+                first = line_of(module.code, found.start())
+                lines = line_of(module.code, end_of_block(module.code, opening) - 1) - first + 1
+                file, name = repository.name(module.file), found.group(1)
+                key = f"{file}: {name}"
+                if lines > sizes.get(key, ("", 0))[1]:
+                    sizes[key] = (f"{file}:{first}: fn {name}", lines)
+    return sizes
+
+
+def check_file_sizes(repository):
+    listed, bound = repository.baseline.get("file-lines", {}), repository.rules["bounds"]["file-lines"]
+    remedy = "split it into files that are one thing each"
+    yield from against_figures("file-lines", file_sizes(repository), listed, bound, remedy)
+
+
+def check_function_sizes(repository):
+    listed, bound = repository.baseline.get("function-lines", {}), repository.rules["bounds"]["function-lines"]
+    remedy = "give a part of it a name, and move that out"
+    yield from against_figures("function-lines", function_sizes(repository), listed, bound, remedy)
+
+
+# ---- Crates, folders and files ----
+
+
+def check_crates(repository):
+    rules = repository.rules["crates"]
+    for crate in sorted(repository.crates.keys() ^ rules.keys()):
+        what = "is missing; add it" if crate in repository.crates else "is of no crate; delete it"
+        yield f"scripts/tidy.toml: [crates.{crate}] {what}"
+    for crate in sorted(repository.crates.keys() & rules.keys()):
+        rule, place = rules[crate], f"crates/{crate}/Cargo.toml"
+        ours, others = repository.dependencies(crate)
+        for name in sorted(ours - rule["depends"].keys()):
+            yield f"{place}: {crate} may not depend on {name}; hand it what it needs, or give the reason in tidy.toml"
+        for name in sorted(rule["depends"].keys() - ours):
+            yield f"scripts/tidy.toml: {crate} does not depend on {name} any more; delete it from [crates.{crate}]"
+        for name in sorted(others & set(rule.get("not", []))):
+            yield f"{place}: {crate} may not use {name} (tidy.toml); do that in a crate that may"
+        for name in sorted(others - set(rule.get("only", others))):
+            yield f"{place}: {crate} may not use {name} (tidy.toml names all that it may); do that in a crate that may"
+        yield from check_paths(repository, crate, rule.get("no-paths", []))
+
+
+def check_paths(repository, crate, paths):
+    """No module may name a path that its crate may not."""
+    banned = [tuple(path.split("::")) for path in paths]
+    for module in repository.crates[crate].all():
+        named = list(module.uses.values()) + module.globs
+        named += [tuple(re.findall(r"\w+", found)) for found in PATH.findall(module.code)]
+        for path in sorted(set(named)):
+            if any(path[: len(ban)] == ban for ban in banned):
+                place = repository.mention(module.file, path[-1:])
+                yield f"{place}: {crate} may not use {'::'.join(path)} (tidy.toml); let its caller do that"
+
+
+def folder_arrows(repository):
+    """Arrows between what lies directly below src, of the crates that have rules for folders."""
+    found = {}
+    for crate in repository.rules.get("folders", {}).get("crates", []):
+        source = repository.root / "crates" / crate / "src"
+        for one, other in sorted(repository.arrows.get(crate, ())):
+            ends = [file.relative_to(source).parts[0].removesuffix(".rs") for file in (one, other)]
+            if ends[0] != ends[1] and ends[0] not in ("lib", "main"):
+                name = f"{crate}: {ends[0]} -> {ends[1]}"
+                place = repository.mention(one, [other.stem, ends[1]])
+                found.setdefault(name, (place, f"a new arrow between folders, {name}"))
+    return found
+
+
+def check_folders(repository):
+    listed = repository.baseline.get("folder-arrows", [])
+    remedy = "turn it around, or move what both need below both"
+    yield from against_list("folder-arrows", folder_arrows(repository), listed, remedy)
+
+
+def circles(repository):
+    """The circles of imports, each as the names of its files."""
+    found = [circle for crate in sorted(repository.arrows) for circle in circles_of(repository.arrows[crate])]
+    return [[repository.name(file) for file in circle] for circle in found]
+
+
+def check_circles(repository):
+    listed = [set(circle) for circle in repository.baseline.get("import-circles", [])]
+    left = [set(circle) for circle in listed]
+    for circle in circles(repository):
+        inside = next((at for at, known in enumerate(listed) if known.issuperset(circle)), None)
+        if inside is None:
+            files = f"{len(circle)} files import each other in a circle: {', '.join(circle)}"
+            yield f"{circle[0]}:1: {files}; move what they share into a file below them"
+        else:
+            left[inside] -= set(circle)
+    for name in sorted(set().union(*left)):
+        yield f"{BASELINE}: '{name}' is in no circle of imports any more; delete it from import-circles"
+
+
+def undocumented(repository):
+    found = {}
+    for crate, tree in repository.crates.items():
+        on = re.search(r"^#!\[(?:warn|deny|forbid)\(missing_docs\)\]", tree.file.read_text(), re.MULTILINE)
+        if tree.file.name == "lib.rs" and not on:
+            name = repository.name(tree.file)
+            found[name] = (f"{name}:1", "a library without `#![warn(missing_docs)]`")
+    return found
+
+
+def check_missing_docs(repository):
+    listed = repository.baseline.get("undocumented", [])
+    remedy = "add the line, and say of each public item what it is"
+    yield from against_list("undocumented", undocumented(repository), listed, remedy)
+
+
+# ---- What the docs name ----
+
+
+def check_doc_lines(repository):
+    bound = repository.rules["bounds"]["doc-columns"]
+    for file in repository.docs():
+        code = False
+        for number, line in enumerate(file.read_text().splitlines(), 1):
+            fence = line.lstrip().startswith("```")
+            code ^= fence
+            exempt = code or fence or line.startswith(("|", "    ")) or re.search(r"\]\(|https?://", line)
+            if len(line) > bound and not exempt:
+                place = f"{repository.name(file)}:{number}"
+                yield f"{place}: {len(line)} columns, at most {bound} are allowed; break the line"
+
+
+def test_names(repository, crate):
+    """The full names of a crate's tests as cargo has them, with the target's name before those of tests/."""
+    folder, names = repository.root / "crates" / crate, set()
+    targets = [(folder / "src" / name, folder / "src", ()) for name in ("lib.rs", "main.rs")]
+    for file in (folder / "tests").glob("*"):
+        root = file / "main.rs" if file.is_dir() else file
+        targets.append((root, root.parent, (file.stem,)))
+    for root, below, prefix in targets:
+        if root.suffix == ".rs" and root.is_file():
+            for module in Reader(tests=True).file(root, below).all():
+                names |= {"::".join((*prefix, *module.path, test)) for test in TEST_FN.findall(module.code)}
+    return names
+
+
+def proofs(text, crates):
+    """What a specification says keeps its promises, as (line, crate or None, Python file or None, name)."""
+    kept_by = re.compile(r"^\|[^|]*\|(.*)$|^Kept by(?:.|\n(?!\n))*", re.MULTILINE)
+    token = re.compile(rf"(?:\b({'|'.join(crates)})\s+)?`([^`]+)`")
+    for part in kept_by.finditer(text):
+        crate, file, end = None, None, 0
+        for found in token.finditer(part.group()):
+            between = part.group()[end : found.start()]
+            chained = re.fullmatch(r"(?:\s*\([^)]*\))?[,;]?\s*(?:and\s+)?", between)
+            crate, end = found.group(1) or (crate if chained else None), found.end()
+            named = re.match(r"(tests/\w+\.py)(?::\s*(\w+…?))?", found.group(2))
+            crate, file = (None, named.group(1)) if named else (crate, file)
+            name = (named.group(2) or "") if named else found.group(2)
+            yield line_of(text, part.start() + found.start()), crate, file, name
+
+
+def check_specification(repository):
+    """Every test that the specification names exists, and every file."""
+    root, file = repository.root, repository.root / "SPECIFICATION.md"
+    crates = {"program": "dashpot"} | {name: name for name in repository.crates}
+    tests = {}
+    for line, crate, python, name in proofs(file.read_text(), crates) if file.is_file() else ():
+        place = f"SPECIFICATION.md:{line}"
+        if name == "" or name.startswith("test_"):
+            text = (root / python).read_text() if python and (root / python).is_file() else ""
+            whole = "" if name.endswith("…") or not name else r"\b"
+            if not re.search(rf"^ *(?:async )?def {name.removesuffix('…')}{whole}", text, re.MULTILINE):
+                yield f"{place}: no test '{name}' in {python or 'any file'}; name the one that keeps the promise"
+        elif re.fullmatch(r"[\w.-]+/[\w./-]*", name):
+            if not any(any(root.glob(f"{below}{name}")) for below in ("", "crates/*/", "crates/*/src/")):
+                yield f"{place}: there is no file '{name}'; name the one that is meant"
+        elif crate is None and re.fullmatch(r"[a-z]\w*(::\w+)+", name):
+            yield f"{place}: whose test is '{name}'? Put its crate before it: {', '.join(crates)}"
+        elif crate and re.fullmatch(r"\w+(::\w+)*", name):
+            folder = crates[crate]
+            tests[folder] = tests.get(folder) or test_names(repository, folder)
+            if not any(f"::{name}::" in f"::{test}::" for test in tests[folder]):
+                yield f"{place}: {folder} has no test '{name}'; name the one that keeps the promise"
+
+
+def check_named_files(repository):
+    """Every path that the guides for developers name exists."""
+    below = "crates|docs|scripts|tests|web|fuzz|labs|bench|experiments|monitoring"
+    guides = [repository.root / "ARCHITECTURE.md", repository.root / "CONTRIBUTING.md"]
+    for guide in (guide for guide in guides if guide.is_file()):
+        text = guide.read_text()
+        for found in re.finditer(rf"[`(]((?:{below})/[\w./-]*)", text):
+            if not (repository.root / found.group(1)).exists():
+                yield f"{guide.name}:{line_of(text, found.start())}: there is no '{found.group(1)}'; name what has its place"
+
+
+def commands_in(text):
+    """The commands of a page that begin with `dashpot`, as (line, words)."""
+    text = re.sub(r"\\\n", "  ", text)
+    lines = re.finditer(r"^(?:\s*(?:\$ )?(?:sudo )?)(dashpot .*)$", text, re.MULTILINE)
+    blocks = [span.span() for span in re.finditer(r"^```.*?^```|^    .*$", text, re.MULTILINE | re.DOTALL)]
+    spans = [found for found in lines if any(begin <= found.start() < end for begin, end in blocks)]
+    for found in [*spans, *re.finditer(r"`(dashpot [^`]*)`", text)]:
+        yield line_of(text, found.start(1)), found.group(1)
+
+
+class Help:
+    """What the program says of its commands and options."""
+
+    def __init__(self, program):
+        self.program, self.options = program, {}
+        self.commands = set(re.findall(r"^  ([a-z][\w-]*) ", self.ask(), re.MULTILINE))
+
+    def ask(self, *command):
+        asked = subprocess.run([self.program, *command, "--help"], capture_output=True, text=True, check=False)
+        return asked.stdout
+
+    def has(self, command, option):
+        if command not in self.options:
+            self.options[command] = set(re.findall(r"(?<![\w-])(?:--[a-z][\w-]*|-[A-Za-z])\b", self.ask(command)))
+        return option in self.options[command]
+
+
+def unknown_words(line, known):
+    """What a command line has that the program does not."""
+    try:
+        words = shlex.split(line, comments=True)
+    except ValueError:
+        words = line.split()
+    command = words[1] if len(words) > 1 else "help"
+    if re.match(r"[a-z]", command) and command not in known.commands:
+        yield f"there is no `dashpot {command}`"
+        return
+    for word in words[2:]:
+        if re.match(r"--$|[|&;<>]", word):
+            return
+        option = re.match(r"--[a-z][\w-]*|-[A-Za-z]", word)
+        if option and re.match(r"[a-z]", command) and not known.has(command, option.group()):
+            yield f"`dashpot {command}` has no {option.group()}"
+
+
+def check_commands(repository):
+    """Every command and option in the pages for users is one that the program has."""
+    target = os.environ.get("CARGO_TARGET_DIR", repository.root / "target")
+    program = Path(target, "debug/dashpot")
+    if not program.is_file():
+        print(f"tidy: skipped: the docs' commands: {program} is missing; `make build` builds it")
+        return
+    known = Help(program)
+    for file in repository.docs():
+        if file.name == "README.md" or file.parent == repository.root / "docs":
+            for line, command in commands_in(file.read_text()):
+                for wrong in unknown_words(command, known):
+                    yield f"{repository.name(file)}:{line}: {wrong}; write what `dashpot --help` has"
+
+
+# ---- The whole ----
+
+
+CHECKS = [
+    check_file_sizes,
+    check_function_sizes,
+    check_crates,
+    check_folders,
+    check_circles,
+    check_missing_docs,
+    check_doc_lines,
+    check_specification,
+    check_named_files,
+    check_commands,
+]
+
+
+def print_baseline(repository):
+    """Prints the exceptions that the present tree needs."""
+    print("# The exceptions to tidy.toml. They may only shrink. After files have moved, write them anew:")
+    print(f"# scripts/tidy.py --print-baseline >{BASELINE}; `git diff` shows whether any grew.")
+    print_list("undocumented", sorted(undocumented(repository)))
+    print_list("folder-arrows", sorted(folder_arrows(repository)))
+    print("\nimport-circles = [")
+    for circle in circles(repository):
+        print("  [")
+        for name in circle:
+            print(f'    "{name}",')
+        print("  ],")
+    print("]")
+    for section, sizes in (("file-lines", file_sizes), ("function-lines", function_sizes)):
+        print(f"\n[{section}]")
+        for name, (_, lines) in sorted(sizes(repository).items()):
+            if lines > repository.rules["bounds"][section]:
+                print(f'"{name}" = {lines}')
+
+
+def print_list(name, entries):
+    print(f"\n{name} = [")
+    for entry in entries:
+        print(f'    "{entry}",')
+    print("]")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
+    parser.add_argument("--print-baseline", action="store_true")
+    options = parser.parse_args()
+    repository = Repository(options.root)
+    if options.print_baseline:
+        print_baseline(repository)
+        return 0
+    violations = [violation for check in CHECKS for violation in check(repository)]
+    for violation in violations:
+        print(f"tidy: {violation}")
+    print(f"tidy: {len(violations)} violations" if violations else "tidy: every rule holds")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
