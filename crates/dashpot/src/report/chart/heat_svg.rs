@@ -84,7 +84,12 @@ impl<'a> Picture<'a> {
 
     fn draw_legend(&self, svg: &mut Svg) {
         let count: u64 = self.map.columns.iter().map(Cells::count).sum();
-        let words = format!("{} I/Os; in a cell: 1", thousands(count));
+        let words = format!(
+            "{} I/Os, a column is {}{}; in a cell: 1",
+            thousands(count),
+            self.heat.lasts(self.map.joined),
+            self.heat.missed(),
+        );
         let y = 54.0;
         svg.label("tick", LEFT, y, Anchor::Start, &words);
         let (width, height) = RAMP_CELL;

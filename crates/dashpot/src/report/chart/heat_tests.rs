@@ -175,6 +175,7 @@ fn nothing_is_a_picture_too() {
         "{text}"
     );
     assert!(!heat_svg(&nothing).contains("NaN"));
+    assert!(heat_svg(&heat()).contains(" I/Os, a column is "));
 }
 
 #[test]
@@ -204,18 +205,18 @@ fn the_picture_as_svg() {
         <rect class="paper" width="920" height="494"/>
         <style>.ground{fill:#f3f5f7}.h0{fill:#fbd267}.h1{fill:#fdb94a}.h2{fill:#fd9c3c}.h3{fill:#fb7a32}.h4{fill:#f3562a}.h5{fill:#e03322}.h6{fill:#c31524}.h7{fill:#9c0a2a}.h8{fill:#730727}.h9{fill:#47051b}.cell{shape-rendering:crispEdges}.cell:hover{stroke:#0b62a8;stroke-width:2}@media(prefers-color-scheme:dark){.ground{fill:#171c23}.h0{fill:#5a2a86}.h1{fill:#7b2f8e}.h2{fill:#9d3390}.h3{fill:#c03a88}.h4{fill:#dd4c79}.h5{fill:#f0666b}.h6{fill:#fa8763}.h7{fill:#fdab6e}.h8{fill:#fdd08a}.h9{fill:#fcf4b6}}</style>
         <text class="title" x="104.0" y="28.0" text-anchor="start">Latency of d (read)</text>
-        <text class="tick" x="104.0" y="54.0" text-anchor="start">6,161 I/Os; in a cell: 1</text>
-        <rect class="h0" x="276.5" y="43.0" width="18.0" height="12.0"/>
-        <rect class="h1" x="294.5" y="43.0" width="18.0" height="12.0"/>
-        <rect class="h2" x="312.5" y="43.0" width="18.0" height="12.0"/>
-        <rect class="h3" x="330.5" y="43.0" width="18.0" height="12.0"/>
-        <rect class="h4" x="348.5" y="43.0" width="18.0" height="12.0"/>
-        <rect class="h5" x="366.5" y="43.0" width="18.0" height="12.0"/>
-        <rect class="h6" x="384.5" y="43.0" width="18.0" height="12.0"/>
-        <rect class="h7" x="402.5" y="43.0" width="18.0" height="12.0"/>
-        <rect class="h8" x="420.5" y="43.0" width="18.0" height="12.0"/>
-        <rect class="h9" x="438.5" y="43.0" width="18.0" height="12.0"/>
-        <text class="tick" x="462.5" y="54.0" text-anchor="start">3,000</text>
+        <text class="tick" x="104.0" y="54.0" text-anchor="start">6,161 I/Os, a column is 1s; in a cell: 1</text>
+        <rect class="h0" x="386.9" y="43.0" width="18.0" height="12.0"/>
+        <rect class="h1" x="404.9" y="43.0" width="18.0" height="12.0"/>
+        <rect class="h2" x="422.9" y="43.0" width="18.0" height="12.0"/>
+        <rect class="h3" x="440.9" y="43.0" width="18.0" height="12.0"/>
+        <rect class="h4" x="458.9" y="43.0" width="18.0" height="12.0"/>
+        <rect class="h5" x="476.9" y="43.0" width="18.0" height="12.0"/>
+        <rect class="h6" x="494.9" y="43.0" width="18.0" height="12.0"/>
+        <rect class="h7" x="512.9" y="43.0" width="18.0" height="12.0"/>
+        <rect class="h8" x="530.9" y="43.0" width="18.0" height="12.0"/>
+        <rect class="h9" x="548.9" y="43.0" width="18.0" height="12.0"/>
+        <text class="tick" x="572.9" y="54.0" text-anchor="start">3,000</text>
         <rect class="ground" x="104.0" y="84.0" width="792.0" height="352.0"/>
         <text class="tick" x="96.0" y="432.0" text-anchor="end">&lt; 1 ms</text>
         <path class="grid" d="M104.0 420.0L896.0 420.0"/>
