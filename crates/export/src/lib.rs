@@ -5,6 +5,7 @@
 //! the request took effect.
 
 mod acceptor;
+mod cgroups;
 mod clock;
 mod complain;
 mod config;
@@ -32,7 +33,7 @@ pub use config::ServerConfig;
 pub use events::{Bell, Drops, EventReader, EventRecord, FinishedZio};
 pub use export::{ExportInfo, Power};
 pub use handle::{DiskInfo, Handle, ShardGone};
-pub use listen::{ListenError, bind_private, keep_alive};
+pub use listen::{ListenError, Occupied, bind_private, keep_alive, remove_dead_socket};
 pub use power::{Cut, CutError, Keep, Loss, LostWrite, Sum, Then};
 pub use prober::ProbeReading;
 pub use quota::{CpuQuota, Throttling, cpu_quota, cpu_throttling};

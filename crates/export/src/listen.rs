@@ -75,7 +75,11 @@ fn bind_tcp(socket: SocketAddr, address: &Address) -> Result<Listener, ListenErr
 }
 
 fn bind_unix(path: &Path, address: &Address) -> Result<Listener, ListenError> {
-    remove_dead_socket(path, address)?;
+    remove_dead_socket(path).map_err(|occupied| match occupied {
+        Occupied::NotASocket => ListenError::NotASocket(address.clone()),
+        Occupied::InUse => ListenError::InUse(address.clone()),
+        Occupied::Stuck(source) => refusal(address, source),
+    })?;
     let listener = bind_private(path).map_err(|source| refusal(address, source))?;
     Ok(Listener {
         fd: listener.into(),
@@ -106,19 +110,30 @@ pub fn keep_alive(socket: impl AsFd) -> io::Result<()> {
     Ok(sockopt::set_socket_keepalive(&socket, true)?)
 }
 
-/// Makes way where a daemon that was killed has left its socket, and only there.
-fn remove_dead_socket(path: &Path, address: &Address) -> Result<(), ListenError> {
+/// Why a path cannot be bound.
+#[derive(Debug)]
+pub enum Occupied {
+    /// The path is something else than a socket.
+    NotASocket,
+    /// Another program listens there.
+    InUse,
+    /// The system does not let a dead socket be removed.
+    Stuck(io::Error),
+}
+
+/// Removes the socket that a daemon left at `path` when it was killed, and nothing else.
+pub fn remove_dead_socket(path: &Path) -> Result<(), Occupied> {
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return Ok(());
     };
     if !metadata.file_type().is_socket() {
-        return Err(ListenError::NotASocket(address.clone()));
+        return Err(Occupied::NotASocket);
     }
     match UnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).map_err(|source| refusal(address, source))
+            fs::remove_file(path).map_err(Occupied::Stuck)
         }
-        _ => Err(ListenError::InUse(address.clone())),
+        _ => Err(Occupied::InUse),
     }
 }
 

@@ -2,11 +2,9 @@
 //! from the control groups of version 2 and 1, its own and those above it.
 //!
 //! A quota belongs to a group, and so do the kernel's counts of it: the group that was stopped most
-//! says how much of the time this process was kept from running. A container does not see the
-//! groups above its own; those do not count.
+//! says how much of the time this process was kept from running.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::cgroups::{self, Group, Version, field};
 
 /// A bound on CPU time: so many microseconds of each period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,94 +46,48 @@ impl Throttling {
 
 /// The tightest quota of this process's control groups.
 pub fn cpu_quota() -> Option<CpuQuota> {
-    quota(&groups(Path::new(PROC), Path::new(CGROUPS)))
+    quota(&cgroups::own(CONTROLLER))
 }
 
 /// How often the quotas of this process's control groups have stopped it, since the groups exist.
 /// Nothing where nothing is known: then no quota can be set either.
 pub fn cpu_throttling() -> Throttling {
-    throttling(&groups(Path::new(PROC), Path::new(CGROUPS)))
-}
-
-/// A control group's directory, and where its version of the control groups keeps its figures.
-struct Group {
-    directory: PathBuf,
-    version: Version,
-}
-
-#[derive(Clone, Copy)]
-enum Version {
-    One,
-    Two,
+    throttling(&cgroups::own(CONTROLLER))
 }
 
 fn quota(groups: &[Group]) -> Option<CpuQuota> {
-    let quotas = groups.iter().filter_map(Group::quota);
+    let quotas = groups.iter().filter_map(quota_of);
     quotas.min_by_key(|quota| quota.millicpus())
 }
 
 fn throttling(groups: &[Group]) -> Throttling {
-    let each = groups.iter().filter_map(Group::throttling);
+    let each = groups.iter().filter_map(throttling_of);
     each.max_by_key(|each| each.throttled_ns)
         .unwrap_or_default()
 }
 
-/// The groups of this process, and all above them.
-fn groups(proc: &Path, cgroups: &Path) -> Vec<Group> {
-    let lines = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
-    let lines = lines.lines();
-    lines.flat_map(|line| groups_of(line, cgroups)).collect()
+fn quota_of(group: &Group) -> Option<CpuQuota> {
+    match group.version() {
+        Version::Two => parse_cpu_max(&group.read("cpu.max")?),
+        Version::One => Some(CpuQuota {
+            // Without a quota it is -1, which is no number here.
+            quota_us: group.number("cpu.cfs_quota_us")?,
+            period_us: group.number("cpu.cfs_period_us")?,
+        }),
+    }
 }
 
-/// Those of a line `ID:CONTROLLERS:PATH`.
-fn groups_of(line: &str, cgroups: &Path) -> Vec<Group> {
-    let mut parts = line.splitn(3, ':').skip(1);
-    let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
-        return Vec::new();
+fn throttling_of(group: &Group) -> Option<Throttling> {
+    let stat = group.read("cpu.stat")?;
+    let throttled_ns = match group.version() {
+        Version::Two => field(&stat, "throttled_usec")?.saturating_mul(1_000),
+        Version::One => field(&stat, "throttled_time")?,
     };
-    let (root, version) = if controllers.is_empty() {
-        (cgroups.to_path_buf(), Version::Two)
-    } else if controllers.split(',').any(|name| name == "cpu") {
-        (cgroups.join("cpu"), Version::One)
-    } else {
-        return Vec::new();
-    };
-    let paths = Path::new(path.trim_start_matches('/')).ancestors();
-    let group = |path: &Path| Group {
-        directory: root.join(path),
-        version,
-    };
-    paths.map(group).collect()
-}
-
-impl Group {
-    fn quota(&self) -> Option<CpuQuota> {
-        match self.version {
-            Version::Two => parse_cpu_max(&self.read("cpu.max")?),
-            Version::One => Some(CpuQuota {
-                // Without a quota it is -1, which is no number here.
-                quota_us: self.read("cpu.cfs_quota_us")?.trim().parse().ok()?,
-                period_us: self.read("cpu.cfs_period_us")?.trim().parse().ok()?,
-            }),
-        }
-    }
-
-    fn throttling(&self) -> Option<Throttling> {
-        let stat = self.read("cpu.stat")?;
-        let throttled_ns = match self.version {
-            Version::Two => field(&stat, "throttled_usec")?.saturating_mul(1_000),
-            Version::One => field(&stat, "throttled_time")?,
-        };
-        Some(Throttling {
-            periods: field(&stat, "nr_periods")?,
-            throttled: field(&stat, "nr_throttled")?,
-            throttled_ns,
-        })
-    }
-
-    fn read(&self, name: &str) -> Option<String> {
-        fs::read_to_string(self.directory.join(name)).ok()
-    }
+    Some(Throttling {
+        periods: field(&stat, "nr_periods")?,
+        throttled: field(&stat, "nr_throttled")?,
+        throttled_ns,
+    })
 }
 
 /// `max 100000` or `50000 100000`.
@@ -147,22 +99,17 @@ fn parse_cpu_max(text: &str) -> Option<CpuQuota> {
     })
 }
 
-/// The number after a name.
-fn field(stat: &str, name: &str) -> Option<u64> {
-    let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
-    lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
-}
-
-const PROC: &str = "/proc";
-const CGROUPS: &str = "/sys/fs/cgroup";
+/// The controller of CPU time.
+const CONTROLLER: &str = "cpu";
 
 #[cfg(test)]
 mod tests {
     use std::fs;
 
-    use super::{CpuQuota, Throttling, groups, quota, throttling};
+    use super::{CONTROLLER, CpuQuota, Throttling, quota, throttling};
+    use crate::cgroups::below;
 
-    /// What is found in a tree of files.
+    /// The quota and the throttling in a tree of files.
     fn of(files: &[(&str, &str)]) -> (Option<CpuQuota>, Throttling) {
         let root = tempfile::tempdir().unwrap();
         for (name, text) in files {
@@ -170,7 +117,8 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let groups = groups(&root.path().join("proc"), &root.path().join("cgroup"));
+        let (proc, cgroup) = (root.path().join("proc"), root.path().join("cgroup"));
+        let groups = below(&proc, &cgroup, CONTROLLER);
         (quota(&groups), throttling(&groups))
     }
 

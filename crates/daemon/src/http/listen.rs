@@ -3,14 +3,13 @@
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use axum::Router;
 use dashpot_api::{runtime_dir, token_file, user_id};
-use dashpot_export::{bind_private, keep_alive};
+use dashpot_export::{Occupied, bind_private, keep_alive, remove_dead_socket};
 use dashpot_rules::Address;
 use tokio::net::{TcpListener, UnixListener};
 
@@ -141,7 +140,7 @@ fn bind_unix(option: &str, path: &Path) -> anyhow::Result<HttpListener> {
     if path.parent() == Some(&runtime_dir()) {
         make_private_dir(&runtime_dir())?;
     }
-    remove_dead_socket(option, path)?;
+    make_way(option, path)?;
     let listener = listen_private(path)
         .with_context(|| format!("{option} unix:{}: cannot listen there", path.display()))?;
     let file = SocketFile(path.to_owned());
@@ -157,21 +156,18 @@ fn listen_private(path: &Path) -> io::Result<UnixListener> {
     UnixListener::from_std(listener)
 }
 
-fn remove_dead_socket(option: &str, path: &Path) -> anyhow::Result<()> {
-    let Ok(metadata) = fs::symlink_metadata(path) else {
-        return Ok(());
-    };
-    if !metadata.file_type().is_socket() {
-        bail!(
+/// Removes the socket of a daemon that was killed; a path that is anything else is an error.
+fn make_way(option: &str, path: &Path) -> anyhow::Result<()> {
+    match remove_dead_socket(path) {
+        Ok(()) => Ok(()),
+        Err(Occupied::NotASocket) => bail!(
             "{option} unix:{}: that is not a socket; name another path",
             path.display()
-        );
-    }
-    match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
+        ),
+        Err(Occupied::Stuck(error)) => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
         }
-        _ => bail!(
+        Err(Occupied::InUse) => bail!(
             "a daemon listens at {} already: stop it, or give this one {option} unix:PATH",
             path.display()
         ),

@@ -33,7 +33,7 @@ pub struct Work {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct LoadMeter {
+pub(super) struct LoadMeter {
     /// How long the shard did not look at its sockets, each time. Lateness cannot show it, because a
     /// request that is not read yet has no target.
     gaps: Box<Histogram>,
@@ -50,12 +50,12 @@ pub(crate) struct LoadMeter {
 
 impl LoadMeter {
     /// Whether there are rules, and so an accuracy to lose.
-    pub(crate) fn set_armed(&mut self, armed: bool) {
+    pub(super) fn set_armed(&mut self, armed: bool) {
         self.seconds.armed = armed;
     }
 
     /// Counts the overloaded seconds of rules that are armed on a disk from now on.
-    pub(crate) fn arm(&mut self, disk: DiskId, rules: impl Iterator<Item = RuleId>, now: Instant) {
+    pub(super) fn arm(&mut self, disk: DiskId, rules: impl Iterator<Item = RuleId>, now: Instant) {
         self.work_until(now);
         self.seconds.restart(now);
         let before = self.seconds.overloaded;
@@ -63,32 +63,32 @@ impl LoadMeter {
     }
 
     /// Counts those of a rule anew.
-    pub(crate) fn arm_again(&mut self, rule: RuleId, now: Instant) {
+    pub(super) fn arm_again(&mut self, rule: RuleId, now: Instant) {
         if let Some((disk, _)) = self.before.get(&rule) {
             self.arm(*disk, std::iter::once(rule), now);
         }
     }
 
     /// Forgets the rules that are gone.
-    pub(crate) fn keep_rules(&mut self, is_armed: impl Fn(DiskId, RuleId) -> bool) {
+    pub(super) fn keep_rules(&mut self, is_armed: impl Fn(DiskId, RuleId) -> bool) {
         self.before.retain(|rule, (disk, _)| is_armed(*disk, *rule));
     }
 
     /// The overloaded seconds since a rule was armed or updated.
-    pub(crate) fn overloaded_since(&self, rule: RuleId, now: Instant) -> u64 {
+    pub(super) fn overloaded_since(&self, rule: RuleId, now: Instant) -> u64 {
         let before = self.before.get(&rule).map_or(0, |(_, before)| *before);
         self.work(now).overloaded_seconds.saturating_sub(before)
     }
 
     /// A pass begins, after a sleep that took `overslept` longer than was asked for.
-    pub(crate) fn begin(&mut self, now: Instant, overslept: Duration) {
+    pub(super) fn begin(&mut self, now: Instant, overslept: Duration) {
         self.gaps.record((self.took + overslept).as_nanos());
         (self.begun, self.working) = (now, now);
     }
 
     /// The host has kept the shard from running for this long, in the sleep before the pass that has
     /// just begun or in the pass.
-    pub(crate) fn stopped(&mut self, from: Instant, until: Instant) {
+    pub(super) fn stopped(&mut self, from: Instant, until: Instant) {
         self.work_until(from);
         self.seconds.add(Kind::Stop, from, until);
         self.stops.add(until.since(from), until);
@@ -96,13 +96,13 @@ impl LoadMeter {
     }
 
     /// The host was suspended for this long, in which its clock stood still.
-    pub(crate) fn suspended(&mut self, length: Duration, now: Instant) {
+    pub(super) fn suspended(&mut self, length: Duration, now: Instant) {
         self.gaps.record(length.as_nanos());
         self.stops.add(length, now);
     }
 
     /// The pass ends.
-    pub(crate) fn end(&mut self, now: Instant) {
+    pub(super) fn end(&mut self, now: Instant) {
         self.took = now.since(self.begun);
         self.work_until(now);
     }
@@ -114,15 +114,15 @@ impl LoadMeter {
         }
     }
 
-    pub(crate) fn gaps(&self) -> Box<Histogram> {
+    pub(super) fn gaps(&self) -> Box<Histogram> {
         self.gaps.clone()
     }
 
-    pub(crate) fn work(&self, now: Instant) -> Work {
+    pub(super) fn work(&self, now: Instant) -> Work {
         self.seconds.at(now)
     }
 
-    pub(crate) fn stops(&self, now: Instant) -> Stops {
+    pub(super) fn stops(&self, now: Instant) -> Stops {
         self.stops.at(now)
     }
 }

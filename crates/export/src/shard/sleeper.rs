@@ -25,7 +25,7 @@ pub enum Spin {
 }
 
 #[derive(Debug)]
-pub(crate) struct Sleeper {
+pub(super) struct Sleeper {
     spins: bool,
     /// The cost of the last wake-ups.
     lead: Duration,
@@ -33,7 +33,7 @@ pub(crate) struct Sleeper {
 }
 
 impl Sleeper {
-    pub(crate) fn new(spins: bool) -> Sleeper {
+    pub(super) fn new(spins: bool) -> Sleeper {
         Sleeper {
             spins,
             lead: LEAD_MIN,
@@ -44,7 +44,7 @@ impl Sleeper {
     /// Waits for events until `deadline` or `beat`, or for ever if there is neither. Spins only for a
     /// deadline, and calls `prepare` before it does, which ends by the deadline. Answers the moment at
     /// which the wait was to end unless an event came: the time since then is the host's doing.
-    pub(crate) fn wait(
+    pub(super) fn wait(
         &mut self,
         epoll: BorrowedFd<'_>,
         events: &mut Vec<epoll::Event>,

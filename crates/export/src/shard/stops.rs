@@ -56,7 +56,7 @@ impl StopSum {
 
 /// Counts the stops of a shard.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct StopCounts {
+pub(super) struct StopCounts {
     all: StopSum,
     last: Option<Instant>,
     /// When the current window of 30 s began, the stops in it so far, and in the one before.
@@ -67,14 +67,14 @@ pub(crate) struct StopCounts {
 
 impl StopCounts {
     /// Counts a stop of such a length that ended at `until`.
-    pub(crate) fn add(&mut self, length: Duration, until: Instant) {
+    pub(super) fn add(&mut self, length: Duration, until: Instant) {
         self.advance(until);
         self.all.add(length);
         self.this.add(length);
         self.last = Some(until);
     }
 
-    pub(crate) fn at(mut self, now: Instant) -> Stops {
+    pub(super) fn at(mut self, now: Instant) -> Stops {
         self.advance(now);
         Stops {
             all: self.all,
@@ -97,7 +97,7 @@ impl StopCounts {
 
 /// Tells the stops in a shard's passes from its work, by readings of other clocks.
 #[derive(Debug, Default)]
-pub(crate) struct StopDetector {
+pub(super) struct StopDetector {
     /// The last reading of the thread's CPU time, and when it was taken.
     cpu: Duration,
     read: Instant,
@@ -109,7 +109,7 @@ impl StopDetector {
     /// For how much of the `passed` time that has just gone by the host kept the thread from running:
     /// the part without CPU time. Work since the last reading counts against it, so the answer is too
     /// little by [`READ_EVERY`] at most.
-    pub(crate) fn stopped(&mut self, passed: Duration) -> Option<Duration> {
+    pub(super) fn stopped(&mut self, passed: Duration) -> Option<Duration> {
         if passed <= STOP_MIN {
             return None;
         }
@@ -121,7 +121,7 @@ impl StopDetector {
 
     /// Reads the other clocks at the end of a pass, unless it has just done so. Says for how long
     /// the host was suspended since the last time.
-    pub(crate) fn read(&mut self, now: Instant) -> Option<Duration> {
+    pub(super) fn read(&mut self, now: Instant) -> Option<Duration> {
         if now.since(self.read) < READ_EVERY {
             return None;
         }
@@ -134,14 +134,14 @@ impl StopDetector {
 }
 
 /// How much of a sleep came after the moment at which it was to end, if that is a stop.
-pub(crate) fn overslept(meant: Option<Instant>, woke: Instant) -> Option<Duration> {
+pub(super) fn overslept(meant: Option<Instant>, woke: Instant) -> Option<Duration> {
     let late = woke.since(meant?);
     (late > STOP_MIN).then_some(late)
 }
 
 /// When a shard that has clients asks to be woken, whatever happens. A client last asked for
 /// something at `active`.
-pub(crate) fn next_beat(now: Instant, active: Instant) -> Instant {
+pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
     match now.since(active) < BEATS_FAST_FOR {
         true => now + BEAT_FAST,
         false => now + BEAT_SLOW,
@@ -149,7 +149,7 @@ pub(crate) fn next_beat(now: Instant, active: Instant) -> Instant {
 }
 
 /// A shorter time is no stop.
-pub(crate) const STOP_MIN: Duration = Duration::from_millis(1);
+pub(super) const STOP_MIN: Duration = Duration::from_millis(1);
 /// How old a reading of the CPU time may be.
 const READ_EVERY: Duration = Duration::from_micros(500);
 const WINDOW: Duration = Duration::from_secs(30);

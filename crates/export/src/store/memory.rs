@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::error::StoreError;
+use crate::cgroups::{self, Group, Version, field};
 
 /// Where a version of the control groups keeps its figures.
 struct Files {
@@ -28,7 +29,7 @@ const VERSION_2: Files = Files {
 
 /// Bytes of memory that this process may still use, if the system tells.
 pub fn available_memory() -> Option<u64> {
-    available(Path::new("/proc"), Path::new("/sys/fs/cgroup"))
+    available(Path::new("/proc"), &cgroups::own(CONTROLLER))
 }
 
 /// Refuses RAM disks of `total` bytes where `available` bytes are left.
@@ -39,55 +40,33 @@ pub(super) fn check_ram(total: u64, available: u64) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn available(proc: &Path, cgroup: &Path) -> Option<u64> {
+fn available(proc: &Path, groups: &[Group]) -> Option<u64> {
     let meminfo = fs::read_to_string(proc.join("meminfo")).unwrap_or_default();
     let system = field(&meminfo, "MemAvailable:").map(|kib| kib << 10);
-    let groups = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
-    let left = groups
-        .lines()
-        .filter_map(|line| left_by_groups(cgroup, line));
-    left.chain(system).min()
+    groups.iter().filter_map(left_by).chain(system).min()
 }
 
-/// What the group of a line `ID:CONTROLLERS:PATH`, and every group above it, leaves.
-fn left_by_groups(cgroup: &Path, line: &str) -> Option<u64> {
-    let mut parts = line.splitn(3, ':').skip(1);
-    let (controllers, path) = (parts.next()?, parts.next()?);
-    let (root, files) = if controllers.is_empty() {
-        (cgroup.to_path_buf(), &VERSION_2)
-    } else if controllers.split(',').any(|name| name == "memory") {
-        (cgroup.join("memory"), &VERSION_1)
-    } else {
-        return None;
+/// The memory that one group leaves.
+fn left_by(group: &Group) -> Option<u64> {
+    let files = match group.version() {
+        Version::One => VERSION_1,
+        Version::Two => VERSION_2,
     };
-    let groups = Path::new(path.trim_start_matches('/')).ancestors();
-    groups
-        .filter_map(|group| left_by_group(&root.join(group), files))
-        .min()
-}
-
-/// What one group leaves. A container does not see the groups above its own: those do not count.
-fn left_by_group(group: &Path, files: &Files) -> Option<u64> {
-    let read = |name| fs::read_to_string(group.join(name)).ok();
-    let limit: u64 = read(files.limit)?.trim().parse().ok()?;
-    let usage: u64 = read(files.usage)?.trim().parse().ok()?;
-    let cache = field(&read("memory.stat")?, files.cache).unwrap_or(0);
+    let (limit, usage) = (group.number(files.limit)?, group.number(files.usage)?);
+    let cache = field(&group.read("memory.stat")?, files.cache).unwrap_or(0);
     Some(limit.saturating_sub(usage.saturating_sub(cache)))
 }
 
-/// The number after a name at the start of a line.
-fn field(text: &str, name: &str) -> Option<u64> {
-    let mut lines = text.lines().map(str::split_ascii_whitespace);
-    let mut line = lines.find(|line| line.clone().next() == Some(name))?;
-    line.nth(1)?.parse().ok()
-}
+/// The controller of memory.
+const CONTROLLER: &str = "memory";
 
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::path::Path;
 
-    use super::{available, available_memory, check_ram};
+    use super::{CONTROLLER, available, available_memory, check_ram};
+    use crate::cgroups::below;
 
     fn write(path: &Path, files: &[(&str, &str)]) {
         for (name, text) in files {
@@ -100,7 +79,8 @@ mod tests {
     fn of(files: &[(&str, &str)]) -> Option<u64> {
         let root = tempfile::tempdir().unwrap();
         write(root.path(), files);
-        available(&root.path().join("proc"), &root.path().join("cgroup"))
+        let (proc, cgroup) = (root.path().join("proc"), root.path().join("cgroup"));
+        available(&proc, &below(&proc, &cgroup, CONTROLLER))
     }
 
     const MEMINFO: (&str, &str) = ("proc/meminfo", "MemTotal: 9 kB\nMemAvailable:   4000 kB\n");

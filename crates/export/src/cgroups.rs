@@ -1,0 +1,77 @@
+//! The control groups of this process, in version 1 or 2, and the figures in their files.
+//!
+//! A container does not see the groups above its own; those do not count.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A control group.
+pub(crate) struct Group {
+    directory: PathBuf,
+    version: Version,
+}
+
+/// Which version of the control groups it is of: they name and lay out their files differently.
+#[derive(Clone, Copy)]
+pub(crate) enum Version {
+    One,
+    Two,
+}
+
+/// The groups of this process for a controller, each with all above it.
+pub(crate) fn own(controller: &str) -> Vec<Group> {
+    below(Path::new("/proc"), Path::new("/sys/fs/cgroup"), controller)
+}
+
+/// Likewise, where proc and the groups are mounted elsewhere.
+pub(crate) fn below(proc: &Path, root: &Path, controller: &str) -> Vec<Group> {
+    let lines = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
+    let lines = lines.lines();
+    lines
+        .flat_map(|line| of_line(line, root, controller))
+        .collect()
+}
+
+/// Those of a line `ID:CONTROLLERS:PATH`.
+fn of_line(line: &str, root: &Path, controller: &str) -> Vec<Group> {
+    let mut parts = line.splitn(3, ':').skip(1);
+    let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
+        return Vec::new();
+    };
+    let (root, version) = if controllers.is_empty() {
+        (root.to_path_buf(), Version::Two)
+    } else if controllers.split(',').any(|name| name == controller) {
+        (root.join(controller), Version::One)
+    } else {
+        return Vec::new();
+    };
+    let paths = Path::new(path.trim_start_matches('/')).ancestors();
+    let group = |path: &Path| Group {
+        directory: root.join(path),
+        version,
+    };
+    paths.map(group).collect()
+}
+
+impl Group {
+    pub(crate) fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The text of one of its files.
+    pub(crate) fn read(&self, file: &str) -> Option<String> {
+        fs::read_to_string(self.directory.join(file)).ok()
+    }
+
+    /// The number that one of its files is. A file that says `max` or -1 is no number.
+    pub(crate) fn number(&self, file: &str) -> Option<u64> {
+        self.read(file)?.trim().parse().ok()
+    }
+}
+
+/// The number after a name at the start of a line.
+pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().map(str::split_ascii_whitespace);
+    let mut line = lines.find(|line| line.clone().next() == Some(name))?;
+    line.nth(1)?.parse().ok()
+}
