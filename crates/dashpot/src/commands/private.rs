@@ -72,6 +72,8 @@ fn is_left(path: &Path) -> bool {
 }
 
 const PREFIX: &str = "dashpot-";
+/// Nothing else that is named like this has such a file: a daemon's default directory, dashpot-UID, has
+/// none.
 const LOCK: &str = "lock";
 
 impl Drop for PrivateDir {
