@@ -4,7 +4,7 @@
 //! hosts that give a shard a CPU when it needs one; here is what takes that away. That a promise
 //! can hold is no measurement: the probe is one, and `make bench` are the others.
 
-use dashpot_api::{CanHold, Host, Promise, Shard};
+use dashpot_api::{CanHold, Disk, Host, LATENESS_NS, LATENESS_OF_BURST_NS, Promise, Shard};
 use dashpot_rules::{cpus_of, short_time};
 
 type Verdict = (CanHold, String);
@@ -13,14 +13,16 @@ type Verdict = (CanHold, String);
 struct Facts<'a> {
     host: &'a Host,
     shards: &'a [Shard],
+    disks: &'a [Disk],
     wake_cost_ns: Option<u64>,
 }
 
 /// Every promise about time, of a daemon that runs.
-pub fn promises(host: &Host, shards: &[Shard]) -> Vec<Promise> {
+pub fn promises(host: &Host, shards: &[Shard], disks: &[Disk]) -> Vec<Promise> {
     all(&Facts {
         host,
         shards,
+        disks,
         wake_cost_ns: None,
     })
 }
@@ -31,6 +33,7 @@ pub fn promises_of_host(host: &Host, wake_cost_ns: u64) -> Vec<Promise> {
     all(&Facts {
         host,
         shards: &[],
+        disks: &[],
         wake_cost_ns: Some(wake_cost_ns),
     })
 }
@@ -79,7 +82,33 @@ impl Facts<'_> {
         if self.shards.iter().any(|shard| !shard.spins) {
             return no("the daemon does not spin: --spin auto, started without a quota");
         }
-        self.in_the_way().unwrap_or_else(|| self.for_the_median())
+        let (can_hold, why) = self.in_the_way().unwrap_or_else(|| self.for_the_median());
+        match (can_hold, self.measured()) {
+            (CanHold::Yes, Some((true, measured))) => doubtful(measured),
+            (can_hold, Some((_, measured))) => (can_hold, format!("{why}; {measured}")),
+            (can_hold, None) => (can_hold, why),
+        }
+    }
+
+    /// What armed rules have measured on the disk where they were late the most, and whether that is
+    /// beyond the promise.
+    fn measured(&self) -> Option<(bool, String)> {
+        let judged = self.disks.iter().filter_map(|disk| {
+            let late = disk.rule_lateness;
+            let p50 = late.p50_ns.filter(|_| late.count >= MEASURED_MIN)?;
+            let promised = LATENESS_NS + LATENESS_OF_BURST_NS * disk.mean_depth();
+            Some((p50.saturating_sub(promised), p50, promised, disk))
+        });
+        let (beyond, p50, promised, disk) =
+            judged.max_by_key(|(beyond, p50, ..)| (*beyond, *p50))?;
+        let why = format!(
+            "armed rules on {} were {} late at p50 (n={}), {} are promised there",
+            disk.name,
+            short_time(p50),
+            disk.rule_lateness.count,
+            short_time(promised)
+        );
+        Some((beyond > 0, why))
     }
 
     fn sleeping(&self) -> Verdict {
@@ -224,6 +253,8 @@ fn no(why: impl Into<String>) -> Verdict {
     (CanHold::No, why.into())
 }
 
+/// Held zios from which a median says something.
+const MEASURED_MIN: u64 = 30;
 /// The bound on the end-to-end error of a client that polls, and what it can be for one that is
 /// woken up.
 const END_TO_END_NS: u64 = 100_000;

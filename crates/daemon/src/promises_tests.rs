@@ -1,4 +1,5 @@
-use dashpot_api::{ClientMemory, Host, Load, Probe, Shard, StopTotals};
+use dashpot_api::{ClientMemory, Disk, Host, Load, Probe, Promise, Shard, StopTotals};
+use serde_json::{from_value, json};
 
 use super::{CanHold, promises, promises_of_host};
 
@@ -28,7 +29,7 @@ fn shard() -> Shard {
 
 /// `y`, `d` or `n` for each promise, and all reasons.
 fn verdicts(host: &Host, shards: &[Shard]) -> (String, String) {
-    let promises = promises(host, shards);
+    let promises = promises(host, shards, &[]);
     let letter = |can_hold| match can_hold {
         CanHold::Yes => 'y',
         CanHold::Doubtful => 'd',
@@ -150,6 +151,47 @@ fn what_waking_costs_or_a_single_reading_counts_where_no_more_is_known() {
     assert_eq!(quick.can_hold, CanHold::Yes, "{}", quick.why);
     let mut read_once = shard();
     (read_once.probe.n, read_once.probe.last_ns) = (1, Some(1_360_000));
-    let read_once = end_to_end(promises(&host(), &[read_once]));
+    let read_once = end_to_end(promises(&host(), &[read_once], &[]));
     assert_eq!(read_once.can_hold, CanHold::No, "{}", read_once.why);
+}
+
+/// A disk whose armed rules were late by so much at the median.
+fn late(p50_ns: u64, n: u64, depth: u64) -> Disk {
+    let summary = json!({"count": n, "p50_ns": p50_ns});
+    let none = json!({"count": 0, "total_ns": 0, "longest_ns": 0});
+    from_value(json!({
+        "name": "a", "uris": [], "store": "ram", "size_bytes": 1, "block_bytes": 1,
+        "read_only": false, "shard": 0, "at_ns": 0, "rules": 1, "suspended": null, "off": false,
+        "faulted": null, "failed": null, "clients": [], "stalled": 0, "stalls": 0,
+        "loop_gap": {"count": 0}, "shard_stops": {"all": none, "recent": none, "last_age_ns": null},
+        "shard_load": Load::default(), "shard_memory": ClientMemory::default(),
+        "rule_lateness": summary, "in_flight": 0, "oldest": [], "ops": [], "aborted": 0,
+        "busy_ns": 1_000, "depth_time_ns": (depth * 1_000).to_string(),
+    }))
+    .unwrap()
+}
+
+#[test]
+fn what_armed_rules_have_measured_stands_beside_the_promise() {
+    let spinning = |disk: Disk| {
+        let mut promises = promises(&host(), &[shard()], &[disk]);
+        let Promise { can_hold, why, .. } = promises.remove(1);
+        (can_hold, why)
+    };
+    let (can_hold, why) = spinning(late(41_800, 1_000, 1));
+    assert_eq!(can_hold, CanHold::Doubtful);
+    assert_eq!(
+        why,
+        "armed rules on a were 41.8us late at p50 (n=1000), 30.5us are promised there"
+    );
+    let (can_hold, why) = spinning(late(20_000, 1_000, 1));
+    assert_eq!(can_hold, CanHold::Yes);
+    assert!(why.contains("20.0us late at p50"), "{why}");
+    // A burst of 64 may be later, and a few zios say nothing.
+    assert_eq!(spinning(late(41_800, 1_000, 64)).0, CanHold::Yes);
+    let (can_hold, why) = spinning(late(41_800, 29, 1));
+    assert_eq!(
+        (can_hold, why.contains("armed rules")),
+        (CanHold::Yes, false)
+    );
 }

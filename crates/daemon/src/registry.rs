@@ -29,6 +29,8 @@ pub struct Record {
     pub pool: Option<String>,
     /// The lanes that the engine keeps for it.
     pub(super) lanes: u64,
+    /// Whether what it says was replaced since it was armed.
+    pub(crate) is_updated: bool,
     /// Whether it was cleared since.
     pub is_gone: bool,
 }
@@ -93,6 +95,7 @@ impl Registry {
             words: rule.words.clone(),
             pool: pool.map(str::to_owned),
             lanes: lanes(&rule.spec),
+            is_updated: false,
             is_gone: false,
         };
         Ok(Plan {
@@ -119,6 +122,7 @@ impl Registry {
         if let Some(record) = self.rules.get_mut(&id) {
             record.words = rule.words;
             record.lanes = lanes(&rule.spec);
+            record.is_updated = true;
         }
     }
 

@@ -43,9 +43,9 @@ pub enum Input<'a> {
     },
     /// A change of rules or of a disk's state.
     Command(CommandId, Command),
-    /// The host kept the driver from running: nobody looked at what was due in this time. To be said
-    /// before the first step that meets what was due. The held zios that it made late are counted
-    /// apart, see [`crate::Holds::stopped`].
+    /// The host kept the driver from running. The driver says so before the first step that meets
+    /// what was due in this time. Held zios whose lateness is for the most part of such stops are
+    /// counted apart, see [`crate::Holds::stopped`].
     Stopped {
         /// When the driver was to run.
         from: Instant,

@@ -102,8 +102,8 @@ impl Holds {
         self.lateness.as_deref()
     }
 
-    /// Likewise, of those that ended late because the driver was stopped at some moment after they
-    /// were due ([`crate::Input::Stopped`]). They are in [`Holds::lateness`], too.
+    /// Likewise, of those for which stops of the driver ([`crate::Input::Stopped`]) make up most of
+    /// the lateness. They are in [`Holds::lateness`], too.
     pub fn stopped(&self) -> Option<&Histogram> {
         self.stopped.as_deref()
     }

@@ -68,6 +68,8 @@ pub struct Disk {
     pub shard_load: Load,
     /// What clients make that shard hold.
     pub shard_memory: ClientMemory,
+    /// How late the zios of all armed rules were, each since its rule was armed.
+    pub rule_lateness: Summary,
     /// Zios not replied to.
     pub in_flight: u32,
     /// The oldest of them, as many as were asked for.
@@ -80,6 +82,15 @@ pub struct Disk {
     pub busy_ns: u64,
     /// The integral of the number of zios in flight.
     pub depth_time_ns: Wide,
+}
+
+impl Disk {
+    /// How many zios were in flight on average while any was.
+    pub fn mean_depth(&self) -> u64 {
+        let depth = self.depth_time_ns.0.checked_div(self.busy_ns.into());
+        let depth = depth.and_then(|depth| u64::try_from(depth).ok());
+        depth.unwrap_or_default().max(1)
+    }
 }
 
 /// A suspended disk.

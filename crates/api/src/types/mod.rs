@@ -28,7 +28,7 @@ pub use export::{Clock, Export, STARTED_AGAIN};
 pub use host::Host;
 pub use latency::{Bucket, By, DiskLatency, LatencyHistogram, OpLatency};
 pub use memory::{ClientMemory, Memory};
-pub use promise::{CanHold, Promise};
+pub use promise::{CanHold, LATENESS_NS, LATENESS_OF_BURST_NS, Promise};
 pub use rule::{
     Chance, Rule, RuleCounters, RuleEffect, RuleFields, RuleMode, RuleState, Summary, op_words,
 };

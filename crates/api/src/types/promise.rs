@@ -22,3 +22,8 @@ pub enum CanHold {
     Doubtful,
     No,
 }
+
+/// The promised median lateness of zios that are due one by one, where the daemon spins.
+pub const LATENESS_NS: u64 = 30_000;
+/// What each zio of a burst adds to it.
+pub const LATENESS_OF_BURST_NS: u64 = 500;

@@ -28,6 +28,9 @@ pub struct Rule {
     pub state: RuleState,
     /// Time since it was armed or last updated; of one that is gone, until it was cleared.
     pub age_ns: u64,
+    /// Whether it was updated since it was armed. Its counters and histograms hold what it did before
+    /// the update, too.
+    pub updated: bool,
     #[serde(flatten)]
     pub counters: RuleCounters,
     /// Why it has injected nothing, if it has not.

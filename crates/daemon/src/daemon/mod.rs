@@ -187,7 +187,11 @@ impl Daemon {
         self.command(record.disk, |_| update).await?;
         let words = rule.words.clone();
         registry.replace(record.id, rule);
-        Ok(Record { words, ..record })
+        Ok(Record {
+            words,
+            is_updated: true,
+            ..record
+        })
     }
 
     /// Stops new zios of a disk, and waits until none is in flight unless `now`. Returns how many

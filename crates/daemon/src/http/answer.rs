@@ -55,7 +55,7 @@ pub enum Manners {
     OneRequestUntilKnown,
 }
 
-/// Who is at the other end of a connection.
+/// The client at the other end of a connection.
 #[derive(Debug)]
 pub(super) struct Guest {
     since: Instant,

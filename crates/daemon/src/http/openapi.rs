@@ -85,7 +85,7 @@ fn describe_refusals(operation: &mut Operation) {
     responses.insert("default".to_owned(), RefOr::T(other_refusal()));
 }
 
-/// What a refusal with a status means.
+/// The meaning of a refusal with a status.
 fn refusal(status: &str) -> Option<&'static str> {
     match status {
         "400" => Some("The request cannot be read."),

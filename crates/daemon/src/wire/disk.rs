@@ -4,7 +4,7 @@ use dashpot_api::{
     Disk, DiskClient, DiskLatency, InFlightZio, OpCount, OpLatency, Summary, Suspension, Wide,
     wait_word,
 };
-use dashpot_engine::histogram::{LAYOUT, Sparse};
+use dashpot_engine::histogram::{Histogram, LAYOUT, Sparse};
 use dashpot_engine::{InFlight, Instant, Op};
 use dashpot_export::{ClientView, DiskInfo, DiskSnapshot};
 
@@ -50,6 +50,7 @@ impl View<'_> {
             shard_stops: stops(snapshot.stops, snapshot.at),
             shard_load: load(snapshot.work),
             shard_memory: client_memory(snapshot.held),
+            rule_lateness: Summary::of(Some(&lateness_of_rules(snapshot))),
             in_flight: snapshot.in_flight_total,
             oldest: self.oldest().collect(),
             ops: Op::ALL.map(|op| op_count(snapshot, op)).to_vec(),
@@ -150,4 +151,13 @@ fn op_count(snapshot: &DiskSnapshot, op: Op) -> OpCount {
         failed: stats.failed,
         bytes: stats.bytes,
     }
+}
+
+fn lateness_of_rules(snapshot: &DiskSnapshot) -> Histogram {
+    let mut all = Histogram::default();
+    let rules = snapshot.rules.iter();
+    rules
+        .filter_map(|rule| rule.stats.holds.lateness())
+        .for_each(|lateness| all.merge(lateness));
+    all
 }

@@ -43,6 +43,7 @@ pub fn seen_rule(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) 
         fields: RuleFields::of(&rule.spec),
         state,
         age_ns: age.as_nanos(),
+        updated: record.is_updated,
         counters: counters(rule),
         why_nothing: why_nothing(rule, state),
         stalled: 0,

@@ -9,9 +9,11 @@ use crate::report::proof::Tolerance;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Counted since a rule was armed; one that is gone is remembered until 'reset'. A
-rule is kept if its zios were held as asked (not beaten by another rule, not
-outrun by the store) and what they got is off by no more than the tolerances.
-Each is a share of the delay, a time, or the larger of both.
+rule is kept if its zios were held as asked and what they got is off by no more
+than the tolerances. Each is a share of the delay, a time, or the larger of
+both. As asked: rules of other groups decided about at most 10 %, so that a rule
+for a tail (-f 5%) does not break one for all, and the store was slower than the
+rule for at most 1 %.
 
 With --check the exit status is 0 if all are kept, 3 if one is not or has held
 too few, and 4 if nobody can tell here: the host kept dashpot from running, and

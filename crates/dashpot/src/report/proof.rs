@@ -141,9 +141,17 @@ impl Proof {
             .map(|(word, count)| format!("{word} {count}"))
             .collect();
         let age = short_time(self.rule.age_ns);
+        let begun = if self.rule.updated {
+            "updated"
+        } else {
+            "armed"
+        };
         let life = match self.rule.state {
+            RuleState::Cleared if self.rule.updated => {
+                format!("updated {age} before it was cleared")
+            }
             RuleState::Cleared => format!("armed for {age}, cleared since"),
-            _ => format!("armed {age} ago"),
+            _ => format!("{begun} {age} ago"),
         };
         format!("{life}: {}", words.join(", "))
     }

@@ -60,7 +60,7 @@ pub(crate) async fn status(
         version: VersionInfo::current(),
         pid: std::process::id(),
         store_threads: STORE_THREADS,
-        promises: promises(&host, &shards),
+        promises: promises(&host, &shards, &disks),
         host,
         shards,
         memory: memory(daemon.answers(), daemon.rules_held().await),

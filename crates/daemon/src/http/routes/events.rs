@@ -1,4 +1,4 @@
-//! What has finished: zios one by one.
+//! Finished zios, one by one.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the program is, and what is known without asking a shard.
+//! The program's version, its exports and its clock: answers that need no shard.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,12 +11,12 @@ use crate::http::openapi::document;
 use crate::http::told::Told;
 use crate::{Daemon, Refusal, RefusalKind, wire};
 
-/// What somebody reads who looks at the API's address with a browser or curl.
+/// The text that a browser or curl shows at the API's address.
 const INDEX: &str = "This is the API of dashpot, a slow disk that you control: /v1/status says what \
                      it serves, /v1/openapi.json describes every request, and 'dashpot status' \
                      shows the same in a terminal.\n";
 
-/// What this is, in a sentence.
+/// Says in a sentence what this API is.
 #[utoipa::path(get, path = "/", operation_id = "get_index", tag = "daemon",
     responses(
         (status = 200, body = str, description = "A sentence."),

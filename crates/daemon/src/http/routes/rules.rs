@@ -229,7 +229,7 @@ pub(crate) async fn clear_many(
     cleared(daemon, scope, clearing.release).await
 }
 
-/// Back to the lab: releases and clears every rule, resumes every disk, arms the lab's rules.
+/// Goes back to the lab: releases and clears every rule, resumes every disk, arms the lab's rules.
 #[utoipa::path(post, path = "/v1/reset", operation_id = "reset", tag = "rules",
     responses(
         (status = 200, body = RulesReset, description = "Everything is as the lab says."),

@@ -1,5 +1,5 @@
-//! What was done in each second. While somebody looks at what is collected nobody empties the rings,
-//! so that a look only takes what it will tell; it is converted afterwards, in another thread.
+//! The work of each second. A look at the collected events keeps the collector from emptying the
+//! rings, so it takes only what the answer needs; another thread converts that afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

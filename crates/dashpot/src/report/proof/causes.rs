@@ -70,7 +70,12 @@ impl Facts<'_> {
             let stalls = self.rule.stalls;
             format!("connections were stalled {stalls} times: depth is bounded")
         });
-        let notes = [quota_note(self.host), self.overload(), stalls];
+        let updated = self.rule.updated.then(|| {
+            "the rule was updated: the figures hold what it did before, too; for a verdict on what \
+             it says now clear it, and arm it anew"
+                .to_owned()
+        });
+        let notes = [updated, quota_note(self.host), self.overload(), stalls];
         notes.into_iter().flatten().collect()
     }
 

@@ -14,7 +14,7 @@ pub(crate) const RULE: &str = r#"{
     "bandwidth_bytes": null, "ops": ["read", "write", "zero"], "chance": null,
     "first": null, "every": null, "range_start_bytes": null, "range_end_bytes": null,
     "client": null, "mode": "floor", "after_ns": 0, "for_ns": null, "state": "active",
-    "age_ns": 12340000000, "matched": 0, "taken": 0, "injected": 0, "held": 0,
+    "age_ns": 12340000000, "updated": false, "matched": 0, "taken": 0, "injected": 0, "held": 0,
     "overrun": 0, "failed": 0, "late": 0, "not_drawn": 0, "not_counted": 0, "beaten": 0,
     "beaten_by": null, "aborted": 0, "now": 0, "backlog_ns": 0,
     "requested": {"count": 0}, "achieved": {"count": 0}, "lateness": {"count": 0},
@@ -55,7 +55,7 @@ impl Case {
                 "faulted": null, "failed": null, "clients": [], "stalled": 0, "stalls": 0,
                 "loop_gap": {"count": 0}, "shard_stops": stops(),
                 "shard_load": {"busy_percent": 3, "overloaded": false, "overloaded_seconds": 0},
-                "shard_memory": ClientMemory::default(),
+                "shard_memory": ClientMemory::default(), "rule_lateness": {"count": 0},
                 "in_flight": 0, "oldest": [], "ops": [], "aborted": 0, "busy_ns": 1_000,
                 "depth_time_ns": "1000",
             }),
@@ -458,12 +458,12 @@ fn a_rule_that_another_beats_is_not_kept_unless_they_share_lanes() {
     };
     check(&beaten(10), Verdict::Kept, "");
     let proof = check(
-        &beaten(150),
+        &beaten(12),
         Verdict::NotKept,
-        "150 of 250 (60.0 %) were decided by rule 2",
+        "12 of 112 (10.7 %) were decided by rule 2",
     );
     assert!(!proof.as_asked);
-    let mut shared = beaten(150);
+    let mut shared = beaten(12);
     shared.beaten_within_group = true;
     check(&shared, Verdict::Kept, "");
 }
@@ -548,4 +548,15 @@ fn percentiles_of_few_zios_are_none() {
     assert_eq!(proof["error"]["p50_ns"], 5_000);
     assert_eq!(proof["achieved"]["p99_ns"], Value::Null);
     assert_eq!(proof["verdict"], "kept");
+}
+
+/// Figures of two delays are not told as those of one.
+#[test]
+fn a_rule_that_was_updated_says_that_its_figures_are_older() {
+    let proof = Case::new()
+        .hold(100, 10_000_000, 5_000)
+        .says("updated", true);
+    let text = proof.proof().to_string();
+    assert!(text.contains("updated 12.3s ago"), "{text}");
+    assert!(text.contains("warning: the rule was updated"), "{text}");
 }

@@ -11,7 +11,7 @@
 
 use std::fmt;
 
-use dashpot_api::{Disk, Host, Rule, RuleEffect, Shard};
+use dashpot_api::{Disk, Host, LATENESS_NS, LATENESS_OF_BURST_NS, Rule, RuleEffect, Shard};
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::percentile;
 use dashpot_rules::{Allowance, short_time};
@@ -82,12 +82,11 @@ pub(super) struct Judgement {
     pub(super) why: String,
 }
 
-/// The promised median lateness of zios that are due one by one, where the daemon spins.
-const LATENESS_NS: u64 = 30_000;
-/// What each zio of a burst adds to it.
-const LATENESS_OF_BURST_NS: u64 = 500;
 /// The share in percent of zios that a store may have been too slow for.
 const OVERRUN_SHARE: u64 = 1;
+/// The share in percent about which a rule of another group may decide: a tail of 5 % on top of a
+/// rule for all, with room for the luck of the draw.
+const BEATEN_SHARE: u64 = 10;
 
 impl Facts<'_> {
     /// The promised median lateness: at once can be due what is in flight, and no more than there
@@ -101,14 +100,8 @@ impl Facts<'_> {
     }
 
     fn burst(&self) -> u64 {
-        let depth = self
-            .disk
-            .depth_time_ns
-            .0
-            .checked_div(u128::from(self.disk.busy_ns));
-        let depth = depth.and_then(|depth| u64::try_from(depth).ok());
         let lanes = self.rule.fields.lanes.map_or(u64::MAX, u64::from);
-        depth.unwrap_or_default().max(1).min(lanes)
+        self.disk.mean_depth().min(lanes)
     }
 
     /// A rule for the first few zios is judged by as many.
@@ -179,12 +172,12 @@ impl Facts<'_> {
         })
     }
 
-    /// Another rule may decide about a few, as that of a tail does; not about most.
+    /// A rule of another group may decide about a few, as that of a tail does.
     fn beaten(&self) -> Option<String> {
         let counters = &self.rule.counters;
         let all = counters.beaten + counters.injected;
-        let most = counters.beaten * 2 > all && !self.beaten_within_group;
-        most.then(|| {
+        let too_many = counters.beaten * 100 > all * BEATEN_SHARE && !self.beaten_within_group;
+        too_many.then(|| {
             let winner = counters.beaten_by.map_or_else(
                 || "another rule".to_owned(),
                 |winner| format!("rule {winner}"),
