@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 from conftest import BINARY, eventually, requires, run
+from wire import Wire
 
 pytestmark = requires("curl")
 
@@ -192,8 +193,13 @@ def test_strangers_keep_nobody_out(tcp):
         except OSError:
             pass  # It was shown out already.
         strangers.append(stranger)
+    # NBD clients come in beside them.
+    clients = [Wire(tcp.connect()) for _ in range(100)]
+    for client in clients:
+        client.go("d")
+        assert client.in_step()
     descriptors = f"/proc/{tcp.pid}/fd"
-    eventually(lambda: len(os.listdir(descriptors)) < 200, "few strangers")
+    eventually(lambda: len(os.listdir(descriptors)) < 300, "few strangers")
     assert curl(f"http://{tcp.address}/v1/disks?token={tcp.token}")[0] == 200
     for stranger in strangers:
         stranger.close()
