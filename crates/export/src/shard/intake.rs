@@ -255,3 +255,56 @@ const RECEIVE_LENGTH: usize = 256 << 10;
 const RECEIVE_SHORT: usize = 8 << 10;
 /// Receive buffers kept for the next connection that needs one.
 const RECEIVE_BUFFERS: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::{Inlet, Intake, Received};
+    use crate::frontend::boundary::{Operation, Request};
+    use dashpot_engine::Instant;
+
+    fn write(length: u32) -> Request {
+        Request {
+            cookie: 0,
+            operation: Operation::Write { fua: false },
+            offset: 0,
+            length,
+        }
+    }
+
+    #[test]
+    fn bytes_to_skip_may_come_in_pieces() {
+        let mut inlet = Inlet::new(Vec::new());
+        inlet.skip(5);
+        let mut first = Received::new(vec![1; 3]);
+        assert!(!inlet.skip_on(&mut first));
+        assert!(first.rest().is_empty());
+        let mut second = Received::new(vec![1, 1, 2, 2]);
+        assert!(inlet.skip_on(&mut second));
+        assert_eq!(second.rest(), [2, 2]);
+        assert!(inlet.skip_on(&mut second), "there is no more to skip");
+        assert_eq!(second.rest(), [2, 2]);
+    }
+
+    #[test]
+    fn bytes_behind_a_payload_are_the_next_request() {
+        let mut inlet = Inlet::new(Vec::new());
+        inlet.collect(write(4), vec![1, 1], Instant::ZERO);
+        assert!(inlet.take_collected().is_none());
+        inlet.payload_mut().unwrap().extend([1, 1, 2, 2, 2]);
+        let incoming = inlet.take_collected().unwrap();
+        assert_eq!(incoming.payload, [1; 4]);
+        assert_eq!(inlet.rest(), [2; 3]);
+        assert!(!inlet.is_collecting());
+    }
+
+    #[test]
+    fn a_connection_waits_for_one_turn_at_a_time() {
+        let (mut intake, mut inlet) = (Intake::default(), Inlet::new(Vec::new()));
+        intake.push(7, &mut inlet);
+        intake.push(7, &mut inlet);
+        assert_eq!((intake.pop(), intake.pop()), (Some(7), None));
+        inlet.leave_queue();
+        intake.push(7, &mut inlet);
+        assert_eq!(intake.pop(), Some(7));
+    }
+}

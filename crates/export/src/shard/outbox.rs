@@ -187,3 +187,103 @@ impl Outlet {
 const WHOLE_MAX: u32 = 16;
 /// Replies for which an empty queue keeps its memory.
 const READY_KEPT: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::{Outlet, WHOLE_MAX};
+    use crate::export::ExportId;
+    use crate::frontend::boundary::{Operation, Request, SendLimits};
+    use crate::frontend::{Session, nbd};
+    use crate::shard::chunk::{Chunk, SLICES_MAX};
+    use crate::shard::slots::{Origin, Slot, Slots, ZioList};
+    use crate::store::Store;
+    use dashpot_engine::{ClientId, DiskId, ZioId};
+    use std::io::IoSlice;
+    use std::os::unix::net::UnixStream;
+
+    fn session() -> Session {
+        let (near, _far) = UnixStream::pair().unwrap();
+        Session::Nbd(nbd::Session::new(near.into(), Default::default()))
+    }
+
+    /// Zios that read so many bytes each.
+    fn reads(lengths: impl IntoIterator<Item = u32>) -> (Slots, Vec<ZioId>) {
+        let (mut slots, mut list) = (Slots::default(), ZioList::default());
+        let origin = Origin {
+            connection: 0,
+            export: ExportId(0),
+            client: ClientId(0),
+        };
+        let read = |length| Request {
+            cookie: 0,
+            operation: Operation::Read,
+            offset: 0,
+            length,
+        };
+        let slot = |length| Slot::new(origin, DiskId(0), read(length), 0);
+        let lengths = lengths.into_iter();
+        let ids = lengths
+            .map(|length| slots.insert(slot(length), &mut list))
+            .collect();
+        (slots, ids)
+    }
+
+    /// The bytes and the last zios of the chunks in which the replies leave.
+    fn chunks(outlet: &mut Outlet, slots: &Slots) -> Vec<(usize, Vec<ZioId>)> {
+        let (session, mut all) = (session(), Vec::new());
+        loop {
+            let mut chunk = Chunk::default();
+            outlet.fill(&mut chunk, &session, slots);
+            if chunk.is_empty() {
+                return all;
+            }
+            let mut room = [IoSlice::new(&[]); SLICES_MAX];
+            let slices = chunk.slices(slots, &Store::Null, &mut room);
+            let bytes = slices.iter().map(|slice| slice.len()).sum();
+            assert_eq!(bytes, chunk.left());
+            all.push((bytes, chunk.zios().to_vec()));
+        }
+    }
+
+    #[test]
+    fn a_long_reply_leaves_in_parts_with_one_head() {
+        let (slots, ids) = reads([300 << 10]);
+        let mut outlet = Outlet::default();
+        outlet.put_zio(ids[0]);
+        let chunks = chunks(&mut outlet, &slots);
+        let bytes: Vec<usize> = chunks.iter().map(|(bytes, _)| *bytes).collect();
+        let most = SendLimits::STREAM.bytes;
+        assert_eq!(bytes, [most, most, (300 << 10) + 16 - 2 * most]);
+        let last: Vec<usize> = chunks.iter().map(|(_, zios)| zios.len()).collect();
+        assert_eq!(last, [0, 0, 1]);
+    }
+
+    #[test]
+    fn short_replies_leave_together_in_their_order() {
+        let count = SendLimits::STREAM.replies + 3;
+        let (slots, ids) = reads(vec![512; count]);
+        let mut outlet = Outlet::default();
+        ids.iter().for_each(|id| outlet.put_zio(*id));
+        let chunks = chunks(&mut outlet, &slots);
+        let lengths: Vec<usize> = chunks.iter().map(|(_, zios)| zios.len()).collect();
+        assert_eq!(lengths, [SendLimits::STREAM.replies, 3]);
+        let order: Vec<ZioId> = chunks.into_iter().flat_map(|(_, zios)| zios).collect();
+        assert_eq!(order, ids);
+    }
+
+    #[test]
+    fn replies_with_bytes_of_their_own_are_bounded() {
+        let mut outlet = Outlet::default();
+        for _ in 0..WHOLE_MAX {
+            assert!(outlet.has_room());
+            outlet.put_whole(vec![0; 10], false);
+        }
+        assert!(!outlet.has_room());
+        assert_eq!(outlet.keeps(), 10 * WHOLE_MAX as usize);
+        let (slots, _) = reads([]);
+        assert_eq!(chunks(&mut outlet, &slots).len(), 1);
+        assert!(outlet.has_room());
+        outlet.put_whole(Vec::new(), true);
+        assert!(!outlet.has_room(), "one is the most while too much is kept");
+    }
+}

@@ -1,8 +1,9 @@
 use std::collections::VecDeque;
 
-use dashpot_engine::{Duration, Instant};
+use dashpot_engine::{ClientId, Duration, Instant};
 
 use super::*;
+use crate::frontend::{Session, nbd};
 
 const LARGEST: u32 = 32 << 20;
 const START: Instant = Instant::from_nanos(1 << 40);
@@ -78,4 +79,48 @@ fn small_requests_pass_to_the_byte_until_all_of_them_are_too_much() {
     let most = taken(PAYLOAD_MAX + BEYOND_MAX);
     assert!(!most.admits_beyond(256 << 10));
     assert!(most.admits_beyond(TINY));
+}
+
+/// A connection to an export that has nothing in flight.
+fn connection(export: ExportId) -> Connection {
+    let (near, _far) = std::os::unix::net::UnixStream::pair().unwrap();
+    let session = nbd::Session::new(near.into(), nbd::handshake::Features::default());
+    Connection::new(Session::Nbd(session), export, ClientId(0), Vec::new(), None)
+}
+
+#[test]
+fn an_export_takes_half_of_a_shard_and_leaves_the_rest() {
+    let (greedy, other) = (ExportId(0), ExportId(1));
+    let mut budget = Budget::new(2);
+    let half = PAYLOAD_MAX / u64::from(EXPORT_SHARE);
+    budget.charge(greedy, 1, half);
+    assert!(!budget.admits(&connection(greedy), SMALL + 1));
+    assert!(budget.admits(&connection(greedy), SMALL));
+    assert!(budget.admits(&connection(other), half));
+    budget.charge(other, 1, half);
+    assert!(!budget.admits(&connection(other), SMALL + 1));
+    budget.give_back(greedy, 1, half);
+    assert!(budget.admits(&connection(greedy), half));
+    assert_eq!(budget.held(0).payload, half);
+}
+
+#[test]
+fn stalls_are_those_of_their_export_and_end_when_something_is_given_back() {
+    let (full, other) = (ExportId(0), ExportId(1));
+    let mut budget = Budget::new(2);
+    budget.charge(full, 1, PAYLOAD_MAX);
+    let mut stalled = connection(full);
+    budget.stall(7, &mut stalled, SMALL + 1, START);
+    assert!(!stalled.wants_input());
+    assert_eq!((budget.stalled(full), budget.stalls(full)), (1, 1));
+    assert_eq!((budget.stalled(other), budget.stalls(other)), (0, 0));
+    assert_eq!(budget.evicts_at(), Some(START + EVICT_EVERY));
+    assert!(budget.take_stalled().is_empty(), "nothing was given back");
+    budget.give_back(full, 1, PAYLOAD_MAX);
+    let waiting = budget.take_stalled();
+    assert_eq!(waiting.len(), 1);
+    assert!(budget.admits_stalled(waiting[0], &stalled));
+    budget.keep_stalled(waiting[0]);
+    budget.forget(7, &stalled);
+    assert_eq!((budget.stalled(full), budget.stalls(full)), (0, 1));
 }
