@@ -8,7 +8,6 @@ mod cli;
 mod commands;
 mod doctor;
 mod lab;
-mod report;
 mod sources;
 
 use std::process::ExitCode;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::expression::Expression;
 use super::metric::{DiskMetric, Figure, Kind, RuleMetric, Span};
 use super::names::Subject;
-use crate::report::table::{Room, prose_within};
+use dashpot_report::table::{Room, prose_within};
 
 /// How the disks and rules that are named stood at one moment, by their names.
 #[derive(Debug, Default)]

@@ -9,6 +9,9 @@ use serde_json::{Value, from_value, json};
 use super::super::{Expression, Names};
 use super::{Look, Outcome};
 
+/// A rule of which nothing was asked yet, as the daemon says it.
+const RULE: &str = include_str!("../../../report/src/fixtures/rule.json");
+
 fn histogram(ns: &[u64]) -> Value {
     let mut histogram = Histogram::default();
     ns.iter().for_each(|ns| histogram.record(*ns));
@@ -31,7 +34,7 @@ fn disk(at_s: u64, flushes: &[u64]) -> Value {
 
 /// A rule that has held these by now.
 fn rule(id: u32, late: &[u64]) -> Value {
-    let mut rule: Value = serde_json::from_str(crate::report::proof::RULE).unwrap();
+    let mut rule: Value = serde_json::from_str(RULE).unwrap();
     (rule["id"], rule["matched"], rule["held"]) = (id.into(), late.len().into(), late.len().into());
     if late.is_empty() {
         rule["why_nothing"] = "nothing matched yet: -T read".into();

@@ -3,7 +3,7 @@
 use clap::Args;
 use dashpot_rules::{Allowance, parse_allowance};
 
-use crate::report::proof::Tolerance;
+use dashpot_report::proof::Tolerance;
 
 /// Prove what rules injected: requested, achieved, and how far off
 #[derive(Args, Debug)]

@@ -8,7 +8,7 @@ use super::failed::check;
 use super::output::{print, print_json};
 use super::screen::room;
 use crate::cli::CrashArgs;
-use crate::report::crash::text;
+use dashpot_report::crash::text;
 
 pub(crate) fn crash(client: &Client, args: &CrashArgs) -> anyhow::Result<()> {
     let disks = match args.target.as_str() {

@@ -18,9 +18,9 @@ use super::screen;
 use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns_before, zone_ns};
 use crate::cli::HeatmapArgs;
-use crate::report::chart::{heat_svg, heat_text};
-use crate::report::heatmap::{Column, Crop, HeatMap};
 use crate::sources::{Target, Watch};
+use dashpot_report::chart::{heat_svg, heat_text};
+use dashpot_report::heatmap::{Column, Crop, HeatMap};
 
 /// A column is this long, if nobody says how long.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use super::child::run_child;
 use super::output::{print, print_json, usage};
 use super::proof::proofs;
 use crate::cli::InjectArgs;
-use crate::report::proof::{Tolerance, WIDTH, wrapped};
+use dashpot_report::proof::{Tolerance, WIDTH, wrapped};
 
 pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitCode> {
     if args.command.is_empty() && ends_at_a_command(std::env::args_os()) {

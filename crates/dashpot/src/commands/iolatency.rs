@@ -17,10 +17,10 @@ use super::screen::room;
 use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns, unix_ns_before};
 use crate::cli::{IolatencyArgs, ReportBy};
-use crate::report::iolatency::{
+use crate::sources::{Target, Watch};
+use dashpot_report::iolatency::{
     Boundary, Distribution, ENDING, Interval, Scope, Style, Value, opening,
 };
-use crate::sources::{Target, Watch};
 
 /// iolatency's own default.
 pub(super) const INTERVAL: Duration = Duration::from_secs(1);

@@ -10,8 +10,8 @@ use super::output::{print, print_json_line, usage};
 use super::screen::room;
 use super::vanished::warn_of_vanished;
 use crate::cli::IostatArgs;
-use crate::report::iostat::{Columns, Completed, Interval, Iostat};
 use crate::sources::{DiskstatsInterval, DiskstatsWatch, Target, Transfers, Watch};
+use dashpot_report::iostat::{Columns, Completed, Interval, Iostat};
 
 pub(crate) fn iostat(api: Option<&ApiAddress>, args: &IostatArgs) -> anyhow::Result<()> {
     // As with sysstat, the report since the start is one of those that are counted, and without

@@ -8,9 +8,9 @@ use dashpot_rules::short_time;
 use super::output::{print, print_json};
 use super::screen::room;
 use crate::cli::ListArgs;
-use crate::report::health::{overload_note, quota_note};
-use crate::report::table::{Column, Field, prose_within, table_of, time_or_dash};
 use crate::sources::warn_of_failed;
+use dashpot_report::health::{overload_note, quota_note};
+use dashpot_report::table::{Column, Field, prose_within, table_of, time_or_dash};
 
 /// What is shown of a rule, its words last: they are the widest.
 const FIELDS: [Field<Rule>; 13] = [

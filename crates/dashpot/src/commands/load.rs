@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::output::{print, print_json, progress_bar, usage};
 use super::screen::room;
 use crate::cli::LoadArgs;
-use crate::report::table::{Column, table_within, time_or_dash};
+use dashpot_report::table::{Column, table_within, time_or_dash};
 
 /// Runs the load until its time is over or Ctrl-C.
 pub(super) fn load(args: &LoadArgs) -> anyhow::Result<()> {

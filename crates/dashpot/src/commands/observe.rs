@@ -16,8 +16,8 @@ use super::screen::room;
 use super::vanished::warn_of_vanished;
 use super::wall::unix_ns_before;
 use crate::cli::{DeviceArgs, ObserveArgs, Pace};
-use crate::report::observe::{Line, Observation};
 use crate::sources::{Target, Watch};
+use dashpot_report::observe::{Line, Observation};
 
 pub(crate) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
     let (devices, Pace { interval, count }) = args.split().unwrap_or_else(|error| usage(&error));

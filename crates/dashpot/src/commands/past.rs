@@ -12,8 +12,8 @@ use dashpot_observe::{DeviceInterval, InFlight, Length, OpInterval};
 use super::quantize::in_set;
 use super::wall::unix_ns;
 use crate::cli::HeatmapArgs;
-use crate::report::heatmap::{Column, HeatMap};
 use crate::sources::Target;
+use dashpot_report::heatmap::{Column, HeatMap};
 
 /// Adds a column for each second from `last` ago until now, or from the first that is remembered.
 pub(super) fn recall(

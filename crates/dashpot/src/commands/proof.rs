@@ -11,7 +11,7 @@ use dashpot_observe::{Percentiles, outlasts};
 use super::output::{print, print_json};
 use crate::cli::ProofArgs;
 use crate::doctor::median_oversleep;
-use crate::report::proof::{Facts, Proof, Tolerance, Verdict, WIDTH, wrapped};
+use dashpot_report::proof::{Facts, Proof, Tolerance, Verdict, WIDTH, wrapped};
 
 /// A check has failed.
 pub(crate) const NOT_KEPT: u8 = 3;

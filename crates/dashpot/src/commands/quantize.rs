@@ -11,8 +11,8 @@ use super::output::{print, print_json, usage};
 use super::screen::room;
 use super::vanished::warn_of_vanished;
 use crate::cli::QuantizeArgs;
-use crate::report::quantize::{Aggregation, Disk, Quantize, Scope};
 use crate::sources::{Target, Watch};
+use dashpot_report::quantize::{Aggregation, Disk, Quantize, Scope};
 
 pub(crate) fn quantize(api: Option<&ApiAddress>, args: &QuantizeArgs) -> anyhow::Result<()> {
     let lasts = args.lasts.unwrap_or(Duration::MAX);

@@ -5,8 +5,8 @@ use std::os::fd::AsFd;
 
 use rustix::termios::{Winsize, tcgetwinsize};
 
-use crate::report::chart::Screen;
-use crate::report::table::Room;
+use dashpot_report::chart::Screen;
+use dashpot_report::table::Room;
 
 /// How wide a table may be on standard output: as the terminal, if there is one and the table is not
 /// asked to be `wide`.

@@ -11,8 +11,8 @@ use super::screen::room;
 use super::vanished::warn_of_vanished;
 use super::wall::{unix_ns, zone_ns};
 use crate::cli::SnoopArgs;
-use crate::report::snoop::{At, IoTable, Missed, Shape, ZioTable};
 use crate::sources::{IoStream, Stop, Stream, Target, Wanted, ZioStream, now_ns, warn_of_failed};
+use dashpot_report::snoop::{At, IoTable, Missed, Shape, ZioTable};
 
 pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Result<()> {
     let target = Target::find(api, &args.device)?;

@@ -9,8 +9,8 @@ use dashpot_rules::{format_size, short_time};
 use super::output::{print, print_json};
 use super::screen::room;
 use crate::cli::StatusArgs;
-use crate::report::health::{broken_promises, host_line, memory_lines, shard_table};
-use crate::report::table::{Column, table_within, time_or_dash};
+use dashpot_report::health::{broken_promises, host_line, memory_lines, shard_table};
+use dashpot_report::table::{Column, table_within, time_or_dash};
 
 /// How long between two looks for a daemon that is starting.
 const LOOK_EVERY: Duration = Duration::from_millis(50);

@@ -7,8 +7,8 @@ use dashpot_api::{Promise, Shard, Status};
 use dashpot_daemon::promises::promises_of_host;
 use serde::Serialize;
 
-use crate::report::health::{promise_table, shard_table};
-use crate::report::table::{Column, Room, table_within};
+use dashpot_report::health::{promise_table, shard_table};
+use dashpot_report::table::{Column, Room, table_within};
 use host::Host;
 pub(crate) use host::median_oversleep;
 use ways::Way;

@@ -11,7 +11,7 @@ use super::priority;
 use super::signals::now_ns;
 use super::tally::op_word;
 use super::vanished::Vanished;
-use crate::report::snoop::errno_name;
+use dashpot_report::snoop::errno_name;
 
 /// Which finished I/Os are wanted.
 #[derive(Clone, Copy, Debug)]

@@ -11,7 +11,9 @@ use dashpot_sim::{Sample, Simulation};
 use super::Outcome;
 use super::look::pools;
 use super::summary::Summary;
-use crate::report::chart::{LatencyChart, LatencySeries, Line, Panel, SeriesChart, histogram_text};
+use dashpot_report::chart::{
+    LatencyChart, LatencySeries, Line, Panel, SeriesChart, histogram_text,
+};
 
 /// What a picture over time has of one simulation.
 pub(super) struct Series {

@@ -12,9 +12,9 @@ use super::events::Names;
 use crate::cli::{HeatmapArgs, ReportKind, SnoopArgs};
 use crate::commands::draft::Draft;
 use crate::commands::{heatmap, screen};
-use crate::report::chart::heat_text;
-use crate::report::heatmap::HeatMap;
-use crate::report::snoop::{At, Shape, ZioTable};
+use dashpot_report::chart::heat_text;
+use dashpot_report::heatmap::HeatMap;
+use dashpot_report::snoop::{At, Shape, ZioTable};
 
 /// What a report has gathered so far.
 pub(super) enum Gathered {

@@ -13,7 +13,7 @@ use dashpot_observe::{DeviceInterval, InFlight, Layer, OpInterval};
 use dashpot_sim::scenario::{PoolSpec, Scenario, Target};
 use dashpot_sim::{CallWait, Simulation, Unfinished};
 
-use crate::report::zpool_iostat::{ClassInterval, Pool};
+use dashpot_report::zpool_iostat::{ClassInterval, Pool};
 
 /// A disk or a volume at one moment.
 pub(in crate::commands) struct DeviceLook {

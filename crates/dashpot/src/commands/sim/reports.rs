@@ -19,10 +19,10 @@ use crate::cli::{DeviceArgs, Pace, ReportKind, ReportWords, TxgsArgs, ZpoolIosta
 use crate::commands::quantize::Watched;
 use crate::commands::screen::room;
 use crate::commands::{heatmap, iolatency, iostat, quantize};
-use crate::report::clock::time_of_day;
-use crate::report::iolatency::{ENDING, Interval, opening};
-use crate::report::txgs::Txgs;
-use crate::report::zpool_iostat::{View, ZpoolIostat};
+use dashpot_report::clock::time_of_day;
+use dashpot_report::iolatency::{ENDING, Interval, opening};
+use dashpot_report::txgs::Txgs;
+use dashpot_report::zpool_iostat::{View, ZpoolIostat};
 
 /// A report on its way, and what it has said so far.
 pub(super) struct Report<'a> {

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::commands::output::{print, print_json};
 use crate::lab::{DEFAULT_RAM, tunable_in_words};
-use crate::report::table::{Column, table};
+use dashpot_report::table::{Column, table};
 
 /// A row. JSON: `{"name": "zfs_delay_scale", "default": "500us", "min": "1ns", "max": "1s",
 /// "help": "The delay …"}`, values as a lab file takes them.

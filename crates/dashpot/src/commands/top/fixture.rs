@@ -8,7 +8,7 @@ use dashpot_observe::{InFlight, Layer};
 use serde_json::json;
 
 use super::look::{ClientLook, Condition, DiskLook, Done, Look, Moment, PoolLook};
-use crate::report::heatmap::Column;
+use dashpot_report::heatmap::Column;
 
 /// `c1t1d0` with one rule, `c1t2d0` with two, and `log`, which is suspended.
 pub(super) fn look() -> Look {

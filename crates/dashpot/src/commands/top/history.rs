@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::look::Done;
-use crate::report::heatmap;
+use dashpot_report::heatmap;
 
 /// The last intervals of a disk, the oldest first.
 #[derive(Clone, Default)]

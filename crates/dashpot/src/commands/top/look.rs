@@ -8,7 +8,7 @@ use dashpot_engine::pool::{ThrottleLevel, TxgStats};
 use dashpot_engine::{Duration, Instant};
 use dashpot_observe::{DeviceInterval, InFlight, Layer, Length, percentile};
 
-use crate::report::heatmap::Column;
+use dashpot_report::heatmap::Column;
 
 /// A look. Figures of an interval are in it if it ends one.
 #[derive(Clone, Default)]

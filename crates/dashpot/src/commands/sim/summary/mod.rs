@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 
 use super::look::{PoolLook, call_wait, pools, traffic_since};
 use super::run::Run;
-use crate::report::modes::TwoModes;
+use dashpot_report::modes::TwoModes;
 
 /// JSON: `{"lab": "lab.toml", "seed": 1, "elapsed_ns": …, "warmup_ns": …, "workloads": [workload,
 /// …], "pools": [pool, …]}`.

@@ -7,7 +7,7 @@ use dashpot_rules::{nice_number, short_time, thousands};
 use super::{
     Amplification, Latency, OpSummary, PoolSummary, Summary, TrafficSummary, WorkloadSummary,
 };
-use crate::report::table::{Column, Room, prose_within, table_within, time_or_dash};
+use dashpot_report::table::{Column, Room, prose_within, table_within, time_or_dash};
 
 impl Summary {
     /// Tables and sentences that fit a screen.

@@ -9,7 +9,7 @@ use ratatui::style::Style;
 use super::figures::{count, round_up};
 use super::{Theme, axis, heat};
 use crate::commands::top::history::{Column, History};
-use crate::report::heatmap::{HeatMap, Map, Size};
+use dashpot_report::heatmap::{HeatMap, Map, Size};
 
 /// Draws the charts below each other, so that a moment is at one place in all of them.
 pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Theme) {

@@ -7,8 +7,8 @@ use ratatui::layout::Rect;
 
 use super::Theme;
 use super::charts::gutter;
-use crate::report::chart::Shades;
-use crate::report::heatmap::Map;
+use dashpot_report::chart::Shades;
+use dashpot_report::heatmap::Map;
 
 /// Draws a map from below. Its bands share the height, so some may be a row higher than others.
 pub(super) fn draw(map: &Map, area: Rect, buffer: &mut Buffer, theme: Theme) {

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 
 use super::Theme;
-use crate::report::proof::wrapped;
+use dashpot_report::proof::wrapped;
 
 /// Draws the help over the middle of the screen, from a line on where it does not fit.
 pub(super) fn draw(from: usize, simulated: bool, area: Rect, buffer: &mut Buffer, theme: Theme) {

@@ -1,0 +1,26 @@
+//! Pictures: SVG without scripts or references, for pages and for browsers by themselves, in light
+//! and in dark; and a latency histogram in the characters of a terminal.
+//!
+//! Lines differ in colour, in dashes and in width, so that they are told apart without colours and
+//! where they lie on top of each other. Logarithms
+//! come from `libm`: equal numbers give equal bytes on every machine.
+
+mod axis;
+mod heat_svg;
+mod heat_text;
+mod latency;
+mod series;
+mod shade;
+mod svg;
+mod terminal;
+mod ticks;
+
+#[cfg(test)]
+mod heat_tests;
+
+pub use heat_svg::heat_svg;
+pub use heat_text::{Screen, heat_text};
+pub use latency::{LatencyChart, LatencySeries};
+pub use series::{Line, Panel, SeriesChart};
+pub use shade::Shades;
+pub use terminal::histogram_text;

@@ -1,0 +1,58 @@
+//! The shade of a cell of a heat map, by the number of I/Os in it.
+//!
+//! It grows with the logarithm, so that one I/O is told from none, and a thousand from a million; a
+//! linear one would lose the few slow ones, which are what one looks for.
+
+/// From counts to shades.
+pub struct Shades {
+    most: u64,
+    steps: usize,
+}
+
+impl Shades {
+    /// Shades up to that of the highest count. Of low counts each has its own.
+    pub fn new(most: u64, steps: usize) -> Shades {
+        Shades {
+            most: most.max(steps as u64),
+            steps,
+        }
+    }
+
+    /// What the last shade is for.
+    pub fn most(&self) -> u64 {
+        self.most
+    }
+
+    /// The shade of a count: none of no I/O, from 0 for one of them to the last for the most.
+    pub fn of(&self, count: u64) -> Option<usize> {
+        let last = self.steps - 1;
+        let part = libm::log(count.max(1) as f64) / libm::log(self.most.max(2) as f64);
+        let step = libm::round(part * last as f64) as usize;
+        (count > 0).then_some(step.min(last))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Shades;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn one_is_seen_and_more_is_never_less(most in 1..u64::MAX, steps in 2..20_usize, counts: [u64; 2]) {
+            let shades = Shades::new(most, steps);
+            let [a, b] = counts.map(|count| count % most + 1);
+            prop_assert!(shades.of(a.min(b)) <= shades.of(a.max(b)));
+            prop_assert_eq!(shades.of(0), None);
+            prop_assert_eq!(shades.of(1), Some(0));
+            prop_assert!(shades.of(most) < Some(steps));
+        }
+    }
+
+    #[test]
+    fn the_most_has_the_last_shade_if_it_is_many() {
+        assert_eq!(Shades::new(1_000_000, 9).of(1_000_000), Some(8));
+        assert_eq!(Shades::new(1_000_000, 9).of(1_000), Some(4));
+        assert_eq!(Shades::new(2, 9).of(2), Some(3));
+    }
+}

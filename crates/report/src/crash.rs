@@ -1,0 +1,238 @@
+//! What a power cut took, in words.
+
+use dashpot_api::{ClientLoss, Crashed, KeepWord, LostWrite, ThenWord};
+use dashpot_rules::{nice_number, short_time};
+
+use super::table::{Column, Room, prose_within, table_within};
+
+const CLIENTS: [Column; 3] = [
+    Column::Text("client"),
+    Column::Figure("lost writes"),
+    Column::Figure("bytes"),
+];
+
+const WRITES: [Column; 5] = [
+    Column::Figure("age"),
+    Column::Figure("offset"),
+    Column::Figure("length"),
+    Column::Figure("missing"),
+    Column::Text("client"),
+];
+
+/// The power cut of a disk, with at most `top` of the writes that it took, as wide as the screen.
+pub fn text(room: Room, crashed: &Crashed, top: usize) -> String {
+    let mut text = prose_within(room, &sentences(crashed));
+    if crashed.clients.len() > 1 && !crashed.was_off {
+        let clients = crashed.clients.iter().map(client_row);
+        text += &format!("\n{}", table_within(room, &CLIENTS, clients));
+    }
+    let shown = crashed.writes.iter().take(top);
+    if shown.len() > 0 {
+        let hidden = crashed.lost.writes - shown.len() as u64;
+        let writes = shown.map(write_row);
+        text += &format!("\n{}", table_within(room, &WRITES, writes));
+        if hidden > 0 {
+            text += &format!("{hidden} younger ones are not shown; --top shows more\n");
+        }
+    }
+    text
+}
+
+fn sentences(crashed: &Crashed) -> String {
+    let disk = &crashed.disk;
+    if crashed.was_off {
+        return format!("{disk} was off, and is served again as the power cut left it\n");
+    }
+    let mut text = format!("{}\n{}\n", headline(crashed), sum(crashed));
+    if crashed.then == ThenWord::Off {
+        text += &format!("it is off; to serve what survived: dashpot crash {disk} --restart\n");
+    }
+    if crashed.unacknowledged > 0 {
+        text += &unacknowledged(crashed);
+    }
+    if crashed.early_bytes > 0 {
+        text += &format!(
+            "{} had reached the medium before the cut without a flush: the cache of 64M\n\
+             was full\n",
+            nice_number(crashed.early_bytes)
+        );
+    }
+    text
+}
+
+fn headline(crashed: &Crashed) -> String {
+    let disk = &crashed.disk;
+    let kept = match (crashed.keep, crashed.tear_bytes) {
+        (KeepWord::None, _) => "keep none".to_owned(),
+        (KeepWord::All, _) => "keep all".to_owned(),
+        (KeepWord::Random, None) => format!("keep random, seed {}", crashed.seed),
+        (KeepWord::Random, Some(unit)) => {
+            format!("keep random, torn at {unit}, seed {}", crashed.seed)
+        }
+    };
+    let then = match crashed.then {
+        ThenWord::GoOn => "it goes on",
+        ThenWord::Off => "nobody can connect",
+        ThenWord::Restart => "it is served again",
+    };
+    format!("{disk}: power cut ({kept}); {then}")
+}
+
+fn sum(crashed: &Crashed) -> String {
+    let (lost, of) = (&crashed.lost, &crashed.unflushed);
+    if of.writes == 0 {
+        return "nothing to lose: a flush had covered every acknowledged write".to_owned();
+    }
+    let torn = match crashed.torn {
+        0 => String::new(),
+        torn => format!("\n{torn} of them are torn: a part of each has survived"),
+    };
+    format!(
+        "lost {} of {} acknowledged writes that no flush had covered, {} of {}{torn}",
+        lost.writes,
+        of.writes,
+        nice_number(lost.bytes),
+        nice_number(of.bytes)
+    )
+}
+
+fn unacknowledged(crashed: &Crashed) -> String {
+    let count = crashed.unacknowledged;
+    match crashed.then {
+        ThenWord::GoOn => format!("{count} more were in flight, and are not hit\n"),
+        _ => format!("{count} more were in flight: no client was told that they were done\n"),
+    }
+}
+
+fn client_row(client: &ClientLoss) -> Vec<String> {
+    vec![
+        client.client.clone(),
+        client.lost.writes.to_string(),
+        nice_number(client.lost.bytes),
+    ]
+}
+
+fn write_row(write: &LostWrite) -> Vec<String> {
+    vec![
+        short_time(write.age_ns),
+        write.offset_bytes.to_string(),
+        write.length_bytes.to_string(),
+        write.missing_bytes.to_string(),
+        write.client.clone(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text;
+    use crate::table::{Room, assert_fits};
+    use dashpot_api::{ClientLoss, Crashed, KeepWord, LostWrite, ThenWord, WriteSum};
+    use expect_test::expect;
+
+    fn sum(writes: u64, bytes: u64) -> WriteSum {
+        WriteSum { writes, bytes }
+    }
+
+    fn crashed() -> Crashed {
+        let client = |pid: u32| format!("uid=1000 pid={pid}");
+        let write = |pid, offset_bytes, missing_bytes| LostWrite {
+            client: client(pid),
+            offset_bytes,
+            length_bytes: 8192,
+            missing_bytes,
+            age_ns: 1_250_000_000,
+        };
+        let of = |pid, writes| ClientLoss {
+            client: client(pid),
+            lost: sum(writes, 8192),
+        };
+        Crashed {
+            disk: "d".to_owned(),
+            keep: KeepWord::Random,
+            tear_bytes: Some(512),
+            seed: 4_294_967_295,
+            then: ThenWord::Off,
+            was_off: false,
+            unflushed: sum(40, 327_680),
+            lost: sum(12, 90_112),
+            torn: 3,
+            unacknowledged: 2,
+            early_bytes: 1 << 20,
+            clients: vec![of(4711, 11), of(4712, 1)],
+            writes: vec![
+                write(4711, (1 << 40) - 8192, 512),
+                write(4712, 0, 8192),
+                write(4711, 8192, 8192),
+            ],
+        }
+    }
+
+    #[test]
+    fn it_says_what_was_lost_in_80_columns() {
+        let said = text(Room::UNBOUNDED, &crashed(), 2);
+        assert_fits(Room(Some(80)), &said);
+        expect![[r#"
+            d: power cut (keep random, torn at 512, seed 4294967295); nobody can connect
+            lost 12 of 40 acknowledged writes that no flush had covered, 88K of 320K
+            3 of them are torn: a part of each has survived
+            it is off; to serve what survived: dashpot crash d --restart
+            2 more were in flight: no client was told that they were done
+            1M had reached the medium before the cut without a flush: the cache of 64M
+            was full
+
+            client             lost writes  bytes
+            uid=1000 pid=4711           11     8K
+            uid=1000 pid=4712            1     8K
+
+              age         offset  length  missing  client
+            1.25s  1099511619584    8192      512  uid=1000 pid=4711
+            1.25s              0    8192     8192  uid=1000 pid=4712
+            10 younger ones are not shown; --top shows more
+        "#]]
+        .assert_eq(&said);
+    }
+
+    #[test]
+    fn it_fits_the_screen_whatever_the_names() {
+        let long = "a-disk-of-a-name-that-nobody-would-type-twice-0".repeat(2);
+        let client = "uid=4294967295 pid=2147483647".to_owned();
+        let mut named = Crashed {
+            disk: long,
+            ..crashed()
+        };
+        named.clients[0].client.clone_from(&client);
+        named.writes[0].client = client;
+        for columns in [60, 80, 100] {
+            let room = Room(Some(columns));
+            assert_fits(room, &text(room, &named, 2));
+        }
+    }
+
+    #[test]
+    fn nothing_lost_is_said() {
+        let clean = Crashed {
+            keep: KeepWord::None,
+            then: ThenWord::Restart,
+            unflushed: sum(0, 0),
+            lost: sum(0, 0),
+            unacknowledged: 0,
+            early_bytes: 0,
+            clients: Vec::new(),
+            writes: Vec::new(),
+            ..crashed()
+        };
+        expect![[r#"
+            d: power cut (keep none); it is served again
+            nothing to lose: a flush had covered every acknowledged write
+        "#]]
+        .assert_eq(&text(Room::UNBOUNDED, &clean, 10));
+        let restarted = Crashed {
+            was_off: true,
+            ..clean
+        };
+        expect![[r#"
+            d was off, and is served again as the power cut left it
+        "#]]
+        .assert_eq(&text(Room::UNBOUNDED, &restarted, 10));
+    }
+}

@@ -1,0 +1,189 @@
+//! A heat map in as many columns and bands as there is room for, for whoever draws it.
+
+use std::ops::Range;
+
+use super::rows::{PER_DECADE, ROWS, end_of, round_of, row_at, start_of};
+use super::{Column, HeatMap};
+
+/// The part of the latencies that is drawn at full height; what is beyond goes into one band at
+/// either end, so that nothing is left out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Crop {
+    pub min_ns: Option<u64>,
+    pub max_ns: Option<u64>,
+}
+
+/// How much room there is.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    pub columns: usize,
+    /// Those beyond a crop are not counted.
+    pub bands: usize,
+}
+
+/// What is drawn: cells in columns, each column of as many cells as there are bands.
+#[derive(Clone, Debug)]
+pub struct Map {
+    pub bands: Vec<Band>,
+    pub columns: Vec<Cells>,
+    /// How many columns of the heat map are one here.
+    pub joined: usize,
+    /// The highest count of a cell.
+    pub most: u64,
+}
+
+/// Latencies from one to another, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Band {
+    /// Its first row.
+    pub(super) row: usize,
+    /// The round latency by which it is known, if there is one: where it begins, or ends if all of
+    /// it is below a crop.
+    pub round_ns: Option<u64>,
+    pub from_ns: u64,
+    pub to_ns: u64,
+    pub place: Place,
+}
+
+/// Where a band lies in respect of a crop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Below,
+    Within,
+    Above,
+}
+
+/// A column as it is drawn.
+#[derive(Clone, Debug)]
+pub struct Cells {
+    pub start_ns: u64,
+    /// By band, the lowest first.
+    pub counts: Vec<u64>,
+}
+
+impl Map {
+    /// A heat map in this room: neighbouring columns, and neighbouring rows, are joined until they
+    /// fit.
+    pub fn new(heat: &HeatMap, room: Size) -> Map {
+        let joined = heat.columns.len().div_ceil(room.columns.max(1)).max(1);
+        let bands = bands(heat, room.bands.max(1));
+        let columns: Vec<Cells> = heat
+            .columns
+            .chunks(joined)
+            .map(|columns| Cells::of(columns, &bands))
+            .collect();
+        let counts = columns.iter().flat_map(|column| &column.counts);
+        Map {
+            most: counts.copied().max().unwrap_or(0),
+            bands,
+            columns,
+            joined,
+        }
+    }
+}
+
+impl Map {
+    /// Whether the band below says where this one begins.
+    pub fn is_named_below(&self, band: usize) -> bool {
+        let below = band.checked_sub(1).and_then(|below| self.bands.get(below));
+        below.is_some_and(|below| below.place == Place::Below)
+    }
+}
+
+impl Cells {
+    fn of(columns: &[Column], bands: &[Band]) -> Cells {
+        let mut counts = vec![0; bands.len()];
+        for &(row, count) in columns.iter().flat_map(|column| &column.rows) {
+            let after = bands.partition_point(|band| band.row <= row);
+            counts[after.saturating_sub(1)] += count;
+        }
+        Cells {
+            start_ns: columns.first().map_or(0, |column| column.start_ns),
+            counts,
+        }
+    }
+
+    /// How many I/Os it is of.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+}
+
+/// From the lowest to the highest latency of all columns, or what a crop says, in no more bands than
+/// fit; those beyond a crop come on top of that.
+fn bands(heat: &HeatMap, most: usize) -> Vec<Band> {
+    let rows = rows_shown(heat);
+    let count = |joined: usize| rows.end.div_ceil(joined) - rows.start / joined;
+    let joined = JOINED.into_iter().find(|joined| count(*joined) <= most);
+    let joined = joined.unwrap_or(ROWS);
+    let (first, end) = (rows.start / joined, rows.end.div_ceil(joined));
+    let within = |at: usize| Band::new(at * joined..(at + 1) * joined, Place::Within);
+    let is_below =
+        heat.crop.min_ns.is_some() || rows_occupied(heat).any(|row| row < first * joined);
+    let below = (is_below && first > 0).then_some(0..first * joined);
+    let above = heat.crop.max_ns.map(|_| end * joined..ROWS);
+    let below = below.map(|rows| Band::new(rows, Place::Below));
+    let above = above.map(|rows| Band::new(rows, Place::Above));
+    let within = (first..end).map(within);
+    below.into_iter().chain(within).chain(above).collect()
+}
+
+fn rows_occupied(heat: &HeatMap) -> impl Iterator<Item = usize> {
+    let rows = heat.columns.iter().flat_map(|column| &column.rows);
+    rows.map(|(row, _)| *row)
+}
+
+/// The rows between which there are I/Os, up to the next round latencies; at least a factor of ten,
+/// and nothing below 1 µs, where only what takes no time in a simulation is. What a crop says stands.
+fn rows_shown(heat: &HeatMap) -> Range<usize> {
+    let floor = row_at(FLOOR_NS);
+    let least = rows_occupied(heat)
+        .min()
+        .unwrap_or(row_at(IDLE_NS.start))
+        .max(floor);
+    let most = rows_occupied(heat)
+        .max()
+        .unwrap_or(row_at(IDLE_NS.end))
+        .max(floor);
+    let mut start = (0..=least)
+        .rfind(|row| round_of(*row).is_some())
+        .unwrap_or(0);
+    let mut end = (most + 1..ROWS)
+        .find(|row| round_of(*row).is_some())
+        .unwrap_or(most + 1);
+    let missing = PER_DECADE.saturating_sub(end - start);
+    start = start.saturating_sub(missing / 2).max(floor);
+    end = end.max(start + PER_DECADE);
+    match (heat.crop.min_ns.map(row_at), heat.crop.max_ns.map(row_at)) {
+        (None, None) => start..end,
+        (Some(start), None) => start..end.max(start + PER_DECADE),
+        (None, Some(end)) => start.min(end.saturating_sub(PER_DECADE))..end.max(1),
+        (Some(start), Some(end)) => start..end.max(start + 1),
+    }
+}
+
+impl Band {
+    fn new(rows: Range<usize>, place: Place) -> Band {
+        let round = |row: usize| {
+            round_of(row).filter(|_| rows.len() == 1 || row.is_multiple_of(PER_DECADE))
+        };
+        Band {
+            row: rows.start,
+            round_ns: match place {
+                Place::Within => round(rows.start),
+                Place::Above => round_of(rows.start),
+                Place::Below => round_of(rows.end),
+            },
+            from_ns: start_of(rows.start),
+            to_ns: end_of(rows.end - 1),
+            place,
+        }
+    }
+}
+
+/// Rows that can be one band.
+const JOINED: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
+/// No medium is faster.
+const FLOOR_NS: u64 = 1_000;
+/// What is shown of no I/O.
+const IDLE_NS: Range<u64> = 100_000..50_000_000;

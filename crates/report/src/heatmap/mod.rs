@@ -1,0 +1,161 @@
+//! `heatmap`: latency by time, as in Brendan Gregg's "Visualizing System Latency" (2010): time
+//! across, latency up, the number of I/Os as a shade. Latency is logarithmic here, because that of
+//! storage goes over six powers of ten, and so is the shade, so that one I/O is seen beside a
+//! million.
+
+mod map;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use dashpot_engine::histogram::{Histogram, lower_bound};
+use dashpot_observe::{InFlight, Length};
+use serde::Serialize;
+use serde::ser::{SerializeStruct, Serializer};
+
+pub use map::{Band, Cells, Crop, Map, Place, Size};
+#[cfg(test)]
+use rows::round_of;
+
+/// An interval: how many I/Os took how long. JSON: `{"start_ns": …, "elapsed_ns": …, "missed": 0,
+/// "count": 812, "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight": {…}, "lost": 0}`: rows
+/// with I/Os only, of latencies from `from_ns` to `to_ns`, both included, ten to a factor of ten and the same in
+/// all columns. `start_ns` is since 1970, in simulations since their beginning.
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub start_ns: u64,
+    pub elapsed: Duration,
+    /// At its end.
+    pub in_flight: InFlight,
+    /// Events that it misses.
+    lost: u64,
+    /// Intervals that have no column, because this one took their place.
+    missed: u64,
+    /// Rows with I/Os, the lowest first, and how many.
+    rows: Vec<(usize, u64)>,
+}
+
+/// Columns in the order of time, and what they are of.
+#[derive(Clone, Debug, Default)]
+pub struct HeatMap {
+    /// What it is of, in words.
+    pub title: String,
+    /// How long a column is, but for the last.
+    pub interval: dashpot_engine::Duration,
+    pub columns: Vec<Column>,
+    /// What is added to `start_ns` to have a time of day.
+    pub zone_ns: i64,
+    pub crop: Crop,
+}
+
+impl Column {
+    /// The column of an interval.
+    pub fn new(
+        latencies: &Histogram,
+        start_ns: u64,
+        elapsed: Duration,
+        in_flight: InFlight,
+    ) -> Column {
+        let mut rows: Vec<(usize, u64)> = Vec::new();
+        for (bucket, count) in latencies.buckets() {
+            let row = rows::row_at(lower_bound(bucket));
+            match rows.last_mut() {
+                Some((last, sum)) if *last == row => *sum += count,
+                _ => rows.push((row, count)),
+            }
+        }
+        Column {
+            start_ns,
+            elapsed,
+            in_flight,
+            lost: 0,
+            missed: 0,
+            rows,
+        }
+    }
+
+    /// The same, from which so many events are missing.
+    pub fn without(self, lost: u64) -> Column {
+        Column { lost, ..self }
+    }
+
+    /// The same of an interval of this length.
+    pub fn lasting(self, length: &Length) -> Column {
+        Column {
+            elapsed: length.elapsed,
+            missed: length.missed,
+            ..self
+        }
+    }
+
+    /// How many events are missing.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// How many I/Os it is of.
+    pub fn count(&self) -> u64 {
+        self.rows.iter().map(|(_, count)| count).sum()
+    }
+}
+
+impl HeatMap {
+    /// The same with so many columns at the most, the newest.
+    pub fn newest(&self, columns: usize) -> HeatMap {
+        let first = self.columns.len().saturating_sub(columns);
+        HeatMap {
+            title: self.title.clone(),
+            columns: self.columns[first..].to_vec(),
+            ..*self
+        }
+    }
+
+    /// How long so many columns are.
+    pub fn lasts(&self, columns: usize) -> dashpot_engine::Duration {
+        let interval = self.interval.as_nanos();
+        dashpot_engine::Duration::from_nanos(interval.saturating_mul(columns as u64))
+    }
+
+    /// What is to be said of columns that are missing because others took their place.
+    pub fn missed(&self) -> String {
+        match self.columns.iter().map(|column| column.missed).sum() {
+            0_u64 => String::new(),
+            missed => format!(", {missed} missed"),
+        }
+    }
+
+    /// Of all that were in flight when the last column ended.
+    pub fn in_flight(&self) -> InFlight {
+        let last = self.columns.last();
+        last.map(|column| column.in_flight.clone())
+            .unwrap_or_default()
+    }
+}
+
+impl Serialize for Column {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let row = |&(row, count): &(usize, u64)| Row {
+            from_ns: rows::start_of(row),
+            to_ns: rows::end_of(row),
+            count,
+        };
+        let mut column = serializer.serialize_struct("Column", 7)?;
+        column.serialize_field("start_ns", &self.start_ns)?;
+        column.serialize_field("elapsed_ns", &(self.elapsed.as_nanos() as u64))?;
+        column.serialize_field("missed", &self.missed)?;
+        column.serialize_field("count", &self.count())?;
+        column.serialize_field("rows", &self.rows.iter().map(row).collect::<Vec<_>>())?;
+        column.serialize_field("in_flight", &self.in_flight)?;
+        column.serialize_field("lost", &self.lost)?;
+        column.end()
+    }
+}
+
+#[derive(Serialize)]
+struct Row {
+    from_ns: u64,
+    to_ns: u64,
+    count: u64,
+}

@@ -1,0 +1,406 @@
+//! `iostat`: averages per disk over an interval.
+//!
+//! Source: sysstat 12's iostat, its columns, widths and units. Differences: nothing is ever
+//! merged on dashpot's disks, so their merge columns are zero, and their times are exact, where the
+//! kernel counts whole milliseconds; and a line at the end names I/O that has been in flight for the whole interval,
+//! or is in the first and the last report.
+//! As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
+//!
+//! On a screen that is too narrow for all columns, the basic report is sysstat's short one, and the
+//! extended report has the columns with which it fits 80.
+
+use std::fmt;
+use std::time::Duration;
+
+use dashpot_observe::{InFlight, Length, Mention};
+use serde::{Serialize, Serializer};
+
+use super::table::{Room, prose_within};
+
+/// What a disk did in an interval.
+#[derive(Clone, Debug, Default)]
+pub struct Interval {
+    /// The disk's name.
+    pub disk: String,
+    /// The interval's length.
+    pub elapsed: Duration,
+    /// Reads that completed.
+    pub reads: Completed,
+    /// Writes, those of zeroes included.
+    pub writes: Completed,
+    /// Trims.
+    pub discards: Completed,
+    /// Flushes; they have no bytes.
+    pub flushes: Completed,
+    /// The integral of the number of zios in flight, in zio-nanoseconds.
+    pub depth_time: u128,
+    /// The time during which at least one zio was in flight.
+    pub busy: Duration,
+    /// What was in flight at the end.
+    pub in_flight: InFlight,
+}
+
+/// Zios of one kind that completed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Completed {
+    /// How many.
+    pub zios: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The sum of their latencies in nanoseconds.
+    pub time_ns: u128,
+    /// I/Os that joined others before these were issued.
+    pub merged: u64,
+}
+
+/// Which columns are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Columns {
+    /// Transfers and volume.
+    Basic,
+    /// Rates, latencies and sizes by operation, queue and utilisation (`-x`).
+    Extended,
+    /// The basic ones with writes and discards together (`-s`).
+    BasicShort,
+    /// All operations together, queue and utilisation (`-xs`).
+    ExtendedShort,
+}
+
+/// The report of an interval. JSON: a list with an object per disk: `{"device": "c1t1d0",
+/// "elapsed_ns": 1000000000, "missed": 0, "reads": {"n": 103, "ops_per_s": 103.0, "bytes_per_s": …,
+/// "merged_per_s": …, "merged_percent": …, "mean_ns": …, "mean_bytes": …}, "writes": …,
+/// "discards": …, "flushes": …, "mean_in_flight": 0.4, "busy_percent": 1.6, "in_flight": in
+/// flight}`. The figures are those of all columns, not rounded, and an average of no zio is null,
+/// where the text has 0.00 as sysstat's has.
+#[derive(Clone, Debug)]
+pub struct Iostat {
+    /// Which figures.
+    pub columns: Columns,
+    /// Of which disks, in display order.
+    pub disks: Vec<Interval>,
+    /// Of which zios in flight the text speaks; JSON has all.
+    pub mention: Mention,
+    /// How long the interval was to be, and whether it stands for others.
+    pub length: Length,
+    /// How wide the text may be.
+    pub room: Room,
+}
+
+impl Completed {
+    /// Both together.
+    fn with(&self, other: &Completed) -> Completed {
+        Completed {
+            zios: self.zios + other.zios,
+            bytes: self.bytes + other.bytes,
+            time_ns: self.time_ns + other.time_ns,
+            merged: self.merged + other.merged,
+        }
+    }
+
+    fn kilobytes(&self) -> f64 {
+        self.bytes as f64 / 1_024.0
+    }
+
+    /// The share of one of a sum; nothing if there is none.
+    fn mean(&self, sum: f64) -> Option<f64> {
+        (self.zios > 0).then(|| sum / self.zios as f64)
+    }
+
+    /// The mean latency in milliseconds.
+    fn await_ms(&self) -> Option<f64> {
+        Some(self.mean(self.time_ns as f64)? / 1e6)
+    }
+
+    /// How many of a hundred had joined others.
+    fn merged_percent(&self) -> Option<f64> {
+        let all = self.zios + self.merged;
+        Some(self.merged as f64 / all.max(1) as f64 * 100.0)
+    }
+
+    /// The mean size in kilobytes.
+    fn size(&self) -> Option<f64> {
+        self.mean(self.kilobytes())
+    }
+}
+
+impl Interval {
+    /// `amount` per second; nothing if no time has passed.
+    fn rate(&self, amount: f64) -> Option<f64> {
+        (!self.elapsed.is_zero()).then(|| amount / self.elapsed.as_secs_f64())
+    }
+
+    /// What sysstat counts as transfers: no flushes.
+    fn transfers(&self) -> Completed {
+        self.reads.with(&self.writes).with(&self.discards)
+    }
+
+    fn zio_rate(&self, completed: &Completed) -> Option<f64> {
+        self.rate(completed.zios as f64)
+    }
+
+    fn merge_rate(&self, completed: &Completed) -> Option<f64> {
+        self.rate(completed.merged as f64)
+    }
+
+    fn kilobyte_rate(&self, completed: &Completed) -> Option<f64> {
+        self.rate(completed.kilobytes())
+    }
+
+    fn mean_in_flight(&self) -> Option<f64> {
+        self.rate(self.depth_time as f64 / 1e9)
+    }
+
+    fn busy_percent(&self) -> Option<f64> {
+        self.rate(self.busy.as_secs_f64() * 100.0)
+    }
+}
+
+struct Column {
+    title: &'static str,
+    width: usize,
+    decimals: usize,
+    /// Among those that are shown on a narrow screen.
+    narrow: bool,
+    /// The figure, or `None` if it is an average of nothing.
+    figure: fn(&Interval) -> Option<f64>,
+}
+
+/// A column of figures with two decimals.
+const fn column(title: &'static str, width: usize, figure: fn(&Interval) -> Option<f64>) -> Column {
+    Column {
+        title,
+        width,
+        decimals: 2,
+        narrow: true,
+        figure,
+    }
+}
+
+/// One that only a wide screen has.
+const fn wide(title: &'static str, width: usize, figure: fn(&Interval) -> Option<f64>) -> Column {
+    Column {
+        narrow: false,
+        ..column(title, width, figure)
+    }
+}
+
+/// A column of whole kilobytes.
+const fn total(title: &'static str, figure: fn(&Interval) -> Option<f64>) -> Column {
+    Column {
+        decimals: 0,
+        ..column(title, 10, figure)
+    }
+}
+
+const BASIC: [Column; 7] = [
+    column("tps", 8, |i| i.zio_rate(&i.transfers())),
+    column("kB_read/s", 12, |i| i.kilobyte_rate(&i.reads)),
+    column("kB_wrtn/s", 12, |i| i.kilobyte_rate(&i.writes)),
+    column("kB_dscd/s", 12, |i| i.kilobyte_rate(&i.discards)),
+    total("kB_read", |i| Some(i.reads.kilobytes().floor())),
+    total("kB_wrtn", |i| Some(i.writes.kilobytes().floor())),
+    total("kB_dscd", |i| Some(i.discards.kilobytes().floor())),
+];
+
+const BASIC_SHORT: [Column; 5] = [
+    column("tps", 8, |i| i.zio_rate(&i.transfers())),
+    column("kB_read/s", 12, |i| i.kilobyte_rate(&i.reads)),
+    column("kB_w+d/s", 12, |i| {
+        i.kilobyte_rate(&i.writes.with(&i.discards))
+    }),
+    total("kB_read", |i| Some(i.reads.kilobytes().floor())),
+    total("kB_w+d", |i| {
+        Some(i.writes.with(&i.discards).kilobytes().floor())
+    }),
+];
+
+const EXTENDED: [Column; 22] = [
+    column("r/s", 7, |i| i.zio_rate(&i.reads)),
+    column("rkB/s", 9, |i| i.kilobyte_rate(&i.reads)),
+    wide("rrqm/s", 8, |i| i.merge_rate(&i.reads)),
+    wide("%rrqm", 6, |i| i.reads.merged_percent()),
+    column("r_await", 7, |i| i.reads.await_ms()),
+    wide("rareq-sz", 8, |i| i.reads.size()),
+    column("w/s", 7, |i| i.zio_rate(&i.writes)),
+    column("wkB/s", 9, |i| i.kilobyte_rate(&i.writes)),
+    wide("wrqm/s", 8, |i| i.merge_rate(&i.writes)),
+    wide("%wrqm", 6, |i| i.writes.merged_percent()),
+    column("w_await", 7, |i| i.writes.await_ms()),
+    wide("wareq-sz", 8, |i| i.writes.size()),
+    wide("d/s", 7, |i| i.zio_rate(&i.discards)),
+    wide("dkB/s", 9, |i| i.kilobyte_rate(&i.discards)),
+    wide("drqm/s", 8, |i| i.merge_rate(&i.discards)),
+    wide("%drqm", 6, |i| i.discards.merged_percent()),
+    wide("d_await", 7, |i| i.discards.await_ms()),
+    wide("dareq-sz", 8, |i| i.discards.size()),
+    wide("f/s", 7, |i| i.zio_rate(&i.flushes)),
+    wide("f_await", 7, |i| i.flushes.await_ms()),
+    column("aqu-sz", 7, Interval::mean_in_flight),
+    column("%util", 6, Interval::busy_percent),
+];
+
+const EXTENDED_SHORT: [Column; 7] = [
+    column("tps", 8, |i| i.zio_rate(&i.transfers())),
+    column("kB/s", 9, |i| i.kilobyte_rate(&i.transfers())),
+    column("rqm/s", 8, |i| i.merge_rate(&i.transfers())),
+    column("await", 7, |i| i.transfers().await_ms()),
+    column("areq-sz", 8, |i| i.transfers().size()),
+    column("aqu-sz", 7, Interval::mean_in_flight),
+    column("%util", 6, Interval::busy_percent),
+];
+
+impl Columns {
+    fn all(self) -> &'static [Column] {
+        match self {
+            Columns::Basic => &BASIC,
+            Columns::Extended => &EXTENDED,
+            Columns::BasicShort => &BASIC_SHORT,
+            Columns::ExtendedShort => &EXTENDED_SHORT,
+        }
+    }
+
+    /// Those that fit, the first of them in any case.
+    fn within(self, room: Room) -> Vec<&'static Column> {
+        let fits = |columns: &[&Column]| room.has(NAME_WIDTH + width(columns));
+        let all: Vec<&Column> = self.all().iter().collect();
+        if fits(&all) {
+            return all;
+        }
+        let mut fewer: Vec<&Column> = match self {
+            Columns::Basic => BASIC_SHORT.iter().collect(),
+            _ => all.into_iter().filter(|column| column.narrow).collect(),
+        };
+        while fewer.len() > 1 && !fits(&fewer) {
+            fewer.pop();
+        }
+        fewer
+    }
+}
+
+/// What columns take, the gaps before them included.
+fn width(columns: &[&Column]) -> usize {
+    columns.iter().map(|column| 1 + column.width).sum()
+}
+
+/// Of the disks' names, at least.
+const NAME_WIDTH: usize = 13;
+
+impl fmt::Display for Iostat {
+    /// The titles, a line per disk, an empty line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns = self.columns.within(self.room);
+        let shortened = |name| self.room.name_beside(width(&columns), name);
+        let names = self.disks.iter().map(|disk| disk.disk.as_str());
+        let widest = match self.room {
+            // As sysstat: a longer name moves the rest of its line.
+            Room::UNBOUNDED => NAME_WIDTH,
+            room => room.widest_name(width(&columns), names).max(NAME_WIDTH),
+        };
+        write!(f, "{:<widest$}", "Device")?;
+        for Column { title, width, .. } in &columns {
+            write!(f, " {title:>width$}")?;
+        }
+        writeln!(f)?;
+        for disk in &self.disks {
+            write!(f, "{:<widest$}", shortened(&disk.disk))?;
+            let mut columns = columns.iter();
+            columns.try_for_each(|column| self.write_figure(f, column, disk))?;
+            writeln!(f)?;
+        }
+        for disk in &self.disks {
+            if let Some(line) = disk.in_flight.line(self.mention, disk.elapsed) {
+                f.write_str(&prose_within(self.room, &line))?;
+            }
+        }
+        if let Some(line) = self.length.line() {
+            writeln!(f, "{line}")?;
+        }
+        writeln!(f)
+    }
+}
+
+impl Iostat {
+    /// On a screen, a number that is too long for its column has fewer decimals.
+    fn write_figure(
+        &self,
+        f: &mut fmt::Formatter<'_>,
+        column: &Column,
+        disk: &Interval,
+    ) -> fmt::Result {
+        let (width, figure) = (column.width, (column.figure)(disk).unwrap_or(0.0));
+        let with = |decimals: usize| format!("{figure:.decimals$}");
+        let text = match self.room {
+            Room::UNBOUNDED => with(column.decimals),
+            _ => {
+                let fewer = (0..=column.decimals).rev().map(with);
+                let mut fitting = fewer.filter(|text| text.len() <= width);
+                fitting.next().unwrap_or_else(|| format!("{figure:.0e}"))
+            }
+        };
+        write!(f, " {text:>width$}")
+    }
+}
+
+impl Serialize for Iostat {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let object = |disk| DeviceObject::of(disk, &self.length);
+        serializer.collect_seq(self.disks.iter().map(object))
+    }
+}
+
+/// A device as JSON.
+#[derive(Serialize)]
+struct DeviceObject<'a> {
+    device: &'a str,
+    #[serde(flatten)]
+    length: Length,
+    reads: KindObject,
+    writes: KindObject,
+    discards: KindObject,
+    flushes: KindObject,
+    /// `aqu-sz`.
+    mean_in_flight: Option<f64>,
+    /// `%util`.
+    busy_percent: Option<f64>,
+    in_flight: &'a InFlight,
+}
+
+/// What completed of one kind, as JSON.
+#[derive(Serialize)]
+struct KindObject {
+    n: u64,
+    ops_per_s: Option<f64>,
+    bytes_per_s: Option<f64>,
+    merged_per_s: Option<f64>,
+    merged_percent: Option<f64>,
+    mean_ns: Option<f64>,
+    mean_bytes: Option<f64>,
+}
+
+impl DeviceObject<'_> {
+    fn of<'a>(disk: &'a Interval, length: &Length) -> DeviceObject<'a> {
+        let kind = |completed: &Completed| KindObject {
+            n: completed.zios,
+            ops_per_s: disk.zio_rate(completed),
+            bytes_per_s: disk.rate(completed.bytes as f64),
+            merged_per_s: disk.merge_rate(completed),
+            merged_percent: completed.merged_percent(),
+            mean_ns: completed.mean(completed.time_ns as f64),
+            mean_bytes: completed.mean(completed.bytes as f64),
+        };
+        DeviceObject {
+            device: &disk.disk,
+            length: length.seen(disk.elapsed),
+            reads: kind(&disk.reads),
+            writes: kind(&disk.writes),
+            discards: kind(&disk.discards),
+            flushes: kind(&disk.flushes),
+            mean_in_flight: disk.mean_in_flight(),
+            busy_percent: disk.busy_percent(),
+            in_flight: &disk.in_flight,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

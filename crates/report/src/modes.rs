@@ -1,0 +1,141 @@
+//! Latencies of two kinds with little between them: nobody meets their mean or their median.
+
+use dashpot_engine::histogram::{Histogram, lower_bound, upper_bound};
+use dashpot_rules::short_time;
+use serde::Serialize;
+
+/// The two kinds. JSON: `{"fast": 710, "fast_upto_ns": 999, "slow": 189, "slow_from_ns":
+/// 200000000}`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TwoModes {
+    /// I/Os of the fast kind.
+    pub fast: u64,
+    /// What these took at most.
+    pub fast_upto_ns: u64,
+    /// I/Os of the slow kind.
+    pub slow: u64,
+    /// What these took at least.
+    pub slow_from_ns: u64,
+}
+
+/// Each kind has at least one I/O in so many.
+const KIND: u64 = 10;
+/// At most one I/O in so many is between the kinds.
+const BETWEEN: u64 = 8;
+/// The slow kind takes at least so many times as long as the fast one.
+const APART: u64 = 50;
+/// Whether something took less than this or nothing is the same: in virtual time many writes take
+/// nothing.
+const LEAST_NS: u64 = 1_000;
+
+impl TwoModes {
+    /// The two kinds, as far apart as they can be drawn, if the latencies are of two kinds.
+    pub fn of(latencies: &Histogram) -> Option<TwoModes> {
+        let n = latencies.count();
+        let buckets: Vec<(usize, u64)> = latencies.buckets().collect();
+        let mut fast = 0;
+        let splits = buckets
+            .iter()
+            .enumerate()
+            .filter_map(|(at, (bucket, count))| {
+                fast += count;
+                let (from, slow) = slow_kind(&buckets[at + 1..], n - fast, n / BETWEEN)?;
+                Some(TwoModes {
+                    fast,
+                    fast_upto_ns: upper_bound(*bucket),
+                    slow,
+                    slow_from_ns: lower_bound(from),
+                })
+            });
+        let enough = |split: &TwoModes| split.fast.min(split.slow) >= n.div_ceil(KIND);
+        let widest = splits.filter(enough).max_by_key(TwoModes::times);
+        widest.filter(|split| split.times() >= APART)
+    }
+
+    fn times(&self) -> u64 {
+        self.slow_from_ns / self.fast_upto_ns.max(LEAST_NS)
+    }
+
+    /// What the reader of the latencies of `what` has to know.
+    pub fn line(&self, what: &str, latencies: &Histogram) -> String {
+        let share = |count: u64| 100.0 * count as f64 / latencies.count().max(1) as f64;
+        let fast = match self.fast_upto_ns < LEAST_NS {
+            true => format!("less than {}", short_time(LEAST_NS)),
+            false => format!("at most {}", short_time(self.fast_upto_ns)),
+        };
+        format!(
+            "{what} are of two kinds: {:.0} % take {fast},\n\
+             {:.0} % at least {}. Their mean, {}, is of both together.\n",
+            share(self.fast),
+            share(self.slow),
+            short_time(self.slow_from_ns),
+            latencies.mean().map(short_time).unwrap_or_default(),
+        )
+    }
+}
+
+/// The first bucket of the slow kind, as late as `between` I/Os before it allow, and how many I/Os
+/// it has. `above` are the buckets above the fast kind, with `left` I/Os.
+fn slow_kind(above: &[(usize, u64)], left: u64, between: u64) -> Option<(usize, u64)> {
+    let mut slow = left;
+    for (bucket, count) in above {
+        if left - slow + count > between {
+            return Some((*bucket, slow));
+        }
+        slow -= count;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn latencies(values: &[(u64, u64)]) -> Histogram {
+        let mut histogram = Histogram::default();
+        for (ns, count) in values {
+            (0..*count).for_each(|_| histogram.record(*ns));
+        }
+        histogram
+    }
+
+    #[test]
+    fn two_kinds_are_told_with_their_shares() {
+        let histogram = latencies(&[
+            (0, 710),
+            (50_000_000, 60),
+            (150_000_000, 40),
+            (400_000_000, 190),
+        ]);
+        let modes = TwoModes::of(&histogram).unwrap();
+        assert_eq!((modes.fast, modes.slow), (710, 190));
+        assert_eq!(modes.fast_upto_ns, 0);
+        let line = modes.line("At the volume, writes", &histogram);
+        let text =
+            "At the volume, writes are of two kinds: 71 % take less than 1.00us,\n19 % at least 39";
+        assert!(line.starts_with(text), "{line}");
+        assert!(
+            line.ends_with("Their mean, 85.0ms, is of both together.\n"),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn one_kind_a_tail_and_a_wide_spread_are_not_two() {
+        let one = [(117_000_000, 1_000)];
+        let tail = [(0, 970), (1_000_000_000, 30)];
+        let near = [(1_000_000, 500), (40_000_000, 500)];
+        let few = [(0, 80), (310_000, 920)];
+        // As many in each power of two.
+        let spread: Vec<(u64, u64)> = (10..30).map(|power| (1 << power, 50)).collect();
+        for values in [&one[..], &tail, &near, &few, &spread, &[]] {
+            assert_eq!(TwoModes::of(&latencies(values)), None, "{values:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_below_a_microsecond_is_one_kind() {
+        let both = [(1, 500), (900, 500)];
+        assert_eq!(TwoModes::of(&latencies(&both)), None);
+    }
+}

@@ -1,0 +1,260 @@
+//! `observe`: rates, percentiles and what is in flight of each device, a line per device.
+
+use dashpot_engine::histogram::Histogram;
+use dashpot_observe::{DeviceInterval, InFlight, Length, Percentiles};
+use serde::Serialize;
+
+use super::per_second;
+use super::table::{Room, time_or_dash};
+
+/// The devices of an interval. JSON: `{"at_ns": …, "elapsed_ns": …, "missed": 0, "devices": [{"device": "vda",
+/// "reads_per_s": 45.5, …, "bytes_per_s": …, "latency": percentiles, "in_flight": in flight}, …],
+/// "lost": 0, "unmatched": 0}`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Observation {
+    /// The interval's end.
+    pub at_ns: u64,
+    #[serde(flatten)]
+    pub length: Length,
+    pub devices: Vec<Line>,
+    /// Events that the interval misses: what they would have told is in no figure.
+    pub lost: u64,
+    /// Completions whose beginning was not seen.
+    pub unmatched: Option<u64>,
+}
+
+/// A device.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    pub device: String,
+    reads_per_s: f64,
+    writes_per_s: f64,
+    discards_per_s: f64,
+    flushes_per_s: f64,
+    bytes_per_s: f64,
+    /// From issue to completion, of all types.
+    latency: Percentiles,
+    in_flight: InFlight,
+}
+
+impl Line {
+    /// As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
+    pub fn of(interval: &DeviceInterval) -> Line {
+        let mut latency = Histogram::default();
+        interval.ops.iter().for_each(|op| latency.merge(&op.disk));
+        let per_second = |number| per_second(number, interval.elapsed);
+        let rate = |words: &[&str]| {
+            let asked = interval
+                .ops
+                .iter()
+                .filter(|op| words.contains(&op.op.as_str()));
+            per_second(asked.map(|op| op.completed).sum())
+        };
+        Line {
+            device: interval.device.clone(),
+            reads_per_s: rate(&["read"]),
+            writes_per_s: rate(&["write", "zero"]),
+            discards_per_s: rate(&["trim"]),
+            flushes_per_s: rate(&["flush"]),
+            bytes_per_s: per_second(interval.ops.iter().map(|op| op.bytes).sum()),
+            latency: Percentiles::of(&latency),
+            in_flight: interval.in_flight.clone(),
+        }
+    }
+}
+
+impl Observation {
+    /// A line for each device; with the rates of discards and flushes, and p90, if it is to be `wide`.
+    pub fn text(&self, room: Room, wide: bool) -> String {
+        let shown = COLUMNS.iter().filter(|column| wide || !column.wide);
+        let columns: Vec<(&Column, usize)> = shown
+            .map(|column| (column, column.width_of(&self.devices)))
+            .collect();
+        let taken = columns.iter().map(|(_, width)| 1 + width).sum();
+        let names = self.devices.iter().map(|line| line.device.as_str());
+        let width = room.widest_name(taken, names).max("device".len());
+        let line = |name: &str, cell: &dyn Fn(&Column) -> String| {
+            let cells = columns.iter();
+            let cells = cells.map(|(column, width)| format!(" {:>width$}", cell(column)));
+            format!("{name:width$}{}\n", cells.collect::<String>())
+        };
+        let mut text = line("device", &|column| column.title.to_owned());
+        for device in &self.devices {
+            let name = room.name_beside(taken, &device.device);
+            text += &line(&name, &|column| (column.cell)(device));
+        }
+        if let Some(line) = self.length.line() {
+            text += &format!("{line}\n");
+        }
+        if self.lost > 0 {
+            text += &format!(
+                "Lost: {} events; what they tell of is missing here.\n",
+                self.lost
+            );
+        }
+        text + "\n"
+    }
+}
+
+struct Column {
+    title: &'static str,
+    width: usize,
+    /// Not among those that fit 80 columns beside a name of 17 letters.
+    wide: bool,
+    cell: fn(&Line) -> String,
+}
+
+impl Column {
+    /// How wide it is beside these: rates of millions take more than it usually has.
+    fn width_of(&self, devices: &[Line]) -> usize {
+        let cells = devices.iter().map(|device| (self.cell)(device).len());
+        cells.fold(self.width, usize::max)
+    }
+}
+
+const fn column(title: &'static str, width: usize, cell: fn(&Line) -> String) -> Column {
+    Column {
+        title,
+        width,
+        wide: false,
+        cell,
+    }
+}
+
+const fn wide(title: &'static str, width: usize, cell: fn(&Line) -> String) -> Column {
+    Column {
+        wide: true,
+        ..column(title, width, cell)
+    }
+}
+
+const COLUMNS: [Column; 12] = [
+    column("r/s", 6, |line| rate(line.reads_per_s)),
+    column("w/s", 6, |line| rate(line.writes_per_s)),
+    wide("d/s", 5, |line| rate(line.discards_per_s)),
+    wide("f/s", 5, |line| rate(line.flushes_per_s)),
+    column("kB/s", 7, |line| rate(line.bytes_per_s / 1024.0)),
+    column("n", 7, |line| line.latency.n.to_string()),
+    column("p50", 6, |line| time_or_dash(line.latency.p50_ns)),
+    wide("p90", 6, |line| time_or_dash(line.latency.p90_ns)),
+    column("p99", 6, |line| time_or_dash(line.latency.p99_ns)),
+    column("max", 6, |line| time_or_dash(line.latency.max_ns)),
+    column("fly", 4, |line| line.in_flight.zios.to_string()),
+    column("oldest", 6, |line| time_or_dash(line.in_flight.oldest_ns)),
+];
+
+/// With a decimal where that says more than a hundredth.
+fn rate(per_second: f64) -> String {
+    let decimals = usize::from(per_second < 100.0);
+    format!("{per_second:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use dashpot_engine::histogram::Histogram;
+    use expect_test::expect;
+
+    use super::{Line, Observation};
+    use crate::table::{Room, assert_fits};
+    use dashpot_observe::{DeviceInterval, InFlight, Length, OpInterval};
+
+    fn op(op: &str, completed: u64, ns: u64) -> OpInterval {
+        let mut latency = Histogram::default();
+        (0..completed).for_each(|_| latency.record(ns));
+        OpInterval {
+            op: op.to_owned(),
+            rwbs: None,
+            by: None,
+            completed,
+            bytes: completed * 4_096,
+            total: latency.clone(),
+            disk: latency,
+            store: None,
+        }
+    }
+
+    fn interval(device: &str, ops: Vec<OpInterval>, in_flight: InFlight) -> Line {
+        Line::of(&DeviceInterval {
+            device: device.to_owned(),
+            elapsed: Duration::from_secs(2),
+            ops,
+            busy: Duration::ZERO,
+            depth_time_ns: 0,
+            in_flight,
+        })
+    }
+
+    #[test]
+    fn a_line_for_each_device_and_a_word_on_what_was_lost() {
+        let waiting = InFlight {
+            zios: 3,
+            oldest_ns: Some(2_500_000_000),
+            ..InFlight::default()
+        };
+        let ops = vec![
+            op("read", 90, 1_000_000),
+            op("zero", 10, 40_000_000),
+            op("read", 1, 1_000_000),
+        ];
+        let observation = Observation {
+            at_ns: 7,
+            length: Length {
+                elapsed: Duration::from_secs(2),
+                asked: Some(Duration::from_millis(500)),
+                missed: 3,
+            },
+            devices: vec![
+                interval("nvme0n1", ops, waiting),
+                interval("vda", Vec::new(), InFlight::default()),
+            ],
+            lost: 7,
+            unmatched: Some(0),
+        };
+        expect![[r#"
+            device     r/s    w/s   d/s   f/s    kB/s       n    p50    p90    p99    max  fly oldest
+            nvme0n1   45.5    5.0   0.0   0.0     202     101 1.00ms 1.00ms 40.0ms 40.0ms    3  2.50s
+            vda        0.0    0.0   0.0   0.0     0.0       0      -      -      -      -    0      -
+            Interval: 2.000 s instead of 0.5 s; 3 intervals were missed.
+            Lost: 7 events; what they tell of is missing here.
+
+        "#]].assert_eq(&observation.text(Room::UNBOUNDED, true));
+        let narrow = observation.text(Room(Some(80)), false);
+        expect![[r#"
+            device     r/s    w/s    kB/s       n    p50    p99    max  fly oldest
+            nvme0n1   45.5    5.0     202     101 1.00ms 40.0ms 40.0ms    3  2.50s
+            vda        0.0    0.0     0.0       0      -      -      -    0      -
+            Interval: 2.000 s instead of 0.5 s; 3 intervals were missed.
+            Lost: 7 events; what they tell of is missing here.
+
+        "#]]
+        .assert_eq(&narrow);
+        assert_fits(Room(Some(80)), &narrow);
+    }
+
+    #[test]
+    fn it_fits_the_screen_whatever_the_names_and_the_numbers() {
+        let waiting = InFlight {
+            zios: 123_456,
+            oldest_ns: Some(123_000_000_000),
+            ..InFlight::default()
+        };
+        let mut many = interval("vda", Vec::new(), waiting);
+        many.reads_per_s = 12_345_678.0;
+        many.bytes_per_s = 1e12;
+        many.latency.n = 1_234_567_890;
+        let long = "mapper-of-a-name-that-nobody-would-type-twice-0";
+        let observation = Observation {
+            at_ns: 7,
+            length: Length::of(Duration::from_secs(2)),
+            devices: vec![many, interval(long, Vec::new(), InFlight::default())],
+            lost: 0,
+            unmatched: None,
+        };
+        for columns in [80, 100] {
+            let room = Room(Some(columns));
+            assert_fits(room, &observation.text(room, false));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What can have made zios late, or distorts latencies whatever the figures say.
+
+use dashpot_rules::short_time;
+
+use super::verdict::{Facts, Verdict, share};
+use crate::health::quota_note;
+
+/// Shares in percent from which on something is worth telling.
+const LATE_SHARE: u64 = 1;
+const STEAL_SHARE: f64 = 1.0;
+
+impl Facts<'_> {
+    /// What is worth knowing beside a verdict.
+    pub(super) fn warnings(&self, verdict: Verdict) -> Vec<String> {
+        let counters = &self.rule.counters;
+        let is_late = counters.late * 100 > counters.held * LATE_SHARE;
+        let late = is_late.then(|| {
+            let late = share(counters.late, counters.held);
+            format!("{late} were late by more than 1 ms or 5 % of the delay")
+        });
+        let outlasting = self.outlasting_ns.map(|age_ns| {
+            let (now, age) = (counters.now, short_time(age_ns));
+            format!(
+                "it holds {now} now, the oldest for {age}: longer than the disk's I/Os that have ended \
+                 took, and in no figure above"
+            )
+        });
+        let is_off = matches!(verdict, Verdict::NotKept | Verdict::CannotTell);
+        let causes = match is_late || (is_off && self.lateness.count() > 0) {
+            true => self.causes(),
+            false => self.distortions(),
+        };
+        late.into_iter().chain(outlasting).chain(causes).collect()
+    }
+
+    fn causes(&self) -> Vec<String> {
+        let steal = self.host.steal_percent;
+        let steal = steal.filter(|steal| *steal >= STEAL_SHARE);
+        let steal = steal.map(|steal| {
+            format!("the hypervisor took {steal:.1} % of the CPU time since the daemon's start")
+        });
+        let alone = (self.host.cpus < 2).then(|| "daemon and clients share one CPU".to_owned());
+        let mut causes = self.distortions();
+        causes.extend([steal, alone, self.gaps()].into_iter().flatten());
+        // Stops are a reason of the verdict's own.
+        if causes.is_empty() && self.stopped.count() == 0 {
+            causes
+                .push("nothing known explains it, 'dashpot doctor' examines this host".to_owned());
+        }
+        causes
+    }
+
+    /// How long the shard did not look at its sockets: what keeps it from that keeps it from
+    /// meeting deadlines, too.
+    fn gaps(&self) -> Option<String> {
+        let shard = self.shard?;
+        let gap = shard.loop_gap.p99_ns?;
+        (gap > self.promised_lateness()).then(|| {
+            let (number, gap) = (shard.shard, short_time(gap));
+            format!(
+                "shard {number} was away for {gap} at p99 since the daemon's start: others use \
+                 its CPU, or much is asked"
+            )
+        })
+    }
+
+    /// What makes latencies wrong, whatever the verdict is.
+    fn distortions(&self) -> Vec<String> {
+        let stalls = (self.rule.stalls > 0).then(|| {
+            let stalls = self.rule.stalls;
+            format!("connections were stalled {stalls} times: depth is bounded")
+        });
+        let updated = self.rule.updated.then(|| {
+            "the rule was updated: the figures hold what it did before, too; for a verdict on what \
+             it says now clear it, and arm it anew"
+                .to_owned()
+        });
+        let notes = [updated, quota_note(self.host), self.overload(), stalls];
+        notes.into_iter().flatten().collect()
+    }
+
+    /// More work than the shard can do, since the rule was armed.
+    fn overload(&self) -> Option<String> {
+        let load = &self.rule.shard_load;
+        (load.overloaded_seconds > 0).then(|| {
+            format!(
+                "the disk's shard was overloaded for {} s since the rule was armed, and is busy \
+                 for {} % of its time: ask less of its disks",
+                load.overloaded_seconds, load.busy_percent
+            )
+        })
+    }
+}

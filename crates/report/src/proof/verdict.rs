@@ -1,0 +1,321 @@
+//! Whether a rule was kept. Two questions are kept apart.
+//!
+//! *Was it injected as asked?* Its zios must have matched and have been held: none is if another
+//! rule decides about them, or if the store is slower than the rule. *How far off was it?* What was
+//! achieved less what was requested, at the median and at p99, must be within a tolerance that the
+//! caller gives. Where it is not, but would be without the zios that fell due while the host kept
+//! the shard from running, the host is to blame, and nobody can tell here.
+//!
+//! What dashpot promises of its own lateness (microseconds, see SPECIFICATION.md) decides nothing:
+//! it depends on the host, and no test of an application needs it.
+
+use std::fmt;
+
+use dashpot_api::{Disk, Host, LATENESS_NS, LATENESS_OF_BURST_NS, Rule, RuleEffect, Shard};
+use dashpot_engine::histogram::Histogram;
+use dashpot_observe::percentile;
+use dashpot_rules::{Allowance, short_time};
+use serde::Serialize;
+
+use super::figures::Error;
+
+/// What was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Kept,
+    NotKept,
+    /// The host's own stops explain the shortfall.
+    CannotTell,
+    /// There is too little to judge by.
+    Unproven,
+}
+
+/// What a rule may be off by, and how many zios it must have held to be judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tolerance {
+    /// At the median.
+    pub within: Allowance,
+    /// At p99.
+    pub tail: Allowance,
+    pub min: u64,
+}
+
+impl Default for Tolerance {
+    fn default() -> Tolerance {
+        let allowance = |share_ppm, time_ns| Allowance { share_ppm, time_ns };
+        Tolerance {
+            within: allowance(50_000, 500_000),
+            tail: allowance(200_000, 40_000_000),
+            min: 30,
+        }
+    }
+}
+
+/// All that is known of a rule and of what could have been in its way.
+pub struct Facts<'a> {
+    pub rule: &'a Rule,
+    pub requested: &'a Histogram,
+    pub achieved: &'a Histogram,
+    pub lateness: &'a Histogram,
+    /// The lateness of those that fell due while the host kept the shard from running.
+    pub stopped: &'a Histogram,
+    /// Whether the rule that beat it last shares its lanes, which is no fault.
+    pub beaten_within_group: bool,
+    pub disk: &'a Disk,
+    /// What clients added on average by sending a request and by taking its reply.
+    pub outside_ns: u64,
+    /// For how long it has held the oldest zio, if that outlasts those of the disk that have ended.
+    pub outlasting_ns: Option<u64>,
+    pub shard: Option<&'a Shard>,
+    pub host: &'a Host,
+    /// Where the daemon does not spin: how much too long the median sleep of this host is.
+    pub oversleep_ns: Option<u64>,
+    pub tolerance: Tolerance,
+}
+
+/// The answer to both questions.
+pub(super) struct Judgement {
+    pub(super) verdict: Verdict,
+    /// Whether the rule did to the zios what it says, whenever that was.
+    pub(super) as_asked: bool,
+    pub(super) why: String,
+}
+
+/// The share in percent of zios that a store may have been too slow for.
+const OVERRUN_SHARE: u64 = 1;
+/// The share in percent about which a rule of another group may decide: a tail of 5 % on top of a
+/// rule for all, with room for the luck of the draw.
+const BEATEN_SHARE: u64 = 10;
+
+impl Facts<'_> {
+    /// The promised median lateness: at once can be due what is in flight, and no more than there
+    /// are lanes.
+    pub(super) fn promised_lateness(&self) -> u64 {
+        let alone = match self.oversleep_ns {
+            Some(oversleep) => oversleep + oversleep / 5,
+            None => LATENESS_NS,
+        };
+        alone + LATENESS_OF_BURST_NS * self.burst()
+    }
+
+    fn burst(&self) -> u64 {
+        let lanes = self.rule.fields.lanes.map_or(u64::MAX, u64::from);
+        self.disk.mean_depth().min(lanes)
+    }
+
+    /// A rule for the first few zios is judged by as many.
+    pub(super) fn min(&self) -> u64 {
+        let first = self.rule.fields.first.unwrap_or(u64::MAX);
+        self.tolerance.min.min(first).max(1)
+    }
+
+    /// `error` is what was achieved less what was requested.
+    pub(super) fn judge(&self, error: &Error) -> Judgement {
+        if let Some((verdict, why)) = self.not_as_asked() {
+            return Judgement {
+                verdict,
+                as_asked: false,
+                why,
+            };
+        }
+        let counters = &self.rule.counters;
+        let (verdict, why) = match self.rule.fields.effect {
+            RuleEffect::Error => {
+                let errno = self.rule.fields.errno.as_deref().unwrap_or("an error");
+                (
+                    Verdict::Kept,
+                    format!("{} failed with {errno}", counters.failed),
+                )
+            }
+            RuleEffect::Hang => (
+                Verdict::Kept,
+                format!("{} hung, {} of them now", counters.injected, counters.now),
+            ),
+            RuleEffect::Delay | RuleEffect::Bandwidth => self.judge_holds(error),
+        };
+        Judgement {
+            verdict,
+            as_asked: true,
+            why,
+        }
+    }
+
+    /// Why the rule was not injected as asked.
+    fn not_as_asked(&self) -> Option<(Verdict, String)> {
+        let not_kept = |why| (Verdict::NotKept, why);
+        let counters = &self.rule.counters;
+        if let Some(overrun) = self.overrun() {
+            return Some(not_kept(overrun));
+        }
+        if let Some(why) = &self.rule.why_nothing {
+            let another = counters.beaten + counters.preempted > 0;
+            let verdict = match another {
+                true => Verdict::NotKept,
+                false => Verdict::Unproven,
+            };
+            return Some((verdict, self.nothing(why)));
+        }
+        self.beaten().map(not_kept)
+    }
+
+    /// Zios that the rule could not delay are in none of its figures, so they must be few.
+    fn overrun(&self) -> Option<String> {
+        let counters = &self.rule.counters;
+        let (overrun, all) = (counters.overrun, counters.overrun + counters.held);
+        (overrun * 100 > all * OVERRUN_SHARE).then(|| {
+            format!(
+                "{} were not delayed, the store was slower than the rule: --mode add delays them \
+                 all the same",
+                share(overrun, all)
+            )
+        })
+    }
+
+    /// A rule of another group may decide about a few, as that of a tail does.
+    fn beaten(&self) -> Option<String> {
+        let counters = &self.rule.counters;
+        let all = counters.beaten + counters.injected;
+        let too_many = counters.beaten * 100 > all * BEATEN_SHARE && !self.beaten_within_group;
+        too_many.then(|| {
+            let winner = counters.beaten_by.map_or_else(
+                || "another rule".to_owned(),
+                |winner| format!("rule {winner}"),
+            );
+            format!("{} were decided by {winner}", share(counters.beaten, all))
+        })
+    }
+
+    /// Why the rule has injected nothing, with what its disk was asked for instead.
+    fn nothing(&self, why: &str) -> String {
+        if self.rule.counters.matched > 0 {
+            return format!(
+                "matched {}, injected nothing: {why}",
+                self.rule.counters.matched
+            );
+        }
+        let done = self.disk.ops.iter().filter(|op| op.completed > 0);
+        let done: Vec<String> = done
+            .map(|op| format!("{} {}", op.op, op.completed))
+            .collect();
+        let done = match done.is_empty() {
+            true => "nothing".to_owned(),
+            false => done.join(", "),
+        };
+        let disk = &self.disk.name;
+        format!("{why} (asked of {disk} since the start: {done})")
+    }
+
+    fn judge_holds(&self, error: &Error) -> (Verdict, String) {
+        let n = self.lateness.count();
+        if n == 0 {
+            return (Verdict::Unproven, self.no_hold());
+        }
+        let min = self.min();
+        if n < min {
+            let why = format!("{n} were held, and at least {min} are judged: see --min");
+            return (Verdict::Unproven, why);
+        }
+        let off = self.off(error);
+        match (self.is_within(error), self.without_stops()) {
+            (true, _) => (Verdict::Kept, off),
+            (false, Some(others)) => (Verdict::CannotTell, format!("{off}; {others}")),
+            (false, None) => (Verdict::NotKept, off),
+        }
+    }
+
+    fn no_hold(&self) -> String {
+        let counters = &self.rule.counters;
+        if counters.now > 0 {
+            return format!("nothing has ended yet, {} held now", counters.now);
+        }
+        if counters.aborted > 0 {
+            let aborted = counters.aborted;
+            return format!("the clients of {aborted} were gone before these had ended");
+        }
+        "what it held was released before its time".to_owned()
+    }
+
+    /// What the rule may be off by at the median and at p99.
+    pub(super) fn limits(&self) -> (u64, u64) {
+        let asked = |ppm| self.requested.quantile(ppm).unwrap_or_default();
+        let Tolerance { within, tail, .. } = self.tolerance;
+        (within.of(asked(500_000)), tail.of(asked(990_000)))
+    }
+
+    fn is_within(&self, error: &Error) -> bool {
+        let (within, tail) = self.limits();
+        let fits = |error: Option<i64>, limit| error.is_none_or(|ns| ns.unsigned_abs() <= limit);
+        fits(error.p50_ns, within) && fits(error.p99_ns, tail)
+    }
+
+    fn off(&self, error: &Error) -> String {
+        let (within, tail) = self.limits();
+        let at = |name: &str, ns: Option<i64>, percent: Option<f64>, limit| match (ns, percent) {
+            (Some(ns), Some(percent)) => format!(
+                "{} at {name} ({percent:+.1} %, at most {})",
+                signed(ns),
+                short_time(limit)
+            ),
+            (Some(ns), None) => format!("{} at {name} (at most {})", signed(ns), short_time(limit)),
+            (None, _) => format!("{name} is of too few"),
+        };
+        format!(
+            "off by {}, {}, n={}",
+            at("p50", error.p50_ns, error.p50_percent, within),
+            at("p99", error.p99_ns, error.p99_percent, tail),
+            self.lateness.count()
+        )
+    }
+
+    /// What the others show, if the zios that fell due while the host kept the shard from running
+    /// explain the shortfall.
+    fn without_stops(&self) -> Option<String> {
+        let stopped = self.stopped.count();
+        if stopped == 0 {
+            return None;
+        }
+        let all = share(stopped, self.lateness.count());
+        let due = format!("the host kept the shard from running when {all} were due");
+        let others = self.lateness.since(self.stopped);
+        if others.count() < self.min() {
+            return Some(format!("{due}, and the others are too few"));
+        }
+        let (within, tail) = self.limits();
+        let late = |ppm| percentile(&others, ppm);
+        let fits = |ppm, limit| late(ppm).is_none_or(|ns| ns <= limit);
+        (fits(500_000, within) && fits(990_000, tail)).then(|| {
+            let times = [("p50", late(500_000)), ("p99", late(990_000))];
+            let times = times
+                .iter()
+                .filter_map(|(name, ns)| Some(format!("{} at {name}", short_time((*ns)?))));
+            let times: Vec<String> = times.collect();
+            format!("{due}; the others were late by {}", times.join(", "))
+        })
+    }
+}
+
+/// `31 of 1000 (3.1 %)`.
+pub(super) fn share(part: u64, all: u64) -> String {
+    format!(
+        "{part} of {all} ({:.1} %)",
+        part as f64 * 100.0 / all as f64
+    )
+}
+
+/// `+35.1us`.
+pub(super) fn signed(ns: i64) -> String {
+    let sign = if ns < 0 { '-' } else { '+' };
+    format!("{sign}{}", short_time(ns.unsigned_abs()))
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Verdict::Kept => "kept",
+            Verdict::NotKept => "not kept",
+            Verdict::CannotTell => "cannot tell here",
+            Verdict::Unproven => "unproven",
+        })
+    }
+}

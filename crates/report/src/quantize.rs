@@ -1,0 +1,289 @@
+//! `quantize`: latencies in powers of two of a microsecond, with average, standard deviation,
+//! rate and throughput, for all disks together or for each.
+//!
+//! Source: the two DTrace scripts of D. P. Surya's article on zinject (2015), and the layout and
+//! integer arithmetic of DTrace's `quantize()`, `avg()`, `stddev()` and `printa()`.
+//! Differences: rates are of the time that has passed, not of whole seconds; a disk is named instead of a vdev's GUID; a disk without I/O has an empty block
+//! where DTrace prints nothing; and a line at the end names I/O that is still in flight, which no
+//! number above it knows of.
+
+use std::fmt;
+use std::time::Duration;
+
+use dashpot_engine::histogram::{Histogram, Moments, Unit};
+use dashpot_observe::{InFlight, Layer, Length, Mention, Percentiles};
+use serde::{Serialize, Serializer};
+
+use super::per_second;
+use super::table::{Room, prose_within};
+
+/// Columns of the bar.
+const BAR_WIDTH: usize = 40;
+const NS_PER_US: u64 = 1_000;
+
+/// The report. JSON: `{"elapsed_ns": 60000000000, "missed": 0, "total": aggregation or "devices":
+/// [aggregation, …], "in_flight": in flight, "lost": 0}`, of the kernel's disks with `"unmatched":
+/// 0`, and first `"layer": "store"` if there are several.
+#[derive(Clone, Debug, Serialize)]
+pub struct Quantize {
+    /// The layer, if it is one of several that are shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layer: Option<Layer>,
+    /// The time that the report is of.
+    #[serde(flatten)]
+    pub length: Length,
+    /// The numbers.
+    #[serde(flatten)]
+    pub scope: Scope,
+    /// What was in flight at the end.
+    pub in_flight: InFlight,
+    /// Events that are missing, because there was no room for them.
+    pub lost: u64,
+    /// Completions whose beginning was not seen, where there can be some.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unmatched: Option<u64>,
+    /// How wide the text may be.
+    #[serde(skip)]
+    pub room: Room,
+}
+
+/// What was aggregated.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// All I/O together.
+    Total(Aggregation),
+    /// Each disk by itself, under its name.
+    #[serde(rename = "devices")]
+    Disks(Vec<Disk>),
+}
+
+/// A disk's numbers. JSON: those of [`Aggregation`] and `"device": "c1t1d0"`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Disk {
+    #[serde(rename = "device")]
+    pub disk: String,
+    #[serde(flatten)]
+    pub aggregation: Aggregation,
+}
+
+/// The numbers of one key. JSON: `{"rows": [{"from_ns": 128000, "to_ns": 255999, "count": 0}, …],
+/// "mean_ns": 2025491, "stddev_ns": 1609120, "ops_per_s": 811.2, "bytes_per_s": 102013952.0,
+/// "latency": percentiles}`, with average and deviation null if there was no I/O. These figures are
+/// exact, where the text's are truncated as the scripts do.
+#[derive(Clone, Debug, Serialize)]
+pub struct Aggregation {
+    /// The rows as printed: those that counted anything, what is between them, and one empty row
+    /// on either side.
+    #[serde(serialize_with = "without_margin")]
+    pub rows: Vec<Row>,
+    /// The average of latencies truncated to microseconds.
+    #[serde(skip)]
+    pub avg_us: Option<u64>,
+    /// The standard deviation of the same.
+    #[serde(skip)]
+    pub stddev_us: Option<u64>,
+    /// I/O per second, to the nearest.
+    #[serde(skip)]
+    pub iops: u64,
+    /// Units of 1,024 bytes per second, to the nearest.
+    #[serde(skip)]
+    pub throughput_kib_s: u64,
+    mean_ns: Option<u64>,
+    stddev_ns: Option<u64>,
+    ops_per_s: f64,
+    bytes_per_s: f64,
+    /// The same latencies as percentiles.
+    pub latency: Percentiles,
+}
+
+/// Latencies from `value_us` to less than its double; of 0, those below 1 µs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Row {
+    pub value_us: i64,
+    pub count: u64,
+}
+
+impl Aggregation {
+    /// Aggregates what was done in `elapsed`. Rates are of that time. The scripts divide by its whole
+    /// seconds: of their minute that is the same, of 1.9 s nearly twice as much as was done.
+    pub fn new(latencies: &Histogram, bytes: u64, elapsed: Duration) -> Self {
+        let moments = Moments {
+            sum: latencies.sum(),
+            sum_of_squares: latencies.sum_of_squares(),
+        };
+        Aggregation {
+            rows: printed_rows(&latencies.log2_rows(Unit::Micros)),
+            avg_us: latencies.mean_micros(),
+            stddev_us: latencies.stddev_micros(),
+            iops: per_second(latencies.count(), elapsed).round() as u64,
+            throughput_kib_s: (per_second(bytes, elapsed) / 1_024.0).round() as u64,
+            mean_ns: moments.mean(latencies.count()),
+            stddev_ns: moments.stddev(latencies.count()),
+            ops_per_s: per_second(latencies.count(), elapsed),
+            bytes_per_s: per_second(bytes, elapsed),
+            latency: Percentiles::of(latencies),
+        }
+    }
+
+    /// What DTrace sorts distributions by: the sum of the rows' values, then the count of row 0.
+    fn weight(&self) -> (i128, u64) {
+        let values = self.rows.iter();
+        let sum = values.map(|row| i128::from(row.value_us) * i128::from(row.count));
+        let zeroes = self.rows.iter().find(|row| row.value_us == 0);
+        (sum.sum(), zeroes.map_or(0, |row| row.count))
+    }
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let from_ns = self.value_us.unsigned_abs().saturating_mul(NS_PER_US);
+        let end_ns = from_ns.max(NS_PER_US / 2).saturating_mul(2);
+        super::serialize_row(from_ns, end_ns - 1, self.count, serializer)
+    }
+}
+
+/// The row below 0 is there for the eye.
+fn without_margin<S: Serializer>(rows: &[Row], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(rows.iter().filter(|row| row.value_us >= 0))
+}
+
+/// Picks the rows to print from a power-of-two view, and labels them.
+fn printed_rows(counts: &[u64]) -> Vec<Row> {
+    let first = counts.iter().position(|&count| count > 0).unwrap_or(0);
+    let last = counts.len().max(1);
+    let rows = (first..=last).map(|row| Row {
+        value_us: (1 << row) >> 1,
+        count: counts.get(row).copied().unwrap_or(0),
+    });
+    let before = Row {
+        value_us: if first == 0 { -1 } else { (1 << first) >> 2 },
+        count: 0,
+    };
+    std::iter::once(before).chain(rows).collect()
+}
+
+impl fmt::Display for Quantize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(layer) = self.layer {
+            writeln!(f, "\n{}", title(layer))?;
+        }
+        match &self.scope {
+            Scope::Total(aggregation) => write_total(f, aggregation)?,
+            Scope::Disks(disks) => write_disks(f, self.room, disks)?,
+        }
+        // There is no later report that could count them.
+        let elapsed = self.length.elapsed;
+        let in_flight = match self.slowest() {
+            Some(ended) => self.in_flight.line_beside(Mention::All, elapsed, ended),
+            None => self.in_flight.line(Mention::All, elapsed),
+        };
+        let lines = [self.length.line(), in_flight];
+        let mut lines = lines.iter().flatten();
+        lines.try_for_each(|line| f.write_str(&prose_within(self.room, line)))
+    }
+}
+
+impl Quantize {
+    /// The latencies of those that have ended; of several disks, those with the longest tail.
+    fn slowest(&self) -> Option<&Percentiles> {
+        let tail = |latency: &&Percentiles| latency.p99_9_ns.or(latency.max_ns);
+        match &self.scope {
+            Scope::Total(total) => Some(&total.latency),
+            Scope::Disks(disks) => {
+                let each = disks.iter().map(|disk| &disk.aggregation.latency);
+                each.max_by_key(tail)
+            }
+        }
+    }
+}
+
+fn write_total(f: &mut impl fmt::Write, aggregation: &Aggregation) -> fmt::Result {
+    writeln!(f, "\nhistogram of latencies (us):\n")?;
+    write_distribution(f, &aggregation.rows)?;
+    let titles = summary_line(SUMMARY_TITLES.map(String::from));
+    writeln!(f, "\n{titles}\n{}", summary(aggregation))
+}
+
+fn write_disks(f: &mut impl fmt::Write, room: Room, disks: &[Disk]) -> fmt::Result {
+    writeln!(f, "\nhistogram of latencies (us):\n")?;
+    for disk in sorted_by_key(disks, |disk| disk.aggregation.weight()) {
+        // DTrace ends the key with a blank, which the format of the script has before the value.
+        writeln!(f, "{} ", room.name_beside(1, &disk.disk))?;
+        write_distribution(f, &disk.aggregation.rows)?;
+        writeln!(f)?;
+    }
+    let sorted = sorted_by_key(disks, |disk| disk.aggregation.avg_us);
+    let lines = sorted
+        .iter()
+        .map(|disk| (&disk.disk, summary(&disk.aggregation)));
+    let lines: Vec<(&String, String)> = lines.collect();
+    let titles = summary_line(SUMMARY_TITLES.map(String::from));
+    let figures = lines.iter().map(|(_, figures)| figures.len());
+    let taken = SUMMARY_GAP.len() + figures.fold(titles.len(), usize::max);
+    writeln!(f, "{:<16}{SUMMARY_GAP}{titles}", "DISK")?;
+    lines.iter().try_for_each(|(disk, figures)| {
+        let disk = room.name_beside(taken, disk);
+        writeln!(f, "{disk:<16}{SUMMARY_GAP}{figures}")
+    })
+}
+
+/// Ascending by what the aggregation sorts by, equal ones by name.
+fn sorted_by_key<K: Ord>(disks: &[Disk], key: impl Fn(&Disk) -> K) -> Vec<&Disk> {
+    let mut sorted: Vec<&Disk> = disks.iter().collect();
+    sorted.sort_by(|a, b| (key(a), &a.disk).cmp(&(key(b), &b.disk)));
+    sorted
+}
+
+fn write_distribution(f: &mut impl fmt::Write, rows: &[Row]) -> fmt::Result {
+    let title = "------------- Distribution -------------";
+    let total: u128 = rows.iter().map(|row| u128::from(row.count)).sum();
+    writeln!(f, "{:>16} {title:>41} {:<9}", "value", "count")?;
+    for Row { value_us, count } in rows {
+        let bar = "@".repeat(bar_length(*count, total));
+        writeln!(f, "{value_us:>16} |{bar:<BAR_WIDTH$} {count:<9}")?;
+    }
+    Ok(())
+}
+
+/// The share of the total, rounded to the nearest column.
+fn bar_length(count: u64, total: u128) -> usize {
+    let halves = 2 * BAR_WIDTH as u128 * u128::from(count) + total;
+    let length = halves.checked_div(2 * total).unwrap_or(0);
+    usize::try_from(length).unwrap_or(BAR_WIDTH)
+}
+
+const SUMMARY_TITLES: [&str; 4] = [
+    "avg latency (us)",
+    "stddev (us)",
+    "iops",
+    "throughput (KB/s)",
+];
+
+fn summary(aggregation: &Aggregation) -> String {
+    let or_dash = |value: Option<u64>| value.map_or("-".into(), |value| value.to_string());
+    summary_line([
+        or_dash(aggregation.avg_us),
+        or_dash(aggregation.stddev_us),
+        aggregation.iops.to_string(),
+        aggregation.throughput_kib_s.to_string(),
+    ])
+}
+
+fn summary_line([avg, stddev, iops, kib]: [String; 4]) -> String {
+    format!("{avg:<16}   {stddev:<11}   {iops:<4}   {kib:<17}")
+}
+
+/// Between a disk and its figures.
+const SUMMARY_GAP: &str = "   ";
+
+fn title(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Volume => "volume, above its pool and the throttle:",
+        Layer::Disk => "disk, as its clients see it, with what is injected:",
+        Layer::Store => "store, below what is injected:",
+    }
+}
+
+#[cfg(test)]
+mod tests;
