@@ -173,13 +173,14 @@ def check_paths(repository, crate, paths):
 
 
 def folder_arrows(repository):
-    """Arrows between what lies directly below src, of the crates that have rules for folders."""
+    """Arrows to and from the folders directly below src, of the crates that have rules for folders."""
     found = {}
     for crate in repository.rules.get("folders", {}).get("crates", []):
         source = repository.root / "crates" / crate / "src"
         for one, other in sorted(repository.arrows.get(crate, ())):
             ends = [file.relative_to(source).parts[0].removesuffix(".rs") for file in (one, other)]
-            if ends[0] != ends[1] and ends[0] not in ("lib", "main"):
+            of_folder = any((source / end).is_dir() for end in ends)
+            if of_folder and ends[0] != ends[1] and ends[0] not in ("lib", "main"):
                 name = f"{crate}: {ends[0]} -> {ends[1]}"
                 place = repository.mention(one, [other.stem, ends[1]])
                 found.setdefault(name, (place, f"a new arrow between folders, {name}"))
