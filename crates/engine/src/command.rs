@@ -7,7 +7,7 @@ use core::fmt;
 use crate::bytes::Move;
 use crate::client::ClientId;
 use crate::inject::{GroupId, RuleId, RuleSpec};
-use crate::pool::{Tunable, TunableError};
+use crate::pool::tunable::{Tunable, TunableError};
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Errno, Outcome, PoolId, VolumeId, Zio, ZioId};
 

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::client::ClientId;
 use crate::inject::RuleId;
-use crate::pool::Class;
+use crate::pool::stats::Class;
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Op, Outcome, VolumeId, Zio};
 

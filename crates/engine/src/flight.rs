@@ -4,7 +4,8 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::deadlines::Deadlines;
-use crate::inject::{BookingId, Mode, RuleId};
+use crate::inject::booking::BookingId;
+use crate::inject::spec::{Mode, RuleId};
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Outcome, Zio, ZioId};
 

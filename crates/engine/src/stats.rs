@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use crate::client::ClientId;
 use crate::histogram::Histogram;
 use crate::holds::Holds;
-use crate::inject::{GroupId, RuleId, RuleSpec};
+use crate::inject::spec::{GroupId, RuleId, RuleSpec};
 use crate::time::{Duration, Instant};
 use crate::zio::{Op, ZioId};
 

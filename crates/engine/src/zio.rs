@@ -19,6 +19,17 @@ impl ZioId {
     pub const fn is_child(self) -> bool {
         self.0 >= ZioId::FIRST_CHILD.0
     }
+
+    /// A child's id among the children, if it is one.
+    pub(crate) fn inner(self) -> Option<ZioId> {
+        self.is_child()
+            .then(|| ZioId(self.0 - ZioId::FIRST_CHILD.0))
+    }
+
+    /// The id by which the driver knows a child.
+    pub(crate) fn outer(self) -> ZioId {
+        ZioId(self.0 + ZioId::FIRST_CHILD.0)
+    }
 }
 
 /// Names a disk of one engine: the order of [`crate::Engine::add_disk`].

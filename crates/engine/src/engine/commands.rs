@@ -5,7 +5,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Engine;
-use super::parts::Part;
+use super::part::Part;
 use crate::command::{Action, Answer, Command, CommandError, CommandId, Target};
 use crate::flight::State;
 use crate::inject::{GroupId, RULES_MAX, Rule, RuleId, RuleSpec};

@@ -1,13 +1,14 @@
 //! The root: routes each input to the disk or volume it is for, and meets deadlines.
 
 mod commands;
+mod part;
 mod parts;
 mod pools;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use self::parts::Part;
+use self::part::{Part, ZIOS_PER_STEP};
 use crate::command::{Action, Input};
 use crate::deadlines::Deadlines;
 use crate::disk::{Context, Disk};
@@ -154,7 +155,7 @@ impl Engine {
 
     /// Whether a zio is held for ever: by a rule that hangs, and only a command can end it.
     pub fn never_ends(&self, zio: ZioId) -> bool {
-        let flight = match pools::inner(zio) {
+        let flight = match zio.inner() {
             Some(child) => self.children.flights.get(child),
             None => self.alone.flights.get(zio),
         };
@@ -359,8 +360,5 @@ impl Engine {
     }
 }
 
-/// How many zios whose time has come a step wakes up, releases, issues or fails. Each may end, and its reply take as
-/// long as all the rest.
-const ZIOS_PER_STEP: usize = 256;
 /// How many a step with a new zio wakes up while more is due than that: more than come.
 const ZIOS_PER_SUBMIT: usize = 2;

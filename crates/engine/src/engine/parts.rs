@@ -1,37 +1,15 @@
 //! What a command begins and one step is too short for: the zios that it ends or issues are met in
 //! parts, at the time of the command.
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::{Engine, ZIOS_PER_STEP};
+use super::Engine;
+use super::part::{Listed, Part, ZIOS_PER_STEP};
 use crate::command::Action;
 use crate::flight::State;
 use crate::inject::RuleId;
 use crate::time::Instant;
-use crate::zio::{DiskId, Errno, ZioId};
-
-/// Some zios, each with its place in the order of issue, because its id may be used again.
-pub(super) type Listed = VecDeque<(u64, ZioId)>;
-
-/// The rest of a command.
-#[derive(Debug)]
-pub(super) enum Part {
-    /// Rules have been cleared, and what they hold is released; none named: what any rule holds.
-    Release {
-        disk: DiskId,
-        rules: Option<Vec<RuleId>>,
-        held: Listed,
-    },
-    /// A disk is resumed, and what has waited is issued.
-    Resume(DiskId),
-    /// The disks are closed, and what waits or is held fails.
-    Fail {
-        disk: DiskId,
-        errno: Errno,
-        held: Listed,
-    },
-}
+use crate::zio::{DiskId, ZioId};
 
 impl Engine {
     /// Does the first part of something now, and leaves what is left to the next steps.

@@ -49,13 +49,15 @@ impl Engine {
 
     /// A zio that a pool has sent to one of its disks.
     pub fn child(&self, id: ZioId) -> Option<Zio> {
-        let flight = self.children.flights.get(inner(id)?)?;
+        let flight = self.children.flights.get(id.inner()?)?;
         Some(Zio { id, ..flight.zio })
     }
 
     /// Where a child's bytes come from or go to, in the order of their offsets.
     pub fn segments(&self, id: ZioId) -> impl Iterator<Item = Segment> {
-        let child = inner(id).filter(|id| self.children.flights.get(*id).is_some());
+        let child = id
+            .inner()
+            .filter(|id| self.children.flights.get(*id).is_some());
         let segments = child.map(|id| {
             let child = self.sent.get(id);
             let pool = &self.pools[child.pool as usize];
@@ -168,7 +170,7 @@ impl Engine {
 impl Engine {
     #[inline(never)]
     pub(super) fn child_done(&mut self, id: ZioId, outcome: Outcome) {
-        if let Some(child) = inner(id) {
+        if let Some(child) = id.inner() {
             self.with_child(child, |disk, flight, ctx| disk.done(flight, outcome, ctx));
         }
     }
@@ -191,7 +193,7 @@ impl Engine {
             let mut answers = core::mem::take(&mut self.child_actions);
             for answer in answers.drain(..) {
                 match answer {
-                    Action::Start(child) => actions.push(Action::Start(outer(child))),
+                    Action::Start(child) => actions.push(Action::Start(child.outer())),
                     Action::Complete(child, outcome) => self.child_ended(child, outcome, actions),
                     other => actions.push(other),
                 }
@@ -295,14 +297,4 @@ impl Engine {
             self.children.flights.remove_ended(child);
         }
     }
-}
-
-/// A child's id among the children, if it is one.
-pub(super) fn inner(id: ZioId) -> Option<ZioId> {
-    id.is_child().then(|| ZioId(id.0 - ZioId::FIRST_CHILD.0))
-}
-
-/// A child's id as the driver knows it.
-fn outer(child: ZioId) -> ZioId {
-    ZioId(child.0 + ZioId::FIRST_CHILD.0)
 }

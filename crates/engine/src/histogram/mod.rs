@@ -11,6 +11,7 @@
 mod layout;
 mod moments;
 mod sparse;
+mod travel;
 
 use alloc::vec::Vec;
 use core::fmt;

@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::{BUCKETS, Histogram, Moments};
+use super::layout::BUCKETS;
+use super::moments::Moments;
 
 /// A histogram's content, for encoding. It is meant for one layout: send [`super::LAYOUT`] along.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,37 +24,6 @@ pub struct Sparse {
 /// A bucket that the layout does not have, or whose count takes the total beyond 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadBucket(pub usize);
-
-impl Histogram {
-    /// The content to send.
-    pub fn to_sparse(&self) -> Sparse {
-        Sparse {
-            buckets: self.buckets().collect(),
-            min: self.min().unwrap_or_default(),
-            max: self.max().unwrap_or_default(),
-            nanos: self.nanos,
-            micros: self.micros,
-        }
-    }
-
-    /// The histogram that [`Histogram::to_sparse`] was called on.
-    pub fn from_sparse(sparse: &Sparse) -> Result<Histogram, BadBucket> {
-        let mut histogram = Histogram::default();
-        for &(index, count) in &sparse.buckets {
-            let bad = BadBucket(index);
-            let total = histogram.count.checked_add(count).ok_or(bad)?;
-            *histogram.counts.get_mut(index).ok_or(bad)? += count;
-            histogram.count = total;
-        }
-        if histogram.count > 0 {
-            histogram.min = sparse.min;
-            histogram.max = sparse.max;
-            histogram.nanos = sparse.nanos;
-            histogram.micros = sparse.micros;
-        }
-        Ok(histogram)
-    }
-}
 
 impl fmt::Display for BadBucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,15 +1,14 @@
 //! Injection: which rules a zio meets, what they ask of it, and when their lanes are free.
 
 mod bandwidth;
-mod booking;
+pub(crate) mod booking;
 mod fate;
 mod injector;
 mod lane;
 mod rule;
 mod service;
-mod spec;
+pub(crate) mod spec;
 
-pub(crate) use booking::BookingId;
 pub(crate) use fate::Gaps;
 pub(crate) use injector::Injector;
 pub(crate) use rule::Rule;

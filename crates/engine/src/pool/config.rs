@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::pool::Tunables;
+use crate::pool::tunable::Tunables;
 use crate::time::Duration;
 use crate::zio::{DiskId, PoolId};
 

@@ -3,19 +3,13 @@
 //! Until it succeeds the volume's FLUSH fails, and the pool's writes wait or fail (ZFS:
 //! `failmode`).
 
+use super::block_io::Retry;
 use super::pool::Pool;
 use super::request::Phase;
 use super::stats::Class;
 use super::step::{Step, SyncFor};
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, ZioId};
-
-/// What is repeated after a failure.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Retry {
-    Block { volume: usize, block: u32 },
-    Commit { disk: usize },
-}
 
 impl Pool {
     /// A dirty block could not be written: it stays dirty, and is tried again.

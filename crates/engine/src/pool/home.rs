@@ -3,6 +3,7 @@
 
 use alloc::vec::Vec;
 
+use super::block_io::{BlockWrite, Cause};
 use super::blocks::Content;
 use super::pool::Pool;
 use super::queue::Queued;
@@ -13,33 +14,6 @@ use crate::bytes::Buf;
 use crate::client::ClientId;
 use crate::time::Instant;
 use crate::zio::{DiskId, Errno, Op, Outcome, Zio, ZioId};
-
-/// A block on its way to the disks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BlockWrite {
-    pub(super) volume: usize,
-    pub(super) block: u32,
-    pub(super) content: Content,
-    pub(super) cause: Cause,
-    class: Class,
-    /// How many sides there are, and how many have not answered.
-    sides: u8,
-    left: u8,
-    failed: bool,
-    /// Bytes that are not counted as dirty any more, because some sides have them.
-    pub(super) retired: u32,
-}
-
-/// Why a block is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
-    /// Its version of this txg is dirty.
-    Dirty(u64),
-    /// The same, but that version has been replaced since: it stays dirty.
-    Replaced,
-    /// A write that a client waits for.
-    Through(ZioId),
-}
 
 /// Writes.
 impl Pool {

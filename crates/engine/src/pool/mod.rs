@@ -1,6 +1,7 @@
 //! Pools: disks joined by a layout, the volumes carved from them, and the way of a write from its
 //! acknowledgement to the disks.
 
+mod block_io;
 mod blocks;
 mod config;
 mod failure;
@@ -13,11 +14,11 @@ mod queue;
 mod read;
 mod request;
 mod slab;
-mod stats;
+pub(crate) mod stats;
 mod step;
 mod sync;
 mod throttle;
-mod tunable;
+pub(crate) mod tunable;
 mod txg;
 mod volume;
 mod write;

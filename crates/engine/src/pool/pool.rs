@@ -11,12 +11,10 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use super::block_io::{BlockRead, BlockWrite, Retry};
 use super::config::{PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig, WritePolicy};
-use super::failure::Retry;
-use super::home::BlockWrite;
 use super::limits::{check_layout, limits};
 use super::queue::{Limits, Queue, Queued};
-use super::read::BlockRead;
 use super::request::{Phase, Request, Requests, VolumeWait};
 use super::slab::Slab;
 use super::stats::{PoolState, PoolStats, QueueState, Traffic};

@@ -1,34 +1,14 @@
 //! A client's read: from memory what is dirty, from the disks the rest.
 
+use super::block_io::{BlockRead, Then};
 use super::blocks::Content;
 use super::pool::Pool;
 use super::queue::Queued;
 use super::request::Phase;
 use super::stats::Class;
 use super::step::Step;
-use crate::bytes::{Buf, Move, Span};
+use crate::bytes::{Move, Span};
 use crate::zio::{Errno, Op, Outcome, ZioId};
-
-/// A block on its way from a disk.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct BlockRead {
-    pub(super) zio: ZioId,
-    volume: usize,
-    block: u32,
-    pub(super) buf: Buf,
-    /// Sides that have failed, one bit each.
-    tried: u64,
-    then: Then,
-}
-
-/// What becomes of a block that was read.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Then {
-    /// A part of it is a part of the reply.
-    Reply { at: u32, length: u32, to: u32 },
-    /// It is what a write does not replace of its first or last block.
-    Edge(usize),
-}
 
 /// Clients' reads.
 impl Pool {

@@ -1,8 +1,8 @@
 //! How txgs get to the disks (OpenZFS: `txg_sync_thread`, `spa_sync`).
 
+use super::block_io::Cause;
 use super::blocks::Content;
 use super::config::ThrottleConfig;
-use super::home::Cause;
 use super::pool::Pool;
 use super::stats::Class;
 use super::step::{Step, SyncFor};

@@ -4,11 +4,11 @@
 //! partial write does not replace is read before it, too, so that the time that takes counts as
 //! served delay.
 
+use super::block_io::{Cause, Then};
 use super::blocks::Content;
 use super::config::WritePolicy;
-use super::home::{Cause, free_content};
+use super::home::free_content;
 use super::pool::Pool;
-use super::read::Then;
 use super::request::{Phase, Request};
 use super::stats::Class;
 use super::step::Step;

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use crate::histogram::Histogram;
-use crate::pool::ClassStats;
+use crate::pool::stats::ClassStats;
 use crate::time::Instant;
 
 /// When something was put into the queue, went to the disk, and was done.

@@ -1,6 +1,6 @@
 //! What goes into the queue of a disk, and what comes out of it.
 
-use crate::pool::Class;
+use crate::pool::stats::Class;
 use crate::time::Instant;
 use crate::zio::Op;
 

@@ -15,7 +15,7 @@ mod sorted;
 mod tests;
 mod waiting;
 
-use crate::pool::{Class, QueueStats, Traffic};
+use crate::pool::stats::{Class, QueueStats, Traffic};
 use crate::time::Instant;
 use crate::zio::{DiskId, Op, Outcome};
 

@@ -1,7 +1,7 @@
 //! Which class is served next (OpenZFS: `vdev_queue_class_to_issue`).
 
-use crate::pool::queue::Limits;
-use crate::pool::{Class, ClassStats};
+use super::io::Limits;
+use crate::pool::stats::{Class, ClassStats};
 
 /// Classes that have less at the disk than their minimum take turns; beyond that, the first in the
 /// order of priority that has less than its maximum is served.

@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use super::io::{Limits, Queued};
 use super::sorted::Sorted;
-use crate::pool::Class;
 use crate::pool::slab::Slab;
+use crate::pool::stats::Class;
 use crate::time::Instant;
 use crate::zio::Op;
 

@@ -11,7 +11,9 @@ use alloc::collections::VecDeque;
 use super::dirty::Dirty;
 use super::legacy::{Attempt, Legacy};
 use super::openzfs::{Marks, WakeUps};
-use crate::pool::{Admissions, ThrottleConfig, ThrottleLevel, Tunables};
+use crate::pool::config::ThrottleConfig;
+use crate::pool::stats::{Admissions, ThrottleLevel};
+use crate::pool::tunable::Tunables;
 use crate::time::{Duration, Instant};
 use crate::zio::ZioId;
 

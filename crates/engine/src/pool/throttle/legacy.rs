@@ -11,7 +11,9 @@
 //!
 //! What depends on the memory of the machine at the moment (ARC) is not modelled.
 
-use crate::pool::{LegacyConfig, ThrottleLevel, Tunable, Tunables};
+use crate::pool::config::LegacyConfig;
+use crate::pool::stats::ThrottleLevel;
+use crate::pool::tunable::{Tunable, Tunables};
 use crate::time::Duration;
 
 #[derive(Debug)]

@@ -3,7 +3,8 @@
 //! Source: OpenZFS 2.2 to master, `dmu_tx_delay` and `vdev_queue_max_async_writes`. The integer
 //! arithmetic is the original's; that no product overflows, the bounds of the tunables see to.
 
-use crate::pool::{DELAY_MAX, Tunable, Tunables};
+use crate::pool::config::DELAY_MAX;
+use crate::pool::tunable::{Tunable, Tunables};
 use crate::time::{Duration, Instant};
 
 /// What begins at which amount of dirty data.

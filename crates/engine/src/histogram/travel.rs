@@ -1,0 +1,35 @@
+//! Histograms into the form in which they travel, and back.
+
+use super::Histogram;
+use super::sparse::{BadBucket, Sparse};
+
+impl Histogram {
+    /// The content to send.
+    pub fn to_sparse(&self) -> Sparse {
+        Sparse {
+            buckets: self.buckets().collect(),
+            min: self.min().unwrap_or_default(),
+            max: self.max().unwrap_or_default(),
+            nanos: self.nanos,
+            micros: self.micros,
+        }
+    }
+
+    /// The histogram that [`Histogram::to_sparse`] was called on.
+    pub fn from_sparse(sparse: &Sparse) -> Result<Histogram, BadBucket> {
+        let mut histogram = Histogram::default();
+        for &(index, count) in &sparse.buckets {
+            let bad = BadBucket(index);
+            let total = histogram.count.checked_add(count).ok_or(bad)?;
+            *histogram.counts.get_mut(index).ok_or(bad)? += count;
+            histogram.count = total;
+        }
+        if histogram.count > 0 {
+            histogram.min = sparse.min;
+            histogram.max = sparse.max;
+            histogram.nanos = sparse.nanos;
+            histogram.micros = sparse.micros;
+        }
+        Ok(histogram)
+    }
+}
