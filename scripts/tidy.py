@@ -300,14 +300,18 @@ def check_specification(repository):
 
 
 def check_named_files(repository):
-    """Every path that the guides for developers name exists."""
+    """Every path that the pages for developers name exists; a Rust file may be named by its path's end."""
     below = "crates|docs|scripts|tests|web|fuzz|labs|bench|experiments|monitoring"
-    guides = [repository.root / "ARCHITECTURE.md", repository.root / "CONTRIBUTING.md"]
-    for guide in (guide for guide in guides if guide.is_file()):
-        text = guide.read_text()
-        for found in re.finditer(rf"[`(]((?:{below})/[\w./-]*)", text):
-            if not (repository.root / found.group(1)).exists():
-                yield f"{guide.name}:{line_of(text, found.start())}: there is no '{found.group(1)}'; name what has its place"
+    named = re.compile(rf"[`(]((?:{below})/[\w./-]*|[\w./-]+\.rs\b)")
+    rust = [f"/{repository.name(file)}" for file in repository.sources() if file.suffix == ".rs"]
+    pages = ("ARCHITECTURE.md", "CONTRIBUTING.md", "life-of-an-io.md", "data-path.md")
+    for page in (page for page in repository.docs() if page.name in pages or page.parent.name == "decisions"):
+        text = page.read_text()
+        for found in named.finditer(text):
+            name = found.group(1)
+            if not (repository.root / name).exists() and not any(file.endswith(f"/{name}") for file in rust):
+                place = f"{repository.name(page)}:{line_of(text, found.start())}"
+                yield f"{place}: there is no '{name}'; name what has its place"
 
 
 def commands_in(text):
