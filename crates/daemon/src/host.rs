@@ -9,11 +9,14 @@ use dashpot_export::{Throttling, cpu_quota, cpu_throttling};
 /// What is counted from the boot, or from the making of a control group, until now.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
+    /// The times in which a CPU quota stopped this process.
     pub throttling: Throttling,
+    /// The times of all CPUs, if the host tells them.
     pub times: Option<CpuTimes>,
 }
 
 impl Counted {
+    /// What the host has counted by now.
     pub fn now() -> Counted {
         Counted {
             throttling: cpu_throttling(),

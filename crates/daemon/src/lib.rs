@@ -4,6 +4,7 @@
 //! It talks to shards through their [`Handle`](dashpot_export::Handle) and never touches the data path.
 //! It knows neither terminals nor the command line.
 
+#![warn(missing_docs)]
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod answers;

@@ -19,6 +19,7 @@ const BYTES_MAX: usize = 8 << 20;
 /// A rule that was cleared.
 #[derive(Clone, Debug)]
 pub struct Gone {
+    /// Its name and its words.
     pub record: Record,
     /// Its disk at that moment, with this rule alone.
     pub snapshot: DiskSnapshot,

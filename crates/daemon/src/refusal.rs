@@ -38,6 +38,7 @@ pub enum RefusalKind {
 }
 
 impl Refusal {
+    /// A refusal without a remedy.
     pub fn new(kind: RefusalKind, error: impl Into<String>) -> Refusal {
         Refusal {
             kind,
@@ -46,10 +47,12 @@ impl Refusal {
         }
     }
 
+    /// A refusal of a request that cannot be read.
     pub fn bad_request(error: impl Into<String>) -> Refusal {
         Refusal::new(RefusalKind::BadRequest, error)
     }
 
+    /// A refusal of a request that does not fit what exists.
     pub fn conflict(error: impl Into<String>) -> Refusal {
         Refusal::new(RefusalKind::Conflict, error)
     }
@@ -70,6 +73,7 @@ impl Refusal {
         Refusal::new(RefusalKind::NotFound, format!("no {what} '{name}'")).remedy(remedy)
     }
 
+    /// The same refusal with what to do instead.
     pub fn remedy(self, remedy: impl Into<String>) -> Refusal {
         Refusal {
             remedy: Some(remedy.into()),

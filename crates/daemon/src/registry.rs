@@ -15,9 +15,11 @@ use super::refusal::Refusal;
 /// What is known of one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
+    /// Its id, which no other rule gets.
     pub id: RuleId,
     /// The index of its disk.
     pub disk: usize,
+    /// The group whose lanes it shares.
     pub group: GroupId,
     /// The first id of the call that it came with.
     pub(super) call: RuleId,
@@ -143,6 +145,7 @@ impl Registry {
         removed.collect()
     }
 
+    /// All rules that are known.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.rules.values()
     }

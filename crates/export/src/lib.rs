@@ -4,6 +4,8 @@
 //! rest of the program talks to it through a [`Handle`]. A shard answers a request of the handle after
 //! the request took effect.
 
+#![warn(missing_docs)]
+
 mod acceptor;
 mod cgroups;
 mod clock;

@@ -5,6 +5,8 @@
 //! kernel itself names, and pairs them to finished I/Os ([`Io`]). When it goes, so does the
 //! instance; what a killed one left is removed by the next.
 
+#![warn(missing_docs)]
+
 mod device;
 mod error;
 mod in_flight;

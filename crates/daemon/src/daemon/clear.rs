@@ -17,12 +17,14 @@ pub enum Scope {
     Rule(String),
     /// Those of a disk.
     Disk(String),
+    /// All of them.
     All,
 }
 
 /// What clearing did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleared {
+    /// The rules that were removed.
     pub rules: Vec<RuleId>,
     /// Why nothing was done to the other disks, by their index.
     pub failed: Vec<(usize, Refusal)>,

@@ -57,6 +57,7 @@ impl Daemon {
         }
     }
 
+    /// The disks that are served, each with its index.
     pub fn disks(&self) -> impl Iterator<Item = (usize, &DiskInfo)> {
         self.handle.disks().iter().enumerate()
     }
@@ -72,6 +73,7 @@ impl Daemon {
         served.err().map(|gone| gone.to_string())
     }
 
+    /// Where clients reach a disk.
     pub fn uris(&self, disk: usize) -> &[String] {
         self.uris.get(disk).map_or(&[], Vec::as_slice)
     }

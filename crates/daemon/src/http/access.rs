@@ -35,6 +35,7 @@ pub struct Hosts {
 }
 
 impl Access {
+    /// A request must show this token and be for one of these hosts.
     pub fn new(token: String, hosts: Hosts) -> Access {
         Access { token, hosts }
     }
@@ -60,6 +61,7 @@ impl Access {
 }
 
 impl Hosts {
+    /// Addresses, the local names, and these names.
     pub fn new(allowed: Vec<String>) -> Hosts {
         Hosts { allowed }
     }

@@ -113,6 +113,7 @@ pub fn random_word(letters: usize) -> anyhow::Result<String> {
 pub struct TokenFile(PathBuf);
 
 impl TokenFile {
+    /// Writes the token of the API at an address into a file that only this user can read.
     pub fn write(socket: SocketAddr, token: &str) -> anyhow::Result<TokenFile> {
         make_private_dir(&runtime_dir())?;
         let path = token_file(socket);

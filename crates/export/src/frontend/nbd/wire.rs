@@ -31,6 +31,7 @@ pub const STATE_HOLE: u32 = 1 << 0;
 pub const STATE_ZERO: u32 = 1 << 1;
 
 /// Numbers of the commands.
+#[allow(missing_docs)] // the protocol says what each is
 pub mod command {
     pub const READ: u16 = 0;
     pub const WRITE: u16 = 1;
@@ -43,6 +44,7 @@ pub mod command {
 }
 
 /// Bits of the command flags.
+#[allow(missing_docs)] // the protocol says what each is
 pub mod flag {
     pub const FUA: u16 = 1 << 0;
     pub const NO_HOLE: u16 = 1 << 1;
