@@ -52,8 +52,10 @@ pub struct Interval {
     /// The time of day at the interval's end, `HH:MM:SS`, if the text is to have it (`-T`).
     #[serde(skip)]
     pub time: Option<String>,
+    /// How long the interval was, and what it misses.
     #[serde(flatten)]
     pub length: Length,
+    /// The latencies, together or by value.
     #[serde(flatten)]
     pub scope: Scope,
     /// What was in flight at the interval's end.
@@ -84,6 +86,7 @@ pub enum Scope {
     By {
         /// What the values are of: `device`, `client`, …
         by: &'static str,
+        /// The values that are shown.
         values: Vec<Value>,
     },
 }
@@ -91,7 +94,9 @@ pub enum Scope {
 /// The latencies of a value of a breakdown.
 #[derive(Clone, Debug, Serialize)]
 pub struct Value {
+    /// The value's name.
     pub value: String,
+    /// Its latencies.
     #[serde(flatten)]
     pub distribution: Distribution,
 }
@@ -118,8 +123,11 @@ pub enum Style {
 /// Latencies between two powers of two. In JSON the edges are as labelled, [`Boundary`] aside.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
+    /// The lower edge.
     pub from_ms: u64,
+    /// The upper edge.
     pub to_ms: u64,
+    /// I/Os between the two.
     pub count: u64,
 }
 

@@ -9,6 +9,8 @@
 //! `device`, whosever it is. Both ends of a row, `from_ns` and `to_ns`, are in it. `at_ns` and
 //! `start_ns` are since 1970, in simulations since their beginning.
 
+#![warn(missing_docs)]
+
 pub mod chart;
 pub mod clock;
 pub mod crash;

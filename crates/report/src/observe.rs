@@ -14,8 +14,10 @@ use super::table::{Room, time_or_dash};
 pub struct Observation {
     /// The interval's end.
     pub at_ns: u64,
+    /// How long the interval was, and what it misses.
     #[serde(flatten)]
     pub length: Length,
+    /// The devices, in display order.
     pub devices: Vec<Line>,
     /// Events that the interval misses: what they would have told is in no figure.
     pub lost: u64,
@@ -26,6 +28,7 @@ pub struct Observation {
 /// A device.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
+    /// Its name.
     pub device: String,
     reads_per_s: f64,
     writes_per_s: f64,

@@ -35,7 +35,9 @@ const BAR_WIDTH: usize = 20;
 /// "p99_ns": …, "max_ns": …}`. Both ends of a row are in it. What is not known is null.
 #[derive(Clone, Debug, Serialize)]
 pub struct Proof {
+    /// The rule, as the API has it.
     pub rule: Rule,
+    /// Whether it was kept.
     pub verdict: Verdict,
     /// Whether the rule did to the zios what it says, whenever that was.
     as_asked: bool,
@@ -76,6 +78,7 @@ struct Promise {
 }
 
 impl Proof {
+    /// Judges a rule.
     pub fn of(facts: &Facts<'_>) -> Proof {
         let requested = Figures::of(facts.requested);
         let lateness = Figures::of(facts.lateness);

@@ -61,8 +61,10 @@ pub enum Scope {
 /// A disk's numbers. JSON: those of [`Aggregation`] and `"device": "c1t1d0"`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Disk {
+    /// Its name.
     #[serde(rename = "device")]
     pub disk: String,
+    /// Its numbers.
     #[serde(flatten)]
     pub aggregation: Aggregation,
 }
@@ -100,7 +102,9 @@ pub struct Aggregation {
 /// Latencies from `value_us` to less than its double; of 0, those below 1 µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
+    /// The lower edge.
     pub value_us: i64,
+    /// I/Os in the row.
     pub count: u64,
 }
 

@@ -22,6 +22,7 @@ pub struct Field<T> {
 }
 
 impl<T> Field<T> {
+    /// A column that is always shown.
     pub const fn new(column: Column, cell: fn(&T) -> String) -> Field<T> {
         Field {
             column,
@@ -49,6 +50,7 @@ impl Room {
     /// As much as the lines take.
     pub const UNBOUNDED: Room = Room(None);
 
+    /// Whether a line of so many columns has room.
     pub fn has(self, width: usize) -> bool {
         self.0.is_none_or(|columns| width <= usize::from(columns))
     }

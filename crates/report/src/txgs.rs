@@ -18,6 +18,7 @@ use super::table::Room;
 /// "open_ns": …, "quiesce_ns": …, "wait_ns": …, "sync_ns": …}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Txgs {
+    /// The oldest first.
     pub txgs: Vec<TxgStats>,
     /// How wide the text may be.
     pub room: Room,

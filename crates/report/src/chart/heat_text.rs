@@ -13,9 +13,11 @@ use crate::heatmap::{Band, Cells, HeatMap, Map, Place, Size};
 /// Where text goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
+    /// Columns of the screen.
     pub columns: usize,
     /// Of the whole picture, at the most.
     pub lines: usize,
+    /// Whether it shows colours.
     pub colour: bool,
     /// Whether the newest column has its place at the right, however few there are. If not, all of
     /// the time is shown over the whole width.

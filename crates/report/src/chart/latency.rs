@@ -8,15 +8,19 @@ use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
 
 /// A picture of how many I/Os took how long.
 pub struct LatencyChart<'a> {
+    /// What stands above the picture.
     pub title: String,
     /// How long it is of, and what it leaves out.
     pub note: String,
+    /// In the order of the legend.
     pub series: Vec<LatencySeries<'a>>,
 }
 
 /// The latencies of one series.
 pub struct LatencySeries<'a> {
+    /// Its name in the legend.
     pub name: String,
+    /// Those that are counted.
     pub latencies: &'a Histogram,
     /// I/Os that have not ended, and are older than any that has.
     pub waiting: u64,

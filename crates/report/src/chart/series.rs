@@ -5,6 +5,7 @@ use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
 
 /// A picture of what happened when.
 pub struct SeriesChart {
+    /// What stands above the picture.
     pub title: String,
     /// How long it is of, and what is counted of that.
     pub note: String,
@@ -12,6 +13,7 @@ pub struct SeriesChart {
     pub warmup: f64,
     /// Of the lines, which are the same in every panel.
     pub names: Vec<String>,
+    /// One below the other.
     pub panels: Vec<Panel>,
     /// The time at the end of the axis, in seconds.
     pub seconds: f64,
@@ -21,6 +23,7 @@ pub struct SeriesChart {
 pub struct Panel {
     /// What it is, and its unit.
     pub title: String,
+    /// One for each name.
     pub lines: Vec<Line>,
 }
 

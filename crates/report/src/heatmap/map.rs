@@ -9,13 +9,16 @@ use super::{Column, HeatMap};
 /// either end, so that nothing is left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Crop {
+    /// The lowest latency of that part, if it has a bound.
     pub min_ns: Option<u64>,
+    /// The highest, if it has a bound.
     pub max_ns: Option<u64>,
 }
 
 /// How much room there is.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
+    /// At most so many columns.
     pub columns: usize,
     /// Those beyond a crop are not counted.
     pub bands: usize,
@@ -24,7 +27,9 @@ pub struct Size {
 /// What is drawn: cells in columns, each column of as many cells as there are bands.
 #[derive(Clone, Debug)]
 pub struct Map {
+    /// The lowest first.
     pub bands: Vec<Band>,
+    /// The oldest first.
     pub columns: Vec<Cells>,
     /// How many columns of the heat map are one here.
     pub joined: usize,
@@ -40,22 +45,29 @@ pub struct Band {
     /// The round latency by which it is known, if there is one: where it begins, or ends if all of
     /// it is below a crop.
     pub round_ns: Option<u64>,
+    /// The lowest latency in it.
     pub from_ns: u64,
+    /// The highest latency in it.
     pub to_ns: u64,
+    /// Where it lies in respect of the crop.
     pub place: Place,
 }
 
 /// Where a band lies in respect of a crop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
+    /// Below the crop: one band has all of it.
     Below,
+    /// In the crop.
     Within,
+    /// Above the crop: one band has all of it.
     Above,
 }
 
 /// A column as it is drawn.
 #[derive(Clone, Debug)]
 pub struct Cells {
+    /// When it began.
     pub start_ns: u64,
     /// By band, the lowest first.
     pub counts: Vec<u64>,

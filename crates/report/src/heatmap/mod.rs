@@ -25,7 +25,9 @@ use rows::round_of;
 /// all columns. `start_ns` is since 1970, in simulations since their beginning.
 #[derive(Clone, Debug)]
 pub struct Column {
+    /// When the interval began.
     pub start_ns: u64,
+    /// How long it was.
     pub elapsed: Duration,
     /// At its end.
     pub in_flight: InFlight,
@@ -44,9 +46,11 @@ pub struct HeatMap {
     pub title: String,
     /// How long a column is, but for the last.
     pub interval: dashpot_engine::Duration,
+    /// The oldest first.
     pub columns: Vec<Column>,
     /// What is added to `start_ns` to have a time of day.
     pub zone_ns: i64,
+    /// The part that is drawn at full height.
     pub crop: Crop,
 }
 

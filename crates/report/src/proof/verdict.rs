@@ -23,7 +23,9 @@ use super::figures::Error;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
+    /// The rule did what it says, within the tolerances.
     Kept,
+    /// It did not.
     NotKept,
     /// The host's own stops explain the shortfall.
     CannotTell,
@@ -38,6 +40,7 @@ pub struct Tolerance {
     pub within: Allowance,
     /// At p99.
     pub tail: Allowance,
+    /// Fewer zios than this are not judged.
     pub min: u64,
 }
 
@@ -54,23 +57,31 @@ impl Default for Tolerance {
 
 /// All that is known of a rule and of what could have been in its way.
 pub struct Facts<'a> {
+    /// The rule, as the API has it.
     pub rule: &'a Rule,
+    /// How long it was to hold zios.
     pub requested: &'a Histogram,
+    /// How long it held them.
     pub achieved: &'a Histogram,
+    /// How much too late their holds ended.
     pub lateness: &'a Histogram,
     /// The lateness of those that fell due while the host kept the shard from running.
     pub stopped: &'a Histogram,
     /// Whether the rule that beat it last shares its lanes, which is no fault.
     pub beaten_within_group: bool,
+    /// Its disk.
     pub disk: &'a Disk,
     /// What clients added on average by sending a request and by taking its reply.
     pub outside_ns: u64,
     /// For how long it has held the oldest zio, if that outlasts those of the disk that have ended.
     pub outlasting_ns: Option<u64>,
+    /// The shard of its disk, if the daemon told it.
     pub shard: Option<&'a Shard>,
+    /// The host of the daemon.
     pub host: &'a Host,
     /// Where the daemon does not spin: how much too long the median sleep of this host is.
     pub oversleep_ns: Option<u64>,
+    /// What the caller allows.
     pub tolerance: Tolerance,
 }
 

@@ -53,6 +53,7 @@ impl IoTable {
         }
     }
 
+    /// The line of titles.
     pub fn header(&self) -> String {
         header(&self.columns)
     }

@@ -19,7 +19,9 @@ pub use zios::ZioTable;
 #[derive(Serialize)]
 #[serde(bound = "T: Serialize")]
 pub struct At<'a, T> {
+    /// When it ended.
     pub at_ns: u64,
+    /// The finished I/O.
     #[serde(flatten, serialize_with = "with_device")]
     pub what: &'a T,
 }
@@ -36,6 +38,7 @@ fn with_device<T: Serialize, S: Serializer>(what: &&T, serializer: S) -> Result<
 /// I/Os that were not seen. JSON: `{"lost": 12}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Missed {
+    /// How many.
     #[serde(rename = "lost")]
     pub missed: u64,
 }
@@ -53,6 +56,7 @@ impl Missed {
 pub struct Shape {
     /// Every wait, and the offset.
     pub wide: bool,
+    /// The columns that a line may take.
     pub room: Room,
 }
 

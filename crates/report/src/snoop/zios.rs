@@ -88,6 +88,7 @@ impl ZioTable {
         }
     }
 
+    /// The line of titles.
     pub fn header(&self) -> String {
         header(&self.columns)
     }
