@@ -1,4 +1,4 @@
-//! An export: what clients reach under one name. Today it is a disk; a volume will be one, too.
+//! An export: the thing that clients reach under one name. Today it is a disk; a volume will be one, too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

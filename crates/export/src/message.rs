@@ -1,4 +1,4 @@
-//! What other threads tell a shard.
+//! The messages of other threads to a shard.
 
 use dashpot_engine::{Answer, Command, CommandError, Duration, ZioId};
 
@@ -17,13 +17,13 @@ pub(crate) enum Message {
     Command(Command, CommandAnswer),
     /// A snapshot of the disk of an export is wanted, with so many of its oldest zios.
     Snapshot(ExportId, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
-    /// The events of all that has finished are to be readable. The answer counts the dropped ones.
+    /// The events of all finished zios are to be readable. The answer counts the dropped ones.
     Events(Box<dyn FnOnce(Drops) + Send>),
     /// A thread of the pool has done what the store could not do at once.
     Done(ZioId, Finished),
     /// The power of an export on a `lossy` disk is to be cut, or given back.
     Cut(ExportId, Cut, CutAnswer),
-    /// The shard is to stop. What is held has so long to end by itself.
+    /// The shard is to stop. Zios that are held have so long to end by themselves.
     Shutdown(Duration),
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Handover {
     pub(crate) export: ExportId,
     /// The client at the other end.
     pub(crate) peer: String,
-    /// What it has sent already: the beginning of its first requests.
+    /// The bytes that it has sent already: the beginning of its first requests.
     pub(crate) left_over: Vec<u8>,
     /// Its place among all connections; the prober needs none.
     pub(crate) permit: Option<Permit>,

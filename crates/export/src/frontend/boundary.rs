@@ -23,14 +23,14 @@ use crate::store::Extent;
 /// The descriptor is the one that a shard polls: readable when there is something to receive,
 /// writable when a send that was refused may be tried again.
 pub(crate) trait Frontend: AsFd {
-    /// Appends what the transport has to the spare capacity of `into`. Never waits.
+    /// Appends the bytes that the transport has to the spare capacity of `into`. Never waits.
     fn receive(&mut self, into: &mut Vec<u8>) -> Arrival;
 
     /// Whether `received` may begin with a request, so that decoding it is worth a try before more
     /// is received.
     fn may_hold_request(&self, received: &[u8]) -> bool;
 
-    /// Says what `received` begins with. Takes nothing: a shard that cannot admit a request now
+    /// Decodes the beginning of `received`, and takes nothing: a shard that cannot admit a request now
     /// has it decoded again later.
     fn decode(&mut self, received: &[u8], export: &ExportInfo) -> Decoded;
 
@@ -44,11 +44,11 @@ pub(crate) trait Frontend: AsFd {
     /// Offers bytes to the transport, which may accept a part of them. Never waits.
     fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize>;
 
-    /// What one call of [`Frontend::send`] may carry.
+    /// How much one call of [`Frontend::send`] may carry.
     fn send_limits(&self) -> SendLimits;
 }
 
-/// What a client asks for. The frontend has checked it: the range of an operation that has one is
+/// A request of a client. The frontend has checked it: the range of an operation that has one is
 /// not empty, is aligned and lies within the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
@@ -123,7 +123,7 @@ pub(crate) struct ExtentQuestion {
     pub(crate) limit: usize,
 }
 
-/// What came of an attempt to receive.
+/// The result of an attempt to receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     /// Something was received.
@@ -134,7 +134,7 @@ pub(crate) enum Arrival {
     End,
 }
 
-/// What received bytes begin with. `taken` counts the bytes that it takes, without a payload.
+/// The beginning of received bytes. `taken` counts the bytes that it takes, without a payload.
 #[derive(Debug)]
 pub(crate) enum Decoded {
     /// A part of something: there must be more bytes first.
@@ -153,14 +153,13 @@ pub(crate) enum Decoded {
         taken: usize,
         skip: u32,
     },
-    /// The client has said good-bye: what is in flight is finished, and nothing more is read.
+    /// The client has said good-bye: the shard finishes its zios, and reads no more.
     Goodbye,
     /// Nonsense: the connection can only be dropped.
     Broken,
 }
 
-/// What one call of [`Frontend::send`] may carry. Larger batches are throughput that is bought with
-/// lateness.
+/// How much one call of [`Frontend::send`] may carry. A larger batch buys throughput with lateness.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendLimits {
     /// The most replies.

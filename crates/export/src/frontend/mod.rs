@@ -101,30 +101,30 @@ pub(crate) enum Progress {
     Ready(Agreed),
 }
 
-/// What a handshake has come to.
+/// The result of a handshake.
 #[derive(Debug)]
 pub(crate) struct Agreed {
     /// Index of the chosen export.
     pub(crate) export: usize,
-    /// What the client sent after the handshake: the beginning of its first requests.
+    /// The bytes behind the handshake: the beginning of the client's first requests.
     pub(crate) left_over: Vec<u8>,
     protocol: Protocol,
 }
 
-/// The protocol that the connection goes on with, and what was negotiated of it.
+/// The protocol that the connection goes on with, and its features.
 #[derive(Debug)]
 enum Protocol {
     Nbd(nbd::handshake::Features),
 }
 
 impl Handshake {
-    /// Begins a handshake over these exports, with what the server says first.
+    /// Begins a handshake over these exports, with the server's greeting.
     pub(crate) fn begin(exports: Arc<[ExportInfo]>) -> (Handshake, Vec<u8>) {
         let handshake = nbd::handshake::Handshake::new(exports);
         (Handshake::Nbd(handshake), nbd::handshake::GREETING.to_vec())
     }
 
-    /// Takes what was received, and appends what is to be sent.
+    /// Takes received bytes, and appends the bytes to send.
     pub(crate) fn input(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> Progress {
         let Handshake::Nbd(handshake) = self;
         match handshake.input(bytes, output) {
@@ -140,7 +140,7 @@ impl Handshake {
 }
 
 impl Agreed {
-    /// The session that goes on with the socket of the handshake, and what it has received already.
+    /// The session that goes on with the socket of the handshake, and the bytes that have come already.
     pub(crate) fn session(self, fd: OwnedFd) -> (Session, Vec<u8>) {
         let Protocol::Nbd(features) = self.protocol;
         (

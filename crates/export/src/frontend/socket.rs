@@ -18,7 +18,7 @@ impl Socket {
         Socket(fd)
     }
 
-    /// Appends what has come to the spare capacity of `into`.
+    /// Appends the bytes that have come to the spare capacity of `into`.
     pub(crate) fn receive(&self, into: &mut Vec<u8>) -> Arrival {
         match net::recv(&self.0, spare_capacity(into), RecvFlags::DONTWAIT) {
             Ok((0, _)) => Arrival::End,

@@ -1,4 +1,4 @@
-//! The end of a connection: each pass aborts a part of what connections that are gone have in flight.
+//! The end of a connection: each pass aborts a part of the zios of connections that are gone.
 
 use dashpot_engine::Input;
 
@@ -27,7 +27,7 @@ impl Shard {
         });
     }
 
-    /// Aborts as much as one pass may of what connections that are gone have in flight.
+    /// Aborts as many zios of connections that are gone as one pass may.
     pub(super) fn abort_departed(&mut self) {
         let mut most = ABORTS_PER_PASS;
         while most > 0

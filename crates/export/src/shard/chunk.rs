@@ -43,7 +43,7 @@ impl Default for Chunk {
     }
 }
 
-/// A part of what a zio has read.
+/// A part of the data that a zio has read.
 #[derive(Clone, Copy, Debug)]
 struct Data {
     /// Bytes of `heads` that come before it.
@@ -191,7 +191,7 @@ impl Chunk {
     }
 }
 
-/// A head before each part of data and what comes after the last; and each part may begin and end in
-/// the middle of what a store has in one piece. No transport takes more than a stream does.
+/// A head before each part of data and one after the last; and each part may begin and end in the middle
+/// of a piece of a store. No transport takes more than a stream does.
 pub(super) const SLICES_MAX: usize =
     3 * SendLimits::STREAM.replies + 1 + SendLimits::STREAM.bytes.div_ceil(SLICE as usize);

@@ -58,7 +58,7 @@ impl ClientTable {
         }
     }
 
-    /// What a connected client is called.
+    /// The name of a connected client.
     pub(super) fn name(&self, id: ClientId) -> Arc<str> {
         let client = self.clients.get(usize::from(id.0));
         client.map_or_else(|| OTHERS.into(), |client| Arc::clone(&client.name))

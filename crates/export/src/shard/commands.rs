@@ -1,4 +1,4 @@
-//! What other threads ask of a shard: connections, commands, snapshots, events, power cuts.
+//! The requests of other threads: connections, commands, snapshots, events, power cuts.
 
 use dashpot_engine::{Command, DiskId, Errno, InFlight, Input};
 
@@ -127,13 +127,13 @@ impl Shard {
         self.engine.in_flight(disk).take(count).collect()
     }
 
-    /// Puts the events of what has finished into the ring at once. Says what was dropped so far.
+    /// Puts the events of finished zios into the ring at once. Counts the events that were dropped.
     fn flush_events(&mut self) -> Drops {
         self.record();
         self.recorder.drops()
     }
 
-    /// Cuts the power of an export. Whatever it does then begins after this.
+    /// Cuts the power of an export, which then goes on, restarts or stays off.
     fn cut(&mut self, export: ExportId, cut: &Cut) -> Result<Loss, CutError> {
         let info = self.exports.find(export).ok_or(CutError::LosesNothing)?;
         let power = info.power.clone();
@@ -164,7 +164,7 @@ impl Shard {
         Ok(loss)
     }
 
-    /// Ends all connections to an export, and what the store had yet to do for them.
+    /// Ends all connections to an export, and the work that the store had yet to do for them.
     fn drop_clients(&mut self, export: ExportId) {
         for at in self.connections.places() {
             let connection = self.connections.get(at);
@@ -172,7 +172,7 @@ impl Shard {
                 self.hang_up(at);
             }
         }
-        // What was held before the store must not reach it after the cut.
+        // Zios that were held before the store must not reach it after the cut.
         self.abort_departed_at_once(export);
         for _ in 0..self.unfinished.pieces() {
             let Some((zio, done)) = self.unfinished.pop_piece() else {

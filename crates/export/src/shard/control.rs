@@ -1,5 +1,5 @@
-//! Control: what other threads tell a shard, the answers that it owes them, and how far a shutdown has
-//! come.
+//! Control: the messages of other threads, the answers that the shard owes them, and how far a shutdown
+//! has come.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -22,15 +22,15 @@ pub(super) struct Control {
 /// How far a shutdown has come.
 #[derive(Clone, Copy)]
 enum Shutdown {
-    /// What is held may end by itself until then.
+    /// Zios that are held may end by themselves until then.
     Grace(Instant),
-    /// What was held has failed; its replies may be sent until then.
+    /// Zios that were held have failed; their replies may be sent until then.
     Last(Instant),
 }
 
-/// What a shutdown has come to.
+/// The next step of a shutdown.
 pub(super) enum ShutdownStep {
-    /// What is held fails now.
+    /// Zios that are held fail now.
     Fail,
     /// The connections that are left end now.
     HangUp,
@@ -51,7 +51,7 @@ impl Control {
         &self.mailbox
     }
 
-    /// Takes what is in the mailbox.
+    /// Takes the messages that are in the mailbox.
     pub(super) fn collect(&mut self) {
         self.messages.extend(self.mailbox.take());
     }
@@ -99,7 +99,7 @@ impl Control {
         true
     }
 
-    /// What the shutdown has come to, if the next part of it begins now.
+    /// The next step of the shutdown, if its time has come.
     pub(super) fn advance_shutdown(&mut self, now: Instant) -> Option<ShutdownStep> {
         match self.shutdown {
             Some(Shutdown::Grace(until)) if now >= until => {

@@ -12,7 +12,7 @@ use crate::export::{ExportId, ExportInfo};
 use crate::snapshot::ClientView;
 use crate::store::Store;
 
-/// What a shard begins with for each export: a disk of the engine, and its store.
+/// An export that a shard is to serve: a disk of the engine, and its store.
 pub(crate) struct Served {
     pub(crate) info: ExportInfo,
     pub(crate) disk: DiskId,
@@ -61,7 +61,7 @@ impl Exports {
         of_clients.iter().map(|export| export.disk)
     }
 
-    /// What clients see of an export, if there is one of this id.
+    /// The export of this id, as clients see it, if there is one.
     pub(super) fn find(&self, id: ExportId) -> Option<&ExportInfo> {
         self.exports.get(id.0 as usize).map(|export| &export.info)
     }

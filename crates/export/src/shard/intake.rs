@@ -1,5 +1,5 @@
-//! What comes in: which connections are to be read on, the buffers that the shard receives into, and
-//! what each connection has received and the shard has not taken.
+//! Intake: the connections whose turn it is to be read on, the buffers that the shard receives into,
+//! and for each connection the bytes that have come and that the shard has not taken.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -57,7 +57,7 @@ impl Intake {
     }
 }
 
-/// What a connection has received and the shard has not taken.
+/// The bytes of a connection that have come and that the shard has not taken.
 #[derive(Debug)]
 pub(super) struct Inlet {
     next: Next,
@@ -66,7 +66,7 @@ pub(super) struct Inlet {
     queued: bool,
 }
 
-/// What comes next from the client.
+/// The next thing to come from the client.
 #[derive(Debug)]
 enum Next {
     Request,
@@ -82,8 +82,8 @@ pub(super) struct Incoming {
     pub(super) request: Request,
     /// When its header was received.
     pub(super) arrived: Instant,
-    /// What has come of the payload. The buffer may have room for more than the payload: what comes
-    /// in there is the next request.
+    /// The part of the payload that has come. The buffer may have room for more: bytes behind the
+    /// payload are the next request.
     pub(super) payload: Vec<u8>,
     /// Since when its client has had the time to send it.
     since: Instant,
@@ -174,7 +174,7 @@ impl Inlet {
         }
     }
 
-    /// Throws away what is to be skipped of these bytes. False if there is more to skip.
+    /// Throws away these bytes as far as they are to be skipped. False if there is more to skip.
     #[inline]
     pub(super) fn skip_on(&mut self, received: &mut Received) -> bool {
         let Next::Skip(left) = &mut self.next else {
@@ -227,7 +227,7 @@ impl Inlet {
         }
     }
 
-    /// The write whose payload has come, if all of it has. What has come behind it is received.
+    /// The write whose payload has come, if all of it has. Keeps the bytes that came behind it.
     pub(super) fn take_collected(&mut self) -> Option<Incoming> {
         let length = self.incoming()?.request.length as usize;
         if self.incoming()?.payload.len() < length {

@@ -1,4 +1,4 @@
-//! What goes out: which connections are to be sent to, and the replies of each that are ready.
+//! Outbox: the connections whose turn it is to be sent to, and for each the replies that are ready.
 
 use std::collections::VecDeque;
 

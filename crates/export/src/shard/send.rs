@@ -141,7 +141,7 @@ impl Shard {
         }
     }
 
-    /// Nothing but a command could finish what is left of a connection whose peer is gone.
+    /// Ends a connection whose peer is gone, if only a command could end the zios that it has left.
     pub(super) fn end_if_only_hung(&mut self, at: usize) {
         let connection = self.connections.get(at);
         let Some(connection) = connection.filter(|connection| connection.has_lost_peer()) else {

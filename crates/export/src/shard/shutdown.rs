@@ -1,4 +1,4 @@
-//! The end of a shard: what is in flight has a grace period, and then fails.
+//! The end of a shard: zios in flight have a grace period, and then fail.
 
 use dashpot_engine::{Command, Duration, Errno};
 
@@ -37,7 +37,7 @@ impl Shard {
         self.control.is_shutting_down() && self.departures.is_empty() && self.connections.is_empty()
     }
 
-    /// An orderly end does not lose what was written but never flushed.
+    /// Syncs the stores: an orderly end does not lose writes that no flush has covered.
     pub(super) fn sync_stores(&mut self) {
         for (disk, store) in self.stores.iter_mut() {
             // A store without threads of its own syncs here.

@@ -19,7 +19,7 @@ pub(super) struct Slot {
     /// The disk whose store does its work.
     disk: DiskId,
     request: Request,
-    /// What is to be written, or what was read; empty for most of its life.
+    /// The bytes to write, or those that were read; empty for most of its life.
     payload: Vec<u8>,
     /// Bytes that its export's budget is charged for.
     charged: u64,

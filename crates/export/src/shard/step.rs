@@ -1,4 +1,4 @@
-//! The engine is told what has happened, and the shard does what it asks for.
+//! A step: the shard tells the engine of an event, and carries out the actions that the engine asks for.
 
 use dashpot_engine::{Action, Answer, Input, Outcome, ZioId};
 
@@ -7,7 +7,7 @@ use super::slots::Slot;
 use super::timers::Stop;
 
 impl Shard {
-    /// Tells the engine, and does what it asks for. `incoming` is the payload of a write that is being
+    /// Tells the engine, and carries out its actions. `incoming` is the payload of a write that is being
     /// submitted, still in the receive buffer.
     pub(super) fn step(&mut self, input: Input<'_>, incoming: Option<(ZioId, &[u8])>) {
         let mut actions = std::mem::take(&mut self.actions);
@@ -87,7 +87,7 @@ impl Shard {
         self.step(Input::Stopped { from, until }, None);
     }
 
-    /// Puts the events of what has finished into the shard's ring.
+    /// Puts the events of finished zios into the shard's ring.
     #[inline]
     pub(super) fn record(&mut self) {
         self.recorder.record(self.engine.events());

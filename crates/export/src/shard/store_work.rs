@@ -1,4 +1,4 @@
-//! What the store does for a zio: at once, at the end of the pass, in pieces, or on a thread of the
+//! The work of a store for a zio: at once, at the end of the pass, in pieces, or on a thread of the
 //! pool.
 
 use std::ops::Range;
@@ -192,7 +192,7 @@ fn name_asker(store: &mut Store, zio: ZioId, slot: &Slot, exports: &Exports, at:
     });
 }
 
-/// What a thread of the pool is to do, with the payload of a write or a buffer to read into.
+/// The job of a thread of the pool, with the payload of a write or a buffer to read into.
 fn file_operation(request: &Request, buffer: Vec<u8>) -> FileOperation {
     let (offset, length) = (request.offset, u64::from(request.length));
     match request.operation {

@@ -1,5 +1,5 @@
-//! What stores have begun and not finished: writes that are yet to be copied, long work in pieces, and
-//! jobs on the threads of the pool.
+//! The work that stores have begun and not finished: writes that are yet to be copied, long work in
+//! pieces, and jobs on the threads of the pool.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -47,8 +47,8 @@ impl Unfinished {
     }
 
     /// Makes the copies of a pass, one behind the other: a copy to cold memory keeps the CPU's store
-    /// buffer full, and whatever comes between two of them waits for it. The engine was told before
-    /// that they are done, but no client can see that, because replies leave later.
+    /// buffer full, and any other work between two copies waits for it. The shard has told the engine
+    /// before that they are done. No client can see that, because replies leave later.
     pub(super) fn copy_now(&mut self, stores: &mut Stores, received: &[u8]) {
         for copy in self.copies.drain(..) {
             let store = stores.of_mut(copy.disk);

@@ -7,7 +7,7 @@ use super::wire::{REQUEST_LEN, RequestHeader};
 use crate::export::ExportInfo;
 use crate::frontend::boundary::{Decoded, ExtentQuestion, Request};
 
-/// What `received` begins with.
+/// Decodes the beginning of `received`.
 #[inline]
 pub(super) fn decode(received: &[u8], export: &ExportInfo, features: Features) -> Decoded {
     let Some(header) = received.first_chunk::<REQUEST_LEN>() else {
