@@ -6,7 +6,7 @@ use dashpot_engine::inject::{Effect, GroupId, Limit, Mode, QuantileTable, RuleSp
 use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunable, Tunables, WritePolicy};
 use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
 
-use super::Dice;
+use super::dice::Dice;
 use crate::scenario::{DiskModel, DiskSpec, PoolSpec, Scenario, VolumeSpec};
 
 /// A lab that nobody uses yet.

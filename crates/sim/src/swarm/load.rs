@@ -3,7 +3,7 @@
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{Command, DiskId, Duration, Op, PoolId, Ratio, Target as Rules};
 
-use super::Dice;
+use super::dice::Dice;
 use super::lab::{group, rule, tuning};
 use crate::scenario::{Calls, Load, Pattern, Scenario, Target, TraceEntry, WorkloadSpec};
 use crate::setup;

@@ -5,11 +5,13 @@
 //! disks resumed, and a last client flushes and reads everything. The power is lost, for the
 //! checker alone, at moments in between and at the end.
 
+mod dice;
 mod lab;
 mod load;
 
 use dashpot_engine::{Duration, Instant, Op, Random};
 
+use self::dice::Dice;
 use crate::driver::Simulation;
 use crate::error::Violation;
 use crate::scenario::Scenario;
@@ -60,7 +62,7 @@ pub fn run_seed(seed: u64) -> Result<Summary, Violation> {
 
 /// The lab of a seed.
 pub fn scenario(seed: u64) -> Scenario {
-    let mut dice = Dice(Random::new(seed));
+    let mut dice = Dice::new(seed);
     let mut scenario = lab::lab(seed, &mut dice);
     load::load(&mut scenario, &mut dice);
     scenario
@@ -101,33 +103,6 @@ fn summary(seed: u64, simulation: &Simulation) -> Summary {
         }
     }
     summary
-}
-
-/// Draws for labs.
-struct Dice(Random);
-
-impl Dice {
-    /// A number of this range, its end included.
-    fn within(&mut self, least: u64, most: u64) -> u64 {
-        least + self.0.below(most - least + 1)
-    }
-
-    /// True once in so many times.
-    fn once_in(&mut self, times: u64) -> bool {
-        self.0.below(times) == 0
-    }
-
-    /// One of these.
-    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.0.below(all.len() as u64) as usize]
-    }
-
-    /// A time up to this one, of any order of magnitude from 1 µs on.
-    fn time(&mut self, most: Duration) -> Duration {
-        let magnitudes = u64::from((most.as_nanos() / 1_000).max(1).ilog2());
-        let span = 1_000 << self.within(0, magnitudes);
-        Duration::from_nanos(self.within(span / 2, span))
-    }
 }
 
 /// How often the power is lost before the end.
