@@ -64,7 +64,7 @@ fn add(client: &Client, add: &Add, args: &ZinjectArgs) -> anyhow::Result<Result<
     let disks = client.exports()?;
     let names = disks.iter().map(|disk| disk.name.as_str());
     let Some(disk) = add.device.resolve(names) else {
-        return Ok(Err(Refusal::unknown_device(add)));
+        return Ok(Err(Refusal::unknown_device(&add.device, &add.pool)));
     };
     let request = Inject {
         rule: add.rule.words.clone(),

@@ -9,11 +9,13 @@
 mod getopt;
 mod guid;
 mod options;
+mod refusal;
 mod request;
 mod table;
 
 pub use guid::Guid;
-pub use request::{Add, Cancel, Refusal, Request, parse};
+pub use refusal::Refusal;
+pub use request::{Add, Cancel, Request, parse};
 pub use table::{Handler, added, list, removed};
 
 /// The release of OpenZFS whose output is printed.

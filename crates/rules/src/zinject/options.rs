@@ -3,7 +3,7 @@
 use dashpot_engine::inject::LANES_MAX;
 use dashpot_engine::{Duration, Op, OpSet, Ratio};
 
-use super::request::Refusal;
+use super::refusal::Refusal;
 use crate::{Decimal, parse_probability};
 
 /// What `-D` says.

@@ -209,7 +209,7 @@ fn options_that_only_zfs_has_are_refused_by_name() {
 
 #[test]
 fn what_is_not_served_is_named() {
-    let refusal = Refusal::unknown_device(&add("-d c9 -D 1:1 tank"));
+    let refusal = Refusal::unknown_device("c9", "tank");
     assert_eq!(refusal.message, "cannot find device 'c9' in pool 'tank'");
     let refusal = Refusal::unknown_handler(9, false);
     assert_eq!(
