@@ -160,6 +160,19 @@ def check_crates(repository):
         yield from check_paths(repository, crate, rule.get("no-paths", []))
 
 
+def check_layers(repository):
+    """The table of crates in ARCHITECTURE.md has every crate, below all that depend on it."""
+    file = repository.root / "ARCHITECTURE.md"
+    names = re.findall(r"^\| `([a-z]+)` \|", file.read_text() if file.is_file() else "", re.MULTILINE)
+    rows = {name: row for row, name in enumerate(names)}
+    for crate in sorted(repository.crates):
+        if crate not in rows:
+            yield f"ARCHITECTURE.md: its table of crates lacks {crate}; add what it is, and what it may not"
+        for name in sorted(repository.dependencies(crate)[0] & rows.keys()):
+            if rows[name] < rows.get(crate, -1):
+                yield f"ARCHITECTURE.md: {crate} depends on {name}, which is above it in the table; move the row"
+
+
 def check_paths(repository, crate, paths):
     """No module may name a path that its crate may not."""
     banned = [tuple(path.split("::")) for path in paths]
@@ -381,6 +394,7 @@ CHECKS = [
     check_file_sizes,
     check_function_sizes,
     check_crates,
+    check_layers,
     check_folders,
     check_circles,
     check_missing_docs,

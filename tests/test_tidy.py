@@ -43,7 +43,7 @@ TREE = {
     "crates/top/tests/whole.rs": "#[test]\nfn it_runs() {}\n",
     "tests/test_words.py": "def test_a_word():\n    pass\n",
     "docs/words.md": "```\n$ dashpot list --json | grep --color x\n```\n",
-    "ARCHITECTURE.md": "See `crates/base/src/word.rs` and `high/inner.rs`.\n",
+    "ARCHITECTURE.md": "See `crates/base/src/word.rs` and `high/inner.rs`.\n| `top` | x |\n| `base` | y |\n",
     "SPECIFICATION.md": """
         | promise | kept by |
         |---|---|
@@ -125,7 +125,7 @@ BROKEN = {
         "crates/top/src/high/inner.rs", "use super::show;\npub fn f() {}\n",
         None,
     ),
-    "a long line of docs": ("ARCHITECTURE.md", f"{'a ' * 31}\n", "ARCHITECTURE.md:2: 62 columns, at most 60 are allowed"),
+    "a long line of docs": ("ARCHITECTURE.md", f"{'a ' * 31}\n", "ARCHITECTURE.md:4: 62 columns, at most 60 are allowed"),
     "a Python test that is gone": (
         "SPECIFICATION.md", "| p | `tests/test_words.py: test_other` |\n",
         "SPECIFICATION.md:5: no test 'test_other' in tests/test_words.py",
@@ -142,7 +142,7 @@ BROKEN = {
     "a part of a test's name": ("SPECIFICATION.md", "| p | base `wor` |\n", "SPECIFICATION.md:5: base has no test 'wor'"),
     "a Rust test of no crate": ("SPECIFICATION.md", "| p | `word::tests` |\n", "SPECIFICATION.md:5: whose test is 'word::tests'?"),
     "a file that is gone": ("SPECIFICATION.md", "| p | `high/gone.rs` |\n", "SPECIFICATION.md:5: there is no file 'high/gone.rs'"),
-    "a path that is gone": ("ARCHITECTURE.md", "`crates/gone/src`\n", "ARCHITECTURE.md:2: there is no 'crates/gone/src'"),
+    "a path that is gone": ("ARCHITECTURE.md", "`crates/gone/src`\n", "ARCHITECTURE.md:4: there is no 'crates/gone/src'"),
     "a Rust file that is gone": (
         "docs/decisions/a.md", "`high/gone.rs`\n", "docs/decisions/a.md:1: there is no 'high/gone.rs'",
     ),
@@ -173,6 +173,13 @@ def test_a_library_without_missing_docs_is_named(tree):
 def test_an_arrow_that_is_gone_is_named(tree):
     write(tree, "crates/top/Cargo.toml", "[dependencies]\n")
     assert "scripts/tidy.toml: top does not depend on base any more" in tidy(tree, code=1)
+
+
+def test_a_crate_that_is_in_no_row_or_above_its_users_is_named(tree):
+    write(tree, "ARCHITECTURE.md", "| `base` | y |\n| `top` | x |\n")
+    assert "ARCHITECTURE.md: top depends on base, which is above it in the table" in tidy(tree, code=1)
+    write(tree, "ARCHITECTURE.md", "| `base` | y |\n")
+    assert "ARCHITECTURE.md: its table of crates lacks top" in tidy(tree, code=1)
 
 
 def test_a_crate_without_rules_and_rules_without_a_crate_are_named(tree):
