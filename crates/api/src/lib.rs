@@ -10,6 +10,6 @@ mod place;
 mod types;
 
 pub use ::http::{Method, StatusCode};
-pub use client::{Client, ClientError, segment};
+pub use client::{Client, ClientError, Lease, WantedZios};
 pub use place::{default_socket, runtime_dir, token_file, user_id};
 pub use types::*;

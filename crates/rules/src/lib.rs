@@ -53,7 +53,7 @@ pub use service::parse_service;
 pub use shards::parse_shards;
 pub use size::{format_size, parse_bandwidth, parse_range, parse_size};
 pub use speed::{Speed, parse_speed};
-pub use uri::{NbdUri, parse_uri};
+pub use uri::{NbdUri, parse_uri, segment};
 
 /// Why words are not a value: one sentence that quotes the words and names the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]

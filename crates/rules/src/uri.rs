@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::{Address, Listen, ParseError, parse_listen};
 
@@ -68,6 +68,18 @@ fn decode(text: &str) -> Option<String> {
 /// The port that the protocol's URIs stand for.
 const DEFAULT_PORT: u16 = 10_809;
 
+/// A name as one segment of the path of a URI.
+pub fn segment(name: &str) -> String {
+    utf8_percent_encode(name, SEGMENT).to_string()
+}
+
+/// What is not written as it is in a segment: all but RFC 3986's unreserved characters.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
 #[cfg(test)]
 mod tests {
     use super::parse_uri;
@@ -111,5 +123,11 @@ mod tests {
             parse_uri("nbd+unix:///?socket=a").unwrap().address,
             Address::Unix(_)
         ));
+    }
+
+    #[test]
+    fn a_name_is_one_segment() {
+        assert_eq!(super::segment("tank/foo-1_a.b"), "tank%2Ffoo-1_a.b");
+        assert_eq!(super::segment("a b%"), "a%20b%25");
     }
 }

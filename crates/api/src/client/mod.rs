@@ -15,13 +15,14 @@ use dashpot_rules::{Address, ApiAddress, Listen};
 use http::{Method, Request, header};
 use http_body_util::Full;
 use hyper::body::Bytes;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::place::{default_socket, token_file};
-use connection::{Answer, Connection, Lease};
+pub use calls::WantedZios;
+pub use connection::Lease;
+use connection::{Answer, Connection};
 pub use error::ClientError;
 use silence::{PATIENCE, Silence, State, Wait};
 
@@ -72,11 +73,11 @@ impl Client {
         self.address.to_string()
     }
 
-    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+    fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.send(Method::GET, path, &())
     }
 
-    pub fn post<T: DeserializeOwned>(
+    fn post<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
@@ -84,7 +85,7 @@ impl Client {
         self.send(Method::POST, path, body)
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request that has no name of its own here, and waits for its answer.
     pub fn send<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -96,7 +97,7 @@ impl Client {
     }
 
     /// As [`Client::get`], but the answer must come within a time.
-    pub fn get_within<T: DeserializeOwned>(
+    fn get_within<T: DeserializeOwned>(
         &self,
         path: &str,
         limit: Duration,
@@ -106,7 +107,7 @@ impl Client {
     }
 
     /// As [`Client::post`], where the answer is one line and then lasts.
-    pub fn lease<T: DeserializeOwned>(
+    fn lease<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
@@ -124,7 +125,7 @@ impl Client {
 
     /// As [`Client::post`], but the answer may take as long as the daemon lives, and Ctrl-C ends
     /// the waiting, and not the program.
-    pub fn post_unless_interrupted<T: DeserializeOwned>(
+    fn post_unless_interrupted<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &impl Serialize,
@@ -262,11 +263,6 @@ impl Client {
     }
 }
 
-/// A name as one segment of a path.
-pub fn segment(name: &str) -> String {
-    utf8_percent_encode(name, SEGMENT).to_string()
-}
-
 /// What an answer says.
 fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, ClientError> {
     let Answer { status, body } = answer;
@@ -285,23 +281,5 @@ fn read_token(path: PathBuf) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// What is not written as it is in a segment: all but RFC 3986's unreserved characters.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
-
 /// How often somebody who waits for long looks whether the daemon is still there.
 const ASK_EVERY: Duration = Duration::from_secs(1);
-
-#[cfg(test)]
-mod tests {
-    use super::segment;
-
-    #[test]
-    fn a_name_is_one_segment() {
-        assert_eq!(segment("tank/foo-1_a.b"), "tank%2Ffoo-1_a.b");
-        assert_eq!(segment("a b%"), "a%20b%25");
-    }
-}

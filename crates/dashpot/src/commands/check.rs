@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use dashpot_api::{Client, ClientError, Disk, Rule, StatusCode, segment};
+use dashpot_api::{Client, ClientError, StatusCode};
 use dashpot_engine::Op;
 use dashpot_export::complain;
 use dashpot_rules::ParseError;
@@ -113,12 +113,10 @@ impl Checks {
         for expression in &self.0 {
             match &expression.subject {
                 Subject::Disk { disk, .. } => {
-                    let path = format!("/v1/disks/{}/latency", segment(disk));
-                    look.disks.insert(disk.clone(), client.get(&path)?);
+                    look.disks.insert(disk.clone(), client.latency(disk, None)?);
                 }
                 Subject::Rule { rule, .. } => {
-                    let path = format!("/v1/rules/{}/latency", segment(rule));
-                    let rules = if_there(client.get(&path))?.unwrap_or_default();
+                    let rules = if_there(client.rule_latency(rule))?.unwrap_or_default();
                     look.rules.insert(rule.clone(), rules);
                 }
             }
@@ -143,11 +141,10 @@ impl Checks {
 
 /// The names of disks and rules, with those of rules that are gone if an expression may mean one.
 fn names(client: &Client, texts: &[String], rules_may_come: bool) -> anyhow::Result<Names> {
-    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
-    let mut rules: Vec<Rule> = client.get("/v1/rules")?;
+    let disks = client.exports()?;
+    let mut rules = client.rules()?;
     for name in texts.iter().flat_map(|text| may_be_rules(text)) {
-        let gone: Option<Vec<Rule>> =
-            if_there(client.get(&format!("/v1/rules/{}", segment(name))))?;
+        let gone = if_there(client.rules_named(name))?;
         rules.extend(gone.unwrap_or_default());
     }
     let ids = rules.iter().map(|rule| rule.id.to_string());

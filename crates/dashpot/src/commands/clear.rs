@@ -1,14 +1,13 @@
 //! `clear`: removes rules by id, by name, by disk, or all.
 
-use dashpot_api::{Cleared, Client, Method, segment};
+use dashpot_api::{Cleared, Client, ClientError};
 
 use super::failed::check;
 use super::output::{print, print_json};
 use crate::cli::ClearArgs;
 
 pub(crate) fn clear(client: &Client, args: &ClearArgs) -> anyhow::Result<()> {
-    let path = path(client, &args.target, args.release)?;
-    let done: Cleared = client.send(Method::DELETE, &path, &())?;
+    let done = cleared(client, &args.target, args.release)?;
     if args.json {
         print_json(&done)?;
         return check(&done.failed);
@@ -29,14 +28,12 @@ pub(crate) fn listed(ids: &[u32]) -> String {
 }
 
 /// No rule has the name of a disk.
-fn path(client: &Client, target: &str, release: bool) -> anyhow::Result<String> {
+fn cleared(client: &Client, target: &str, release: bool) -> Result<Cleared, ClientError> {
     if target == "all" {
-        return Ok(format!("/v1/rules?release={release}"));
+        return client.clear_all(release);
     }
-    let segment = segment(target);
-    Ok(if client.has_disk(target)? {
-        format!("/v1/rules?disk={segment}&release={release}")
-    } else {
-        format!("/v1/rules/{segment}?release={release}")
-    })
+    match client.has_disk(target)? {
+        true => client.clear_disk(target, release),
+        false => client.clear(target, release),
+    }
 }

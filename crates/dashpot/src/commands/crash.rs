@@ -1,14 +1,14 @@
 //! `crash`: cuts the power of disks, and says what that took.
 
 use anyhow::bail;
-use dashpot_api::{Client, Crash, Crashed, Disk, Failure, ThenWord, segment};
+use dashpot_api::{Client, Crash, Disk, Failure, ThenWord};
 use dashpot_export::complain;
+use dashpot_report::crash::text;
 
 use super::failed::check;
 use super::output::{print, print_json};
 use super::screen::room;
 use crate::cli::CrashArgs;
-use dashpot_report::crash::text;
 
 pub(crate) fn crash(client: &Client, args: &CrashArgs) -> anyhow::Result<()> {
     let disks = match args.target.as_str() {
@@ -20,13 +20,13 @@ pub(crate) fn crash(client: &Client, args: &CrashArgs) -> anyhow::Result<()> {
     for (at, disk) in disks.into_iter().enumerate() {
         // Disks with equal content must not all lose the same.
         let request = request(args, seed.wrapping_add(at as u64));
-        match cut(client, &disk, &request) {
+        match client.crash(&disk, &request) {
             Ok(one) => crashed.push(one),
             Err(error) if args.target == "all" => failed.push(Failure {
                 disk,
                 error: error.to_string(),
             }),
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
     if args.json {
@@ -37,10 +37,6 @@ pub(crate) fn crash(client: &Client, args: &CrashArgs) -> anyhow::Result<()> {
         print(&texts.join("\n"))?;
     }
     check(&failed)
-}
-
-fn cut(client: &Client, disk: &str, request: &Crash) -> anyhow::Result<Crashed> {
-    Ok(client.post(&format!("/v1/disks/{}/crash", segment(disk)), request)?)
 }
 
 fn request(args: &CrashArgs, seed: u64) -> Crash {
@@ -59,7 +55,7 @@ fn request(args: &CrashArgs, seed: u64) -> Crash {
 
 /// The disks that can lose something; the others are named.
 fn lossy_disks(client: &Client) -> anyhow::Result<Vec<String>> {
-    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
+    let disks = client.disks()?;
     let (lossy, others): (Vec<Disk>, Vec<Disk>) = disks
         .into_iter()
         .partition(|disk| disk.store.starts_with("lossy:"));

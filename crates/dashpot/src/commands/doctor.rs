@@ -8,7 +8,7 @@ use crate::cli::DoctorArgs;
 use crate::doctor::Diagnosis;
 
 pub(crate) fn doctor(daemon: Option<&Client>, args: &DoctorArgs) -> anyhow::Result<()> {
-    let status = daemon.and_then(|daemon| daemon.get("/v1/status?oldest=0").ok());
+    let status = daemon.and_then(|daemon| daemon.status(0).ok());
     let diagnosis = Diagnosis::examine(status);
     match args.json {
         true => print_json(&diagnosis),

@@ -4,17 +4,15 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use anyhow::ensure;
-use dashpot_api::{
-    Cleared, Client, ClientError, Disk, Inject, Method, Rule, STARTED_AGAIN, StatusCode, segment,
-};
+use dashpot_api::{Client, ClientError, Inject, Rule, STARTED_AGAIN, StatusCode};
 use dashpot_export::complain;
+use dashpot_report::proof::{Tolerance, WIDTH, wrapped};
 use dashpot_rules::{Injection, ParseError};
 
 use super::child::run_child;
 use super::output::{print, print_json, usage};
 use super::proof::proofs;
 use crate::cli::InjectArgs;
-use dashpot_report::proof::{Tolerance, WIDTH, wrapped};
 
 pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitCode> {
     if args.command.is_empty() && ends_at_a_command(std::env::args_os()) {
@@ -47,8 +45,7 @@ fn while_it_runs(
     // If this process is killed, the connections of the leases end, and the rules with them.
     let (mut rules, mut leases) = (Vec::new(), Vec::new());
     for disk in disks {
-        let path = format!("/v1/disks/{}/leases", segment(disk));
-        let (armed, lease): (Vec<Rule>, _) = client.lease(&path, request)?;
+        let (armed, lease) = client.inject_leased(disk, request)?;
         rules.extend(armed);
         leases.push(lease);
     }
@@ -77,7 +74,7 @@ fn disks(client: &Client, word: &str) -> anyhow::Result<Vec<String>> {
     if word != ALL {
         return Ok(vec![word.to_owned()]);
     }
-    let disks: Vec<Disk> = client.get("/v1/disks?oldest=0")?;
+    let disks = client.exports()?;
     Ok(disks.into_iter().map(|disk| disk.name).collect())
 }
 
@@ -88,8 +85,7 @@ const ALL: &str = "all";
 fn arm(client: &Client, disks: &[String], request: &Inject) -> anyhow::Result<Vec<Rule>> {
     let mut armed = Vec::new();
     for disk in disks {
-        let path = format!("/v1/disks/{}/rules", segment(disk));
-        match client.post::<Vec<Rule>>(&path, request) {
+        match client.inject(disk, request) {
             Ok(rules) => armed.extend(rules),
             Err(error) => {
                 armed.iter().for_each(|rule: &Rule| disarm(client, rule.id));
@@ -129,8 +125,7 @@ fn ends_at_a_command(words: impl Iterator<Item = OsString>) -> bool {
 /// Clears a rule whose command has ended. The command's status is the answer; that the rule is
 /// gone already, or its daemon, must not hide it.
 fn disarm(client: &Client, id: u32) {
-    let path = format!("/v1/rules/{id}");
-    match client.send::<Cleared>(Method::DELETE, &path, &()) {
+    match client.clear(&id.to_string(), false) {
         Ok(_) => {}
         Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => {
             complain(format_args!(

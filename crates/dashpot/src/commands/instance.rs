@@ -221,7 +221,7 @@ fn nbd_uri(address: &Address, name: &str) -> String {
 }
 
 fn percent_encoded(path: &str) -> String {
-    let segments: Vec<String> = path.split('/').map(dashpot_api::segment).collect();
+    let segments: Vec<String> = path.split('/').map(dashpot_rules::segment).collect();
     segments.join("/")
 }
 

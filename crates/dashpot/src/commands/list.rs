@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use dashpot_api::{Client, Disk, Rule, RuleState, Status, segment};
+use dashpot_api::{Client, Disk, Rule, RuleState};
+use dashpot_report::health::{overload_note, quota_note};
+use dashpot_report::table::{Column, Field, prose_within, table_of, time_or_dash};
 use dashpot_rules::short_time;
 
 use super::output::{print, print_json};
 use super::screen::room;
 use crate::cli::ListArgs;
 use crate::sources::warn_of_failed;
-use dashpot_report::health::{overload_note, quota_note};
-use dashpot_report::table::{Column, Field, prose_within, table_of, time_or_dash};
 
 /// What is shown of a rule, its words last: they are the widest.
 const FIELDS: [Field<Rule>; 13] = [
@@ -48,16 +48,15 @@ const FIELDS: [Field<Rule>; 13] = [
 ];
 
 pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
-    let status: Status = client.get(&format!("/v1/status?oldest={LOOKED_AT}"))?;
-    let path = match &args.disk {
-        Some(disk) => format!("/v1/disks/{}/rules", segment(disk)),
+    let status = client.status(LOOKED_AT)?;
+    let rules = match &args.disk {
+        Some(disk) => client.rules_of(disk)?,
         None => {
             let disks = status.disks.iter();
             warn_of_failed(disks.map(|disk| (&disk.name, &disk.failed)));
-            "/v1/rules".to_owned()
+            client.rules()?
         }
     };
-    let rules: Vec<Rule> = client.get(&path)?;
     if args.json {
         return print_json(&rules);
     }

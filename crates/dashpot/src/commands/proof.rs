@@ -3,15 +3,15 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
-use dashpot_api::{Client, DiskLatency, LatencyHistogram, Rule, RuleLatency, Status, segment};
+use dashpot_api::{Client, DiskLatency, LatencyHistogram, Rule, Status};
 use dashpot_engine::histogram::{Histogram, LAYOUT};
 use dashpot_export::complain;
 use dashpot_observe::{Percentiles, outlasts};
+use dashpot_report::proof::{Facts, Proof, Tolerance, Verdict, WIDTH, wrapped};
 
 use super::output::{print, print_json};
 use crate::cli::ProofArgs;
 use crate::doctor::median_oversleep;
-use dashpot_report::proof::{Facts, Proof, Tolerance, Verdict, WIDTH, wrapped};
 
 /// A check has failed.
 pub(crate) const NOT_KEPT: u8 = 3;
@@ -43,12 +43,12 @@ pub(super) fn proofs(
     rules: &[Rule],
     tolerance: Tolerance,
 ) -> anyhow::Result<Vec<Proof>> {
-    let status: Status = client.get("/v1/status?oldest=0")?;
+    let status = client.status(0)?;
     let sleeps = status.shards.iter().any(|shard| !shard.spins);
     let look = Look {
         client,
         oversleep_ns: sleeps.then(median_oversleep).flatten(),
-        armed: client.get("/v1/rules")?,
+        armed: client.rules()?,
         status,
         tolerance,
     };
@@ -60,13 +60,10 @@ fn chosen(client: &Client, target: Option<&str>) -> anyhow::Result<Vec<Rule>> {
     let Some(target) = target else {
         return Ok(client.rules()?);
     };
-    let is_disk = client.has_disk(target)?;
-    let segment = segment(target);
-    Ok(client.get(&if is_disk {
-        format!("/v1/disks/{segment}/rules")
-    } else {
-        format!("/v1/rules/{segment}")
-    })?)
+    Ok(match client.has_disk(target)? {
+        true => client.rules_of(target)?,
+        false => client.rules_named(target)?,
+    })
 }
 
 /// What is the same for all rules that are looked at together.
@@ -80,8 +77,7 @@ struct Look<'a> {
 
 impl Look<'_> {
     fn proof(&self, rule: &Rule) -> anyhow::Result<Proof> {
-        let path = format!("/v1/rules/{}/latency", rule.id);
-        let looks: Vec<RuleLatency> = self.client.get(&path)?;
+        let looks = self.client.rule_latency(&rule.id.to_string())?;
         let look = looks.first().context("the daemon has forgotten the rule")?;
         ensure!(
             look.layout == LAYOUT,
@@ -91,8 +87,7 @@ impl Look<'_> {
         let mut disks = self.status.disks.iter();
         let disk = disks.find(|disk| disk.name == rule.disk);
         let mut shards = self.status.shards.iter();
-        let path = format!("/v1/disks/{}/latency", segment(&rule.disk));
-        let latency: DiskLatency = self.client.get(&path)?;
+        let latency = self.client.latency(&rule.disk, None)?;
         Ok(Proof::of(&Facts {
             rule: &look.rule,
             requested: &received(&look.requested)?,

@@ -1,6 +1,6 @@
 //! `reset`: back to what the lab says.
 
-use dashpot_api::{Client, RulesReset};
+use dashpot_api::Client;
 
 use super::clear::listed;
 use super::failed::check;
@@ -9,7 +9,7 @@ use super::output::{print, print_json};
 use crate::cli::ResetArgs;
 
 pub(crate) fn reset(client: &Client, args: &ResetArgs) -> anyhow::Result<()> {
-    let reset: RulesReset = client.post("/v1/reset", &())?;
+    let reset = client.reset()?;
     if args.json {
         print_json(&reset)?;
         return check(&reset.failed);

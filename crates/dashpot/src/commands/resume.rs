@@ -1,14 +1,13 @@
 //! `resume`: lets a suspended disk go on.
 
-use dashpot_api::{Client, Resumed, segment};
+use dashpot_api::Client;
 
 use super::output::{print, print_json};
 use crate::cli::ResumeArgs;
 
 pub(crate) fn resume(client: &Client, args: &ResumeArgs) -> anyhow::Result<()> {
     let disk = &args.disk;
-    let path = format!("/v1/disks/{}/resume", segment(disk));
-    let resumed: Resumed = client.post(&path, &())?;
+    let resumed = client.resume(disk)?;
     if args.json {
         return print_json(&resumed);
     }

@@ -4,13 +4,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dashpot_api::{Client, ClientError, Disk, InFlightZio, Status};
+use dashpot_report::health::{broken_promises, host_line, memory_lines, shard_table};
+use dashpot_report::table::{Column, table_within, time_or_dash};
 use dashpot_rules::{format_size, short_time};
 
 use super::output::{print, print_json};
 use super::screen::room;
 use crate::cli::StatusArgs;
-use dashpot_report::health::{broken_promises, host_line, memory_lines, shard_table};
-use dashpot_report::table::{Column, table_within, time_or_dash};
 
 /// How long between two looks for a daemon that is starting.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -43,9 +43,8 @@ const ZIOS: [Column; 9] = [
 
 pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
     let oldest = if args.inflight { usize::MAX } else { 1 };
-    let path = format!("/v1/status?oldest={oldest}");
     let wait = args.wait.map(|wait| Duration::from_nanos(wait.as_nanos()));
-    let status = ask(client, &path, wait)?;
+    let status = ask(client, oldest, wait)?;
     if args.json {
         return print_json(&status);
     }
@@ -75,14 +74,14 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
 }
 
 /// Asks until a daemon answers, but no longer than `wait`.
-fn ask(client: &Client, path: &str, wait: Option<Duration>) -> Result<Status, ClientError> {
+fn ask(client: &Client, oldest: usize, wait: Option<Duration>) -> Result<Status, ClientError> {
     let Some(wait) = wait else {
-        return client.get(path);
+        return client.status(oldest);
     };
     let start = Instant::now();
     loop {
         let left = wait.saturating_sub(start.elapsed());
-        match client.get_within(path, left.max(ANSWER_LEAST)) {
+        match client.status_within(oldest, left.max(ANSWER_LEAST)) {
             Err(ClientError::NoDaemon { .. }) if start.elapsed() < wait => {
                 thread::sleep(LOOK_EVERY);
             }

@@ -1,6 +1,6 @@
 //! `suspend`: stops a disk's new zios.
 
-use dashpot_api::{Client, ClientError, Disk, InFlightZio, Suspend, Suspended, segment};
+use dashpot_api::{Client, ClientError, Disk, InFlightZio, Suspend, Suspended};
 use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_rules::short_time;
@@ -9,8 +9,7 @@ use super::output::{print, print_json};
 use crate::cli::SuspendArgs;
 
 pub(crate) fn suspend(client: &Client, args: &SuspendArgs) -> anyhow::Result<()> {
-    let path = format!("/v1/disks/{}", segment(&args.disk));
-    let before: Disk = client.get(&format!("{path}?oldest={LOOKED_AT}"))?;
+    let before = client.disk(&args.disk, LOOKED_AT)?;
     warn_of_kernel_clients(&before);
     if let Some(waits) = (!args.now).then(|| long_wait(&before)).flatten() {
         complain(format_args!("dashpot: {waits}"));
@@ -20,7 +19,7 @@ pub(crate) fn suspend(client: &Client, args: &SuspendArgs) -> anyhow::Result<()>
         now: args.now,
     };
     let disk = &args.disk;
-    match client.post_unless_interrupted(&format!("{path}/suspend"), &request) {
+    match client.suspend(disk, &request) {
         Ok(suspended) if args.json => print_json(&suspended),
         Ok(Suspended { in_flight: 0 }) => print(&format!("{disk} is suspended\n")),
         Ok(Suspended { in_flight }) => print(&format!(

@@ -1,6 +1,6 @@
 //! `update`: replaces what a rule says.
 
-use dashpot_api::{Client, Method, Rule, Update, segment};
+use dashpot_api::{Client, Update};
 
 use super::inject::understood;
 use super::output::{print, print_json, usage};
@@ -9,8 +9,7 @@ use crate::cli::UpdateArgs;
 pub(crate) fn update(client: &Client, args: &UpdateArgs) -> anyhow::Result<()> {
     let rule = args.rule.replacement();
     let rule = rule.unwrap_or_else(|error| usage(&error)).words;
-    let path = format!("/v1/rules/{}", segment(&args.target));
-    let rules: Vec<Rule> = client.send(Method::PATCH, &path, &Update { rule })?;
+    let rules = client.update(&args.target, &Update { rule })?;
     if args.json {
         return print_json(&rules);
     }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use dashpot_api::{Cleared, Client, ClientError, Inject, Method, Rule, StatusCode, segment};
+use dashpot_api::{Client, ClientError, Inject, Rule, StatusCode};
 use dashpot_export::complain;
 use dashpot_rules::parse_injection;
 use dashpot_rules::zinject::{Add, Cancel, Handler, Refusal, Request, added, list, parse, removed};
@@ -71,8 +71,7 @@ fn add(client: &Client, add: &Add, args: &ZinjectArgs) -> anyhow::Result<Result<
         name: None,
         pool: Some(add.pool.clone()),
     };
-    let path = format!("/v1/disks/{}/rules", segment(disk));
-    let rules: Vec<Rule> = match client.post(&path, &request) {
+    let rules = match client.inject(disk, &request) {
         Err(ClientError::Refused { error, .. }) => {
             let message = format!("failed to add handler: {}", error.error);
             return Ok(Err(Refusal::failure(message)));
@@ -107,8 +106,7 @@ fn remove(client: &Client, cancel: Cancel) -> anyhow::Result<Result<(), Refusal>
 
 /// One that somebody else has removed in the meantime is removed.
 fn remove_one(client: &Client, id: u32) -> Result<(), ClientError> {
-    let path = format!("/v1/rules/{id}");
-    match client.send::<Cleared>(Method::DELETE, &path, &()) {
+    match client.clear(&id.to_string(), false) {
         Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => Ok(()),
         answer => answer.map(|_| ()),
     }

@@ -3,7 +3,9 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use dashpot_api::{Client, DiskLatency, LatencyHistogram, OpLatency, STARTED_AGAIN, segment};
+use dashpot_api::{
+    By as Breakdown, Client, DiskLatency, LatencyHistogram, OpLatency, STARTED_AGAIN,
+};
 use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
 use dashpot_observe::{
     By, DeviceInterval, InFlight, Intervals, OpInterval, Question, Span, size_class, size_name,
@@ -16,8 +18,10 @@ use super::signals::Signals;
 /// Looks at disks in turn.
 pub(crate) struct DaemonWatch<'a> {
     client: &'a Client,
-    paths: Vec<String>,
-    question: Question,
+    disks: Vec<String>,
+    breakdown: Option<Breakdown>,
+    /// Whether what is asked for comes from events, some of which may have been dropped.
+    misses_dropped: bool,
     signals: Signals,
     /// On the daemon's clock, which may be another machine's.
     intervals: Intervals,
@@ -44,17 +48,17 @@ impl<'a> DaemonWatch<'a> {
         interval: dashpot_engine::Duration,
         count: Option<u64>,
     ) -> anyhow::Result<DaemonWatch<'a>> {
-        let query = query(question.by)?;
-        let path = |name: &String| format!("/v1/disks/{}/latency{query}", segment(name));
-        let paths: Vec<String> = names_of(client, names)?.iter().map(path).collect();
-        let last = look(client, &paths, question)?;
+        let breakdown = breakdown(question.by)?;
+        let disks = names_of(client, names)?;
+        let last = look(client, &disks, breakdown)?;
         let seen = Seen::new(latest(&last).unwrap_or_default());
         Ok(DaemonWatch {
             client,
             signals: Signals::new(client)?,
             intervals: Intervals::new(seen.at_ns, interval.as_nanos(), count),
-            paths,
-            question: *question,
+            disks,
+            breakdown,
+            misses_dropped: question.by.is_some() || question.store,
             last,
             seen,
             span: Span::default(),
@@ -79,7 +83,7 @@ impl<'a> DaemonWatch<'a> {
             let rest = due_ns.saturating_sub(self.seen.now_ns());
             let rest = Duration::from_nanos(rest);
             let is_stopped = self.signals.wait(self.client, rest)?;
-            let now = look(self.client, &self.paths, &self.question)?;
+            let now = look(self.client, &self.disks, self.breakdown)?;
             self.seen = Seen::new(latest(&now).unwrap_or(self.seen.now_ns()));
             let at_ns = self.seen.at_ns;
             let span = match is_stopped {
@@ -108,7 +112,7 @@ impl<'a> DaemonWatch<'a> {
 
     /// Nothing is lost of what is counted on the data path.
     pub(super) fn lost(&self) -> u64 {
-        match self.question.by.is_some() || self.question.store {
+        match self.misses_dropped {
             true => self.lost,
             false => 0,
         }
@@ -127,11 +131,11 @@ fn names_of(client: &Client, names: &[String]) -> anyhow::Result<Vec<String>> {
 }
 
 /// The breakdown as the API has it.
-fn query(by: Option<By>) -> anyhow::Result<&'static str> {
+fn breakdown(by: Option<By>) -> anyhow::Result<Option<Breakdown>> {
     match by {
-        None => Ok(""),
-        Some(By::Client) => Ok("?by=client"),
-        Some(By::Size) => Ok("?by=size"),
+        None => Ok(None),
+        Some(By::Client) => Ok(Some(Breakdown::Client)),
+        Some(By::Size) => Ok(Some(Breakdown::Size)),
         Some(By::Process | By::Cgroup) => {
             bail!("a daemon knows clients, not processes: ask for --by client")
         }
@@ -140,12 +144,12 @@ fn query(by: Option<By>) -> anyhow::Result<&'static str> {
 
 fn look(
     client: &Client,
-    paths: &[String],
-    question: &Question,
+    disks: &[String],
+    breakdown: Option<Breakdown>,
 ) -> anyhow::Result<Vec<DiskLatency>> {
-    let look = |path: &String| {
-        let mut latency: DiskLatency = client.get(path)?;
-        if question.by == Some(By::Size) {
+    let look = |disk: &String| {
+        let mut latency = client.latency(disk, breakdown)?;
+        if breakdown == Some(Breakdown::Size) {
             let names = latency.ops.iter_mut().filter_map(|op| op.by.as_mut());
             names.for_each(|name| *name = size_range(name));
         }
@@ -156,7 +160,7 @@ fn look(
         );
         Ok(latency)
     };
-    paths.iter().map(look).collect()
+    disks.iter().map(look).collect()
 }
 
 /// The sizes that a daemon means by the least of them.

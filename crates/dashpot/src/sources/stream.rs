@@ -1,17 +1,17 @@
 //! Finished I/Os one by one, from whoever can tell them.
 
 use anyhow::ensure;
-use dashpot_api::{Client, FinishedZio, FinishedZios, STARTED_AGAIN, segment};
+use dashpot_api::{Client, FinishedZio, STARTED_AGAIN, WantedZios};
 use dashpot_engine::{Op, OpSet};
 use dashpot_observe::FinishedIo;
 use dashpot_probe::{Device, Io, Options, Start, Tracer};
+use dashpot_report::snoop::errno_name;
 use dashpot_rules::format_ops;
 
 use super::priority;
 use super::signals::now_ns;
 use super::tally::op_word;
 use super::vanished::Vanished;
-use dashpot_report::snoop::errno_name;
 
 /// Which finished I/Os are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct ZioStream<'a> {
     client: &'a Client,
     /// All disks, if none is named.
     names: &'a [String],
-    query: String,
+    wanted: WantedZios,
     next: u64,
     /// When the daemon was started whose cursor it is.
     since_ns: u64,
@@ -66,18 +66,20 @@ impl<'a> ZioStream<'a> {
         names: &'a [String],
         wanted: Wanted,
     ) -> anyhow::Result<ZioStream<'a>> {
-        let mut query = format!("limit={LIMIT}&min_ns={}", wanted.min_ns);
-        if let [name] = names {
-            query += &format!("&disk={}", segment(name));
-        }
-        if let Some(ops) = wanted.ops {
-            query += &format!("&op={}", format_ops(ops));
-        }
-        let now: FinishedZios = client.get(&format!("/v1/events?{query}"))?;
+        let wanted = WantedZios {
+            disk: match names {
+                [name] => Some(name.clone()),
+                _ => None,
+            },
+            ops: wanted.ops.map(format_ops),
+            min_ns: wanted.min_ns,
+            limit: LIMIT,
+        };
+        let now = client.finished(&wanted, None)?;
         Ok(ZioStream {
             client,
             names,
-            query,
+            wanted,
             next: now.next,
             since_ns: now.since_ns,
             dropped: now.dropped,
@@ -93,8 +95,7 @@ impl Stream for ZioStream<'_> {
     }
 
     fn read(&mut self, finished: &mut Vec<(u64, FinishedZio)>) -> anyhow::Result<Progress> {
-        let path = format!("/v1/events?{}&after={}", self.query, self.next);
-        let answer: FinishedZios = self.client.get(&path)?;
+        let answer = self.client.finished(&self.wanted, Some(self.next))?;
         ensure!(answer.since_ns == self.since_ns, STARTED_AGAIN);
         let more = answer.zios.len() >= LIMIT;
         let missed = answer.forgotten + answer.dropped.saturating_sub(self.dropped);

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use dashpot_api::{
-    CanHold, Cleared, Client, ClientError, Disk, DiskLatency, Inject, Method, Resumed, Rule,
-    Status, Suspend, Suspended, Update, segment,
+    By, CanHold, Client, ClientError, Disk, DiskLatency, Inject, Resumed, Suspend, Suspended,
+    Update,
 };
 
 use super::ask::Ask;
@@ -49,14 +49,13 @@ impl Daemon {
     }
 
     fn latencies(&self, disk: &str) -> Result<[DiskLatency; 2], ClientError> {
-        let path = format!("/v1/disks/{}/latency", segment(disk));
-        let whole = self.client.get(&path)?;
-        Ok([whole, self.client.get(&format!("{path}?by=client"))?])
+        let whole = self.client.latency(disk, None)?;
+        Ok([whole, self.client.latency(disk, Some(By::Client))?])
     }
 
     /// What is to be seen without ending an interval.
     pub(super) fn glance(&self) -> Result<Look, ClientError> {
-        let status: Status = self.client.get("/v1/status?oldest=1")?;
+        let status = self.client.status(1)?;
         let shown = |disk: &&Disk| self.only.is_empty() || self.only.contains(&disk.name);
         let mut promises = status.promises;
         promises.retain(|promise| promise.can_hold != CanHold::Yes);
@@ -74,22 +73,19 @@ impl Daemon {
         match ask {
             Ask::Arm { disk, words } => self.arm(disk, words),
             Ask::Update { rule, words } => {
-                let path = format!("/v1/rules/{rule}");
                 let update = Update {
                     rule: words.clone(),
                 };
-                let rules: Vec<Rule> = self.client.send(Method::PATCH, &path, &update)?;
+                let rules = self.client.update(&rule.to_string(), &update)?;
                 Ok(said::armed(&rules))
             }
             Ask::Clear { rule } => {
-                let path = format!("/v1/rules/{rule}");
-                let cleared: Cleared = self.client.send(Method::DELETE, &path, &())?;
+                let cleared = self.client.clear(&rule.to_string(), false)?;
                 Ok(said::cleared(&cleared.cleared))
             }
             Ask::Suspend { disk } => self.suspend(disk),
             Ask::Resume { disk } => {
-                let path = format!("/v1/disks/{}/resume", segment(disk));
-                let Resumed { waiting } = self.client.post(&path, &())?;
+                let Resumed { waiting } = self.client.resume(disk)?;
                 Ok(said::resumed(disk, waiting))
             }
             Ask::Every(_) => Ok(String::new()),
@@ -97,23 +93,21 @@ impl Daemon {
     }
 
     fn arm(&self, disk: &str, words: &str) -> Result<String, ClientError> {
-        let path = format!("/v1/disks/{}/rules", segment(disk));
         let request = Inject {
             rule: words.to_owned(),
             ..Inject::default()
         };
-        let rules: Vec<Rule> = self.client.post(&path, &request)?;
+        let rules = self.client.inject(disk, &request)?;
         Ok(said::armed(&rules))
     }
 
     /// Does not wait for what is in flight: the screen shows when it has ended.
     fn suspend(&self, disk: &str) -> Result<String, ClientError> {
-        let path = format!("/v1/disks/{}/suspend", segment(disk));
         let request = Suspend {
             now: true,
             ..Suspend::default()
         };
-        let Suspended { in_flight } = self.client.post(&path, &request)?;
+        let Suspended { in_flight } = self.client.suspend(disk, &request)?;
         Ok(said::suspended(disk, in_flight))
     }
 }
