@@ -2,8 +2,6 @@
 
 use dashpot_rules::{Address, DiskConfig};
 
-use crate::shard::sleeper::Spin;
-
 /// The configuration of a server: its disks, and where clients connect.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -19,4 +17,14 @@ pub struct ServerConfig {
     pub overcommit: bool,
     /// Whether shards spin to meet their deadlines.
     pub spin: Spin,
+}
+
+/// Whether a shard may spin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spin {
+    /// Where no CPU quota is in force, for at most a share of a core.
+    #[default]
+    Auto,
+    /// Never.
+    Never,
 }

@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use dashpot_engine::DiskId;
+
+use crate::store::Store;
+
 /// One export of a shard. Connections, clients, stalls and budgets belong to an export; only where a
 /// shard tells the engine, it looks up the device behind the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +27,13 @@ pub struct ExportInfo {
     pub read_only: bool,
     /// Whether it can be used at all; all clones of an export share it.
     pub power: Power,
+}
+
+/// An export that a shard is to serve: a disk of the engine, and its store.
+pub(crate) struct Served {
+    pub(crate) info: ExportInfo,
+    pub(crate) disk: DiskId,
+    pub(crate) store: Store,
 }
 
 /// The power of an export. It is on until its shard switches it off.

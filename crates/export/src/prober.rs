@@ -29,7 +29,7 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 use crate::clock;
-use crate::export::{ExportInfo, Power};
+use crate::export::{ExportInfo, Power, Served};
 use crate::frontend::Session;
 use crate::frontend::nbd;
 use crate::frontend::nbd::client::{encode, parse_reply};
@@ -37,7 +37,6 @@ use crate::frontend::nbd::handshake::Features;
 use crate::frontend::nbd::wire::{RequestHeader, SIMPLE_REPLY_LEN, command};
 use crate::message::{Handover, Message};
 use crate::route::Route;
-use crate::shard::exports::Served;
 use crate::store::Store;
 
 /// One reading of a prober.

@@ -13,9 +13,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::acceptor::{Acceptor, AcceptorMessage};
 use crate::complain::complain;
-use crate::config::ServerConfig;
+use crate::config::{ServerConfig, Spin};
 use crate::events::{EventReader, RING, Recorder, rings};
-use crate::export::{ExportId, ExportInfo, Power};
+use crate::export::{ExportId, ExportInfo, Power, Served};
 use crate::handle::{DiskInfo, Handle};
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
@@ -23,8 +23,6 @@ use crate::message::Message;
 use crate::prober::{self, Readings};
 use crate::quota::cpu_quota;
 use crate::route::Route;
-use crate::shard::exports::Served;
-use crate::shard::sleeper::Spin;
 use crate::shard::{Parts, Shard};
 use crate::store::{self, Adoption, Opened, Pool, Size, StoreError};
 

@@ -4,9 +4,7 @@ use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{ClientId, DiskStats, Duration, InFlight, Instant, RuleStats, RuleView};
 
-use crate::shard::budget::Held;
-use crate::shard::load_meter::Work;
-use crate::shard::stops::Stops;
+use crate::held::Held;
 
 /// What a disk looks like at one moment. Everything in it is of that moment. The default is a disk
 /// of which nothing is known.
@@ -91,4 +89,53 @@ pub struct ClientView {
     pub name: String,
     /// Its connections to this disk.
     pub connections: u32,
+}
+
+/// How much of its time a shard works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Work {
+    /// The share of the last second or two, in percent.
+    pub busy_percent: u32,
+    /// Whether clients ask it for more than accuracy is promised for.
+    pub overloaded: bool,
+    /// Seconds since the start in which it was.
+    pub overloaded_seconds: u64,
+}
+
+/// How often and for how long the host kept a shard from running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stops {
+    /// Since the start.
+    pub all: StopSum,
+    /// In the last 30 to 60 seconds.
+    pub recent: StopSum,
+    /// When the last one ended.
+    pub last: Option<Instant>,
+}
+
+/// Stops, added up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StopSum {
+    /// How many.
+    pub count: u64,
+    /// Their sum.
+    pub total: Duration,
+    /// The longest of them.
+    pub longest: Duration,
+}
+
+impl StopSum {
+    pub(crate) fn add(&mut self, length: Duration) {
+        self.count += 1;
+        self.total += length;
+        self.longest = self.longest.max(length);
+    }
+
+    pub(crate) fn and(self, other: StopSum) -> StopSum {
+        StopSum {
+            count: self.count + other.count,
+            total: self.total + other.total,
+            longest: self.longest.max(other.longest),
+        }
+    }
 }

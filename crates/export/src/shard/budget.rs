@@ -17,6 +17,7 @@ use dashpot_engine::{Duration, Instant};
 
 use super::connection::Connection;
 use crate::export::ExportId;
+use crate::held::{BEYOND_MAX, Held, KEPT_MAX, PAYLOAD_MAX, ZIOS_MAX};
 
 /// The budget of a shard.
 #[derive(Debug)]
@@ -69,40 +70,6 @@ impl Taken {
     /// Whether one more request may be beyond that, of a connection that has no other.
     fn admits_beyond(self, bytes: u64) -> bool {
         bytes <= TINY || (bytes <= SMALL && self.bytes + bytes <= PAYLOAD_MAX + BEYOND_MAX)
-    }
-}
-
-/// What the clients of a shard make it hold, and the most that they may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// Zios in flight.
-    pub zios: u32,
-    /// The most of them.
-    pub zios_max: u32,
-    /// Bytes of payloads.
-    pub payload: u64,
-    /// The most of them, with what connections that have nothing else in flight may bring beyond.
-    pub payload_max: u64,
-    /// Bytes that connections keep beside their requests: received and not looked at, or replies
-    /// that their clients do not take.
-    pub kept: u64,
-    /// When these are so many, connections are read a little at a time.
-    pub kept_max: u64,
-    /// Connections.
-    pub connections: u32,
-}
-
-impl Default for Held {
-    fn default() -> Held {
-        Held {
-            zios: 0,
-            zios_max: ZIOS_MAX,
-            payload: 0,
-            payload_max: PAYLOAD_MAX + BEYOND_MAX,
-            kept: 0,
-            kept_max: KEPT_MAX,
-            connections: 0,
-        }
     }
 }
 
@@ -279,21 +246,13 @@ impl Budget {
     }
 }
 
-/// The most zios in flight on one shard.
-const ZIOS_MAX: u32 = 262_144;
-/// The most payload bytes that a shard holds before it stops reading.
-const PAYLOAD_MAX: u64 = 256 << 20;
 /// One export may take one part in so many.
 const EXPORT_SHARE: u32 = 2;
 /// What a connection with nothing in flight may make a shard hold beyond that, as long as all of
 /// that is not too much: one large request, and many small ones.
 const SMALL: u64 = 256 << 10;
-const BEYOND_MAX: u64 = (32 << 20) + (64 << 20);
 /// What such a connection may make a shard hold in any case.
 const TINY: u64 = 16 << 10;
-/// The most bytes that connections keep beside their requests before they are read a little at a
-/// time.
-const KEPT_MAX: u64 = 64 << 20;
 /// How long a payload may take while other requests wait for its room, if it comes at a steady rate;
 /// and how far it may be behind.
 const TRANSIT_MAX: Duration = Duration::from_secs(10);

@@ -8,16 +8,9 @@ use std::sync::Arc;
 use dashpot_engine::{ClientId, DiskId};
 
 use super::clients::ClientTable;
-use crate::export::{ExportId, ExportInfo};
+use crate::export::{ExportId, ExportInfo, Served};
 use crate::snapshot::ClientView;
 use crate::store::Store;
-
-/// An export that a shard is to serve: a disk of the engine, and its store.
-pub(crate) struct Served {
-    pub(crate) info: ExportInfo,
-    pub(crate) disk: DiskId,
-    pub(crate) store: Store,
-}
 
 /// The exports of a shard. The last one is the prober's.
 pub(super) struct Exports {

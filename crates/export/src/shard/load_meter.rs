@@ -19,18 +19,8 @@ use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{DiskId, Duration, Instant};
 
-use crate::shard::stops::{StopCounts, Stops};
-
-/// How much of its time a shard works.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
-    /// The share of the last second or two, in percent.
-    pub busy_percent: u32,
-    /// Whether clients ask it for more than accuracy is promised for.
-    pub overloaded: bool,
-    /// Seconds since the start in which it was.
-    pub overloaded_seconds: u64,
-}
+use super::stops::StopCounts;
+use crate::snapshot::{Stops, Work};
 
 #[derive(Debug, Default)]
 pub(super) struct LoadMeter {
@@ -249,7 +239,8 @@ const OVERLOADED_PERCENT: u32 = 50;
 
 #[cfg(test)]
 mod tests {
-    use super::{LoadMeter, Work};
+    use super::LoadMeter;
+    use crate::snapshot::Work;
     use dashpot_engine::inject::RuleId;
     use dashpot_engine::{DiskId, Duration, Instant};
     use proptest::prelude::*;

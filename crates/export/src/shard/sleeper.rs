@@ -14,16 +14,6 @@ use rustix::event::{Timespec, epoll};
 
 use crate::clock;
 
-/// Whether a shard may spin.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Spin {
-    /// Where no CPU quota is in force, for at most a share of a core.
-    #[default]
-    Auto,
-    /// Never.
-    Never,
-}
-
 #[derive(Debug)]
 pub(super) struct Sleeper {
     spins: bool,

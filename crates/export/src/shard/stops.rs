@@ -15,44 +15,7 @@
 use dashpot_engine::{Duration, Instant};
 
 use crate::clock;
-
-/// How often and for how long the host kept a shard from running.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stops {
-    /// Since the start.
-    pub all: StopSum,
-    /// In the last 30 to 60 seconds.
-    pub recent: StopSum,
-    /// When the last one ended.
-    pub last: Option<Instant>,
-}
-
-/// Stops, added up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StopSum {
-    /// How many.
-    pub count: u64,
-    /// Their sum.
-    pub total: Duration,
-    /// The longest of them.
-    pub longest: Duration,
-}
-
-impl StopSum {
-    fn add(&mut self, length: Duration) {
-        self.count += 1;
-        self.total += length;
-        self.longest = self.longest.max(length);
-    }
-
-    fn and(self, other: StopSum) -> StopSum {
-        StopSum {
-            count: self.count + other.count,
-            total: self.total + other.total,
-            longest: self.longest.max(other.longest),
-        }
-    }
-}
+use crate::snapshot::{StopSum, Stops};
 
 /// Counts the stops of a shard.
 #[derive(Clone, Copy, Debug, Default)]
@@ -159,10 +122,9 @@ const BEATS_FAST_FOR: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        BEAT_FAST, BEAT_SLOW, STOP_MIN, StopCounts, StopDetector, StopSum, next_beat, overslept,
-    };
+    use super::{BEAT_FAST, BEAT_SLOW, STOP_MIN, StopCounts, StopDetector, next_beat, overslept};
     use crate::clock;
+    use crate::snapshot::StopSum;
     use dashpot_engine::{Duration, Instant};
 
     fn ms(at: u64) -> Instant {
