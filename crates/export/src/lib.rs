@@ -18,7 +18,6 @@ pub mod frontend;
 mod handle;
 mod held;
 mod listen;
-pub mod load;
 mod mailbox;
 mod message;
 mod power;

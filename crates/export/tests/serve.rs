@@ -10,8 +10,8 @@ use dashpot_engine::inject::{Effect, GroupId, RuleId, RuleSpec};
 use dashpot_engine::{Answer, Command, DiskId, Duration, Op};
 use dashpot_export::frontend::nbd::client::{connect, encode};
 use dashpot_export::frontend::nbd::wire::RequestHeader;
-use dashpot_export::load::{LoadConfig, LoadReport, OpReport, Pace, run};
 use dashpot_export::{DiskSnapshot, Drops, EventRecord, Server, ServerConfig, Spin};
+use dashpot_load::{LoadConfig, LoadReport, OpReport, Pace, run};
 use dashpot_rules::{Address, DiskConfig, StoreConfig};
 use tempfile::TempDir;
 

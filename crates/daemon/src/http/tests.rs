@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::http::{Method, StatusCode};
 use dashpot_api::{Client, ClientError};
-use dashpot_export::load::{LoadConfig, LoadReport, Pace, run};
 use dashpot_export::{Server, ServerConfig};
+use dashpot_load::{LoadConfig, LoadReport, Pace, run};
 use dashpot_rules::{Address, DiskConfig, StoreConfig, parse_injection};
 use serde_json::{Value, json};
 

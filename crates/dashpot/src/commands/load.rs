@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::bail;
 use dashpot_engine::{Op, Ratio};
-use dashpot_export::load::{DRAIN_MAX, LoadConfig, LoadReport, OpReport, Pace, run};
+use dashpot_load::{DRAIN_MAX, LoadConfig, LoadReport, OpReport, Pace, run};
 use dashpot_observe::{Percentiles, is_enough};
 use dashpot_rules::ParseError;
 use hdrhistogram::Histogram;

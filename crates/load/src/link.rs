@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use dashpot_engine::{Instant, Op};
+use dashpot_export::frontend::nbd::client::{encode, parse_reply};
+use dashpot_export::frontend::nbd::wire::{RequestHeader, SIMPLE_REPLY_LEN, command};
+use dashpot_export::now;
 use rustix::buffer::spare_capacity;
 use rustix::net::{RecvFlags, SendFlags};
 
 use super::config::LoadConfig;
 use super::report::{LoadError, LoadReport};
-use crate::clock;
-use crate::frontend::nbd::client::{encode, parse_reply};
-use crate::frontend::nbd::wire::{RequestHeader, SIMPLE_REPLY_LEN, command};
 
 pub(super) struct Link {
     socket: OwnedFd,
@@ -123,7 +123,7 @@ impl Link {
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Ok(()),
             Err(error) => return Err(LoadError::of(error.into())),
         }
-        let now = clock::now();
+        let now = now();
         report.heard = now;
         let mut taken = 0;
         while let Some(length) = self.take_reply(taken, now, report)? {

@@ -6,17 +6,19 @@
 //! answered; a latency counts from the moment at which the request was meant to start, so that a
 //! slow disk cannot hide by being asked less (coordinated omission).
 
+#![warn(missing_docs)]
+
 mod arrivals;
 mod config;
 mod link;
 mod report;
 
 use dashpot_engine::{Duration, Instant, Op, Random};
+use dashpot_export::frontend::nbd::client::connect;
+use dashpot_export::now;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::link::Link;
-use crate::clock;
-use crate::frontend::nbd::client::connect;
 
 pub use self::arrivals::Pace;
 pub use self::config::LoadConfig;
@@ -46,7 +48,7 @@ fn go_on(load: &mut Load<'_>, mut stop: impl FnMut(&LoadReport) -> bool) -> Resu
     let mut look = load.start + LOOK_EVERY;
     let (mut stopped, mut last) = (false, load.start);
     loop {
-        let now = clock::now();
+        let now = now();
         stopped |= now >= end;
         if now >= look {
             load.report.elapsed = now.since(load.start);
@@ -91,7 +93,7 @@ impl<'a> Load<'a> {
         });
         let links = links.collect::<Result<Vec<_>, LoadError>>()?;
         let blocks = links.first().map_or(1, |(_, blocks)| *blocks);
-        let start = clock::now();
+        let start = now();
         Ok(Load {
             config,
             links: links.into_iter().map(|(link, _)| link).collect(),

@@ -3,9 +3,8 @@
 use std::io;
 
 use dashpot_engine::{Duration, Instant, Op};
+use dashpot_export::frontend::nbd::client::ConnectError;
 use hdrhistogram::Histogram;
-
-use crate::frontend::nbd::client::ConnectError;
 
 /// The report of a load.
 #[derive(Debug)]
