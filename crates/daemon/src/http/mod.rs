@@ -9,6 +9,7 @@ mod error;
 mod lease;
 mod listen;
 mod openapi;
+mod router;
 mod routes;
 #[cfg(test)]
 mod tests;
@@ -17,4 +18,4 @@ mod told;
 pub use access::{Access, Hosts, guard_host};
 pub use answer::Manners;
 pub use listen::{HttpListener, TokenFile, make_private_dir, random_word};
-pub use routes::router;
+pub use router::router;

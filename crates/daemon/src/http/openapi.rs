@@ -1,5 +1,8 @@
 //! The OpenAPI document, made from the handlers themselves and committed as `web/openapi.json`.
 
+use std::sync::OnceLock;
+
+use axum::body::Bytes;
 use dashpot_api::{By, Error};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{
@@ -9,6 +12,8 @@ use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, RefOr, Response,
 use utoipa::{Modify, OpenApi};
 
 use super::routes::{disks, events, meta, rules, seconds};
+use super::told::Told;
+use crate::{Refusal, RefusalKind};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -21,7 +26,7 @@ use super::routes::{disks, events, meta, rules, seconds};
         meta::index,
         meta::healthz,
         meta::version,
-        meta::openapi,
+        openapi,
         meta::exports,
         meta::clock,
         disks::status,
@@ -56,8 +61,24 @@ struct Refusals;
 /// Says how a request over TCP shows that it may be made. Over a unix socket none is asked.
 struct Tokens;
 
+/// This document.
+#[utoipa::path(get, path = "/v1/openapi.json", operation_id = "get_openapi", tag = "daemon",
+    responses(
+        (status = 200, description = "The OpenAPI document.", body = Object),
+    ))]
+pub(super) async fn openapi() -> Result<Told, Refusal> {
+    // One text for all callers, however slow they are.
+    static TEXT: OnceLock<Bytes> = OnceLock::new();
+    if let Some(text) = TEXT.get() {
+        return Ok(Told(text.clone()));
+    }
+    let text = document().to_json();
+    let text = text.map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
+    Ok(Told(TEXT.get_or_init(|| text.into()).clone()))
+}
+
 /// The document of this build.
-pub(super) fn document() -> Document {
+fn document() -> Document {
     Api::openapi()
 }
 

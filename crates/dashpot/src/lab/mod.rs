@@ -9,6 +9,7 @@ mod place;
 mod pool;
 mod section;
 mod simulation;
+mod targets;
 mod trace;
 mod tunable;
 mod volume;

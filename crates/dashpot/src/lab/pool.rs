@@ -10,7 +10,6 @@ use super::key::{Key, names};
 use super::place::place_of;
 use super::section::Section;
 use super::tunable::{self, read_tunables};
-use super::volume::Throttle;
 
 pub(super) const POOL_KEYS: [Key; 2] = [
     Key {
@@ -170,3 +169,21 @@ impl PoolDraft<'_> {
 
 /// ZFS derives defaults from the memory of the machine; that of the model is no machine's.
 pub(crate) const DEFAULT_RAM: u64 = 8 << 30;
+
+/// The throttle of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Throttle {
+    None,
+    OpenZfs,
+    Legacy,
+}
+
+impl Throttle {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Throttle::None => "none",
+            Throttle::OpenZfs => "openzfs",
+            Throttle::Legacy => "legacy",
+        }
+    }
+}

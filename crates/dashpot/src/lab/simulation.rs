@@ -17,8 +17,9 @@ use super::model::read_model;
 use super::origin::Origin;
 use super::pool::{Disks, PoolDraft, read_pool};
 use super::section::{NamedTable, Section};
+use super::targets::Targets;
 use super::volume::read_volume;
-use super::workload::{Targets, read_workload};
+use super::workload::read_workload;
 use super::{check_ranges, read_file};
 
 pub(super) const SIM_KEYS: [Key; 4] = [

@@ -9,7 +9,7 @@ use dashpot_rules::{ParseError, format_size};
 use dashpot_sim::scenario::TraceEntry;
 
 use super::read_text;
-use super::workload::Targets;
+use super::targets::Targets;
 
 const TITLES: &str = "time_ns,op,target,offset,length";
 
@@ -134,7 +134,7 @@ pub(super) const LENGTH_MAX: u64 = 32 << 20;
 #[cfg(test)]
 mod tests {
     use super::parse;
-    use crate::lab::workload::Targets;
+    use crate::lab::targets::Targets;
     use dashpot_engine::{Duration, Op};
     use dashpot_sim::scenario::Target;
 

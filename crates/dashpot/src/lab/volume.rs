@@ -6,7 +6,7 @@ use dashpot_sim::scenario::VolumeSpec;
 
 use super::key::{Key, names};
 use super::place::place_of;
-use super::pool::PoolDraft;
+use super::pool::{PoolDraft, Throttle};
 use super::section::Section;
 
 pub(super) const VOLUME_KEYS: [Key; 3] = [
@@ -38,24 +38,6 @@ pub(super) const VOLUME_KEYS: [Key; 3] = [
 pub(super) enum Write {
     Through,
     Back(Throttle),
-}
-
-/// The throttle of a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Throttle {
-    None,
-    OpenZfs,
-    Legacy,
-}
-
-impl Throttle {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Throttle::None => "none",
-            Throttle::OpenZfs => "openzfs",
-            Throttle::Legacy => "legacy",
-        }
-    }
 }
 
 /// Reads a volume, and takes its room and its throttle from its pool.

@@ -7,11 +7,11 @@ use dashpot_rules::{
     NEVER, ParseError, format_size, parse_bandwidth, parse_duration, parse_name, parse_range,
     parse_share, parse_size, parse_span, parse_wait,
 };
-use dashpot_sim::scenario::{Calls, Load, Pattern, Target, WorkloadSpec};
+use dashpot_sim::scenario::{Calls, Load, Pattern, WorkloadSpec};
 
 use super::key::{Key, names};
-use super::place::place_of;
 use super::section::Section;
+use super::targets::Targets;
 use super::trace;
 
 pub(super) const CALL_KEYS: [Key; 7] = [
@@ -134,38 +134,6 @@ pub(super) const COMMON_KEYS: [Key; 4] = [
         meaning: "A trace to replay (see Traces), relative to the lab file. It goes with `start`, `stop` and `link` only.",
     },
 ];
-
-/// What a workload can have as its target, with sizes.
-pub(super) struct Targets<'a> {
-    /// Disks, and the pool that a disk belongs to.
-    pub(super) disks: Vec<(&'a str, u64, Option<&'a str>)>,
-    pub(super) volumes: Vec<(&'a str, u64)>,
-}
-
-impl Targets<'_> {
-    /// A disk or a volume by its name, and its size.
-    pub(super) fn find(&self, name: &str) -> Result<(Target, u64), ParseError> {
-        let taken = self.disks.iter().find(|disk| disk.0 == name);
-        if let Some((_, _, Some(pool))) = taken {
-            return Err(ParseError::new(format!(
-                "disk '{name}' belongs to pool '{pool}', which writes it; name one of the pool's \
-                 volumes"
-            )));
-        }
-        let volumes = self.volumes.iter().enumerate();
-        let volumes = volumes.map(|(at, volume)| (volume.0, Target::Volume(at), volume.1));
-        let lone = self
-            .disks
-            .iter()
-            .enumerate()
-            .filter(|(_, disk)| disk.2.is_none());
-        let lone = lone.map(|(at, disk)| (disk.0, Target::Disk(at), disk.1));
-        let known: Vec<(&str, Target, u64)> = volumes.chain(lone).collect();
-        let names: Vec<&str> = known.iter().map(|known| known.0).collect();
-        let (_, target, size) = known[place_of("target", name, &names)?];
-        Ok((target, size))
-    }
-}
 
 /// Reads a workload. Traces are found beside the lab, in `directory`.
 pub(super) fn read_workload(

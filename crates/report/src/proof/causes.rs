@@ -2,7 +2,8 @@
 
 use dashpot_rules::short_time;
 
-use super::verdict::{Facts, Verdict, share};
+use super::figures::share;
+use super::verdict::{Facts, Verdict};
 use crate::health::quota_note;
 
 /// Shares in percent from which on something is worth telling.

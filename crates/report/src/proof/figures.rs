@@ -5,8 +5,6 @@ use dashpot_observe::percentile;
 use dashpot_rules::short_time;
 use serde::Serialize;
 
-use super::verdict::signed;
-
 /// Cells of a line: n, mean, p50, p90, p99, max.
 pub(super) type Cells = [String; 6];
 
@@ -132,4 +130,18 @@ pub(super) fn exact_time(ns: u64) -> String {
         1_000_000_000..100_000_000_000 => format!("{:.6}s", ns as f64 / 1e9),
         _ => format!("{:.3}s", ns as f64 / 1e9),
     }
+}
+
+/// `31 of 1000 (3.1 %)`.
+pub(super) fn share(part: u64, all: u64) -> String {
+    format!(
+        "{part} of {all} ({:.1} %)",
+        part as f64 * 100.0 / all as f64
+    )
+}
+
+/// `+35.1us`.
+pub(super) fn signed(ns: i64) -> String {
+    let sign = if ns < 0 { '-' } else { '+' };
+    format!("{sign}{}", short_time(ns.unsigned_abs()))
 }

@@ -17,7 +17,7 @@ use dashpot_observe::percentile;
 use dashpot_rules::{Allowance, short_time};
 use serde::Serialize;
 
-use super::figures::Error;
+use super::figures::{Error, share, signed};
 
 /// What was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -304,20 +304,6 @@ impl Facts<'_> {
             format!("{due}; the others were late by {}", times.join(", "))
         })
     }
-}
-
-/// `31 of 1000 (3.1 %)`.
-pub(super) fn share(part: u64, all: u64) -> String {
-    format!(
-        "{part} of {all} ({:.1} %)",
-        part as f64 * 100.0 / all as f64
-    )
-}
-
-/// `+35.1us`.
-pub(super) fn signed(ns: i64) -> String {
-    let sign = if ns < 0 { '-' } else { '+' };
-    format!("{sign}{}", short_time(ns.unsigned_abs()))
 }
 
 impl fmt::Display for Verdict {

@@ -1,15 +1,13 @@
 //! The program's version, its exports and its clock: answers that need no shard.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::State;
 use dashpot_api::{Clock, Export, VersionInfo};
 
-use crate::http::openapi::document;
 use crate::http::told::Told;
-use crate::{Daemon, Refusal, RefusalKind, wire};
+use crate::{Daemon, Refusal, wire};
 
 /// The text that a browser or curl shows at the API's address.
 const INDEX: &str = "This is the API of dashpot, a slow disk that you control: /v1/status says what \
@@ -64,20 +62,4 @@ pub(crate) async fn healthz() -> &'static str {
     ))]
 pub(crate) async fn version() -> Json<VersionInfo> {
     Json(VersionInfo::current())
-}
-
-/// This document.
-#[utoipa::path(get, path = "/v1/openapi.json", operation_id = "get_openapi", tag = "daemon",
-    responses(
-        (status = 200, description = "The OpenAPI document.", body = Object),
-    ))]
-pub(crate) async fn openapi() -> Result<Told, Refusal> {
-    // One text for all callers, however slow they are.
-    static TEXT: OnceLock<Bytes> = OnceLock::new();
-    if let Some(text) = TEXT.get() {
-        return Ok(Told(text.clone()));
-    }
-    let text = document().to_json();
-    let text = text.map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
-    Ok(Told(TEXT.get_or_init(|| text.into()).clone()))
 }

@@ -2,14 +2,15 @@
 //! p99, and where its latencies were.
 
 use dashpot_engine::Duration;
+use dashpot_report::heatmap::{HeatMap, Map, Size};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use super::figures::{count, round_up};
+use super::gutter::{GUTTER, gutter};
 use super::{Theme, axis, heat};
 use crate::commands::top::history::{Column, History};
-use dashpot_report::heatmap::{HeatMap, Map, Size};
 
 /// Draws the charts below each other, so that a moment is at one place in all of them.
 pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Theme) {
@@ -111,20 +112,9 @@ fn eighths(value: Option<u64>, most: u64, height: u16) -> usize {
     ((part * full).round() as usize).max(1)
 }
 
-/// A label beside a row, flush right.
-pub(super) fn gutter(area: Rect, row: u16, label: &str, buffer: &mut Buffer, style: Style) {
-    if row < area.height {
-        let width = usize::from(GUTTER) - 1;
-        let text = format!("{label:>width$}");
-        buffer.set_stringn(area.x, area.y + row, text, usize::from(area.width), style);
-    }
-}
-
 /// The lowest map that gives a row to an axis.
 const AXIS_FROM: u16 = 3;
 /// The highest chart of bars.
 const BARS_MAX: u16 = 6;
-/// Room for `IOPS 12345` and a space.
-const GUTTER: u16 = 12;
 
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

@@ -1,14 +1,14 @@
 //! A heat map in characters: the darker, and the hotter, the more I/Os.
 
 use dashpot_engine::Duration;
+use dashpot_report::chart::Shades;
+use dashpot_report::heatmap::Map;
 use dashpot_rules::short_time;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 
 use super::Theme;
-use super::charts::gutter;
-use dashpot_report::chart::Shades;
-use dashpot_report::heatmap::Map;
+use super::gutter::gutter;
 
 /// Draws a map from below. Its bands share the height, so some may be a row higher than others.
 pub(super) fn draw(map: &Map, area: Rect, buffer: &mut Buffer, theme: Theme) {

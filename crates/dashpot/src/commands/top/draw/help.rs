@@ -1,12 +1,12 @@
 //! What the keys do, and what the columns mean.
 
+use dashpot_report::proof::wrapped;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 
 use super::Theme;
-use dashpot_report::proof::wrapped;
 
 /// Draws the help over the middle of the screen, from a line on where it does not fit.
 pub(super) fn draw(from: usize, simulated: bool, area: Rect, buffer: &mut Buffer, theme: Theme) {

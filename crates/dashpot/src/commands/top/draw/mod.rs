@@ -7,6 +7,7 @@ mod columns;
 mod disks;
 mod figures;
 mod footer;
+mod gutter;
 mod header;
 mod heat;
 mod help;

@@ -1,0 +1,79 @@
+//! Which handler answers which request.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use axum::response::Response;
+use axum::routing::{get, post};
+use dashpot_api::Error;
+
+use super::access::{Access, guard};
+use super::error::refuse;
+use super::openapi;
+use super::routes::{disks, events, meta, rules, seconds};
+use crate::Daemon;
+
+/// The API over a daemon, guarded if it is reached over TCP.
+pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
+    let router = Router::new()
+        .route("/", get(meta::index))
+        .route("/healthz", get(meta::healthz))
+        .route("/v1/version", get(meta::version))
+        .route("/v1/openapi.json", get(openapi::openapi))
+        .route("/v1/exports", get(meta::exports))
+        .route("/v1/clock", get(meta::clock))
+        .route("/v1/status", get(disks::status))
+        .route("/v1/disks", get(disks::list))
+        .route("/v1/disks/{disk}", get(disks::show))
+        .route("/v1/disks/{disk}/latency", get(disks::latency))
+        .route("/v1/disks/{disk}/suspend", post(disks::suspend))
+        .route("/v1/disks/{disk}/resume", post(disks::resume))
+        .route("/v1/disks/{disk}/crash", post(disks::crash))
+        .route(
+            "/v1/disks/{disk}/rules",
+            get(rules::of_disk).post(rules::inject),
+        )
+        .route("/v1/disks/{disk}/leases", post(rules::lease))
+        .route("/v1/rules", get(rules::list).delete(rules::clear_many))
+        .route(
+            "/v1/rules/{rule}",
+            get(rules::show).patch(rules::update).delete(rules::clear),
+        )
+        .route("/v1/rules/{rule}/latency", get(rules::latency))
+        .route("/v1/events", get(events::finished))
+        .route("/v1/seconds", get(seconds::seconds))
+        .route("/v1/reset", post(rules::reset))
+        .fallback(unknown_path)
+        .method_not_allowed_fallback(unknown_method)
+        .with_state(daemon);
+    match access {
+        Some(access) => router.layer(from_fn_with_state(access, guard)),
+        None => router,
+    }
+}
+
+async fn unknown_path(request: Request) -> Response {
+    let error = Error {
+        error: format!(
+            "this is the API of dashpot, and there is nothing at '{}'",
+            request.uri().path()
+        ),
+        remedy: Some("see /v1/openapi.json".to_owned()),
+    };
+    refuse(StatusCode::NOT_FOUND, error)
+}
+
+async fn unknown_method(request: Request) -> Response {
+    let error = Error {
+        error: format!(
+            "{} is not possible on '{}'",
+            request.method(),
+            request.uri().path()
+        ),
+        remedy: Some("see /v1/openapi.json".to_owned()),
+    };
+    refuse(StatusCode::METHOD_NOT_ALLOWED, error)
+}
