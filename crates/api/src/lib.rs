@@ -1,9 +1,11 @@
-//! The API of a daemon: one set of types for the server, the client and the document, and the client
-//! that the command line is.
+//! The API of a daemon: its types, which the server, the client and the OpenAPI document share, and
+//! a blocking client, which the command line uses.
 //!
 //! Times are integers of nanoseconds (`_ns`), sizes integers of bytes (`_bytes`). Ages count back
-//! from the moment `at_ns` of the daemon's monotonic clock. The crate knows no daemon: whoever
-//! serves the API fills these types in.
+//! from the moment `at_ns` of the daemon's monotonic clock. This crate does not depend on the
+//! daemon: the daemon fills in these types and serves them.
+
+#![warn(missing_docs)]
 
 mod client;
 mod place;

@@ -1,9 +1,9 @@
-//! Where a daemon of this user is found.
+//! The paths at which the programs of one user find their daemon.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// The directory of sockets that this user's programs find each other in.
+/// The directory of this user's sockets and tokens.
 pub fn runtime_dir() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_dir()) {
         Some(dir) => PathBuf::from(dir).join("dashpot"),
@@ -11,17 +11,19 @@ pub fn runtime_dir() -> PathBuf {
     }
 }
 
-/// Where a daemon's API is that nobody has named.
+/// The socket of the API where no command line names another.
 pub fn default_socket() -> PathBuf {
     runtime_dir().join("api.sock")
 }
 
-/// Where the command line finds the token of the API at an address of TCP. Each has a file of its
-/// own: daemons do not take each other's away, and no other address is ever sent the token.
+/// The file with the token of the API at a TCP address. Each address has a file of its own, so that
+/// one daemon does not overwrite the token of another, and the client sends a token only to the
+/// address that it is for.
 pub fn token_file(socket: SocketAddr) -> PathBuf {
     runtime_dir().join(format!("api-{socket}.token"))
 }
 
+/// The real user id of this process.
 pub fn user_id() -> u32 {
     rustix::process::getuid().as_raw()
 }

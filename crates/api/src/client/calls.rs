@@ -1,4 +1,6 @@
-//! What is asked of a daemon, by name: each operation of the API that the command line uses.
+//! A method for each operation of the API that the command line uses.
+//!
+//! Each fails as [`Client::send`] does.
 
 use std::time::Duration;
 
@@ -12,21 +14,21 @@ use crate::types::{
     Rule, RuleLatency, RulesReset, Seconds, Status, Suspend, Suspended, Update,
 };
 
-/// Which finished zios are wanted.
+/// The finished zios that a caller wants.
 #[derive(Clone, Debug, Default)]
 pub struct WantedZios {
-    /// Those of this disk; of all disks if there is none.
+    /// The name of their disk; `None` for all disks.
     pub disk: Option<String>,
-    /// Those of these operations, in words with commas between them; of all if there are none.
+    /// Their operations, in words with commas between them; `None` for all operations.
     pub ops: Option<String>,
-    /// Those that took at least as long, in nanoseconds.
+    /// Their least total latency, in nanoseconds.
     pub min_ns: u64,
-    /// How many are answered at most.
+    /// The most zios of an answer.
     pub limit: usize,
 }
 
 impl Client {
-    /// The disks as they were started. No shard is asked.
+    /// The disks as they were started. The daemon answers without asking a shard.
     pub fn exports(&self) -> Result<Vec<Export>, ClientError> {
         self.get("/v1/exports")
     }
@@ -36,17 +38,17 @@ impl Client {
         Ok(self.exports()?.iter().any(|export| export.name == name))
     }
 
-    /// The time at the daemon. No shard is asked.
+    /// The daemon's time. The daemon answers without asking a shard.
     pub fn clock(&self) -> Result<Clock, ClientError> {
         self.get("/v1/clock")
     }
 
-    /// The daemon, its shards and its disks, each with this many of its oldest zios in flight.
+    /// The daemon, its shards and its disks, each with the `oldest` of its zios in flight.
     pub fn status(&self, oldest: usize) -> Result<Status, ClientError> {
         self.get(&format!("/v1/status?oldest={oldest}"))
     }
 
-    /// As [`Client::status`], but the answer must come within a time.
+    /// As [`Client::status`], but it fails if the answer takes longer than `limit`.
     pub fn status_within(&self, oldest: usize, limit: Duration) -> Result<Status, ClientError> {
         self.get_within(&format!("/v1/status?oldest={oldest}"), limit)
     }
@@ -56,7 +58,7 @@ impl Client {
         self.get("/v1/disks?oldest=0")
     }
 
-    /// A disk with this many of its oldest zios in flight.
+    /// A disk with the `oldest` of its zios in flight.
     pub fn disk(&self, name: &str, oldest: usize) -> Result<Disk, ClientError> {
         self.get(&format!("/v1/disks/{}?oldest={oldest}", segment(name)))
     }
@@ -70,7 +72,7 @@ impl Client {
         self.get(&format!("/v1/disks/{}/latency{by}", segment(disk)))
     }
 
-    /// The zios that finished after a cursor; without one, from the oldest that is remembered.
+    /// The zios that finished after a cursor. Without one there are none, and `next` is the cursor.
     pub fn finished(
         &self,
         wanted: &WantedZios,
@@ -88,13 +90,13 @@ impl Client {
         self.get(&format!("/v1/events?{}", words.join("&")))
     }
 
-    /// The seconds that began after a moment, of one disk or of all.
+    /// The seconds that began after `after_ns`, of one disk or of all.
     pub fn seconds(&self, after_ns: u64, disk: Option<&str>) -> Result<Seconds, ClientError> {
         let disk = disk.map_or(String::new(), |name| format!("&disk={}", segment(name)));
         self.get(&format!("/v1/seconds?after_ns={after_ns}{disk}"))
     }
 
-    /// Every rule that is armed.
+    /// The armed rules of all disks.
     pub fn rules(&self) -> Result<Vec<Rule>, ClientError> {
         self.get("/v1/rules")
     }
@@ -104,17 +106,17 @@ impl Client {
         self.get(&format!("/v1/disks/{}/rules", segment(disk)))
     }
 
-    /// The rules of an id or a name, armed or else gone.
+    /// The rules with an id or a name; if none is armed, those that were cleared last.
     pub fn rules_named(&self, key: &str) -> Result<Vec<Rule>, ClientError> {
         self.get(&format!("/v1/rules/{}", segment(key)))
     }
 
-    /// The latencies of the rules of an id or a name, armed or else gone.
+    /// The latencies of the rules with an id or a name; if none is armed, of those cleared last.
     pub fn rule_latency(&self, key: &str) -> Result<Vec<RuleLatency>, ClientError> {
         self.get(&format!("/v1/rules/{}/latency", segment(key)))
     }
 
-    /// Arms rules on a disk, all or none.
+    /// Arms rules on a disk: all of them, or none if it fails.
     pub fn inject(&self, disk: &str, rule: &Inject) -> Result<Vec<Rule>, ClientError> {
         self.post(&format!("/v1/disks/{}/rules", segment(disk)), rule)
     }
@@ -128,12 +130,12 @@ impl Client {
         self.lease(&format!("/v1/disks/{}/leases", segment(disk)), rule)
     }
 
-    /// Replaces what the rules of an id or a name say.
+    /// Replaces the words of the rule with an id or a name.
     pub fn update(&self, key: &str, rule: &Update) -> Result<Vec<Rule>, ClientError> {
         self.send(Method::PATCH, &format!("/v1/rules/{}", segment(key)), rule)
     }
 
-    /// Clears the rules of an id or a name. With `release`, what they hold completes now.
+    /// Clears the rules with an id or a name. With `release`, the zios that they hold complete now.
     pub fn clear(&self, key: &str, release: bool) -> Result<Cleared, ClientError> {
         self.delete(&format!("/v1/rules/{}?release={release}", segment(key)))
     }
@@ -151,23 +153,23 @@ impl Client {
         self.delete(&format!("/v1/rules?release={release}"))
     }
 
-    /// Goes back to what the lab says.
+    /// Returns rules and disks to the state of the lab.
     pub fn reset(&self) -> Result<RulesReset, ClientError> {
         self.post("/v1/reset", &())
     }
 
-    /// Suspends a disk. Unless the request says `now`, the answer comes when nothing is in flight;
-    /// Ctrl-C then ends the waiting, and not the program.
+    /// Suspends a disk. Without `now`, it waits until no zio is in flight; Ctrl-C ends the waiting with
+    /// [`ClientError::Interrupted`], and not the program.
     pub fn suspend(&self, disk: &str, how: &Suspend) -> Result<Suspended, ClientError> {
         self.post_unless_interrupted(&format!("/v1/disks/{}/suspend", segment(disk)), how)
     }
 
-    /// Lets a suspended disk go on.
+    /// Resumes a suspended disk.
     pub fn resume(&self, disk: &str) -> Result<Resumed, ClientError> {
         self.post(&format!("/v1/disks/{}/resume", segment(disk)), &())
     }
 
-    /// Cuts the power of a disk on a `lossy` store, or gives it back.
+    /// Cuts the power of a disk on a `lossy` store, or restores it.
     pub fn crash(&self, disk: &str, how: &Crash) -> Result<Crashed, ClientError> {
         self.post(&format!("/v1/disks/{}/crash", segment(disk)), how)
     }

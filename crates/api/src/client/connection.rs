@@ -14,7 +14,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::error::ClientError;
 
-/// How long between two tries to connect to a daemon that lets too many wait.
+/// The time between two attempts to connect to a daemon whose queue of connections is full.
 const CONNECT_EVERY: Duration = Duration::from_millis(20);
 
 /// A connection that has been made.
@@ -25,14 +25,14 @@ pub(super) struct Connection {
     pub(super) pid: Option<i32>,
 }
 
-/// What was answered, whatever it says.
+/// An answer, whatever its status.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) body: Bytes,
 }
 
-/// An answer that does not end. What the daemon gave for as long as it lasts goes when this is
-/// dropped, or its process ends.
+/// An answer that does not end while the caller keeps it. The daemon takes back what it gave for
+/// that time when this is dropped, or when the caller's process ends.
 pub struct Lease {
     _rest: Incoming,
     _connection: Connection,
@@ -44,7 +44,7 @@ trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 impl Connection {
-    /// Connects, however many are before us.
+    /// Connects, and tries again while the daemon's queue of connections is full.
     pub(super) async fn open(address: &Address) -> Result<Connection, ClientError> {
         let (stream, pid) = loop {
             match connect(address).await {

@@ -12,19 +12,36 @@ use crate::types;
 #[derive(Debug)]
 pub enum ClientError {
     /// Nothing listens there, or this user may not connect.
-    NoDaemon { address: Address, error: io::Error },
-    /// The daemon took the connection, and has not answered in time.
-    Silent { address: Address, silence: Silence },
+    NoDaemon {
+        /// Where the client tried to connect.
+        address: Address,
+        /// The kernel's error.
+        error: io::Error,
+    },
+    /// The daemon accepted the connection and has not answered in time.
+    Silent {
+        /// Where the daemon listens.
+        address: Address,
+        /// How long it has been silent, and what its process does.
+        silence: Silence,
+    },
     /// The connection ended before the answer was complete.
-    Gone { address: Address, why: String },
-    /// The daemon refused.
+    Gone {
+        /// Where the daemon listened.
+        address: Address,
+        /// The error of the connection, in words.
+        why: String,
+    },
+    /// The daemon refused the request.
     Refused {
+        /// The status of the answer: 400 or more.
         status: StatusCode,
+        /// What was wrong, and the remedy.
         error: types::Error,
     },
-    /// What answers is no daemon of this version.
+    /// The answer cannot be decoded: another program answers, or a daemon of another version.
     Unexpected(String),
-    /// The user gave up waiting.
+    /// The user interrupted the call with Ctrl-C.
     Interrupted,
 }
 

@@ -1,5 +1,5 @@
-//! The client of the API that the command line is: one blocking call for each request, over a
-//! connection that is kept.
+//! The command line's client of the API: one blocking call for each request, over a connection that
+//! it keeps.
 
 mod calls;
 mod connection;
@@ -26,7 +26,7 @@ use connection::{Answer, Connection};
 pub use error::ClientError;
 use silence::{PATIENCE, Silence, State, Wait};
 
-/// A way to a daemon. Making one does not connect.
+/// A client of one daemon. It connects at its first request.
 pub struct Client {
     address: Address,
     /// Over TCP.
@@ -39,7 +39,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the daemon at `api`, or at the default socket.
+    /// A client of the daemon at `api`, or at the default socket. It fails for an address without a
+    /// path.
     pub fn find(api: Option<&ApiAddress>) -> anyhow::Result<Client> {
         let Some(api) = api else {
             return Client::at(Address::Unix(default_socket()), None);
@@ -52,8 +53,8 @@ impl Client {
         }
     }
 
-    /// A client of the daemon at `address`. Over TCP without a token, that of the daemon of this
-    /// user at that very address is taken, if there is one.
+    /// A client of the daemon at `address`. Over TCP and without a token, it reads the token from the
+    /// file of that address, if there is one.
     pub fn at(address: Address, token: Option<String>) -> anyhow::Result<Client> {
         let token = match (token, &address) {
             (None, Address::Tcp(socket)) => read_token(token_file(*socket)),
@@ -68,7 +69,7 @@ impl Client {
         })
     }
 
-    /// Where the daemon is looked for.
+    /// The daemon's address.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
@@ -85,7 +86,10 @@ impl Client {
         self.send(Method::POST, path, body)
     }
 
-    /// Sends a request that has no name of its own here, and waits for its answer.
+    /// Sends a request that has no method of its own, and waits at most a minute for its answer.
+    ///
+    /// It fails if the daemon cannot be reached, does not answer or refuses, or if its answer has
+    /// another shape than `T`.
     pub fn send<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -96,7 +100,7 @@ impl Client {
             .block_on(self.call(method, path, body, Wait::Answer))
     }
 
-    /// As [`Client::get`], but the answer must come within a time.
+    /// As [`Client::get`], but it fails if the answer takes longer than `limit`.
     fn get_within<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -106,7 +110,8 @@ impl Client {
         self.runtime.block_on(answer)
     }
 
-    /// As [`Client::post`], where the answer is one line and then lasts.
+    /// As [`Client::post`], for an answer whose first line is the value and which then stays open. The
+    /// daemon keeps what it gave until the [`Lease`] is dropped.
     fn lease<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -123,8 +128,8 @@ impl Client {
         Ok((read(&answer)?, lease))
     }
 
-    /// As [`Client::post`], but the answer may take as long as the daemon lives, and Ctrl-C ends
-    /// the waiting, and not the program.
+    /// As [`Client::post`], but it waits for the answer as long as the daemon lives. Ctrl-C ends the
+    /// call with [`ClientError::Interrupted`], and not the program.
     fn post_unless_interrupted<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -138,7 +143,7 @@ impl Client {
         })
     }
 
-    /// Waits until nobody answers any more, and says why not.
+    /// Waits until the daemon no longer accepts connections, and gives the error.
     pub async fn until_gone(&self) -> ClientError {
         loop {
             tokio::time::sleep(ASK_EVERY).await;
@@ -148,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Runs something beside which requests are sent.
+    /// Runs a future on the client's runtime, in which [`Client::until_gone`] works.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }
@@ -182,8 +187,8 @@ impl Client {
         }
     }
 
-    /// Sends a request. What changes nothing may be sent twice, and so goes over the connection
-    /// that is kept, which the daemon may have closed.
+    /// Sends a request. A GET changes nothing and may be sent twice. So it is tried first on the kept
+    /// connection, which the daemon may have closed.
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, ClientError> {
         if request.method() == Method::GET
             && let Some(mut kept) = self.kept.take()
@@ -281,5 +286,5 @@ fn read_token(path: PathBuf) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// How often somebody who waits for long looks whether the daemon is still there.
+/// The time between two looks at whether the daemon is still there.
 const ASK_EVERY: Duration = Duration::from_secs(1);

@@ -1,19 +1,19 @@
-//! How long a call waits for a daemon that says nothing, and what such a daemon does: it is
+//! How long a call waits for a silent daemon, and what the process of such a daemon does: it is
 //! stopped, or it runs and is busy.
 //!
-//! A call that waits looks at the daemon's process every [`PATIENCE`], and asks the daemon whether
-//! it answers at all. So a call that may last, as that of `suspend` does, waits while the daemon
-//! lives, and no longer.
+//! Every [`PATIENCE`], a waiting call looks at the daemon's process and asks the daemon for
+//! `/healthz`. So a call that may take long, such as `suspend`, waits exactly as long as the daemon
+//! lives.
 
 use std::fmt;
 use std::time::Duration;
 
 use dashpot_rules::short_time;
 
-/// How long a daemon may say nothing before it is looked at.
+/// How long a daemon may be silent before the call looks at its process.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a call may take that does not wait for anything but the daemon.
+/// The longest time of a call that waits for the daemon alone.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// How long a call may take.
@@ -21,14 +21,14 @@ const ANSWER_MAX: Duration = Duration::from_secs(60);
 pub(super) enum Wait {
     /// As long as the daemon needs to answer.
     Answer,
-    /// So long in all.
+    /// This long in all.
     Within(Duration),
     /// As long as the daemon lives: it answers when something has happened.
     Long,
 }
 
 impl Wait {
-    /// How long the call may go on that has lasted so long already.
+    /// The time that is left for a call that has lasted for `lasted`.
     pub(super) fn left(self, lasted: Duration) -> Duration {
         match self {
             Wait::Answer => ANSWER_MAX.saturating_sub(lasted),

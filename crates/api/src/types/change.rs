@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::Rule;
 
-/// Which program answers.
+/// The version of the program that answers.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct VersionInfo {
     /// The daemon's version.
@@ -15,7 +15,7 @@ pub struct VersionInfo {
 }
 
 impl VersionInfo {
-    /// This program and its API.
+    /// The version of this program and of its API.
     pub fn current() -> VersionInfo {
         VersionInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -24,22 +24,22 @@ impl VersionInfo {
     }
 }
 
-/// Arms rules, all or none.
+/// Arms rules: all of them, or none if one cannot be armed.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Inject {
     /// The rule in the words of `dashpot inject`; several `-D` are several rules of one group.
     #[schema(example = "-D 10ms:1 -T read")]
     pub rule: String,
-    /// A name for it, in place of `--name`.
+    /// The name of the rules, in place of `--name`; null for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The pool that zinject was given. Such rules of a disk are one group.
+    /// The pool that zinject was given, or null. The rules of one disk and one pool are one group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
 }
 
-/// Replaces what a rule says.
+/// Replaces the words of an armed rule; its counters go on.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Update {
@@ -52,10 +52,10 @@ pub struct Update {
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Suspend {
-    /// Resume by itself after this time.
+    /// The disk resumes by itself after this time; null: only on request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<u64>,
-    /// Answer at once, whatever is in flight.
+    /// Answer at once, and do not wait for the zios in flight to end.
     #[serde(default)]
     pub now: bool,
 }
@@ -63,34 +63,36 @@ pub struct Suspend {
 /// A disk is suspended.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Suspended {
-    /// Zios still in flight.
+    /// Number of zios still in flight.
     pub in_flight: u32,
 }
 
 /// A disk is resumed.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Resumed {
-    /// Zios that had waited, and are issued now.
+    /// Number of zios that waited for this and are issued now.
     pub waiting: u32,
 }
 
 /// Rules are gone.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Cleared {
-    /// Their ids.
+    /// The ids of the rules.
     pub cleared: Vec<u32>,
     /// The disks whose rules could not be cleared.
     pub failed: Vec<Failure>,
 }
 
-/// Why nothing was done to a disk, while others were changed.
+/// A disk that the call could not change, though it changed others.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Failure {
+    /// The name of the disk.
     pub disk: String,
+    /// The error, with its remedy.
     pub error: String,
 }
 
-/// Everything is as it was at the start; counters of disks are kept.
+/// The rules are those of the daemon's start. The disks' counters are kept.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct RulesReset {
     /// The ids of the rules that are gone.
@@ -101,12 +103,12 @@ pub struct RulesReset {
     pub failed: Vec<Failure>,
 }
 
-/// Nothing was changed.
+/// The request was refused, and nothing was changed.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Error {
-    /// What was wrong.
+    /// What was wrong with the request.
     pub error: String,
-    /// What to do instead, if that is not clear from the error.
+    /// What to do instead; null if the error itself makes that clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }

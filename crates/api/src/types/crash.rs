@@ -3,24 +3,25 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Cuts the power of a disk on a `lossy` store, or gives it back.
+/// Cuts the power of a disk on a `lossy` store, or restores it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Crash {
     /// Which of the writes that no flush has covered survive.
     #[serde(default)]
     pub keep: KeepWord,
-    /// What a write is torn at: 512 or 4096. Without it a write survives whole or not at all.
+    /// The size of the pieces, 512 or 4096, of which some survive and some do not. Null: a write
+    /// survives whole or not at all.
     #[serde(default)]
     pub tear_bytes: Option<u64>,
-    /// Decides what survives.
+    /// The seed of the random choice of what survives.
     #[serde(default)]
     pub seed: u64,
     /// What the disk does afterwards.
     #[serde(default)]
     pub then: ThenWord,
     #[allow(rustdoc::broken_intra_doc_links)] // `[100]` is a default, and no link.
-    /// How many of the lost writes are listed, the oldest first, up to 10,000 [100].
+    /// The most lost writes that the answer lists, the oldest first: up to 10,000 [100].
     #[serde(default = "hundred")]
     pub list: usize,
 }
@@ -33,62 +34,77 @@ fn hundred() -> usize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KeepWord {
+    /// None of them survives.
     None,
+    /// All of them survive.
     All,
+    /// The seed decides for each of them.
     #[default]
     Random,
 }
 
-/// What a disk does after a power cut: it goes on under its clients, it is off, or it is served
-/// again. Connections end but in the first case.
+/// What a disk does after a power cut: it serves on (`go_on`), it is off (`off`), or it is served
+/// again (`restart`). Its connections end unless it serves on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThenWord {
+    /// The disk serves on; its connections stay open.
     #[default]
     GoOn,
+    /// The disk is off until a power cut with `restart`: its connections end, and no client can
+    /// connect.
     Off,
+    /// The disk is served again at once; its connections end.
     Restart,
 }
 
-/// What a power cut has taken.
+/// What a disk lost in a power cut.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Crashed {
+    /// The name of the disk.
     pub disk: String,
+    /// As in the request.
     pub keep: KeepWord,
+    /// As in the request; null if writes survive whole or not at all.
     pub tear_bytes: Option<u64>,
+    /// As in the request. The same seed and the same writes lose the same bytes.
     pub seed: u64,
-    /// What the disk does now.
+    /// What the disk does after the power cut.
     pub then: ThenWord,
     /// Whether it was off before, so that nothing was left to lose.
     pub was_off: bool,
-    /// Acknowledged writes that no flush had covered.
+    /// The acknowledged writes that no flush had covered.
     pub unflushed: WriteSum,
-    /// Those of them of which something is missing, and the bytes that are.
+    /// Those of them of which something is missing, and the missing bytes.
     pub lost: WriteSum,
-    /// Of those that are lost, the ones of which something is there.
+    /// Number of lost writes of which a part survived.
     pub torn: u64,
-    /// Writes that were in flight: their clients had not been told that they were done.
+    /// Number of writes in flight: the daemon had not acknowledged them.
     pub unacknowledged: u64,
     /// Bytes that had reached the medium since the last flush only because the cache was full.
     pub early_bytes: u64,
-    /// What is missing, by client.
+    /// The losses of each client.
     pub clients: Vec<ClientLoss>,
-    /// The lost writes, as many as were asked for, the oldest first.
+    /// The lost writes, the oldest first, at most as many as the request asked for.
     pub writes: Vec<LostWrite>,
 }
 
-/// So many writes, with so many bytes.
+/// A number of writes, and their bytes.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct WriteSum {
+    /// Number of writes.
     pub writes: u64,
+    /// Sum of their bytes.
     pub bytes: u64,
 }
 
-/// What is missing of a client's writes.
+/// A client, and what it lost in a power cut.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct ClientLoss {
+    /// The name of the client.
     #[schema(example = "uid=1000 pid=4711")]
     pub client: String,
+    /// Its writes of which something is missing, and the missing bytes.
     #[serde(flatten)]
     pub lost: WriteSum,
 }
@@ -96,11 +112,14 @@ pub struct ClientLoss {
 /// An acknowledged write of which something is missing.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct LostWrite {
+    /// The name of the client that wrote it.
     pub client: String,
+    /// The first byte of the write on the disk.
     pub offset_bytes: u64,
+    /// The length of the write.
     pub length_bytes: u64,
     /// How many of its bytes are missing.
     pub missing_bytes: u64,
-    /// How long before the power cut the store had it.
+    /// Time from the moment at which the store had it until the power cut.
     pub age_ns: u64,
 }

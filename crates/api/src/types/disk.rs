@@ -7,19 +7,24 @@ use utoipa::ToSchema;
 use super::rule::Summary;
 use super::{ClientMemory, Host, Load, Memory, Promise, Shard, Stops, VersionInfo, Wide};
 
-/// What is served.
+/// The daemon, its shards and its disks, at one moment.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Status {
+    /// The versions of the daemon and of its API.
     #[serde(flatten)]
     pub version: VersionInfo,
-    /// The daemon's process.
+    /// The id of the daemon's process.
     pub pid: u32,
-    /// Requests that can wait for the media of `file` disks at once.
+    /// The number of threads that work on `file` disks: as many requests can wait for their media at
+    /// once.
     pub store_threads: usize,
+    /// What the host leaves the daemon of its CPUs.
     pub host: Host,
+    /// The threads that serve the disks, by number.
     pub shards: Vec<Shard>,
+    /// What callers of the API make the daemon hold.
     pub memory: Memory,
-    /// Which promises about time can hold on this host, now.
+    /// The promises about time, and whether each can hold on this host now.
     pub promises: Vec<Promise>,
     /// The disks, in the order of the lab.
     pub disks: Vec<Disk>,
@@ -32,55 +37,59 @@ pub struct Disk {
     pub name: String,
     /// Where NBD clients reach it.
     pub uris: Vec<String>,
-    /// What its store is.
+    /// The kind of its store.
     #[schema(example = "ram")]
     pub store: String,
+    /// The size of the disk.
     pub size_bytes: u64,
     /// The smallest read or write.
     pub block_bytes: u32,
+    /// Whether the disk refuses writes.
     pub read_only: bool,
-    /// The shard that owns it.
+    /// The number of the shard that owns it.
     pub shard: usize,
-    /// The moment of all that follows.
+    /// The moment at which the fields below were read.
     pub at_ns: u64,
     /// How many rules are armed.
     pub rules: usize,
-    /// Whether it is suspended, and since when.
+    /// Since when it is suspended; null if it is not.
     pub suspended: Option<Suspension>,
     /// Whether it is off since a power cut, so that no client can connect.
     pub off: bool,
-    /// Why its store can no longer be trusted, if it cannot.
+    /// Why its store can no longer be trusted; null if it can.
     pub faulted: Option<String>,
-    /// Why it is no longer served, if it is not. All that is counted is nothing then.
+    /// Why the daemon no longer serves it; null if it does. Otherwise all counters are 0.
     pub failed: Option<String>,
+    /// The clients that are connected now.
     pub clients: Vec<DiskClient>,
-    /// Connections that the bound on memory keeps from being read, now.
+    /// Number of connections that the shard does not read now, because requests use as much memory
+    /// as they may.
     pub stalled: u32,
-    /// Times that a connection was kept from being read.
+    /// How often the shard has stopped reading a connection for that reason.
     pub stalls: u64,
-    /// How long the disk's shard did not look at its sockets beyond the time for which it meant to
-    /// sleep, each time since the start. Lateness cannot show it: a request that was not read yet had
-    /// no target.
+    /// How much later than planned the disk's shard looked at its sockets, each time since the start.
+    /// Lateness cannot show this: a request that the shard has not read yet has no target.
     pub loop_gap: Summary,
     /// How often the host kept that shard from running.
     pub shard_stops: Stops,
     /// How much of its time that shard works.
     pub shard_load: Load,
-    /// What clients make that shard hold.
+    /// The memory that clients use in that shard.
     pub shard_memory: ClientMemory,
-    /// How late the zios of all armed rules were, each since its rule was armed.
+    /// The lateness of the zios of all armed rules, each since its rule was armed.
     pub rule_lateness: Summary,
-    /// Zios not replied to.
+    /// Number of zios that have arrived and have no reply yet.
     pub in_flight: u32,
-    /// The oldest of them, as many as were asked for.
+    /// The oldest of them, at most as many as the request asked for.
     pub oldest: Vec<InFlightZio>,
-    /// What was done, by operation.
+    /// The counters of each operation.
     pub ops: Vec<OpCount>,
-    /// Zios whose connection was gone before their reply.
+    /// Number of zios whose connection ended before their reply.
     pub aborted: u64,
     /// Time during which at least one zio was in flight.
     pub busy_ns: u64,
-    /// The integral of the number of zios in flight.
+    /// The number of zios in flight, integrated over time. Divided by `busy_ns` it is the mean
+    /// depth while any was in flight.
     pub depth_time_ns: Wide,
 }
 
@@ -93,30 +102,34 @@ impl Disk {
     }
 }
 
-/// A suspended disk.
+/// Since when a disk is suspended, and for how long.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Suspension {
-    /// How long it has been.
+    /// Time since the suspension began.
     pub age_ns: u64,
-    /// When it resumes by itself, from now.
+    /// Time until it resumes by itself; null if it does not.
     pub remaining_ns: Option<u64>,
 }
 
 /// A client of a disk. Not `Client`: generators give that name to their own.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct DiskClient {
+    /// The name, from the peer's credentials or address.
     #[schema(example = "uid=1000 pid=4711")]
     pub name: String,
+    /// Its open connections to this disk.
     pub connections: u32,
 }
 
 /// Counters of one operation.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OpCount {
+    /// The name of the operation.
     #[schema(example = "read")]
     pub op: String,
-    /// Zios replied to, failed ones included.
+    /// Number of zios with a reply, failed ones included.
     pub completed: u64,
+    /// Those of `completed` that ended with an error.
     pub failed: u64,
     /// Bytes of those that did not fail.
     pub bytes: u64,
@@ -125,20 +138,26 @@ pub struct OpCount {
 /// A zio that has not been replied to.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct InFlightZio {
+    /// The name of its operation.
     #[schema(example = "read")]
     pub op: String,
+    /// The name of the client that sent it; `other` for clients that the daemon does not tell
+    /// apart.
     pub client: String,
+    /// Its first byte on the disk.
     pub offset_bytes: u64,
+    /// Its length.
     pub length_bytes: u32,
     /// Time since its arrival.
     pub age_ns: u64,
     /// Where it waits: `suspended`, `held-before`, `store`, `held`, `hung`, `reply`.
     pub wait: String,
-    /// How long it has been in that wait.
+    /// Time since that wait began.
     pub wait_ns: u64,
-    /// The rule that holds it.
+    /// The id of the rule that holds it; null if none does.
     pub rule: Option<u32>,
-    /// Time until the earliest moment at which it may complete; none if it is not held, or hangs.
+    /// Time until the earliest moment at which it may complete; null if no rule holds it, or if it
+    /// hangs.
     pub remaining_ns: Option<u64>,
 }
 

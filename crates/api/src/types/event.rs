@@ -4,69 +4,81 @@ use dashpot_engine::Waits;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Zios that have finished, the oldest first, as far as they are remembered.
+/// The finished zios that the daemon still remembers, the oldest first.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct FinishedZios {
+    /// The zios, in the order in which they ended.
     pub zios: Vec<FinishedZio>,
-    /// Where to go on: give it as `after`.
+    /// The cursor: give it as `after` in the next request.
     pub next: u64,
-    /// How many of those after the one that was given are no longer remembered.
+    /// Number of zios after the given `after` that the daemon no longer remembers.
     pub forgotten: u64,
-    /// How many were never recorded because the shards were faster than who listens, since the
-    /// start.
+    /// Number of zios since the start that the daemon did not record, because its collector could not
+    /// keep up with the shards.
     pub dropped: u64,
-    /// When the daemon was started. A cursor is of one daemon: with another moment here, begin anew.
+    /// When the daemon started. A cursor is valid for one start: if this value changes, begin with
+    /// `after` = 0.
     pub since_ns: u64,
 }
 
 /// A finished zio, and where its time went. The waits add up to `total_ns`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FinishedZio {
+    /// The name of its disk.
     pub disk: String,
+    /// The name of the client that sent it.
     #[schema(example = "uid=1000 pid=4711")]
     pub client: String,
+    /// The name of its operation.
     #[schema(example = "write")]
     pub op: String,
+    /// Whether it was a write that must be durable before its reply (FUA).
     pub fua: bool,
+    /// Its first byte on the disk.
     pub offset_bytes: u64,
+    /// Its length.
     pub length_bytes: u32,
-    /// The error that it ended with.
+    /// The error that it ended with; null if it succeeded.
     #[schema(example = "EIO")]
     pub error: Option<String>,
-    /// When its header was received.
+    /// When the daemon received its header.
     pub arrived_ns: u64,
-    /// When its reply was accepted.
+    /// When the transport accepted its reply.
     pub ended_ns: u64,
+    /// The sum of all `waits`: from `arrived_ns` to `ended_ns`.
     pub total_ns: u64,
+    /// Where the time went.
     pub waits: ZioWaits,
-    /// The rule that decided how long it took, or the error that it ended with.
+    /// The id of the rule that decided its latency or its error; null if none did.
     pub rule: Option<u32>,
-    /// Which lane of that rule it was given, from 0.
+    /// The lane of that rule that it used, from 0; null if the rule has no lanes.
     pub lane: Option<u32>,
 }
 
-/// Where a zio's time went, in the order in which it did.
+/// The waits of a zio, in their order. Their sum is its total latency.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct ZioWaits {
-    /// From its header until its payload was complete.
+    /// From the arrival of its header until its payload was complete.
     pub recv_ns: u64,
-    /// For its pool's write throttle.
+    /// The wait for the write throttle of its pool.
     pub throttle_ns: u64,
-    /// In the queue of a pool's disk.
+    /// The wait in the queue of a pool's disk.
     pub queue_ns: u64,
-    /// While its disk was suspended.
+    /// The wait while its disk was suspended.
     pub suspend_ns: u64,
-    /// For the store.
+    /// The wait for the store.
     pub store_ns: u64,
-    /// Held by a rule.
+    /// The time for which a rule held it.
     pub hold_ns: u64,
-    /// From the moment at which it was to complete until its reply was offered: dashpot's error.
+    /// From the moment at which it was due until its reply was offered to the transport: dashpot's
+    /// own error.
     pub lateness_ns: u64,
-    /// Until the client took the reply.
+    /// From then until the transport accepted the reply.
     pub reply_ns: u64,
 }
 
 impl ZioWaits {
+    /// The waits of a finished zio, in nanoseconds.
     pub fn of(waits: &Waits) -> ZioWaits {
         ZioWaits {
             recv_ns: waits.recv.as_nanos(),

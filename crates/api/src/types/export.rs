@@ -1,4 +1,4 @@
-//! What is known without asking a shard: the exports, and the time.
+//! The answers that need no shard: the exports, and the time.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -10,26 +10,30 @@ pub struct Export {
     pub name: String,
     /// Where NBD clients reach it.
     pub uris: Vec<String>,
-    /// What its store is.
+    /// The kind of its store.
     #[schema(example = "ram")]
     pub store: String,
+    /// The size of the disk.
     pub size_bytes: u64,
     /// The smallest read or write.
     pub block_bytes: u32,
+    /// Whether the disk refuses writes.
     pub read_only: bool,
-    /// The shard that owns it.
+    /// The number of the shard that owns it.
     pub shard: usize,
-    /// Why it is no longer served, if it is not.
+    /// Why the daemon no longer serves it; null if it does.
     pub failed: Option<String>,
 }
 
-/// The daemon's monotonic clock, which all moments (`at_ns`, `ended_ns`, `start_ns`) are of.
+/// The time of the daemon's monotonic clock. All moments (`at_ns`, `ended_ns`, `start_ns`) are of
+/// that clock.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Clock {
+    /// The time at which the daemon answered.
     pub now_ns: u64,
-    /// When the daemon started. Counters of another start cannot be compared with these.
+    /// When the daemon started. If two answers differ in this, their counters cannot be compared.
     pub started_ns: u64,
 }
 
-/// Why nothing follows from two answers of different starts.
+/// The message of a report whose two answers are of different starts of the daemon.
 pub const STARTED_AGAIN: &str = "the daemon was started again; so is what it counts";

@@ -1,21 +1,23 @@
-//! What the host leaves the daemon of its CPUs.
+//! How much CPU time the host gives the daemon.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The host's CPUs, as far as the daemon gets them. What is counted is counted since its start.
+/// The CPU time that the host gives the daemon. Counters begin at the daemon's start.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Host {
-    /// CPUs that it may run on.
+    /// Number of CPUs that the daemon may run on.
     pub cpus: usize,
-    /// The quota of a control group in thousandths of a CPU, if one is in force.
+    /// The CPU quota of its control group in thousandths of a CPU; null if there is none.
     pub quota_millicpus: Option<u64>,
-    /// Periods of that quota in which the daemon's control group has run.
+    /// Number of periods of that quota in which the control group has run.
     pub quota_periods: u64,
-    /// Those of them in which the kernel has stopped it, because the quota was used up.
+    /// Number of these periods in which the kernel stopped the group because its quota was used up.
     pub throttled_periods: u64,
-    /// For how long, added up over the CPUs. Whatever fell into that time is late.
+    /// Time for which the kernel stopped it, added up over the CPUs. Zios that were due in that time
+    /// are late.
     pub throttled_ns: u64,
-    /// The share of the CPU time that the hypervisor has given to others.
+    /// The share of the CPU time that the hypervisor gave to other machines; null if the kernel does
+    /// not say.
     pub steal_percent: Option<f64>,
 }

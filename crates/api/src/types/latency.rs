@@ -1,4 +1,4 @@
-//! Histograms in the one layout: percentiles and occupied buckets, cumulative since the start.
+//! Histograms of latencies since the start: percentiles and occupied buckets. All have one layout.
 
 use dashpot_engine::histogram::{
     BadBucket, Histogram, Moments, Sparse, bucket_of, lower_bound, upper_bound,
@@ -10,46 +10,50 @@ use utoipa::ToSchema;
 
 use super::{InFlightZio, Wide};
 
-/// A disk's latencies since the start. Of an interval: the difference of two answers.
+/// A disk's latencies since the start. The difference of two answers is the interval between them.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct DiskLatency {
+    /// The name of the disk.
     pub disk: String,
     /// Names the boundaries of the buckets.
     pub layout: String,
-    /// The moment since which is counted.
+    /// The moment at which the counters began.
     pub since_ns: u64,
-    /// The moment of all that follows.
+    /// The moment at which the fields below were read.
     pub at_ns: u64,
     /// Time during which at least one zio was in flight.
     pub busy_ns: u64,
-    /// The integral of the number of zios in flight.
+    /// The number of zios in flight, integrated over time. Divided by `busy_ns` it is the mean
+    /// depth while any was in flight.
     pub depth_time_ns: Wide,
-    /// How long zios waited for the disk to resume, added up: it is in their total, and in no time of
-    /// the disk.
+    /// Time for which zios waited for the disk to resume, added up. It counts in `total`, and not in
+    /// `disk`.
     pub suspended_ns: u64,
-    /// Zios not replied to, which are in no histogram yet.
+    /// Number of zios without a reply, which are in no histogram yet.
     pub in_flight: u32,
-    /// The oldest of them.
+    /// The oldest of them; null if there is none.
     pub oldest: Option<InFlightZio>,
-    /// Zios since the start that are in no breakdown, nor in what is known of the store, because the
-    /// shards were faster than who listens.
+    /// Number of zios since the start that are missing in breakdowns and in `store`, because the
+    /// collector could not keep up with the shards.
     pub dropped: u64,
-    /// Every operation, in display order. Of a breakdown: those that each part has done, part by
-    /// part.
+    /// Every operation, in display order. In a breakdown: the operations of each part, one part
+    /// after the other.
     pub ops: Vec<OpLatency>,
 }
 
 /// The latencies of one operation.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OpLatency {
-    /// Of a breakdown, whose they are: the name of a client, or the least size of a power of two,
-    /// `4K` for 4 KiB and more but less than 8 KiB.
+    /// The part of a breakdown: the name of a client, or a size (`4K`: at least 4 KiB and less than
+    /// 8 KiB). Null without a breakdown.
     #[schema(example = "4K")]
     pub by: Option<String>,
+    /// The name of the operation.
     #[schema(example = "read")]
     pub op: String,
-    /// Zios replied to, failed ones included.
+    /// Number of zios with a reply, failed ones included.
     pub completed: u64,
+    /// Those of `completed` that ended with an error.
     pub failed: u64,
     /// Bytes of those that did not fail.
     pub bytes: u64,
@@ -57,9 +61,9 @@ pub struct OpLatency {
     pub total: LatencyHistogram,
     /// From issue until the transport was offered the reply.
     pub disk: LatencyHistogram,
-    /// How late injected zios were.
+    /// How late injected zios were: from their target until the transport was offered the reply.
     pub lateness: LatencyHistogram,
-    /// For the store alone, of all that are in no `dropped`.
+    /// The time of the store alone, for all zios but the `dropped` ones.
     pub store: Option<LatencyHistogram>,
 }
 
@@ -67,8 +71,8 @@ pub struct OpLatency {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
-    /// The 64 that did something last; the rest are `other`. One that a later answer does not name
-    /// has been added to `other` in it.
+    /// The 64 clients with the latest I/O; the others together are `other`. If a later answer no
+    /// longer names a client, its I/O counts in `other` there.
     Client,
     /// Powers of two.
     Size,
@@ -77,33 +81,42 @@ pub enum By {
 /// A histogram: its percentiles, and its occupied buckets.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct LatencyHistogram {
+    /// Number of values.
     pub count: u64,
     /// 0 if there is no value.
     pub min_ns: u64,
     /// 0 if there is no value.
     pub max_ns: u64,
-    /// A percentile is the middle of its bucket: above 1 us and below 2,048 s at most 1.2 % off. It
-    /// is null unless at least one value is expected above it: `p99_ns` needs 100 values.
+    /// The median; null below 2 values. A percentile is the middle of its bucket: above 1 us and
+    /// below 2,048 s it is at most 1.2 % off. It is null unless at least one value is expected
+    /// above it.
     pub p50_ns: Option<u64>,
+    /// The 90th percentile; null below 10 values.
     pub p90_ns: Option<u64>,
+    /// The 99th percentile; null below 100 values.
     pub p99_ns: Option<u64>,
+    /// The 99.9th percentile; null below 1,000 values.
     pub p99_9_ns: Option<u64>,
+    /// Sum of the values.
     pub sum_ns: Wide,
+    /// Sum of the squares of the values, in square nanoseconds.
     pub sum_of_squares_ns: Wide,
     /// The sum of the latencies truncated to microseconds, as DTrace's scripts add them up.
     pub sum_us: Wide,
+    /// Sum of the squares of the truncated latencies, in square microseconds.
     pub sum_of_squares_us: Wide,
     /// The buckets that are not empty, in the order of their bounds.
     pub buckets: Vec<Bucket>,
 }
 
-/// How many values are between two bounds.
+/// The number of values between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Bucket {
     /// The lowest value that it can hold.
     pub from_ns: u64,
     /// The highest value that it can hold. That of the last bucket, from 2^42 ns on, is null.
     pub to_ns: Option<u64>,
+    /// Number of values from `from_ns` to `to_ns`, both included.
     pub count: u64,
 }
 
@@ -123,7 +136,8 @@ impl Bucket {
 }
 
 impl OpLatency {
-    /// What is counted of an operation on the data path, with what is known of the store.
+    /// The latencies of an operation from the shard's counters, and those of its store from `store`,
+    /// which the collector has.
     pub fn of(op: Op, stats: &OpStats, store: &Sparse) -> OpLatency {
         let latency = |kind| {
             let histogram = stats.latency(kind);
@@ -147,6 +161,7 @@ impl OpLatency {
 }
 
 impl LatencyHistogram {
+    /// The histogram as the API sends it.
     pub fn of(histogram: &Histogram) -> LatencyHistogram {
         let sparse = histogram.to_sparse();
         let percentiles = Percentiles::of(histogram);
@@ -166,12 +181,12 @@ impl LatencyHistogram {
         }
     }
 
-    /// Of a histogram of this layout, which is all that the daemon keeps.
+    /// As [`LatencyHistogram::of`]; a histogram of another layout counts as empty.
     pub fn of_sparse(sparse: &Sparse) -> LatencyHistogram {
         LatencyHistogram::of(&Histogram::from_sparse(sparse).unwrap_or_default())
     }
 
-    /// The histogram that was sent.
+    /// The histogram that the daemon sent. It fails if a bucket does not fit the layout.
     pub fn histogram(&self) -> Result<Histogram, BadBucket> {
         let moments = |sum: Wide, squares: Wide| Moments {
             sum: sum.0,

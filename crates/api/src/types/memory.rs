@@ -1,35 +1,42 @@
-//! What clients and callers make the daemon hold, beside the most that they may.
+//! The memory that clients and callers use in the daemon, beside its bounds.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What callers of the API make the daemon hold, and the most that they may.
+/// The memory that callers of the API use in the daemon, and the most that they may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Memory {
-    /// Answers that are being made, or that callers have not taken yet. Those of at most 64 KiB are
-    /// not counted.
+    /// Bytes of answers that the daemon makes now or that callers have not read yet. Answers of at
+    /// most 64 KiB are not counted.
     pub answers_bytes: u64,
+    /// The most bytes that such answers may hold together.
     pub answers_max_bytes: u64,
-    /// Rules of all disks.
+    /// Number of rules of all disks.
     pub rules: u64,
+    /// The most rules that the daemon arms.
     pub rules_max: u64,
-    /// Lanes of all rules.
+    /// Number of lanes of all rules.
     pub lanes: u64,
+    /// The most lanes that its rules may have together.
     pub lanes_max: u64,
 }
 
-/// What NBD clients make a shard hold, and the most that they may.
+/// The memory that NBD clients use in a shard, and the most that they may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ClientMemory {
-    /// Zios in flight.
+    /// Number of zios in flight.
     pub zios: u32,
+    /// The most zios that may be in flight.
     pub zios_max: u32,
-    /// Payloads of writes that are held or received, and of replies.
+    /// Bytes of the payloads of replies, and of writes that the shard receives or holds.
     pub payload_bytes: u64,
+    /// The most bytes that payloads may hold.
     pub payload_max_bytes: u64,
-    /// What connections keep beside their requests: bytes received and not looked at, and replies
-    /// that their clients do not take. Above the most, connections are read a little at a time.
+    /// Bytes that connections hold beside their requests: input that the shard has not parsed yet,
+    /// and replies that the clients have not read.
     pub buffered_bytes: u64,
+    /// The most bytes that connections may hold before the shard reads them slower.
     pub buffered_max_bytes: u64,
+    /// Open connections of NBD clients.
     pub connections: u32,
 }

@@ -1,4 +1,4 @@
-//! A rule as it was understood, and what it has done.
+//! A rule, as the daemon parsed it, and its counters.
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec, Service};
@@ -11,72 +11,79 @@ use super::Load;
 /// A rule.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Rule {
+    /// The number by which calls name the rule.
     pub id: u32,
-    /// The name of the call that armed it; rules armed together share it.
+    /// The name that the caller gave; rules armed by one call share it. Null for none.
     pub name: Option<String>,
+    /// The name of its disk.
     pub disk: String,
-    /// Rules of a group share their lanes.
+    /// The number of its group. Rules of a group share their lanes.
     pub group: u32,
-    /// The pool that zinject was given. Such rules of a disk are one group.
+    /// The pool that zinject was given, or null. The rules of one disk and one pool are one group.
     pub pool: Option<String>,
     /// The rule in canonical words, without its name.
     #[schema(example = "-D 10ms:1 -T read")]
     pub rule: String,
+    /// The parts of the rule.
     #[serde(flatten)]
     pub fields: RuleFields,
-    /// Where it is in its life.
+    /// Whether it waits, injects, has ended, or is cleared.
     pub state: RuleState,
-    /// Time since it was armed or last updated; of one that is gone, until it was cleared.
+    /// Time since it was armed or last updated, up to the moment at which it was cleared.
     pub age_ns: u64,
-    /// Whether it was updated since it was armed. Its counters and histograms hold what it did before
-    /// the update, too.
+    /// Whether it was updated after it was armed. Its counters and histograms include the time before
+    /// the update.
     pub updated: bool,
+    /// What the rule has done.
     #[serde(flatten)]
     pub counters: RuleCounters,
-    /// Why it has injected nothing, if it has not.
+    /// Why it has injected nothing; null if it has injected something.
     pub why_nothing: Option<String>,
-    /// Connections of its disk that the bound on memory keeps from being read, now. That bounds
-    /// the depth, and so distorts what the rule does.
+    /// Number of connections of its disk that the shard does not read now, because requests use as
+    /// much memory as they may. This limits the depth, and so distorts the rule's effect.
     pub stalled: u32,
-    /// Times that a connection of its disk was kept from being read.
+    /// How often the shard has stopped reading a connection of its disk for that reason.
     pub stalls: u64,
-    /// How much of its time the shard of its disk works. Overloaded, it is late. The seconds in which
-    /// it was overloaded count from the moment at which the rule was armed or last updated.
+    /// How much of its time the shard of its disk works. An overloaded shard is late. Here
+    /// `overloaded_seconds` begins when the rule was armed or last updated.
     pub shard_load: Load,
 }
 
-/// What a rule says, word by word.
+/// The parts of a rule.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RuleFields {
+    /// What the rule does to a zio.
     pub effect: RuleEffect,
-    /// The constant, or the distribution's median.
+    /// The constant delay, or the median of its distribution; null if it does not delay.
     pub delay_ns: Option<u64>,
-    /// How many zios are served at a time; none: any number.
+    /// The most zios that the rule serves at a time; null for no limit.
     pub lanes: Option<u32>,
-    /// The error that it gives.
+    /// The name of the error that it gives; null if it gives none.
     #[schema(example = "EIO")]
     pub errno: Option<String>,
-    /// Bytes per second of the disk's one serial server.
+    /// Bytes per second that the disk transfers under this rule, one zio after the other; null for
+    /// no limit.
     pub bandwidth_bytes: Option<u64>,
     /// The operations that it matches.
     #[schema(example = json!(["read", "write", "zero"]))]
     pub ops: Vec<String>,
-    /// The share of matching zios that it injects into.
+    /// The probability with which it injects into a matching zio; null: always.
     pub chance: Option<Chance>,
-    /// Only the first so many that match.
+    /// N, if it injects only into the first N matching zios; otherwise null.
     pub first: Option<u64>,
-    /// Only every so manyth that matches.
+    /// N, if it injects only into every Nth matching zio; otherwise null.
     pub every: Option<u64>,
-    /// First byte of its range.
+    /// The first byte of its range; null for the whole disk.
     pub range_start_bytes: Option<u64>,
-    /// First byte after its range.
+    /// The first byte after its range; null for the whole disk.
     pub range_end_bytes: Option<u64>,
-    /// A glob that the client's name must match.
+    /// A glob that the client's name must match; null for all clients.
     pub client: Option<String>,
+    /// In which order the hold and the store's work come.
     pub mode: RuleMode,
-    /// How long after it was armed it begins.
+    /// Time from its arming until it begins to inject.
     pub after_ns: u64,
-    /// How long it lasts then.
+    /// Time from then until it ends; null if it does not end by itself.
     pub for_ns: Option<u64>,
 }
 
@@ -84,9 +91,13 @@ pub struct RuleFields {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleEffect {
+    /// It holds the zio for a time.
     Delay,
+    /// It ends the zio with an error.
     Error,
+    /// It keeps the zio until the rule is cleared.
     Hang,
+    /// It limits the bytes per second, and does nothing else.
     Bandwidth,
 }
 
@@ -94,87 +105,97 @@ pub enum RuleEffect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleMode {
+    /// The store works while the rule holds the zio: the longer of the two counts.
     Floor,
+    /// The rule holds the zio, and then the store works: the two add up.
     Add,
 }
 
 /// A probability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Chance {
+    /// The upper part of the fraction.
     pub numerator: u64,
+    /// The lower part of the fraction; never 0.
     pub denominator: u64,
 }
 
-/// Where a rule is in its life.
+/// The state of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleState {
     /// `--after` has not passed.
     Waiting,
+    /// It decides about zios now.
     Active,
     /// `--for` has passed.
     Ended,
-    /// It is gone: this is what it had done when it was cleared.
+    /// A caller cleared it; the counters are those of that moment.
     Cleared,
 }
 
 /// What a rule has counted since it was armed.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RuleCounters {
-    /// Zios that met its operations, range and client while it was active.
+    /// Number of zios that had its operation, range and client while it was active.
     pub matched: u64,
-    /// Of these, zios that it took: given a lane or an error.
+    /// Number of these zios that it gave a lane or an error.
     pub taken: u64,
-    /// Zios that it has decided about: held, overrun, failed and aborted, and those that it holds
-    /// now.
+    /// Number of zios that it has decided about: the sum of `held`, `overrun`, `failed`, `aborted`
+    /// and `now`.
     pub injected: u64,
-    /// A hold was added.
+    /// Number of zios that it held beyond the time of the store.
     pub held: u64,
-    /// The store finished after the target; nothing was added.
+    /// Number of zios that it did not need to hold, because the store ended after their target.
     pub overrun: u64,
-    /// An error was given.
+    /// Number of zios that it gave an error.
     pub failed: u64,
-    /// Held, and more than 1 ms or 5 % of the delay late.
+    /// Number of held zios that were late by more than 1 ms or 5 % of the delay.
     pub late: u64,
-    /// Not drawn by its probability.
+    /// Number of matching zios that its probability left out.
     pub not_drawn: u64,
-    /// Outside of first-N or every-N.
+    /// Number of matching zios that `first` or `every` left out.
     pub not_counted: u64,
-    /// Another rule's lane or target was chosen.
+    /// Number of matching zios for which another rule decided.
     pub beaten: u64,
-    /// The rule that beat it last.
+    /// The id of the rule that last did so; null if none did.
     pub beaten_by: Option<u32>,
-    /// Zios that it would have matched, had the error or hang of another rule not decided before it
-    /// was asked. They are not in `matched`.
+    /// Number of zios that the error or the hang of another rule took before this rule could match
+    /// them. They are not in `matched`.
     #[serde(default)]
     pub preempted: u64,
-    /// The rule that did so last.
+    /// The id of the rule that last did so; null if none did.
     #[serde(default)]
     pub preempted_by: Option<u32>,
-    /// Held, but the connection was gone before it ended.
+    /// Number of zios that it held when their connection ended.
     pub aborted: u64,
-    /// It holds them now: they have not ended, and no other rule holds them longer.
+    /// Number of zios that it holds now, and that no other rule holds longer.
     pub now: u64,
-    /// How far ahead its soonest lane is booked.
+    /// Time until its first lane is free.
     pub backlog_ns: u64,
-    /// The service times that it asked for, without lane wait.
+    /// The service times that it asked for, without the wait for a lane.
     pub requested: Summary,
-    /// What was achieved after lane wait, of the zios held.
+    /// The service times that the held zios had, without the wait for a lane.
     pub achieved: Summary,
-    /// How late those were.
+    /// How late the held zios were.
     pub lateness: Summary,
-    /// How late those of them were that the host's stops explain: it kept the shard from running at
-    /// some moment between the one at which they were due and the one at which they ended.
+    /// The lateness of those zios whose lateness a stop of the host explains: the host kept the shard
+    /// from running at some moment between their target and their end.
     pub stopped: Summary,
 }
 
-/// A few numbers of a histogram; without values there are none.
+/// A few numbers of a histogram.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Summary {
+    /// Number of values.
     pub count: u64,
+    /// The mean; null without values.
     pub mean_ns: Option<u64>,
+    /// The median; null without values.
     pub p50_ns: Option<u64>,
+    /// The 99th percentile; null without values. Below 100 values it is the largest one.
     pub p99_ns: Option<u64>,
+    /// The largest value; null without values.
     pub max_ns: Option<u64>,
 }
 
@@ -257,6 +278,7 @@ impl Chance {
 }
 
 impl Summary {
+    /// The summary of a histogram; without one, that of no values.
     pub fn of(histogram: Option<&Histogram>) -> Summary {
         let Some(histogram) = histogram else {
             return Summary::default();

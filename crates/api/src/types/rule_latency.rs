@@ -1,4 +1,4 @@
-//! What a rule asked for and what was achieved, as histograms.
+//! The latencies that a rule asked for and those that its zios had, as histograms.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -8,16 +8,18 @@ use super::{LatencyHistogram, Rule};
 /// A rule and the latencies of the zios that it held, at one moment.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RuleLatency {
+    /// The rule, with its counters.
     pub rule: Rule,
     /// Names the boundaries of the buckets.
     pub layout: String,
-    /// The service times that it asked for, without lane wait.
+    /// The service times that the rule asked for, without the wait for a lane.
     pub requested: LatencyHistogram,
-    /// What was achieved after lane wait. Where all service times were equal it is worked out from
-    /// lateness, and a value may be one bucket off.
+    /// The service times that the zios had, without the wait for a lane. If all service times asked
+    /// for were equal, these are computed from `lateness`, and a value may be one bucket off.
     pub achieved: LatencyHistogram,
-    /// How late they were.
+    /// How late the zios were.
     pub lateness: LatencyHistogram,
-    /// How late those of them were that the host's stops explain; they are in `lateness`, too.
+    /// The lateness of those zios whose lateness a stop of the host explains. They are in `lateness`,
+    /// too.
     pub stopped: LatencyHistogram,
 }

@@ -1,54 +1,60 @@
-//! What was done in each second.
+//! The I/O of each second.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::LatencyHistogram;
 
-/// The seconds in which zios ended, the oldest first, as far as they are remembered. Seconds without
-/// any are left out.
+/// The seconds that the daemon still remembers, the oldest first. Seconds in which no zio ended are
+/// left out.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Seconds {
     /// Names the boundaries of the buckets.
     pub layout: String,
-    /// Those that are over. Nothing is added to them any more.
+    /// The seconds that are over; they do not change any more.
     pub seconds: Vec<Second>,
-    /// The one that is not over, so far.
+    /// The present second, as far as it has gone.
     pub running: Second,
-    /// Since when all is remembered: since the daemon's start, if older seconds were not forgotten.
+    /// The daemon remembers every second from this moment on: its start, unless it has forgotten
+    /// older ones.
     pub since_ns: u64,
     /// The moment of this answer.
     pub now_ns: u64,
-    /// Where to go on: give it as `after_ns`.
+    /// The cursor: give it as `after_ns` in the next request.
     pub next_ns: u64,
 }
 
 impl Seconds {
-    /// Those that are over, and the one that is not.
+    /// The seconds that are over, and then the present one.
     pub fn all(&self) -> impl Iterator<Item = &Second> {
         self.seconds.iter().chain([&self.running])
     }
 }
 
-/// What was done in one second of the daemon's clock.
+/// The I/O of one second of the daemon's clock.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Second {
-    /// When it began.
+    /// The moment at which it began.
     pub start_ns: u64,
-    /// Zios that are in none of its histograms, because the shards were faster than who listens.
+    /// Number of zios that are missing in its histograms, because the collector could not keep up
+    /// with the shards.
     pub dropped: u64,
+    /// What was done, by disk, client and operation.
     pub latencies: Vec<SecondLatency>,
 }
 
-/// What a client did on a disk in one second.
+/// The I/O of one client with one operation on one disk, in one second.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SecondLatency {
+    /// The name of the disk.
     pub disk: String,
+    /// The name of the client.
     #[schema(example = "uid=1000 pid=4711")]
     pub client: String,
+    /// The name of the operation.
     #[schema(example = "read")]
     pub op: String,
-    /// Zios replied to, failed ones included.
+    /// Number of zios with a reply, failed ones included.
     pub completed: u64,
     /// Bytes of those that did not fail.
     pub bytes: u64,

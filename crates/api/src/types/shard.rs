@@ -9,63 +9,74 @@ use super::rule::Summary;
 /// A shard.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Shard {
+    /// The number of the shard, from 0.
     pub shard: usize,
     /// The disks that it serves.
     pub disks: Vec<String>,
-    /// Whether it meets its deadlines by spinning.
+    /// Whether it spins before a deadline instead of sleeping until then.
     pub spins: bool,
+    /// How much of its time it works.
     pub load: Load,
+    /// What NBD clients make it hold.
     pub memory: ClientMemory,
-    /// How long it did not look at its sockets beyond the time for which it meant to sleep, each time
-    /// since the start.
+    /// How much later than planned it looked at its sockets, each time since the start.
     pub loop_gap: Summary,
+    /// How often the host kept it from running.
     pub stops: Stops,
+    /// The error that it measures at its own socket.
     pub probe: Probe,
 }
 
-/// How much of its time a shard works. The accuracy of its rules is promised up to half of it.
+/// How much of its time a shard works. dashpot promises the accuracy of rules for at most 50 %.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Load {
-    /// The share of the last second or two.
+    /// The share of the last second or two in which it worked.
     pub busy_percent: u32,
-    /// Whether that is more, and there are rules.
+    /// Whether that is more than 50 %, and a disk of the shard has rules.
     pub overloaded: bool,
-    /// Seconds since the start in which it was.
+    /// Number of seconds since the start in which it was overloaded.
     pub overloaded_seconds: u64,
 }
 
-/// How often the host kept a shard from running for more than 1 ms: another process had its CPU,
-/// SIGSTOP, a frozen container, a paused virtual machine, a suspended host. What was due or arrived
-/// in that time is late. While clients ask for something a stop may have been up to 20 ms longer than
-/// is counted; up to a second longer, if nothing had been asked for a second before it.
+/// How often the host kept a shard from running for more than 1 ms. Causes are another process on its
+/// CPU, SIGSTOP, a frozen container, a paused virtual machine, or a suspended host. Zios that arrived
+/// or were due in that time are late. A stop may have been longer than counted: by up to 20 ms while
+/// clients send requests, and by up to a second if they had sent none for a second.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Stops {
     /// Since the start.
     pub all: StopTotals,
     /// In the last 30 to 60 seconds.
     pub recent: StopTotals,
-    /// How long ago the last one ended.
+    /// Time since the last one ended; null if there was none.
     pub last_age_ns: Option<u64>,
 }
 
-/// Stops, added up.
+/// The number and the durations of some stops.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct StopTotals {
+    /// Number of stops.
     pub count: u64,
+    /// Sum of their durations.
     pub total_ns: u64,
+    /// Duration of the longest one.
     pub longest_ns: u64,
 }
 
-/// What a read through a socket of the daemon's own took beyond the 1 ms of its rule: the error
-/// that a client of this host meets, its own wake-up included. Of the last minute; read once a second while clients ask for
-/// something, and never otherwise.
+/// The error of a shard as a client on this host sees it. The daemon reads from a disk of its own
+/// through a socket, under a rule of 1 ms; the error is the time beyond this 1 ms, the wake-up of the
+/// reading thread included. It reads once a second while clients send requests. The fields are those
+/// of the last minute.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Probe {
-    /// Readings of the last minute. None if nothing was asked of the shard.
+    /// Number of readings in the last minute; 0 if clients sent the shard no requests.
     pub n: u64,
-    /// How long ago the last one was.
+    /// Time since the last reading; null if there is none.
     pub age_ns: Option<u64>,
+    /// The last reading; null if there is none.
     pub last_ns: Option<u64>,
+    /// The median of the readings; null without enough of them.
     pub p50_ns: Option<u64>,
+    /// The largest reading; null if there is none.
     pub max_ns: Option<u64>,
 }

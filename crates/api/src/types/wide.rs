@@ -1,4 +1,5 @@
-//! Sums that outgrow 64 bits: decimal text, because JSON readers round large numbers.
+//! Sums that may need more than 64 bits. They are decimal text, because JSON readers round large
+//! numbers.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use utoipa::ToSchema;
