@@ -1,12 +1,12 @@
-//! What the host leaves this process of its CPUs: how many there are, what a quota allows, how
-//! often that has stopped the process, and what the hypervisor gave to others.
+//! The CPU time that the host gives this process: the number of CPUs, the quota, how often the quota
+//! has stopped the process, and the share that the hypervisor gave to other machines.
 
 use std::fs;
 
 use dashpot_api::Host;
 use dashpot_export::{Throttling, cpu_quota, cpu_throttling};
 
-/// What is counted from the boot, or from the making of a control group, until now.
+/// The kernel's counters from the boot, or from the making of the control group, until now.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
     /// The times in which a CPU quota stopped this process.
@@ -24,7 +24,7 @@ impl Counted {
         }
     }
 
-    /// What has been added since an earlier look.
+    /// The growth of the counters since `earlier`.
     pub fn since(self, earlier: Counted) -> Counted {
         let times = self.times.zip(earlier.times);
         Counted {
@@ -33,7 +33,8 @@ impl Counted {
         }
     }
 
-    /// The share of CPU time that the hypervisor gave to others, in percent.
+    /// The share of CPU time that the hypervisor gave to other machines, in percent; `None` if it is
+    /// not known.
     pub fn steal_percent(self) -> Option<f64> {
         self.times?.steal_percent()
     }
@@ -59,7 +60,7 @@ impl CpuTimes {
         })
     }
 
-    /// What has been added since an earlier look.
+    /// The growth of the counters since `earlier`.
     fn since(self, earlier: CpuTimes) -> CpuTimes {
         CpuTimes {
             total: self.total.saturating_sub(earlier.total),

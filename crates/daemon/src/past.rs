@@ -1,7 +1,7 @@
-//! Rules that are gone: what each had done when it was cleared, until a reset.
+//! Cleared rules: the counters of each at the moment when it was cleared, until a reset.
 //!
-//! A test that arms a rule and clears it asks afterwards what was injected. The last looks are
-//! bounded in number and in bytes; the oldest go first.
+//! A test arms a rule, clears it, and then asks what the rule injected. The memory of cleared rules is
+//! bounded in number and in bytes; the oldest are forgotten first.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,7 @@ use dashpot_export::{DiskSnapshot, RuleSnapshot};
 
 use super::registry::Record;
 
-/// How many rules are remembered, and in how many bytes.
+/// The most cleared rules that the daemon remembers, and the most bytes that they take.
 const RULES_MAX: usize = 64;
 const BYTES_MAX: usize = 8 << 20;
 
@@ -25,7 +25,7 @@ pub struct Gone {
     pub snapshot: DiskSnapshot,
 }
 
-/// Those that went last, the oldest first.
+/// The rules that were cleared last, the oldest first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Past {
     rules: VecDeque<Gone>,

@@ -1,4 +1,4 @@
-//! Why the daemon did not do what it was asked: one sentence, and what to do instead.
+//! Why the daemon refused a request: one sentence, and the remedy.
 
 use std::fmt;
 
@@ -10,30 +10,30 @@ use dashpot_rules::{ParseError, nearest};
 /// A refusal. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What kind it is, which decides the status of the HTTP answer.
+    /// The kind, which decides the status of the HTTP answer.
     pub kind: RefusalKind,
-    /// What was wrong, with the value that was.
+    /// What was wrong, with the value.
     pub error: String,
-    /// What to do instead, if that is not clear from the error.
+    /// What to do instead, unless the error itself makes that clear.
     pub remedy: Option<String>,
 }
 
-/// What kind of refusal it is.
+/// The kind of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalKind {
-    /// The request cannot be read.
+    /// The daemon cannot parse the request.
     BadRequest,
-    /// What it names does not exist.
+    /// The request names something that does not exist.
     NotFound,
-    /// It does not fit what exists.
+    /// The request does not fit what exists.
     Conflict,
-    /// It is more than is read.
+    /// The request is larger than the daemon reads.
     TooLarge,
-    /// It can be read, but what it asks for cannot be.
+    /// The daemon can parse the request and cannot do what it asks for.
     Unprocessable,
     /// A part of the daemon has failed.
     Failed,
-    /// There is no room for the answer now.
+    /// Other answers use the memory that this answer needs.
     Full,
 }
 
@@ -57,7 +57,8 @@ impl Refusal {
         Refusal::new(RefusalKind::Conflict, error)
     }
 
-    /// Nothing of this name exists; one that is nearly called so may be meant.
+    /// A refusal because no `what` is called `name`. The remedy names the nearest of the `known`, or
+    /// lists them.
     pub fn not_found<'a>(
         what: &str,
         name: &str,

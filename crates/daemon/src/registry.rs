@@ -1,4 +1,4 @@
-//! What the daemon knows of rules and the engine does not: their names and words, and the next id.
+//! The facts about rules that the daemon knows and the engine does not: names, words, the next id.
 //!
 //! Ids start at 1, grow by one across all disks, and are never used again. A group has the id of
 //! the first rule of the call that made it.
@@ -12,7 +12,7 @@ use super::limits::{RulesHeld, check_lanes, check_rules, lanes};
 use super::past::Past;
 use super::refusal::Refusal;
 
-/// What is known of one rule.
+/// The facts about one rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Its id, which no other rule gets.
@@ -21,19 +21,19 @@ pub struct Record {
     pub disk: usize,
     /// The group whose lanes it shares.
     pub group: GroupId,
-    /// The first id of the call that it came with.
+    /// The first id of the call that armed it.
     pub(super) call: RuleId,
-    /// The name of the injection that it came with.
+    /// The name that this call gave it.
     pub name: Option<String>,
     /// The rule in canonical words.
     pub words: String,
-    /// The pool that zinject was given. Such rules of a disk are one group.
+    /// The pool that zinject was given. The rules of one disk and one pool are one group.
     pub pool: Option<String>,
     /// The lanes that the engine keeps for it.
     pub(super) lanes: u64,
-    /// Whether what it says was replaced since it was armed.
+    /// Whether its words were replaced after it was armed.
     pub(crate) is_updated: bool,
-    /// Whether it was cleared since.
+    /// Whether it has been cleared.
     pub is_gone: bool,
 }
 
@@ -139,7 +139,7 @@ impl Registry {
         others.map(|record| record.lanes).sum()
     }
 
-    /// Removes rules, and answers what was known of them.
+    /// Removes rules and gives their records; ids of no rule are ignored.
     pub fn remove(&mut self, ids: &[RuleId]) -> Vec<Record> {
         let removed = ids.iter().filter_map(|id| self.rules.remove(id));
         removed.collect()

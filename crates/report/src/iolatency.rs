@@ -1,9 +1,10 @@
 //! `iolatency`: a histogram of latencies in milliseconds, once per interval.
 //!
-//! Source: perf-tools' iolatency by B. Gregg, its man page and example file. Differences: an I/O
-//! is never forgotten because an interval ended before it did; a line at the end names I/O that
-//! has been in flight for the whole interval, or is at the end of the last one; and a row holds what its label says, `>=` and `<`,
-//! where the original puts a power of two into the row below ([`Boundary::AsOriginal`]).
+//! Source: perf-tools' iolatency by B. Gregg, its man page and example file.
+//!
+//! Differences: an I/O that outlasts an interval is not forgotten. A line at the end names I/O that
+//! was in flight for the whole interval, or at the end of the last one. A row holds what its label
+//! says, `>=` and `<`; the original puts a power of two into the row below ([`Boundary::AsOriginal`]).
 //!
 //! Beyond the original: a histogram for each value of a breakdown, each below a line that names it,
 //! and a table of percentiles in place of histograms.
@@ -25,7 +26,7 @@ const NS_PER_MS: u64 = 1_000_000;
 /// The last lines of the output.
 pub const ENDING: &str = "\nEnding tracing...\n";
 
-/// The first line of the output. `endless` if no number of intervals was asked for.
+/// The first line of the output. `endless` if the user gave no number of intervals.
 pub fn opening(interval_s: impl fmt::Display, endless: bool) -> String {
     let how_to_end = if endless { " Ctrl-C to end." } else { "" };
     format!("Tracing block I/O. Output every {interval_s} seconds.{how_to_end}\n")
@@ -60,15 +61,15 @@ pub struct Interval {
     pub scope: Scope,
     /// What was in flight at the interval's end.
     pub in_flight: InFlight,
-    /// Events that are missing, because there was no room for them.
+    /// Number of events that are missing because a buffer was full.
     pub lost: u64,
-    /// Completions whose beginning was not seen, where there can be some.
+    /// Number of completions whose start was not seen; `None` if the source sees every start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<u64>,
     /// How the text shows latencies; JSON has both.
     #[serde(skip)]
     pub style: Style,
-    /// Of which of these the remark speaks; JSON has all.
+    /// The part of these that the remark mentions; JSON has all.
     #[serde(skip)]
     pub mention: Mention,
     /// How wide the text may be.
@@ -76,7 +77,7 @@ pub struct Interval {
     pub room: Room,
 }
 
-/// Whose latencies.
+/// The latencies of all I/O, or of each value of a breakdown.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Scope {

@@ -1,13 +1,13 @@
 //! Reports: from numbers to text and to JSON, without I/O and without clocks.
 //!
 //! Each report is a value. Its `Display` is the table of the tool that it is named after, byte
-//! for byte, and its `Serialize` is what `--json` prints; the shape is described at each type.
-//! Percentiles carry the number of zios that they are of, and are `null` where those are too few.
+//! for byte, and its `Serialize` is what `--json` prints; each type describes its shape. Percentiles
+//! carry the number of their zios, and are `null` if these are too few.
 //!
-//! Keys are alike in all of them, whatever the text's tool calls a figure: times are whole
-//! nanoseconds in `_ns`, rates end with `_per_s`, shares with `_percent`, and a watched device is
-//! `device`, whosever it is. Both ends of a row, `from_ns` and `to_ns`, are in it. `at_ns` and
-//! `start_ns` are since 1970, in simulations since their beginning.
+//! All reports use the same JSON keys, whatever the original tool calls a figure: times are whole
+//! nanoseconds and end with `_ns`, rates with `_per_s`, shares with `_percent`, and the watched
+//! device is `device`. A row includes both its ends, `from_ns` and `to_ns`. `at_ns` and `start_ns`
+//! count from 1970, in simulations from their beginning.
 
 #![warn(missing_docs)]
 
@@ -38,7 +38,7 @@ fn as_nanos<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::E
     serializer.serialize_u128(span.as_nanos())
 }
 
-/// So many in a span of time, per second; none in no time.
+/// The rate of `number` in a span of time, per second; 0 if the span is empty.
 fn per_second(number: u64, span: Duration) -> f64 {
     match span.is_zero() {
         true => 0.0,
@@ -46,7 +46,7 @@ fn per_second(number: u64, span: Duration) -> f64 {
     }
 }
 
-/// Writes how many latencies there were from one to another.
+/// Writes the number of latencies from `from_ns` to `to_ns`, both included.
 fn serialize_row<S: Serializer>(
     from_ns: u64,
     to_ns: u64,

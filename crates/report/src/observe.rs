@@ -1,4 +1,4 @@
-//! `observe`: rates, percentiles and what is in flight of each device, a line per device.
+//! `observe`: rates, percentiles and I/O in flight, a line for each device.
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{DeviceInterval, InFlight, Length, Percentiles};
@@ -19,13 +19,13 @@ pub struct Observation {
     pub length: Length,
     /// The devices, in display order.
     pub devices: Vec<Line>,
-    /// Events that the interval misses: what they would have told is in no figure.
+    /// Number of events that were lost; their I/O is in no figure.
     pub lost: u64,
-    /// Completions whose beginning was not seen.
+    /// Number of completions whose start was not seen; null if the source sees every start.
     pub unmatched: Option<u64>,
 }
 
-/// A device.
+/// The figures of a device.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
     /// Its name.
@@ -41,7 +41,8 @@ pub struct Line {
 }
 
 impl Line {
-    /// As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
+    /// The line of a device. As in the kernel's statistics, writing zeroes counts as a write, and a trim
+    /// as a discard.
     pub fn of(interval: &DeviceInterval) -> Line {
         let mut latency = Histogram::default();
         interval.ops.iter().for_each(|op| latency.merge(&op.disk));

@@ -43,13 +43,13 @@ pub struct Proof {
     as_asked: bool,
     /// The verdict's reason.
     pub why: String,
-    /// What distorts the figures or is worth knowing beside them.
+    /// Sentences about what distorts the figures or is worth knowing beside them.
     pub warnings: Vec<String>,
     tolerance: Limits,
     promise: Promise,
-    /// What clients added on average by sending a request and by taking its reply.
+    /// The time that clients added on average by sending a request and reading its reply.
     client_ns: u64,
-    /// Zios that fell due while the host kept the shard from running.
+    /// Number of zios that fell due while the host kept the shard from running.
     stopped: u64,
     requested: Figures,
     achieved: Figures,
@@ -61,7 +61,7 @@ pub struct Proof {
     constant_ns: Option<u64>,
 }
 
-/// What the rule may be off by, and how many zios it must have held.
+/// The most error that the rule may have, and the least number of zios that it must have held.
 #[derive(Clone, Debug, Serialize)]
 struct Limits {
     p50_ns: u64,

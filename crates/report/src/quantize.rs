@@ -3,9 +3,10 @@
 //!
 //! Source: the two DTrace scripts of D. P. Surya's article on zinject (2015), and the layout and
 //! integer arithmetic of DTrace's `quantize()`, `avg()`, `stddev()` and `printa()`.
-//! Differences: rates are of the time that has passed, not of whole seconds; a disk is named instead of a vdev's GUID; a disk without I/O has an empty block
-//! where DTrace prints nothing; and a line at the end names I/O that is still in flight, which no
-//! number above it knows of.
+//!
+//! Differences: rates divide by the elapsed time, not by whole seconds. A disk has its name in place
+//! of a vdev's GUID. A disk without I/O has an empty block, where DTrace prints nothing. A line at the
+//! end names I/O that is still in flight, which no number above it includes.
 
 use std::fmt;
 use std::time::Duration;
@@ -29,7 +30,7 @@ pub struct Quantize {
     /// The layer, if it is one of several that are shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Layer>,
-    /// The time that the report is of.
+    /// The time that the report covers.
     #[serde(flatten)]
     pub length: Length,
     /// The numbers.
@@ -37,9 +38,9 @@ pub struct Quantize {
     pub scope: Scope,
     /// What was in flight at the end.
     pub in_flight: InFlight,
-    /// Events that are missing, because there was no room for them.
+    /// Number of events that are missing because a buffer was full.
     pub lost: u64,
-    /// Completions whose beginning was not seen, where there can be some.
+    /// Number of completions whose start was not seen; `None` if the source sees every start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<u64>,
     /// How wide the text may be.
@@ -47,7 +48,7 @@ pub struct Quantize {
     pub room: Room,
 }
 
-/// What was aggregated.
+/// The numbers of all disks together, or of each disk.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -109,8 +110,8 @@ pub struct Row {
 }
 
 impl Aggregation {
-    /// Aggregates what was done in `elapsed`. Rates are of that time. The scripts divide by its whole
-    /// seconds: of their minute that is the same, of 1.9 s nearly twice as much as was done.
+    /// Aggregates the I/O of `elapsed`. Rates divide by that time. The scripts divide by its whole
+    /// seconds: for their minute that is the same; for 1.9 s it gives nearly twice the true rate.
     pub fn new(latencies: &Histogram, bytes: u64, elapsed: Duration) -> Self {
         let moments = Moments {
             sum: latencies.sum(),

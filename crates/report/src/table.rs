@@ -1,4 +1,4 @@
-//! Aligned tables without borders, as wide as the reader's terminal at most, and what is in their
+//! Aligned tables without borders, at most as wide as the reader's terminal, and the text of their
 //! cells.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
@@ -13,11 +13,11 @@ pub enum Column {
     Figure(&'static str),
 }
 
-/// A column, and what a row `T` has in it.
+/// A column, and the function that makes its cell from a row `T`.
 pub struct Field<T> {
     column: Column,
     cell: fn(&T) -> String,
-    /// Not shown unless somebody asks for all columns.
+    /// Whether only `--wide` shows it.
     wide: bool,
 }
 
@@ -41,13 +41,13 @@ impl<T> Field<T> {
     }
 }
 
-/// How many columns of a screen a line may take. A file and a pipe have no bound: nothing that a
-/// script reads is broken into two lines or left out.
+/// The most columns that a line may take. A file and a pipe have no bound: the report breaks and
+/// leaves out nothing that a script reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room(pub Option<u16>);
 
 impl Room {
-    /// As much as the lines take.
+    /// No bound, for a file or a pipe.
     pub const UNBOUNDED: Room = Room(None);
 
     /// Whether a line of so many columns has room.
@@ -55,8 +55,8 @@ impl Room {
         self.0.is_none_or(|columns| width <= usize::from(columns))
     }
 
-    /// A name in what the rest of a line, `taken` columns, leaves of the screen. The middle of one
-    /// that is longer is left out, because names often differ at their ends.
+    /// A name that fits beside the `taken` columns of a line. A longer name loses its middle, because
+    /// names often differ at their ends.
     pub fn name_beside(self, taken: usize, name: &str) -> String {
         let columns = self.0.map_or(usize::MAX, usize::from);
         let left = columns.saturating_sub(taken).max(NAME_MIN);

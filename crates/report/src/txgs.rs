@@ -1,9 +1,10 @@
 //! `txgs`: the transaction groups of a pool, one line each.
 //!
-//! Source: the columns, widths and letters of OpenZFS's kstat `txgs` (2.2). Difference: times that
-//! have not ended are 0 until they have, qtime is always 0 (a closed txg is quiesced), and the line of
-//! the kstat's own counters is left out. On a screen that is too narrow for all columns there are
-//! those with which a line fits 80.
+//! Source: the columns, widths and letters of OpenZFS's kstat `txgs` (2.2).
+//!
+//! Differences: a time is 0 until it has ended, qtime is always 0 (a closed txg is quiesced), and the
+//! line of the kstat's own counters is left out. A narrow screen shows only the columns of which a
+//! line fits 80.
 
 use std::fmt;
 

@@ -1,12 +1,13 @@
-//! `zpool-iostat`: what pools did, by class of their disks' queues.
+//! `zpool-iostat`: the I/O of pools, by class of their disks' queues.
 //!
 //! Source: the columns, widths, labels and arithmetic of OpenZFS's `zpool iostat` (2.2), with `-l`,
 //! `-q`, `-w` and `-r`. Averages under `-l` are ZFS's: those of buckets of powers of two, up to a
 //! third off; `--json` has percentiles of the finer buckets, and exact means.
-//! Differences: space is given to volumes when they are made, so that `alloc` is their sizes; there
-//! is no scrub and no rebuild, whose columns stay empty; and latencies are of an interval, where
-//! the first report of `zpool iostat` is since the import. A screen that is too narrow for all
-//! groups of columns has the most important ones.
+//!
+//! Differences: a pool gives space to a volume when it makes the volume, so `alloc` is the sum of
+//! their sizes. There is no scrub and no rebuild, so their columns stay empty. The first report of
+//! `zpool iostat` counts since the import; here each report is of one interval. If the screen is too
+//! narrow for all groups of columns, the report shows the most important ones.
 
 mod columns;
 
@@ -29,7 +30,7 @@ pub use self::columns::View;
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 pub struct ZpoolIostat {
-    /// What is shown; JSON has all.
+    /// The columns of the text; JSON has all of them.
     #[serde(skip)]
     pub view: View,
     /// Whether the titles come before the lines; a table always has them.
@@ -42,7 +43,7 @@ pub struct ZpoolIostat {
     pub pools: Vec<Pool>,
 }
 
-/// What a pool did in an interval. JSON: `{"pool": "tank", "elapsed_ns": …, "alloc_bytes": …,
+/// The I/O of a pool in an interval. JSON: `{"pool": "tank", "elapsed_ns": …, "alloc_bytes": …,
 /// "free_bytes": …, "reads": …, "read_bytes": …, "writes": …, "written_bytes": …, "classes":
 /// [class, …]}`.
 #[derive(Clone, Debug, Serialize)]
@@ -59,23 +60,23 @@ pub struct Pool {
     /// Bytes that are free.
     #[serde(rename = "free_bytes")]
     pub free: u64,
-    /// What reached the disks.
+    /// The zios and bytes that the pool sent to its disks.
     #[serde(flatten, serialize_with = "traffic_object")]
     pub traffic: Traffic,
-    /// Of all disks together, in the order of [`Class::ALL`].
+    /// The queues of all disks together, in the order of [`Class::ALL`].
     pub classes: [ClassInterval; Class::ALL.len()],
 }
 
-/// What happened in one class of queues. JSON: `{"class": "async_write", "pending": …, "active": …,
+/// The I/O of one class of queues. JSON: `{"class": "async_write", "pending": …, "active": …,
 /// "total_wait": latency, "disk_wait": latency, "queue_wait": latency, "alone": zios, "joined":
 /// zios}`, with latencies as percentiles and their mean.
 #[derive(Clone, Debug)]
 pub struct ClassInterval {
     /// The class.
     pub class: Class,
-    /// Waiting at the interval's end.
+    /// Number of zios in the queues at the interval's end.
     pub pending: u64,
-    /// At the disks at the interval's end.
+    /// Number of zios at the disks at the interval's end.
     pub active: u64,
     /// From the queue to the end.
     pub total_wait: Histogram,
@@ -83,9 +84,9 @@ pub struct ClassInterval {
     pub disk_wait: Histogram,
     /// In the queue.
     pub queue_wait: Histogram,
-    /// Sizes of those that went alone.
+    /// Sizes in bytes of the zios that went to a disk alone.
     pub alone: Histogram,
-    /// Sizes of those that were joined.
+    /// Sizes in bytes of the zios that the queue aggregated into one.
     pub joined: Histogram,
 }
 

@@ -10,27 +10,27 @@ use super::Daemon;
 use crate::refusal::Refusal;
 use crate::registry::Registry;
 
-/// Which rules are to be cleared.
+/// The rules that a caller wants to clear.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of an id or a name.
+    /// The rules with this id or name.
     Rule(String),
-    /// Those of a disk.
+    /// The rules of the disk with this name.
     Disk(String),
     /// All of them.
     All,
 }
 
-/// What clearing did.
+/// The result of clearing rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cleared {
     /// The rules that were removed.
     pub rules: Vec<RuleId>,
-    /// Why nothing was done to the other disks, by their index.
+    /// The disks, by index, whose rules could not be cleared, and why.
     pub failed: Vec<(usize, Refusal)>,
 }
 
-/// What a reset did.
+/// The result of a reset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reset {
     pub cleared: Cleared,

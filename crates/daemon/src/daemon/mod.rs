@@ -78,7 +78,7 @@ impl Daemon {
         self.uris.get(disk).map_or(&[], Vec::as_slice)
     }
 
-    /// The time on the clock of everything that is told.
+    /// The time of the clock that all the daemon's moments are of.
     pub fn now(&self) -> Instant {
         dashpot_export::now()
     }

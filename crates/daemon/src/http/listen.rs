@@ -100,7 +100,7 @@ pub fn make_private_dir(dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// So many random letters of hexadecimal digits.
+/// A random word of `letters` hexadecimal digits. It fails if the kernel gives no randomness.
 pub fn random_word(letters: usize) -> anyhow::Result<String> {
     let mut bytes = vec![0; letters.div_ceil(2)];
     let filled = getrandom::fill(&mut bytes);
@@ -109,7 +109,8 @@ pub fn random_word(letters: usize) -> anyhow::Result<String> {
     Ok(hex[..letters].to_owned())
 }
 
-/// The token of an API over TCP, for the command line of this user. Dropped, it is removed.
+/// The file with the token of an API over TCP, for this user's command line. Dropping this removes
+/// the file.
 pub struct TokenFile(PathBuf);
 
 impl TokenFile {

@@ -54,11 +54,11 @@ use crate::{Refusal, RefusalKind};
 )]
 struct Api;
 
-/// Describes the refusals: one of a status means the same everywhere, and any request may meet one
-/// that its operation does not list.
+/// Describes the refusals. A status means the same for every operation, and any request may get a
+/// refusal that its operation does not list.
 struct Refusals;
 
-/// Says how a request over TCP shows that it may be made. Over a unix socket none is asked.
+/// Describes the token that a request over TCP needs. A request over a unix socket needs none.
 struct Tokens;
 
 /// This document.
@@ -109,10 +109,10 @@ fn describe_refusals(operation: &mut Operation) {
 /// The meaning of a refusal with a status.
 fn refusal(status: &str) -> Option<&'static str> {
     match status {
-        "400" => Some("The request cannot be read."),
-        "404" => Some("What it names does not exist."),
-        "409" => Some("It does not fit what exists."),
-        "422" => Some("It can be read, but what it asks for cannot be done."),
+        "400" => Some("The daemon cannot parse the request."),
+        "404" => Some("The request names something that does not exist."),
+        "409" => Some("The request does not fit what exists."),
+        "422" => Some("The daemon can parse the request, but cannot do what it asks for."),
         _ => None,
     }
 }
@@ -122,10 +122,10 @@ fn other_refusal() -> Response {
     let content = ContentBuilder::new().schema(Some(error)).build();
     ResponseBuilder::new()
         .description(
-            "Any other refusal. 401: over TCP the token is missing. 403: the request is for \
-             another host, or from a page of another. 413: the body is too large. 503: the shard \
-             of a disk has failed; or, with Retry-After, answers to other callers take all the \
-             memory that there is for answers.",
+            "Any other refusal. 401: a request over TCP has no valid token. 403: the request names \
+             another host, or comes from a page of another host. 413: the body is too large. 503: \
+             the shard of a disk has failed; or, with Retry-After, answers to other callers use all \
+             the memory for answers.",
         )
         .content("application/json", content)
         .build()

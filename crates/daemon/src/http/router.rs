@@ -16,7 +16,7 @@ use super::openapi;
 use super::routes::{disks, events, meta, rules, seconds};
 use crate::Daemon;
 
-/// The API over a daemon, guarded if it is reached over TCP.
+/// The API of a daemon. Over TCP, requests need a token.
 pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
     let router = Router::new()
         .route("/", get(meta::index))

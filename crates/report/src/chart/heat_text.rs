@@ -1,5 +1,5 @@
-//! A heat map in the characters of a terminal: in colour, two bands to a line, on a ground of its
-//! own, so that shades are the same whatever the terminal's; without, in characters that grow darker.
+//! A heat map in the characters of a terminal. In colour, a line has two bands and a background of
+//! its own, so that the shades are the same on every terminal. Without colour, characters grow darker.
 
 use std::fmt::Write;
 
@@ -10,17 +10,17 @@ use super::shade::Shades;
 use super::ticks::ticks;
 use crate::heatmap::{Band, Cells, HeatMap, Map, Place, Size};
 
-/// Where text goes.
+/// The screen that a picture is drawn on.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
     /// Columns of the screen.
     pub columns: usize,
-    /// Of the whole picture, at the most.
+    /// The most lines of the whole picture.
     pub lines: usize,
     /// Whether it shows colours.
     pub colour: bool,
-    /// Whether the newest column has its place at the right, however few there are. If not, all of
-    /// the time is shown over the whole width.
+    /// Whether the newest column is always at the right end, as in a moving picture. If not, the whole
+    /// time is spread over the whole width.
     pub moving: bool,
 }
 
@@ -35,11 +35,11 @@ const TICK_WIDTH: usize = 10;
 /// Title, axis, times, legend, in flight.
 const OTHER_LINES: usize = 5;
 const LINES_MIN: usize = 4;
-/// Columns are as wide as there is room for, but not wider.
+/// The most characters of a column.
 const COLUMN_WIDTH_MAX: usize = 4;
 
 impl Screen {
-    /// How many columns of a map have room.
+    /// Number of columns of a map that fit.
     pub fn map_columns(&self) -> usize {
         self.columns.saturating_sub(LABEL_WIDTH + 1).max(1)
     }

@@ -6,11 +6,11 @@ use dashpot_rules::{short_time, thousands};
 use super::axis::Log;
 use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
 
-/// A picture of how many I/Os took how long.
+/// A picture of the number of I/Os by latency.
 pub struct LatencyChart<'a> {
     /// What stands above the picture.
     pub title: String,
-    /// How long it is of, and what it leaves out.
+    /// The time that it covers, and what it leaves out.
     pub note: String,
     /// In the order of the legend.
     pub series: Vec<LatencySeries<'a>>,
@@ -22,13 +22,13 @@ pub struct LatencySeries<'a> {
     pub name: String,
     /// Those that are counted.
     pub latencies: &'a Histogram,
-    /// I/Os that have not ended, and are older than any that has.
+    /// Number of I/Os that have not ended and are older than the slowest that has.
     pub waiting: u64,
 }
 
 /// Bars for each factor of ten.
 const BINS_PER_DECADE: f64 = 10.0;
-/// What took less than this took nothing: in virtual time many writes do.
+/// The left end of the axis. Shorter latencies count as 0: in virtual time many writes take none.
 const LEAST_NS: f64 = 1e3;
 const PLOT_HEIGHT: f64 = 360.0;
 /// Below the frame: names of decades, title of the axis.

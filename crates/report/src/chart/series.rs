@@ -3,15 +3,15 @@
 use super::axis::Linear;
 use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
 
-/// A picture of what happened when.
+/// A picture of figures over time.
 pub struct SeriesChart {
     /// What stands above the picture.
     pub title: String,
-    /// How long it is of, and what is counted of that.
+    /// The time that it covers, and the part that counts.
     pub note: String,
-    /// Seconds at the beginning of which no latency is counted.
+    /// Length of the warm-up in seconds, in which no latency counts.
     pub warmup: f64,
-    /// Of the lines, which are the same in every panel.
+    /// The names of the lines, the same in every panel.
     pub names: Vec<String>,
     /// One below the other.
     pub panels: Vec<Panel>,
@@ -19,9 +19,9 @@ pub struct SeriesChart {
     pub seconds: f64,
 }
 
-/// One figure, of each series.
+/// One figure over time, a line for each series.
 pub struct Panel {
-    /// What it is, and its unit.
+    /// The name of the figure, and its unit.
     pub title: String,
     /// One for each name.
     pub lines: Vec<Line>,

@@ -1,12 +1,12 @@
-//! A heat map in as many columns and bands as there is room for, for whoever draws it.
+//! A heat map in as many columns and bands as the picture has room for.
 
 use std::ops::Range;
 
 use super::rows::{PER_DECADE, ROWS, end_of, round_of, row_at, start_of};
 use super::{Column, HeatMap};
 
-/// The part of the latencies that is drawn at full height; what is beyond goes into one band at
-/// either end, so that nothing is left out.
+/// The part of the latencies that is drawn at full height. Latencies below and above it go into one
+/// band each, so that nothing is left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Crop {
     /// The lowest latency of that part, if it has a bound.
@@ -15,23 +15,23 @@ pub struct Crop {
     pub max_ns: Option<u64>,
 }
 
-/// How much room there is.
+/// The room for a map.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     /// At most so many columns.
     pub columns: usize,
-    /// Those beyond a crop are not counted.
+    /// The most bands, without those beyond a crop.
     pub bands: usize,
 }
 
-/// What is drawn: cells in columns, each column of as many cells as there are bands.
+/// The cells of a picture, in columns. Each column has one cell for each band.
 #[derive(Clone, Debug)]
 pub struct Map {
     /// The lowest first.
     pub bands: Vec<Band>,
     /// The oldest first.
     pub columns: Vec<Cells>,
-    /// How many columns of the heat map are one here.
+    /// Number of columns of the heat map that are joined to one here.
     pub joined: usize,
     /// The highest count of a cell.
     pub most: u64,
@@ -42,8 +42,8 @@ pub struct Map {
 pub struct Band {
     /// Its first row.
     pub(super) row: usize,
-    /// The round latency by which it is known, if there is one: where it begins, or ends if all of
-    /// it is below a crop.
+    /// The round latency that labels the band, if it has one: its beginning, or its end if all of it is
+    /// below a crop.
     pub round_ns: Option<u64>,
     /// The lowest latency in it.
     pub from_ns: u64,
@@ -69,7 +69,7 @@ pub enum Place {
 pub struct Cells {
     /// When it began.
     pub start_ns: u64,
-    /// By band, the lowest first.
+    /// Number of I/Os in each band, the lowest band first.
     pub counts: Vec<u64>,
 }
 

@@ -1,7 +1,6 @@
 //! `heatmap`: latency by time, as in Brendan Gregg's "Visualizing System Latency" (2010): time
-//! across, latency up, the number of I/Os as a shade. Latency is logarithmic here, because that of
-//! storage goes over six powers of ten, and so is the shade, so that one I/O is seen beside a
-//! million.
+//! across, latency up, the number of I/Os as a shade. Both latency and shade are logarithmic here:
+//! the latencies of storage span six powers of ten, and one I/O must be visible beside a million.
 
 mod map;
 mod rows;
@@ -19,7 +18,7 @@ pub use map::{Band, Cells, Crop, Map, Place, Size};
 #[cfg(test)]
 use rows::round_of;
 
-/// An interval: how many I/Os took how long. JSON: `{"start_ns": …, "elapsed_ns": …, "missed": 0,
+/// An interval: the number of I/Os by latency. JSON: `{"start_ns": …, "elapsed_ns": …, "missed": 0,
 /// "count": 812, "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight": {…}, "lost": 0}`: rows
 /// with I/Os only, of latencies from `from_ns` to `to_ns`, both included, ten to a factor of ten and the same in
 /// all columns. `start_ns` is since 1970, in simulations since their beginning.
@@ -29,26 +28,26 @@ pub struct Column {
     pub start_ns: u64,
     /// How long it was.
     pub elapsed: Duration,
-    /// At its end.
+    /// The I/Os in flight at its end.
     pub in_flight: InFlight,
-    /// Events that it misses.
+    /// Number of events that are missing in it.
     lost: u64,
-    /// Intervals that have no column, because this one took their place.
+    /// Number of intervals before it that have no column of their own.
     missed: u64,
     /// Rows with I/Os, the lowest first, and how many.
     rows: Vec<(usize, u64)>,
 }
 
-/// Columns in the order of time, and what they are of.
+/// Columns in the order of time, with their title.
 #[derive(Clone, Debug, Default)]
 pub struct HeatMap {
-    /// What it is of, in words.
+    /// The title: the source of the latencies.
     pub title: String,
-    /// How long a column is, but for the last.
+    /// The length of each column but the last.
     pub interval: dashpot_engine::Duration,
     /// The oldest first.
     pub columns: Vec<Column>,
-    /// What is added to `start_ns` to have a time of day.
+    /// The offset of the time zone: `start_ns` plus this is the time of day.
     pub zone_ns: i64,
     /// The part that is drawn at full height.
     pub crop: Crop,

@@ -1,13 +1,13 @@
-//! Whether a rule was kept. Two questions are kept apart.
+//! Whether a rule was kept. The verdict answers two questions.
 //!
-//! *Was it injected as asked?* Its zios must have matched and have been held: none is if another
-//! rule decides about them, or if the store is slower than the rule. *How far off was it?* What was
-//! achieved less what was requested, at the median and at p99, must be within a tolerance that the
-//! caller gives. Where it is not, but would be without the zios that fell due while the host kept
-//! the shard from running, the host is to blame, and nobody can tell here.
+//! *Was it injected as asked?* The rule must have matched and held zios. It holds none if another
+//! rule decides about them, or if the store is slower than the rule. *How far off was it?* The error,
+//! achieved less requested, must be within the caller's tolerance, at the median and at p99. If it is
+//! not, but would be without the zios that fell due while the host kept the shard from running, the
+//! host is to blame, and the verdict is "cannot tell".
 //!
-//! What dashpot promises of its own lateness (microseconds, see SPECIFICATION.md) decides nothing:
-//! it depends on the host, and no test of an application needs it.
+//! The promise that dashpot makes about its own lateness (microseconds, see SPECIFICATION.md) does not
+//! change the verdict: it depends on the host, and no test of an application needs it.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use super::figures::{Error, share, signed};
 
-/// What was found.
+/// The answer to whether a rule was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -33,7 +33,7 @@ pub enum Verdict {
     Unproven,
 }
 
-/// What a rule may be off by, and how many zios it must have held to be judged.
+/// The most error that a rule may have, and the least number of zios that it must have held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tolerance {
     /// At the median.
@@ -71,9 +71,9 @@ pub struct Facts<'a> {
     pub beaten_within_group: bool,
     /// Its disk.
     pub disk: &'a Disk,
-    /// What clients added on average by sending a request and by taking its reply.
+    /// The time that clients added on average by sending a request and reading its reply.
     pub outside_ns: u64,
-    /// For how long it has held the oldest zio, if that outlasts those of the disk that have ended.
+    /// The age of the oldest zio that the rule holds, if it exceeds every latency of the disk.
     pub outlasting_ns: Option<u64>,
     /// The shard of its disk, if the daemon told it.
     pub shard: Option<&'a Shard>,

@@ -26,7 +26,7 @@ pub struct At<'a, T> {
     pub what: &'a T,
 }
 
-/// What the API has as `disk` is a device here, as in every report.
+/// Renames the API's key `disk` to `device`, the key of every report.
 fn with_device<T: Serialize, S: Serializer>(what: &&T, serializer: S) -> Result<S::Ok, S::Error> {
     let mut object = serde_json::to_value(what).map_err(S::Error::custom)?;
     if let Some(disk) = object.as_object_mut().and_then(|keys| keys.remove("disk")) {
@@ -44,17 +44,17 @@ pub struct Missed {
 }
 
 impl Missed {
-    /// What is said of them.
+    /// The sentence about them; `None` if there are none.
     pub fn remark(self) -> Option<String> {
         let missed = self.missed;
         (missed > 0).then(|| format!("{missed} I/Os are missing here: they came too fast."))
     }
 }
 
-/// How much a line says, and the columns that it may take.
+/// The detail of a line, and its width.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Every wait, and the offset.
+    /// Whether the line has every wait, and the offset.
     pub wide: bool,
     /// The columns that a line may take.
     pub room: Room,

@@ -25,13 +25,13 @@ use crate::promises::promises;
 use crate::wire::{View, crashed, cut, failed_disk, memory, part_latency, shards};
 use crate::{Daemon, Refusal, RefusalKind};
 
-/// How much is to be said of a disk.
+/// The detail of a disk in an answer.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Detail {
     #[allow(rustdoc::broken_intra_doc_links)] // `[1]` is a default, and no link.
-    /// How many of the zios in flight are shown, the oldest first [1].
+    /// The most zios in flight that the answer lists, the oldest first [1].
     #[serde(default = "one")]
     oldest: usize,
 }
@@ -40,12 +40,12 @@ fn one() -> usize {
     1
 }
 
-/// What is served.
+/// The daemon, its host, its shards and its disks.
 #[utoipa::path(get, path = "/v1/status", operation_id = "get_status", tag = "disks",
     params(Detail),
     responses(
         (status = 200, body = Status,
-            description = "The daemon, its host, its shards and its disks, at one moment each."),
+            description = "The daemon and its host, and each shard and disk at one moment."),
         (status = 400, body = Error),
     ))]
 pub(crate) async fn status(
@@ -69,7 +69,7 @@ pub(crate) async fn status(
     making.json(&status).map(Told)
 }
 
-/// Every disk.
+/// All disks.
 #[utoipa::path(get, path = "/v1/disks", operation_id = "list_disks", tag = "disks",
     params(Detail),
     responses(
@@ -85,7 +85,7 @@ pub(crate) async fn list(
     making.json(&disks).map(Told)
 }
 
-/// One disk. A `/` in its name is written `%2F`.
+/// One disk. Write a `/` in its name as `%2F`.
 #[utoipa::path(get, path = "/v1/disks/{disk}", operation_id = "get_disk", tag = "disks",
     params(("disk" = String, Path), Detail),
     responses(
@@ -103,16 +103,16 @@ pub(crate) async fn show(
     making.json(&disk).map(Told)
 }
 
-/// How a disk's latencies are to be broken down.
+/// The breakdown of a disk's latencies.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Breakdown {
-    /// By client, or by the power of two of the size [all together].
+    /// By client, or by size in powers of two [no breakdown].
     by: Option<By>,
 }
 
-/// The histograms of a disk since the start; of an interval: the difference of two answers.
+/// The histograms of a disk since the start. The difference of two answers is the interval between.
 #[utoipa::path(get, path = "/v1/disks/{disk}/latency", operation_id = "get_disk_latency", tag = "disks",
     params(("disk" = String, Path), Breakdown),
     responses(
@@ -142,7 +142,7 @@ pub(crate) async fn latency(
     making.json(&latency).map(Told)
 }
 
-/// What each client, or zios of each size, have done.
+/// The I/O of each client, or of each size.
 fn parts(collected: &Collected, disk: u16, by: By) -> Vec<OpLatency> {
     let name = |part| match part {
         Part::Client(place) if by == By::Client => Some(collected.client(disk, place).to_string()),
@@ -155,7 +155,7 @@ fn parts(collected: &Collected, disk: u16, by: By) -> Vec<OpLatency> {
     parts.filter_map(op).collect()
 }
 
-/// What the store has taken for an operation.
+/// The store's latencies of an operation.
 fn stores(collected: &Collected, disk: u16, op: Op) -> Sparse {
     let mut all = Tally::default();
     for (part, of, tally) in collected.parts(disk) {
@@ -166,7 +166,8 @@ fn stores(collected: &Collected, disk: u16, op: Op) -> Sparse {
     all.store
 }
 
-/// Stops new zios of a disk. Answered when none is in flight, unless `now`.
+/// Suspends a disk: new zios wait. The daemon answers when no zio is in flight, or at once if `now`
+/// is true.
 #[utoipa::path(post, path = "/v1/disks/{disk}/suspend", operation_id = "suspend_disk", tag = "disks",
     params(("disk" = String, Path)),
     request_body = Suspend,
@@ -190,7 +191,7 @@ pub(crate) async fn suspend(
     Ok(Json(Suspended { in_flight }))
 }
 
-/// Issues what was suspended.
+/// Resumes a disk, and issues the zios that waited.
 #[utoipa::path(post, path = "/v1/disks/{disk}/resume", operation_id = "resume_disk", tag = "disks",
     params(("disk" = String, Path)),
     responses(
@@ -205,12 +206,13 @@ pub(crate) async fn resume(
     Ok(Json(Resumed { waiting }))
 }
 
-/// Cuts the power of a disk on a `lossy` store: what no flush has covered is lost. Or gives it back.
+/// Cuts the power of a disk on a `lossy` store, or restores it. A cut loses writes that no flush has
+/// covered.
 #[utoipa::path(post, path = "/v1/disks/{disk}/crash", operation_id = "cut_power", tag = "disks",
     params(("disk" = String, Path)),
     request_body = Crash,
     responses(
-        (status = 200, body = Crashed, description = "The power is cut, or back."),
+        (status = 200, body = Crashed, description = "The power is cut or restored."),
         (status = 404, body = Error),
         (status = 409, body = Error),
         (status = 422, body = Error),
@@ -251,7 +253,7 @@ async fn one_of(
     Ok(disk)
 }
 
-/// Makes something of a disk's snapshot with the `oldest` of its zios in flight.
+/// Converts a disk's snapshot, which has the `oldest` of its zios in flight.
 async fn viewed<T>(
     daemon: &Daemon,
     index: usize,
@@ -271,7 +273,7 @@ fn view<'a>(daemon: &'a Daemon, index: usize, snapshot: &'a DiskSnapshot) -> Vie
     }
 }
 
-/// About what a zio in flight takes with its words.
+/// Roughly the bytes of a zio in flight in an answer.
 const ZIO: usize = size_of::<InFlightZio>() + 96;
-/// More than the text of a power cut has, whatever it lists.
+/// An upper bound of the bytes of an answer about a power cut, with the longest list.
 const CRASHED_MAX: usize = 4 << 20;

@@ -17,23 +17,23 @@ use crate::http::told::Told;
 use crate::wire::finished_zio;
 use crate::{Daemon, Refusal, RefusalKind};
 
-/// Which finished zios are wanted.
+/// The finished zios that the caller wants.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
-    /// Those that finished after this cursor: `next` of an answer, or 0 for all that are remembered.
-    /// Without it no zio is told, only where to go on from now.
+    /// Only zios that finished after this cursor: `next` of an earlier answer, or 0 for all that the
+    /// daemon remembers. Without it the answer has no zios, and `next` is the present cursor.
     after: Option<u64>,
-    /// Only those of this disk.
+    /// Only zios of the disk with this name.
     disk: Option<String>,
-    /// Only those of these operations, `read,write`.
+    /// Only zios of these operations, with commas between them: `read,write`.
     op: Option<String>,
-    /// Only those that took so long in all.
+    /// Only zios whose total latency is at least this.
     #[serde(default)]
     min_ns: u64,
     #[allow(rustdoc::broken_intra_doc_links)] // `[1,000]` is a default, and no link.
-    /// How many are told at most, up to 10,000 [1,000].
+    /// The most zios of an answer: up to 10,000 [1,000].
     #[serde(default = "default_limit")]
     limit: usize,
 }
@@ -42,7 +42,7 @@ fn default_limit() -> usize {
     1_000
 }
 
-/// Zios that have finished, one by one.
+/// Finished zios, one by one.
 #[utoipa::path(get, path = "/v1/events", operation_id = "list_events", tag = "events",
     params(Wanted),
     responses(
@@ -94,22 +94,22 @@ pub(crate) async fn finished(
     making.json(&search.found).map(Told)
 }
 
-/// A search among the zios that have finished, a part of them at a time: while somebody looks at
-/// them nobody else empties the rings.
+/// A search among the finished zios, one part after the other: while it looks at them, the collector
+/// cannot empty the shards' rings.
 struct Search<'a> {
     daemon: &'a Daemon,
     disk: Option<usize>,
     ops: OpSet,
     min_ns: u64,
     limit: usize,
-    /// The cursor up to which it goes: what comes while it goes on is for the next one.
+    /// The cursor at which it ends: zios that finish during the search are for the next request.
     end: Option<u64>,
-    /// What was found; `next` is where it goes on, if that is not beyond the end.
+    /// The zios that it has found; it goes on at `next`, unless that is beyond the end.
     found: FinishedZios,
 }
 
 impl Search<'_> {
-    /// Looks at the next part, and says whether it was the last.
+    /// Searches the next part; true if it was the last.
     fn go_on(&mut self, view: &View<'_>) -> bool {
         let collected = view.collected;
         let end = *self.end.get_or_insert(collected.now());
@@ -152,7 +152,7 @@ pub(super) fn index_of(daemon: &Daemon, disk: Option<&str>) -> Result<Option<usi
 }
 
 const LIMIT_MAX: usize = 10_000;
-/// About what a finished zio takes with its words.
+/// Roughly the bytes of a finished zio in an answer.
 const ZIO: usize = size_of::<FinishedZio>() + 128;
-/// How many zios are looked at at once: 2 ms.
+/// Number of zios in a part, which takes about 2 ms.
 const PART: usize = 100_000;

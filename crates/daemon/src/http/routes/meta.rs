@@ -14,7 +14,7 @@ const INDEX: &str = "This is the API of dashpot, a slow disk that you control: /
                      it serves, /v1/openapi.json describes every request, and 'dashpot status' \
                      shows the same in a terminal.\n";
 
-/// Says in a sentence what this API is.
+/// One sentence about this API.
 #[utoipa::path(get, path = "/", operation_id = "get_index", tag = "daemon",
     responses(
         (status = 200, body = str, description = "A sentence."),
@@ -23,7 +23,7 @@ pub(crate) async fn index() -> &'static str {
     INDEX
 }
 
-/// The disks as they were started. No shard is asked, so this answers whatever the disks do.
+/// The disks as they were started. The daemon asks no shard, so it answers even if a disk hangs.
 #[utoipa::path(get, path = "/v1/exports", operation_id = "list_exports", tag = "daemon",
     responses(
         (status = 200, body = Vec<Export>, description = "The exports, in the order of the lab."),
@@ -34,7 +34,7 @@ pub(crate) async fn exports(State(daemon): State<Arc<Daemon>>) -> Result<Told, R
     daemon.answers().json(&exports).map(Told)
 }
 
-/// The time on the daemon's clock. No shard is asked.
+/// The time of the daemon's clock. The daemon asks no shard.
 #[utoipa::path(get, path = "/v1/clock", operation_id = "get_clock", tag = "daemon",
     responses(
         (status = 200, body = Clock, description = "The time, and when the daemon started."),
@@ -46,7 +46,7 @@ pub(crate) async fn clock(State(daemon): State<Arc<Daemon>>) -> Json<Clock> {
     })
 }
 
-/// Says that the daemon answers, and nothing else.
+/// Answers as long as the daemon does; it asks no shard.
 #[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "daemon",
     responses(
         (status = 200, body = str, description = "The daemon answers."),
@@ -55,7 +55,7 @@ pub(crate) async fn healthz() -> &'static str {
     "ok\n"
 }
 
-/// Which program answers.
+/// The versions of the daemon and of its API.
 #[utoipa::path(get, path = "/v1/version", operation_id = "get_version", tag = "daemon",
     responses(
         (status = 200, body = VersionInfo, description = "The version."),

@@ -10,8 +10,8 @@ use std::future::Future;
 
 use crate::{Refusal, RefusalKind};
 
-/// Carries a change through even if the caller hangs up in the middle of it: what the engine has
-/// done must be known here.
+/// Completes a change even if the caller hangs up in the middle of it: the daemon must record what
+/// the engine has done.
 async fn to_the_end<T: Send + 'static>(
     change: impl Future<Output = Result<T, Refusal>> + Send + 'static,
 ) -> Result<T, Refusal> {

@@ -20,19 +20,19 @@ use crate::http::told::{Told, Weighed};
 use crate::wire::{rule, rule_latency};
 use crate::{Daemon, Gone, Record, Refusal, RefusalKind, Scope};
 
-/// Which rules are cleared, and how.
+/// The rules to clear, and whether to release their zios.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Clearing {
-    /// Only those of this disk.
+    /// Only rules of the disk with this name.
     disk: Option<String>,
-    /// Whether the zios that they hold complete now.
+    /// Whether the zios that the rules hold complete now, and not when they are due.
     #[serde(default)]
     release: bool,
 }
 
-/// Every rule, but for those of disks that have failed.
+/// All rules but those of failed disks.
 #[utoipa::path(get, path = "/v1/rules", operation_id = "list_rules", tag = "rules",
     responses(
         (status = 200, body = Vec<Rule>, description = "The rules, by id."),
@@ -72,7 +72,8 @@ pub(crate) async fn of_disk(
     making.json(&rules).map(Told)
 }
 
-/// The rules of an id or a name; if none is armed, those that were cleared last, until a reset.
+/// The rules with an id or a name. If none is armed, these are the rules of that id or name that were
+/// cleared last, until a reset.
 #[utoipa::path(get, path = "/v1/rules/{rule}", operation_id = "get_rule", tag = "rules",
     params(("rule" = String, Path)),
     responses(
@@ -89,8 +90,8 @@ pub(crate) async fn show(
     making.json(&rules).map(Told)
 }
 
-/// What the rules of an id or a name have asked for and got, as histograms; if none is armed, those
-/// that were cleared last, until a reset.
+/// The latencies that the rules with an id or a name asked for, and those that they achieved, as
+/// histograms. If none is armed, these are the rules that were cleared last, until a reset.
 #[utoipa::path(get, path = "/v1/rules/{rule}/latency", operation_id = "get_rule_latency", tag = "rules",
     params(("rule" = String, Path)),
     responses(
@@ -108,13 +109,13 @@ pub(crate) async fn latency(
     making.json(&rules).map(Told)
 }
 
-/// Arms rules on a disk, all or none; answers with the rules as understood.
+/// Arms rules on a disk: all of them, or none. The answer is the rules as the daemon parsed them.
 #[utoipa::path(post, path = "/v1/disks/{disk}/rules", operation_id = "inject", tag = "rules",
     params(("disk" = String, Path)),
     request_body = Inject,
     responses(
         (status = 201, body = Vec<Rule>,
-            description = "The rules, as the daemon understood them."),
+            description = "The rules, as the daemon parsed them."),
         (status = 400, body = Error),
         (status = 404, body = Error),
         (status = 409, body = Error),
@@ -137,14 +138,15 @@ pub(crate) async fn inject(
     Ok((StatusCode::CREATED, Told(rules.await?)))
 }
 
-/// Arms rules on a disk, all or none, for as long as the connection lasts. The answer is one line,
-/// the rules as understood, and does not end: the client hangs up when it wants no more of them.
+/// Arms rules on a disk, all of them or none, until the connection ends. The answer is one line, the
+/// rules as the daemon parsed them, and stays open. The daemon clears the rules when the client hangs
+/// up.
 #[utoipa::path(post, path = "/v1/disks/{disk}/leases", operation_id = "lease_rules", tag = "rules",
     params(("disk" = String, Path)),
     request_body = Inject,
     responses(
         (status = 201, body = Vec<Rule>, content_type = "application/x-ndjson",
-            description = "The rules, as the daemon understood them, in one line."),
+            description = "The rules, as the daemon parsed them, in one line."),
         (status = 400, body = Error),
         (status = 404, body = Error),
         (status = 409, body = Error),
@@ -173,7 +175,7 @@ pub(crate) async fn lease(
     Ok((StatusCode::CREATED, kind, body).into_response())
 }
 
-/// Replaces what a rule says; its counters are kept.
+/// Replaces the words of a rule, and keeps its counters.
 #[utoipa::path(patch, path = "/v1/rules/{rule}", operation_id = "update_rule", tag = "rules",
     params(("rule" = String, Path)),
     request_body = Update,
@@ -199,7 +201,7 @@ pub(crate) async fn update(
     rules.await.map(Told)
 }
 
-/// Removes the rules of an id or a name.
+/// Removes the rules with an id or a name.
 #[utoipa::path(delete, path = "/v1/rules/{rule}", operation_id = "clear_rule", tag = "rules",
     params(("rule" = String, Path), Clearing),
     responses(
@@ -229,10 +231,11 @@ pub(crate) async fn clear_many(
     cleared(daemon, scope, clearing.release).await
 }
 
-/// Goes back to the lab: releases and clears every rule, resumes every disk, arms the lab's rules.
+/// Returns to the lab's state: releases and clears every rule, resumes every disk, and arms the lab's
+/// rules.
 #[utoipa::path(post, path = "/v1/reset", operation_id = "reset", tag = "rules",
     responses(
-        (status = 200, body = RulesReset, description = "Everything is as the lab says."),
+        (status = 200, body = RulesReset, description = "Rules and disks are as in the lab."),
     ))]
 pub(crate) async fn reset(
     State(daemon): State<Arc<Daemon>>,
@@ -286,7 +289,7 @@ fn injection(request: Inject) -> Result<Injection, Refusal> {
     Ok(injection)
 }
 
-/// Any word may be the name of a pool, which is only printed.
+/// Checks the name of a pool. Any word is allowed, because the daemon only prints it.
 fn check_pool(pool: &str) -> Result<(), Refusal> {
     if pool.len() <= POOL_MAX && !pool.contains(char::is_control) {
         return Ok(());
@@ -299,7 +302,8 @@ fn check_pool(pool: &str) -> Result<(), Refusal> {
 /// The longest name that ZFS gives a pool.
 const POOL_MAX: usize = 255;
 
-/// The rules of the records as they stand, by id. What was cleared in the meantime is left out.
+/// The present state of the records' rules, by id. Rules that were cleared in the meantime are left
+/// out.
 async fn views(
     daemon: &Daemon,
     records: &[Record],
@@ -310,10 +314,10 @@ async fn views(
     Ok(rules)
 }
 
-/// How a rule that was recorded is seen in a snapshot of the disk of this name, if it is there.
+/// Reads a recorded rule from a snapshot of the disk with this name, if the snapshot has it.
 type View<T> = fn(&Record, &str, &DiskSnapshot) -> Option<T>;
 
-/// The rules of an id or a name as they stand, or else as they stood when they were cleared.
+/// The rules with an id or a name: their present state, or their state when they were cleared.
 async fn armed_or_gone<T: Weighed>(
     daemon: &Daemon,
     key: &str,
@@ -347,7 +351,7 @@ async fn of_all<T: Weighed>(
     Ok(rules)
 }
 
-/// Those of the records that are of one disk.
+/// The records of one disk.
 async fn of_one<T: Weighed>(
     daemon: &Daemon,
     index: usize,
@@ -378,7 +382,7 @@ fn charged<T: Weighed>(
     rules.map(charge).collect()
 }
 
-/// More than an answer takes that says what 1,024 rules are.
+/// An upper bound of the bytes of an answer with 1,024 rules.
 const CHANGE_MAX: usize = 4 << 20;
-/// More than one takes that says what 4,096 are.
+/// An upper bound of the bytes of an answer with 4,096 rules.
 const RESET_MAX: usize = 16 << 20;

@@ -19,18 +19,19 @@ use crate::http::told::Told;
 use crate::wire::second_latency;
 use crate::{Daemon, Refusal, RefusalKind};
 
-/// Which seconds are wanted.
+/// The seconds that the caller wants.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct WantedSeconds {
-    /// Only those that began after this moment: `next_ns` of an answer [all that are remembered].
+    /// Only seconds that began after this moment: `next_ns` of an earlier answer [all that the daemon
+    /// remembers].
     after_ns: Option<u64>,
-    /// Only what was done on this disk.
+    /// Only I/O of the disk with this name.
     disk: Option<String>,
 }
 
-/// What was done in each second, in histograms by disk, client and operation.
+/// The I/O of each second, in histograms by disk, client and operation.
 #[utoipa::path(get, path = "/v1/seconds", operation_id = "list_seconds", tag = "events",
     params(WantedSeconds),
     responses(
@@ -73,7 +74,7 @@ struct Seen {
 }
 
 impl Scope {
-    /// The second that is not over.
+    /// The present second.
     fn running(&self) -> u64 {
         self.now_ns / SECOND_NS
     }
@@ -98,7 +99,7 @@ impl Seen {
         }
     }
 
-    /// About what it takes when it is converted.
+    /// Roughly the bytes that it takes once converted.
     fn converted_bytes(&self) -> usize {
         let cells = self.seconds.iter().flat_map(|(_, cells)| cells.iter());
         let bytes = |cell: &SecondCell| {
