@@ -14,28 +14,28 @@ SUBJECT.METRIC OP VALUE, in quotes. OP is <, <=, >, >=, == or !=.
                     bytes_per_s, in_flight
   RULE, rule(RULE)  matched, injected, held, late, overrun, failed, beaten, ...,
                     requested.p50, achieved.p50, lateness.p99, ...
-Latencies need a unit. What has no data does not hold. Counted since the start
+Latencies need a unit. A check without data fails. Figures count from the start
 of the daemon or the arming of the rule, or for the time or the command alone.
 
 The exit status is 0 if all hold and 3 if one does not; with a command, its own
 if it fails, and 125 to 127 as for 'run'. Unknown names are refused with 2
 before the command starts; a rule that it arms is written rule(RULE).
 
-Examples: what has happened so far; what a test does
+Examples: the time since the start; the time of a test
   dashpot check 'wal.flush.p99 < 30ms' 'wal.failed == 0'
   dashpot check 'wal.flush.p99 < 30ms' 'rule(slow).held >= 100' -- ./test.sh")]
 pub(crate) struct CheckArgs {
-    /// What is expected: 'wal.flush.p99 < 30ms'
+    /// An expectation, such as 'wal.flush.p99 < 30ms'
     #[arg(required = true, value_name = "EXPR")]
     pub(crate) expressions: Vec<String>,
-    /// Check what happens in this time from now
+    /// Check this span of time, from now
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(conflicts_with = "command")]
     pub(crate) lasts: Option<Duration>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Check what happens while this command runs
+    /// Check the time of this command, which dashpot runs
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }

@@ -10,7 +10,7 @@ use dashpot_rules::{ParseError, parse_seed, parse_size, parse_span, parse_wait};
 use super::rule::RuleArgs;
 use super::words::keep;
 
-/// Show what is served, who is connected, rules, and the oldest zios
+/// Show disks, their clients and rules, and the oldest zios in flight
 #[derive(Args, Debug)]
 #[command(after_help = "Example: wait for a daemon that is starting\n  dashpot status --wait 10s")]
 pub(crate) struct StatusArgs {
@@ -40,7 +40,7 @@ pub(crate) struct InjectArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Armed only while this command runs; says at its end what was injected
+    /// Arm it only while this command runs, and print at its end what it injected
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
@@ -59,7 +59,7 @@ pub(crate) struct UpdateArgs {
     pub(crate) json: bool,
 }
 
-/// List rules: what they matched, held and missed, and why
+/// List rules, the I/Os that each matched and held, and why it held none
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A rule matched an I/O, then held it until its delay was over. 'achieved' is the
@@ -79,14 +79,14 @@ pub(crate) struct ListArgs {
     pub(crate) json: bool,
 }
 
-/// Remove rules; what they hold already stays held
+/// Remove rules; the I/Os that they hold stay held
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  dashpot clear all --release")]
 pub(crate) struct ClearArgs {
     /// A rule's id or name, a disk, or 'all'
     #[arg(value_name = "ID|NAME|DISK|all", value_parser = parse_target)]
     pub(crate) target: String,
-    /// Complete now what they hold
+    /// Complete the I/Os that they hold now
     #[arg(long)]
     pub(crate) release: bool,
     /// Print JSON
@@ -94,7 +94,7 @@ pub(crate) struct ClearArgs {
     pub(crate) json: bool,
 }
 
-/// Back to the lab: clear rules, resume disks, arm its rules again
+/// Return to the lab: clear rules, resume disks, arm the lab's rules
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  dashpot reset")]
 pub(crate) struct ResetArgs {
@@ -134,7 +134,7 @@ pub(crate) struct SuspendArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) lasts: Option<Duration>,
-    /// Do not wait for what is in flight
+    /// Do not wait for I/O in flight
     #[arg(long)]
     pub(crate) now: bool,
     /// Print JSON
@@ -142,13 +142,13 @@ pub(crate) struct SuspendArgs {
     pub(crate) json: bool,
 }
 
-/// Cut the power of disks on lossy stores, and say what that took
+/// Cut the power of disks on lossy stores, and list the lost writes
 #[derive(Args, Debug)]
 #[command(after_help = "\
-What is lost was acknowledged, and no flush (fsync) has covered it. Without
---off or --restart the disk goes on under its clients, without its cache; what
-they still have in their own caches they may write once more. So to see what
-survives a power cut, give --off, and --restart when the clients are gone.
+A power cut loses acknowledged writes that no flush (fsync) has covered. Without
+--off or --restart the disk serves on without its cache, and clients may write
+again what their own caches still hold. So to see what survives a power cut,
+give --off, and then --restart when the clients are gone.
 
 Examples: a power cut and its survivor; one write in two lost, and in parts
   dashpot serve -d db=lossy:file:/var/tmp/db.img,size=1G &
@@ -159,10 +159,10 @@ pub(crate) struct CrashArgs {
     /// A disk, or 'all' with a lossy store, one after the other
     #[arg(value_name = "DISK|all")]
     pub(crate) target: String,
-    /// End its connections, and let nobody connect until --restart
+    /// End its connections, and refuse new ones until --restart
     #[arg(long, conflicts_with = "restart")]
     pub(crate) off: bool,
-    /// End its connections, and serve what survived; cuts nothing if it is off
+    /// End its connections, and serve what survived; without a cut if it is off
     #[arg(long)]
     pub(crate) restart: bool,
     /// Which of the writes that no flush covered survive: none, all or random
@@ -177,10 +177,10 @@ pub(crate) struct CrashArgs {
     /// Tear writes at sectors of 512 or 4096 bytes, instead of whole or not at all
     #[arg(long, value_name = "SIZE", value_parser = parse_tear)]
     pub(crate) tear: Option<u64>,
-    /// Decides what survives [a random one, printed]
+    /// Seed of the choice of what survives [a random one, printed]
     #[arg(long, value_name = "N", value_parser = parse_seed)]
     pub(crate) seed: Option<u64>,
-    /// List so many of the lost writes, the oldest first
+    /// List at most this many lost writes, the oldest first
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) top: usize,
     /// Print JSON
@@ -197,7 +197,7 @@ fn parse_tear(text: &str) -> Result<u64, ParseError> {
     }
 }
 
-/// Tell what this host can do, and how precisely
+/// Tell how precise this host lets dashpot be, and why
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  dashpot doctor")]
 pub(crate) struct DoctorArgs {

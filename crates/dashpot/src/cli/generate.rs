@@ -45,8 +45,8 @@ fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
     below.try_for_each(|below| write_pages(below, dir))
 }
 
-/// Keeps the lines of the notes and the examples after the options as they are: nobody can copy a
-/// command that is broken, or joined to the next one.
+/// Keeps the lines of the notes and the examples after the options as they are: a reader cannot copy
+/// a command that is broken, or joined to the next one.
 fn with_lines_kept(page: &str) -> String {
     let Some((before, after)) = page.split_once(".SH EXTRA\n") else {
         return page.to_owned();
@@ -67,7 +67,7 @@ fn with_usage(mut command: Command) -> Command {
 }
 
 /// The completion script of a shell. It is made in memory, because what makes it panics where it
-/// cannot write, such as into a pipe that nobody reads any more.
+/// cannot write, such as into a closed pipe.
 pub(crate) fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "dashpot", &mut script);

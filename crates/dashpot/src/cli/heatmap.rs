@@ -11,13 +11,13 @@ use super::report::{DeviceArgs, Pace};
 /// Show disk latency by time, the number of I/Os as a shade
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-Latency is logarithmic, and so is the shade: one I/O can be seen. On a terminal
-the picture moves; in a pipe it is printed once, at the end.
+Latency and shade are logarithmic, so that a single I/O is visible. On a
+terminal the picture moves; a pipe gets it once, at the end.
 
-Example: a minute of writes, to be looked at later; the last ten minutes
+Example: a minute of writes, as a file; the last ten minutes
   dashpot heatmap --op write --svg writes.svg 1 60
   dashpot heatmap --last 10m
-Example: what is slower than 5 ms on a disk of the kernel, ten times a second
+Example: I/O slower than 5 ms on a disk of the kernel, ten times a second
   sudo dashpot heatmap -d /dev/vda --min 5ms 0.1")]
 pub(crate) struct HeatmapArgs {
     #[command(flatten)]
@@ -37,7 +37,7 @@ pub(crate) struct HeatmapArgs {
     /// Write the picture to this file, too, at the end
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    /// What has been: the seconds that the daemon remembers of so long a time
+    /// Show the past, as far as the daemon remembers this time
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     #[arg(conflicts_with_all = ["queued", "interval"])]
     pub(crate) last: Option<Duration>,

@@ -9,7 +9,7 @@ use dashpot_rules::{
     parse_shards, parse_size,
 };
 
-/// What is served: a lab file, disks named here, or both.
+/// The disks to serve: those of a lab file, those named here, or both.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct LabArgs {
     /// A lab file; without one and without -d: two RAM disks of 1G, c1t1d0 and c1t2d0
@@ -21,13 +21,13 @@ pub(crate) struct LabArgs {
     #[arg(short = 'r', long = "rule", value_name = "RULE", value_parser = parse_disk_injection)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) rules: Vec<DiskInjection>,
-    /// Serve RAM disks that are larger than the memory there is
+    /// Serve RAM disks that are larger than the host's free memory
     #[arg(long)]
     pub(crate) overcommit: bool,
     /// Number of threads that serve disks [one per CPU, at most 2]
     #[arg(long, value_name = "N", value_parser = parse_shards)]
     pub(crate) shards: Option<usize>,
-    /// Memory for the I/Os that finished last, for snoop and heatmap --last [64M]; 0: none
+    /// Memory for finished I/Os, for snoop and heatmap --last [64M]; 0: none
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) events: Option<u64>,
     /// Meet deadlines by spinning, auto or never; never under a CPU quota
@@ -64,7 +64,7 @@ Example:
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) lab: LabArgs,
-    /// Expect this of what the command does, as 'dashpot check' does
+    /// Expect this of the disks, as 'dashpot check' does; see its help
     #[arg(long, value_name = "EXPR")]
     pub(crate) check: Vec<String>,
     /// The command and its arguments
@@ -83,10 +83,10 @@ Example:
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) lab: LabArgs,
-    /// Where NBD clients connect, instead of where the lab file says
+    /// Address for NBD clients, instead of the lab file's
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) nbd: Vec<Listen>,
-    /// Where Prometheus scrapes /metrics; anyone who can connect may read it
+    /// Address where Prometheus scrapes /metrics; it asks for no token
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) metrics: Option<Listen>,
     /// Answer HTTP requests to this host name, too

@@ -9,8 +9,9 @@ use dashpot_rules::{
 /// Load a disk over NBD, and measure its latency
 #[derive(Args, Debug)]
 #[command(after_help = "\
-With --rate, requests start when they are due, whatever is answered, and their
-latency counts from then: a slow disk cannot hide by being asked less.
+With --rate, each request starts when it is due, whether or not earlier ones are
+answered, and its latency counts from then: so a slow disk cannot look faster
+because the load waits for it.
 
 Example: 32 random reads in flight on four connections, for ten seconds
   dashpot load nbd://127.0.0.1/c1t1d0 --depth 32 --connections 4 --time 10s
@@ -48,10 +49,10 @@ pub(crate) struct LoadArgs {
     /// How long [until Ctrl-C]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     pub(crate) time: Option<Duration>,
-    /// Poll instead of sleeping: takes a whole CPU, and no wake-up is measured
+    /// Poll instead of sleeping: this uses a whole CPU, and avoids wake-up delays
     #[arg(long)]
     pub(crate) busy: bool,
-    /// Check what is read: zeroes, or what this load writes
+    /// Check that reads give zeroes, or the data that this load wrote
     #[arg(long)]
     pub(crate) verify: bool,
     /// Seed of offsets, mix and bursts

@@ -1,4 +1,4 @@
-//! The command line: what can be said to dashpot, and its help.
+//! The command line: the commands, their options, and their help.
 //!
 //! Definitions only. Values are parsed by [`dashpot_rules`], so that a wrong one ends here with
 //! usage (exit code 2); `zinject` alone has a grammar that clap cannot hold, and parses itself.
@@ -53,11 +53,11 @@ pub(crate) use zinject::{ZinjectArgs, zinject_help, zinject_usage};
     arg_required_else_help = true
 )]
 #[command(after_help = "\
-Example: a daemon with two disks, one of which is slowed down
+Example: a daemon with two disks, and a rule that slows one down
   dashpot serve &
   dashpot inject c1t1d0 -D 20ms~5ms -f 10%")]
 pub(crate) struct Cli {
-    /// Where the daemon's API is [env: DASHPOT_API]
+    /// Address of the daemon's API [env: DASHPOT_API]
     // clap would show an option that the environment gives in every usage line, as if required.
     #[arg(long, global = true, value_name = "ADDR", value_parser = parse_api)]
     pub(crate) api: Option<ApiAddress>,

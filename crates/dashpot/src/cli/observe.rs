@@ -7,11 +7,11 @@ use dashpot_rules::{Listen, ParseError, parse_listen};
 use super::report::split_words;
 use super::{NoApi, Pace};
 
-/// Watch the kernel's disks: rates, percentiles, what is in flight
+/// Watch the kernel's disks: rates, percentiles, I/O in flight
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "\
-Takes root, and no daemon. With --metrics, Prometheus gets the same as of the
-end of the last interval, until Ctrl-C.
+It needs root, and no daemon. With --metrics it serves the same figures to
+Prometheus until Ctrl-C, as of the end of the last interval.
 
 Example: two disks, every two seconds, five times
   dashpot observe vda /dev/nvme0n1 2 5")]
@@ -20,7 +20,7 @@ pub(crate) struct ObserveArgs {
     /// time such as 500ms, [1] and the number of reports [until Ctrl-C]
     #[arg(value_name = "DEVICE… INTERVAL COUNT", allow_negative_numbers = true)]
     words: Vec<String>,
-    /// Where Prometheus scrapes /metrics; anyone who can connect may read it
+    /// Address where Prometheus scrapes /metrics; it asks for no token
     #[arg(long, value_name = "ADDR", value_parser = parse_listen)]
     pub(crate) metrics: Option<Listen>,
     /// Answer HTTP requests to this host name, too

@@ -8,16 +8,16 @@ use dashpot_report::proof::Tolerance;
 /// Prove what rules injected: requested, achieved, and how far off
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Counted since a rule was armed; one that is gone is remembered until 'reset'. A
-rule is kept if its zios were held as asked and what they got is off by no more
-than the tolerances. Each is a share of the delay, a time, or the larger of
-both. As asked: rules of other groups decided about at most 10 %, so that a rule
-for a tail (-f 5%) does not break one for all, and the store was slower than the
-rule for at most 1 %.
+Figures count from the arming of a rule. The daemon remembers a cleared rule
+until 'reset'. A rule is kept if it held its zios as asked, and if their latency
+is off by at most the tolerances. Each tolerance is a share of the delay, a
+time, or the larger of both. 'As asked' means: rules of other groups decided
+about at most 10 %, so that a rule for a tail (-f 5%) does not break one for
+all, and the store was slower than the rule for at most 1 %.
 
-With --check the exit status is 0 if all are kept, 3 if one is not or has held
-too few, and 4 if nobody can tell here: the host kept dashpot from running, and
-without the I/Os that were due then the rule would have been kept.
+With --check the exit status is 0 if all rules are kept, 3 if one is not or has
+held too few, and 4 if this host does not allow a verdict: it kept dashpot from
+running, and without the I/Os that were due then the rule would have been kept.
 
 Examples: every rule; fail a CI step unless the rule 'slow' was kept
   dashpot proof
@@ -29,15 +29,15 @@ pub(crate) struct ProofArgs {
     /// Exit with 3 or 4, and the reason, unless every rule is kept
     #[arg(long)]
     pub(crate) check: bool,
-    /// What the median may be off by [5%,500us]
+    /// The most error of the median [5%,500us]
     #[arg(long, value_name = "PCT,TIME", value_parser = parse_allowance)]
     #[arg(default_value_t = Tolerance::default().within, hide_default_value = true)]
     pub(crate) within: Allowance,
-    /// What p99 may be off by [20%,40ms]
+    /// The most error of p99 [20%,40ms]
     #[arg(long, value_name = "PCT,TIME", value_parser = parse_allowance)]
     #[arg(default_value_t = Tolerance::default().tail, hide_default_value = true)]
     pub(crate) tail: Allowance,
-    /// Judge rules that have held at least so many I/Os [30]
+    /// Judge rules that have held at least this many I/Os [30]
     #[arg(long, value_name = "N", default_value_t = Tolerance::default().min, hide_default_value = true)]
     pub(crate) min: u64,
     /// Print JSON

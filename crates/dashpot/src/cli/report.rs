@@ -35,7 +35,7 @@ pub(crate) struct DeviceArgs {
 #[command(
     after_help = "Example: reads only, five times, with the time of day\n  \
     dashpot iolatency -T -i '*R*' 1 5\n\
-    Example: a disk of the kernel's, without a daemon, by who asks\n  \
+    Example: a disk of the kernel, without a daemon, by process\n  \
     dashpot iolatency -d /dev/vda --by process 5"
 )]
 pub(crate) struct IolatencyArgs {
@@ -52,7 +52,7 @@ pub(crate) struct IolatencyArgs {
     /// the kernel's disks over all its letters, such as '*S*' and '*M*'
     #[arg(short = 'i', value_name = "TYPE", value_parser = parse_type)]
     pub(crate) iotype: Option<String>,
-    /// Bucket edges as iolatency's code has them, not as its labels say
+    /// Use the bucket edges of iolatency's code, not those of its labels
     #[arg(
         long,
         value_enum,
@@ -66,7 +66,7 @@ pub(crate) struct IolatencyArgs {
     /// Percentiles instead of histograms
     #[arg(long, conflicts_with = "compat")]
     pub(crate) percentiles: bool,
-    /// What has been: one report of what the daemon remembers of so long a time
+    /// Print one report about the past, as far as the daemon remembers this time
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     #[arg(conflicts_with_all = ["queued", "interval"])]
     pub(crate) last: Option<Duration>,
@@ -115,7 +115,7 @@ pub(crate) enum IolatencyCompat {
 /// Show rates, sizes, waits and queues, as sysstat's iostat does
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Example:\n  dashpot iostat -x 1\n\
-Example: the kernel's disks, which takes no root\n  dashpot iostat -x -k 1\n\
+Example: the kernel's disks; this needs no root\n  dashpot iostat -x -k 1\n\
 Example: two disks, every second, five times\n  dashpot iostat -d c1t1d0 c1t2d0 1 5")]
 pub(crate) struct IostatArgs {
     /// Show waits and queues, too
@@ -190,7 +190,7 @@ pub(super) fn split_words(words: &[String]) -> Result<(&[String], Pace), ParseEr
 #[command(
     after_help = "Example: writes during a minute, a line for each disk\n  \
     dashpot quantize --by device --op write --for 60s\n\
-    Example: what is injected, above it and below it\n  \
+    Example: latency above and below the injection\n  \
     dashpot quantize --layer disk --layer store --for 10s"
 )]
 pub(crate) struct QuantizeArgs {

@@ -25,21 +25,21 @@ A report is one of those below, with its options, over the simulated time:
 
 Example: two throttles beside each other, in numbers and in a picture
   dashpot sim legacy.toml openzfs.toml --chart .
-Example: what the queues of the pools do, second by second
+Example: the queues of the pools, second by second
   dashpot sim lab.toml --report 'zpool-iostat -q 1' --report txgs")]
 pub(crate) struct SimArgs {
     /// Lab files; several are compared
     #[arg(required_unless_present_any = ["swarm", "tunables"], value_name = "LAB")]
     pub(crate) labs: Vec<PathBuf>,
-    /// How long, instead of what the lab says [60s]
+    /// Simulate this long, instead of the lab's time [60s]
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) lasts: Option<Duration>,
-    /// Calls before this time are not counted, instead of what the lab says [0s]
+    /// Ignore calls before this time, instead of the lab's warm-up [0s]
     #[arg(long, value_name = "TIME", value_parser = parse_wait)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) warmup: Option<Duration>,
-    /// Seed of all draws, instead of what the lab says [1]
+    /// Seed of all draws, instead of the lab's [1]
     #[arg(long, value_name = "N", value_parser = parse_seed)]
     pub(crate) seed: Option<u64>,
     /// Print a report instead of the summary; may be given several times
@@ -54,11 +54,11 @@ pub(crate) struct SimArgs {
     /// Check contents and invariants at every step, at several times the cost
     #[arg(long)]
     pub(crate) check: bool,
-    /// Simulate so many random labs instead, with everything checked
+    /// Simulate this many random labs instead, and check everything
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(conflicts_with_all = ["labs", "lasts", "warmup", "reports", "events", "chart", "check", "json"])]
     pub(crate) swarm: Option<u64>,
-    /// List what can be tuned in a lab's [pool.NAME], and nothing else
+    /// List the tunables of a lab's [pool.NAME], and do nothing else
     #[arg(long)]
     #[arg(conflicts_with_all = ["labs", "lasts", "warmup", "seed", "reports", "events", "chart", "check", "swarm"])]
     pub(crate) tunables: bool,

@@ -11,20 +11,20 @@ use super::report::DeviceArgs;
 #[command(after_help = "\
 MOSTLY is the longest of the waits that add up to TOTAL; --wide shows them all:
 RECV for the payload, SUSPEND of the disk, STORE at work, HOLD by rules, LATE
-from then until dashpot replied, REPLY until the client took it. LATE is
-dashpot's error, a stop of the host included, where a rule held the I/O. Where
-none did, it is the work of the shard, and MOSTLY calls it SHARD. RULE has the
+from then until dashpot replied, REPLY until the client took it. If a rule held
+the I/O, LATE is dashpot's own error, stops of the host included. If none did,
+it is the work of the shard, and MOSTLY calls it SHARD. RULE has the
 rule that decided, and its lane; write+f is a write with FUA. On a disk of the
 kernel, QUEUE is the time before the driver had the I/O, and DEVICE that after.
 
-Example: what takes 10 ms or longer, and why
+Example: the I/Os that take 10 ms or longer, and why
   dashpot snoop --min 10ms
-Example: the next 20 writes to a disk of the kernel, and who asked for them
+Example: the next 20 writes to a disk of the kernel, with their processes
   sudo dashpot snoop -d /dev/vda --op write -n 20")]
 pub(crate) struct SnoopArgs {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
-    /// Only what took at least so long
+    /// Only I/Os that took at least this long
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) min: Option<Duration>,
@@ -35,7 +35,7 @@ pub(crate) struct SnoopArgs {
     #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
     #[arg(allow_hyphen_values = true)]
     pub(crate) lasts: Option<Duration>,
-    /// End after so many lines
+    /// End after this many lines
     #[arg(short = 'n', value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
     /// Show every wait and the offset, and shorten no name

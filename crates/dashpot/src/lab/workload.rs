@@ -55,7 +55,7 @@ pub(super) const CALL_KEYS: [Key; 7] = [
         kind: "number, 1 or more",
         example: "10",
         default: "none: no flushes",
-        meaning: "A flush follows each so many writes of a thread, or of the whole open loop.",
+        meaning: "N: each thread, or the open loop, flushes after every N writes.",
     },
     Key {
         name: "region",
