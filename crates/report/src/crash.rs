@@ -72,7 +72,7 @@ fn headline(crashed: &Crashed) -> String {
     };
     let then = match crashed.then {
         ThenWord::GoOn => "it goes on",
-        ThenWord::Off => "nobody can connect",
+        ThenWord::Off => "no client can connect",
         ThenWord::Restart => "it is served again",
     };
     format!("{disk}: power cut ({kept}); {then}")
@@ -172,7 +172,7 @@ mod tests {
         let said = text(Room::UNBOUNDED, &crashed(), 2);
         assert_fits(Room(Some(80)), &said);
         expect![[r#"
-            d: power cut (keep random, torn at 512, seed 4294967295); nobody can connect
+            d: power cut (keep random, torn at 512, seed 4294967295); no client can connect
             lost 12 of 40 acknowledged writes that no flush had covered, 88K of 320K
             3 of them are torn: a part of each has survived
             it is off; to serve what survived: dashpot crash d --restart
