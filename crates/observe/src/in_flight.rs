@@ -211,7 +211,11 @@ mod tests {
             text.starts_with("In flight: 3, the oldest for 1.250 s on d (hung"),
             "{text}"
         );
-        assert!(text.ends_with(". That is longer than nearly all that ended took, and is in no figure."));
+        assert!(
+            text.ends_with(
+                ". That is longer than nearly all that ended took, and is in no figure."
+            )
+        );
         let none = Percentiles::of(&Histogram::default());
         assert_eq!(line(&none), None);
         let whole = hung().line_beside(Mention::default(), Duration::from_secs(1), &none);
