@@ -20,8 +20,8 @@ use crate::refusal::{Refusal, RefusalKind};
 /// The bytes that all answers may take together.
 const BYTES_MAX: usize = 256 << 20;
 
-/// An answer of at most so many bytes needs no room: callers see how the daemon is when others have
-/// taken all of it.
+/// Answers of at most this many bytes do not count: callers can still ask for the daemon's state when
+/// other answers use all of the memory.
 const FREE: usize = 64 << 10;
 
 /// How many answers are made at a time. Each may have the snapshot of a disk in hand.
@@ -86,12 +86,12 @@ impl AnswerMemory {
         }
     }
 
-    /// The text of a value, which takes its room for as long as somebody has it.
+    /// The text of a value, which counts until its last holder drops it.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result<Bytes, Refusal> {
         self.written(value, None)
     }
 
-    /// Text that is there already, and takes its room for as long as somebody has it.
+    /// Finished text, which counts until its last holder drops it.
     pub(crate) fn text(&self, text: String) -> Result<Bytes, Refusal> {
         let charge = match text.len() {
             0..=FREE => None,

@@ -141,12 +141,12 @@ pub enum Answer {
     Done,
     /// These rules were removed, in the order of their ids.
     Cleared(Vec<RuleId>),
-    /// The disk is suspended; so many zios are still in flight.
+    /// The disk is suspended, and some zios may still be in flight.
     Suspended {
         /// Zios in flight.
         in_flight: u32,
     },
-    /// The disk is resumed; so many zios were waiting.
+    /// The disk is resumed, and the zios that waited are issued.
     Resumed {
         /// Zios that were issued.
         waiting: u32,

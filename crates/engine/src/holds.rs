@@ -1,8 +1,8 @@
-//! The holds of one rule: the times that were asked for, what was achieved, and how late it was.
+//! The holds of one rule: the requested times, the achieved times, and their lateness.
 //!
-//! Most rules are constants, and what they achieve is the constant and the lateness. So only
-//! lateness is recorded until a hold asks for another time than those before it, and the rest is
-//! worked out for whoever looks.
+//! Most rules are constants, and achieve the constant plus the lateness. So the engine records only
+//! lateness until a hold asks for another time than those before it, and computes the rest when a
+//! caller asks for it.
 
 use alloc::boxed::Box;
 

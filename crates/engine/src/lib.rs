@@ -4,7 +4,8 @@
 //! randomness but its seed; `#![no_std]` and `forbid(unsafe_code)` make the compiler say so.
 //! Everything that changes it passes through [`Engine::step`], which is complete when it returns:
 //! there is nothing to drain. [`Engine::next_deadline`] says when to step again with
-//! [`Input::Tick`]. Real time and simulated time differ only in who waits for that moment.
+//! [`Input::Tick`]. In real time a shard waits for that moment; in simulated time the simulation
+//! sets its clock to it.
 //!
 //! Equal seeds and equal inputs give equal actions, on any machine.
 

@@ -127,7 +127,7 @@ pub struct RuleStats {
     pub preempted_by: Option<RuleId>,
     /// Decided by the rule, but its connection was gone before it ended.
     pub aborted: u64,
-    /// What the zios held were held for.
+    /// The service times of the held zios, requested and achieved, and their lateness.
     pub holds: Holds,
 }
 

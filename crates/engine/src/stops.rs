@@ -1,4 +1,4 @@
-//! When nobody looked: the times in which the host kept the driver from running.
+//! Stops: the times in which the host kept the driver from running.
 //!
 //! A zio that is late mostly because of such a time is not late because of its rule or the engine. So
 //! each rule counts these zios apart. Only the last few stops are kept: a zio that was due in one is

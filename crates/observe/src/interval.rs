@@ -13,7 +13,7 @@ pub struct DeviceInterval {
     pub device: String,
     /// How long it was.
     pub elapsed: Duration,
-    /// By operation, and by what was asked for beside it.
+    /// The I/O of each operation, or of each operation and value of a breakdown.
     pub ops: Vec<OpInterval>,
     /// For how much of it something was in flight.
     pub busy: Duration,

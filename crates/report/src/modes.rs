@@ -1,4 +1,4 @@
-//! Latencies of two kinds with little between them: nobody meets their mean or their median.
+//! Latencies of two kinds with little between them: hardly any I/O has their mean or their median.
 
 use dashpot_engine::histogram::{Histogram, lower_bound, upper_bound};
 use dashpot_rules::short_time;
@@ -18,11 +18,11 @@ pub struct TwoModes {
     pub slow_from_ns: u64,
 }
 
-/// Each kind has at least one I/O in so many.
+/// Each kind has at least one I/O in this many.
 const KIND: u64 = 10;
-/// At most one I/O in so many is between the kinds.
+/// At most one I/O in this many is between the kinds.
 const BETWEEN: u64 = 8;
-/// The slow kind takes at least so many times as long as the fast one.
+/// The slow kind takes at least this many times as long as the fast one.
 const APART: u64 = 50;
 /// Whether something took less than this or nothing is the same: in virtual time many writes take
 /// nothing.

@@ -177,7 +177,7 @@ pub struct Calls {
     pub pattern: Pattern,
     /// Whether writes have to be durable before they are acknowledged (FUA).
     pub sync: bool,
-    /// A flush follows every so many writes of a thread, or of the whole workload in an open loop.
+    /// N: each thread, or the open loop, flushes after every N writes; `None`: no flushes.
     pub flush_every: Option<u64>,
 }
 

@@ -1,11 +1,10 @@
-//! What is made of the events of the shards: counts by client and by size, histograms of each second,
-//! and the zios that have finished last.
+//! The collector turns the shards' events into counts by client and by size, histograms of each second,
+//! and a memory of the zios that finished last.
 //!
-//! What is collected ([`Collected`]) is plain data, which is told one record at a time. At its edge
-//! a thread empties the rings every [`NAP`] while there is traffic, sooner when one of them fills up,
-//! and sleeps when there is none.
-//! Whoever asks empties them as well, after the shards have sent off what they had: so an answer has
-//! everything that had finished before the question.
+//! [`Collected`] is plain data, which takes one record at a time. Around it, a thread empties the rings
+//! every [`NAP`] while there is traffic, sooner when one of them fills up, and sleeps when there is
+//! none. A request for figures also empties them, after the shards have sent their records: so the
+//! answer has every zio that had finished before the request.
 
 mod clients;
 mod collected;
@@ -57,7 +56,8 @@ pub struct View<'a> {
 }
 
 impl Collector {
-    /// Collects the events of so many disks and remembers the last of them in so many `bytes`.
+    /// Starts the thread that collects the events of `disks` disks, and remembers the last of them in
+    /// at most `bytes` bytes. It fails if the thread cannot start.
     pub fn start(reader: EventReader, disks: usize, bytes: u64) -> io::Result<Collector> {
         let bell = reader.bell();
         let state = Mutex::new(State {

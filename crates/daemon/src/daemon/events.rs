@@ -1,4 +1,4 @@
-//! What has finished: the collected events, brought up to date for whoever asks.
+//! Finished zios: the collected events, brought up to date before each answer.
 
 use dashpot_export::{Drops, ShardGone};
 use tokio::sync::oneshot;

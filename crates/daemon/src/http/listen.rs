@@ -31,8 +31,8 @@ enum Socket {
 struct SocketFile(PathBuf);
 
 impl HttpListener {
-    /// Listens, if no other daemon does, where `option` says. A socket that a dead one left is
-    /// replaced.
+    /// Listens at the address of `option`. It fails if another daemon listens there, and replaces the
+    /// socket of a daemon that has ended.
     pub async fn bind(option: &str, address: &Address) -> anyhow::Result<HttpListener> {
         match address {
             Address::Unix(path) => bind_unix(option, path),

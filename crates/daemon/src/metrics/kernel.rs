@@ -1,4 +1,4 @@
-//! What `observe` is scraped for: the kernel's disks since it began, as of the last interval's end.
+//! The metrics of `observe`: the I/O of the kernel's disks from its start to the last interval's end.
 //!
 //! Their metrics have names of their own, because a disk of dashpot's that is attached to the kernel
 //! is seen by both: the same I/Os must not be added up.

@@ -1,10 +1,10 @@
-//! What dashpot counts, for Prometheus: snapshots rendered as OpenMetrics text, and the listener
-//! that it is scraped from.
+//! Metrics for Prometheus: snapshots rendered as OpenMetrics text, and the listener that Prometheus
+//! scrapes.
 //!
-//! Names follow Prometheus' conventions: base units (seconds, bytes), `_total` for what only grows,
-//! and one metric for what may be summed. A daemon's disks are not counted here: each scrape takes
-//! one snapshot of each, and what nobody scrapes costs nothing. Of the kernel's disks `observe` adds
-//! up the intervals that it shows.
+//! Names follow Prometheus' conventions: base units (seconds, bytes), `_total` for counters, and one
+//! metric for figures that may be summed. This module does not count the I/O of a daemon's disks: each
+//! scrape takes one snapshot of each disk, so without a scrape metrics cost nothing. For the kernel's
+//! disks, `observe` adds up the intervals that it shows.
 
 mod bounds;
 mod client;

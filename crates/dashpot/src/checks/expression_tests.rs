@@ -1,4 +1,4 @@
-//! What expressions mean, and what is said of those that mean nothing.
+//! Tests of the meaning of expressions, and of the messages about those that cannot be parsed.
 
 use proptest::prelude::*;
 

@@ -86,7 +86,7 @@ pub(crate) struct ClearArgs {
     /// A rule's id or name, a disk, or 'all'
     #[arg(value_name = "ID|NAME|DISK|all", value_parser = parse_target)]
     pub(crate) target: String,
-    /// Complete the I/Os that they hold now
+    /// Complete their held I/Os at once
     #[arg(long)]
     pub(crate) release: bool,
     /// Print JSON

@@ -1,4 +1,4 @@
-//! Finished I/Os one by one, from whoever can tell them.
+//! Finished I/Os one by one, from a daemon or from the kernel.
 
 use anyhow::ensure;
 use dashpot_api::{Client, FinishedZio, STARTED_AGAIN, WantedZios};

@@ -75,9 +75,9 @@ pub enum Effect {
 pub enum Limit {
     /// All.
     Always,
-    /// The first so many.
+    /// The first N.
     First(u64),
-    /// Every so manyth: the nth, the 2nth, and so on.
+    /// Every Nth: the Nth, the 2Nth, and so on.
     Every(u64),
 }
 

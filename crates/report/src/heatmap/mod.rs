@@ -79,7 +79,7 @@ impl Column {
         }
     }
 
-    /// The same, from which so many events are missing.
+    /// The same column, with the number of events that are missing in it.
     pub fn without(self, lost: u64) -> Column {
         Column { lost, ..self }
     }
@@ -105,7 +105,7 @@ impl Column {
 }
 
 impl HeatMap {
-    /// The same with so many columns at the most, the newest.
+    /// The same map, with at most this many columns: the newest.
     pub fn newest(&self, columns: usize) -> HeatMap {
         let first = self.columns.len().saturating_sub(columns);
         HeatMap {
@@ -115,7 +115,7 @@ impl HeatMap {
         }
     }
 
-    /// How long so many columns are.
+    /// The time that this many columns cover.
     pub fn lasts(&self, columns: usize) -> dashpot_engine::Duration {
         let interval = self.interval.as_nanos();
         dashpot_engine::Duration::from_nanos(interval.saturating_mul(columns as u64))

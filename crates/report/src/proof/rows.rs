@@ -3,7 +3,7 @@
 use dashpot_engine::histogram::{Histogram, Unit, lower_bound, upper_bound};
 use serde::Serialize;
 
-/// About so many rows show a distribution.
+/// Roughly the number of rows that show a distribution.
 const ROWS: f64 = 12.0;
 
 /// The zios of latencies from `from_ns` to `to_ns`, both included.

@@ -2,7 +2,7 @@
 //! store, is done at its time.
 //!
 //! At equal times the engine's deadlines come first, then disks, commands, clients and samples, each
-//! in the order in which they were set. What takes no time is done at once.
+//! in the order in which they were set. Steps that take no time follow at once.
 
 mod clients;
 mod disks;

@@ -1,4 +1,4 @@
-//! Random labs, with everything checked: what nobody thought of trying.
+//! Random labs, with every check switched on: they find the cases that no test was written for.
 //!
 //! A seed makes a small lab: lone disks and a pool, volumes, rules with errors and hangs, clients
 //! whose I/O overlaps, commands and lost connections. In its last part all rules are cleared, all

@@ -1,7 +1,7 @@
 //! A naive block device makes events of random requests and knows the truth about them.
 //!
 //! It never has two requests over the same sectors of a disk, because then no event tells which of
-//! them it is about. Such twins are made by another test, that asks for less.
+//! them it is about. Another test makes such twins, and asserts less about them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
