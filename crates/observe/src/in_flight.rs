@@ -162,7 +162,7 @@ impl Outlasting {
     }
 }
 
-/// Several of an operation.
+/// The plural of an operation's name.
 pub fn plural(op: &str) -> String {
     match op {
         "flush" | "zero" => format!("{op}es"),

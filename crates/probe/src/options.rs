@@ -9,8 +9,8 @@ pub struct Options {
     pub devices: Vec<Device>,
     /// Where an I/O begins.
     pub start: Start,
-    /// Whether each I/O is to say who asked for it: who queued its oldest bio. It takes the events
-    /// that [`Start::Queue`] takes. What `io.max` has held back is queued by the kernel itself.
+    /// Whether each I/O names its submitter: the process that queued its oldest bio. This needs the
+    /// events that [`Start::Queue`] needs. The kernel itself queues I/O that `io.max` has held back.
     pub submitters: bool,
 }
 

@@ -1,12 +1,12 @@
-//! Who asked for an I/O: the process's name and its cgroup.
+//! The submitter of an I/O: the name of the process and its cgroup.
 //!
-//! What the kernel writes back was dirtied by others before, and by the time it is written nobody
-//! can tell by whom. The threads that do it have hundreds of names, `kworker/u8:5`, none of which
-//! helps: all their writes are named [`WRITE_BACK`]. So are those of `xfsaild`, which writes back
-//! metadata. A journal's (`jbd2/vda-8`, `btrfs-transacti`) keep their names, for whoever called
-//! fsync waits for them; and so does `kswapd0`, whose cause is that memory is short. What a
-//! `kworker` reads is not written back, and is named `kworker`. Writes that `io.max` has held back
-//! are queued by a `kworker` too, and cannot be told from write-back.
+//! Processes dirty pages, and the kernel writes them back later, when no event tells which process
+//! it was. The kernel's threads for this have hundreds of names, such as `kworker/u8:5`, which help
+//! no reader: all their writes are named [`WRITE_BACK`]. So are the writes of `xfsaild`, which writes
+//! back metadata. The threads of a journal (`jbd2/vda-8`, `btrfs-transacti`) keep their names, because
+//! the caller of fsync waits for them. So does `kswapd0`, which runs because memory is short. Reads of
+//! a `kworker` are no write-back, and are named `kworker`. A `kworker` also queues the writes that
+//! `io.max` has held back; no event distinguishes them from write-back.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! How long a disk takes: the bus first, then a lane, then the service there.
 //!
-//! The bus comes first because it passes I/O in the order of issue. Lanes are then asked in that
-//! same order, so that the end of an I/O is known when it is issued and costs one happening.
+//! The bus comes first because it passes I/O in the order of issue. I/Os then book their lanes in the
+//! same order, so that the end of an I/O is known at its issue, and costs one event of the simulation.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

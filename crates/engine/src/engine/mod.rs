@@ -146,7 +146,7 @@ impl Engine {
         views.into_iter().flatten()
     }
 
-    /// The zios of a disk that have not been replied to, those that arrived first before the others.
+    /// The zios of a disk without a reply, in the order of their arrival.
     pub fn in_flight(&self, disk_id: DiskId) -> impl Iterator<Item = InFlight> {
         let disk = self.disk(disk_id);
         let flights = self.zios(disk_id).flights.of_disk(disk_id);

@@ -33,7 +33,8 @@ pub struct RuleSpec {
     pub ops: OpSet,
     /// The share of matching zios that it injects into; all, if there is none.
     pub chance: Option<Ratio>,
-    /// Which of the matching zios, by their number since it was armed or updated.
+    /// The matching zios that it may take: all, the first N, or every Nth. The count begins when the
+    /// rule is armed or updated.
     pub limit: Limit,
     /// The bytes `start..end` of the disk, one of which the zio must touch.
     pub range: Option<(u64, u64)>,

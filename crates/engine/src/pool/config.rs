@@ -7,8 +7,8 @@ use crate::pool::tunable::Tunables;
 use crate::time::Duration;
 use crate::zio::{DiskId, PoolId};
 
-/// Disks joined by a layout: blocks are spread over the members in turn, and each member holds
-/// them on all of its sides.
+/// Disks joined by a layout. The pool spreads blocks over the members in turn; each side of a member
+/// holds a copy.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
     /// The top-level members: one disk each for a stripe, several for mirrors. No disk is in two

@@ -1,4 +1,4 @@
-//! What a kernel recorded, against what its `/sys/block/DEV/stat` counted meanwhile.
+//! Events that a kernel recorded, compared with the counts of `/sys/block/DEV/stat` of that time.
 
 use super::history::{disk, records};
 use crate::device::Layer;
