@@ -152,10 +152,9 @@ pub struct RuleView<'a> {
     pub armed: Instant,
     /// What it has counted.
     pub stats: &'a RuleStats,
-    /// Zios that have not ended and that it decides about, as things stand.
+    /// Number of zios in flight whose latency or error it decides at present.
     pub now: u64,
-    /// How far ahead its soonest lane is booked, or, if that is further, the disk's bandwidth, if
-    /// it has one.
+    /// Time until its first lane is free, or until the disk's bandwidth is, if that is later.
     pub backlog: Duration,
 }
 

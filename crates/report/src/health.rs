@@ -1,4 +1,4 @@
-//! What distorts latencies and is no rule's doing, said beside them.
+//! The notes of a report about causes of latency other than rules.
 
 use dashpot_api::{CanHold, Host, Load, Memory, Promise, Shard};
 use dashpot_rules::{cpus_of, nice_number, short_time, thousands};
@@ -143,7 +143,7 @@ fn promise_row(promise: &Promise) -> Vec<String> {
     ]
 }
 
-/// What makes the latencies of all rules of a shard's disks late: more work than it can do.
+/// A note that a shard has more work than it can do, so that all rules of its disks are late.
 pub fn overload_note(shard: &Shard) -> Option<String> {
     let Load {
         busy_percent,

@@ -54,7 +54,7 @@ impl Daemon {
     }
 
     /// Back to the lab: releases and clears every rule, forgets those that are gone, resumes every
-    /// disk, and arms what the lab says. What disks have counted is kept.
+    /// disk, and arms what the lab says. It keeps the counters of disks.
     pub async fn reset(&self) -> Reset {
         let mut registry = self.registry.lock().await;
         let mut cleared = self.clear_all(&mut registry, true).await;

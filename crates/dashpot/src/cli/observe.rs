@@ -1,4 +1,4 @@
-//! `observe`: which of the kernel's disks, how often, and for whom.
+//! The options of `observe`: devices, interval, columns, and the address for Prometheus.
 
 use clap::Args;
 use dashpot_engine::Duration;

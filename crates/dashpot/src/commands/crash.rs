@@ -1,4 +1,4 @@
-//! `crash`: cuts the power of disks, and says what that took.
+//! `crash`: cuts the power of disks, and lists the lost writes.
 
 use anyhow::bail;
 use dashpot_api::{Client, Crash, Disk, Failure, ThenWord};

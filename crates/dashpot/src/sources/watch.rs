@@ -1,4 +1,4 @@
-//! Watching devices, whosever they are: one interval after another until the last, or Ctrl-C.
+//! Watching devices of a daemon or of the kernel: one interval after another until the last, or Ctrl-C.
 
 use dashpot_engine::Duration;
 use dashpot_observe::{DeviceInterval, Length, Mention, Question, Span, elapsed_of_all};

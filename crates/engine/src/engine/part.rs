@@ -1,4 +1,4 @@
-//! The rest of a command that one step is too short for.
+//! The rest of a command that takes more than one step.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -1,5 +1,5 @@
-//! What a command begins and one step is too short for: the zios that it ends or issues are met in
-//! parts, at the time of the command.
+//! Commands that take more than one step: the engine ends or issues their zios in parts, all at the
+//! time of the command.
 
 use alloc::vec::Vec;
 

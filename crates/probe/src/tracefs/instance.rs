@@ -1,9 +1,9 @@
-//! An instance of tracefs of one's own: its events, filters, buffers and clock are nobody else's.
+//! A private instance of tracefs, with its own events, filters, buffers and clock.
 //!
-//! It must go when its owner goes, however that ends. The owner holds a lock (`flock`) on the
-//! instance's directory for as long as it lives, and the kernel lets go of it whatever happens; an
-//! instance that nobody holds is a dead one's, and the next that starts removes it. A process id in
-//! the name would not do: another process may have it by then.
+//! The instance must go when its owner ends, even by SIGKILL. The owner holds a lock (`flock`) on the
+//! instance's directory as long as it lives, and the kernel always releases it. If an instance has no
+//! lock, its owner is dead, and the next tracer removes it. A process id in the name would not do:
+//! another process may have that id by then.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};

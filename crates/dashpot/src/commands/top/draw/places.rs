@@ -1,4 +1,4 @@
-//! Which part of the screen is whose.
+//! The layout of the screen: the place of each panel.
 
 use ratatui::layout::Rect;
 
