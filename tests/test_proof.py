@@ -278,6 +278,34 @@ def test_a_rule_of_a_command_ends_with_its_client(daemon):
         pass
 
 
+# After an update.
+
+def test_an_update_begins_the_evidence_anew(daemon, client):
+    """Those held at the update end as the rule said before it, and do not count as late now."""
+    daemon.cli("inject", "d", "-D", "1ms", "--name", "slow")
+    client.many(60, 4)
+    daemon.cli("update", "slow", "-D", "60m")
+    held = client.read()
+    eventually(lambda: daemon.rules()[1]["now"] == 1)
+    daemon.cli("update", "slow", "-D", "2ms")
+    assert "nothing matched since the update: " in proof(daemon)["why"]
+    assert ": unproven: " in daemon.cli("proof", "slow", "--check", code=3).stderr
+    client.many(40, 4)
+    found = proof(daemon)
+    assert (found["rule"]["matched"], found["rule"]["since_update"]["matched"]) == (101, 40)
+    assert found["requested"]["n"] == found["rule"]["since_update"]["held"] == 40
+    assert found["requested"]["max_ns"] == found["rows"][0]["from_ns"] == 2 * MS
+    check_verdict(found)
+    check_rows(found, 40)
+    printed = text(daemon)
+    assert "before the update: matched 61, held 60, 1 held now: in no figure here\n" in printed
+    assert "injected as asked: yes, held 40 of 40 that matched" in printed
+    assert "it holds" not in printed, "the oldest is not of this rule as it is"
+    daemon.cli("clear", "slow", "--release")
+    client.wait(held)
+    check_rows(proof(daemon, "slow"), 40)
+
+
 def test_without_spinning_the_promise_is_a_sleeps(serve):
     daemon = serve("-d", "d=ram,size=1M", "-r", "-D 2ms", "--spin", "never")
     Client(daemon).many(50, 1)

@@ -82,7 +82,9 @@ impl Gone {
     fn bytes(&self) -> usize {
         let of_rule = |rule: &RuleSnapshot| {
             let words = rule.spec.client.as_ref().map_or(0, String::len);
-            histograms(&rule.stats) * size_of::<Histogram>() + words
+            let since = rule.since_update.as_ref();
+            let since = since.map_or(0, |since| histograms(&since.stats));
+            (histograms(&rule.stats) + since) * size_of::<Histogram>() + words
         };
         let rules: usize = self.snapshot.rules.iter().map(of_rule).sum();
         size_of::<Gone>() + size_of::<Histogram>() + self.record.words.len() + rules
@@ -139,6 +141,7 @@ mod tests {
             armed: Instant::ZERO,
             stats: RuleStats::default(),
             now: 0,
+            since_update: None,
             backlog: Duration::ZERO,
             overloaded_seconds: 0,
         };

@@ -31,8 +31,6 @@ pub struct Record {
     pub pool: Option<String>,
     /// The lanes that the engine keeps for it.
     pub(super) lanes: u64,
-    /// Whether its words were replaced after it was armed.
-    pub(crate) is_updated: bool,
     /// Whether it has been cleared.
     pub is_gone: bool,
 }
@@ -97,7 +95,6 @@ impl Registry {
             words: rule.words.clone(),
             pool: pool.map(str::to_owned),
             lanes: lanes(&rule.spec),
-            is_updated: false,
             is_gone: false,
         };
         Ok(Plan {
@@ -124,7 +121,6 @@ impl Registry {
         if let Some(record) = self.rules.get_mut(&id) {
             record.words = rule.words;
             record.lanes = lanes(&rule.spec);
-            record.is_updated = true;
         }
     }
 

@@ -132,11 +132,42 @@ pub struct RuleStats {
 }
 
 impl RuleStats {
+    /// Counts the end of a hold of `service` that was `late` by so much, and whether the host's
+    /// stopping explains that.
+    pub(crate) fn count_hold(&mut self, service: Duration, late: Duration, stopped: bool) {
+        let tolerance = LATE.as_nanos().min(service.as_nanos() / LATE_SHARE);
+        self.late += u64::from(late.as_nanos() > tolerance);
+        self.holds.record(service, late);
+        if stopped {
+            self.holds.record_stopped(late);
+        }
+    }
+
+    /// Counts a zio about which another rule decides.
+    pub(crate) fn count_beaten(&mut self, winner: Option<RuleId>) {
+        self.beaten += 1;
+        self.beaten_by = winner;
+    }
+
     /// Zios that the rule has decided about and that have ended; those that it holds now come on
     /// top of that.
     pub fn ended(&self) -> u64 {
         self.held + self.overrun + self.failed + self.aborted
     }
+}
+
+/// Held zios are counted as late beyond this, or beyond one part in [`LATE_SHARE`] of the delay.
+const LATE: Duration = Duration::from_millis(1);
+const LATE_SHARE: u64 = 20;
+
+/// What a rule has counted since its last update, of the zios that it met since. What it had taken
+/// before is held as it said then, and is in [`RuleStats`] of the whole rule alone.
+#[derive(Clone, Debug, Default)]
+pub struct SinceUpdate {
+    /// What it has counted.
+    pub stats: RuleStats,
+    /// Number of zios in flight whose latency or error it decides at present.
+    pub now: u64,
 }
 
 /// A rule as it stands.
@@ -154,6 +185,8 @@ pub struct RuleView<'a> {
     pub stats: &'a RuleStats,
     /// Number of zios in flight whose latency or error it decides at present.
     pub now: u64,
+    /// What it has counted since its last update; `None` if it was never updated.
+    pub since_update: Option<&'a SinceUpdate>,
     /// Time until its first lane is free, or until the disk's bandwidth is, if that is later.
     pub backlog: Duration,
 }

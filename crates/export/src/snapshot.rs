@@ -2,7 +2,9 @@
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
-use dashpot_engine::{ClientId, DiskStats, Duration, InFlight, Instant, RuleStats, RuleView};
+use dashpot_engine::{
+    ClientId, DiskStats, Duration, InFlight, Instant, RuleStats, RuleView, SinceUpdate,
+};
 
 use crate::held::Held;
 
@@ -58,6 +60,8 @@ pub struct RuleSnapshot {
     pub stats: RuleStats,
     /// Zios that have not ended and that it decides about, as things stand.
     pub now: u64,
+    /// What it has counted since its last update; `None` if it was never updated.
+    pub since_update: Option<Box<SinceUpdate>>,
     /// How far ahead its soonest lane is booked.
     pub backlog: Duration,
     /// Seconds since it was armed or last updated in which its shard was overloaded.
@@ -65,6 +69,15 @@ pub struct RuleSnapshot {
 }
 
 impl RuleSnapshot {
+    /// What it is judged by, and how many of it have not ended: of the zios that it met since it was
+    /// armed or last updated.
+    pub fn present(&self) -> (&RuleStats, u64) {
+        match &self.since_update {
+            Some(since) => (&since.stats, since.now),
+            None => (&self.stats, self.now),
+        }
+    }
+
     /// A rule whose shard was overloaded for so many seconds since it was armed.
     pub fn of(rule: RuleView<'_>, overloaded_seconds: u64) -> RuleSnapshot {
         RuleSnapshot {
@@ -74,6 +87,7 @@ impl RuleSnapshot {
             armed: rule.armed,
             stats: rule.stats.clone(),
             now: rule.now,
+            since_update: rule.since_update.cloned().map(Box::new),
             backlog: rule.backlog,
             overloaded_seconds,
         }

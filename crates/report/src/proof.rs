@@ -122,7 +122,7 @@ impl Proof {
 
     /// What became of the zios that matched; what is rare is said only where it happened.
     fn counts(&self) -> String {
-        let counters = &self.rule.counters;
+        let counters = self.rule.present();
         let rare = [
             ("failed", counters.failed),
             ("not drawn", counters.not_drawn),
@@ -144,19 +144,30 @@ impl Proof {
             .map(|(word, count)| format!("{word} {count}"))
             .collect();
         let age = short_time(self.rule.age_ns);
-        let begun = if self.rule.updated {
-            "updated"
-        } else {
-            "armed"
-        };
+        let is_updated = self.rule.since_update.is_some();
+        let begun = if is_updated { "updated" } else { "armed" };
         let life = match self.rule.state {
-            RuleState::Cleared if self.rule.updated => {
+            RuleState::Cleared if is_updated => {
                 format!("updated {age} before it was cleared")
             }
             RuleState::Cleared => format!("armed for {age}, cleared since"),
             _ => format!("{begun} {age} ago"),
         };
         format!("{life}: {}", words.join(", "))
+    }
+
+    /// What the rule met before its last update, which is judged no more.
+    fn before_update(&self) -> Option<String> {
+        let (all, since) = (&self.rule.counters, self.rule.since_update.as_ref()?);
+        let matched = all.matched.saturating_sub(since.matched);
+        let held = all.held.saturating_sub(since.held);
+        let now = match all.now.saturating_sub(since.now) {
+            0 => String::new(),
+            now => format!(", {now} held now"),
+        };
+        Some(format!(
+            "before the update: matched {matched}, held {held}{now}: in no figure here"
+        ))
     }
 
     fn write_figures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -187,7 +198,7 @@ impl Proof {
     /// The verdict, and what is worth knowing beside it.
     fn write_reasons(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_wrapped(f, &format!("{}: {}", self.verdict, self.why))?;
-        let counters = &self.rule.counters;
+        let counters = self.rule.present();
         let (held, matched) = (counters.held, counters.matched);
         if !self.rows.is_empty() {
             let asked = match self.as_asked {
@@ -218,12 +229,13 @@ impl Proof {
             || format!("rule {id}"),
             |name| format!("rule {id} ({name})"),
         );
-        let (held, failed) = (self.rule.counters.held, self.rule.counters.failed);
+        let counters = self.rule.present();
+        let (held, failed) = (counters.held, counters.failed);
         let done = match failed {
             0 => format!("held {held}"),
             _ => format!("failed {failed}"),
         };
-        let matched = self.rule.counters.matched;
+        let matched = counters.matched;
         format!(
             "{name} on {disk}, {rule}: {done} of {matched}: {}: {}",
             self.verdict, self.why
@@ -308,6 +320,9 @@ impl fmt::Display for Proof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_wrapped(f, &self.title())?;
         write_wrapped(f, &self.counts())?;
+        if let Some(before) = self.before_update() {
+            write_wrapped(f, &before)?;
+        }
         if !self.rows.is_empty() {
             writeln!(f)?;
             self.write_figures(f)?;

@@ -32,7 +32,7 @@ pub use promise::{CanHold, LATENESS_NS, LATENESS_OF_BURST_NS, Promise};
 pub use rule::{
     Chance, Rule, RuleCounters, RuleEffect, RuleFields, RuleMode, RuleState, Summary, op_words,
 };
-pub use rule_latency::RuleLatency;
+pub use rule_latency::{HoldLatency, RuleLatency};
 pub use second::{Second, SecondLatency, Seconds};
 pub use shard::{Load, Probe, Shard, StopTotals, Stops};
 pub use wide::Wide;

@@ -31,13 +31,14 @@ pub struct Rule {
     pub state: RuleState,
     /// Time since it was armed or last updated, up to the moment at which it was cleared.
     pub age_ns: u64,
-    /// Whether it was updated after it was armed. Its counters and histograms include the time before
-    /// the update.
-    pub updated: bool,
-    /// What the rule has done.
+    /// What the rule has counted since it was armed, through all its updates.
     #[serde(flatten)]
     pub counters: RuleCounters,
-    /// Why it has injected nothing; null if it has injected something.
+    /// What the rule has counted since its last update, of the zios that matched it since; null if it
+    /// was never updated. Zios that it held at the update are only in the counters since it was armed.
+    pub since_update: Option<RuleCounters>,
+    /// Why it has injected nothing since it was armed or last updated; null if it has injected
+    /// something.
     pub why_nothing: Option<String>,
     /// Number of connections of its disk that the shard does not read now, because requests use as
     /// much memory as they may. This limits the depth, and so distorts the rule's effect.
@@ -134,7 +135,7 @@ pub enum RuleState {
     Cleared,
 }
 
-/// What a rule has counted since it was armed.
+/// What a rule has counted.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RuleCounters {
     /// Number of zios that had its operation, range and client while it was active.
@@ -197,6 +198,13 @@ pub struct Summary {
     pub p99_ns: Option<u64>,
     /// The largest value; null without values.
     pub max_ns: Option<u64>,
+}
+
+impl Rule {
+    /// The counters that the rule is judged by: of the zios that it met as it is now.
+    pub fn present(&self) -> &RuleCounters {
+        self.since_update.as_ref().unwrap_or(&self.counters)
+    }
 }
 
 impl RuleFields {

@@ -12,6 +12,16 @@ pub struct RuleLatency {
     pub rule: Rule,
     /// Names the boundaries of the buckets.
     pub layout: String,
+    /// The latencies of all zios that it has held since it was armed, through all its updates.
+    #[serde(flatten)]
+    pub holds: HoldLatency,
+    /// The latencies of the zios that matched it since its last update; null if it was never updated.
+    pub since_update: Option<HoldLatency>,
+}
+
+/// The latencies of the zios that a rule held.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct HoldLatency {
     /// The service times that the rule asked for, without the wait for a lane.
     pub requested: LatencyHistogram,
     /// The service times that the zios had, without the wait for a lane. If all service times asked
@@ -22,4 +32,11 @@ pub struct RuleLatency {
     /// The lateness of those zios whose lateness a stop of the host explains. They are in `lateness`,
     /// too.
     pub stopped: LatencyHistogram,
+}
+
+impl RuleLatency {
+    /// The latencies that the rule is judged by: of the zios that it met as it is now.
+    pub fn present(&self) -> &HoldLatency {
+        self.since_update.as_ref().unwrap_or(&self.holds)
+    }
 }

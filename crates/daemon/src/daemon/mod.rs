@@ -179,7 +179,7 @@ impl Daemon {
         self.inject_in(&mut registry, disk, injection, pool).await
     }
 
-    /// Replaces what a rule says; its counters are kept.
+    /// Replaces what a rule says. Its counters go on; the evidence of what it says begins anew.
     pub async fn update(&self, key: &str, rule: TypedRule) -> Result<Record, Refusal> {
         let mut registry = self.registry.lock().await;
         let record = registry.find_one(key)?;
@@ -189,11 +189,7 @@ impl Daemon {
         self.command(record.disk, |_| update).await?;
         let words = rule.words.clone();
         registry.replace(record.id, rule);
-        Ok(Record {
-            words,
-            is_updated: true,
-            ..record
-        })
+        Ok(Record { words, ..record })
     }
 
     /// Stops new zios of a disk, and waits until none is in flight unless `now`. Returns how many

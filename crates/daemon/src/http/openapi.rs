@@ -162,7 +162,7 @@ mod tests {
         let committed = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             committed == current,
-            "web/openapi.json is not what the API is: run `UPDATE=1 cargo test -p dashpot openapi`"
+            "web/openapi.json is not what the API is: run `UPDATE=1 cargo test -p dashpot-daemon openapi`"
         );
     }
 }

@@ -7,7 +7,7 @@ use axum::extract::FromRequestParts;
 use axum::http::header;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use dashpot_api::{Bucket, LatencyHistogram, OpLatency, Rule, RuleLatency};
+use dashpot_api::{Bucket, HoldLatency, LatencyHistogram, OpLatency, Rule, RuleLatency};
 
 use crate::answers::Making;
 use crate::{Daemon, Refusal};
@@ -41,7 +41,7 @@ impl Weighed for LatencyHistogram {
     }
 }
 
-impl Weighed for RuleLatency {
+impl Weighed for HoldLatency {
     fn bytes(&self) -> usize {
         let latencies = [
             &self.requested,
@@ -49,7 +49,14 @@ impl Weighed for RuleLatency {
             &self.lateness,
             &self.stopped,
         ];
-        self.rule.bytes() + latencies.map(Weighed::bytes).iter().sum::<usize>()
+        latencies.map(Weighed::bytes).iter().sum()
+    }
+}
+
+impl Weighed for RuleLatency {
+    fn bytes(&self) -> usize {
+        let holds = std::iter::once(&self.holds).chain(&self.since_update);
+        self.rule.bytes() + holds.map(Weighed::bytes).sum::<usize>()
     }
 }
 

@@ -1,11 +1,12 @@
 //! Rules and their latencies, of a snapshot.
 
 use dashpot_api::{
-    LatencyHistogram, Load, Rule, RuleCounters, RuleFields, RuleLatency, RuleState, Summary,
+    HoldLatency, LatencyHistogram, Load, Rule, RuleCounters, RuleFields, RuleLatency, RuleState,
+    Summary,
 };
 use dashpot_engine::histogram::{Histogram, LAYOUT};
 use dashpot_engine::inject::RuleSpec;
-use dashpot_engine::{Duration, Holds, Instant};
+use dashpot_engine::{Duration, Holds, Instant, RuleStats};
 use dashpot_export::{DiskSnapshot, RuleSnapshot, Work};
 
 use super::shard::load;
@@ -29,6 +30,7 @@ pub(crate) fn rule(record: &Record, disk: &str, snapshot: &DiskSnapshot) -> Opti
 /// A rule as it stands at a moment, of a disk that nothing but the rule slows down.
 pub fn seen_rule(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) -> Rule {
     let age = at.since(rule.armed);
+    let since = rule.since_update.as_deref();
     let state = match record.is_gone {
         true => RuleState::Cleared,
         false => state_at(&rule.spec, age),
@@ -43,8 +45,8 @@ pub fn seen_rule(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) 
         fields: RuleFields::of(&rule.spec),
         state,
         age_ns: age.as_nanos(),
-        updated: record.is_updated,
-        counters: counters(rule),
+        counters: counters(&rule.stats, rule.now, rule.backlog),
+        since_update: since.map(|since| counters(&since.stats, since.now, rule.backlog)),
         why_nothing: why_nothing(rule, state),
         stalled: 0,
         stalls: 0,
@@ -62,12 +64,11 @@ fn state_at(spec: &RuleSpec, age: Duration) -> RuleState {
     }
 }
 
-fn counters(rule: &RuleSnapshot) -> RuleCounters {
-    let stats = &rule.stats;
+fn counters(stats: &RuleStats, now: u64, backlog: Duration) -> RuleCounters {
     RuleCounters {
         matched: stats.matched,
         taken: stats.chosen,
-        injected: stats.ended() + rule.now,
+        injected: stats.ended() + now,
         held: stats.held,
         overrun: stats.overrun,
         failed: stats.failed,
@@ -79,8 +80,8 @@ fn counters(rule: &RuleSnapshot) -> RuleCounters {
         preempted: stats.preempted,
         preempted_by: stats.preempted_by.map(|rule| rule.0),
         aborted: stats.aborted,
-        now: rule.now,
-        backlog_ns: rule.backlog.as_nanos(),
+        now,
+        backlog_ns: backlog.as_nanos(),
         requested: Summary::of(stats.holds.requested().as_ref()),
         achieved: achieved(&stats.holds),
         lateness: Summary::of(stats.holds.lateness()),
@@ -109,15 +110,22 @@ pub(crate) fn rule_latency(
     snapshot: &DiskSnapshot,
 ) -> Option<RuleLatency> {
     let armed = snapshot.rules.iter().find(|rule| rule.id == record.id)?;
-    let holds = &armed.stats.holds;
+    let since = armed.since_update.as_ref();
     Some(RuleLatency {
         rule: rule(record, disk, snapshot)?,
         layout: LAYOUT.to_owned(),
+        holds: hold_latency(&armed.stats.holds),
+        since_update: since.map(|since| hold_latency(&since.stats.holds)),
+    })
+}
+
+fn hold_latency(holds: &Holds) -> HoldLatency {
+    HoldLatency {
         requested: sent(holds.requested().as_ref()),
         achieved: sent(holds.achieved().as_ref()),
         lateness: sent(holds.lateness()),
         stopped: sent(holds.stopped()),
-    })
+    }
 }
 
 fn sent(histogram: Option<&Histogram>) -> LatencyHistogram {

@@ -6,10 +6,12 @@ use dashpot_engine::inject::{Limit, RuleSpec};
 use dashpot_export::RuleSnapshot;
 use dashpot_rules::format_size;
 
-/// The reason, or `None` if the rule has injected something, or does so now.
+/// The reason, or `None` if the rule has injected something since it was armed or last updated, or
+/// does so now.
 pub(super) fn why_nothing(rule: &RuleSnapshot, state: RuleState) -> Option<String> {
-    let (spec, stats) = (&rule.spec, &rule.stats);
-    if stats.ended() - stats.overrun + rule.now > 0 {
+    let spec = &rule.spec;
+    let (stats, now) = rule.present();
+    if stats.ended() - stats.overrun + now > 0 {
         return None;
     }
     if state == RuleState::Waiting {
@@ -19,12 +21,18 @@ pub(super) fn why_nothing(rule: &RuleSnapshot, state: RuleState) -> Option<Strin
         ));
     }
     if stats.matched == 0 {
-        return Some(nothing_matched(spec, stats, state));
+        let is_updated = rule.since_update.is_some();
+        return Some(nothing_matched(spec, stats, state, is_updated));
     }
     Some(matched_but(spec, stats))
 }
 
-fn nothing_matched(spec: &RuleSpec, stats: &RuleStats, state: RuleState) -> String {
+fn nothing_matched(
+    spec: &RuleSpec,
+    stats: &RuleStats,
+    state: RuleState,
+    is_updated: bool,
+) -> String {
     if let Some(winner) = stats.preempted_by {
         let (winner, count) = (winner.0, stats.preempted);
         return format!(
@@ -43,6 +51,7 @@ fn nothing_matched(spec: &RuleSpec, stats: &RuleStats, state: RuleState) -> Stri
     let when = match state {
         RuleState::Ended => "ended, and nothing had matched",
         RuleState::Cleared => "cleared, and nothing had matched",
+        _ if is_updated => "nothing matched since the update",
         RuleState::Waiting | RuleState::Active => "nothing matched yet",
     };
     format!("{when}: {}", limits.join(" "))
@@ -81,6 +90,7 @@ mod tests {
             armed: Instant::ZERO,
             stats,
             now: 0,
+            since_update: None,
             backlog: Duration::ZERO,
             overloaded_seconds: 0,
         }

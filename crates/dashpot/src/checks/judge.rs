@@ -236,9 +236,9 @@ fn before<'a>(one: &RuleLatency, earlier: &'a [RuleLatency]) -> Option<&'a RuleL
 
 fn histogram(one: &RuleLatency, span: Span) -> anyhow::Result<Histogram> {
     let sent = match span {
-        Span::Requested => &one.requested,
-        Span::Achieved => &one.achieved,
-        Span::Lateness => &one.lateness,
+        Span::Requested => &one.holds.requested,
+        Span::Achieved => &one.holds.achieved,
+        Span::Lateness => &one.holds.lateness,
     };
     sent.histogram().context("the daemon's histogram")
 }

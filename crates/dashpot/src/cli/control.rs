@@ -45,9 +45,15 @@ pub(crate) struct InjectArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Replace a rule at once, keeping its counters
+/// Replace a rule at once; 'proof' then judges the new one alone
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  dashpot update 1 -D 25ms:2")]
+#[command(after_help = "\
+The rule keeps its id, its name and its counters. Latencies, and the verdict of
+'proof', are of the I/Os that it met since the update; those that it held then
+end as it said before.
+
+Example:
+  dashpot update 1 -D 25ms:2")]
 pub(crate) struct UpdateArgs {
     /// The rule's id or name
     #[arg(value_name = "ID|NAME")]
@@ -62,9 +68,10 @@ pub(crate) struct UpdateArgs {
 /// List rules, the I/Os that each matched and held, and why it held none
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A rule matched an I/O, then held it until its delay was over. 'achieved' is the
-median delay of those that it held, and 'late' is how many of them were late by
-more than 1 ms or 5 % of the delay; 'now' is how many it holds at this moment.
+A rule matched an I/O, then held it until its delay was over. 'late' is how many
+were late by more than 1 ms or 5 % of the delay; 'now' is how many it holds at
+this moment. 'achieved' is the median delay of those that it held, and after an
+update of those that it met since.
 
 Example:
   dashpot list c1t1d0")]

@@ -31,10 +31,10 @@ const FIELDS: [Field<Rule>; 13] = [
         rule.counters.late.to_string()
     }),
     Field::new(Column::Figure("achieved"), |rule| {
-        time_or_dash(rule.counters.achieved.p50_ns)
+        time_or_dash(rule.present().achieved.p50_ns)
     }),
     Field::wide(Column::Figure("lateness"), |rule| {
-        time_or_dash(rule.counters.lateness.p50_ns)
+        time_or_dash(rule.present().lateness.p50_ns)
     }),
     Field::wide(Column::Figure("backlog"), |rule| {
         short_time(rule.counters.backlog_ns)
@@ -105,7 +105,7 @@ fn remarks(rules: &[Rule]) -> String {
 
 /// What a rule could not hold, where it held others.
 fn overruns(rule: &Rule) -> Option<String> {
-    let counters = &rule.counters;
+    let counters = rule.present();
     let is_partial = counters.overrun > 0 && rule.why_nothing.is_none();
     is_partial.then(|| {
         format!(
@@ -133,7 +133,7 @@ fn stalls(rules: &[Rule]) -> String {
 /// What the figures of a rule do not say.
 pub(super) fn note(rule: &Rule) -> Option<String> {
     let why = match (&rule.why_nothing, rule.state) {
-        (Some(why), _) if rule.counters.matched == 0 => why.clone(),
+        (Some(why), _) if rule.present().matched == 0 => why.clone(),
         (Some(why), _) => format!("matched, injected nothing: {why}"),
         (None, RuleState::Ended) => "ended".to_owned(),
         (None, RuleState::Waiting | RuleState::Active | RuleState::Cleared) => return None,

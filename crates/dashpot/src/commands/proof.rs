@@ -77,6 +77,8 @@ struct Look<'a> {
 
 impl Look<'_> {
     fn proof(&self, rule: &Rule) -> anyhow::Result<Proof> {
+        // The disk first: then its zios that came after an update are younger than that.
+        let latency = self.client.latency(&rule.disk, None)?;
         let looks = self.client.rule_latency(&rule.id.to_string())?;
         let look = looks.first().context("the daemon has forgotten the rule")?;
         ensure!(
@@ -84,16 +86,16 @@ impl Look<'_> {
             "the daemon's histograms are of layout {}, not {LAYOUT}: is it of another version?",
             look.layout
         );
+        let holds = look.present();
         let mut disks = self.status.disks.iter();
         let disk = disks.find(|disk| disk.name == rule.disk);
         let mut shards = self.status.shards.iter();
-        let latency = self.client.latency(&rule.disk, None)?;
         Ok(Proof::of(&Facts {
             rule: &look.rule,
-            requested: &received(&look.requested)?,
-            achieved: &received(&look.achieved)?,
-            lateness: &received(&look.lateness)?,
-            stopped: &received(&look.stopped)?,
+            requested: &received(&holds.requested)?,
+            achieved: &received(&holds.achieved)?,
+            lateness: &received(&holds.lateness)?,
+            stopped: &received(&holds.stopped)?,
             beaten_within_group: self.is_beaten_within_group(&look.rule),
             disk: disk.context("the daemon has forgotten the disk")?,
             outside_ns: outside(&latency),
@@ -106,7 +108,7 @@ impl Look<'_> {
     }
 
     fn is_beaten_within_group(&self, rule: &Rule) -> bool {
-        let winner = rule.counters.beaten_by;
+        let winner = rule.present().beaten_by;
         let mut armed = self.armed.iter();
         armed.any(|other| Some(other.id) == winner && other.group == rule.group)
     }
@@ -136,6 +138,9 @@ fn outside(latency: &DiskLatency) -> u64 {
 /// ended.
 fn outlasting(latency: &DiskLatency, rule: &Rule) -> anyhow::Result<Option<u64>> {
     let oldest = latency.oldest.as_ref();
+    // What came before an update is held as the rule said then.
+    let is_present = |age_ns| rule.since_update.is_none() || age_ns <= rule.age_ns;
+    let oldest = oldest.filter(|zio| is_present(zio.age_ns));
     let Some(oldest) = oldest.filter(|zio| zio.rule == Some(rule.id)) else {
         return Ok(None);
     };

@@ -31,6 +31,8 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Booking {
     pub(crate) rule: RuleId,
+    /// How often the rule had been updated when it made the promise.
+    pub(crate) version: u32,
     pub(crate) zio: ZioId,
     pub(crate) kind: Kind,
     pub(crate) mode: Mode,

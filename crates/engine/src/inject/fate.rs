@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 
 use super::booking::{Booking, BookingId, Kind};
 use super::injector::Injector;
-use super::rule::Rule;
 use super::spec::{Mode, RuleId};
 use crate::flight::{Flight, Transfer};
 use crate::time::{Duration, Instant};
@@ -42,16 +41,22 @@ impl Injector {
         let service = self.service_of(booking, flight);
         let stops = &self.stops;
         let rule = &mut self.rules[index];
-        rule.now -= u64::from(decides(booking, flight));
+        let version = booking.version;
+        let decided = u64::from(decides(booking, flight));
+        rule.count_now(version, |now| *now -= decided);
         match fate(booking, flight) {
-            Fate::Failed => rule.stats.failed += 1,
-            Fate::Overrun => rule.stats.overrun += 1,
-            Fate::Beaten => rule.count_beaten(winner_over(booking, flight)),
+            Fate::Failed => rule.count(version, |stats| stats.failed += 1),
+            Fate::Overrun => rule.count(version, |stats| stats.overrun += 1),
+            Fate::Beaten => {
+                let winner = winner_over(booking, flight);
+                rule.count(version, |stats| stats.count_beaten(winner));
+            }
             Fate::Held => {
-                rule.stats.held += 1;
+                rule.count(version, |stats| stats.held += 1);
                 if !flight.cut_short {
                     let (late, ended) = lateness_of(booking, flight, offered);
-                    rule.count_hold(service, late, stops.explain(late, ended));
+                    let stopped = stops.explain(late, ended);
+                    rule.count(version, |stats| stats.count_hold(service, late, stopped));
                 }
             }
         }
@@ -75,10 +80,13 @@ impl Injector {
             if let Some(rule) = self.find_mut(booking.rule) {
                 match decides(&booking, flight) {
                     true => {
-                        rule.now -= 1;
-                        rule.stats.aborted += 1;
+                        rule.count_now(booking.version, |now| *now -= 1);
+                        rule.count(booking.version, |stats| stats.aborted += 1);
                     }
-                    false => rule.count_beaten(winner_over(&booking, flight)),
+                    false => {
+                        let winner = winner_over(&booking, flight);
+                        rule.count(booking.version, |stats| stats.count_beaten(winner));
+                    }
                 }
             }
             if let Kind::Delay { lane: Some(lane) } = booking.kind
@@ -95,23 +103,23 @@ impl Injector {
     /// Counts a zio for the rules that decide about it, as its bookings stand.
     #[inline]
     pub(crate) fn count(&mut self, flight: &Flight) {
-        self.count_with(flight, |rule| rule.now += 1);
+        self.count_with(flight, |now| *now += 1);
     }
 
     /// Takes back what was counted, before its bookings change.
     fn uncount(&mut self, flight: &Flight) {
-        self.count_with(flight, |rule| rule.now -= 1);
+        self.count_with(flight, |now| *now -= 1);
     }
 
     #[inline]
-    fn count_with(&mut self, flight: &Flight, count: impl Fn(&mut Rule)) {
+    fn count_with(&mut self, flight: &Flight, count: impl Fn(&mut u64)) {
         for booking in self.bookings.of_zio(flight.bookings) {
             if decides(booking, flight) {
                 let index = self
                     .rules
                     .binary_search_by_key(&booking.rule, |rule| rule.id);
                 if let Some(rule) = index.ok().and_then(|index| self.rules.get_mut(index)) {
-                    count(rule);
+                    rule.count_now(booking.version, &count);
                 }
             }
         }

@@ -78,8 +78,10 @@ impl Injector {
         for (index, rule) in self.rules.iter_mut().enumerate() {
             let was_asked = rule.is_fault() && index <= winner;
             if !was_asked && rule.matches(now, &flight.zio, ops) {
-                rule.stats.preempted += 1;
-                rule.stats.preempted_by = Some(id);
+                rule.count(rule.version, |stats| {
+                    stats.preempted += 1;
+                    stats.preempted_by = Some(id);
+                });
             }
         }
     }
@@ -139,7 +141,8 @@ impl Injector {
     }
 
     fn beat(&mut self, loser: usize, winner: RuleId) {
-        self.rules[loser].count_beaten(Some(winner));
+        let rule = &mut self.rules[loser];
+        rule.count(rule.version, |stats| stats.count_beaten(Some(winner)));
     }
 
     /// Gives the zio the rule's soonest lane, or its own time if the rule has no lanes.
@@ -172,9 +175,10 @@ impl Injector {
         service: Duration,
     ) -> BookingId {
         let rule = &mut self.rules[index];
-        rule.stats.chosen += 1;
+        rule.count(rule.version, |stats| stats.chosen += 1);
         let id = self.bookings.insert(Booking {
             rule: rule.id,
+            version: rule.version,
             zio: flight.zio.id,
             kind,
             mode: rule.spec.mode,
@@ -238,6 +242,7 @@ impl Injector {
         let queued = index.is_ok_and(|index| self.rules[index].spec.bandwidth.is_some());
         let place = self.bookings.insert(Booking {
             rule: transfer.rule,
+            version: index.map_or(0, |index| self.rules[index].version),
             zio: flight.zio.id,
             kind: Kind::Transfer { queued },
             mode: transfer.mode,
@@ -297,8 +302,7 @@ impl Injector {
                 *lanes = count.map(Lanes::new);
             }
         }
-        rule.spec = spec;
-        rule.arm(now, clients);
+        rule.update(spec, now, clients);
         if rule.spec.bandwidth.is_none() {
             let gone = |rule| rule == id;
             self.bandwidth

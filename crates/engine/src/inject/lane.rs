@@ -234,6 +234,7 @@ mod tests {
         let (mut lane, mut bookings) = (Lane::default(), Bookings::default());
         let booking = |zio: u32| Booking {
             rule: RuleId(1),
+            version: 0,
             zio: ZioId(zio),
             kind: Kind::Delay { lane: Some(0) },
             mode: Mode::Floor,

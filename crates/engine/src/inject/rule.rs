@@ -1,10 +1,12 @@
 //! An armed rule (zinject: `inject_handler_t`): what it says, its lanes, its draws, its counters.
 
+use alloc::boxed::Box;
+
 use super::lane::Lanes;
 use super::spec::{Effect, GroupId, Limit, RuleId, RuleSpec};
 use crate::client::{ClientSet, Clients};
 use crate::random::Random;
-use crate::stats::{RuleStats, RuleView};
+use crate::stats::{RuleStats, RuleView, SinceUpdate};
 use crate::time::{Duration, Instant};
 use crate::zio::{Op, OpSet, Zio};
 
@@ -20,6 +22,10 @@ pub(crate) struct Rule {
     pub(crate) stats: RuleStats,
     /// Zios that have not ended and that it decides about, as things stand.
     pub(super) now: u64,
+    /// How often it was updated. Zios that it took before the last update are of another version.
+    pub(super) version: u32,
+    /// What it has counted since then, if it was updated.
+    since_update: Option<Box<SinceUpdate>>,
     pub(crate) random: Random,
     /// What lane choice goes by.
     pub(crate) nominal: Duration,
@@ -48,6 +54,8 @@ impl Rule {
             lanes: lane_count(&spec).map(Lanes::new),
             stats: RuleStats::default(),
             now: 0,
+            version: 0,
+            since_update: None,
             random: Random::new(seed ^ u64::from(id.0).wrapping_mul(SEED_STRIDE)),
             nominal: Duration::ZERO,
             counted: 0,
@@ -61,8 +69,16 @@ impl Rule {
         rule
     }
 
+    /// Replaces what it says; what it is judged by begins anew.
+    pub(crate) fn update(&mut self, spec: RuleSpec, now: Instant, clients: &Clients) {
+        self.spec = spec;
+        self.version = self.version.wrapping_add(1);
+        self.since_update = Some(Box::default());
+        self.arm(now, clients);
+    }
+
     /// Works out what follows from the specification, as of `now`.
-    pub(crate) fn arm(&mut self, now: Instant, clients: &Clients) {
+    fn arm(&mut self, now: Instant, clients: &Clients) {
         self.armed = now;
         self.counted = 0;
         self.begins = now + self.spec.after;
@@ -97,17 +113,18 @@ impl Rule {
         if !self.matches(now, zio, ops) {
             return false;
         }
-        self.stats.matched += 1;
+        let version = self.version;
+        self.count(version, |stats| stats.matched += 1);
         self.counted += 1;
         if !self.limit_allows() {
-            self.stats.not_counted += 1;
+            self.count(version, |stats| stats.not_counted += 1);
             return false;
         }
         let drawn = self
             .spec
             .chance
             .is_none_or(|chance| self.random.draw(chance));
-        self.stats.not_drawn += u64::from(!drawn);
+        self.count(version, |stats| stats.not_drawn += u64::from(!drawn));
         drawn
     }
 
@@ -137,22 +154,28 @@ impl Rule {
         }
     }
 
-    /// Counts the end of a hold of `service` that was `late` by so much, and whether the host's
-    /// stopping explains that.
-    pub(crate) fn count_hold(&mut self, service: Duration, late: Duration, stopped: bool) {
-        let stats = &mut self.stats;
-        let tolerance = LATE.as_nanos().min(service.as_nanos() / LATE_SHARE);
-        stats.late += u64::from(late.as_nanos() > tolerance);
-        stats.holds.record(service, late);
-        if stopped {
-            stats.holds.record_stopped(late);
+    /// Counts what becomes of a zio that met the rule at `version`.
+    #[inline]
+    pub(super) fn count(&mut self, version: u32, count: impl Fn(&mut RuleStats)) {
+        count(&mut self.stats);
+        if let Some(since) = self.since(version) {
+            count(&mut since.stats);
         }
     }
 
-    /// Counts a zio about which another rule decides.
-    pub(crate) fn count_beaten(&mut self, winner: Option<RuleId>) {
-        self.stats.beaten += 1;
-        self.stats.beaten_by = winner;
+    /// Counts a zio that has not ended, or takes it back.
+    #[inline]
+    pub(super) fn count_now(&mut self, version: u32, count: impl Fn(&mut u64)) {
+        count(&mut self.now);
+        if let Some(since) = self.since(version) {
+            count(&mut since.now);
+        }
+    }
+
+    #[inline]
+    fn since(&mut self, version: u32) -> Option<&mut SinceUpdate> {
+        let is_present = version == self.version;
+        self.since_update.as_deref_mut().filter(|_| is_present)
     }
 
     /// The rule as it stands; the disk's bandwidth is booked `passed` ahead.
@@ -167,6 +190,7 @@ impl Rule {
             armed: self.armed,
             stats: &self.stats,
             now: self.now,
+            since_update: self.since_update.as_deref(),
             backlog: served.max(passed),
         }
     }
@@ -187,8 +211,5 @@ fn touches((start, end): (u64, u64), zio: &Zio, ops: OpSet) -> bool {
     bytes && zio.offset < end && start < last
 }
 
-/// Held zios are counted as late beyond this, or beyond one part in [`LATE_SHARE`] of the delay.
-const LATE: Duration = Duration::from_millis(1);
-const LATE_SHARE: u64 = 20;
 /// Sets the draws of neighbouring rules apart.
 const SEED_STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -2,7 +2,8 @@
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{
-    Action, DiskConfig, DiskId, Duration, Engine, InFlight, Input, Instant, RuleView, Wait, ZioId,
+    Action, DiskConfig, DiskId, Duration, Engine, InFlight, Input, Instant, RuleStats, RuleView,
+    Wait, ZioId,
 };
 
 /// The one disk of every test.
@@ -14,6 +15,8 @@ pub(crate) trait Machine {
     fn next_deadline(&self) -> Option<Instant>;
     /// The rules in the order of their ids.
     fn rule_states(&self, now: Instant) -> Vec<RuleState>;
+    /// Likewise, of the zios that the rules met since they were armed or last updated.
+    fn states_since_update(&self, now: Instant) -> Vec<RuleState>;
     /// The zios not yet let go of, in the order of their ids.
     fn waits(&self) -> Vec<Waiting>;
     fn is_suspended(&self) -> bool;
@@ -38,6 +41,24 @@ pub(crate) struct RuleState {
 }
 
 impl RuleState {
+    fn of(rule: &RuleView<'_>, stats: &RuleStats, now: u64) -> RuleState {
+        RuleState {
+            id: rule.id,
+            matched: stats.matched,
+            chosen: stats.chosen,
+            not_drawn: stats.not_drawn,
+            not_counted: stats.not_counted,
+            beaten: stats.beaten,
+            preempted: stats.preempted,
+            held: stats.held,
+            overrun: stats.overrun,
+            failed: stats.failed,
+            aborted: stats.aborted,
+            now,
+            backlog: rule.backlog,
+        }
+    }
+
     pub(crate) fn new(id: RuleId) -> RuleState {
         RuleState {
             id,
@@ -82,20 +103,14 @@ impl Machine for Engine {
     }
 
     fn rule_states(&self, now: Instant) -> Vec<RuleState> {
-        let view = |rule: RuleView<'_>| RuleState {
-            id: rule.id,
-            matched: rule.stats.matched,
-            chosen: rule.stats.chosen,
-            not_drawn: rule.stats.not_drawn,
-            not_counted: rule.stats.not_counted,
-            beaten: rule.stats.beaten,
-            preempted: rule.stats.preempted,
-            held: rule.stats.held,
-            overrun: rule.stats.overrun,
-            failed: rule.stats.failed,
-            aborted: rule.stats.aborted,
-            now: rule.now,
-            backlog: rule.backlog,
+        let view = |rule: RuleView<'_>| RuleState::of(&rule, rule.stats, rule.now);
+        Engine::rules(self, DISK, now).map(view).collect()
+    }
+
+    fn states_since_update(&self, now: Instant) -> Vec<RuleState> {
+        let view = |rule: RuleView<'_>| match rule.since_update {
+            Some(since) => RuleState::of(&rule, &since.stats, since.now),
+            None => RuleState::of(&rule, rule.stats, rule.now),
         };
         Engine::rules(self, DISK, now).map(view).collect()
     }

@@ -7,6 +7,8 @@ mod events;
 mod history;
 mod machine;
 mod naive;
+mod naive_rule;
 mod properties;
 mod stops;
+mod updates;
 mod vectors;

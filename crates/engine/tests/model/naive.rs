@@ -10,6 +10,7 @@ use dashpot_engine::{
 };
 
 use crate::machine::{DISK, Machine, RuleState, Waiting};
+use crate::naive_rule::{Fault, Rule};
 
 pub(crate) struct Naive {
     seed: u64,
@@ -28,16 +29,6 @@ pub(crate) struct Naive {
     names: Vec<(ClientId, String)>,
     /// The daemon goes away: nothing is held any more.
     closing: Option<Errno>,
-}
-
-struct Rule {
-    group: GroupId,
-    spec: RuleSpec,
-    armed: Instant,
-    random: Random,
-    /// Zios matched since it was armed or updated.
-    counted: u64,
-    state: RuleState,
 }
 
 struct Booking {
@@ -85,12 +76,6 @@ struct Charge {
     takers: Vec<RuleId>,
     /// Whether this is the flush after a FUA write.
     flush: bool,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Fault {
-    Fail(Errno, bool),
-    Hang(Mode),
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -163,9 +148,18 @@ impl Machine for Naive {
 
     fn rule_states(&self, now: Instant) -> Vec<RuleState> {
         let view = |rule: &Rule| RuleState {
-            now: self.decided_now(rule.state.id),
+            now: self.decided_now(rule.state.id, 0),
             backlog: self.backlog(rule, now),
             ..rule.state.clone()
+        };
+        self.rules.iter().map(view).collect()
+    }
+
+    fn states_since_update(&self, now: Instant) -> Vec<RuleState> {
+        let view = |rule: &Rule| RuleState {
+            now: self.decided_now(rule.state.id, rule.updated_after),
+            backlog: self.backlog(rule, now),
+            ..rule.since_update.clone()
         };
         self.rules.iter().map(view).collect()
     }
@@ -424,7 +418,7 @@ impl Naive {
         for rule in faults.collect::<Vec<_>>() {
             if self.triggers(rule, &zio, flush) {
                 let rule = &mut self.rules[rule];
-                rule.state.chosen += 1;
+                rule.count(charge.number, |state| state.chosen += 1);
                 charge.takers.push(rule.state.id);
                 charge.fault = rule.fault().map(|fault| (rule.state.id, fault));
                 break;
@@ -443,7 +437,8 @@ impl Naive {
             let rule = &self.rules[at];
             let comes_after = rule.fault().is_none() || rule.state.id > winner;
             if comes_after && self.matches(rule, zio, flush) {
-                self.rules[at].state.preempted += 1;
+                let issued = self.issued;
+                self.rules[at].count(issued, |state| state.preempted += 1);
             }
         }
     }
@@ -455,15 +450,16 @@ impl Naive {
             if !self.triggers(rule, zio, charge.flush) {
                 continue;
             }
-            let Rule { spec, state, .. } = &mut self.rules[rule];
+            let of_rule = &mut self.rules[rule];
+            let (spec, id) = (&of_rule.spec, of_rule.state.id);
             // The flush after a FUA write carries no bytes.
             let rate = spec.bandwidth.filter(|_| !charge.flush);
-            let rate = rate.map(|rate| (rate, state.id, spec.mode));
+            let rate = rate.map(|rate| (rate, id, spec.mode));
             let rates = charge.rate.into_iter().chain(rate);
             charge.rate = rates.min_by_key(|(rate, _, _)| *rate);
             if spec.effect == Effect::Pass {
-                state.chosen += 1;
-                charge.takers.push(state.id);
+                of_rule.count(charge.number, |state| state.chosen += 1);
+                charge.takers.push(id);
             } else {
                 candidates.push(rule);
             }
@@ -490,11 +486,11 @@ impl Naive {
             .min_by_key(|rule| (finish(rule), self.rules[**rule].state.id))
             .unwrap();
         for loser in candidates.iter().filter(|rule| **rule != winner) {
-            self.rules[*loser].state.beaten += 1;
+            self.rules[*loser].count(charge.number, |state| state.beaten += 1);
         }
         let soonest = self.soonest_lane(&self.rules[winner]);
         let rule = &mut self.rules[winner];
-        rule.state.chosen += 1;
+        rule.count(charge.number, |state| state.chosen += 1);
         charge.takers.push(rule.state.id);
         self.bookings.push(Booking {
             number: charge.number,
@@ -526,27 +522,23 @@ impl Naive {
         if !self.matches(&self.rules[rule], zio, flush) {
             return false;
         }
-        let Rule {
-            spec,
-            state,
-            random,
-            counted: number,
-            ..
-        } = &mut self.rules[rule];
-        state.matched += 1;
-        *number += 1;
-        let counted = match spec.limit {
+        let issued = self.issued;
+        let rule = &mut self.rules[rule];
+        rule.count(issued, |state| state.matched += 1);
+        rule.counted += 1;
+        let counted = match rule.spec.limit {
             Limit::Always => true,
-            Limit::First(n) => *number <= n,
-            Limit::Every(n) => *number % n == 0,
+            Limit::First(n) => rule.counted <= n,
+            Limit::Every(n) => rule.counted % n == 0,
         };
         if !counted {
-            state.not_counted += 1;
+            rule.count(issued, |state| state.not_counted += 1);
             return false;
         }
-        let drawn = spec.chance.is_none_or(|chance| random.draw(chance));
+        let chance = rule.spec.chance;
+        let drawn = chance.is_none_or(|chance| rule.random.draw(chance));
         if !drawn {
-            state.not_drawn += 1;
+            rule.count(issued, |state| state.not_drawn += 1);
         }
         drawn
     }
@@ -633,9 +625,12 @@ impl Naive {
             let Some(decides) = self.decides(&self.tickets[at], rule) else {
                 continue;
             };
-            let state = &mut self.rules[at_rule].state;
-            state.aborted += u64::from(decides);
-            state.beaten += u64::from(!decides);
+            let charge = self.tickets[at].charge.as_ref();
+            let number = charge.map_or(0, |charge| charge.number);
+            self.rules[at_rule].count(number, |state| {
+                state.aborted += u64::from(decides);
+                state.beaten += u64::from(!decides);
+            });
         }
     }
 
@@ -726,15 +721,16 @@ impl Naive {
                 taker,
                 store_done.unwrap_or(charge.at).max(charge.at),
             );
+            let number = charge.number;
             let Some(rule) = self.rules.iter_mut().find(|r| r.state.id == taker) else {
                 continue;
             };
-            match fate {
-                Fate::Held => rule.state.held += 1,
-                Fate::Overrun => rule.state.overrun += 1,
-                Fate::Beaten => rule.state.beaten += 1,
-                Fate::Failed => rule.state.failed += 1,
-            }
+            rule.count(number, |state| match fate {
+                Fate::Held => state.held += 1,
+                Fate::Overrun => state.overrun += 1,
+                Fate::Beaten => state.beaten += 1,
+                Fate::Failed => state.failed += 1,
+            });
         }
     }
 
@@ -810,14 +806,8 @@ impl Naive {
     ) -> Result<Answer, CommandError> {
         for (id, spec) in rules {
             let seed = self.seed ^ u64::from(id.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            self.rules.push(Rule {
-                group,
-                spec,
-                armed: self.now,
-                random: Random::new(seed),
-                counted: 0,
-                state: RuleState::new(id),
-            });
+            let rule = Rule::new(id, group, spec, self.now, Random::new(seed));
+            self.rules.push(rule);
         }
         Ok(Answer::Done)
     }
@@ -827,9 +817,7 @@ impl Naive {
     fn update(&mut self, id: RuleId, spec: RuleSpec) -> Result<Answer, CommandError> {
         let rule = self.rules.iter_mut().find(|rule| rule.state.id == id);
         let rule = rule.ok_or(CommandError::UnknownRule(id))?;
-        rule.spec = spec;
-        rule.armed = self.now;
-        rule.counted = 0;
+        rule.update(spec, self.now, self.issued);
         let passes = rule.spec.bandwidth.is_some();
         let lanes = rule.delay().1.unwrap_or(0);
         for booking in self.bookings.iter_mut().filter(|b| b.rule == id) {
@@ -866,8 +854,13 @@ impl Naive {
         found.expect("a zio that is in use")
     }
 
-    fn decided_now(&self, rule: RuleId) -> u64 {
-        let tickets = self.tickets.iter();
+    /// The zios issued after that of a number which have not ended and which a rule decides about.
+    fn decided_now(&self, rule: RuleId, after: u64) -> u64 {
+        let is_after = |ticket: &&Ticket| {
+            let charge = ticket.charge.as_ref();
+            charge.is_some_and(|charge| charge.number > after)
+        };
+        let tickets = self.tickets.iter().filter(is_after);
         let decided = tickets.filter(|ticket| self.decides(ticket, rule) == Some(true));
         decided.count() as u64
     }
@@ -918,31 +911,6 @@ impl Naive {
         let latest = floors.max_by_key(|b| (b.end(), std::cmp::Reverse(b.rule)));
         let oldest = charge.takers.iter().min().copied();
         latest.map(|booking| booking.rule).or(oldest)
-    }
-}
-
-impl Rule {
-    fn fault(&self) -> Option<Fault> {
-        match self.spec.effect {
-            Effect::Fail { errno, work } => Some(Fault::Fail(errno, work)),
-            Effect::Hang => Some(Fault::Hang(self.spec.mode)),
-            Effect::Delay { .. } | Effect::Pass => None,
-        }
-    }
-
-    /// The nominal service and the number of lanes; neither where there is no delay.
-    fn delay(&self) -> (Duration, Option<u32>) {
-        match &self.spec.effect {
-            Effect::Delay { service, lanes } => (service.nominal(), *lanes),
-            _ => (Duration::ZERO, None),
-        }
-    }
-
-    fn sample(&mut self) -> Duration {
-        match &self.spec.effect {
-            Effect::Delay { service, .. } => service.sample(&mut self.random),
-            _ => Duration::ZERO,
-        }
     }
 }
 

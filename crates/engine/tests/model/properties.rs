@@ -95,6 +95,11 @@ fn compare(engine: &Driver<Engine>, model: &Driver<Naive>) -> Result<(), TestCas
         model.machine.rule_states(now),
     );
     prop_assert_eq!(left, right, "rules, at {:?}", now);
+    let (left, right) = (
+        engine.machine.states_since_update(now),
+        model.machine.states_since_update(now),
+    );
+    prop_assert_eq!(left, right, "rules since their updates, at {:?}", now);
     let (left, right) = (engine.machine.waits(), model.machine.waits());
     let places = |waiting: &[Waiting]| -> Vec<(ZioId, Wait)> {
         waiting

@@ -13,7 +13,7 @@ const STEAL_SHARE: f64 = 1.0;
 impl Facts<'_> {
     /// What is worth knowing beside a verdict.
     pub(super) fn warnings(&self, verdict: Verdict) -> Vec<String> {
-        let counters = &self.rule.counters;
+        let counters = self.rule.present();
         let is_late = counters.late * 100 > counters.held * LATE_SHARE;
         let late = is_late.then(|| {
             let late = share(counters.late, counters.held);
@@ -71,12 +71,7 @@ impl Facts<'_> {
             let stalls = self.rule.stalls;
             format!("connections were stalled {stalls} times: depth is bounded")
         });
-        let updated = self.rule.updated.then(|| {
-            "the rule was updated: the figures hold what it did before, too; for a verdict on what \
-             it says now clear it, and arm it anew"
-                .to_owned()
-        });
-        let notes = [updated, quota_note(self.host), self.overload(), stalls];
+        let notes = [quota_note(self.host), self.overload(), stalls];
         notes.into_iter().flatten().collect()
     }
 

@@ -130,7 +130,7 @@ impl Facts<'_> {
                 why,
             };
         }
-        let counters = &self.rule.counters;
+        let counters = self.rule.present();
         let (verdict, why) = match self.rule.fields.effect {
             RuleEffect::Error => {
                 let errno = self.rule.fields.errno.as_deref().unwrap_or("an error");
@@ -155,7 +155,7 @@ impl Facts<'_> {
     /// Why the rule was not injected as asked.
     fn not_as_asked(&self) -> Option<(Verdict, String)> {
         let not_kept = |why| (Verdict::NotKept, why);
-        let counters = &self.rule.counters;
+        let counters = self.rule.present();
         if let Some(overrun) = self.overrun() {
             return Some(not_kept(overrun));
         }
@@ -172,7 +172,7 @@ impl Facts<'_> {
 
     /// Zios that the rule could not delay are in none of its figures, so they must be few.
     fn overrun(&self) -> Option<String> {
-        let counters = &self.rule.counters;
+        let counters = self.rule.present();
         let (overrun, all) = (counters.overrun, counters.overrun + counters.held);
         (overrun * 100 > all * OVERRUN_SHARE).then(|| {
             format!(
@@ -185,7 +185,7 @@ impl Facts<'_> {
 
     /// A rule of another group may decide about a few, as that of a tail does.
     fn beaten(&self) -> Option<String> {
-        let counters = &self.rule.counters;
+        let counters = self.rule.present();
         let all = counters.beaten + counters.injected;
         let too_many = counters.beaten * 100 > all * BEATEN_SHARE && !self.beaten_within_group;
         too_many.then(|| {
@@ -199,10 +199,10 @@ impl Facts<'_> {
 
     /// Why the rule has injected nothing, with what its disk was asked for instead.
     fn nothing(&self, why: &str) -> String {
-        if self.rule.counters.matched > 0 {
+        if self.rule.present().matched > 0 {
             return format!(
                 "matched {}, injected nothing: {why}",
-                self.rule.counters.matched
+                self.rule.present().matched
             );
         }
         let done = self.disk.ops.iter().filter(|op| op.completed > 0);
@@ -236,7 +236,7 @@ impl Facts<'_> {
     }
 
     fn no_hold(&self) -> String {
-        let counters = &self.rule.counters;
+        let counters = self.rule.present();
         if counters.now > 0 {
             return format!("nothing has ended yet, {} held now", counters.now);
         }

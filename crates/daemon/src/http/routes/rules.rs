@@ -175,7 +175,7 @@ pub(crate) async fn lease(
     Ok((StatusCode::CREATED, kind, body).into_response())
 }
 
-/// Replaces the words of a rule, and keeps its counters.
+/// Replaces the words of a rule. Its counters go on, and `since_update` begins at zero.
 #[utoipa::path(patch, path = "/v1/rules/{rule}", operation_id = "update_rule", tag = "rules",
     params(("rule" = String, Path)),
     request_body = Update,

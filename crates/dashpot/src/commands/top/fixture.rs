@@ -253,7 +253,7 @@ const RULE: &str = r#"{
     "id": 1, "name": null, "disk": "d", "group": 1, "pool": null, "rule": "", "effect": "delay",
     "delay_ns": 10000000, "lanes": 4, "errno": null, "bandwidth_bytes": null, "ops": ["read"],
     "chance": null, "first": null, "every": null, "range_start_bytes": null, "range_end_bytes": null,
-    "client": null, "mode": "floor", "after_ns": 0, "for_ns": null, "state": "active", "age_ns": 1, "updated": false,
+    "client": null, "mode": "floor", "after_ns": 0, "for_ns": null, "state": "active", "age_ns": 1,
     "matched": 17644, "taken": 17644, "injected": 17612, "held": 17612, "overrun": 0, "failed": 0,
     "late": 308, "not_drawn": 0, "not_counted": 0, "beaten": 0, "beaten_by": null, "aborted": 0,
     "now": 32, "backlog_ns": 77700000,

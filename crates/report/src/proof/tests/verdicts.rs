@@ -278,13 +278,26 @@ fn percentiles_of_few_zios_are_none() {
     assert_eq!(proof["verdict"], "kept");
 }
 
-/// Figures of two delays are not told as those of one.
+/// A verdict on what the rule says now, whatever it did before.
 #[test]
-fn a_rule_that_was_updated_says_that_its_figures_are_older() {
-    let proof = Case::new()
-        .hold(100, 10_000_000, 5_000)
-        .says("updated", true);
-    let text = proof.proof().to_string();
-    assert!(text.contains("updated 12.3s ago"), "{text}");
-    assert!(text.contains("warning: the rule was updated"), "{text}");
+fn a_rule_that_was_updated_is_judged_by_what_it_met_since() {
+    let since = Case::new().hold(100, 10_000_000, 5_000);
+    let judged: Value = since.rule.clone();
+    // Before, half of what matched was too slow for it, and five of it are held.
+    let case = since
+        .says("since_update", judged)
+        .says("matched", 300)
+        .says("held", 195)
+        .says("overrun", 100)
+        .says("now", 5);
+    let proof = case.proof();
+    assert_eq!(proof.verdict, Verdict::Kept);
+    let text = proof.to_string();
+    for said in [
+        "updated 12.3s ago: matched 100, ",
+        "before the update: matched 200, held 95, 5 held now: in no figure here",
+        "held 100 of 100 that matched",
+    ] {
+        assert!(text.contains(said), "{text}");
+    }
 }

@@ -42,8 +42,8 @@ pub(super) fn row(rule: &Rule, theme: Theme) -> Vec<Cell> {
         figure(counters.held),
         alarming(counters.overrun),
         alarming(counters.late),
-        plain(time(counters.achieved.p50_ns)),
-        plain(time(counters.lateness.p50_ns)),
+        plain(time(rule.present().achieved.p50_ns)),
+        plain(time(rule.present().lateness.p50_ns)),
         plain(time(Some(counters.backlog_ns))),
         figure(counters.now),
     ]

@@ -1,0 +1,87 @@
+//! A rule of the naive model: what it says, and what it has counted.
+
+use dashpot_engine::inject::{Effect, GroupId, Mode, RuleId, RuleSpec};
+use dashpot_engine::{Duration, Errno, Instant, Random};
+
+use crate::machine::RuleState;
+
+pub(crate) struct Rule {
+    pub(crate) group: GroupId,
+    pub(crate) spec: RuleSpec,
+    pub(crate) armed: Instant,
+    pub(crate) random: Random,
+    /// Zios matched since it was armed or updated.
+    pub(crate) counted: u64,
+    pub(crate) state: RuleState,
+    /// The number of the last zio that was issued when it was armed or updated, and what it has
+    /// counted of those after it.
+    pub(crate) updated_after: u64,
+    pub(crate) since_update: RuleState,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Fault {
+    Fail(Errno, bool),
+    Hang(Mode),
+}
+
+impl Rule {
+    pub(crate) fn new(
+        id: RuleId,
+        group: GroupId,
+        spec: RuleSpec,
+        armed: Instant,
+        random: Random,
+    ) -> Rule {
+        Rule {
+            group,
+            spec,
+            armed,
+            random,
+            counted: 0,
+            state: RuleState::new(id),
+            updated_after: 0,
+            since_update: RuleState::new(id),
+        }
+    }
+
+    /// Replaces what it says, when so many zios have been issued.
+    pub(crate) fn update(&mut self, spec: RuleSpec, now: Instant, issued: u64) {
+        self.spec = spec;
+        self.armed = now;
+        self.counted = 0;
+        self.updated_after = issued;
+        self.since_update = RuleState::new(self.state.id);
+    }
+
+    /// Counts what becomes of the zio of a number.
+    pub(crate) fn count(&mut self, number: u64, count: impl Fn(&mut RuleState)) {
+        count(&mut self.state);
+        if number > self.updated_after {
+            count(&mut self.since_update);
+        }
+    }
+
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        match self.spec.effect {
+            Effect::Fail { errno, work } => Some(Fault::Fail(errno, work)),
+            Effect::Hang => Some(Fault::Hang(self.spec.mode)),
+            Effect::Delay { .. } | Effect::Pass => None,
+        }
+    }
+
+    /// The nominal service and the number of lanes; neither where there is no delay.
+    pub(crate) fn delay(&self) -> (Duration, Option<u32>) {
+        match &self.spec.effect {
+            Effect::Delay { service, lanes } => (service.nominal(), *lanes),
+            _ => (Duration::ZERO, None),
+        }
+    }
+
+    pub(crate) fn sample(&mut self) -> Duration {
+        match &self.spec.effect {
+            Effect::Delay { service, .. } => service.sample(&mut self.random),
+            _ => Duration::ZERO,
+        }
+    }
+}

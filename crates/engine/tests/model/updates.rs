@@ -1,0 +1,47 @@
+//! A rule is judged by what it has done since its last update; its counters go on.
+
+use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
+use dashpot_engine::{Command, Duration, Engine, Holds, Instant, Op};
+
+use crate::driver::{Ask, Driver};
+use crate::machine::DISK;
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+/// How many holds were recorded, and the shortest and the longest that were asked for.
+fn asked(holds: &Holds) -> Option<(u64, u64, u64)> {
+    let requested = holds.requested()?;
+    Some((requested.count(), requested.min()?, requested.max()?))
+}
+
+#[test]
+fn holds_of_before_the_update_are_in_no_histogram_of_after_it() {
+    let mut driver = Driver::<Engine>::new(1);
+    let rules = vec![(RuleId(1), RuleSpec::delay(ms(10), None))];
+    let group = GroupId(1);
+    driver.order(Command::Inject {
+        disk: DISK,
+        group,
+        rules,
+    });
+    driver.submit(Ask::new(Op::Read));
+    driver.run_until(Instant::ZERO + ms(20));
+    // One that is held now ends after the update, as the rule said before it.
+    driver.submit(Ask::new(Op::Read));
+    driver.order(Command::Update(RuleId(1), RuleSpec::delay(ms(1), None)));
+    driver.run_until(Instant::ZERO + ms(25));
+    for _ in 0..3 {
+        driver.submit(Ask::new(Op::Read));
+    }
+    driver.run();
+    let mut rules = driver.machine.rules(DISK, driver.now);
+    let rule = rules.next().expect("the rule");
+    let since = rule.since_update.expect("it was updated");
+    assert_eq!((rule.stats.matched, since.stats.matched), (5, 3));
+    assert_eq!((rule.stats.held, since.stats.held), (5, 3));
+    let (short, long) = (ms(1).as_nanos(), ms(10).as_nanos());
+    assert_eq!(asked(&since.stats.holds), Some((3, short, short)));
+    assert_eq!(asked(&rule.stats.holds), Some((5, short, long)));
+}
