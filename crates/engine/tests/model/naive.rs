@@ -529,7 +529,7 @@ impl Naive {
         let counted = match rule.spec.limit {
             Limit::Always => true,
             Limit::First(n) => rule.counted <= n,
-            Limit::Every(n) => rule.counted % n == 0,
+            Limit::Every(n) => rule.counted.is_multiple_of(n),
         };
         if !counted {
             rule.count(issued, |state| state.not_counted += 1);
