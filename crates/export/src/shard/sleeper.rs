@@ -32,12 +32,14 @@ impl Sleeper {
     }
 
     /// Waits for events until `deadline` or `beat`, or for ever if there is neither. Spins only for a
-    /// deadline, and calls `prepare` before it does, which ends by the deadline. Answers the moment at
-    /// which the wait was to end unless an event came: the time since then is the host's doing.
+    /// deadline, and calls `prepare` before it does, which ends by the deadline. The last pass ended at
+    /// `from`. Answers the moment at which the wait was to end unless an event came: the time since then
+    /// is the host's doing.
     pub(super) fn wait(
         &mut self,
         epoll: BorrowedFd<'_>,
         events: &mut Vec<epoll::Event>,
+        from: Instant,
         deadline: Option<Instant>,
         beat: Option<Instant>,
         prepare: impl FnOnce(Instant),
@@ -50,7 +52,7 @@ impl Sleeper {
         let is_beat = deadline.is_none_or(|deadline| until < deadline);
         if is_beat || until <= now || !self.spins || !self.budget.has_left(now) {
             poll(epoll, events, Some(until.since(now)))?;
-            return Ok(Some(until.max(now)));
+            return Ok(Some(until.max(from)));
         }
         let sleep = until.since(now + self.lead);
         if sleep > Duration::ZERO {
@@ -147,7 +149,36 @@ const LEAD_MAX: Duration = Duration::from_micros(250);
 #[cfg(test)]
 mod tests {
     use super::{LEAD_MAX, LEAD_MIN, SPIN_MAX, Sleeper, SpinBudget, WINDOW};
+    use crate::clock;
     use dashpot_engine::{Duration, Instant};
+    use rustix::event::epoll;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn a_stop_between_the_end_of_a_pass_and_the_wait_is_the_hosts_doing() {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
+        let ended = Instant::from_nanos(clock::now().as_nanos() - 5_000_000_000);
+        let beat = ended + Duration::from_millis(20);
+        let wait = |deadline| {
+            Sleeper::new(true)
+                .wait(
+                    epoll.as_fd(),
+                    &mut Vec::with_capacity(1),
+                    ended,
+                    deadline,
+                    Some(beat),
+                    |_| (),
+                )
+                .unwrap()
+        };
+        assert_eq!(wait(None), Some(beat));
+        let overdue = Instant::from_nanos(ended.as_nanos() - 1);
+        assert_eq!(
+            wait(Some(overdue)),
+            Some(ended),
+            "the time before was the last pass's"
+        );
+    }
 
     #[test]
     fn the_lead_follows_the_cost_of_waking_within_its_bounds() {

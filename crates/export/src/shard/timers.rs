@@ -72,7 +72,7 @@ impl Timers {
     ) -> io::Result<Option<Stop>> {
         let meant = self
             .sleeper
-            .wait(epoll.as_fd(), events, deadline, beat, prepare)?;
+            .wait(epoll.as_fd(), events, self.now, deadline, beat, prepare)?;
         let woke = clock::now();
         let late = meant.map_or(Duration::ZERO, |meant| woke.since(meant));
         self.meter.begin(woke, late);
