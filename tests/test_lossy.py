@@ -144,6 +144,25 @@ def test_what_is_in_flight_when_the_power_goes_is_never_acknowledged(lossy):
     assert Client(lossy).handle.pread(8192, 0) == bytes(8192)
 
 
+def test_writes_that_the_store_was_not_asked_for_never_reach_it_after_the_cut(lossy):
+    """More than a pass aborts, due one after the other from before the cut until long after it."""
+    clients = [Client(lossy).handle for _ in range(4)]
+    lossy.cli("inject", "d", "-D", "uniform=1ms..300ms", "--mode", "add", "-T", "write")
+    lossy.cli("suspend", "d", "--now")
+    data = nbd.Buffer.from_bytearray(bytearray(b"1" * 512))
+    for client in clients:
+        for sector in range(2_048):
+            client.aio_pwrite(data, sector * 512)
+        while client.aio_is_processing() and client.aio_get_direction() & nbd.AIO_DIRECTION_WRITE:
+            client.poll(-1)
+    eventually(lambda: lossy.disk()["in_flight"] == 8_192, "all are held")
+    lossy.cli("resume", "d")
+    crash(lossy, "--keep", "none", "--off")
+    eventually(lambda: lossy.disk()["in_flight"] == 0, "nothing in flight")
+    crash(lossy, "--restart")
+    assert Client(lossy).handle.pread(1 << 20, 0) == bytes(1 << 20)
+
+
 def test_a_disk_that_goes_on_keeps_what_it_has_yet_to_acknowledge(lossy):
     client, other = Client(lossy), Client(lossy).handle
     other.pwrite(b"1" * 512, 512)
