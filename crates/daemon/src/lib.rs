@@ -14,7 +14,6 @@ pub mod host;
 pub mod http;
 mod limits;
 pub mod metrics;
-mod past;
 pub mod promises;
 mod refusal;
 mod registry;
@@ -22,7 +21,6 @@ mod wire;
 
 pub use collector::Collector;
 pub use daemon::{Cleared, Daemon, Scope};
-pub use past::Gone;
 pub use refusal::{Refusal, RefusalKind};
-pub use registry::{Record, Registry};
+pub use registry::{Gone, Record, Registry};
 pub use wire::seen_rule;

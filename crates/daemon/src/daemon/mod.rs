@@ -17,9 +17,8 @@ use crate::answers::AnswerMemory;
 use crate::collector::Collector;
 use crate::host::Counted;
 use crate::limits::RulesHeld;
-use crate::past::Gone;
 use crate::refusal::{Refusal, RefusalKind};
-use crate::registry::{Record, Registry};
+use crate::registry::{Gone, Record, Registry};
 pub use clear::{Cleared, Scope};
 
 /// Everything that a request to the daemon can read or change.

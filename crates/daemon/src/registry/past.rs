@@ -10,7 +10,7 @@ use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::RuleId;
 use dashpot_export::{DiskSnapshot, RuleSnapshot};
 
-use super::registry::Record;
+use super::record::Record;
 
 /// The most cleared rules that the daemon remembers, and the most bytes that they take.
 const RULES_MAX: usize = 64;
@@ -27,14 +27,14 @@ pub struct Gone {
 
 /// The rules that were cleared last, the oldest first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Past {
+pub(crate) struct Past {
     rules: VecDeque<Gone>,
     bytes: usize,
 }
 
 impl Past {
     /// Remembers a rule as it stood in the last snapshot of its disk.
-    pub(super) fn remember(&mut self, record: Record, last: &DiskSnapshot) {
+    pub(crate) fn remember(&mut self, record: Record, last: &DiskSnapshot) {
         let Some(rule) = last.rules.iter().find(|rule| rule.id == record.id) else {
             return;
         };
@@ -55,12 +55,12 @@ impl Past {
         }
     }
 
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         *self = Past::default();
     }
 
     /// The rule of an id, or the rules that came together and had this name last.
-    pub(super) fn find(&self, key: &str) -> Vec<Gone> {
+    pub(crate) fn find(&self, key: &str) -> Vec<Gone> {
         let id = key.parse().ok().map(RuleId);
         let is_meant =
             |gone: &&Gone| Some(gone.record.id) == id || gone.record.name.as_deref() == Some(key);

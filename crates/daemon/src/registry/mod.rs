@@ -3,44 +3,20 @@
 //! Ids start at 1, grow by one across all disks, and are never used again. A group has the id of
 //! the first rule of the call that made it.
 
+mod past;
+mod record;
+
 use std::collections::BTreeMap;
 
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_rules::{Injection, TypedRule};
 
+use self::past::Past;
 use super::limits::{RulesHeld, check_lanes, check_rules, lanes};
-use super::past::Past;
 use super::refusal::Refusal;
 
-/// The facts about one rule.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
-    /// Its id, which no other rule gets.
-    pub id: RuleId,
-    /// The index of its disk.
-    pub disk: usize,
-    /// The group whose lanes it shares.
-    pub group: GroupId,
-    /// The first id of the call that armed it.
-    pub(super) call: RuleId,
-    /// The name that this call gave it.
-    pub name: Option<String>,
-    /// The rule in canonical words.
-    pub words: String,
-    /// The pool that zinject was given. The rules of one disk and one pool are one group.
-    pub pool: Option<String>,
-    /// The lanes that the engine keeps for it.
-    pub(super) lanes: u64,
-    /// Whether it has been cleared.
-    pub is_gone: bool,
-}
-
-impl Record {
-    /// Whether both are of one call: only those of a name can be asked for together.
-    pub(super) fn came_with(&self, other: &Record) -> bool {
-        self.name.is_some() && self.name == other.name && self.call == other.call
-    }
-}
+pub use self::past::Gone;
+pub use self::record::Record;
 
 /// Rules that are about to be armed, together.
 #[derive(Clone, Debug)]

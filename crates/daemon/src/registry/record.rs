@@ -1,0 +1,33 @@
+//! A rule as the daemon knows it and the engine does not: its name, its words, the call that armed it.
+
+use dashpot_engine::inject::{GroupId, RuleId};
+
+/// The facts about one rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Its id, which no other rule gets.
+    pub id: RuleId,
+    /// The index of its disk.
+    pub disk: usize,
+    /// The group whose lanes it shares.
+    pub group: GroupId,
+    /// The first id of the call that armed it.
+    pub(crate) call: RuleId,
+    /// The name that this call gave it.
+    pub name: Option<String>,
+    /// The rule in canonical words.
+    pub words: String,
+    /// The pool that zinject was given. The rules of one disk and one pool are one group.
+    pub pool: Option<String>,
+    /// The lanes that the engine keeps for it.
+    pub(crate) lanes: u64,
+    /// Whether it has been cleared.
+    pub is_gone: bool,
+}
+
+impl Record {
+    /// Whether both are of one call: only those of a name can be asked for together.
+    pub(super) fn came_with(&self, other: &Record) -> bool {
+        self.name.is_some() && self.name == other.name && self.call == other.call
+    }
+}
