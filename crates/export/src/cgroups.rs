@@ -1,6 +1,6 @@
 //! The control groups of this process, in version 1 or 2, and the figures in their files.
 //!
-//! A container does not see the groups above its own; those do not count.
+//! A container does not see the groups above its own, so those do not count.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,19 +11,20 @@ pub(crate) struct Group {
     version: Version,
 }
 
-/// Which version of the control groups it is of: they name and lay out their files differently.
+/// The version of the control groups that it belongs to. The versions name and lay out files
+/// differently.
 #[derive(Clone, Copy)]
 pub(crate) enum Version {
     One,
     Two,
 }
 
-/// The groups of this process for a controller, each with all above it.
+/// The groups of this process for a controller, each with all groups above it.
 pub(crate) fn own(controller: &str) -> Vec<Group> {
     below(Path::new("/proc"), Path::new("/sys/fs/cgroup"), controller)
 }
 
-/// Likewise, where proc and the groups are mounted elsewhere.
+/// Like [`own`], with other places of proc and of the groups.
 pub(crate) fn below(proc: &Path, root: &Path, controller: &str) -> Vec<Group> {
     let lines = fs::read_to_string(proc.join("self/cgroup")).unwrap_or_default();
     let lines = lines.lines();
@@ -32,7 +33,7 @@ pub(crate) fn below(proc: &Path, root: &Path, controller: &str) -> Vec<Group> {
         .collect()
 }
 
-/// Those of a line `ID:CONTROLLERS:PATH`.
+/// The groups in a line `ID:CONTROLLERS:PATH`.
 fn of_line(line: &str, root: &Path, controller: &str) -> Vec<Group> {
     let mut parts = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
@@ -58,12 +59,12 @@ impl Group {
         self.version
     }
 
-    /// The text of one of its files.
+    /// The text of one of the group's files.
     pub(crate) fn read(&self, file: &str) -> Option<String> {
         fs::read_to_string(self.directory.join(file)).ok()
     }
 
-    /// The number that one of its files is. A file that says `max` or -1 is no number.
+    /// The number in one of the group's files. A file that says `max` or -1 has no number.
     pub(crate) fn number(&self, file: &str) -> Option<u64> {
         self.read(file)?.trim().parse().ok()
     }

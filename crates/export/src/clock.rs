@@ -8,13 +8,13 @@ pub fn now() -> Instant {
     Instant::from_nanos(read(ClockId::Monotonic))
 }
 
-/// The CPU time that this thread has used. A system call, unlike the others.
+/// The CPU time that this thread has used. Unlike the other clocks, this one takes a system call.
 pub(crate) fn cpu_time() -> Duration {
     Duration::from_nanos(read(ClockId::ThreadCPUTime))
 }
 
-/// How long the host has been suspended since it started: `CLOCK_BOOTTIME` goes on then and
-/// `CLOCK_MONOTONIC` does not. `None` if this thread was interrupted between the two.
+/// How long the host has been suspended since it started. `CLOCK_BOOTTIME` counts that time and
+/// `CLOCK_MONOTONIC` does not. `None` if this thread was interrupted between the two readings.
 pub(crate) fn suspended() -> Option<Duration> {
     let before = read(ClockId::Monotonic);
     let boot = read(ClockId::Boottime);
@@ -28,5 +28,5 @@ fn read(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Readings of two clocks that are further apart than this are not compared.
+/// Two readings that are further apart than this are not compared.
 const UNCERTAIN_MAX: Duration = Duration::from_micros(100);

@@ -1,12 +1,12 @@
-//! Messages on standard error. `eprintln!` panics when its reader has gone, as in
-//! `dashpot … 2>&1 | head -1`. A message that cannot be written must not end the program.
+//! Messages on standard error. `eprintln!` panics when the reader has gone, as in `dashpot … 2>&1 |
+//! head -1`. A message that cannot be written must not end the program.
 
 use std::fmt;
 use std::io::{self, Write};
 
 use dashpot_rules::lines;
 
-/// Writes a line to standard error. Names and errors in it move no cursor.
+/// Writes a line to standard error. Escapes what would move the cursor, such as in names.
 pub fn complain(line: fmt::Arguments<'_>) {
     // Without a reader there is nowhere to report the failure.
     let _ = writeln!(io::stderr().lock(), "{}", lines(&line.to_string()));

@@ -9,11 +9,11 @@ pub struct ServerConfig {
     pub shards: usize,
     /// Seeds the draws of the rules.
     pub seed: u64,
-    /// The disks, in the order in which clients see them listed.
+    /// The disks, in the order in which clients list them.
     pub disks: Vec<DiskConfig>,
     /// Where NBD clients connect.
     pub listen: Vec<Address>,
-    /// Whether RAM disks may be larger than the memory there is.
+    /// Whether RAM disks may be larger than the available memory.
     pub overcommit: bool,
     /// Whether shards spin to meet their deadlines.
     pub spin: Spin,
@@ -22,9 +22,9 @@ pub struct ServerConfig {
 /// Whether a shard may spin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spin {
-    /// Where no CPU quota is in force, for at most a share of a core.
+    /// A shard spins where no CPU quota is in force, for at most a share of a core.
     #[default]
     Auto,
-    /// Never.
+    /// No shard spins.
     Never,
 }

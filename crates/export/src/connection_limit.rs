@@ -1,23 +1,23 @@
-//! How many connections there may be, in all and of each peer.
+//! The bound on connections, in total and for each peer.
 //!
-//! A connection can make a shard hold only a little for certain. So the sum is bounded if the number
-//! of connections is. One peer may have half of them, so that it cannot keep the others out.
+//! The budget guarantees each connection a little memory. The sum is bounded only if the number of
+//! connections is. One peer may have half of them, so that it cannot keep the others out.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::complain::complain;
 
-/// Counts connections for as long as their [`Permit`] lives.
+/// Counts connections. A connection counts until its [`Permit`] is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionLimit {
     all: Arc<()>,
     peers: HashMap<String, Arc<()>>,
-    /// Whether the last one was refused.
+    /// Whether the last connection was refused.
     refuses: bool,
 }
 
-/// A connection holds one for as long as it lives.
+/// The right to be connected. A connection holds one for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Permit {
     _of_all: Arc<()>,
@@ -47,7 +47,7 @@ impl ConnectionLimit {
     }
 }
 
-/// Once, and not for each that is refused.
+/// Warns once when connections begin to be refused, not for each connection.
 fn warn_that_it_is_full(peer: &str, of_peer: usize) {
     complain(format_args!(
         "dashpot: a connection of {peer} is refused, because it has {of_peer} already, or all have \
@@ -59,9 +59,9 @@ fn living(count: &Arc<()>) -> usize {
     Arc::strong_count(count) - 1
 }
 
-/// Connections at once, including those that shake hands.
+/// The most connections at once, including those that shake hands.
 const CONNECTIONS_MAX: usize = 4_096;
-/// Of one peer.
+/// The most connections of one peer.
 const OF_PEER_MAX: usize = CONNECTIONS_MAX / 2;
 
 #[cfg(test)]

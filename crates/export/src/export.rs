@@ -1,4 +1,4 @@
-//! An export: the thing that clients reach under one name. Today it is a disk; a volume will be one, too.
+//! An export: the disk that clients reach under one name. Later a volume will be an export, too.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,8 +7,8 @@ use dashpot_engine::DiskId;
 
 use crate::store::Store;
 
-/// One export of a shard. Connections, clients, stalls and budgets belong to an export; only where a
-/// shard tells the engine, it looks up the device behind the export.
+/// The id of an export of a shard. Connections, clients, stalls and budgets belong to an export.
+/// The shard looks up the disk behind the export only when it talks to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExportId(pub(crate) u32);
 
@@ -17,15 +17,15 @@ pub(crate) struct ExportId(pub(crate) u32);
 pub struct ExportInfo {
     /// The name that clients ask for, at most 4,096 bytes.
     pub name: String,
-    /// A line for people, or nothing.
+    /// A description for people, on one line; it may be empty.
     pub description: String,
-    /// Its size in bytes: a multiple of `block`, or its last bytes cannot be reached.
+    /// Its size in bytes. If this is no multiple of `block`, clients cannot reach the last bytes.
     pub size: u64,
-    /// The smallest read or write and its alignment, in bytes: a power of two, 1 to 64 KiB.
+    /// The smallest read or write and its alignment, in bytes: a power of two from 1 to 64 KiB.
     pub block: u32,
     /// Whether writes are refused.
     pub read_only: bool,
-    /// Whether it can be used at all; all clones of an export share it.
+    /// Whether the export has power. All clones of an export share it.
     pub power: Power,
 }
 
@@ -43,7 +43,7 @@ pub struct Power {
 }
 
 impl Power {
-    /// Whether it is off. Then no client may connect.
+    /// Whether the power is off. Then no client may connect.
     pub fn is_off(&self) -> bool {
         self.off.load(Ordering::Acquire)
     }

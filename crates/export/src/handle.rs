@@ -1,7 +1,7 @@
-//! How the rest of the program talks to the shards: messages to their mailboxes.
+//! The rest of the program's access to the shards: messages to their mailboxes.
 //!
-//! Every call returns at once; its answer comes on the shard's thread, after the change took
-//! effect. The caller hands over a closure that must do no more than pass the answer on.
+//! Every call returns at once. The shard runs the caller's closure with the answer on its own
+//! thread, after the change took effect. The closure must do no more than pass the answer on.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::prober::{ProbeReading, Readings};
 use crate::route::Route;
 use crate::snapshot::DiskSnapshot;
 
-/// One served disk, as it was started.
+/// One served disk, as it was at the start.
 #[derive(Clone, Debug)]
 pub struct DiskInfo {
     /// Its name, which is also its export name.
@@ -37,7 +37,7 @@ pub struct DiskInfo {
 #[error("the shard of this disk has failed; see the daemon's log, and restart it")]
 pub struct ShardGone;
 
-/// A way to reach the shards of a running server. Cheap to clone.
+/// Access to the shards of a running server. Cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
     disks: Arc<[DiskInfo]>,
@@ -62,7 +62,8 @@ impl Handle {
         }
     }
 
-    /// The served disks, in the order of the configuration. Calls name a disk by its index here.
+    /// The served disks, in the order of the configuration. Other methods take a disk's index in
+    /// this list.
     pub fn disks(&self) -> &[DiskInfo] {
         &self.disks
     }
@@ -72,15 +73,15 @@ impl Handle {
         self.spins
     }
 
-    /// The readings of a shard's prober in the last minute, the oldest first. The last one is of a
-    /// question that is still open, if it has been open for long. There are none if no client asked
-    /// the shard for anything.
+    /// The readings of a shard's prober in the last minute, the oldest first. If the prober has
+    /// been waiting for an answer for long, the last reading is the wait so far. There are no
+    /// readings if no client asked the shard for anything.
     pub fn probe(&self, shard: usize) -> Vec<ProbeReading> {
         let readings = self.readings.get(shard);
         readings.map_or_else(Vec::new, |readings| readings.last_minute(clock::now()))
     }
 
-    /// Whether the shard of a disk is there. Does not ask it.
+    /// Whether the shard of a disk is running. Does not ask the shard.
     pub fn is_served(&self, disk: usize) -> Result<(), ShardGone> {
         match self.route(disk)?.mailbox.is_closed() {
             true => Err(ShardGone),
@@ -88,7 +89,7 @@ impl Handle {
         }
     }
 
-    /// Sends a command to the shard of a disk. `build` gets the disk's id in its shard.
+    /// Sends a command to the shard of a disk. `build` gets the disk's id in that shard.
     pub fn command(
         &self,
         disk: usize,
@@ -100,8 +101,8 @@ impl Handle {
         send(route, Message::Command(command, Box::new(answer)))
     }
 
-    /// Takes a snapshot of a disk, with the `oldest` of the zios in flight. Looking for those takes the
-    /// shard time that it could spend on its clients, so ask for no more than you need.
+    /// Takes a snapshot of a disk, with its `oldest` zios in flight. Finding those takes the shard
+    /// time that it could spend on its clients, so ask for no more than you need.
     pub fn snapshot(
         &self,
         disk: usize,
@@ -115,8 +116,8 @@ impl Handle {
         )
     }
 
-    /// Answers when the events of all finished zios of the disk's shard can be read, with the count of
-    /// those that the shard had to drop.
+    /// Publishes the events of all finished zios of the disk's shard. Then answers with the count
+    /// of the events that the shard had to drop.
     pub fn flush_events(
         &self,
         disk: usize,
@@ -125,7 +126,7 @@ impl Handle {
         send(self.route(disk)?, Message::Events(Box::new(answer)))
     }
 
-    /// Cuts the power of a disk on a `lossy` store, or gives it back.
+    /// Cuts the power of a disk on a `lossy` store, or restores it.
     pub fn cut(
         &self,
         disk: usize,
@@ -136,10 +137,10 @@ impl Handle {
         send(route, Message::Cut(route.export, cut, Box::new(answer)))
     }
 
-    /// Ends the grace period of a shutdown that is going on: zios that are held fail now.
+    /// Ends the grace period of a shutdown: zios that are held fail now.
     pub fn hurry(&self) {
         for route in self.routes.iter() {
-            // A shard that is gone does not need this.
+            // A shard that is gone needs no message.
             let _ = send(route, Message::Shutdown(Duration::ZERO));
         }
     }

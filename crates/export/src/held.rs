@@ -1,20 +1,21 @@
-//! What clients make a shard hold, and the most that they may.
+//! The memory that clients make a shard hold, and its bounds.
 
-/// What the clients of a shard make it hold, and the most that they may.
+/// The memory that the clients of a shard make it hold now, and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
     /// Zios in flight.
     pub zios: u32,
-    /// The most of them.
+    /// The most zios in flight.
     pub zios_max: u32,
     /// Bytes of payloads.
     pub payload: u64,
-    /// The most of them, with what connections that have nothing else in flight may bring beyond.
+    /// The most bytes of payloads, including the requests that are let in beyond the budget for
+    /// connections with nothing in flight.
     pub payload_max: u64,
-    /// Bytes that connections keep beside their requests: received and not looked at, or replies
-    /// that their clients do not take.
+    /// Bytes that connections keep beside their requests: received bytes that the shard has not
+    /// decoded, and replies that clients have not taken.
     pub kept: u64,
-    /// When these are so many, connections are read a little at a time.
+    /// From this many kept bytes on, the shard reads connections a little at a time.
     pub kept_max: u64,
     /// Connections.
     pub connections: u32,
@@ -38,8 +39,7 @@ impl Default for Held {
 pub(crate) const ZIOS_MAX: u32 = 262_144;
 /// The most payload bytes that a shard holds before it stops reading.
 pub(crate) const PAYLOAD_MAX: u64 = 256 << 20;
-/// What connections with nothing else in flight may bring beyond that.
+/// The most bytes that connections with nothing in flight may add to that.
 pub(crate) const BEYOND_MAX: u64 = (32 << 20) + (64 << 20);
-/// The most bytes that connections keep beside their requests before they are read a little at a
-/// time.
+/// From this many bytes kept beside requests on, the shard reads connections a little at a time.
 pub(crate) const KEPT_MAX: u64 = 64 << 20;

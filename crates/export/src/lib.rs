@@ -1,8 +1,8 @@
 //! Real time around the engine: shards, stores and frontends.
 //!
-//! A [`Server`] owns one thread per shard and one acceptor thread that shakes hands with clients. The
-//! rest of the program talks to it through a [`Handle`]. A shard answers a request of the handle after
-//! the request took effect.
+//! A [`Server`] owns one thread per shard, and one acceptor thread that shakes hands with clients.
+//! The rest of the program talks to it through a [`Handle`]. A shard answers each message of the
+//! handle after the change took effect.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! Listening sockets. A unix socket is open to its user alone, and its path goes away with it.
+//! Listening sockets. Only this user can open a unix socket, and its path is removed with it.
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,18 +18,18 @@ pub enum ListenError {
     /// Another program listens there.
     #[error("{0}: another program listens there; choose another address, or stop it")]
     InUse(Address),
-    /// The path is something else than a socket.
+    /// The path is something other than a socket.
     #[error("{0}: there is a file of this name that is no socket; choose another path")]
     NotASocket(Address),
     /// A unix socket's directory is missing.
     #[error("{0}: there is no such directory; create it, or choose another path")]
     NoDirectory(Address),
-    /// The system says no.
+    /// The system refuses.
     #[error("{address}: cannot listen there ({reason}); choose another address")]
     Refused {
         /// The address.
         address: Address,
-        /// What the system said.
+        /// The system's reason.
         reason: io::Error,
     },
 }
@@ -38,9 +38,10 @@ pub enum ListenError {
 #[derive(Debug)]
 pub(crate) struct Listener {
     fd: OwnedFd,
-    /// With the port that was picked, if any was asked for.
+    /// The address. If the configuration left the port open, this has the port that the system
+    /// picked.
     pub(crate) address: Address,
-    /// Removed with the listener.
+    /// The path is removed together with the listener.
     _path: Option<Unlink>,
 }
 
@@ -88,9 +89,9 @@ fn bind_unix(path: &Path, address: &Address) -> Result<Listener, ListenError> {
     })
 }
 
-/// A unix socket that only this user can connect to. On Linux a socket's file has the mode that
-/// its descriptor had when it was bound, so that there is no moment at which others could connect,
-/// and the process's umask, which all threads share, is left alone.
+/// Binds a unix socket that only this user can connect to. On Linux the socket's file gets the mode
+/// that the descriptor has when it is bound. So others can never connect, not even for a moment,
+/// and the process's umask, which all threads share, stays unchanged.
 pub fn bind_private(path: &Path) -> io::Result<UnixListener> {
     let flags = SocketFlags::CLOEXEC;
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -100,9 +101,9 @@ pub fn bind_private(path: &Path) -> io::Result<UnixListener> {
     Ok(socket.into())
 }
 
-/// Has the kernel ask the peers of connections that are idle whether they are still there. A host
-/// that has vanished says nothing, and its connections would stay for ever. The connections of a
-/// listener inherit this.
+/// Makes the kernel probe the peers of idle connections. A host that has vanished sends nothing,
+/// and without probes its connections would stay for ever. Connections inherit this from their
+/// listener.
 pub fn keep_alive(socket: impl AsFd) -> io::Result<()> {
     sockopt::set_tcp_keepidle(&socket, IDLE)?;
     sockopt::set_tcp_keepintvl(&socket, PROBE_EVERY)?;
@@ -113,15 +114,15 @@ pub fn keep_alive(socket: impl AsFd) -> io::Result<()> {
 /// Why a path cannot be bound.
 #[derive(Debug)]
 pub enum Occupied {
-    /// The path is something else than a socket.
+    /// The path is something other than a socket.
     NotASocket,
     /// Another program listens there.
     InUse,
-    /// The system does not let a dead socket be removed.
+    /// The system refuses to remove a dead socket.
     Stuck(io::Error),
 }
 
-/// Removes the socket that a daemon left at `path` when it was killed, and nothing else.
+/// Removes the socket that a killed daemon has left at `path`, and nothing else.
 pub fn remove_dead_socket(path: &Path) -> Result<(), Occupied> {
     let Ok(metadata) = fs::symlink_metadata(path) else {
         return Ok(());
@@ -152,18 +153,18 @@ struct Unlink(PathBuf);
 
 impl Drop for Unlink {
     fn drop(&mut self) {
-        // It may be gone already, with the directory it was in.
+        // The path may be gone already, together with its directory.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Clients that wait to be accepted: as many as the system allows, because a client that does not
-/// find a place here tries again only after a second or more.
+/// The length of the backlog: as much as the system allows. A client that finds the backlog full
+/// retries only after a second or more.
 const BACKLOG: i32 = i32::MAX;
 
-/// How long a connection is idle before its peer is asked.
+/// How long a connection is idle before the kernel probes its peer.
 const IDLE: Duration = Duration::from_secs(60);
-/// How often it is asked then, and how often in vain before the connection ends.
+/// How often the kernel then probes, and how many failures end the connection.
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 const PROBES: u32 = 6;
 

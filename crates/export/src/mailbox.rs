@@ -1,5 +1,6 @@
-//! How other threads reach one that waits in a single place: a queue, and a descriptor that
-//! becomes readable when something is in it. For control and for hand-over, not for I/O.
+//! A mailbox: a queue, and a descriptor that becomes readable when the queue is not empty. It lets
+//! other threads reach a thread that waits on one poller. It is for control and for handing
+//! connections over, not for I/O.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,7 +33,7 @@ impl<M> Mailbox<M> {
         }
         queue.push(message);
         drop(queue);
-        // A bell that is full has been rung already.
+        // The write fails only if the counter is full. Then the reader has been woken already.
         let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
         Ok(())
     }
@@ -40,13 +41,13 @@ impl<M> Mailbox<M> {
     /// All messages since the last call.
     pub(crate) fn take(&self) -> Vec<M> {
         let mut rings = [0; 8];
-        // The descriptor may have nothing to read. The queue is looked at all the same.
+        // The descriptor may have nothing to read. The queue is emptied all the same.
         let _ = rustix::io::read(&self.bell, &mut rings);
         std::mem::take(&mut *self.queue())
     }
 
-    /// The reader is gone. Drops the messages in the queue, so that the callers that wait for their
-    /// answers learn of it.
+    /// Marks the reader as gone. Drops the queued messages, so that callers learn that no answer
+    /// will come.
     pub(crate) fn close(&self) {
         let mut queue = self.queue();
         self.closed.store(true, Ordering::Release);
@@ -58,7 +59,7 @@ impl<M> Mailbox<M> {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The queue is sound even after a panic: no code that can panic holds its lock.
+    /// Locks the queue. It is sound even after a panic: no code that can panic holds its lock.
     fn queue(&self) -> MutexGuard<'_, Vec<M>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

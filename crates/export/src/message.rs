@@ -1,4 +1,4 @@
-//! The messages of other threads to a shard.
+//! The messages from other threads to a shard.
 
 use dashpot_engine::{Answer, Command, CommandError, Duration, ZioId};
 
@@ -11,19 +11,19 @@ use crate::snapshot::DiskSnapshot;
 use crate::store::Finished;
 
 pub(crate) enum Message {
-    /// A client has shaken hands.
+    /// Serve a client that has shaken hands.
     Connect(Handover),
-    /// Rules or a disk's state are to change.
+    /// Change rules or the state of a disk.
     Command(Command, CommandAnswer),
-    /// A snapshot of the disk of an export is wanted, with so many of its oldest zios.
+    /// Take a snapshot of the disk of an export, with this many of its oldest zios in flight.
     Snapshot(ExportId, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
-    /// The events of all finished zios are to be readable. The answer counts the dropped ones.
+    /// Publish the events of all finished zios, and answer with the count of dropped events.
     Events(Box<dyn FnOnce(Drops) + Send>),
-    /// A thread of the pool has done what the store could not do at once.
+    /// A thread of the pool has finished work that the store could not do at once.
     Done(ZioId, Finished),
-    /// The power of an export on a `lossy` disk is to be cut, or given back.
+    /// Cut the power of an export on a `lossy` disk, or restore it.
     Cut(ExportId, Cut, CutAnswer),
-    /// The shard is to stop. Zios that are held have so long to end by themselves.
+    /// Stop. Zios that are held may end by themselves within this time.
     Shutdown(Duration),
 }
 
@@ -36,8 +36,8 @@ pub(crate) struct Handover {
     pub(crate) export: ExportId,
     /// The client at the other end.
     pub(crate) peer: String,
-    /// The bytes that it has sent already: the beginning of its first requests.
+    /// The bytes that the client has sent after the handshake: the beginning of its first requests.
     pub(crate) left_over: Vec<u8>,
-    /// Its place among all connections; the prober needs none.
+    /// Its permit among all connections. The prober needs none.
     pub(crate) permit: Option<Permit>,
 }

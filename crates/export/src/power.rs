@@ -1,4 +1,4 @@
-//! The words for power cuts: what is cut, and what that takes.
+//! The vocabulary of power cuts: which writes a cut takes, and the loss.
 //!
 //! Only a disk on a `lossy` store has a cache that can lose something.
 
@@ -11,12 +11,12 @@ use dashpot_engine::{Duration, Errno};
 pub struct Cut {
     /// Which of the writes that no flush has covered survive.
     pub keep: Keep,
-    /// The unit at which a write is torn, in bytes, a multiple of 512. None if each write survives
-    /// whole or not at all.
+    /// The unit at which a write is torn, in bytes, a multiple of 512. `None` if each write
+    /// survives whole or not at all.
     pub tear: Option<u64>,
-    /// Seeds the draws of what survives.
+    /// Seeds the random choice of the writes that survive.
     pub seed: u64,
-    /// What the disk does afterwards.
+    /// What the disk does after the cut.
     pub then: Then,
 }
 
@@ -27,51 +27,52 @@ pub enum Keep {
     None,
     /// All of them.
     All,
-    /// Each of them with a chance of one half.
+    /// Each of them, with probability one half.
     Random,
 }
 
 /// What a disk does after a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
-    /// It goes on under its clients: only its cache is lost.
+    /// The disk keeps serving its clients and loses only its cache.
     GoesOn,
-    /// Its connections end and no client can connect, until it is restarted.
+    /// The disk ends its connections and accepts none until it is restarted.
     Off,
-    /// Its connections end, and it serves the data that has survived. A disk that is off is served again
-    /// without a loss.
+    /// The disk ends its connections, and serves the data that has survived. A disk that is off is
+    /// served again and loses nothing.
     Restart,
 }
 
 impl Cut {
-    /// Whether the disk goes on under its clients.
+    /// Whether the disk keeps serving its clients.
     pub(crate) fn goes_on(&self) -> bool {
         self.then == Then::GoesOn
     }
 }
 
-/// The loss in a power cut.
+/// The writes and bytes that a power cut took.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loss {
     /// Acknowledged writes that no flush had covered, and their bytes.
     pub unflushed: Sum,
-    /// Those of them of which something is missing, and how many bytes are.
+    /// The `unflushed` writes that are not whole, and the bytes that are missing from them.
     pub lost: Sum,
-    /// Those of which something is there.
+    /// How many of the `lost` writes have survived in part.
     pub torn: u64,
-    /// Writes that were on their way: no client had been told that they were done.
+    /// Writes in progress: no client had been told that they were done.
     pub unacknowledged: u64,
-    /// Bytes that had reached the medium since the last flush only because the cache was full.
+    /// Bytes that reached the medium since the last flush without being asked for, because the
+    /// cache was full.
     pub early_bytes: u64,
     /// Whether the disk was off, so that nothing was left to lose.
     pub was_off: bool,
-    /// The missing writes, by client.
+    /// The lost writes, by client.
     pub clients: BTreeMap<String, Sum>,
-    /// The writes of which something is missing, in the order in which they were made.
+    /// The lost writes, in the order in which they were made.
     pub writes: Vec<LostWrite>,
 }
 
-/// So many writes, with so many bytes.
+/// A number of writes, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     /// Writes.
@@ -87,27 +88,27 @@ impl Sum {
     }
 }
 
-/// A write of which something is missing after a power cut.
+/// A write that is missing, in whole or in part, after a power cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostWrite {
     /// The client that wrote it.
     pub client: String,
-    /// Where it begins, in bytes.
+    /// Where the write begins, in bytes.
     pub offset: u64,
     /// Its length in bytes.
     pub length: u64,
     /// How many of its bytes are missing.
     pub missing: u64,
-    /// How long ago the store had it.
+    /// How long before the cut the store received it.
     pub age: Duration,
 }
 
-/// Why the power was not cut.
+/// The reason that the power was not cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CutError {
     /// The store has no volatile cache.
     LosesNothing,
-    /// The disk has no power already.
+    /// The disk is already off.
     IsOff,
     /// The store below has failed.
     Failed(Errno),

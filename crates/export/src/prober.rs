@@ -1,20 +1,20 @@
-//! The prober: it measures what a client on this host meets, end to end, whatever the shard's own
-//! counters say. Lateness ends where a reply is offered to the transport. No counter of the server can
-//! see the time after that, or the time before a request is read.
+//! The prober measures, end to end, what a client on this host experiences, independently of the
+//! shard's own counters. Lateness ends when a reply is offered to the transport. No counter of the
+//! server can see the time after that, or the time before a request is read.
 //!
-//! Once a second a thread of its own reads a block of a disk of its own over a socket pair. The read
-//! takes the way of every other read: the same loop, engine, rule (`-D 1ms`) and replies. The time that
-//! it takes beyond the rule is the reading. No client can reach the disk, no list shows it, and no other
-//! figure counts its reads.
+//! Once a second a thread of its own reads a block of a disk of its own over a socket pair. The
+//! read goes through the same loop, engine, rule (`-D 1ms`) and replies as every other read. The
+//! reading is the time that it takes beyond the rule's delay. No client can reach the disk, no list
+//! shows it, and no other figure counts its reads.
 //!
-//! The prober sleeps until its reply is there, as most clients do, so its own wake-up is in the reading.
-//! Polling was tried instead: where other programs use the CPUs, the scheduler makes a thread that has
-//! polled wait for its slice, and the prober read 2 ms where clients met 0.1 ms.
+//! The prober sleeps until its reply is there, as most clients do, so the reading includes its own
+//! wake-up. Polling was tried instead. Where other programs use the CPUs, the scheduler makes a
+//! thread that has polled wait for its slice: the prober read 2 ms where clients saw 0.1 ms.
 //!
-//! In its passes the shard says that it has something to do; the prober's own thread decides when to
-//! ask. So it asks a shard that is stuck, too, and a question that is still open counts with the time
-//! for which it has been open. A daemon of which no client asks anything is not probed, and does not
-//! wake up. The prober does not see TCP, nor the time that a large request or a full queue would add.
+//! The shard tells the prober in its passes that it is busy; the prober's own thread decides when
+//! to ask. So it also asks a shard that is stuck, and a question without an answer yet counts with
+//! its age. A daemon without client requests is not probed, and does not wake up. The prober does
+//! not see TCP, nor the time that a large request or a full queue would add.
 
 use std::collections::VecDeque;
 use std::io;
@@ -44,7 +44,7 @@ use crate::store::Store;
 pub struct ProbeReading {
     /// When the read was answered.
     pub at: Instant,
-    /// How much longer the read took than the rule says.
+    /// How much longer the read took than the rule's delay.
     pub error: Duration,
 }
 
@@ -55,13 +55,13 @@ pub(crate) struct Readings(Mutex<Found>);
 #[derive(Debug, Default)]
 struct Found {
     readings: VecDeque<ProbeReading>,
-    /// When the open question was asked, if there is one.
+    /// When the question was asked that has no answer yet, if there is one.
     asked: Option<Instant>,
 }
 
 impl Readings {
-    /// Those of the minute before `now`, the oldest first. A question that has been open for longer
-    /// than a read takes is one of them.
+    /// The readings of the minute before `now`, the oldest first. If a question has been without an
+    /// answer for longer than a read takes, its age is the last reading.
     pub(crate) fn last_minute(&self, now: Instant) -> Vec<ProbeReading> {
         let recent = |reading: &&ProbeReading| now.since(reading.at) < MINUTE;
         let found = self.lock();
@@ -75,7 +75,7 @@ impl Readings {
         self.lock().asked = Some(now);
     }
 
-    /// The question was answered; with a reading, if it did not fail.
+    /// Ends a question. The reading is `None` if the read failed.
     fn answer(&self, reading: Option<ProbeReading>) {
         let mut found = self.lock();
         found.asked = None;
@@ -85,14 +85,15 @@ impl Readings {
         found.readings.extend(reading);
     }
 
-    /// The readings are sound even after a panic: no code that can panic holds their lock.
+    /// Locks the readings. They are sound even after a panic: no code that can panic holds the
+    /// lock.
     fn lock(&self) -> MutexGuard<'_, Found> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ProbeReading {
-    /// A question that was asked and then answered at `at`.
+    /// The reading of a question asked at `asked` and answered at `at`.
     fn of(asked: Instant, at: Instant) -> ProbeReading {
         let took = at.since(asked);
         ProbeReading {
@@ -110,12 +111,12 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    /// Tells the prober that clients ask for something, twice as often as the prober asks. So the prober
-    /// knows at its time whether to ask.
+    /// Tells the prober that clients send requests. The shard does so twice as often as the prober
+    /// asks, so the prober always has recent news when it decides.
     pub(crate) fn note_activity(&mut self, now: Instant) {
         if now >= self.next {
             self.next = now + PROMPT_EVERY;
-            // The prober may not have taken the last prompt yet. Then it needs no other.
+            // If the prober has not taken the last prompt yet, it needs no other.
             let _ = self.prompt.try_send(());
         }
     }
@@ -149,7 +150,7 @@ pub(crate) fn start(route: &Route) -> io::Result<(Prompt, Arc<Readings>)> {
         group: GroupId(RULE.0),
         rules: vec![(RULE, delay)],
     };
-    // The shard has not begun, so the mailbox is open.
+    // The shard has not started yet, so its mailbox is open.
     let _ = shard.send(Message::Command(inject, Box::new(|_| ())));
     let _ = shard.send(Message::Connect(Handover {
         session: Session::Nbd(nbd::Session::new(far, Features::default())),
@@ -178,7 +179,7 @@ struct Prober {
 }
 
 impl Prober {
-    /// Reads after each prompt, once a second at most, until the shard is gone.
+    /// Reads after a prompt, at most once a second, until the shard is gone.
     fn run(&self, prompts: &Receiver<()>) {
         while prompts.recv().is_ok() {
             let asked = clock::now();
@@ -191,7 +192,7 @@ impl Prober {
         }
     }
 
-    /// One reading, unless the shard refuses the read, as at the end of a daemon.
+    /// Takes one reading. `None` if the shard refuses the read, as it does when the daemon ends.
     fn read(&self, asked: Instant) -> io::Result<Option<ProbeReading>> {
         let request = encode(&RequestHeader {
             flags: 0,
@@ -201,13 +202,13 @@ impl Prober {
             length: BLOCK,
         });
         self.readings.ask(asked);
-        // A request of 28 bytes always finds room: there is never more than one.
+        // There is never more than one request of 28 bytes, so the socket always has room.
         net::send(&self.socket, &request, SendFlags::NOSIGNAL)?;
         let (at, error) = self.receive()?;
         Ok((error == 0).then(|| ProbeReading::of(asked, at)))
     }
 
-    /// When the last byte of the reply came, and the error in it.
+    /// Waits for the whole reply. Answers when its last byte came, and its error number.
     fn receive(&self) -> io::Result<(Instant, u32)> {
         let mut reply = [0; REPLY_LEN];
         let mut filled = 0;
@@ -225,15 +226,15 @@ impl Prober {
     }
 }
 
-/// The error of a reply that is complete. Data follows only if the read has succeeded.
+/// The error number of a complete reply. Data follows only if the read has succeeded.
 fn answered(reply: &[u8]) -> Option<u32> {
     let (_, error) = parse_reply(reply.first_chunk()?)?;
     (error != 0 || reply.len() == REPLY_LEN).then_some(error)
 }
 
-/// The name of its disk and of its client. No export has it.
+/// The name of the prober's disk and client. No export has this name.
 const NAME: &str = "probe";
-/// The rule of its disk: no rule that is armed later has this id.
+/// The rule of the prober's disk. No rule that is armed later has this id.
 const RULE: RuleId = RuleId(0);
 /// The delay of the rule.
 const DELAY: Duration = Duration::from_millis(1);
@@ -242,7 +243,8 @@ const REPLY_LEN: usize = SIMPLE_REPLY_LEN + BLOCK as usize;
 /// How often the prober asks at most, and how often it is prompted.
 const EVERY: Duration = Duration::from_secs(1);
 const PROMPT_EVERY: Duration = Duration::from_millis(500);
-/// A question that has been open for so much longer than its rule says counts as a reading.
+/// A question without an answer counts as a reading once it is this much older than the rule's
+/// delay.
 const OPEN_MIN: Duration = Duration::from_millis(1);
 /// How long readings are kept.
 const MINUTE: Duration = Duration::from_secs(60);

@@ -1,22 +1,22 @@
-//! The CPU quota that is in force for this process, and how often it has stopped the process:
-//! from the control groups of version 2 and 1, its own and those above it.
+//! The CPU quota in force for this process, and how often it has stopped the process. Both come
+//! from the process's control groups (version 2 or 1) and the groups above them.
 //!
-//! A quota belongs to a group, and so do the kernel's counts of it: the group that was stopped most
-//! says how much of the time this process was kept from running.
+//! A quota belongs to a group, and so do the kernel's counts. The group that was stopped most tells
+//! how much of the time this process was kept from running.
 
 use crate::cgroups::{self, Group, Version, field};
 
-/// A bound on CPU time: so many microseconds of each period.
+/// A bound on CPU time: `quota_us` microseconds in each period of `period_us`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuQuota {
-    /// CPU time of each period, over all CPUs.
+    /// CPU time for each period, summed over all CPUs.
     pub quota_us: u64,
-    /// The period.
+    /// The length of a period.
     pub period_us: u64,
 }
 
 impl CpuQuota {
-    /// Thousandths of a CPU that it amounts to.
+    /// The quota in thousandths of a CPU.
     pub fn millicpus(self) -> u64 {
         self.quota_us.saturating_mul(1_000) / self.period_us.max(1)
     }
@@ -25,16 +25,16 @@ impl CpuQuota {
 /// How often a quota has stopped its group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Throttling {
-    /// Periods in which something of the group ran.
+    /// Periods in which a process of the group ran.
     pub periods: u64,
-    /// Those of them in which the quota was used up, and the group stopped for the rest.
+    /// Periods in which the group used up its quota and was stopped for the rest.
     pub throttled: u64,
-    /// For how long, added up over the CPUs.
+    /// How long the group was stopped, summed over the CPUs.
     pub throttled_ns: u64,
 }
 
 impl Throttling {
-    /// The increase since an earlier look.
+    /// The increase since an earlier reading.
     pub fn since(self, earlier: Throttling) -> Throttling {
         Throttling {
             periods: self.periods.saturating_sub(earlier.periods),
@@ -50,7 +50,7 @@ pub fn cpu_quota() -> Option<CpuQuota> {
 }
 
 /// How often the quotas of this process's control groups have stopped it, since the groups exist.
-/// Nothing where nothing is known: then no quota can be set either.
+/// All zero if the system does not tell; then no quota can be set either.
 pub fn cpu_throttling() -> Throttling {
     throttling(&cgroups::own(CONTROLLER))
 }
@@ -70,7 +70,7 @@ fn quota_of(group: &Group) -> Option<CpuQuota> {
     match group.version() {
         Version::Two => parse_cpu_max(&group.read("cpu.max")?),
         Version::One => Some(CpuQuota {
-            // Without a quota it is -1, which is no number here.
+            // Without a quota the file says -1, which is no number here.
             quota_us: group.number("cpu.cfs_quota_us")?,
             period_us: group.number("cpu.cfs_period_us")?,
         }),
@@ -90,7 +90,7 @@ fn throttling_of(group: &Group) -> Option<Throttling> {
     })
 }
 
-/// `max 100000` or `50000 100000`.
+/// Parses `max 100000` or `50000 100000`.
 fn parse_cpu_max(text: &str) -> Option<CpuQuota> {
     let (quota, period) = text.trim().split_once(' ')?;
     Some(CpuQuota {
@@ -148,7 +148,7 @@ mod tests {
                 "cgroup/pod/cpu.stat",
                 "usage_usec 9\nnr_periods 7\nnr_throttled 5\nthrottled_usec 3000\n",
             ),
-            // The root group has no quota, and counts none.
+            // The root group has no quota, and counts no stops.
             ("cgroup/cpu.stat", "usage_usec 9\nuser_usec 3\n"),
         ]);
         assert_eq!(tightest.unwrap().millicpus(), 400);

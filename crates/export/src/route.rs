@@ -1,4 +1,4 @@
-//! Where the connections and the commands of each export go.
+//! The way to each export: its shard, and its ids there.
 
 use std::sync::Arc;
 

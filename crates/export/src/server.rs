@@ -26,7 +26,7 @@ use crate::route::Route;
 use crate::shard::{Parts, Shard};
 use crate::store::{self, Adoption, Opened, Pool, Size, StoreError};
 
-/// Why a server did not start. Nothing of it is left.
+/// The reason that a server did not start. Nothing of it is left running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A store cannot be used.
@@ -40,7 +40,7 @@ pub enum StartError {
     Thread(#[from] io::Error),
 }
 
-/// A running server. When it is dropped without [`Server::shutdown`], it ends without grace.
+/// A running server. If it is dropped without [`Server::shutdown`], it ends without a grace period.
 pub struct Server {
     handle: Handle,
     addresses: Vec<Address>,
@@ -60,7 +60,7 @@ struct Running<M> {
 impl<M> Running<M> {
     fn join(mut self) {
         if let Some(thread) = self.thread.take() {
-            // A thread that has panicked has printed its message.
+            // If the thread has panicked, it has printed its message.
             let _ = thread.join();
         }
     }
@@ -68,14 +68,14 @@ impl<M> Running<M> {
 
 impl<M> Drop for Running<M> {
     fn drop(&mut self) {
-        // A thread that has ended does not need this.
+        // A thread that has ended needs no message.
         let _ = self.mailbox.send((self.end)());
     }
 }
 
 impl Server {
-    /// Opens the stores, binds the addresses and starts the threads: all of it or nothing. Clients
-    /// can connect, but are not served before [`Server::open`].
+    /// Opens the stores, binds the addresses and starts the threads, or does none of these. Clients
+    /// can connect, but the server serves them only after [`Server::open`].
     pub fn start(config: &ServerConfig) -> Result<Server, StartError> {
         raise_descriptor_limit();
         let listeners = bind_all(&config.listen)?;
@@ -131,35 +131,37 @@ impl Server {
         })
     }
 
-    /// Lets clients in. A caller arms the rules first that the first request is to meet. Files get
-    /// their labels now, so that a start that fails before has not changed them.
+    /// Lets clients in. The caller first arms the rules that the first request must meet. Files get
+    /// their labels here, so that a start that fails earlier has not changed them.
     pub fn open(&self) -> Result<(), StartError> {
         for adoption in &self.adoptions {
             adoption.adopt()?;
         }
-        // An acceptor that is gone has printed the reason.
+        // If the acceptor is gone, it has printed the reason.
         let _ = self.acceptor.mailbox.send(AcceptorMessage::Open);
         Ok(())
     }
 
-    /// A way to reach the shards.
+    /// Access to the shards.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
 
-    /// The one reader of the events of all shards, until a caller has taken it. Without a reader the
-    /// shards drop events.
+    /// The one reader of the events of all shards, or `None` once a caller has taken it. Without a
+    /// reader the shards drop events.
     pub fn events(&mut self) -> Option<EventReader> {
         self.events.take()
     }
 
-    /// Where clients connect, in the order of the configuration, with the ports that were picked.
+    /// Where clients connect, in the order of the configuration, with the ports that the system
+    /// picked.
     pub fn addresses(&self) -> &[Address] {
         &self.addresses
     }
 
-    /// Stops taking clients and requests, and waits until the zios in flight have ended, but no longer
-    /// than `grace`. Zios that are held or suspended then fail with ESHUTDOWN. Removes the sockets.
+    /// Stops taking clients and requests, and waits until the zios in flight have ended, but no
+    /// longer than `grace`. After that, zios that are held or suspended fail with ESHUTDOWN.
+    /// Removes the sockets.
     pub fn shutdown(self, grace: Duration) {
         let _ = self.acceptor.mailbox.send(AcceptorMessage::Close);
         self.acceptor.join();
@@ -170,14 +172,15 @@ impl Server {
     }
 }
 
-/// Each client takes a descriptor, and the usual soft limit is far below the hard one.
+/// Raises the soft limit. Each client takes a descriptor, and the usual soft limit is far below the
+/// hard one.
 fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
         ..limit
     };
-    // Where the kernel refuses it, the acceptor pauses when there are too many clients.
+    // If the kernel refuses, the acceptor pauses when there are too many clients.
     let _ = setrlimit(Resource::Nofile, raised);
 }
 
@@ -219,7 +222,7 @@ fn export_info((config, disk): (&DiskConfig, &DiskInfo)) -> ExportInfo {
     }
 }
 
-/// What a shard begins with.
+/// A shard that is not running yet.
 struct Built {
     engine: Engine,
     served: Vec<Served>,
@@ -228,7 +231,7 @@ struct Built {
     mailbox: Arc<Mailbox<Message>>,
 }
 
-/// Deals the disks to shards that have yet to be started.
+/// Deals the disks to shards that are not running yet.
 fn build_shards(
     config: &ServerConfig,
     opened: Vec<Opened>,
@@ -260,7 +263,7 @@ fn build_shards(
 }
 
 impl Built {
-    /// Adds an export. Says how it is reached.
+    /// Adds an export. Answers its route.
     fn serve(&mut self, served: Served) -> Route {
         let route = Route {
             mailbox: Arc::clone(&self.mailbox),
@@ -272,7 +275,8 @@ impl Built {
     }
 }
 
-/// A shard that panics or fails takes its own connections and commands with it, and no others.
+/// Starts a shard's thread. A shard that panics or fails takes down its own connections and
+/// commands, and no others.
 fn start_shard(
     at: usize,
     mut built: Built,
@@ -298,7 +302,8 @@ fn start_shard(
     let thread = Builder::new()
         .name(format!("dashpot-shard-{at}"))
         .spawn(move || {
-            // The kernel rounds timers up by 50 µs otherwise. Where it refuses this, they stay late.
+            // Without this the kernel rounds timers up by 50 µs. Where the kernel refuses, timers
+            // stay late.
             let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
             let result = catch_unwind(AssertUnwindSafe(|| shard.run()));
             inbox.close();
@@ -318,12 +323,12 @@ fn report(who: &str, result: Result<io::Result<()>, Box<dyn Any + Send>>) {
         Ok(Err(error)) => complain(format_args!(
             "dashpot: {who} has failed: {error}; its exports are gone"
         )),
-        // The panic has printed itself.
+        // The panic has printed its own message.
         Err(_) => complain(format_args!(
             "dashpot: {who} has panicked; its exports are gone"
         )),
     }
 }
 
-/// Requests that can wait for a medium at once. A lane count in disguise, so `status` shows it.
+/// Requests that can wait for a medium at once. This acts like a lane count, so `status` shows it.
 pub const STORE_THREADS: usize = 4;

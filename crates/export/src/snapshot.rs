@@ -1,4 +1,4 @@
-//! How a disk stands at one moment, as the rest of the program sees it.
+//! The state of a disk at one moment, for the rest of the program.
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
@@ -8,8 +8,8 @@ use dashpot_engine::{
 
 use crate::held::Held;
 
-/// What a disk looks like at one moment. Everything in it is of that moment. The default is a disk
-/// of which nothing is known.
+/// The state of a disk at one moment. All fields are of that moment. The default stands for a disk
+/// that nothing is known about.
 #[derive(Clone, Debug, Default)]
 pub struct DiskSnapshot {
     /// The moment.
@@ -20,28 +20,28 @@ pub struct DiskSnapshot {
     pub rules: Vec<RuleSnapshot>,
     /// How many zios have not been replied to.
     pub in_flight_total: u32,
-    /// As many of them as were asked for, the oldest first.
+    /// The oldest zios in flight, as many as the caller asked for, the oldest first.
     pub in_flight: Vec<InFlight>,
-    /// Since when the disk is suspended, and how long it will be, if it is.
+    /// Since when the disk is suspended, and for how long in all (`None`: until it is resumed).
     pub suspended: Option<(Instant, Option<Duration>)>,
     /// Whether its power is off.
     pub off: bool,
     /// The clients that are connected.
     pub clients: Vec<ClientView>,
-    /// Connections that the shard's memory bound keeps from being read, now.
+    /// Connections that the shard does not read now, because of its memory bound.
     pub stalled: u32,
-    /// Times that a connection was kept from being read, since the start.
+    /// How often the shard stopped reading a connection for that reason, since the start.
     pub stalls: u64,
-    /// Why the store can no longer be trusted, if it cannot.
+    /// The reason that the store can no longer be trusted, if there is one.
     pub faulted: Option<String>,
-    /// How long the shard of this disk did not look at its sockets beyond the time for which it
-    /// meant to sleep, each time.
+    /// How long the shard of this disk left its sockets unread each time, beyond the sleep that it
+    /// intended.
     pub loop_gap: Box<Histogram>,
     /// How much of its time that shard works.
     pub work: Work,
     /// How often the host kept that shard from running.
     pub stops: Stops,
-    /// How much clients make that shard hold.
+    /// The memory that clients make that shard hold.
     pub held: Held,
 }
 
@@ -58,19 +58,19 @@ pub struct RuleSnapshot {
     pub armed: Instant,
     /// Its counters.
     pub stats: RuleStats,
-    /// Zios that have not ended and that it decides about, as things stand.
+    /// Zios in flight that the rule currently decides.
     pub now: u64,
-    /// What it has counted since its last update; `None` if it was never updated.
+    /// Its counters since its last update; `None` if it was never updated.
     pub since_update: Option<Box<SinceUpdate>>,
-    /// How far ahead its soonest lane is booked.
+    /// How long until its soonest lane is free.
     pub backlog: Duration,
     /// Seconds since it was armed or last updated in which its shard was overloaded.
     pub overloaded_seconds: u64,
 }
 
 impl RuleSnapshot {
-    /// What it is judged by, and how many of it have not ended: of the zios that it met since it was
-    /// armed or last updated.
+    /// The counters since it was armed or last updated, and how many of the zios that it met since
+    /// then are still in flight.
     pub fn present(&self) -> (&RuleStats, u64) {
         match &self.since_update {
             Some(since) => (&since.stats, since.now),
@@ -78,7 +78,8 @@ impl RuleSnapshot {
         }
     }
 
-    /// A rule whose shard was overloaded for so many seconds since it was armed.
+    /// The snapshot of a rule. Its shard was overloaded for `overloaded_seconds` since the rule was
+    /// armed.
     pub fn of(rule: RuleView<'_>, overloaded_seconds: u64) -> RuleSnapshot {
         RuleSnapshot {
             id: rule.id,
@@ -97,7 +98,7 @@ impl RuleSnapshot {
 /// A client of a disk.
 #[derive(Clone, Debug)]
 pub struct ClientView {
-    /// The engine's id for it, as in [`InFlight::client`].
+    /// The engine's id of the client, as in [`InFlight::client`].
     pub id: ClientId,
     /// `uid=0 pid=7`, an address, or `other`.
     pub name: String,
@@ -110,9 +111,9 @@ pub struct ClientView {
 pub struct Work {
     /// The share of the last second or two, in percent.
     pub busy_percent: u32,
-    /// Whether clients ask it for more than accuracy is promised for.
+    /// Whether clients ask the shard for more than it can serve with the promised accuracy.
     pub overloaded: bool,
-    /// Seconds since the start in which it was.
+    /// Seconds since the start in which the shard was overloaded.
     pub overloaded_seconds: u64,
 }
 
@@ -123,18 +124,18 @@ pub struct Stops {
     pub all: StopSum,
     /// In the last 30 to 60 seconds.
     pub recent: StopSum,
-    /// When the last one ended.
+    /// When the last stop ended.
     pub last: Option<Instant>,
 }
 
-/// Stops, added up.
+/// A number of stops, and their lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StopSum {
     /// How many.
     pub count: u64,
-    /// Their sum.
+    /// Their total length.
     pub total: Duration,
-    /// The longest of them.
+    /// The length of the longest.
     pub longest: Duration,
 }
 

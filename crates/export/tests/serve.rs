@@ -1,5 +1,5 @@
-//! A served disk under a load of its own making: what is read, how early replies may be, and what
-//! is left behind.
+//! A served disk under load: the data that is read, the earliest possible replies, and the state
+//! afterwards.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -103,7 +103,8 @@ impl Served {
         });
     }
 
-    /// Looks until the disk is as it is to be; a test that waits for ever has failed.
+    /// Takes snapshots until the disk is in the expected state. A test that waits for ever has
+    /// failed.
     fn until(&self, is_so: impl Fn(&DiskSnapshot) -> bool) -> DiskSnapshot {
         loop {
             let snapshot = self.snapshot();
@@ -163,8 +164,8 @@ fn an_open_loop_counts_from_the_intended_start() {
         |_| false,
     )
     .unwrap();
-    // Twice as many are asked for as one lane can serve, and one at a time is sent: had the wait
-    // before sending been left out, all would take 20 ms.
+    // The load offers twice the rate of one lane and sends one at a time. Without the wait before
+    // sending, every request would take 20 ms.
     let latency = &report.op(Op::Read).unwrap().latency;
     assert!(latency.max() > 60_000_000, "{}", latency.max());
 }
@@ -211,13 +212,13 @@ fn a_shard_whose_events_nobody_takes_goes_on_and_counts_them() {
     let drops = served.drops();
     let mut told = 0;
     reader.drain(|record| told += u64::from(matches!(record, EventRecord::Zio(_))));
-    // The other one is the name of the client.
+    // The other record is the name of the client.
     assert_eq!(told, (1 << 16) - 1);
     assert_eq!(drops.total(None), finished - told);
     assert_eq!(drops.total(Some(0)), drops.total(None));
     let by_second: u64 = drops.seconds(Some(0)).map(|(_, dropped)| dropped).sum();
     assert_eq!(by_second, drops.total(None));
-    // With room again, nothing more is dropped.
+    // With room again, no more events are dropped.
     run(&served.reads(1), |report| replies(report) > 0).unwrap();
     assert_eq!(served.drops(), drops);
     assert!(reader.drain(|_| ()));

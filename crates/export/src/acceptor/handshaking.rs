@@ -1,4 +1,4 @@
-//! A client whose handshake is going on: a socket around a [`Handshake`].
+//! A client in the middle of its handshake: a socket around a [`Handshake`].
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) struct Handshaking {
     handshake: Handshake,
     output: Vec<u8>,
     sent: usize,
-    /// What follows when the output is sent.
+    /// How the connection goes on once the output is sent.
     pub(super) progress: Progress,
 }
 
@@ -39,13 +39,13 @@ impl Handshaking {
         self.sent < self.output.len()
     }
 
-    /// Whether the handshake waits for the client.
+    /// Whether the server still waits for the client's part of the handshake.
     pub(super) fn is_going_on(&self) -> bool {
         self.has_output() || matches!(self.progress, Progress::More)
     }
 
-    /// Sends the output, then reads and answers, until one of the two would wait or it is the turn of
-    /// other clients.
+    /// Sends the output, then reads and answers. Stops when sending or reading would wait, or when
+    /// it is the turn of other clients.
     pub(super) fn advance(&mut self) -> rustix::io::Result<()> {
         for _ in 0..READS_PER_TURN {
             if !self.send()? || !matches!(self.progress, Progress::More) {
@@ -58,7 +58,7 @@ impl Handshaking {
         self.send().map(drop)
     }
 
-    /// Whether everything is sent.
+    /// Sends as much of the output as the socket takes. Says whether all of it is sent.
     fn send(&mut self) -> rustix::io::Result<bool> {
         while self.sent < self.output.len() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -73,7 +73,7 @@ impl Handshaking {
         Ok(true)
     }
 
-    /// Whether there was something.
+    /// Receives once and answers. Says whether anything was received.
     fn receive(&mut self) -> rustix::io::Result<bool> {
         let mut bytes = Vec::with_capacity(RECEIVE_LENGTH);
         match net::recv(&self.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT) {
@@ -87,7 +87,7 @@ impl Handshaking {
     }
 }
 
-/// Times that one client is read before the others have their turn.
+/// How often one client's socket is read before the other clients have their turn.
 const READS_PER_TURN: usize = 4;
 /// Bytes read at a time.
 const RECEIVE_LENGTH: usize = 16 << 10;

@@ -1,5 +1,6 @@
 //! The acceptor: one thread that accepts connections and shakes hands with all clients at once. It
-//! never waits for one of them. A connection whose handshake is over goes to the shard of its export.
+//! never waits for any one of them. After the handshake it hands the connection to the shard of its
+//! export.
 
 mod handshaking;
 mod pending;
@@ -25,7 +26,7 @@ use crate::mailbox::Mailbox;
 use crate::message::{Handover, Message};
 use crate::route::Route;
 
-/// What other threads tell the acceptor.
+/// A message from another thread to the acceptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AcceptorMessage {
     /// Let clients in. Until then they wait in the backlog.
@@ -43,11 +44,12 @@ pub(crate) struct Acceptor {
     routes: Vec<Route>,
     pending: Pending<Handshaking>,
     limit: ConnectionLimit,
-    /// Whether clients may come in at all.
+    /// Whether clients are let in at all.
     opened: bool,
-    /// Until when the acceptor pauses, after the system had no room for one more connection.
+    /// The end of the pause that the acceptor makes when the system has no room for another
+    /// connection.
     pauses_until: Option<Instant>,
-    /// Whether epoll watches the listeners: not while no client can come in.
+    /// Whether epoll watches the listeners. It does not while no client can come in.
     watching: bool,
 }
 
@@ -106,7 +108,8 @@ impl Acceptor {
 
     fn wait(&self, events: &mut Vec<epoll::Event>) -> io::Result<()> {
         let now = clock::now();
-        // That moment may have come since the listeners were last watched: then there is no wait.
+        // The handshake may have become displaceable since the listeners were last watched. Then
+        // the acceptor does not wait.
         let room = self.pending.displaceable_at().filter(|_| !self.watching);
         let moments = [self.pending.late_at(), room, self.pauses_until];
         let timeout = moments.into_iter().flatten().min().map(|at| {
@@ -136,9 +139,10 @@ impl Acceptor {
                     }
                     self.begin(now, fd);
                 }
-                // No client is there, or it has gone.
+                // The client is not there, or has gone.
                 Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => return,
-                // Too many descriptors, or no memory. The listener stays readable, so stop watching it.
+                // There are too many descriptors, or no memory. The listener stays readable, so
+                // stop watching it.
                 Err(_) => {
                     self.pauses_until = Some(now + PAUSE);
                     return;
@@ -158,7 +162,7 @@ impl Acceptor {
         if epoll::add(&self.epoll, &fd, epoll::EventData::new_u64(id), flags).is_err() {
             return;
         }
-        // Unix sockets refuse this: they delay nothing.
+        // Unix sockets refuse this option. They never delay small packets.
         let _ = sockopt::set_tcp_nodelay(&fd, true);
         let client = Handshaking::new(fd, permit, Arc::clone(&self.exports));
         self.pending.enter(now, peer, client);
@@ -187,12 +191,13 @@ impl Acceptor {
             true => epoll::EventFlags::OUT,
             false => epoll::EventFlags::IN,
         };
-        // A descriptor that epoll does not take is closed when the time of its handshake is over.
+        // If epoll refuses the descriptor, the connection is closed when its handshake times out.
         let data = epoll::EventData::new_u64(id);
         let _ = epoll::modify(&self.epoll, &client.fd, data, flags);
     }
 
-    /// Hands a client whose handshake is over to its shard. One that has not chosen an export goes.
+    /// Hands a client to its shard after the handshake. Drops a client that has not chosen an
+    /// export.
     fn hand_over(&self, place: Place<Handshaking>) {
         let Handshaking {
             fd,
@@ -203,7 +208,8 @@ impl Acceptor {
         else {
             return;
         };
-        // The descriptor goes to another epoll; a shard that is gone closes it.
+        // The shard watches the descriptor with its own epoll. If the shard is gone, the descriptor
+        // is closed.
         let _ = epoll::delete(&self.epoll, &fd);
         if let Some(route) = self.routes.get(agreed.export) {
             let (session, left_over) = agreed.session(fd);
@@ -218,7 +224,7 @@ impl Acceptor {
         }
     }
 
-    /// Watches the listeners only while a client can come in. The others wait in the backlog.
+    /// Watches the listeners only while a client can come in. Other clients wait in the backlog.
     fn watch_listeners(&mut self) -> io::Result<()> {
         let now = clock::now();
         self.pauses_until = self.pauses_until.filter(|until| *until > now);
@@ -256,7 +262,7 @@ fn peer_name(fd: BorrowedFd<'_>) -> String {
 }
 
 const MAILBOX: u64 = u64::MAX;
-/// Tokens from here on, but for the mailbox's, are listeners; those below are pending handshakes.
+/// The token of the first listener. Smaller tokens are pending handshakes; the mailbox has its own.
 const FIRST_LISTENER: u64 = 1 << 63;
 /// Events taken per wait.
 const EVENTS: usize = 64;

@@ -1,16 +1,16 @@
-//! The handshakes that are going on, and which of them gives up its place to a client that waits.
+//! The handshakes in progress, and the choice of the one that makes way for a waiting client.
 //!
-//! A place is free again when its handshake is over, or after [`HANDSHAKE_MAX`]. If all are taken and
-//! a client waits, the peer with the most places loses its oldest handshake: a flood of half-open
-//! handshakes from one process or address displaces itself, and a client among many others keeps its
-//! place. No handshake is displaced within [`LEAST`], so that a flood from many peers leaves each
-//! client the time that it needs.
+//! A handshake frees its place when it is over, and after [`HANDSHAKE_MAX`] at the latest. If all
+//! places are taken and a client waits, the peer with the most places loses its oldest handshake.
+//! So a flood of half-open handshakes from one process or address displaces only itself, and a
+//! client among many others keeps its place. No handshake is displaced within [`LEAST`], so even
+//! during a flood from many peers each client has the time that it needs.
 
 use std::collections::{BTreeMap, HashMap};
 
 use dashpot_engine::{Duration, Instant};
 
-/// Handshakes by their number. Numbers grow, so this is the order in which the clients came.
+/// Handshakes by their number. Numbers grow, so this is the order in which the clients connected.
 #[derive(Debug)]
 pub(super) struct Pending<T> {
     pending: BTreeMap<u64, Place<T>>,
@@ -54,7 +54,7 @@ impl<T> Pending<T> {
         self.next += 1;
     }
 
-    /// Takes a client out, for good or to [put it back](Pending::put_back).
+    /// Takes a client out. The caller may [put it back](Pending::put_back).
     pub(super) fn take(&mut self, id: u64) -> Option<Place<T>> {
         self.pending.remove(&id)
     }
@@ -63,7 +63,7 @@ impl<T> Pending<T> {
         self.pending.insert(id, place);
     }
 
-    /// Drops the clients whose time is over.
+    /// Drops the clients whose handshakes have timed out.
     pub(super) fn end_late(&mut self, now: Instant) {
         while let Some(first) = self.pending.first_entry() {
             if first.get().came + HANDSHAKE_MAX > now {
@@ -73,7 +73,7 @@ impl<T> Pending<T> {
         }
     }
 
-    /// When the time of the oldest handshake is over.
+    /// When the oldest handshake times out.
     pub(super) fn late_at(&self) -> Option<Instant> {
         let (_, oldest) = self.pending.first_key_value()?;
         Some(oldest.came + HANDSHAKE_MAX)
@@ -95,7 +95,7 @@ impl<T> Pending<T> {
         self.next_displaced().map(|(_, since)| since)
     }
 
-    /// The handshake that is displaced next, and from when on.
+    /// The handshake to displace next, and the moment from which it may be displaced.
     fn next_displaced(&self) -> Option<(u64, Instant)> {
         if !self.is_full() {
             return None;
@@ -112,12 +112,12 @@ impl<T> Pending<T> {
     }
 }
 
-/// Handshakes that go on at once.
+/// The most handshakes that go on at once.
 const PLACES: usize = 256;
-/// How long one may take.
+/// How long one handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// How long a handshake has its place for certain. The longest queue that Linux keeps by default,
-/// 4,096, has then been let in after 16 times as long.
+/// How long a handshake is safe from being displaced. At this rate a backlog of 4,096 clients, the
+/// longest that Linux keeps by default, is let in within 16 times this long.
 const LEAST: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
@@ -127,8 +127,8 @@ mod tests {
 
     const HONEST: &str = "honest";
 
-    /// Lets clients in as the acceptor does, and says when `HONEST` got a place. No other client goes
-    /// on with its handshake.
+    /// Lets clients in as the acceptor does, and says when `HONEST` got a place. No other client
+    /// continues its handshake.
     fn honest_enters(mut queue: VecDeque<String>) -> (Duration, Pending<()>) {
         let mut places = Pending::default();
         let mut now = Instant::ZERO + HANDSHAKE_MAX;

@@ -1,12 +1,13 @@
 //! Wakes a reader that sleeps because it has nothing to read.
 //!
-//! The reader says that it is about to sleep, and then looks once more; a shard publishes events, and
-//! then looks whether the reader is about to sleep. With a full fence between the two halves on both
-//! sides, one of them sees what the other has done, so the reader sleeps over no event (Dekker's
-//! argument). While there is something to read, a shard reads one flag per pass. An idle daemon sleeps.
+//! The reader says that it is about to sleep, and then looks for events once more. A shard
+//! publishes events, and then looks whether the reader is about to sleep. Each puts a full fence
+//! between its two steps, so at least one of them sees what the other has done, and the reader
+//! misses no event (Dekker's argument). While there are events to read, a shard reads one flag per
+//! pass. An idle daemon sleeps.
 //!
-//! A reader that takes a nap while events come in is woken only when a ring fills up. That needs no
-//! fence: a shard that misses the beginning of a nap rings in the next pass.
+//! A reader can also nap while events come in. Then a shard wakes it only when a ring fills up.
+//! That needs no fence: a shard that misses the beginning of a nap rings in its next pass.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering, fence};
@@ -16,17 +17,17 @@ use std::time::Duration;
 /// Wakes the one thread that reads events.
 #[derive(Debug, Default)]
 pub struct Bell {
-    /// [`AWAKE`], or whether the reader sleeps or takes a nap, or is about to.
+    /// [`AWAKE`], or whether the reader is asleep or napping, or about to be.
     rest: AtomicU8,
     reader: OnceLock<Thread>,
 }
 
 impl Bell {
-    /// Sleeps until the bell is rung, unless there is `something` to do. Always to be called by the
-    /// same thread.
+    /// Sleeps until the bell is rung, unless there is `something` to do. Only one thread may call
+    /// this.
     pub fn sleep_unless(&self, something: impl FnOnce() -> bool) {
         self.reader.get_or_init(thread::current);
-        // A shard that sees this sees the thread to wake, too.
+        // A shard that sees this value also sees which thread to wake.
         self.rest.store(ASLEEP, Ordering::Release);
         fence(Ordering::SeqCst);
         if something() {
@@ -37,8 +38,8 @@ impl Bell {
         }
     }
 
-    /// Rests for so long at most, or until the bell is rung because a ring fills up. Always to be
-    /// called by the same thread.
+    /// Rests until the bell is rung because a ring fills up, but no longer than `most`. Only one
+    /// thread may call this.
     pub fn nap(&self, most: Duration) {
         self.reader.get_or_init(thread::current);
         self.rest.store(NAPS, Ordering::Release);
@@ -46,7 +47,7 @@ impl Bell {
         self.rest.store(AWAKE, Ordering::Relaxed);
     }
 
-    /// Wakes the reader if it sleeps, or takes a nap while a ring `fills_up`.
+    /// Wakes the reader if it sleeps, or if it naps and a ring `fills_up`.
     #[inline]
     pub fn ring(&self, fills_up: impl FnOnce() -> bool) {
         fence(Ordering::SeqCst);
@@ -59,7 +60,7 @@ impl Bell {
 
     #[cold]
     fn wake(&self) {
-        // Of several shards one wakes it.
+        // If several shards ring, only one of them wakes the reader.
         if self.rest.swap(AWAKE, Ordering::AcqRel) != AWAKE
             && let Some(reader) = self.reader.get()
         {

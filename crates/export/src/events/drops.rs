@@ -1,14 +1,14 @@
-//! Events that had no room, by disk and second.
+//! Dropped events, counted by disk and second.
 
 use std::collections::VecDeque;
 
 /// The events that a shard has dropped since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// By disk, and by the second of the shards' clock in which the zios ended: the latest ones, the
-    /// oldest first.
+    /// Drops by disk and by the second in which the zios ended, on the shards' clock. Holds the
+    /// latest seconds, the oldest first.
     seconds: VecDeque<Dropped>,
-    /// By disk, those that are no longer told by seconds.
+    /// Drops by disk, of the seconds that are no longer kept.
     before: Vec<(u16, u64)>,
 }
 
@@ -54,7 +54,7 @@ impl Drops {
         }
     }
 
-    /// How many events were dropped since the start, of a disk or of all.
+    /// How many events of a disk, or of all disks, were dropped since the start.
     pub fn total(&self, disk: Option<u16>) -> u64 {
         let of_disk = |(at, _): &(u16, u64)| disk.is_none_or(|disk| *at == disk);
         let latest = self
@@ -69,7 +69,7 @@ impl Drops {
             .sum()
     }
 
-    /// How many events were dropped in which second, of a disk or of all: the oldest first, seconds
+    /// The dropped events of a disk, or of all disks, by second. The oldest come first; a second
     /// may come several times.
     pub fn seconds(&self, disk: Option<u16>) -> impl Iterator<Item = (u64, u64)> {
         let of_disk = move |dropped: &&Dropped| disk.is_none_or(|disk| dropped.disk == disk);
@@ -78,5 +78,5 @@ impl Drops {
     }
 }
 
-/// How many pairs of a disk and a second are told apart: an hour of one disk.
+/// How many pairs of disk and second are kept: enough for an hour of one disk.
 pub(super) const KEPT: usize = 3_600;

@@ -1,12 +1,12 @@
-//! Finished zios on their way off the shards.
+//! Finished zios on their way from the shards to the reader.
 //!
-//! Each shard has a ring. Once in a pass its [`Recorder`] puts the zios into it that have finished; one
-//! [`EventReader`] empties all rings. A shard never waits for the reader: when its ring is full it
-//! drops events, and counts them by disk and second ([`Drops`]).
+//! Each shard has a ring. Once in a pass the shard's [`Recorder`] puts the finished zios into it;
+//! one [`EventReader`] empties all rings. A shard never waits for the reader: when its ring is full
+//! it drops events, and counts them by disk and second ([`Drops`]).
 //!
-//! The names of clients travel in the same stream, before the first event of theirs, because their
-//! ids are used again. While a name waits for room no event passes, so that no event is ascribed to
-//! another client, even after drops.
+//! The names of clients travel in the same stream, each before the first event of its client,
+//! because a later client may get the same id. While a name waits for room, the recorder drops
+//! events, so that none is ascribed to another client.
 
 mod bell;
 mod drops;
@@ -26,7 +26,8 @@ pub use reader::EventReader;
 pub use record::{EventRecord, FinishedZio};
 pub(crate) use recorder::Recorder;
 
-/// A ring of so many records for each shard, by the indices of its disks, and the reader of all.
+/// Makes a ring of `capacity` records for each shard, and the reader of all rings. Each element of
+/// the argument lists the disks of one shard, by their indices.
 pub(crate) fn rings(
     capacity: usize,
     shards: impl Iterator<Item = Vec<u16>>,
@@ -40,5 +41,5 @@ pub(crate) fn rings(
     (recorders, EventReader::new(consumers, bell))
 }
 
-/// Records in a ring: 5 MiB. Of a million a second, those of 65 ms.
+/// Records in a ring: 5 MiB. At a million events per second they last for 65 ms.
 pub(crate) const RING: usize = 1 << 16;

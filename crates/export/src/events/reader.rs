@@ -1,4 +1,4 @@
-//! The other end of all rings.
+//! The reading end of all rings.
 
 use std::sync::Arc;
 
@@ -28,15 +28,15 @@ impl EventReader {
         self.rings.iter().all(Consumer::is_empty)
     }
 
-    /// Takes the records that are in the rings now, shard by shard, each in the order in which they
-    /// came. Says whether there were any.
+    /// Takes the records that are in the rings now, shard by shard, each ring in order. Says
+    /// whether there were any.
     pub fn drain(&mut self, mut take: impl FnMut(&EventRecord)) -> bool {
         let mut any = false;
         for ring in &mut self.rings {
-            // Records that come in the meantime are for the next call.
+            // Records that come in the meantime are left for the next call.
             let mut left = ring.slots();
             any |= left > 0;
-            // In parts that are still in the cache when they are given back.
+            // The parts are small, so that each is still in the cache when it is given back.
             while let Ok(chunk) = ring.read_chunk(left.min(PART))
                 && left > 0
             {

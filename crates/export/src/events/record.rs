@@ -1,4 +1,4 @@
-//! The records in which a shard tells of finished zios.
+//! The records in which a shard reports finished zios.
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{ClientId, Duration, Event, Instant, Op, Outcome, Waits};
@@ -23,7 +23,7 @@ pub enum EventRecord {
 /// pools have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinishedZio {
-    /// Its header was received.
+    /// When its header was received.
     pub arrived: Instant,
     /// First byte.
     pub offset: u64,
@@ -35,9 +35,9 @@ pub struct FinishedZio {
     reply: Duration,
     /// Number of bytes.
     pub length: u32,
-    /// [`NO_RULE`] if it had none.
+    /// Its rule, or [`NO_RULE`].
     rule: u32,
-    /// [`NO_LANE`] if it had none.
+    /// Its lane, or [`NO_LANE`].
     lane: u16,
     /// The disk's index in the configuration.
     pub disk: u16,
@@ -52,7 +52,8 @@ pub struct FinishedZio {
 }
 
 impl FinishedZio {
-    /// The record of a zio of a lone disk, whose index in the configuration is `disk`.
+    /// The record of a zio that belongs to no pool. `disk` is its disk's index in the
+    /// configuration.
     #[inline]
     pub fn of(event: &Event, disk: u16) -> FinishedZio {
         let waits = event.waits();
@@ -89,23 +90,23 @@ impl FinishedZio {
         }
     }
 
-    /// When its reply was accepted.
+    /// When the transport accepted its reply.
     pub fn ended(&self) -> Instant {
         self.arrived + self.waits().total()
     }
 
-    /// The rule that decided its target, or the error that it ended with.
+    /// The rule that decided its target or its error.
     pub fn rule(&self) -> Option<RuleId> {
         (self.rule != NO_RULE).then_some(RuleId(self.rule))
     }
 
-    /// Which lane of that rule it was given, from 0.
+    /// The lane of that rule that it was given, from 0.
     pub fn lane(&self) -> Option<u32> {
         (self.lane != NO_LANE).then_some(self.lane.into())
     }
 }
 
-/// No rule has this id: they grow by one.
+/// Stands for no rule. Ids of rules grow by one and never get this far.
 const NO_RULE: u32 = u32::MAX;
-/// A rule has at most 65,534 lanes.
+/// Stands for no lane. A rule has at most 65,534 lanes.
 const NO_LANE: u16 = u16::MAX;

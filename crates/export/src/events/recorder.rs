@@ -1,4 +1,4 @@
-//! The shard's end of a ring.
+//! The writing end of a ring: the shard's.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use super::record::{EventRecord, FinishedZio};
 /// Puts the events of a shard into its ring.
 pub(crate) struct Recorder {
     ring: Producer<EventRecord>,
-    /// By [`DiskId`]: the disk's index in the configuration. The prober's disk is not there.
+    /// By [`DiskId`]: the disk's index in the configuration. The prober's disk is not in it.
     disks: Vec<u16>,
-    /// Names that have found no room yet; of each client of a disk the last one.
+    /// Names that wait for room in the ring; for each client of a disk, the last one.
     waiting: Vec<(u16, ClientId, Box<str>)>,
     drops: Drops,
     bell: Arc<Bell>,
@@ -32,8 +32,8 @@ impl Recorder {
         }
     }
 
-    /// Puts the events of a pass into the ring, and drops those that find no room. Takes no lock, and
-    /// allocates nothing but room for the count of drops of a new second.
+    /// Puts the events of a pass into the ring, and drops those that find no room. Takes no lock.
+    /// Allocates only to count the drops of a new second.
     #[inline]
     pub(crate) fn record(&mut self, events: impl ExactSizeIterator<Item = Event>) {
         if events.len() > 0 {
@@ -59,7 +59,7 @@ impl Recorder {
             any = true;
             self.drops.add(zio.disk, zio.ended().as_nanos() / SECOND_NS);
         }
-        // The prober's events wake no reader.
+        // The prober's events do not wake the reader.
         if any {
             let capacity = self.ring.buffer().capacity();
             let fills_up = || self.ring.slots() < capacity - capacity / FILLS_UP;
@@ -67,7 +67,7 @@ impl Recorder {
         }
     }
 
-    /// A client's id stands for another name from here on.
+    /// Records that a client's id stands for another name from here on.
     pub(crate) fn join(&mut self, disk: DiskId, client: ClientId, name: &str) {
         let Some(disk) = self.disks.get(disk.0 as usize).copied() else {
             return;
@@ -83,7 +83,7 @@ impl Recorder {
             return;
         }
         for (disk, client, name) in self.waiting.drain(..) {
-            // There is room for all of them.
+            // The ring has room for all of these names.
             let _ = self.ring.push(EventRecord::Joined { disk, client, name });
         }
     }
@@ -105,7 +105,7 @@ fn finished(event: &Event, disks: &[u16]) -> Option<FinishedZio> {
     }
 }
 
-/// A reader that takes a nap is woken when this part of the ring is full: it may be long before it
-/// runs on a busy host.
+/// The shard wakes a napping reader when one part in this many of the ring is full. On a busy host
+/// it may be long before the reader runs.
 const FILLS_UP: usize = 4;
 const SECOND_NS: u64 = 1_000_000_000;

@@ -38,7 +38,7 @@ fn event(disk: u32, client: u8, number: u64, at: Instant) -> Event {
     }
 }
 
-/// One shard with the disks 3 and 7 of the configuration.
+/// Makes one shard with the disks 3 and 7 of the configuration.
 fn ring(capacity: usize) -> (Recorder, EventReader) {
     let (mut recorders, reader) = rings(capacity, [vec![3, 7]].into_iter());
     (recorders.remove(0), reader)
@@ -105,7 +105,8 @@ fn happenings() -> impl Strategy<Value = Vec<Happens>> {
 }
 
 proptest! {
-    /// Every event is either told once, in order and of the client that sent it, or counted.
+    /// Every event is either counted as dropped, or read once, in order and with the client that
+    /// sent it.
     #[test]
     fn nothing_is_lost_uncounted_or_ascribed_to_another(happenings in happenings()) {
         let (mut recorder, mut reader) = ring(16);
@@ -161,8 +162,8 @@ proptest! {
     }
 }
 
-/// Each event is sent when the one before has been read, so a wake-up that is lost is waited for
-/// for ever.
+/// The test sends each event after the reader has read the one before. If a wake-up were lost, the
+/// test would never end.
 #[test]
 fn a_reader_that_goes_to_sleep_is_woken_for_every_event() {
     const EVENTS: u64 = 20_000;
@@ -184,7 +185,7 @@ fn a_reader_that_goes_to_sleep_is_woken_for_every_event() {
     reading.join().unwrap();
 }
 
-/// The reader begins its nap at any time: with an empty ring, one that fills up, or a full one.
+/// The reader's nap begins at any time: with an empty ring, one that fills up, or a full one.
 #[test]
 fn a_ring_that_fills_up_ends_a_nap() {
     for before in 0..20 {

@@ -1,9 +1,9 @@
 //! The list of frontends. Each is a folder with the same file names: `wire` (layout), `handshake`
-//! (how a client begins), `check` (may it be served?), `decode`, `encode`.
+//! (how a client connects), `check` (which requests are valid), `decode`, `encode`.
 //!
-//! A frontend is added here and nowhere else in the data path: a variant of [`Session`], which a
-//! shard serves, and of [`Handshake`] if its clients connect to a socket. `boundary` says what it
-//! has to do.
+//! To add a frontend, change only this file in the data path: add a variant of [`Session`], which a
+//! shard serves, and a variant of [`Handshake`] if its clients connect to a socket. `boundary` has
+//! the trait that it must implement.
 
 pub(crate) mod boundary;
 pub mod nbd;
@@ -20,7 +20,7 @@ use self::boundary::{Arrival, Decoded, ExtentQuestion, Frontend, Request, SendLi
 use crate::export::ExportInfo;
 use crate::store::Extent;
 
-/// The connection of a client that has shaken hands, by its frontend.
+/// A connection after its handshake, by frontend.
 #[derive(Debug)]
 pub(crate) enum Session {
     Nbd(nbd::Session),
@@ -84,20 +84,21 @@ impl AsFd for Session {
     }
 }
 
-/// A handshake on a socket, as a state machine without one. The acceptor moves its bytes.
+/// A handshake with a client on a socket, as a state machine without a socket. The acceptor moves
+/// its bytes.
 #[derive(Debug)]
 pub(crate) enum Handshake {
     Nbd(nbd::handshake::Handshake),
 }
 
-/// Where a handshake stands.
+/// The state of a handshake.
 #[derive(Debug)]
 pub(crate) enum Progress {
-    /// The client is to send more.
+    /// The client must send more.
     More,
-    /// The connection is to be closed once the output is sent.
+    /// Close the connection once the output is sent.
     Close,
-    /// The connection may be served once the output is sent.
+    /// Serve the connection once the output is sent.
     Ready(Agreed),
 }
 
@@ -106,19 +107,19 @@ pub(crate) enum Progress {
 pub(crate) struct Agreed {
     /// Index of the chosen export.
     pub(crate) export: usize,
-    /// The bytes behind the handshake: the beginning of the client's first requests.
+    /// The bytes after the handshake: the beginning of the client's first requests.
     pub(crate) left_over: Vec<u8>,
     protocol: Protocol,
 }
 
-/// The protocol that the connection goes on with, and its features.
+/// The protocol and the features that the connection continues with.
 #[derive(Debug)]
 enum Protocol {
     Nbd(nbd::handshake::Features),
 }
 
 impl Handshake {
-    /// Begins a handshake over these exports, with the server's greeting.
+    /// Begins a handshake over these exports. The bytes are the server's greeting.
     pub(crate) fn begin(exports: Arc<[ExportInfo]>) -> (Handshake, Vec<u8>) {
         let handshake = nbd::handshake::Handshake::new(exports);
         (Handshake::Nbd(handshake), nbd::handshake::GREETING.to_vec())
@@ -140,7 +141,7 @@ impl Handshake {
 }
 
 impl Agreed {
-    /// The session that goes on with the socket of the handshake, and the bytes that have come already.
+    /// Makes the session that takes over the socket. Also answers the bytes that have come already.
     pub(crate) fn session(self, fd: OwnedFd) -> (Session, Vec<u8>) {
         let Protocol::Nbd(features) = self.protocol;
         (

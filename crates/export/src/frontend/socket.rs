@@ -18,7 +18,7 @@ impl Socket {
         Socket(fd)
     }
 
-    /// Appends the bytes that have come to the spare capacity of `into`.
+    /// Appends received bytes to the spare capacity of `into`.
     pub(crate) fn receive(&self, into: &mut Vec<u8>) -> Arrival {
         match net::recv(&self.0, spare_capacity(into), RecvFlags::DONTWAIT) {
             Ok((0, _)) => Arrival::End,
@@ -28,7 +28,7 @@ impl Socket {
         }
     }
 
-    /// Offers bytes to the kernel. Says how many it has accepted.
+    /// Offers bytes to the kernel. Says how many the kernel has accepted.
     pub(crate) fn send(&self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         net::sendmsg(&self.0, bytes, &mut SendAncillaryBuffer::default(), flags)

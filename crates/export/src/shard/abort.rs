@@ -1,4 +1,4 @@
-//! The end of a connection: each pass aborts a part of the zios of connections that are gone.
+//! The end of a connection: each pass aborts some of the zios of connections that are gone.
 
 use dashpot_engine::Input;
 
@@ -7,7 +7,7 @@ use super::departures::Departure;
 use crate::export::ExportId;
 
 impl Shard {
-    /// Ends a connection. The next passes abort what it has in flight.
+    /// Ends a connection. The next passes abort its zios in flight.
     pub(super) fn hang_up(&mut self, at: usize) {
         let Some(mut connection) = self.connections.remove(at) else {
             return;
@@ -37,15 +37,15 @@ impl Shard {
         }
     }
 
-    /// Aborts all that connections to an export that are gone have in flight.
+    /// Aborts all zios of the connections to an export that are gone.
     pub(super) fn abort_departed_at_once(&mut self, export: ExportId) {
         for departure in self.departures.take_of(export) {
             self.abort(departure, usize::MAX);
         }
     }
 
-    /// Aborts at most so many zios of a connection, and says how many: the youngest, so that none
-    /// moves up in its lane to be aborted next.
+    /// Aborts at most `most` zios of a connection, and says how many. It takes the youngest first:
+    /// otherwise the next zio of the lane would move up, only to be aborted as well.
     fn abort(&mut self, mut departure: Departure, most: usize) -> usize {
         let zios = self.slots.youngest(departure.zios, most);
         for zio in &zios {

@@ -1,10 +1,10 @@
-//! Admission: a connection stalls while the budget has no room for its next request, and goes on when
-//! there is room.
+//! Admission: a connection stalls while the budget has no room for its next request, and resumes
+//! when there is room.
 
 use super::Shard;
 
 impl Shard {
-    /// Whether a connection may have one more request, which makes the shard hold so many bytes. If
+    /// Whether a connection may have one more request, which makes the shard hold `bytes` more. If
     /// not, the connection stalls.
     #[inline]
     pub(super) fn admits(&mut self, at: usize, holds: u64) -> bool {
@@ -19,7 +19,7 @@ impl Shard {
         false
     }
 
-    /// Looks again at the stalled connections, if anything was given back.
+    /// Checks the stalled connections again, if any of the budget was given back.
     pub(super) fn end_stalls(&mut self) {
         for stalled in self.budget.take_stalled() {
             let at = stalled.at;
@@ -36,7 +36,7 @@ impl Shard {
         }
     }
 
-    /// Ends connections that have announced a payload and send it too slowly, while others wait.
+    /// Ends connections that send an announced payload too slowly, while other requests wait.
     pub(super) fn evict(&mut self) {
         let now = self.timers.now();
         let Some(missed) = self.budget.begin_eviction(now) else {
@@ -49,7 +49,8 @@ impl Shard {
                 }
             }
         }
-        // All that are late, and not one for each that waits: more may wait than have been read.
+        // Ends all late connections, not one for each that waits: more may wait than have been
+        // read.
         let is_late = |at: &usize| {
             let connection = self.connections.get(*at);
             connection.is_some_and(|connection| self.budget.is_late(connection, now))

@@ -1,17 +1,18 @@
 //! The budget: how much clients may make a shard hold.
 //!
-//! A request is charged when it is taken out of its connection's bytes: a slot, and the payload bytes
-//! that it will have to hold. While the budget is used up, the shard does not read the connection. It
-//! stalls, and the stall is counted, because a bound on depth distorts the latencies that rules ask
-//! for.
+//! The budget is charged for a request when the shard takes the request out of its connection's
+//! bytes: a slot, and the payload bytes that the shard will have to hold. While the budget is used
+//! up, the shard does not read the connection. The connection stalls. Stalls are counted, because a
+//! bound on depth distorts the latencies that rules ask for.
 //!
-//! One export may take half of the shard's budget, so that the others go on. A connection that has
-//! nothing in flight may always have one small request in flight, so that other clients cannot keep it
-//! out for ever. And payloads have to come quickly while other requests wait for their room.
+//! One export may take half of the shard's budget, so that the other exports keep working. A
+//! connection that has nothing in flight may always have one small request in flight, so that other
+//! clients cannot keep it out for ever. And while other requests wait for room, a payload has to
+//! arrive quickly.
 //!
-//! Beside requests, connections make a shard keep bytes that it has received and cannot look at yet,
-//! and replies that their clients do not take. While these are too many, connections are read a little
-//! at a time.
+//! Beside requests, connections make a shard keep other bytes: received bytes that it cannot decode
+//! yet, and replies that clients do not take. While there are too many of these, the shard reads
+//! connections a little at a time.
 
 use dashpot_engine::{Duration, Instant};
 
@@ -25,26 +26,26 @@ pub(super) struct Budget {
     taken: Taken,
     /// By export.
     exports: Vec<Share>,
-    /// Whether any of it was given back since the stalled connections were last looked at.
+    /// Whether any of the budget was given back since the stalled connections were last checked.
     gave_back: bool,
     stalled: Vec<Stalled>,
-    /// Since when one of them or another has been waiting.
+    /// Since when at least one connection has been stalled.
     waiting_since: Instant,
-    /// When payloads that do not come were last looked for.
+    /// When slow payloads were last looked for.
     evicted: Instant,
-    /// What connections [keep](Connection::recount).
+    /// The bytes that connections [keep](Connection::recount) beside their requests.
     kept: u64,
 }
 
-/// What an export has taken.
+/// The share of one export.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     taken: Taken,
-    /// Times that a connection was kept from being read.
+    /// How often one of its connections was stalled.
     stalls: u64,
 }
 
-/// A connection that is not read because the budget is used up.
+/// A connection that the shard does not read because the budget is used up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stalled {
     /// Its place.
@@ -54,7 +55,7 @@ pub(super) struct Stalled {
     wants: u64,
 }
 
-/// What has been taken, of a shard or by one export.
+/// The amount taken, of a shard or by one export.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
     zios: u32,
@@ -62,12 +63,13 @@ struct Taken {
 }
 
 impl Taken {
-    /// Whether a share of 1 / `share` of what there is has been taken.
+    /// Whether one part in `share` of the whole budget has been taken.
     fn is_full(self, share: u32) -> bool {
         self.zios >= ZIOS_MAX / share || self.bytes >= PAYLOAD_MAX / u64::from(share)
     }
 
-    /// Whether one more request may be beyond that, of a connection that has no other.
+    /// Whether a connection with nothing in flight may have one more request although the budget is
+    /// full.
     fn admits_beyond(self, bytes: u64) -> bool {
         bytes <= TINY || (bytes <= SMALL && self.bytes + bytes <= PAYLOAD_MAX + BEYOND_MAX)
     }
@@ -78,13 +80,13 @@ impl Taken {
 struct Transit {
     length: u32,
     received: usize,
-    /// Since when its client has had the time to send it, and other requests have waited for its
-    /// room.
+    /// Since when the client could send it and other requests have waited for its room. The later
+    /// of the two counts.
     since: Instant,
 }
 
 impl Transit {
-    /// Whether it is slower than one that takes all the time that a payload may take.
+    /// Whether it is slower than a payload that takes all the time that one may take.
     fn is_late(self, now: Instant) -> bool {
         let whole = (TRANSIT_MAX - TRANSIT_LEAST).as_nanos();
         let earned = whole * self.received as u64 / u64::from(self.length.max(1));
@@ -93,7 +95,7 @@ impl Transit {
 }
 
 impl Budget {
-    /// The budget of a shard with so many exports.
+    /// The budget of a shard with this many exports.
     pub(super) fn new(exports: usize) -> Budget {
         Budget {
             taken: Taken::default(),
@@ -113,7 +115,7 @@ impl Budget {
             || (connection.zios().is_empty() && self.taken.admits_beyond(bytes))
     }
 
-    /// Whether requests to an export wait.
+    /// Whether the budget is full for an export.
     #[inline]
     fn is_full(&self, export: ExportId) -> bool {
         let share = &self.exports[export.0 as usize];
@@ -139,7 +141,7 @@ impl Budget {
         self.gave_back = true;
     }
 
-    /// Counts anew what a connection keeps.
+    /// Counts again the bytes that a connection keeps.
     #[inline]
     pub(super) fn recount(&mut self, connection: &mut Connection) {
         let (before, now) = connection.recount();
@@ -154,7 +156,7 @@ impl Budget {
         }
     }
 
-    /// What clients make the shard hold now, with so many connections.
+    /// What clients make the shard hold now, with this many connections.
     pub(super) fn held(&self, connections: usize) -> Held {
         Held {
             zios: self.taken.zios,
@@ -165,7 +167,7 @@ impl Budget {
         }
     }
 
-    /// Whether connections keep as much as they may.
+    /// Whether connections keep as many bytes as they may.
     #[inline]
     pub(super) fn keeps_too_much(&self) -> bool {
         self.kept >= KEPT_MAX
@@ -189,8 +191,8 @@ impl Budget {
         self.stalled.push(Stalled { at, export, wants });
     }
 
-    /// The stalled connections, if anything was given back since they were last taken. The caller
-    /// either ends a stall or [keeps](Budget::keep_stalled) it.
+    /// Takes the stalled connections, if any of the budget was given back since the last call. The
+    /// caller either ends a stall or [keeps](Budget::keep_stalled) it.
     pub(super) fn take_stalled(&mut self) -> Vec<Stalled> {
         if self.stalled.is_empty() || !std::mem::take(&mut self.gave_back) {
             return Vec::new();
@@ -218,13 +220,13 @@ impl Budget {
         self.exports[export.0 as usize].stalls
     }
 
-    /// When to look for payloads that do not come: only while a connection is stalled.
+    /// When to look for slow payloads: only while a connection is stalled.
     pub(super) fn evicts_at(&self) -> Option<Instant> {
         (!self.stalled.is_empty()).then_some(self.evicted + EVICT_EVERY)
     }
 
-    /// Whether it is time to look for payloads that do not come. Says for how long the shard has
-    /// missed that, if it has been stopped.
+    /// Whether it is time to look for slow payloads. If the shard was stopped, also says how much
+    /// too late it looks.
     pub(super) fn begin_eviction(&mut self, now: Instant) -> Option<Option<Duration>> {
         let due = self.evicts_at().filter(|at| *at <= now)?;
         let missed = now.since(due);
@@ -232,7 +234,7 @@ impl Budget {
         Some((missed >= STOPPED).then_some(missed))
     }
 
-    /// Whether a connection keeps others waiting for a payload that it sends too slowly.
+    /// Whether a connection sends its payload too slowly while others wait for the room.
     pub(super) fn is_late(&self, connection: &Connection, now: Instant) -> bool {
         let Some(incoming) = connection.inlet().incoming() else {
             return false;
@@ -246,20 +248,20 @@ impl Budget {
     }
 }
 
-/// One export may take one part in so many.
+/// One export may take one part in this many.
 const EXPORT_SHARE: u32 = 2;
-/// What a connection with nothing in flight may make a shard hold beyond that, as long as all of
-/// that is not too much: one large request, and many small ones.
+/// The largest request of a connection with nothing in flight that may exceed a full budget, within
+/// [`BEYOND_MAX`]. That leaves room for one large request, and many small ones.
 const SMALL: u64 = 256 << 10;
-/// What such a connection may make a shard hold in any case.
+/// A connection with nothing in flight may always have a request of this size.
 const TINY: u64 = 16 << 10;
-/// How long a payload may take while other requests wait for its room, if it comes at a steady rate;
-/// and how far it may be behind.
+/// How long a payload may take while other requests wait for its room, if it comes at a steady
+/// rate; and the delay that it may have in any case.
 const TRANSIT_MAX: Duration = Duration::from_secs(10);
 const TRANSIT_LEAST: Duration = Duration::from_millis(500);
-/// How often such payloads are looked for.
+/// How often the shard looks for slow payloads.
 const EVICT_EVERY: Duration = Duration::from_millis(100);
-/// A shard that looks so much later has been stopped.
+/// A shard that looks this much too late has been stopped.
 const STOPPED: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Buffers for payloads, used again.
+//! Payload buffers, kept to be used again.
 
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
@@ -6,7 +6,7 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// An empty buffer with room for `length` bytes.
+    /// Takes an empty buffer with room for `length` bytes.
     pub(super) fn take(&mut self, length: u32) -> Vec<u8> {
         let mut buffer = match length as usize <= SPARE_LENGTH {
             true => self.spare.pop().unwrap_or_default(),
@@ -27,5 +27,5 @@ impl Buffers {
 
 /// Buffers above this length are not kept.
 const SPARE_LENGTH: usize = 128 << 10;
-/// How many are kept.
+/// How many buffers are kept.
 const SPARES: usize = 64;

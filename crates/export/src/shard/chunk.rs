@@ -1,8 +1,8 @@
-//! A chunk: replies on their way into the transport, as the transport is told of them.
+//! A chunk: a batch of replies, as the shard offers it to the transport.
 //!
-//! Only heads are written here. Data stays where it is until the kernel copies it. So the bytes that
-//! a RAM disk reads are copied once, and a connection whose client does not take its replies holds
-//! heads.
+//! Only heads are written into the chunk. Data stays where it is until the kernel copies it. So the
+//! bytes of a RAM disk are copied once, and a connection whose client does not take its replies
+//! holds only heads.
 
 use std::io::IoSlice;
 
@@ -16,15 +16,15 @@ use crate::store::{SLICE, Store};
 #[derive(Debug)]
 pub(super) struct Chunk {
     limits: SendLimits,
-    /// Heads, and replies that are nothing else, in their order.
+    /// Heads, and replies without data, in their order.
     heads: Vec<u8>,
     /// The data between them.
     data: Vec<Data>,
-    /// The zios whose last byte is in it.
+    /// The zios whose last byte is in this chunk.
     zios: Vec<ZioId>,
-    /// How many replies are in it, or parts of one.
+    /// How many replies, or parts of replies, are in this chunk.
     replies: usize,
-    /// The bytes of its data, and how many of all its bytes the transport has accepted.
+    /// The number of data bytes in it, and how many of all its bytes the transport has accepted.
     data_length: usize,
     sent: usize,
 }
@@ -43,10 +43,10 @@ impl Default for Chunk {
     }
 }
 
-/// A part of the data that a zio has read.
+/// A part of the data of a read.
 #[derive(Clone, Copy, Debug)]
 struct Data {
-    /// Bytes of `heads` that come before it.
+    /// How many bytes of `heads` come before it.
     after: usize,
     zio: ZioId,
     start: u32,
@@ -64,7 +64,7 @@ impl Chunk {
         self.length() == 0
     }
 
-    /// The bytes that it holds itself.
+    /// The bytes that the chunk holds itself.
     #[inline]
     pub(super) fn keeps(&self) -> usize {
         self.heads.len()
@@ -81,18 +81,18 @@ impl Chunk {
         self.replies < self.limits.replies && self.length() < self.limits.bytes
     }
 
-    /// The bytes that the transport has not accepted.
+    /// How many bytes the transport has not accepted.
     pub(super) fn left(&self) -> usize {
         self.length() - self.sent
     }
 
-    /// The transport has accepted more of it. Whether that is all.
+    /// Notes that the transport has accepted more bytes. Says whether it has accepted all.
     pub(super) fn accept(&mut self, bytes: usize) -> bool {
         self.sent += bytes;
         self.sent >= self.length()
     }
 
-    /// The zios whose last byte is in it.
+    /// The zios whose last byte is in this chunk.
     pub(super) fn zios(&self) -> &[ZioId] {
         &self.zios
     }
@@ -103,8 +103,8 @@ impl Chunk {
         self.heads.extend_from_slice(reply);
     }
 
-    /// Adds the reply to a zio, or the next part of it after `sent` bytes of data. Says how many bytes
-    /// of data are in then, if there are more to come.
+    /// Adds the reply to a zio, or the part of it after `sent` bytes of data. If some data is left
+    /// for the next chunk, says how many bytes of it are sent with this one.
     #[inline]
     pub(super) fn put_reply(
         &mut self,
@@ -154,7 +154,7 @@ impl Chunk {
         (self.replies, self.data_length, self.sent) = (0, 0, 0);
     }
 
-    /// Its bytes that the transport has not accepted.
+    /// The bytes that the transport has not accepted.
     pub(super) fn slices<'a, 'b>(
         &'a self,
         slots: &'a Slots,
@@ -191,7 +191,7 @@ impl Chunk {
     }
 }
 
-/// A head before each part of data and one after the last; and each part may begin and end in the middle
-/// of a piece of a store. No transport takes more than a stream does.
+/// The most slices in a chunk. There is a head before each part of data and one after the last, and
+/// each part may begin and end in the middle of a store's piece. A stream takes the most.
 pub(super) const SLICES_MAX: usize =
     3 * SendLimits::STREAM.replies + 1 + SendLimits::STREAM.bytes.div_ceil(SLICE as usize);

@@ -8,9 +8,9 @@ use crate::snapshot::ClientView;
 
 #[derive(Debug, Default)]
 pub(super) struct ClientTable {
-    /// By [`ClientId`]; a free one has no connections.
+    /// By [`ClientId`]. A free entry has no connections.
     clients: Vec<Client>,
-    /// Connections of those that are not told apart.
+    /// Connections of clients that are counted together.
     others: u32,
 }
 
@@ -21,7 +21,7 @@ struct Client {
 }
 
 impl ClientTable {
-    /// Counts a connection, and says whose it is and whether that client is new.
+    /// Counts a connection. Answers its client, and whether that client is new.
     pub(super) fn connect(&mut self, name: &str) -> (ClientId, bool) {
         if let Some(at) = self
             .clients
@@ -85,7 +85,7 @@ impl ClientTable {
     }
 }
 
-/// The clients that are not told apart.
+/// The name of the clients that are counted together.
 const OTHERS: &str = "other";
 
 #[cfg(test)]

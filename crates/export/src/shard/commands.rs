@@ -11,7 +11,7 @@ use crate::power::{Cut, CutError, Loss, Then};
 use crate::snapshot::{DiskSnapshot, RuleSnapshot};
 
 impl Shard {
-    /// Looks at as many messages as one pass may.
+    /// Handles as many messages as one pass may.
     pub(super) fn read_messages(&mut self) {
         for _ in 0..MESSAGES_PER_PASS {
             let Some(message) = self.control.next() else {
@@ -56,7 +56,7 @@ impl Shard {
             let disk = self.exports.disk(export);
             let name = peer.as_str();
             self.step(Input::Join { disk, client, name }, None);
-            // The client that had this id before is the one of the events until now.
+            // Until now the id belonged to another client: publish that client's events first.
             self.record();
             self.recorder.join(disk, client, name);
         }
@@ -72,7 +72,7 @@ impl Shard {
         }
     }
 
-    /// Has the engine carry out a command.
+    /// Passes a command to the engine.
     pub(super) fn command(&mut self, command: Command, answer: CommandAnswer) {
         let id = self.control.expect(answer);
         let now = self.timers.now();
@@ -93,8 +93,8 @@ impl Shard {
         meter.set_armed(armed);
     }
 
-    /// How the disk of an export stands, with its `oldest` oldest zios; nothing if this shard has no
-    /// such export.
+    /// The state of the disk of an export, with its `oldest` oldest zios. `None` if this shard has
+    /// no such export.
     fn snapshot(&self, export: ExportId, oldest: usize) -> Option<DiskSnapshot> {
         let info = self.exports.find(export)?;
         let disk = self.exports.disk(export);
@@ -127,13 +127,13 @@ impl Shard {
         self.engine.in_flight(disk).take(count).collect()
     }
 
-    /// Puts the events of finished zios into the ring at once. Counts the events that were dropped.
+    /// Puts the events of finished zios into the ring at once. Answers the dropped events.
     fn flush_events(&mut self) -> Drops {
         self.record();
         self.recorder.drops()
     }
 
-    /// Cuts the power of an export, which then goes on, restarts or stays off.
+    /// Cuts the power of an export, which then keeps serving, restarts or stays off.
     fn cut(&mut self, export: ExportId, cut: &Cut) -> Result<Loss, CutError> {
         let info = self.exports.find(export).ok_or(CutError::LosesNothing)?;
         let power = info.power.clone();
@@ -164,7 +164,7 @@ impl Shard {
         Ok(loss)
     }
 
-    /// Ends all connections to an export, and the work that the store had yet to do for them.
+    /// Ends all connections to an export, and the store's unfinished work for them.
     fn drop_clients(&mut self, export: ExportId) {
         for at in self.connections.places() {
             let connection = self.connections.get(at);
@@ -188,5 +188,5 @@ impl Shard {
     }
 }
 
-/// Messages looked at before the sockets have their turn.
+/// Messages handled before the sockets have their turn.
 const MESSAGES_PER_PASS: usize = 16;

@@ -1,4 +1,4 @@
-//! The connection of one client: a session of a frontend, and what is on its way in and out.
+//! The connection of one client: a session of a frontend, and the bytes and zios in progress.
 
 use std::io::IoSlice;
 
@@ -23,15 +23,16 @@ pub(super) struct Connection {
     outlet: Outlet,
     /// Its zios that have not been replied to.
     zios: ZioList,
-    /// It has asked for the end: nothing more is read, and it closes after its last reply.
+    /// The client has said good-bye: nothing more is read, and the connection closes after its last
+    /// reply.
     closing: bool,
-    /// After that, its peer has gone: what it asked for is finished, and no reply is sent.
+    /// The peer has gone after its good-bye: its requests are finished, and no reply is sent.
     peer_gone: bool,
-    /// The budget keeps the shard from reading it.
+    /// Whether the budget keeps the shard from reading it.
     stalled: bool,
-    /// What it [keeps](Connection::keeps), as the shard has counted it last.
+    /// The bytes that it [keeps](Connection::keeps), as last counted.
     counted: u64,
-    /// Its place among all connections.
+    /// Its permit among all connections.
     _permit: Option<Permit>,
 }
 
@@ -102,27 +103,27 @@ impl Connection {
         &mut self.zios
     }
 
-    /// Whether the shard may read it: not while it does not take its replies.
+    /// Whether the shard may read it. It may not while the client does not take its replies.
     #[inline]
     pub(super) fn wants_input(&self) -> bool {
         !self.closing && !self.stalled && self.outlet.has_room()
     }
 
-    /// The bytes that it makes its shard keep beside those of its zios: received ones that the shard
-    /// has not looked at, and replies that the client has not taken.
+    /// The bytes that it makes its shard keep beside those of its zios: received bytes that the
+    /// shard has not decoded, and replies that the client has not taken.
     #[inline]
     fn keeps(&self) -> u64 {
         (self.inlet.keeps() + self.outlet.keeps()) as u64
     }
 
-    /// Counts anew what it keeps. Says what it kept before, and what it keeps now.
+    /// Counts these bytes again. Answers the previous count and the new one.
     #[inline]
     pub(super) fn recount(&mut self) -> (u64, u64) {
         let keeps = self.keeps();
         (std::mem::replace(&mut self.counted, keeps), keeps)
     }
 
-    /// What it keeps, as it was counted last.
+    /// The last count of these bytes.
     pub(super) fn counted(&self) -> u64 {
         self.counted
     }
@@ -135,7 +136,7 @@ impl Connection {
         self.stalled
     }
 
-    /// Closes it after its last reply.
+    /// Closes the connection after its last reply.
     pub(super) fn close(&mut self) {
         self.closing = true;
     }
@@ -144,7 +145,7 @@ impl Connection {
         self.closing
     }
 
-    /// From here on replies go nowhere.
+    /// Discards all replies from here on.
     pub(super) fn lose_peer(&mut self) {
         self.peer_gone = true;
         self.outlet.unblock();
@@ -154,7 +155,7 @@ impl Connection {
         self.peer_gone
     }
 
-    /// Whether everything that it asked for has been replied to and sent.
+    /// Whether all its requests have been replied to, and all replies sent.
     pub(super) fn is_finished(&self) -> bool {
         self.closing && self.zios.is_empty() && self.outlet.is_empty()
     }
@@ -164,7 +165,7 @@ impl Connection {
         self.session.may_hold_request(received)
     }
 
-    /// Whether received bytes that the shard has kept may begin with a request.
+    /// Whether kept received bytes may begin with a request.
     pub(super) fn may_go_on(&self) -> bool {
         self.wants_input() && self.session.may_hold_request(self.inlet.rest())
     }
@@ -174,7 +175,7 @@ impl Connection {
         self.session.receive(into)
     }
 
-    /// Receives more of the payload that is being collected.
+    /// Receives more of the current payload.
     pub(super) fn receive_payload(&mut self) -> Arrival {
         match self.inlet.payload_mut() {
             Some(payload) => self.session.receive(payload),
@@ -191,13 +192,14 @@ impl Connection {
         self.session.extents_reply(question, extents)
     }
 
-    /// Fills a chunk with as many of its replies as one may have.
+    /// Fills a chunk with as many of its replies as fit.
     #[inline]
     pub(super) fn fill(&mut self, chunk: &mut Chunk, slots: &Slots) {
         self.outlet.fill(chunk, &self.session, slots);
     }
 
-    /// Offers the transport what it has not accepted yet of a chunk. Says how many bytes it takes.
+    /// Offers the unaccepted part of a chunk to the transport. Says how many bytes the transport
+    /// takes.
     pub(super) fn offer(
         &mut self,
         chunk: &Chunk,

@@ -1,5 +1,5 @@
-//! The connections of a shard, by their places in its list, and the one descriptor on which it waits
-//! for them.
+//! The connections of a shard, by their places in a list, and the epoll descriptor on which the
+//! shard waits for them.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,7 +8,7 @@ use rustix::event::epoll::{self, EventFlags};
 
 use super::connection::Connection;
 
-/// The connections. A place whose connection is gone is used again after it was
+/// The connections. The place of a connection that is gone can be used again after it was
 /// [released](Connections::release).
 #[derive(Default)]
 pub(super) struct Connections {
@@ -37,7 +37,8 @@ impl Connections {
         at
     }
 
-    /// Takes a connection out. Its place stays empty until it is [released](Connections::release).
+    /// Takes a connection out. Its place stays reserved until it is
+    /// [released](Connections::release).
     pub(super) fn remove(&mut self, at: usize) -> Option<Connection> {
         self.places.get_mut(at)?.take()
     }
@@ -47,12 +48,12 @@ impl Connections {
         self.free.push(at);
     }
 
-    /// All places, with those that are empty.
+    /// All places, including empty ones.
     pub(super) fn places(&self) -> std::ops::Range<usize> {
         0..self.places.len()
     }
 
-    /// How many places are taken or yet to be released.
+    /// How many places are taken or not yet released.
     pub(super) fn taken(&self) -> usize {
         self.places.len() - self.free.len()
     }
@@ -62,10 +63,10 @@ impl Connections {
     }
 }
 
-/// Where a shard waits: for its connections and its mailbox.
+/// The descriptor on which a shard waits for its connections and its mailbox.
 pub(super) struct Poller(OwnedFd);
 
-/// What an event is about.
+/// The source of an event.
 pub(super) enum Source {
     Mailbox,
     /// The connection at this place.
@@ -87,14 +88,14 @@ impl Poller {
         }
     }
 
-    /// Begins to watch a connection that is at this place.
+    /// Begins to watch the connection at this place.
     pub(super) fn add(&self, at: usize, connection: &Connection) -> rustix::io::Result<()> {
         let data = epoll::EventData::new_u64(at as u64);
         let flags = EventFlags::IN | EventFlags::RDHUP;
         epoll::add(&self.0, connection.session(), data, flags)
     }
 
-    /// Watches for what a connection can go on with.
+    /// Watches for the events that let a connection continue.
     pub(super) fn watch(&self, at: usize, connection: &Connection) -> rustix::io::Result<()> {
         let mut flags = EventFlags::RDHUP;
         flags.set(EventFlags::IN, connection.wants_input());
@@ -115,5 +116,5 @@ impl AsFd for Poller {
     }
 }
 
-/// The token of the mailbox among those of connections.
+/// The token of the mailbox. Those of connections are their places.
 const MAILBOX: u64 = u64::MAX;

@@ -1,5 +1,5 @@
-//! Control: the messages of other threads, the answers that the shard owes them, and how far a shutdown
-//! has come.
+//! Control: the messages from other threads, the answers that the shard owes them, and the progress
+//! of a shutdown.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use crate::message::{CommandAnswer, Message};
 
 pub(super) struct Control {
     mailbox: Arc<Mailbox<Message>>,
-    /// Messages that the shard has yet to look at.
+    /// Messages that the shard has not handled yet.
     messages: VecDeque<Message>,
-    /// By command, where its answer goes.
+    /// By command, where to send its answer.
     answers: HashMap<CommandId, CommandAnswer>,
     commands: u64,
     shutdown: Option<Shutdown>,
 }
 
-/// How far a shutdown has come.
+/// The progress of a shutdown.
 #[derive(Clone, Copy)]
 enum Shutdown {
-    /// Zios that are held may end by themselves until then.
+    /// Zios that are held may end by themselves until this moment.
     Grace(Instant),
-    /// Zios that were held have failed; their replies may be sent until then.
+    /// Zios that were held have failed. Their replies may be sent until this moment.
     Last(Instant),
 }
 
 /// The next step of a shutdown.
 pub(super) enum ShutdownStep {
-    /// Zios that are held fail now.
+    /// Make the zios that are held fail now.
     Fail,
-    /// The connections that are left end now.
+    /// End the remaining connections now.
     HangUp,
 }
 
@@ -51,7 +51,7 @@ impl Control {
         &self.mailbox
     }
 
-    /// Takes the messages that are in the mailbox.
+    /// Takes the messages out of the mailbox.
     pub(super) fn collect(&mut self) {
         self.messages.extend(self.mailbox.take());
     }
@@ -64,7 +64,7 @@ impl Control {
         self.messages.pop_front()
     }
 
-    /// Gives a command its id, and remembers where its answer goes.
+    /// Gives a command its id, and remembers where to send its answer.
     pub(super) fn expect(&mut self, answer: CommandAnswer) -> CommandId {
         self.commands += 1;
         let id = CommandId(self.commands);
@@ -72,7 +72,7 @@ impl Control {
         id
     }
 
-    /// The engine has answered a command.
+    /// Passes the engine's answer to a command on.
     pub(super) fn answer(&mut self, id: CommandId, answer: Result<Answer, CommandError>) {
         if let Some(to) = self.answers.remove(&id) {
             to(answer);
@@ -83,14 +83,14 @@ impl Control {
         self.shutdown.is_some()
     }
 
-    /// When the next part of the shutdown begins.
+    /// When the next step of the shutdown begins.
     pub(super) fn shutdown_until(&self) -> Option<Instant> {
         self.shutdown.map(|shutdown| match shutdown {
             Shutdown::Grace(until) | Shutdown::Last(until) => until,
         })
     }
 
-    /// Begins a shutdown, or changes the grace period of one. False if that is over already.
+    /// Begins a shutdown, or changes its grace period. False if the grace period is over already.
     pub(super) fn begin_shutdown(&mut self, now: Instant, grace: Duration) -> bool {
         if matches!(self.shutdown, Some(Shutdown::Last(_))) {
             return false;
@@ -99,7 +99,7 @@ impl Control {
         true
     }
 
-    /// The next step of the shutdown, if its time has come.
+    /// Takes the next step of the shutdown, if its time has come.
     pub(super) fn advance_shutdown(&mut self, now: Instant) -> Option<ShutdownStep> {
         match self.shutdown {
             Some(Shutdown::Grace(until)) if now >= until => {

@@ -1,7 +1,7 @@
-//! Connections that are gone and have zios in flight.
+//! Connections that are gone and still have zios in flight.
 //!
-//! Until the last zio is aborted, the place of a connection in the shard's list stays empty, so that
-//! no reply to its zios reaches another connection there.
+//! The place of a connection stays empty until its last zio is aborted, so that no reply reaches
+//! another connection at that place.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ pub(super) struct Departures {
     queue: VecDeque<Departure>,
 }
 
-/// What is left of a connection that is gone.
+/// The rest of a connection that is gone.
 #[derive(Debug)]
 pub(super) struct Departure {
     /// Its place.
@@ -38,7 +38,7 @@ impl Departures {
         self.queue.pop_front()
     }
 
-    /// Those that were connected to an export.
+    /// Takes those that were connected to an export.
     pub(super) fn take_of(&mut self, export: ExportId) -> Vec<Departure> {
         let queue = std::mem::take(&mut self.queue);
         let (of_export, others): (Vec<_>, Vec<_>) = queue

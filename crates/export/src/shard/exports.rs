@@ -1,7 +1,7 @@
 //! The exports of a shard, and the stores behind them.
 //!
-//! An export is a disk today. A volume will be one, too: then several exports share the disks of a
-//! pool, and so the stores have a table of their own.
+//! Today an export is a disk. Later a volume will be one, too: then several exports share the disks
+//! of a pool. Therefore stores have a table of their own.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl Exports {
         self.exports.len()
     }
 
-    /// The prober's export, which no client sees.
+    /// The prober's export. No client sees it.
     pub(super) fn probed(&self) -> ExportId {
         ExportId(self.exports.len() as u32 - 1)
     }
@@ -54,7 +54,7 @@ impl Exports {
         of_clients.iter().map(|export| export.disk)
     }
 
-    /// The export of this id, as clients see it, if there is one.
+    /// The export with this id, as clients see it, if there is one.
     pub(super) fn find(&self, id: ExportId) -> Option<&ExportInfo> {
         self.exports.get(id.0 as usize).map(|export| &export.info)
     }
@@ -76,7 +76,7 @@ impl Exports {
         exports.any(|export| export.disk == disk && export.info.read_only)
     }
 
-    /// Counts a connection. Says which client it is, and whether that client is new.
+    /// Counts a connection. Answers its client, and whether that client is new.
     pub(super) fn connect(&mut self, id: ExportId, peer: &str) -> (ClientId, bool) {
         self.exports[id.0 as usize].clients.connect(peer)
     }

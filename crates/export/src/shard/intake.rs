@@ -1,5 +1,5 @@
-//! Intake: the connections whose turn it is to be read on, the buffers that the shard receives into,
-//! and for each connection the bytes that have come and that the shard has not taken.
+//! Intake: the queue of connections to read from, the shard's receive buffers, and for each
+//! connection the received bytes that the shard has not taken.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::frontend::boundary::Request;
 /// The intake of a shard.
 #[derive(Debug, Default)]
 pub(super) struct Intake {
-    /// Connections with received requests that the shard has yet to look at.
+    /// Connections with received requests that the shard has not handled yet.
     queue: VecDeque<usize>,
     spare: Vec<Vec<u8>>,
 }
@@ -25,20 +25,19 @@ impl Intake {
         self.queue.is_empty()
     }
 
-    /// Has a connection read on in a later pass.
+    /// Queues a connection to be read in a later pass.
     pub(super) fn push(&mut self, at: usize, inlet: &mut Inlet) {
         if !std::mem::replace(&mut inlet.queued, true) {
             self.queue.push_back(at);
         }
     }
 
-    /// The connection whose turn it is. The caller takes it [out of the
-    /// queue](Inlet::leave_queue).
+    /// The connection to read next. The caller takes it [out of the queue](Inlet::leave_queue).
     pub(super) fn pop(&mut self) -> Option<usize> {
         self.queue.pop_front()
     }
 
-    /// A buffer to receive into; a `short` one while connections keep as much as they may.
+    /// A buffer to receive into. It is `short` while connections keep as many bytes as they may.
     pub(super) fn buffer(&mut self, short: bool) -> Vec<u8> {
         if short {
             return Vec::with_capacity(RECEIVE_SHORT);
@@ -57,12 +56,12 @@ impl Intake {
     }
 }
 
-/// The bytes of a connection that have come and that the shard has not taken.
+/// The received bytes of a connection that the shard has not taken.
 #[derive(Debug)]
 pub(super) struct Inlet {
     next: Next,
     received: Received,
-    /// Whether it waits for its turn to be read on.
+    /// Whether the connection is in the queue.
     queued: bool,
 }
 
@@ -72,7 +71,7 @@ enum Next {
     Request,
     /// The rest of a write's payload.
     Payload(Incoming),
-    /// So many bytes that are thrown away: the payload of a request that was refused.
+    /// This many bytes to discard: the payload of a refused request.
     Skip(u32),
 }
 
@@ -82,10 +81,10 @@ pub(super) struct Incoming {
     pub(super) request: Request,
     /// When its header was received.
     pub(super) arrived: Instant,
-    /// The part of the payload that has come. The buffer may have room for more: bytes behind the
-    /// payload are the next request.
+    /// The part of the payload that has come. The buffer may have room for more; bytes after the
+    /// payload belong to the next request.
     pub(super) payload: Vec<u8>,
-    /// Since when its client has had the time to send it.
+    /// Since when the client could send the payload.
     since: Instant,
 }
 
@@ -95,7 +94,7 @@ impl Incoming {
     }
 }
 
-/// A buffer with received bytes, of which the shard has taken those before `start`.
+/// A buffer with received bytes. The shard has taken those before `start`.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     bytes: Vec<u8>,
@@ -113,12 +112,12 @@ impl Received {
         &self.bytes[self.start..]
     }
 
-    /// All bytes, with those that the shard has taken.
+    /// All bytes, including those that the shard has taken.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Takes the next bytes, and says where they are.
+    /// Takes the next bytes. Answers their place in the buffer.
     #[inline]
     pub(super) fn take(&mut self, count: usize) -> Range<usize> {
         let place = self.start..self.start + count;
@@ -140,7 +139,7 @@ impl Inlet {
         }
     }
 
-    /// The bytes that it keeps.
+    /// The number of bytes that it keeps.
     #[inline]
     pub(super) fn keeps(&self) -> usize {
         self.received.bytes.len()
@@ -167,14 +166,14 @@ impl Inlet {
         self.received = received;
     }
 
-    /// Throws the next bytes away, however they come.
+    /// Discards the next `count` bytes, whether they have come already or not.
     pub(super) fn skip(&mut self, count: u32) {
         if count > 0 {
             self.next = Next::Skip(count);
         }
     }
 
-    /// Throws away these bytes as far as they are to be skipped. False if there is more to skip.
+    /// Discards those of these bytes that are to be skipped. False if there are more to skip.
     #[inline]
     pub(super) fn skip_on(&mut self, received: &mut Received) -> bool {
         let Next::Skip(left) = &mut self.next else {
@@ -220,14 +219,14 @@ impl Inlet {
         }
     }
 
-    /// Gives a client the time back in which the shard did not run, and read nothing.
+    /// Does not count the time in which the shard was stopped and read nothing.
     pub(super) fn forgive(&mut self, missed: Duration) {
         if let Next::Payload(incoming) = &mut self.next {
             incoming.since = incoming.since + missed;
         }
     }
 
-    /// The write whose payload has come, if all of it has. Keeps the bytes that came behind it.
+    /// Takes the write if its whole payload has come. Keeps the bytes that came after the payload.
     pub(super) fn take_collected(&mut self) -> Option<Incoming> {
         let length = self.incoming()?.request.length as usize;
         if self.incoming()?.payload.len() < length {
@@ -240,7 +239,7 @@ impl Inlet {
         Some(incoming)
     }
 
-    /// Gives up the write whose payload is on its way.
+    /// Drops the write whose payload is on its way.
     pub(super) fn abandon(&mut self) -> Option<Incoming> {
         match std::mem::replace(&mut self.next, Next::Request) {
             Next::Payload(incoming) => Some(incoming),
@@ -251,7 +250,7 @@ impl Inlet {
 
 /// Bytes received from one connection at a time.
 const RECEIVE_LENGTH: usize = 256 << 10;
-/// The same while connections keep as much as they may.
+/// Bytes received at a time while connections keep as many bytes as they may.
 const RECEIVE_SHORT: usize = 8 << 10;
 /// Receive buffers kept for the next connection that needs one.
 const RECEIVE_BUFFERS: usize = 16;

@@ -1,17 +1,18 @@
-//! The load meter: for how long the shard did not look at its sockets, and for how much of its time it
-//! had work to do.
+//! The load meter measures how long the shard leaves its sockets unread, and how much of its time
+//! it works.
 //!
-//! From one look at the sockets to the next, a pass and a sleep go by. All of that counts but the sleep
-//! that the shard asked for. So a stop of the host counts wherever it happened.
+//! Between two looks at the sockets, the shard finishes a pass and sleeps. All of that time counts,
+//! except the sleep that the shard asked for. So a stop by the host counts wherever it falls.
 //!
-//! A shard that works for half of the time is asked for about half of what it can do. A request that
-//! comes while the shard works is late, and more so the less the shard rests. So accuracy is promised up
-//! to there; beyond it the shard is overloaded, if it has a rule to be accurate about. The time is the
-//! time that the host left to the shard: stops are neither work nor rest. Waiting for a deadline is no
-//! work, by spinning or asleep. The measure is careful: a busier shard takes more requests in a pass,
-//! each for less, so that at half of its most I/Os per second it works for more than half of the time.
+//! A shard that works half of the time serves about half of the requests that it could. A request
+//! that comes while the shard works is late, and the less the shard rests, the later it is. So
+//! accuracy is promised up to that load. Above it the shard is overloaded, provided that it has a
+//! rule to be accurate about. Only the time that the host leaves to the shard counts: stops are
+//! neither work nor rest. Waiting for a deadline is not work, by spinning or asleep. The measure
+//! errs on the safe side: a busier shard takes more requests in a pass, each at a lower cost, so at
+//! half of its maximum I/Os per second it already works more than half of the time.
 //!
-//! There is no timer here. Passes add up their times, and a snapshot does the division.
+//! The meter has no timer. Passes add up their times, and a snapshot divides.
 
 use std::collections::HashMap;
 
@@ -24,17 +25,17 @@ use crate::snapshot::{Stops, Work};
 
 #[derive(Debug, Default)]
 pub(super) struct LoadMeter {
-    /// How long the shard did not look at its sockets, each time. Lateness cannot show it, because a
-    /// request that is not read yet has no target.
+    /// How long the shard left its sockets unread each time. Lateness cannot show this, because a
+    /// request that has not been read has no target yet.
     gaps: Box<Histogram>,
-    /// When the last pass began, and since when it has been at work without a stop.
+    /// When the last pass began, and the moment up to which its work is counted.
     begun: Instant,
     working: Instant,
     /// How long the last pass took.
     took: Duration,
     seconds: Seconds,
     stops: StopCounts,
-    /// By rule: its disk, and the overloaded seconds before it was armed.
+    /// By rule: its disk, and how many overloaded seconds there had been when it was armed.
     before: HashMap<RuleId, (DiskId, u64)>,
 }
 
@@ -44,7 +45,7 @@ impl LoadMeter {
         self.seconds.armed = armed;
     }
 
-    /// Counts the overloaded seconds of rules that are armed on a disk from now on.
+    /// Counts overloaded seconds for rules from the moment they are armed on a disk.
     pub(super) fn arm(&mut self, disk: DiskId, rules: impl Iterator<Item = RuleId>, now: Instant) {
         self.work_until(now);
         self.seconds.restart(now);
@@ -52,7 +53,7 @@ impl LoadMeter {
         self.before.extend(rules.map(|rule| (rule, (disk, before))));
     }
 
-    /// Counts those of a rule anew.
+    /// Restarts the count of a rule.
     pub(super) fn arm_again(&mut self, rule: RuleId, now: Instant) {
         if let Some((disk, _)) = self.before.get(&rule) {
             self.arm(*disk, std::iter::once(rule), now);
@@ -70,14 +71,14 @@ impl LoadMeter {
         self.work(now).overloaded_seconds.saturating_sub(before)
     }
 
-    /// A pass begins, after a sleep that took `overslept` longer than was asked for.
+    /// Begins a pass, after a sleep that took `overslept` longer than intended.
     pub(super) fn begin(&mut self, now: Instant, overslept: Duration) {
         self.gaps.record((self.took + overslept).as_nanos());
         (self.begun, self.working) = (now, now);
     }
 
-    /// The host has kept the shard from running for this long, in the sleep before the pass that has
-    /// just begun or in the pass.
+    /// Notes that the host kept the shard from running for this time, in this pass or in the sleep
+    /// before it.
     pub(super) fn stopped(&mut self, from: Instant, until: Instant) {
         self.work_until(from);
         self.seconds.add(Kind::Stop, from, until);
@@ -85,13 +86,13 @@ impl LoadMeter {
         self.working = until;
     }
 
-    /// The host was suspended for this long, in which its clock stood still.
+    /// Notes that the host was suspended for this long. The shard's clock stood still meanwhile.
     pub(super) fn suspended(&mut self, length: Duration, now: Instant) {
         self.gaps.record(length.as_nanos());
         self.stops.add(length, now);
     }
 
-    /// The pass ends.
+    /// Ends the pass.
     pub(super) fn end(&mut self, now: Instant) {
         self.took = now.since(self.begun);
         self.work_until(now);
@@ -117,14 +118,14 @@ impl LoadMeter {
     }
 }
 
-/// What a time was spent on.
+/// The use of a time.
 #[derive(Clone, Copy)]
 enum Kind {
     Work,
     Stop,
 }
 
-/// The work and the stops of a second.
+/// The times of work and of stops in one second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Parts {
     work: Duration,
@@ -139,12 +140,12 @@ impl Parts {
         }
     }
 
-    /// The share of work in the `passed` time, as far as the host let the shard run.
+    /// The share of work in the `passed` time, not counting stops.
     fn busy_percent(self, passed: Duration) -> u32 {
         percent(self.work, passed - self.stop)
     }
 
-    /// The share of it in a part of the second.
+    /// The times in a part of the second, in proportion.
     fn scaled(self, part: Duration) -> Parts {
         let scaled = |all: Duration| {
             let part = u128::from(all.as_nanos()) * u128::from(part.as_nanos());
@@ -157,16 +158,16 @@ impl Parts {
     }
 }
 
-/// Work and stops, added up by the second.
+/// Work and stops, summed by the second.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seconds {
-    /// When the current one began.
+    /// When the current second began.
     start: Instant,
-    /// The times in it so far, and in the one before.
+    /// The times in the current second so far, and in the previous one.
     this: Parts,
     last: Parts,
     armed: bool,
-    /// How many were overloaded.
+    /// How many seconds were overloaded.
     overloaded: u64,
 }
 
@@ -188,7 +189,7 @@ impl Seconds {
         }
     }
 
-    /// Goes on to the second of `now`.
+    /// Advances to the second that contains `now`.
     fn advance(&mut self, now: Instant) {
         let passed = now.since(self.start);
         if passed < SECOND {
@@ -204,7 +205,7 @@ impl Seconds {
         self.start = self.start + Duration::from_nanos(seconds * SECOND.as_nanos());
     }
 
-    /// Has a second begin now, so that none is counted that began before.
+    /// Begins a new second now, so that the current one does not count.
     fn restart(&mut self, now: Instant) {
         self.advance(now);
         let before = SECOND - now.since(self.start);
@@ -256,14 +257,14 @@ mod tests {
         passes
     }
 
-    /// LoadMeter of `busy` ms in every 10 ms, from `from` to `to`.
+    /// Lets the meter see `busy` ms of work in every 10 ms, from `from` to `to`.
     fn work(passes: &mut LoadMeter, from: u64, to: u64, busy: u64) {
         for at in (from..to).step_by(10) {
             pass(passes, at, at + busy);
         }
     }
 
-    /// A pass after a sleep of the right length.
+    /// One pass, after a sleep of the intended length.
     fn pass(passes: &mut LoadMeter, from: u64, to: u64) {
         passes.begin(ms(from), Duration::ZERO);
         passes.end(ms(to));
@@ -364,7 +365,7 @@ mod tests {
     }
 
     proptest! {
-        /// However passes fall, the share is that of a count of busy milliseconds.
+        /// However the passes fall, the share equals that of a count of busy milliseconds.
         #[test]
         fn the_share_is_that_of_a_naive_count(
             passes_and_rests in prop::collection::vec((1_u64..1_500, 0_u64..1_500), 1..40),

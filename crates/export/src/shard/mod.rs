@@ -1,17 +1,17 @@
 //! A shard: the one thread that owns a set of disks, with their engine, stores and connections.
 //!
-//! It waits in one place, for its connections and its mailbox, until something arrives or the engine's
-//! next deadline comes. Nothing on the way of an I/O takes a lock, allocates or changes thread, except
-//! what a store cannot do without waiting: that goes to the [`Pool`].
+//! A shard waits in one place, for its connections and its mailbox, until something arrives or the
+//! engine's next deadline comes. No I/O takes a lock, allocates or changes its thread, except where
+//! a store has to wait: such work goes to the [`Pool`].
 //!
-//! A pass is bounded: so many requests from each connection, so many replies to each, and then round
-//! again. A large batch is throughput bought with lateness, and the same bound keeps one flooding
-//! client from taking the time of the others.
+//! A pass is bounded: it takes a fixed number of requests from each connection, and sends a fixed
+//! number of replies to each. A larger batch would raise throughput but make replies late. The same
+//! bound keeps one flooding client from taking the time of the others.
 //!
-//! The shard is composed of owners, each with fields of its own: what comes in ([`Intake`]), what is in
-//! flight ([`Slots`]), what goes out ([`Outbox`]), what clients may take ([`Budget`]), its time
-//! ([`Timers`]), its orders ([`Control`]). The steps of a pass are in files of their own: `receive`,
-//! `admission`, `step`, `store_work`, `send`, `abort`, `commands`, `shutdown`.
+//! The shard is composed of owners, each with private fields: received bytes ([`Intake`]), zios in
+//! flight ([`Slots`]), replies ([`Outbox`]), the bound on what clients hold ([`Budget`]), time
+//! ([`Timers`]), and messages ([`Control`]). The steps of a pass are in files of their own:
+//! `receive`, `admission`, `step`, `store_work`, `send`, `abort`, `commands`, `shutdown`.
 
 mod abort;
 mod admission;
@@ -85,10 +85,10 @@ pub(crate) struct Shard {
     prompt: Prompt,
 }
 
-/// What a shard begins with.
+/// The parts of a shard before it runs.
 pub(crate) struct Parts {
     pub(crate) engine: Engine,
-    /// In the order of the engine's disks; the last one is the prober's.
+    /// The exports, in the order of the engine's disks. The last one is the prober's.
     pub(crate) served: Vec<Served>,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
     pub(crate) pool: Arc<Pool>,
@@ -121,14 +121,14 @@ impl Shard {
         })
     }
 
-    /// Serves until it is told to stop and has no reply left to send.
+    /// Serves until it is told to stop and has no replies left to send.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         while !self.is_over() {
             self.wait(&mut events)?;
             let woke = self.timers.now();
             self.step(Input::Tick, None);
-            // A connection that is read for an event is not read once more in the same pass.
+            // A connection that was read because of an event is not read again in the same pass.
             let waiting = self.intake.len();
             for event in events.drain(..) {
                 self.meet(event);
@@ -161,8 +161,8 @@ impl Shard {
         Ok(())
     }
 
-    /// When to stop waiting. `None` if nothing but a descriptor can wake the shard: an idle one does
-    /// not wake up.
+    /// When to stop waiting. `None` if only a descriptor can wake the shard: an idle shard does not
+    /// wake up.
     fn deadline(&self) -> Option<Instant> {
         if !self.intake.is_empty()
             || !self.outbox.is_empty()
@@ -180,7 +180,8 @@ impl Shard {
         deadlines.into_iter().flatten().min()
     }
 
-    /// When to wake up even if nothing is due: only while a client is connected besides the prober.
+    /// When to wake up even if nothing is due. `None` unless a client other than the prober is
+    /// connected.
     fn beat(&self) -> Option<Instant> {
         (self.connections.taken() > 1).then(|| self.timers.beat())
     }
@@ -210,8 +211,8 @@ impl Shard {
         }
     }
 
-    /// The peer is gone. What it had sent is not read any more, and what it had asked for is aborted,
-    /// unless it had said good-bye: then that must be finished all the same.
+    /// Handles the end of a peer. The shard aborts its zios and drops its unread bytes. If the peer
+    /// has said good-bye, the shard finishes its zios first.
     fn meet_end(&mut self, at: usize) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -224,7 +225,7 @@ impl Shard {
         self.end_if_only_hung(at);
     }
 
-    /// Has the poller watch for what a connection can go on with.
+    /// Makes the poller watch for the events that let a connection continue.
     fn watch(&mut self, at: usize) {
         if let Some(connection) = self.connections.get(at)
             && !connection.has_lost_peer()
@@ -243,5 +244,5 @@ impl Shard {
     }
 }
 
-/// How many events are taken per wait.
+/// The most events taken per wait.
 const EVENTS: usize = 256;

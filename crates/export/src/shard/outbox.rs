@@ -1,4 +1,4 @@
-//! Outbox: the connections whose turn it is to be sent to, and for each the replies that are ready.
+//! Outbox: the queue of connections to send to, and for each connection the replies that are ready.
 
 use std::collections::VecDeque;
 
@@ -11,9 +11,9 @@ use crate::frontend::Session;
 /// The outbox of a shard.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
-    /// Connections with replies that the shard has yet to offer.
+    /// Connections with replies that the shard has not offered yet.
     queue: VecDeque<usize>,
-    /// The space of the last chunk, for the next one.
+    /// The empty chunk, kept for its memory.
     spare: Chunk,
 }
 
@@ -26,7 +26,7 @@ impl Outbox {
         self.queue.is_empty()
     }
 
-    /// Has a connection sent to, unless its transport takes nothing for now.
+    /// Queues a connection to be sent to, unless its transport is blocked.
     #[inline]
     pub(super) fn push(&mut self, at: usize, outlet: &mut Outlet) {
         if !outlet.blocked && !outlet.queued {
@@ -35,13 +35,12 @@ impl Outbox {
         }
     }
 
-    /// The connection whose turn it is. The caller takes it [out of the
-    /// queue](Outlet::leave_queue).
+    /// The connection to send to next. The caller takes it [out of the queue](Outlet::leave_queue).
     pub(super) fn pop(&mut self) -> Option<usize> {
         self.queue.pop_front()
     }
 
-    /// An empty chunk.
+    /// Takes an empty chunk.
     pub(super) fn chunk(&mut self) -> Chunk {
         std::mem::take(&mut self.spare)
     }
@@ -56,18 +55,18 @@ impl Outbox {
 /// A connection's replies.
 #[derive(Debug)]
 pub(super) struct Outlet {
-    /// Replies that are ready, in the order in which they became so.
+    /// Replies in the order in which they became ready.
     ready: VecDeque<Outgoing>,
     /// How many of them are [`Outgoing::Whole`], and their bytes.
     whole: u32,
     whole_bytes: usize,
-    /// How many of these there may be before the shard stops reading the connection.
+    /// At this many whole replies the shard stops reading the connection.
     whole_max: u32,
     /// The last chunk, if the transport has not accepted all of it.
     unsent: Chunk,
-    /// The transport takes no more for now.
+    /// Whether the transport takes no more for now.
     blocked: bool,
-    /// Whether it waits for its turn to be sent to.
+    /// Whether the connection is in the queue.
     queued: bool,
 }
 
@@ -88,9 +87,9 @@ impl Default for Outlet {
 /// A reply on its way.
 #[derive(Debug)]
 enum Outgoing {
-    /// To a zio; the transport has been offered `sent` bytes of a read's data already.
+    /// The reply to a zio. `sent` bytes of a read's data have been offered already.
     Zio { id: ZioId, sent: u32 },
-    /// To a request that became no zio, with bytes of its own.
+    /// The reply to a request that became no zio: complete in itself.
     Whole(Vec<u8>),
 }
 
@@ -124,14 +123,14 @@ impl Outlet {
         self.queued = false;
     }
 
-    /// The reply to a zio is ready.
+    /// Queues the reply to a zio.
     #[inline]
     pub(super) fn put_zio(&mut self, id: ZioId) {
         self.ready.push_back(Outgoing::Zio { id, sent: 0 });
     }
 
-    /// A reply to a request that became no zio is ready. The connection may have [`WHOLE_MAX`] of
-    /// these; one only, if connections `keep_too_much`.
+    /// Queues the reply to a request that became no zio. The connection may have [`WHOLE_MAX`] of
+    /// these, or only one if connections `keep_too_much`.
     pub(super) fn put_whole(&mut self, reply: Vec<u8>, keep_too_much: bool) {
         self.whole += 1;
         self.whole_bytes += reply.len();
@@ -139,19 +138,19 @@ impl Outlet {
         self.whole_max = if keep_too_much { 1 } else { WHOLE_MAX };
     }
 
-    /// The chunk that the transport has not accepted, if there is one.
+    /// Takes the chunk that the transport has not accepted in full, if there is one.
     #[inline]
     pub(super) fn take_unsent(&mut self) -> Chunk {
         std::mem::take(&mut self.unsent)
     }
 
-    /// Keeps a chunk of which the transport has not accepted all. It takes no more for now.
+    /// Keeps a chunk that the transport has not accepted in full. The transport is blocked.
     pub(super) fn keep_unsent(&mut self, chunk: Chunk) {
         self.unsent = chunk;
         self.blocked = true;
     }
 
-    /// Fills a chunk with as many replies as one may have.
+    /// Fills a chunk with as many replies as fit.
     pub(super) fn fill(&mut self, chunk: &mut Chunk, session: &Session, slots: &Slots) {
         chunk.begin(session);
         while chunk.has_room()
@@ -172,20 +171,20 @@ impl Outlet {
         }
     }
 
-    /// A chunk has left. Whether another may follow.
+    /// Notes that a chunk has left. Says whether another may follow.
     pub(super) fn goes_on(&mut self) -> bool {
         let is_empty = self.ready.is_empty();
         if is_empty && self.ready.capacity() > READY_KEPT {
-            // A queue that was long once is not kept for each connection.
+            // Free the memory of a queue that was long once.
             self.ready = VecDeque::new();
         }
         !is_empty
     }
 }
 
-/// Replies with bytes of their own that a connection may have before the shard stops reading it.
+/// A connection with this many whole replies is not read.
 const WHOLE_MAX: u32 = 16;
-/// Replies for which an empty queue keeps its memory.
+/// The longest queue whose memory is kept when it is empty.
 const READY_KEPT: usize = 256;
 
 #[cfg(test)]
@@ -206,7 +205,7 @@ mod tests {
         Session::Nbd(nbd::Session::new(near.into(), Default::default()))
     }
 
-    /// Zios that read so many bytes each.
+    /// Zios that read these lengths.
     fn reads(lengths: impl IntoIterator<Item = u32>) -> (Slots, Vec<ZioId>) {
         let (mut slots, mut list) = (Slots::default(), ZioList::default());
         let origin = Origin {

@@ -1,8 +1,8 @@
-//! While a shard waits for a deadline, it fetches the data that it is about to send into the
-//! processor's cache.
+//! While a shard waits for a deadline, it loads the data that it will send into the processor's
+//! cache.
 //!
-//! A burst of held reads is due at one moment, and each copy from cold memory makes the replies behind
-//! it late. The time before the deadline would be spun otherwise.
+//! A burst of held reads falls due at the same moment, and each copy from cold memory delays the
+//! replies after it. Without prefetching, the shard would only spin until the deadline.
 
 use std::hint::black_box;
 
@@ -13,8 +13,8 @@ use super::slots::{Slot, Slots};
 use crate::clock;
 use crate::frontend::boundary::Operation;
 
-/// Reads what the zios will send that are due at `until` or soon after, as far as it fits into a
-/// cache, and no longer than until then.
+/// Reads the data of the zios that are due at `until` or soon after. Stops when the cache is full
+/// or at `until`.
 pub(super) fn prefetch(engine: &Engine, slots: &Slots, stores: &Stores, until: Instant) {
     let mut room = CACHE;
     for slot in engine.due_by(until + BURST).filter_map(|id| slots.get(id)) {
@@ -28,7 +28,7 @@ pub(super) fn prefetch(engine: &Engine, slots: &Slots, stores: &Stores, until: I
     }
 }
 
-/// False if there is nothing to fetch.
+/// Reads the data of one zio. False if it has none to load.
 fn fetch(slot: &Slot, stores: &Stores) -> bool {
     let (store, request) = (stores.of(slot.disk()), slot.request());
     if request.operation != Operation::Read || !store.reads_at_reply() {
@@ -42,9 +42,10 @@ fn fetch(slot: &Slot, stores: &Stores) -> bool {
     true
 }
 
-/// Within which time zios are due that were asked for at once: taking them takes that long.
+/// Zios that were requested together fall due within this time, because the shard takes that long
+/// to admit them.
 const BURST: Duration = Duration::from_micros(100);
-/// Less than the second-level cache of any server processor.
+/// This is less than the second-level cache of any server processor.
 const CACHE: u64 = 512 << 10;
-/// Bytes that are fetched together, on every processor at least.
+/// Every processor loads at least this many bytes together.
 const LINE: usize = 64;

@@ -1,4 +1,5 @@
-//! Requests: out of a connection's bytes, admitted, and into the engine.
+//! Receiving: takes requests out of a connection's bytes, admits them, and submits them to the
+//! engine.
 
 use dashpot_engine::{DiskId, Input, Instant, Zio, ZioId};
 
@@ -8,7 +9,7 @@ use super::slots::{Origin, Slot};
 use crate::frontend::boundary::{Arrival, Decoded, ExtentQuestion, Operation, Request};
 
 impl Shard {
-    /// Reads what a connection has sent, and looks at as many requests as one pass may.
+    /// Reads from a connection, and takes as many requests as one pass may.
     pub(super) fn receive(&mut self, at: usize) {
         let Some(connection) = self.connections.get(at) else {
             return;
@@ -19,8 +20,8 @@ impl Shard {
         }
     }
 
-    /// Goes on with the first `count` of the connections that have more requests received than one
-    /// pass takes.
+    /// Continues with the first `count` connections that have more received requests than one pass
+    /// takes.
     pub(super) fn read_on(&mut self, count: usize) {
         for _ in 0..count {
             let Some(at) = self.intake.pop() else {
@@ -35,7 +36,7 @@ impl Shard {
         }
     }
 
-    /// Has a connection read on in a later pass.
+    /// Queues a connection to be read in a later pass.
     pub(super) fn queue_read(&mut self, at: usize) {
         if let Some(connection) = self.connections.get_mut(at) {
             self.intake.push(at, connection.inlet_mut());
@@ -59,7 +60,7 @@ impl Shard {
         self.put_back(at, received);
     }
 
-    /// Adds what the transport has to a part of a request; false if there was nothing.
+    /// Receives more behind the part of a request; false if there was nothing.
     fn fill_received(&mut self, at: usize, received: &mut Received) -> bool {
         let mut bytes = self.intake.buffer(self.budget.keeps_too_much());
         bytes.extend_from_slice(received.rest());
@@ -82,8 +83,8 @@ impl Shard {
         true
     }
 
-    /// Keeps the rest for the next pass: the whole buffer if there may be requests in it, otherwise a
-    /// copy of the few bytes that begin one.
+    /// Keeps the rest for the next pass: the whole buffer if it may begin with a request, otherwise
+    /// a copy of the few bytes.
     fn put_back(&mut self, at: usize, received: Received) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -100,7 +101,7 @@ impl Shard {
         self.intake.give(received.into_bytes());
     }
 
-    /// Takes one request; false if there is none to take, or none that may be taken.
+    /// Takes one request; false if there is none, or none that may be admitted.
     fn take_request(&mut self, at: usize, received: &mut Received) -> bool {
         let Some(connection) = self.connections.get_mut(at) else {
             return false;
@@ -135,8 +136,8 @@ impl Shard {
         }
     }
 
-    /// Takes a request whose header is there; false if the budget does not admit it, or if its payload
-    /// is yet to come.
+    /// Takes a request whose header is there; false if the budget does not admit it, or if its
+    /// payload is still to come.
     fn accept(
         &mut self,
         at: usize,
@@ -162,7 +163,7 @@ impl Shard {
         }
     }
 
-    /// The bytes that a read makes the shard hold until it is replied to.
+    /// The bytes that the shard holds for a read until the reply.
     fn read_holds(&self, disk: DiskId, request: &Request) -> u64 {
         match request.operation {
             Operation::Read if !self.stores.of(disk).reads_at_reply() => u64::from(request.length),
@@ -170,7 +171,7 @@ impl Shard {
         }
     }
 
-    /// Submits a write whose payload is here; otherwise begins to collect it.
+    /// Submits a write if its payload is here; otherwise begins to collect the payload.
     fn accept_write(&mut self, at: usize, request: Request, received: &mut Received) -> bool {
         let (length, now) = (request.length as usize, self.timers.now());
         if received.rest().len() >= length {
@@ -244,8 +245,8 @@ impl Shard {
         Some(self.slots.insert(slot, zios))
     }
 
-    /// Hands a request to the engine. A payload that the store has not had by the time the engine has
-    /// answered is kept.
+    /// Submits a request to the engine. Copies the payload if the store has not taken it during the
+    /// call.
     fn issue(&mut self, id: Option<ZioId>, arrived: Instant, incoming: Option<&[u8]>) {
         let slot = id.and_then(|id| Some((id, self.slots.get(id)?)));
         let Some((id, slot)) = slot else {
@@ -271,8 +272,8 @@ impl Shard {
         }
     }
 
-    /// Queues a reply to a request that became no zio. The shard does not read a connection that has
-    /// too many of them until some have left: says whether it may be read on.
+    /// Queues a reply to a request that became no zio. Says whether the connection may be read on:
+    /// with too many such replies, it may not until some have left.
     fn put_whole(&mut self, at: usize, reply: Vec<u8>) -> bool {
         let keep_too_much = self.budget.keeps_too_much();
         let Some(connection) = self.connections.get_mut(at) else {
@@ -288,7 +289,7 @@ impl Shard {
         goes_on
     }
 
-    /// Nothing more is read; what is in flight is finished.
+    /// Stops reading the connection. What is in flight is finished.
     fn close(&mut self, at: usize) {
         if let Some(connection) = self.connections.get_mut(at) {
             connection.close();

@@ -1,4 +1,4 @@
-//! Replies: out of the shard, in chunks of a bounded size, into the transports.
+//! Sending: passes replies to the transports, in chunks of bounded size.
 
 use dashpot_engine::{Input, ZioId};
 
@@ -6,15 +6,16 @@ use super::Shard;
 use super::chunk::Chunk;
 
 impl Shard {
-    /// Has a connection sent to in this pass, unless its transport takes nothing for now.
+    /// Queues a connection to be sent to in this pass, unless its transport is blocked.
     pub(super) fn queue_send(&mut self, at: usize) {
         if let Some(connection) = self.connections.get_mut(at) {
             self.outbox.push(at, connection.outlet_mut());
         }
     }
 
-    /// Sends one chunk to each connection that has replies. Then the sockets are looked at again: a
-    /// request that waits to be read while a burst of replies leaves is late before it is issued.
+    /// Sends one chunk to each connection that has replies. After some chunks the shard looks at
+    /// its sockets again: a request that waits unread during a burst of replies is late before it
+    /// is submitted.
     pub(super) fn send_on(&mut self) {
         for _ in 0..self.outbox.len().min(CHUNKS_PER_PASS) {
             let Some(at) = self.outbox.pop() else {
@@ -27,7 +28,7 @@ impl Shard {
         }
     }
 
-    /// The transport takes more again.
+    /// Notes that the transport takes bytes again.
     pub(super) fn unblock(&mut self, at: usize) {
         if let Some(connection) = self.connections.get_mut(at)
             && connection.outlet().is_blocked()
@@ -63,7 +64,7 @@ impl Shard {
         }
     }
 
-    /// The transport has not accepted all of a chunk.
+    /// Keeps the rest of a chunk that the transport has not accepted in full.
     fn keep_unsent(&mut self, at: usize, chunk: Chunk) {
         if let Some(connection) = self.connections.get_mut(at) {
             connection.outlet_mut().keep_unsent(chunk);
@@ -72,7 +73,7 @@ impl Shard {
         }
     }
 
-    /// The transport has accepted a chunk; another may follow.
+    /// Finishes a chunk that the transport has accepted. Another may follow.
     fn end_chunk(&mut self, at: usize, chunk: Chunk) {
         for id in chunk.zios() {
             self.finish(at, *id);
@@ -88,7 +89,7 @@ impl Shard {
         self.end_if_only_hung(at);
     }
 
-    /// Offers the transport what it has not accepted yet. Says how many bytes it takes.
+    /// Offers the unaccepted part of a chunk. Says how many bytes the transport takes.
     fn offer(&mut self, at: usize, chunk: &Chunk) -> rustix::io::Result<usize> {
         let Some(connection) = self.connections.get_mut(at) else {
             return Ok(0);
@@ -97,8 +98,8 @@ impl Shard {
         connection.offer(chunk, &self.slots, store)
     }
 
-    /// Fills a chunk with as many replies as one may have. When replies of their own bytes have left
-    /// the queue, the connection may be readable again.
+    /// Fills a chunk with as many replies as fit. When whole replies have left the queue, the
+    /// connection may be readable again.
     fn fill_chunk(&mut self, at: usize, chunk: &mut Chunk) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -111,8 +112,8 @@ impl Shard {
         }
     }
 
-    /// The last bytes of these replies have been offered now, unless their client has kept them
-    /// waiting before.
+    /// Notes the time at which the last bytes of these replies were first offered. If the client
+    /// kept a reply waiting before, that time stands.
     fn note_offered(&mut self, zios: &[ZioId]) {
         let now = self.timers.now();
         for id in zios {
@@ -122,7 +123,7 @@ impl Shard {
         }
     }
 
-    /// The transport has accepted the last byte of a reply.
+    /// Finishes a zio: the transport has accepted the last byte of its reply.
     fn finish(&mut self, at: usize, zio: ZioId) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -141,7 +142,7 @@ impl Shard {
         }
     }
 
-    /// Ends a connection whose peer is gone, if only a command could end the zios that it has left.
+    /// Ends a connection whose peer is gone, if all its remaining zios wait for a command.
     pub(super) fn end_if_only_hung(&mut self, at: usize) {
         let connection = self.connections.get(at);
         let Some(connection) = connection.filter(|connection| connection.has_lost_peer()) else {

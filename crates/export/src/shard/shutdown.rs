@@ -6,8 +6,8 @@ use super::Shard;
 use super::control::ShutdownStep;
 
 impl Shard {
-    /// Stops reading; every connection closes after its last reply. A second call can only end the
-    /// grace period sooner.
+    /// Stops reading; every connection closes after its last reply. A second call can only shorten
+    /// the grace period.
     pub(super) fn begin_shutdown(&mut self, grace: Duration) {
         if !self.control.begin_shutdown(self.timers.now(), grace) {
             return;
@@ -37,15 +37,15 @@ impl Shard {
         self.control.is_shutting_down() && self.departures.is_empty() && self.connections.is_empty()
     }
 
-    /// Syncs the stores: an orderly end does not lose writes that no flush has covered.
+    /// Syncs the stores: an orderly shutdown loses no writes, even those that no flush has covered.
     pub(super) fn sync_stores(&mut self) {
         for (disk, store) in self.stores.iter_mut() {
-            // A store without threads of its own syncs here.
+            // A store without pool threads syncs here.
             let _ = store.flush();
             if let Some(file) = store.blocking()
                 && !self.exports.is_read_only(disk)
             {
-                // A failure has marked the disk as faulted; no client is left to be told.
+                // A failure marks the disk as faulted. No client is left to report it to.
                 let _ = file.sync();
             }
         }

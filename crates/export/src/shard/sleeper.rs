@@ -1,9 +1,9 @@
 //! Waiting for a deadline as exactly as the host allows.
 //!
-//! Waking a halted CPU costs 25 to 115 µs, by any primitive. So the sleeper wakes early by the cost of
-//! its last wake-ups, and spins the rest: it polls the sockets without sleeping until the deadline.
-//! Spinning takes at most a stated share of a core. It is left alone where a CPU quota is in force,
-//! because there the kernel would stop the daemon for it.
+//! Waking a halted CPU costs 25 to 115 µs, by any primitive. So the sleeper wakes early by the cost
+//! of its last wake-ups, and spins the rest: it polls the sockets without sleeping until the
+//! deadline. Spinning takes at most a fixed share of a core. Where a CPU quota is in force the
+//! sleeper does not spin, because the kernel would stop the daemon for it.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -31,10 +31,10 @@ impl Sleeper {
         }
     }
 
-    /// Waits for events until `deadline` or `beat`, or for ever if there is neither. Spins only for a
-    /// deadline, and calls `prepare` before it does, which ends by the deadline. The last pass ended at
-    /// `from`. Answers the moment at which the wait was to end unless an event came: the time since then
-    /// is the host's doing.
+    /// Waits for events until `deadline` or `beat`, or for ever if there is neither. Spins only for
+    /// a deadline, and calls `prepare` before it does; `prepare` must return by the deadline. The
+    /// last pass ended at `from`. Answers the moment at which the wait should have ended without an
+    /// event: any later time was taken by the host.
     pub(super) fn wait(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -68,8 +68,8 @@ impl Sleeper {
         self.spin(epoll, events, until, prepare).map(Some)
     }
 
-    /// Answers when it looked last but one: the time since then passed in a single look, and was not
-    /// spun.
+    /// Answers the moment before its last look at the sockets: the time since then passed in one
+    /// system call and was not spun.
     fn spin(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -89,8 +89,8 @@ impl Sleeper {
         Ok(looked)
     }
 
-    /// Follows the cost of waking: quickly up, because a late wake-up is worse than an early one, and
-    /// slowly down. One gap of the host does not count as the cost of waking.
+    /// Tracks the cost of waking: quickly upwards, because a late wake-up is worse than an early
+    /// one, and slowly downwards. A single stop by the host does not count as the cost of waking.
     fn learn(&mut self, overshoot: Duration) {
         let (seen, lead) = (overshoot.as_nanos(), self.lead.as_nanos());
         let next = match seen.min(LEAD_MAX.as_nanos()) {
@@ -101,7 +101,7 @@ impl Sleeper {
     }
 }
 
-/// How much of the current window has been spun.
+/// How much of the current window was spent spinning.
 #[derive(Debug, Default)]
 struct SpinBudget {
     window: Instant,
@@ -139,10 +139,10 @@ fn poll(
     }
 }
 
-/// Of each window of 100 ms at most a quarter is spun.
+/// At most a quarter of each window of 100 ms is spent spinning.
 const WINDOW: Duration = Duration::from_millis(100);
 const SPIN_MAX: Duration = Duration::from_millis(25);
-/// What waking may be taken to cost.
+/// The bounds of the assumed cost of waking.
 const LEAD_MIN: Duration = Duration::from_micros(10);
 const LEAD_MAX: Duration = Duration::from_micros(250);
 

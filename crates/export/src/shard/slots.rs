@@ -1,5 +1,5 @@
-//! The zios of a shard that are in flight: to which connection each is to be replied, and its bytes
-//! if it has any.
+//! The zios in flight on a shard: the connection to which each is to be replied, and its bytes if
+//! it has any.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,33 +9,33 @@ use dashpot_engine::{ClientId, DiskId, Instant, Outcome, ZioId};
 use crate::export::ExportId;
 use crate::frontend::boundary::Request;
 
-/// A zio that the engine has not let go of.
+/// A zio that the engine still knows.
 #[derive(Debug)]
 pub(super) struct Slot {
-    /// The place of its connection, unless that is gone.
+    /// The place of its connection, unless the connection is gone.
     connection: Option<usize>,
     export: ExportId,
     client: ClientId,
     /// The disk whose store does its work.
     disk: DiskId,
     request: Request,
-    /// The bytes to write, or those that were read; empty for most of its life.
+    /// The bytes to write, or the bytes read; empty for most of its life.
     payload: Vec<u8>,
-    /// Bytes that its export's budget is charged for.
+    /// The bytes charged to its export's budget.
     charged: u64,
-    /// Tells a thread of the pool not to begin any more.
+    /// Tells a thread of the pool not to start this zio's work.
     cancelled: Option<Arc<AtomicBool>>,
     outcome: Outcome,
-    /// Whether the store has been asked.
+    /// Whether the store has begun its work.
     started: bool,
     /// When its reply was first offered to the transport, or could have been.
     offered: Option<Instant>,
-    /// Its neighbours among the zios of its connection.
+    /// Its neighbours in the list of its connection's zios.
     previous: Option<ZioId>,
     next: Option<ZioId>,
 }
 
-/// The client that asks.
+/// The client behind a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     /// The place of its connection.
@@ -88,7 +88,7 @@ impl Slot {
         &self.request
     }
 
-    /// The store is asked.
+    /// Notes that the store is asked.
     #[inline]
     pub(super) fn start(&mut self) {
         self.started = true;
@@ -99,7 +99,7 @@ impl Slot {
         self.started
     }
 
-    /// The engine says how it ended.
+    /// Notes the outcome that the engine decided.
     #[inline]
     pub(super) fn end(&mut self, outcome: Outcome) {
         self.outcome = outcome;
@@ -110,7 +110,7 @@ impl Slot {
         self.outcome
     }
 
-    /// Its reply could be offered to the transport now, unless it could before.
+    /// Notes that its reply could be offered to the transport now. An earlier time stands.
     #[inline]
     pub(super) fn offer(&mut self, now: Instant) {
         self.offered.get_or_insert(now);
@@ -145,12 +145,12 @@ impl Slot {
         std::mem::take(&mut self.charged)
     }
 
-    /// A thread of the pool asks this before it begins.
+    /// The flag that a thread of the pool checks before it starts.
     pub(super) fn cancellation(&mut self) -> Arc<AtomicBool> {
         Arc::clone(self.cancelled.insert(Arc::default()))
     }
 
-    /// Tells a thread of the pool not to begin any more.
+    /// Tells a thread of the pool not to start this zio's work.
     pub(super) fn cancel(&self) {
         if let Some(cancelled) = &self.cancelled {
             cancelled.store(true, Ordering::Release);
@@ -158,7 +158,7 @@ impl Slot {
     }
 }
 
-/// The zios of one connection: the head of a list through the slots.
+/// The zios of one connection: the head of a linked list through the slots.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ZioList {
     first: Option<ZioId>,
@@ -177,7 +177,7 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// Names a new zio, and puts it into the list of its connection.
+    /// Gives a new zio its id, and puts it into the list of its connection.
     pub(super) fn insert(&mut self, mut slot: Slot, list: &mut ZioList) -> ZioId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -200,7 +200,7 @@ impl Slots {
         self.slots.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// Takes a zio out of the list of its connection. Its name stays in use.
+    /// Takes a zio out of the list of its connection. Its id stays in use.
     pub(super) fn unlink(&mut self, id: ZioId, list: &mut ZioList) {
         let Some(slot) = self.get_mut(id) else {
             return;
@@ -216,7 +216,7 @@ impl Slots {
         }
     }
 
-    /// Frees the name of a zio that is in no list any more.
+    /// Frees the id of a zio that is in no list any more.
     pub(super) fn remove(&mut self, id: ZioId) -> Option<Slot> {
         let slot = self.slots.get_mut(id.0 as usize)?.take()?;
         self.free.push(id);
@@ -228,7 +228,7 @@ impl Slots {
         self.youngest(list, usize::MAX)
     }
 
-    /// At most so many of the zios of a list, the youngest first.
+    /// At most `most` of the zios of a list, the youngest first.
     pub(super) fn youngest(&self, list: ZioList, most: usize) -> Vec<ZioId> {
         let next = |id: &ZioId| self.get(*id)?.next;
         std::iter::successors(list.first, next).take(most).collect()

@@ -1,4 +1,4 @@
-//! A step: the shard tells the engine of an event, and carries out the actions that the engine asks for.
+//! A step: the shard passes an input to the engine, and carries out the engine's actions.
 
 use dashpot_engine::{Action, Answer, Input, Outcome, ZioId};
 
@@ -7,8 +7,8 @@ use super::slots::Slot;
 use super::timers::Stop;
 
 impl Shard {
-    /// Tells the engine, and carries out its actions. `incoming` is the payload of a write that is being
-    /// submitted, still in the receive buffer.
+    /// Passes an input to the engine and carries out its actions. `incoming` is the payload of a
+    /// write that is being submitted, still in the receive buffer.
     pub(super) fn step(&mut self, input: Input<'_>, incoming: Option<(ZioId, &[u8])>) {
         let mut actions = std::mem::take(&mut self.actions);
         let now = self.timers.now();
@@ -24,7 +24,7 @@ impl Shard {
                             .step(now, Input::Done(id, outcome), &mut actions);
                     }
                 }
-                // Only volumes keep bytes in memory, and none is served so far.
+                // Only volumes keep bytes in memory, and no volume is served yet.
                 Action::Move(_) => {}
                 Action::Complete(id, outcome) => self.reply(*id, *outcome),
                 Action::Drop(id) => {
@@ -40,7 +40,7 @@ impl Shard {
         self.actions = actions;
     }
 
-    /// The engine wants a zio to be replied to.
+    /// Queues the reply that the engine asks for.
     fn reply(&mut self, id: ZioId, outcome: Outcome) {
         let Some(slot) = self.slots.get_mut(id) else {
             return;
@@ -55,14 +55,14 @@ impl Shard {
         };
         let outlet = connection.outlet_mut();
         if outlet.is_blocked() {
-            // From here on it is the client that keeps the reply waiting.
+            // From here on, only the client can delay the reply.
             slot.offer(self.timers.now());
         }
         outlet.put_zio(id);
         self.outbox.push(at, outlet);
     }
 
-    /// The engine has let go of a zio.
+    /// Forgets a zio that the engine has finished with.
     pub(super) fn forget(&mut self, id: ZioId) -> Option<Slot> {
         let mut slot = self.slots.remove(id)?;
         self.buffers.give(slot.take_payload());
@@ -80,7 +80,7 @@ impl Shard {
         }
     }
 
-    /// The host has kept the shard from running.
+    /// Notes that the host has kept the shard from running.
     #[cold]
     pub(super) fn stopped(&mut self, stop: Stop) {
         let Stop { from, until } = stop;

@@ -1,16 +1,16 @@
-//! Stops: the times in which the host kept a shard from running. Another process had its CPU, or there
-//! was a SIGSTOP, a frozen container, a paused virtual machine, a suspended host.
+//! Stops: times in which the host kept a shard from running. The causes are other processes on its
+//! CPU, a SIGSTOP, a frozen container, a paused virtual machine, or a suspended host.
 //!
-//! A shard tells a stop from its own work in three ways. If it wakes later than it asked to be woken, it
-//! was stopped for the rest. If time passes in a pass without CPU time of its thread, that time is a
-//! stop. And the host was suspended for the time that `CLOCK_BOOTTIME` counts and `CLOCK_MONOTONIC` does
-//! not. Less than 1 ms is no stop: waking up takes that long at times.
+//! A shard tells a stop from its own work in three ways. If it wakes later than it asked for, the
+//! difference is a stop. If time passes in a pass without CPU time of its thread, that time is a
+//! stop. And time that `CLOCK_BOOTTIME` counts and `CLOCK_MONOTONIC` does not is a suspension of
+//! the host. Less than 1 ms is not a stop: a wake-up sometimes takes that long.
 //!
-//! A shard that sleeps until something arrives cannot tell how long it was kept from seeing it. So while
-//! clients are connected it asks to be woken every 20 ms, and once a second when no client has asked for
-//! anything for a second: a stop may be longer by so much than what is counted. The kernel does not date
-//! what arrives on a unix stream socket. Some hypervisors make the kernel count a stop as CPU time of the
-//! thread: such a stop is taken for work.
+//! A shard that sleeps until something arrives cannot tell how late it wakes. So while clients are
+//! connected it asks to be woken every 20 ms, or every second after a second without requests. A
+//! stop may be longer than its count by that much. The kernel does not record when bytes arrive on
+//! a unix stream socket, so that cannot help. Under some hypervisors the kernel counts a stop as
+//! CPU time of the thread: the shard takes such a stop for work.
 
 use dashpot_engine::{Duration, Instant};
 
@@ -22,14 +22,15 @@ use crate::snapshot::{StopSum, Stops};
 pub(super) struct StopCounts {
     all: StopSum,
     last: Option<Instant>,
-    /// When the current window of 30 s began, the stops in it so far, and in the one before.
+    /// When the current window of 30 s began; the stops in it so far, and those in the previous
+    /// window.
     start: Instant,
     this: StopSum,
     before: StopSum,
 }
 
 impl StopCounts {
-    /// Counts a stop of such a length that ended at `until`.
+    /// Counts a stop of this length that ended at `until`.
     pub(super) fn add(&mut self, length: Duration, until: Instant) {
         self.advance(until);
         self.all.add(length);
@@ -58,20 +59,20 @@ impl StopCounts {
     }
 }
 
-/// Tells the stops in a shard's passes from its work, by readings of other clocks.
+/// Tells the stops in a shard's passes from its work, by reading other clocks.
 #[derive(Debug, Default)]
 pub(super) struct StopDetector {
     /// The last reading of the thread's CPU time, and when it was taken.
     cpu: Duration,
     read: Instant,
-    /// For how long the host had been suspended then.
+    /// How long the host had been suspended by then.
     suspended: Option<Duration>,
 }
 
 impl StopDetector {
-    /// For how much of the `passed` time that has just gone by the host kept the thread from running:
-    /// the part without CPU time. Work since the last reading counts against it, so the answer is too
-    /// little by [`READ_EVERY`] at most.
+    /// How much of the `passed` time the host kept the thread from running: the part without CPU
+    /// time. The CPU time also contains work since the last reading, so the answer can be too small
+    /// by up to [`READ_EVERY`].
     pub(super) fn stopped(&mut self, passed: Duration) -> Option<Duration> {
         if passed <= STOP_MIN {
             return None;
@@ -82,8 +83,8 @@ impl StopDetector {
         (stopped > STOP_MIN).then_some(stopped)
     }
 
-    /// Reads the other clocks at the end of a pass, unless it has just done so. Says for how long
-    /// the host was suspended since the last time.
+    /// Reads the other clocks at the end of a pass, unless it has done so recently. Answers how
+    /// long the host was suspended since the last reading.
     pub(super) fn read(&mut self, now: Instant) -> Option<Duration> {
         if now.since(self.read) < READ_EVERY {
             return None;
@@ -96,14 +97,14 @@ impl StopDetector {
     }
 }
 
-/// How much of a sleep came after the moment at which it was to end, if that is a stop.
+/// How much too late a sleep ended, if that is a stop.
 pub(super) fn overslept(meant: Option<Instant>, woke: Instant) -> Option<Duration> {
     let late = woke.since(meant?);
     (late > STOP_MIN).then_some(late)
 }
 
-/// When a shard that has clients asks to be woken, whatever happens. A client last asked for
-/// something at `active`.
+/// When to wake a shard that has clients, whatever happens. `active` is the time of the last
+/// request.
 pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
     match now.since(active) < BEATS_FAST_FOR {
         true => now + BEAT_FAST,
@@ -111,9 +112,9 @@ pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
     }
 }
 
-/// A shorter time is no stop.
+/// A shorter time is not a stop.
 pub(super) const STOP_MIN: Duration = Duration::from_millis(1);
-/// How old a reading of the CPU time may be.
+/// The largest age of a reading of the CPU time.
 const READ_EVERY: Duration = Duration::from_micros(500);
 const WINDOW: Duration = Duration::from_secs(30);
 const BEAT_FAST: Duration = Duration::from_millis(20);

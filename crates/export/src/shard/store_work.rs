@@ -1,5 +1,5 @@
-//! The work of a store for a zio: at once, at the end of the pass, in pieces, or on a thread of the
-//! pool.
+//! A store's work for a zio. It is done at once, at the end of the pass, in pieces, or on a thread
+//! of the pool.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::message::Message;
 use crate::store::{Asker, Attempt, FileOperation, Finished, Job, Store};
 
 impl Shard {
-    /// Has the store do what a zio asks, now or on a thread of the pool.
+    /// Makes the store do a zio's work, now or on a thread of the pool.
     pub(super) fn work(&mut self, id: ZioId, incoming: Option<(ZioId, &[u8])>) -> Option<Outcome> {
         let incoming = incoming
             .filter(|(zio, _)| *zio == id)
@@ -28,7 +28,7 @@ impl Shard {
         let (offset, length) = (request.offset, u64::from(request.length));
         let attempt = match request.operation {
             Operation::Read if store.reads_at_reply() => return Some(Ok(())),
-            // To read much takes long, even if it does not wait.
+            // A long read takes long even if it does not wait.
             Operation::Read if length > INLINE_MAX && store.blocking().is_some() => {
                 Attempt::WouldBlock
             }
@@ -45,7 +45,7 @@ impl Shard {
                 self.unfinished.push_piece(id, 0);
                 return None;
             }
-            // The caller copies it, with the others of the same pass.
+            // The caller copies the payload, together with others of the same pass.
             Operation::Write { .. } if incoming.is_some() && store.copies_later() => {
                 return Some(Ok(()));
             }
@@ -69,7 +69,7 @@ impl Shard {
         }
     }
 
-    /// Notes where in the receive buffer the payload of a write is, if that is yet to be copied.
+    /// Notes the place of a write's payload in the receive buffer, if it is still to be copied.
     #[inline]
     pub(super) fn copy_later(&mut self, id: Option<ZioId>, place: Range<usize>) {
         if let Some(slot) = id.and_then(|id| self.slots.get(id))
@@ -84,7 +84,7 @@ impl Shard {
         }
     }
 
-    /// The store is done: it does not need a write's bytes any more.
+    /// Ends the work: the store no longer needs the bytes of a write.
     fn end_work(&mut self, id: ZioId) {
         if let Some(slot) = self.slots.get_mut(id)
             && matches!(slot.request().operation, Operation::Write { .. })
@@ -118,7 +118,7 @@ impl Shard {
         });
     }
 
-    /// A thread of the pool has done its job.
+    /// Takes the result of a job from a thread of the pool.
     pub(super) fn work_done(&mut self, id: ZioId, finished: Finished) {
         if let Some(slot) = self.slots.get_mut(id) {
             slot.put_payload(finished.buffer);
@@ -127,7 +127,7 @@ impl Shard {
         self.step(Input::Done(id, finished.outcome), None);
     }
 
-    /// Copies a payload out of the receive buffer, because the store may not have it yet.
+    /// Copies a payload out of the receive buffer, unless the store has taken it.
     pub(super) fn keep_payload(&mut self, id: ZioId, bytes: &[u8]) {
         if let Some(slot) = self.slots.get_mut(id) {
             let mut payload = self.buffers.take(slot.request().length);
@@ -138,7 +138,7 @@ impl Shard {
         }
     }
 
-    /// Goes on with work in memory that takes long, a piece of each zio in turn.
+    /// Continues long work in memory, one piece of each zio in turn.
     pub(super) fn work_on(&mut self) {
         for _ in 0..self.unfinished.pieces() {
             let Some((id, done)) = self.unfinished.pop_piece() else {
@@ -155,7 +155,7 @@ impl Shard {
         }
     }
 
-    /// Does the piece of a zio after `done` bytes. Says how many are done, or how it ended.
+    /// Does the piece of a zio after `done` bytes. Answers how many bytes are done, or the outcome.
     fn work_piece(&mut self, id: ZioId, done: u64) -> Option<Result<u64, Outcome>> {
         let slot = self.slots.get(id)?;
         let request = slot.request();
@@ -173,13 +173,13 @@ impl Shard {
         Some(match attempt {
             Attempt::Done(Ok(())) if !last => Ok(done + piece),
             Attempt::Done(outcome) => Err(outcome),
-            // Stores that are worked on in pieces do not wait.
+            // Stores that work in pieces never wait.
             Attempt::WouldBlock => Err(Err(Errno::Io)),
         })
     }
 }
 
-/// Tells a store that must know it for which client it works next.
+/// Tells a lossy store which client it works for next.
 #[inline]
 fn name_asker(store: &mut Store, zio: ZioId, slot: &Slot, exports: &Exports, at: Instant) {
     store.set_asker(|| Asker {
@@ -192,7 +192,7 @@ fn name_asker(store: &mut Store, zio: ZioId, slot: &Slot, exports: &Exports, at:
     });
 }
 
-/// The job of a thread of the pool, with the payload of a write or a buffer to read into.
+/// The job for a thread of the pool, with the payload of a write or a buffer to read into.
 fn file_operation(request: &Request, buffer: Vec<u8>) -> FileOperation {
     let (offset, length) = (request.offset, u64::from(request.length));
     match request.operation {
@@ -221,7 +221,7 @@ fn file_operation(request: &Request, buffer: Vec<u8>) -> FileOperation {
     }
 }
 
-/// Reads above this length are not even tried on the shard, if a thread of the pool can do them.
+/// The shard does not even try a longer read if a thread of the pool can do it.
 const INLINE_MAX: u64 = 256 << 10;
-/// Bytes that are zeroed before other zios have their turn.
+/// The most bytes to zero before other zios have their turn.
 const PIECE: u64 = 4 << 20;

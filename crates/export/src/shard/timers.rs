@@ -1,5 +1,5 @@
-//! The time of a shard: its clock, how it waits for a deadline, and the times in which the host kept
-//! it from running.
+//! The time of a shard: its clock, its waits for deadlines, and the times in which the host kept it
+//! from running.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -14,7 +14,7 @@ use crate::clock;
 
 pub(super) struct Timers {
     now: Instant,
-    /// When a client last asked for something, or took it.
+    /// When a client last sent a request or took a reply.
     active: Instant,
     sleeper: Sleeper,
     detector: StopDetector,
@@ -39,13 +39,13 @@ impl Timers {
         }
     }
 
-    /// The time of the last reading of the clock.
+    /// The last reading of the clock.
     #[inline]
     pub(super) fn now(&self) -> Instant {
         self.now
     }
 
-    /// A client has asked for something, or taken it.
+    /// Notes that a client has sent a request or taken a reply.
     #[inline]
     pub(super) fn note_activity(&mut self) {
         self.active = self.now;
@@ -55,7 +55,7 @@ impl Timers {
         self.active
     }
 
-    /// When to wake up even if nothing is due, to find out whether the shard could have.
+    /// When to wake up even if nothing is due, to notice whether the host stops the shard.
     pub(super) fn beat(&self) -> Instant {
         next_beat(self.now, self.active)
     }
@@ -80,8 +80,8 @@ impl Timers {
         Ok(overslept(meant, woke).map(|stopped| self.stopped(stopped)))
     }
 
-    /// Reads the clock in a pass. Says whether the host has kept the shard from running since the last
-    /// reading.
+    /// Reads the clock in a pass. Says whether the host has kept the shard from running since the
+    /// last reading.
     #[inline]
     pub(super) fn read_clock(&mut self) -> Option<Stop> {
         let now = clock::now();
@@ -91,7 +91,7 @@ impl Timers {
         Some(self.stopped(stopped))
     }
 
-    /// The host has kept the shard from running for this long until now.
+    /// Notes that the host has kept the shard from running for this long until now.
     #[cold]
     fn stopped(&mut self, length: Duration) -> Stop {
         let until = self.now;

@@ -1,5 +1,5 @@
-//! The work that stores have begun and not finished: writes that are yet to be copied, long work in
-//! pieces, and jobs on the threads of the pool.
+//! Unfinished work of stores: writes that are still to be copied, long work in pieces, and jobs on
+//! the threads of the pool.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,18 +12,18 @@ use crate::store::{Attempt, Job, Pool};
 
 pub(super) struct Unfinished {
     pool: Arc<Pool>,
-    /// Writes of this pass that are yet to be copied to their disks.
+    /// Writes of this pass that are still to be copied to their disks.
     copies: Vec<Copy>,
-    /// Work in memory that takes long: zios, and how many bytes of each are done.
+    /// Long work in memory: zios, and how many bytes of each are done.
     pieces: VecDeque<(ZioId, u64)>,
 }
 
-/// A write that the engine has been told is done, and that is yet to be copied to its disk.
+/// A write that is still to be copied to its disk. The engine counts it as done already.
 #[derive(Debug)]
 pub(super) struct Copy {
     pub(super) disk: DiskId,
     pub(super) offset: u64,
-    /// Where in the receive buffer its payload is.
+    /// The place of its payload in the receive buffer.
     pub(super) place: Range<usize>,
 }
 
@@ -36,7 +36,7 @@ impl Unfinished {
         }
     }
 
-    /// Leaves a job to the threads of the pool.
+    /// Hands a job to the threads of the pool.
     pub(super) fn submit(&self, job: Job) {
         self.pool.submit(job);
     }
@@ -46,9 +46,9 @@ impl Unfinished {
         self.copies.push(copy);
     }
 
-    /// Makes the copies of a pass, one behind the other: a copy to cold memory keeps the CPU's store
-    /// buffer full, and any other work between two copies waits for it. The shard has told the engine
-    /// before that they are done. No client can see that, because replies leave later.
+    /// Makes the copies of a pass, one after the other. A copy to cold memory keeps the CPU's store
+    /// buffer full, and any other work between two copies would wait for it. The shard has already
+    /// told the engine that the writes are done. No client can notice, because replies leave later.
     pub(super) fn copy_now(&mut self, stores: &mut Stores, received: &[u8]) {
         for copy in self.copies.drain(..) {
             let store = stores.of_mut(copy.disk);
@@ -65,7 +65,7 @@ impl Unfinished {
         self.pieces.len()
     }
 
-    /// The next piece of a zio begins after `done` bytes, when it has its turn.
+    /// Queues the next piece of a zio, after `done` bytes.
     pub(super) fn push_piece(&mut self, id: ZioId, done: u64) {
         self.pieces.push_back((id, done));
     }

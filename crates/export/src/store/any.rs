@@ -12,11 +12,11 @@ use super::medium::Medium;
 use super::ram::Ram;
 use crate::power::{Cut, Loss};
 
-/// Where the bytes of one disk are.
+/// The bytes of one disk.
 #[derive(Debug)]
 pub(crate) enum Store {
     Ram(Ram),
-    /// Reads give zeroes, writes are forgotten.
+    /// Reads give zeroes, and writes are dropped.
     Null,
     File(Arc<FileStore>),
     Lossy(Box<Lossy<Store>>),
@@ -34,9 +34,9 @@ impl Store {
         Attempt::Done(Ok(()))
     }
 
-    /// A range where it is, for stores that [read at reply](Store::reads_at_reply).
+    /// A borrowed range, for stores that [read at reply](Store::reads_at_reply).
     pub(crate) fn slices(&self, offset: u64, length: u64) -> impl Iterator<Item = &[u8]> {
-        // A null store reads as memory that was never written.
+        // A null store reads like memory that was never written.
         let ram = match self {
             Store::Ram(ram) => ram,
             Store::Null | Store::File(_) | Store::Lossy(_) => const { &Ram::new() },
@@ -44,7 +44,7 @@ impl Store {
         ram.slices(offset, length)
     }
 
-    /// Writes `from` at `offset`; with `fua` it is durable when it is done.
+    /// Writes `from` at `offset`. With `fua`, the data is durable once this is done.
     pub(crate) fn write(&mut self, offset: u64, from: &[u8], fua: bool) -> Attempt {
         match self {
             Store::Ram(ram) => ram.write(offset, from),
@@ -56,7 +56,8 @@ impl Store {
         Attempt::Done(Ok(()))
     }
 
-    /// Makes a range read as zeroes; with `no_hole` its space stays, or becomes, allocated.
+    /// Makes a range read as zeroes. With `no_hole`, the range keeps its space, or gets it
+    /// allocated.
     pub(crate) fn zero(&mut self, offset: u64, length: u64, no_hole: bool, fua: bool) -> Attempt {
         match self {
             Store::Ram(ram) => ram.zero(offset, length, no_hole),
@@ -67,12 +68,13 @@ impl Store {
         Attempt::Done(Ok(()))
     }
 
-    /// Gives a range back. It reads as zeroes, except on file systems that cannot give it back.
+    /// Gives the space of a range back. The range reads as zeroes, except on file systems that
+    /// cannot do this.
     pub(crate) fn trim(&mut self, offset: u64, length: u64, fua: bool) -> Attempt {
         self.zero(offset, length, false, fua)
     }
 
-    /// Makes durable whatever was done before.
+    /// Makes all earlier writes durable.
     pub(crate) fn flush(&mut self) -> Attempt {
         match self {
             Store::Ram(_) | Store::Null => Attempt::Done(Ok(())),
@@ -81,9 +83,9 @@ impl Store {
         }
     }
 
-    /// What a range is made of: at most `limit` extents in `out`, neighbours unlike each other.
-    /// They may stop before the range does. For files this asks the file system, whose answer
-    /// comes from its own memory, or in rare cases from the medium.
+    /// Puts the extents of a range into `out`: at most `limit`, each unlike its neighbours. They
+    /// may cover only the beginning of the range. For a file this asks the file system, which
+    /// answers from memory, or in rare cases from the medium.
     pub(crate) fn extents(&self, offset: u64, length: u64, limit: usize, out: &mut Vec<Extent>) {
         let found = Found::new(out, limit);
         match self {
@@ -94,17 +96,17 @@ impl Store {
         }
     }
 
-    /// Whether reading is cheap and never blocks, so that a held read need not hold its bytes.
+    /// Whether a read is cheap and never blocks, so that a held read need not hold its bytes.
     pub(crate) fn reads_at_reply(&self) -> bool {
         matches!(self, Store::Ram(_) | Store::Null)
     }
 
-    /// Whether writing is cheap and never fails, so that it can be called done before it is.
+    /// Whether a write is cheap and never fails, so that it can be reported as done before it is.
     pub(crate) fn copies_later(&self) -> bool {
         matches!(self, Store::Ram(_))
     }
 
-    /// What does the attempts that would block, from any thread.
+    /// The store on which a thread of the pool repeats attempts that would block.
     pub(crate) fn blocking(&self) -> Option<&Arc<FileStore>> {
         match self {
             Store::File(file) => Some(file),
@@ -112,7 +114,7 @@ impl Store {
         }
     }
 
-    /// Why what this store says of durability can no longer be trusted, if it cannot.
+    /// The reason that the store's durability can no longer be trusted, if there is one.
     pub(crate) fn fault(&self) -> Option<&str> {
         match self {
             Store::Ram(_) | Store::Null => None,
@@ -121,31 +123,31 @@ impl Store {
         }
     }
 
-    /// Whether a power cut loses what was not synced.
+    /// Whether a power cut loses unsynced writes.
     pub(crate) fn loses(&self) -> bool {
         matches!(self, Store::Lossy(_))
     }
 
-    /// Loses what was not synced, as a power cut does. `None` if this store never loses anything.
+    /// Loses unsynced writes, as a power cut does. `None` if this store never loses anything.
     pub(crate) fn cut(&mut self, cut: &Cut, now: Instant) -> Option<Result<Loss, Errno>> {
         self.lossy().map(|lossy| lossy.cut(cut, now))
     }
 
-    /// Names the zio that the next write is for, to a store that must know.
+    /// Names the zio of the next write, for a lossy store.
     pub(crate) fn set_asker(&mut self, asker: impl FnOnce() -> Asker) {
         if let Some(lossy) = self.lossy() {
             lossy.set_asker(asker());
         }
     }
 
-    /// A zio has been replied to.
+    /// Notes that a zio has been replied to.
     pub(crate) fn acknowledge(&mut self, zio: ZioId) {
         if let Some(lossy) = self.lossy() {
             lossy.acknowledge(zio);
         }
     }
 
-    /// A zio is gone.
+    /// Notes that a zio is gone.
     pub(crate) fn forget(&mut self, zio: ZioId) {
         if let Some(lossy) = self.lossy() {
             lossy.forget(zio);
@@ -160,7 +162,7 @@ impl Store {
     }
 }
 
-/// For a caller that may wait.
+/// For callers that may wait.
 impl Medium for Store {
     fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
         let attempt = self.read(offset, into);
@@ -189,7 +191,7 @@ impl Medium for Store {
     }
 }
 
-/// Does at once what would block.
+/// Repeats an attempt that would block, and waits for it.
 pub(super) fn wait(
     store: &Store,
     attempt: Attempt,

@@ -1,13 +1,13 @@
-//! How an attempt of a store went.
+//! The result of an attempt.
 
 use dashpot_engine::Outcome;
 
-/// How an attempt went.
+/// The result of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
     /// It is done.
     Done(Outcome),
-    /// Nothing that counts has happened: the whole of it is for a thread of the
-    /// pool.
+    /// The attempt would have to wait. It had no effect that counts; a thread of the pool repeats
+    /// all of it.
     WouldBlock,
 }

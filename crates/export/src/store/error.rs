@@ -1,4 +1,4 @@
-//! Why a store cannot be opened. Every message names the disk, the value and the remedy.
+//! The errors of opening a store. Every message names the disk, the value and the remedy.
 
 use std::path::PathBuf;
 use std::{fmt, io};
@@ -7,10 +7,10 @@ use dashpot_rules::StoreConfig;
 
 use super::file::label::ATTRIBUTE;
 
-/// Why a store cannot be opened.
+/// The reason that a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// A store that has no size of its own was given none.
+    /// The disk has no size, and its store has none either.
     #[error("disk `{disk}`: {store} has no size of its own; give it one, such as `size=1G`")]
     NoSize {
         /// The disk.
@@ -41,14 +41,14 @@ pub enum StoreError {
         /// The disk's size in bytes, if it was given.
         size: Option<u64>,
     },
-    /// There is something else of that name.
+    /// The path is not a regular file.
     #[error("disk `{disk}`: {path} is {kind}; name a regular file", path = .path.display())]
     NotAFile {
         /// The disk.
         disk: String,
         /// Its file.
         path: PathBuf,
-        /// What it is.
+        /// The kind of thing that it is.
         kind: &'static str,
     },
     /// The file may only be read.
@@ -64,7 +64,7 @@ pub enum StoreError {
         /// The system's reason.
         reason: io::Error,
     },
-    /// Another disk, of this daemon or another, has it.
+    /// Another disk, of this daemon or of another one, uses the file.
     #[error(
         "disk `{disk}`: {path} is in use by another disk or daemon; stop that one, or name another file",
         path = .path.display()
@@ -103,19 +103,19 @@ pub enum StoreError {
         /// The disk that the label names.
         owner: String,
     },
-    /// The system refused something else.
+    /// The system refused for another reason.
     #[error("disk `{disk}`: {path} cannot be {what}: {reason}", path = .path.display())]
     File {
         /// The disk.
         disk: String,
         /// Its file.
         path: PathBuf,
-        /// What was tried.
+        /// The operation that failed.
         what: &'static str,
         /// The system's reason.
         reason: io::Error,
     },
-    /// RAM disks that could come to take more memory than there is.
+    /// The RAM disks could take more memory than is available.
     #[error(
         "RAM disks of {} in all, but this process may use {}; make them smaller, put them into files (`file:PATH`), or pass `--overcommit`",
         Size(*.total), Size(*.available >> 20 << 20)
@@ -123,12 +123,12 @@ pub enum StoreError {
     Memory {
         /// The sizes of all RAM disks in bytes.
         total: u64,
-        /// The memory there is in bytes.
+        /// The available memory in bytes.
         available: u64,
     },
 }
 
-/// A number of bytes as options take it: in the largest unit that divides it.
+/// Prints a number of bytes as options take it: in the largest unit that divides it.
 pub(crate) struct Size(pub(crate) u64);
 
 impl fmt::Display for Size {

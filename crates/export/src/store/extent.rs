@@ -1,4 +1,4 @@
-//! Runs of a disk that are alike, for clients that ask which parts hold data.
+//! Extents: runs of a disk that hold data or do not, for clients that ask.
 
 /// A run of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +16,13 @@ pub(crate) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// Starts over in `extents`. `limit` is not zero.
+    /// Clears `extents` and collects into it. `limit` is not zero.
     pub(crate) fn new(extents: &'a mut Vec<Extent>, limit: usize) -> Found<'a> {
         extents.clear();
         Found { extents, limit }
     }
 
-    /// Adds a run, or lengthens the last one if it is alike. False when there is no room for it.
+    /// Adds a run, or lengthens the last one if it is alike. False if there is no room for it.
     pub(crate) fn push(&mut self, length: u64, hole: bool) -> bool {
         if let Some(last) = self.extents.last_mut()
             && last.hole == hole
@@ -36,7 +36,7 @@ impl<'a> Found<'a> {
         true
     }
 
-    /// All of it is alike.
+    /// Adds the whole range as one run.
     pub(crate) fn only(mut self, length: u64, hole: bool) {
         self.push(length, hole);
     }

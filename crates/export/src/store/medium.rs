@@ -1,4 +1,4 @@
-//! What a volatile cache asks of the store below it, which it waits for.
+//! The operations that a volatile cache needs of the store below it. They wait.
 
 use dashpot_engine::Outcome;
 
@@ -12,9 +12,9 @@ pub(crate) trait Medium {
     /// Makes a range read as zeroes.
     fn zero(&mut self, offset: u64, length: u64) -> Outcome;
 
-    /// Makes durable whatever was done before.
+    /// Makes all earlier writes durable.
     fn flush(&mut self) -> Outcome;
 
-    /// Why what it says of durability can no longer be trusted, if it cannot.
+    /// The reason that the medium's durability can no longer be trusted, if there is one.
     fn fault(&self) -> Option<&str>;
 }

@@ -1,5 +1,5 @@
-//! How much memory this process may still use: what the kernel calls available, and what every
-//! control group above the process leaves it, in version 1 or 2.
+//! How much memory this process may still use: the kernel's available memory, bounded by what each
+//! control group above the process leaves, in version 1 or 2.
 
 use std::fs;
 use std::path::Path;
@@ -7,11 +7,12 @@ use std::path::Path;
 use super::error::StoreError;
 use crate::cgroups::{self, Group, Version, field};
 
-/// Where a version of the control groups keeps its figures.
+/// The files in which a version of the control groups keeps its figures.
 struct Files {
     limit: &'static str,
     usage: &'static str,
-    /// The line of `memory.stat` with the page cache that is given up first, as part of the usage.
+    /// The line of `memory.stat` for the page cache that the kernel gives up first. It is part of
+    /// the usage.
     cache: &'static str,
 }
 
@@ -46,7 +47,7 @@ fn available(proc: &Path, groups: &[Group]) -> Option<u64> {
     groups.iter().filter_map(left_by).chain(system).min()
 }
 
-/// The memory that one group leaves.
+/// The memory that one group leaves to this process.
 fn left_by(group: &Group) -> Option<u64> {
     let files = match group.version() {
         Version::One => VERSION_1,

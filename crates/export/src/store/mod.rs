@@ -1,10 +1,11 @@
-//! Where the bytes of a disk really are.
+//! Stores: the actual bytes of disks.
 //!
-//! A [`Store`] belongs to one shard, which must never wait. So every operation is an *attempt*:
-//! it is done at once, or it [would block](Attempt::WouldBlock), and then the shard hands it to a
-//! thread of the [`Pool`], which does it on the same file.
+//! A [`Store`] belongs to one shard, which must never wait. So every operation is an *attempt*.
+//! Either it is done at once, or it [would block](Attempt::WouldBlock); then the shard hands it to
+//! a thread of the [`Pool`], which repeats it on the same file.
 //!
-//! Stores trust their caller with ranges: all of them lie within the size that [`open_all`] gave.
+//! Stores trust the ranges of their callers: all of them must lie within the size that [`open_all`]
+//! answered.
 
 mod any;
 mod attempt;

@@ -1,5 +1,5 @@
-//! Opening the stores of all disks together: all of them or none. Nothing is changed: files get
-//! their labels when all else that could fail at a start has not.
+//! Opens the stores of all disks together: all of them or none. Nothing is changed: files get their
+//! labels after everything else that could fail at a start.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,8 +22,8 @@ pub(crate) struct Opened {
     pub(crate) size: u64,
 }
 
-/// Opens the stores of `disks`, in their order. With `overcommit`, RAM disks may be larger than
-/// the memory there is.
+/// Opens the stores of `disks`, in their order. With `overcommit`, RAM disks may be larger than the
+/// available memory.
 pub(crate) fn open_all(disks: &[DiskConfig], overcommit: bool) -> Result<Vec<Opened>, StoreError> {
     let opened = disks
         .iter()
@@ -35,7 +35,7 @@ pub(crate) fn open_all(disks: &[DiskConfig], overcommit: bool) -> Result<Vec<Ope
     Ok(opened)
 }
 
-/// A file that is to get its disk's label.
+/// A file to be labelled as its disk's.
 #[derive(Debug)]
 pub(crate) struct Adoption {
     disk: DiskConfig,
@@ -44,7 +44,7 @@ pub(crate) struct Adoption {
 }
 
 impl Adoption {
-    /// The file of a disk, if its store is one.
+    /// The file of a disk to label, if its store is a file.
     pub(crate) fn of(disk: &DiskConfig, opened: &Opened) -> Option<Adoption> {
         let (path, file) = file_of(&disk.store, &opened.store)?;
         Some(Adoption {
@@ -118,7 +118,7 @@ fn request<'a>(disk: &'a DiskConfig, path: &'a Path) -> OpenRequest<'a> {
     }
 }
 
-/// What all RAM disks together can come to take: the memory of each comes in huge pages.
+/// The most memory that all RAM disks together can take. Each takes memory in huge pages.
 fn ram_bytes(disks: &[DiskConfig], opened: &[Opened]) -> u64 {
     let sizes = disks
         .iter()
@@ -138,7 +138,7 @@ fn in_ram(store: &StoreConfig) -> bool {
     }
 }
 
-/// A disk of any size can come to take a whole one. That of x86-64, and of most others.
+/// The smallest disk can take a whole huge page. This is the size on x86-64 and most others.
 const HUGE_PAGE: u64 = 2 << 20;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// The units that a range touches, each with the part of it that is touched.
+/// The units that a range touches, each with the touched part.
 pub(super) fn pieces(
     unit: u64,
     offset: u64,

@@ -1,7 +1,7 @@
-//! Threads for what would make a shard wait.
+//! Threads for work that would make a shard wait.
 //!
-//! Their number is a lane count in disguise: no more than so many requests wait for a medium at
-//! once. How many jobs there are is the caller's to bound.
+//! The number of threads acts like a lane count: at most that many requests wait for a medium at
+//! once. The caller bounds the number of jobs.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +15,7 @@ use dashpot_engine::{Errno, Outcome};
 
 use super::file::FileStore;
 
-/// What is to be done to a file. Buffers come back with [`Finished`].
+/// An operation on a file. Buffers come back with [`Finished`].
 #[derive(Debug)]
 pub(crate) enum FileOperation {
     /// Fills the buffer with `length` bytes.
@@ -41,12 +41,12 @@ pub(crate) enum FileOperation {
         fua: bool,
     },
     Sync,
-    /// What a defect of a store does.
+    /// The effect of a defect in a store.
     #[cfg(test)]
     Panic,
 }
 
-/// An operation that was done.
+/// A finished operation.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) outcome: Outcome,
@@ -54,19 +54,19 @@ pub(crate) struct Finished {
     pub(crate) buffer: Vec<u8>,
 }
 
-/// Something to do, and whom to tell.
+/// An operation, and the function that takes its result.
 pub(crate) struct Job {
     pub(crate) file: Arc<FileStore>,
     pub(crate) operation: FileOperation,
-    /// Whoever asked is gone: what has not begun must not be done any more, because it would be
-    /// done after what came later.
+    /// Set when the caller is gone. An operation that has not started must not start then, because
+    /// it would come after later ones.
     pub(crate) cancelled: Arc<AtomicBool>,
-    /// Called on the thread that has done it; must do no more than pass it on.
+    /// Called on the thread that did the work. It must do no more than pass the result on.
     pub(crate) finish: Box<dyn FnOnce(Finished) + Send>,
 }
 
 impl Job {
-    /// A panic ends the operation with an error, and neither its zio nor the thread is lost.
+    /// Does the work. A panic turns into an error, so neither the zio nor the thread is lost.
     fn run(self) {
         let (operation, file) = (self.operation, &self.file);
         let failed = |errno| Finished {
@@ -133,7 +133,7 @@ impl FileOperation {
     }
 }
 
-/// The threads. When it is dropped, every job that was submitted is done first.
+/// The threads. Dropping the pool waits until every submitted job is done.
 #[derive(Debug)]
 pub(crate) struct Pool {
     shared: Arc<Shared>,
@@ -141,7 +141,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// Starts so many threads.
+    /// Starts this many threads.
     pub(crate) fn new(threads: usize) -> io::Result<Pool> {
         let mut pool = Pool {
             shared: Arc::default(),
@@ -155,7 +155,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Leaves a job to the threads. Takes the time of a lock and perhaps of a wake-up.
+    /// Queues a job. Takes a lock, and perhaps a wake-up.
     pub(crate) fn submit(&self, job: Job) {
         self.shared.queue().jobs.push_back(job);
         self.shared.changed.notify_one();
@@ -167,7 +167,7 @@ impl Drop for Pool {
         self.shared.queue().closed = true;
         self.shared.changed.notify_all();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so on its own.
+            // A thread that panicked has printed its message.
             let _ = thread.join();
         }
     }
@@ -192,7 +192,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a job; `None` when there will be none.
+    /// Waits for a job; `None` once there will be none.
     fn next(&self) -> Option<Job> {
         let idle = |queue: &mut Queue| queue.jobs.is_empty() && !queue.closed;
         let waited = self.changed.wait_while(self.queue(), idle);
@@ -202,7 +202,7 @@ impl Shared {
             .pop_front()
     }
 
-    /// The queue is sound whatever happened: no code that can panic holds its lock.
+    /// Locks the queue. It is sound even after a panic: no code that can panic holds its lock.
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(finished.buffer.len(), 3);
     }
 
-    /// The barrier lets nobody pass unless three jobs run at once.
+    /// The barrier opens only when three jobs run at once.
     #[test]
     fn as_many_jobs_run_at_once_as_there_are_threads() {
         let (_directory, file) = file_of(10);

@@ -1,9 +1,9 @@
-//! Sparse memory: chunks are taken when they are first written, and given back when all of them is
-//! zeroed or trimmed.
+//! A sparse memory store: it takes a chunk when the chunk is first written, and gives it back when
+//! all of it is zeroed or trimmed.
 //!
 //! Chunks hang on leaves, and leaves on a small tree, so that a disk of many TiB costs nothing
-//! until it is used. 64 MiB to a leaf keep the tree a few entries large for any disk that fits into
-//! memory, and so a look-up at a few nanoseconds.
+//! until it is used. With 64 MiB to a leaf, the tree of any disk that fits into memory has few
+//! entries, and a look-up takes a few nanoseconds.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,12 +12,12 @@ use super::extent::Found;
 use super::pieces::pieces;
 use super::slabs::{CHUNK, Chunk, Slabs};
 
-/// Bytes that are in one place at most.
+/// The most bytes that are contiguous in memory.
 pub(crate) const SLICE: u64 = CHUNK;
 const CHUNKS_PER_LEAF: u64 = 1024;
 const LEAF: u64 = CHUNK * CHUNKS_PER_LEAF;
 
-/// What was never written reads as.
+/// The content of memory that was never written.
 static ZEROES: [u8; CHUNK as usize] = [0; CHUNK as usize];
 
 /// A store in memory.
@@ -44,7 +44,7 @@ impl Ram {
         }
     }
 
-    /// A range in the order of its bytes, cut at multiples of [`SLICE`].
+    /// The slices of a range in order, cut at multiples of [`SLICE`].
     pub(crate) fn slices(&self, offset: u64, length: u64) -> impl Iterator<Item = &[u8]> {
         let chunks = pieces(CHUNK, offset, length);
         chunks.map(|(index, range)| &self.chunk(index).unwrap_or(&ZEROES)[range])
@@ -69,7 +69,7 @@ impl Ram {
         }
     }
 
-    /// Zeroes a part of a chunk, or gives back all of it.
+    /// Zeroes a part of a chunk, or gives the whole chunk back.
     fn punch(&mut self, index: u64, range: Range<usize>) {
         let Some(place) = self.leaves.get_mut(&(index / CHUNKS_PER_LEAF)) else {
             return;
@@ -98,7 +98,7 @@ impl Ram {
         }
     }
 
-    /// Within one leaf; false if there is no room for more extents.
+    /// The extents within one leaf; false if there is no room for more extents.
     fn leaf_extents(&self, offset: u64, length: u64, found: &mut Found<'_>) -> bool {
         let mut chunks = pieces(CHUNK, offset, length);
         chunks.all(|(index, range)| found.push(range.len() as u64, self.chunk(index).is_none()))

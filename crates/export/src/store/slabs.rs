@@ -1,14 +1,14 @@
 //! Memory of a RAM disk, handed out in chunks that lie side by side in huge pages.
 //!
-//! A random access to small pages misses the processor's address cache, and under virtualisation
-//! that costs as much as copying the 4 KiB that were asked for. So chunks are cut from mappings
-//! for which the kernel is asked to use huge pages, in the order in which they are first written,
-//! wherever on the disk they are: a disk that is used sparsely takes no more memory for it than
-//! one huge page. Where the kernel has none, the same memory comes in small ones.
+//! A random access to small pages misses the processor's TLB, and under virtualisation a miss costs
+//! as much as copying 4 KiB. So chunks are cut from mappings for which the kernel is asked to use
+//! huge pages. Chunks are handed out in the order of their first writes, wherever they are on the
+//! disk, so even a sparsely used disk takes at most one huge page more than it needs. Where the
+//! kernel has no huge pages, the memory comes in small ones.
 
 use memmap2::{Advice, MmapMut};
 
-/// Bytes that are handed out together.
+/// The size of a chunk in bytes.
 pub(super) const CHUNK: u64 = 64 << 10;
 
 /// A chunk that is in use.
@@ -18,9 +18,9 @@ pub(super) struct Chunk(u32);
 #[derive(Debug, Default)]
 pub(super) struct Slabs {
     slabs: Vec<MmapMut>,
-    /// Chunks that have been handed out so far.
+    /// How many chunks have been handed out so far.
     begun: u32,
-    /// Those of them that were given back.
+    /// Those that were given back.
     free: Vec<u32>,
 }
 
@@ -33,7 +33,7 @@ impl Slabs {
         }
     }
 
-    /// A chunk of zeroes.
+    /// Takes a chunk of zeroes.
     pub(super) fn take(&mut self) -> Chunk {
         if let Some(again) = self.free.pop() {
             let mut chunk = Chunk(again);
@@ -47,7 +47,7 @@ impl Slabs {
         Chunk(self.begun - 1)
     }
 
-    /// Takes a chunk back. All of the memory goes back to the system when none is in use.
+    /// Takes a chunk back. All memory goes back to the system when no chunk is in use.
     pub(super) fn give(&mut self, chunk: Chunk) {
         self.free.push(chunk.0);
         if self.free.len() == self.begun as usize {
@@ -72,19 +72,20 @@ fn place(chunk: &Chunk) -> (usize, usize) {
     (chunk / CHUNKS_PER_SLAB, start)
 }
 
-/// Memory that is not there before it is used.
+/// Maps memory. The kernel provides it when it is first used.
 fn map() -> MmapMut {
     let length = CHUNKS_PER_SLAB * CHUNK as usize;
     let Ok(slab) = MmapMut::map_anon(length) else {
-        // What the allocator says when there is no memory.
+        // The same failure as that of the allocator without memory.
         std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; CHUNK as usize]>());
     };
-    // A kernel without huge pages has others.
+    // A kernel without huge pages uses small ones.
     let _ = slab.advise(Advice::HugePage);
     slab
 }
 
-/// 64 MiB: before Linux 6.7 only the huge pages that lie within one mapping are used.
+/// 64 MiB in a mapping: before Linux 6.7 the kernel uses only huge pages that lie within one
+/// mapping.
 const CHUNKS_PER_SLAB: usize = 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Every store against the naive one, a vector of bytes; and files that cannot be stores.
+//! Tests every store against a naive one, a vector of bytes; and files that cannot be stores.
 
 mod bad_files;
 mod model;
@@ -31,7 +31,7 @@ fn open_one(disk: DiskConfig) -> Result<Opened, StoreError> {
     Ok(all.remove(0))
 }
 
-/// A directory with a file `d0.img` of so many zeroes.
+/// A directory with a file `d0.img` of this many zeroes.
 fn directory_of(length: u64) -> (TempDir, std::path::PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("d0.img");

@@ -1,4 +1,4 @@
-//! What NBD tells a client of an export: transmission flags and the preferred block size.
+//! The transmission flags and the preferred block size that NBD tells clients.
 
 use crate::export::ExportInfo;
 
@@ -9,8 +9,8 @@ pub(super) fn preferred_block(export: &ExportInfo) -> u32 {
 
 /// The transmission flags. `structured` says whether structured replies were negotiated.
 ///
-/// FAST_ZERO promises zeroes that are quicker than writes. An injected delay would break that
-/// promise, so FAST_ZERO is never among them.
+/// FAST_ZERO promises zeroes that are faster than writes. An injected delay would break that
+/// promise, so FAST_ZERO is never set.
 pub(super) fn transmission_flags(export: &ExportInfo, structured: bool) -> u16 {
     let writes = if export.read_only {
         READ_ONLY

@@ -1,7 +1,7 @@
-//! A client: enough of the protocol to load a server, one export over one connection.
+//! A client for one export over one connection: enough of NBD to load a server.
 //!
-//! It negotiates with GO, and leaves structured replies alone, so that every reply to a write is
-//! 16 bytes and every reply to a read is 16 bytes and its data.
+//! It negotiates with GO and without structured replies, so the reply to a write is 16 bytes, and
+//! the reply to a read is 16 bytes and the data.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -13,37 +13,37 @@ use dashpot_rules::Address;
 
 use super::wire::{REQUEST_LEN, RequestHeader, SIMPLE_REPLY_LEN};
 
-/// Why a connection did not come about.
+/// The reason that a client could not connect.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The system says no.
+    /// The system refuses.
     #[error("{address}: cannot connect")]
     Refused {
         /// The address.
         address: Address,
-        /// What the system said.
+        /// The system's reason.
         source: io::Error,
     },
-    /// The server hung up before it had described the export.
+    /// The server closed the connection before it described the export.
     #[error("{0}: the server closed the connection while it was being set up")]
     Closed(Address),
-    /// The server takes connections, and then says nothing.
+    /// The server accepted the connection, and then sent nothing.
     #[error("{0}: the server has not answered for {PATIENCE:?} while it was being set up")]
     Silent(Address),
-    /// The peer does not speak NBD, or not the kind that is needed.
+    /// The peer does not speak NBD, or an older kind of it.
     #[error("{0}: no NBD server of the fixed newstyle answers there")]
     NotNbd(Address),
     /// There is no such export.
     #[error("the server does not serve export '{export}': {reason}")]
     NoExport {
-        /// The name that was asked for.
+        /// The name that the caller asked for.
         export: String,
         /// The server's words.
         reason: String,
     },
 }
 
-/// A connection whose handshake is over.
+/// A connection after its handshake.
 #[derive(Debug)]
 pub struct Connection {
     /// The socket.
@@ -85,7 +85,7 @@ pub fn connect(address: &Address, export: &str) -> Result<Connection, ConnectErr
     }
 }
 
-/// The size and the flags of the export.
+/// Shakes hands. Answers the size and the flags of the export.
 fn shake_hands<S>(stream: S, address: &Address, export: &str) -> Result<(u64, u16), ConnectError>
 where
     S: Read + Write,
@@ -120,7 +120,7 @@ struct Hands<S> {
 type Info = (u64, u16);
 
 impl<S: Read + Write> Hands<S> {
-    /// The inner error is the server's refusal.
+    /// Like [`shake_hands`]; the inner error is the server's refusal.
     fn shake(&mut self, export: &str) -> io::Result<Result<Info, String>> {
         let greeting = self.read::<18>()?;
         if greeting[..16] != *b"NBDMAGICIHAVEOPT" || greeting[17] & FIXED_NEWSTYLE == 0 {
@@ -149,7 +149,7 @@ impl<S: Read + Write> Hands<S> {
         self.stream.write_all(&option)
     }
 
-    /// The type and the data of a reply to an option.
+    /// Reads the type and the data of a reply to an option.
     fn read_reply(&mut self) -> io::Result<(u32, Vec<u8>)> {
         let header = self.read::<20>()?;
         let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|byte| header[at + byte]));
@@ -169,7 +169,7 @@ impl<S: Read + Write> Hands<S> {
     }
 }
 
-/// The size and the flags, if this is the information that has them.
+/// The size and the flags, if `data` is the information that has them.
 fn export_info(data: &[u8]) -> Option<Info> {
     let (kind, rest) = data.split_first_chunk::<2>()?;
     let (size, rest) = rest.split_first_chunk::<8>()?;
@@ -177,7 +177,7 @@ fn export_info(data: &[u8]) -> Option<Info> {
     (*kind == [0, 0]).then_some((u64::from_be_bytes(*size), u16::from_be_bytes(*flags)))
 }
 
-/// A request in the layout of the protocol.
+/// Lays a request out as the protocol says.
 pub fn encode(request: &RequestHeader) -> [u8; REQUEST_LEN] {
     let mut bytes = [0; REQUEST_LEN];
     bytes[0..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());
@@ -189,7 +189,7 @@ pub fn encode(request: &RequestHeader) -> [u8; REQUEST_LEN] {
     bytes
 }
 
-/// The cookie and the error number of a simple reply, or `None` if it is something else.
+/// Parses a simple reply into its cookie and error number. `None` if it is something else.
 pub fn parse_reply(bytes: &[u8; SIMPLE_REPLY_LEN]) -> Option<(u64, u32)> {
     let (magic, rest) = bytes.split_first_chunk::<4>()?;
     let (error, rest) = rest.split_first_chunk::<4>()?;
@@ -206,8 +206,8 @@ const REQUEST_MAGIC: u32 = 0x2560_9513;
 const REPLY_MAGIC: u32 = 0x6744_6698;
 /// The longest reply to an option that is read, in bytes.
 const REPLY_MAX: u32 = 64 << 10;
-/// How long a server may be silent in a handshake. A server that has no room for another client is
-/// silent for ever.
+/// How long a server may be silent in a handshake. A server without room for another client stays
+/// silent.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

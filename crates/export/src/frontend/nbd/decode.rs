@@ -1,4 +1,4 @@
-//! Received bytes into requests.
+//! Turns received bytes into requests.
 
 use super::check::{Accepted, Refused, check};
 use super::encode;
@@ -59,7 +59,7 @@ fn refuse(header: &RequestHeader, refused: Refused, features: Features) -> Decod
     }
 }
 
-/// Extents told at a time: a file system is asked for each.
+/// The most extents in a reply. For a file, the store asks the file system for each.
 const EXTENTS_PER_REPLY: usize = 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Replies into bytes.
+//! Turns replies into bytes.
 
 use dashpot_engine::{Errno, Outcome};
 
@@ -7,7 +7,7 @@ use super::wire::{self, STATE_HOLE, STATE_ZERO};
 use crate::frontend::boundary::{Operation, Request};
 use crate::store::Extent;
 
-/// Appends the reply to a request, up to the data of a read that has succeeded.
+/// Appends the reply to a request, but not the data of a successful read.
 #[inline]
 pub(super) fn put_head(
     heads: &mut Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) fn put_head(
     }
 }
 
-/// The reply to a request that is not served, with its reason where the protocol has room for one.
+/// The reply to a refused request. It has the reason if the protocol has room for one.
 pub(super) fn refusal(cookie: u64, errno: Errno, reason: &str, features: Features) -> Vec<u8> {
     if !features.structured {
         return wire::simple_reply(cookie, Err(errno)).to_vec();

@@ -1,8 +1,9 @@
 //! The NBD frontend: NetworkBlockDevice/nbd, doc/proto.md.
 //!
-//! [`handshake`] shakes hands as a state machine without a socket. Then a [`Session`] serves the
-//! connection: `decode` turns received bytes into requests with the layout of [`wire`] and the
-//! verdict of [`check`], `encode` turns replies into bytes. [`client`] is the other side.
+//! [`handshake`] is a state machine without a socket. After it, a [`Session`] serves the
+//! connection: `decode` turns received bytes into requests, with the layout in [`wire`] and the
+//! rules in [`check`]; `encode` turns replies into bytes. [`client`] is the other side of the
+//! connection.
 
 mod advertised;
 pub mod check;
@@ -24,7 +25,7 @@ use super::socket::Socket;
 use crate::export::ExportInfo;
 use crate::store::Extent;
 
-/// A connection whose handshake is over.
+/// A connection after its handshake.
 #[derive(Debug)]
 pub(crate) struct Session {
     socket: Socket,

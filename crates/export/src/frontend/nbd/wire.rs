@@ -1,8 +1,7 @@
 //! Requests and replies of the transmission phase, byte for byte.
 //!
-//! Source: NetworkBlockDevice/nbd, doc/proto.md. Everything is big-endian. What every I/O needs
-//! comes as a fixed array; what only errors and block status need is appended to a buffer that
-//! the caller keeps.
+//! Source: NetworkBlockDevice/nbd, doc/proto.md. Everything is big-endian. Headers that every I/O
+//! needs are fixed arrays. Errors and block status are appended to a buffer that the caller keeps.
 
 use dashpot_engine::{Errno, Outcome};
 
@@ -12,20 +11,19 @@ pub const REQUEST_LEN: usize = 28;
 pub const SIMPLE_REPLY_LEN: usize = 16;
 /// Length of a structured reply chunk without its payload, in bytes.
 pub const CHUNK_LEN: usize = 20;
-/// Length of a data chunk up to its data, in bytes: the chunk and the data's offset.
+/// Length of a data chunk without its data, in bytes: the chunk and the data's offset.
 pub const DATA_CHUNK_LEN: usize = CHUNK_LEN + 8;
 /// The longest string that the protocol allows, in bytes.
 pub const STRING_MAX: usize = 4096;
-/// The largest payload of a read or a write, in bytes. It is what the protocol tells clients to
-/// assume when they have not asked, so no client is surprised by it.
+/// The largest payload of a read or a write, in bytes. The protocol tells clients to assume this
+/// value when they have not asked, so it surprises no client.
 pub const PAYLOAD_MAX: u32 = 32 << 20;
-/// The most extents that one block status chunk tells: 64 KiB of them. Clients ask again for
-/// the rest.
+/// The most extents in one block status chunk: 64 KiB of them. Clients ask again for the rest.
 pub const EXTENTS_MAX: usize = 8192;
 /// The id that `base:allocation` has in block status chunks.
 pub const BASE_ALLOCATION: u32 = 1;
 
-/// State of an extent: nothing is allocated for it.
+/// State of an extent: it has no space allocated.
 pub const STATE_HOLE: u32 = 1 << 0;
 /// State of an extent: it reads as zeroes.
 pub const STATE_ZERO: u32 = 1 << 1;
@@ -58,9 +56,9 @@ pub mod flag {
 pub struct RequestHeader {
     /// Bits of [`flag`].
     pub flags: u16,
-    /// One of [`command`], if the client is right.
+    /// One of [`command`], if the client obeys the protocol.
     pub command: u16,
-    /// The client's name for it, sent back in the reply.
+    /// The client's id of the request, sent back in the reply.
     pub cookie: u64,
     /// First byte.
     pub offset: u64,
@@ -68,14 +66,13 @@ pub struct RequestHeader {
     pub length: u32,
 }
 
-/// Where a request should begin, something else does: the connection is out of step and can only
-/// be dropped.
+/// The bytes that should begin a request do not: the connection is out of step and must be dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a request begins with {0:#010x} instead of NBD's {REQUEST_MAGIC:#010x}")]
 pub struct BadMagic(u32);
 
 impl RequestHeader {
-    /// Reads a request.
+    /// Parses a request.
     pub fn parse(bytes: &[u8; REQUEST_LEN]) -> Result<RequestHeader, BadMagic> {
         let magic = u32::from_be_bytes(array(bytes, 0));
         if magic != REQUEST_MAGIC {
@@ -91,7 +88,7 @@ impl RequestHeader {
     }
 }
 
-/// An error's number in replies.
+/// The number of an error in replies.
 pub const fn error_number(errno: Errno) -> u32 {
     match errno {
         Errno::Perm => 1,
@@ -105,7 +102,7 @@ pub const fn error_number(errno: Errno) -> u32 {
     }
 }
 
-/// A simple reply. A successful read's data follows it.
+/// A simple reply. The data of a successful read follows it.
 pub fn simple_reply(cookie: u64, outcome: Outcome) -> [u8; SIMPLE_REPLY_LEN] {
     let error = outcome.map_or_else(error_number, |()| 0);
     let mut reply = [0; SIMPLE_REPLY_LEN];
@@ -115,13 +112,13 @@ pub fn simple_reply(cookie: u64, outcome: Outcome) -> [u8; SIMPLE_REPLY_LEN] {
     reply
 }
 
-/// The whole structured reply to a request that succeeded and has no data.
+/// The whole structured reply to a successful request without data.
 pub fn none_chunk(cookie: u64) -> [u8; CHUNK_LEN] {
     last_chunk(CHUNK_NONE, cookie, 0)
 }
 
-/// The structured reply to a read, up to its `length` bytes of data, which follow. `length` is 1
-/// to [`PAYLOAD_MAX`]: the protocol has no empty data chunk.
+/// The structured reply to a read, without the `length` bytes of data that follow. `length` is 1 to
+/// [`PAYLOAD_MAX`]: the protocol has no empty data chunk.
 pub fn data_chunk(cookie: u64, offset: u64, length: u32) -> [u8; DATA_CHUNK_LEN] {
     let mut chunk = [0; DATA_CHUNK_LEN];
     put(&mut chunk, 0, last_chunk(CHUNK_DATA, cookie, length + 8));
@@ -129,8 +126,8 @@ pub fn data_chunk(cookie: u64, offset: u64, length: u32) -> [u8; DATA_CHUNK_LEN]
     chunk
 }
 
-/// Appends the whole structured reply to a request that failed. A `message` above
-/// [`STRING_MAX`] is cut.
+/// Appends the whole structured reply to a request that failed. Cuts a `message` above
+/// [`STRING_MAX`].
 pub fn put_error_chunk(output: &mut Vec<u8>, cookie: u64, errno: Errno, message: &str) {
     let message = bounded(message);
     let length = message.len() as u16;
@@ -142,9 +139,9 @@ pub fn put_error_chunk(output: &mut Vec<u8>, cookie: u64, errno: Errno, message:
 }
 
 /// Appends the whole structured reply to a block status request: `base:allocation`, as pairs of
-/// length in bytes and state ([`STATE_HOLE`], [`STATE_ZERO`]), in order and gapless from the
-/// request's offset. There must be one, and none may be empty. Those above [`EXTENTS_MAX`] are
-/// left out.
+/// length in bytes and state ([`STATE_HOLE`], [`STATE_ZERO`]), in order and without gaps from the
+/// request's offset. There must be at least one extent, and none may be empty. Extents above
+/// [`EXTENTS_MAX`] are left out.
 pub fn put_status_chunk(
     output: &mut Vec<u8>,
     cookie: u64,
@@ -161,7 +158,7 @@ pub fn put_status_chunk(
     put(output, start, last_chunk(CHUNK_STATUS, cookie, length));
 }
 
-/// The longest beginning of `text` that the protocol allows as a string.
+/// The longest prefix of `text` that the protocol allows as a string.
 pub(super) fn bounded(text: &str) -> &str {
     let mut end = text.len().min(STRING_MAX);
     while !text.is_char_boundary(end) {
@@ -170,8 +167,8 @@ pub(super) fn bounded(text: &str) -> &str {
     &text[..end]
 }
 
-/// Every reply here has one chunk, which is therefore the last one: an error cannot come up
-/// after its header was sent, because replies are built when the I/O is over.
+/// The header of the only, and so last, chunk of a reply. One chunk is enough: a reply is built
+/// after the I/O, so no error can come up once its header is sent.
 fn last_chunk(kind: u16, cookie: u64, length: u32) -> [u8; CHUNK_LEN] {
     let mut chunk = [0; CHUNK_LEN];
     put(&mut chunk, 0, CHUNK_MAGIC.to_be_bytes());

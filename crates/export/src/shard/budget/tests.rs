@@ -8,12 +8,12 @@ use crate::frontend::{Session, nbd};
 const LARGEST: u32 = 32 << 20;
 const START: Instant = Instant::from_nanos(1 << 40);
 
-/// A client that announces the largest payload and sends so many bytes of it per second.
+/// A client that announces the largest payload and sends this many bytes of it per second.
 #[derive(Clone, Copy)]
 struct Slow(f64);
 
 impl Slow {
-    /// How long it keeps its room, looked at as the shard looks at it.
+    /// How long it keeps its room, when the shard checks it as in production.
     fn keeps(self) -> Duration {
         let mut now = START;
         loop {
@@ -32,7 +32,8 @@ impl Slow {
     }
 }
 
-/// How long a request waits behind payloads, as many at a time as half a shard has room for.
+/// How long a request waits behind payloads that come as many at a time as half a shard has room
+/// for.
 fn wait_behind(slow: &[Slow]) -> Duration {
     let places = (PAYLOAD_MAX / u64::from(EXPORT_SHARE) / u64::from(LARGEST)) as usize;
     let mut free: VecDeque<Duration> = vec![Duration::ZERO; places].into();
@@ -81,7 +82,7 @@ fn small_requests_pass_to_the_byte_until_all_of_them_are_too_much() {
     assert!(most.admits_beyond(TINY));
 }
 
-/// A connection to an export that has nothing in flight.
+/// A connection to an export, with nothing in flight.
 fn connection(export: ExportId) -> Connection {
     let (near, _far) = std::os::unix::net::UnixStream::pair().unwrap();
     let session = nbd::Session::new(near.into(), nbd::handshake::Features::default());

@@ -1,18 +1,19 @@
-//! Whose file it is: a label keeps two swapped files from being taken for each other.
+//! A file's label names its disk, so that two swapped files are not mistaken for each other.
 //!
-//! The label is the disk's name in the extended attribute `user.dashpot.disk` of the file. Of the
-//! three places where it can be:
+//! The label is the disk's name in the extended attribute `user.dashpot.disk` of the file. There
+//! were three places to choose from:
 //!
-//! - *in the file*, behind the data: it would change an image that a user brought. The image would
-//!   grow by a block, its checksum differ, its backup partition table no longer be at the end, and
-//!   growing the file would bury the label in the data;
-//! - *in a second file* beside it: it would stay behind when the file is moved, and so miss the
-//!   very swap that it is there for, unless it named the inode, which a restored backup changes;
-//! - *on the inode*: it moves with the file, leaves every byte alone, and a copy, which is no
-//!   longer the disk's file, starts without one.
+//! - *in the file*, behind the data. That would change an image that a user brought: it would grow
+//!   by a block, its checksum would differ, its backup partition table would no longer be at the
+//!   end, and later growth would bury the label in the data;
+//! - *in a second file*. It would stay behind when the image is moved, and so miss the very swap
+//!   that it is there to detect, unless it named the inode, which changes when a backup is
+//!   restored;
+//! - *on the inode*. It moves with the file and leaves every byte alone. A copy is no longer the
+//!   disk's file, and starts without a label.
 //!
-//! A file without a label is adopted when it is served writable, after every disk of the lab has
-//! been opened. File systems without such attributes (FAT; tmpfs before Linux 6.6) go without the
+//! The server labels an unlabelled file when it serves it writable, after it has opened every disk
+//! of the lab. On file systems without such attributes (FAT; tmpfs before Linux 6.6) there is no
 //! protection.
 
 use std::fs::File;
@@ -27,7 +28,7 @@ pub(in crate::store) const ATTRIBUTE: &str = "user.dashpot.disk";
 /// File systems store at most this much in an attribute, or little more.
 const LONGEST: usize = 4096;
 
-/// The name of the disk that a file belongs to, if it belongs to one.
+/// The name of the disk that a file belongs to, if it has a label.
 pub(super) fn read(file: &File) -> io::Result<Option<String>> {
     let mut name = vec![0; LONGEST];
     match fgetxattr(file, ATTRIBUTE, name.as_mut_slice()) {
@@ -37,7 +38,7 @@ pub(super) fn read(file: &File) -> io::Result<Option<String>> {
     }
 }
 
-/// Makes a file belong to a disk.
+/// Labels a file as a disk's.
 pub(super) fn write(file: &File, disk: &str) -> io::Result<()> {
     match fsetxattr(file, ATTRIBUTE, disk.as_bytes(), XattrFlags::empty()) {
         Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),

@@ -1,16 +1,18 @@
-//! A file, or rather its first bytes: a raw image stays a raw image.
+//! A store in a file, or in the first bytes of a longer one. A raw image stays a raw image.
 //!
-//! Reads and writes are tried on the shard with `RWF_NOWAIT`; what would block is done in full by
-//! a thread of the pool. `fdatasync`, hole punching and zeroing always may wait for the medium, so
-//! they are never tried.
+//! The shard tries reads and writes with `RWF_NOWAIT`. A thread of the pool repeats in full those
+//! that would block. `fdatasync`, hole punching and zeroing may always wait for the medium, so the
+//! shard does not try them.
 //!
-//! **Durability.** A FUA request is the request and then `fdatasync`, not `RWF_DSYNC`: there is one
-//! way in which data becomes durable, for writes, zeroes and trims alike, and so one place where it
-//! can fail. The price is that a FUA write also waits for what others left in the page cache.
+//! **Durability.** A FUA request is the request followed by `fdatasync`, not `RWF_DSYNC`. So there
+//! is one way in which data becomes durable, for writes, zeroes and trims alike, and one place
+//! where that can fail. The price is that a FUA write also waits for other dirty data in the page
+//! cache.
 //!
-//! **Faults.** A failed `fdatasync` marks the file as faulted: the kernel may have dropped the dirty
-//! pages and marked them clean, so a retry that succeeds would be a lie. Every later flush and FUA
-//! request fails until the file is opened anew. Reads and plain writes go on: they promise nothing.
+//! **Faults.** A failed `fdatasync` marks the file as faulted. The kernel may have dropped the
+//! dirty pages and marked them clean, so the success of a retry would be a lie. Every later flush
+//! and FUA request fails until the file is opened anew. Reads and plain writes continue: they
+//! promise nothing.
 
 pub(super) mod label;
 pub(super) mod open;
@@ -28,22 +30,22 @@ use rustix::io::{ReadWriteFlags, preadv2, pwritev2, retry_on_intr};
 use super::attempt::Attempt;
 use super::extent::Found;
 
-/// How much is written at once where a file system cannot zero by itself.
+/// Written piece by piece where a file system cannot zero by itself.
 const ZEROES: &[u8] = &[0; 64 << 10];
 
-/// A store in a file. Shared by the shard and the threads of the pool.
+/// A store in a file. The shard and the threads of the pool share it.
 #[derive(Debug)]
 pub(crate) struct FileStore {
     file: File,
-    /// Why `fdatasync` can no longer be believed.
+    /// The reason that `fdatasync` can no longer be trusted.
     fault: OnceLock<String>,
-    /// Held while one is going on.
+    /// Held during `fdatasync`.
     syncing: Mutex<()>,
-    /// Set when the file system has refused a write with `RWF_NOWAIT` as such: ext4 and tmpfs do.
+    /// Whether the file system has refused `RWF_NOWAIT` for writes: ext4 and tmpfs do.
     waits_for_writes: AtomicBool,
 }
 
-/// What the shard calls: it never waits.
+/// The shard calls these methods. They never wait.
 impl FileStore {
     fn new(file: File) -> FileStore {
         FileStore {
@@ -54,7 +56,7 @@ impl FileStore {
         }
     }
 
-    /// Reads what is in memory. Errors are left to [`FileStore::read`] to find.
+    /// Reads from memory. On an error, leaves it to [`FileStore::read`] to report it.
     pub(crate) fn try_read(&self, offset: u64, into: &mut [u8]) -> Attempt {
         let mut done = 0;
         while done < into.len() {
@@ -72,7 +74,7 @@ impl FileStore {
         Attempt::Done(Ok(()))
     }
 
-    /// Writes to memory. Errors are left to [`FileStore::write`] to find.
+    /// Writes to memory. On an error, leaves it to [`FileStore::write`] to report it.
     pub(crate) fn try_write(&self, offset: u64, from: &[u8]) -> Attempt {
         if self.waits_for_writes.load(Ordering::Relaxed) {
             return Attempt::WouldBlock;
@@ -97,7 +99,7 @@ impl FileStore {
         Attempt::Done(Ok(()))
     }
 
-    /// Asks the file system where there are holes. What it cannot tell is data.
+    /// Asks the file system where holes are. Where it cannot tell, the range counts as data.
     pub(crate) fn extents(&self, offset: u64, length: u64, mut found: Found<'_>) {
         let end = offset + length;
         let mut at = offset;
@@ -114,7 +116,7 @@ impl FileStore {
         }
     }
 
-    /// Where the next data starts, up to `end`.
+    /// The start of the next data, but at most `end`.
     fn next_data(&self, at: u64, end: u64) -> u64 {
         match seek(&self.file, SeekFrom::Data(at)) {
             Ok(data) => data.min(end),
@@ -123,7 +125,7 @@ impl FileStore {
         }
     }
 
-    /// Where the next hole after data at `at` starts, up to `end`.
+    /// The start of the next hole after data at `at`, but at most `end`.
     fn next_hole(&self, at: u64, end: u64) -> u64 {
         match seek(&self.file, SeekFrom::Hole(at)) {
             Ok(hole) if hole > at => hole.min(end),
@@ -131,13 +133,13 @@ impl FileStore {
         }
     }
 
-    /// Why a flush fails, if it does for ever.
+    /// The reason that every flush fails, once one has failed.
     pub(crate) fn fault(&self) -> Option<&str> {
         self.fault.get().map(String::as_str)
     }
 }
 
-/// What a thread of the pool calls: it waits.
+/// The threads of the pool call these methods. They wait.
 impl FileStore {
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
         self.file.read_exact_at(into, offset).map_err(errno)
@@ -161,7 +163,7 @@ impl FileStore {
         self.sync_if(fua)
     }
 
-    /// A trim is advice: a file system that cannot follow it has not failed.
+    /// Trims a range. A trim is advice: a file system that cannot follow it has not failed.
     pub(crate) fn trim(&self, offset: u64, length: u64, fua: bool) -> Outcome {
         match self.allocate(FallocateFlags::PUNCH_HOLE, offset, length) {
             Err(rustix::io::Errno::OPNOTSUPP) => {}
@@ -170,8 +172,8 @@ impl FileStore {
         self.sync_if(fua)
     }
 
-    /// One at a time: the kernel tells of a lost write once, and whoever asks next is told that
-    /// all is well. The next one must know by then.
+    /// Syncs, one call at a time. The kernel reports a lost write once, and later calls succeed.
+    /// The lock makes sure that the next caller sees the fault.
     pub(crate) fn sync(&self) -> Outcome {
         let _one = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.fault.get().is_some() {
@@ -212,7 +214,7 @@ impl FileStore {
     }
 }
 
-/// What a client is told.
+/// The error that a client gets.
 fn errno(error: io::Error) -> Errno {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Errno::NoSpc,

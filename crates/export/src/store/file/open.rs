@@ -1,4 +1,4 @@
-//! Opening a file as the store of a disk: everything that can be wrong with it is found here.
+//! Opens a file as the store of a disk. All problems with the file are found here.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
@@ -7,18 +7,18 @@ use std::path::Path;
 use super::super::error::StoreError;
 use super::{FileStore, label};
 
-/// What a disk asks of its file.
+/// A disk's demands on its file.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::store) struct OpenRequest<'a> {
     pub(in crate::store) disk: &'a str,
     pub(in crate::store) path: &'a Path,
-    /// The disk's size in bytes, or that of the file.
+    /// The disk's size in bytes; without it, the disk is as large as the file.
     pub(in crate::store) size: Option<u64>,
     pub(in crate::store) read_only: bool,
 }
 
 impl FileStore {
-    /// Opens and locks a file, and gives the disk's size. Changes nothing.
+    /// Opens and locks a file. Also answers the disk's size. Changes nothing.
     pub(in crate::store) fn open(request: OpenRequest<'_>) -> Result<(FileStore, u64), StoreError> {
         let length = request.length()?;
         let size = request.size_within(length)?;
@@ -38,7 +38,8 @@ impl FileStore {
 }
 
 impl OpenRequest<'_> {
-    /// The length of the file. Asked before it is opened: opening a pipe waits for its other end.
+    /// The length of the file. This comes before opening, because opening a pipe waits for its
+    /// other end.
     fn length(&self) -> Result<u64, StoreError> {
         let metadata = fs::metadata(self.path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => StoreError::Missing {
@@ -93,7 +94,7 @@ impl OpenRequest<'_> {
         })
     }
 
-    /// Readers share a file; a writer is alone. The lock goes when the file is closed.
+    /// Locks a file: readers share it, a writer is alone. Closing the file unlocks it.
     fn lock(&self, file: &File) -> Result<(), StoreError> {
         let locked = if self.read_only {
             file.try_lock_shared()

@@ -17,7 +17,7 @@ fn after_a_failed_sync_nothing_is_durable_any_more() {
         file.believe(Err(io::Error::from_raw_os_error(5))),
         Err(Errno::Io)
     );
-    // The file itself is sound: a retry would succeed, and that would be a lie.
+    // The file itself is sound, so a retry would succeed, and its success would be a lie.
     assert_eq!(file.sync(), Err(Errno::Io));
     assert_eq!(file.write(0, &[1], true), Err(Errno::Io));
     assert_eq!(file.zero(0, 1, true, true), Err(Errno::Io));
@@ -57,7 +57,7 @@ fn what_may_wait_is_never_tried() {
     assert_eq!(first, [0]);
 }
 
-/// Somebody else may shorten the file; the disk does not shrink with it.
+/// Another process may shorten the file. The disk does not shrink with it.
 #[test]
 fn a_file_that_ends_too_early_is_an_error() {
     let (_directory, file) = file_of(4096);
@@ -109,7 +109,7 @@ fn errors_are_those_that_clients_know() {
 #[test]
 fn a_refused_write_is_not_tried_again() {
     let (_directory, file) = file_of(4096);
-    // Whether the file system refuses or not, the answer and the bytes agree.
+    // Whether the file system refuses or not, the answer agrees with the bytes.
     match file.try_write(0, &[1]) {
         Attempt::Done(outcome) => assert_eq!(outcome, Ok(())),
         Attempt::WouldBlock => assert_eq!(file.try_write(0, &[1]), Attempt::WouldBlock),

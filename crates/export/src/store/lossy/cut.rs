@@ -1,4 +1,5 @@
-//! A power cut: which of the unsynced writes reached the medium, and what of them is missing.
+//! A power cut: decides which unsynced writes reached the medium, and finds which bytes are
+//! missing.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -10,28 +11,28 @@ use super::super::pieces::pieces;
 use super::{Lossy, SECTOR, Unsynced, Version, length_of, put};
 use crate::power::{Cut, Keep, Loss, LostWrite};
 
-/// What becomes of a piece of a write.
+/// The fate of a piece of a write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It has reached the medium just in time.
+    /// The piece has reached the medium.
     Kept,
-    /// It never will.
+    /// The piece is lost.
     Lost,
-    /// It stays in the cache.
+    /// The piece stays in the cache.
     Stays,
 }
 
 /// The fates of all unsynced writes.
 struct Fates {
-    /// What writes are torn at, in bytes, if they are.
+    /// The unit in bytes at which writes are torn, if they are.
     tear: Option<u64>,
     /// By the write's number: the index of its first piece, and the fate of each piece.
     drawn: BTreeMap<u64, (u64, Vec<Fate>)>,
 }
 
 impl<M: Medium> Lossy<M> {
-    /// Empties the cache as a power cut does. What has not been acknowledged stays in it if the
-    /// disk goes on: it is as if it was written after the cut.
+    /// Empties the cache as a power cut does. If the disk keeps serving, unacknowledged writes stay
+    /// in the cache, as if they were made after the cut.
     pub(crate) fn cut(&mut self, cut: &Cut, now: Instant) -> Result<Loss, Errno> {
         let fates = Fates::draw(&self.writes, cut);
         let versions: Vec<((u64, u64), Version)> =
@@ -46,8 +47,8 @@ impl<M: Medium> Lossy<M> {
         Ok(loss)
     }
 
-    /// Keeps the last version of a sector that has reached the medium, and notes what is missing
-    /// since. A version that a later one has replaced is not missed.
+    /// Writes the newest version of a sector that survives to the medium, and notes the lost
+    /// versions after it. A version that a later surviving one has replaced is not missing.
     fn cut_sector(
         &mut self,
         versions: &[((u64, u64), Version)],
@@ -73,7 +74,7 @@ impl<M: Medium> Lossy<M> {
         Ok(())
     }
 
-    /// How many bytes of a sector a write has written.
+    /// How many bytes of a sector a write covers.
     fn bytes_in(&self, number: u64, sector: u64) -> u64 {
         let Some(write) = self.writes.get(&number) else {
             return 0;
@@ -114,7 +115,7 @@ impl<M: Medium> Lossy<M> {
 }
 
 impl Fates {
-    /// Draws in the order of the writes, so that equal seeds lose the same.
+    /// Draws the fates in the order of the writes, so that equal seeds lose the same writes.
     fn draw(writes: &BTreeMap<u64, Unsynced>, cut: &Cut) -> Fates {
         let mut random = Random::new(cut.seed);
         let mut drawn = BTreeMap::new();
@@ -146,7 +147,7 @@ impl Fates {
     }
 }
 
-/// Whether a write is not hit: the disk goes on, and will acknowledge it.
+/// Whether the cut spares a write: the disk keeps serving and will acknowledge it.
 fn stays(write: &Unsynced, cut: &Cut) -> bool {
     cut.goes_on() && !write.acknowledged
 }

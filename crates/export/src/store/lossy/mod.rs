@@ -1,15 +1,15 @@
 //! A test store: another store behind a volatile write cache, which a power cut empties.
 //!
-//! It models what a disk may do in a power cut, and what `kill -9` does not show because the page
-//! cache survives it: of the writes since the last flush, any subset may have reached the medium,
-//! in any order, and each of them whole or torn. A sector of 512 bytes is never torn. What a flush
-//! has acknowledged, and each FUA request, is on the medium.
+//! It models the effect of a power cut on a disk. `kill -9` does not show that effect, because the
+//! page cache survives it. Of the writes since the last flush, any subset may have reached the
+//! medium, in any order, and each of them whole or torn. A sector of 512 bytes is never torn.
+//! Writes that a flush has covered, and FUA requests, are on the medium.
 //!
 //! The cache keeps every version of a sector since the last flush, because a power cut may bring
-//! an older one back. It is bounded, as a real one is: when it is full, all of it goes to the
-//! medium early, unsynced.
+//! back an older one. Like a real cache it is bounded: when it is full, all of it goes to the
+//! medium early, without a sync.
 //!
-//! Unlike other stores, this one waits for the store below it, on its shard: it is for tests.
+//! Unlike other stores, this one makes its shard wait for the store below it: it is for tests.
 
 mod cut;
 
@@ -22,32 +22,32 @@ use dashpot_engine::{Errno, Instant, Outcome, ZioId};
 use super::medium::Medium;
 use super::pieces::pieces;
 
-/// What a write is torn at, in bytes.
+/// The smallest unit at which a write is torn, in bytes.
 pub(super) const SECTOR: u64 = 512;
-/// Versions of sectors that the cache holds: 64 MiB.
+/// The most versions of sectors in the cache: 64 MiB.
 const MOST: usize = 128 << 10;
 
 type Sector = [u8; SECTOR as usize];
 
-/// A sector, or nothing if it is all zeroes.
+/// A sector, or `None` if it is all zeroes.
 type Version = Option<Box<Sector>>;
 
-/// A store that can lose what was not synced.
+/// A store that can lose unsynced writes.
 #[derive(Debug)]
 pub(crate) struct Lossy<M> {
     medium: M,
-    /// The disk's size in bytes: where its last sector ends.
+    /// The disk's size in bytes. The last sector ends there.
     size: u64,
     /// The cache, by sector and by the number of the write.
     versions: BTreeMap<(u64, u64), Version>,
     /// The writes that have versions in the cache, by their numbers.
     writes: BTreeMap<u64, Unsynced>,
-    /// Of the writes that have not been replied to, their numbers; one that is worked on in pieces
-    /// has several.
+    /// The numbers of the writes of each zio that has not been replied to. A zio that is worked on
+    /// in pieces has several.
     unanswered: HashMap<ZioId, Vec<u64>>,
     /// The number of the next write.
     next: u64,
-    /// The zio that the next write is for, if it is a client's.
+    /// The zio of the next write, if a client asked for it.
     asker: Option<Asker>,
     /// Sectors that the full cache has sent to the medium since the last flush.
     early: u64,
@@ -62,7 +62,7 @@ pub(crate) struct Asker {
     pub(crate) at: Instant,
 }
 
-/// A write of which something is in the cache.
+/// A write with at least one version in the cache.
 #[derive(Debug)]
 struct Unsynced {
     client: Arc<str>,
@@ -70,9 +70,9 @@ struct Unsynced {
     at: Instant,
     offset: u64,
     length: u64,
-    /// How many versions of it there are, and one more while it goes on.
+    /// How many versions of it the cache holds, plus one while the write goes on.
     versions: u64,
-    /// Whether its client has been told that it is done.
+    /// Whether its client has been told that the write is done.
     acknowledged: bool,
 }
 
@@ -94,12 +94,12 @@ impl<M: Medium> Lossy<M> {
         &self.medium
     }
 
-    /// Names the zio that the next write is for.
+    /// Names the zio of the next write.
     pub(crate) fn set_asker(&mut self, asker: Asker) {
         self.asker = Some(asker);
     }
 
-    /// A zio has been replied to: what it wrote is acknowledged.
+    /// Notes that a zio has been replied to: its writes are acknowledged.
     pub(crate) fn acknowledge(&mut self, zio: ZioId) {
         for number in self.unanswered.remove(&zio).into_iter().flatten() {
             if let Some(write) = self.writes.get_mut(&number) {
@@ -108,7 +108,7 @@ impl<M: Medium> Lossy<M> {
         }
     }
 
-    /// A zio is gone; if it was not replied to, it never will be.
+    /// Notes that a zio is gone. If it was not replied to, it never will be.
     pub(crate) fn forget(&mut self, zio: ZioId) {
         self.unanswered.remove(&zio);
     }
@@ -164,7 +164,7 @@ impl<M: Medium> Lossy<M> {
         self.medium.fault()
     }
 
-    /// A write begins, and has the next number.
+    /// Begins a write, with the next number.
     fn begin(&mut self, offset: u64, length: u64) {
         let number = self.next;
         self.next += 1;
@@ -172,7 +172,7 @@ impl<M: Medium> Lossy<M> {
         if let Some(asker) = &asker {
             self.unanswered.entry(asker.zio).or_default().push(number);
         }
-        // Without one, nothing waits for an acknowledgement.
+        // Without a zio, no acknowledgement will come.
         let acknowledged = asker.is_none();
         let (client, at) = asker.map_or_else(
             || ("".into(), Instant::ZERO),
@@ -189,7 +189,7 @@ impl<M: Medium> Lossy<M> {
         self.writes.insert(number, write);
     }
 
-    /// The write that has begun last is in the cache.
+    /// Ends the write that began last: all of it is in the cache.
     fn end(&mut self) {
         self.uncount(self.next - 1);
     }
@@ -203,7 +203,7 @@ impl<M: Medium> Lossy<M> {
         self.keep(index, Some(sector))
     }
 
-    /// Has the cache keep a version of a sector, of the write that goes on.
+    /// Puts a version of a sector into the cache, for the current write.
     fn keep(&mut self, index: u64, version: Version) -> Outcome {
         let number = self.next - 1;
         if self.versions.len() == MOST {
@@ -228,7 +228,8 @@ impl<M: Medium> Lossy<M> {
         self.medium.flush()
     }
 
-    /// Moves sectors from the cache to the medium: the last version of each. Says how many.
+    /// Moves the newest version of each of these sectors from the cache to the medium. Says how
+    /// many.
     fn settle(&mut self, sectors: Range<u64>) -> Result<u64, Errno> {
         let mut settled = 0;
         let next = |versions: &BTreeMap<(u64, u64), Version>| {
@@ -250,7 +251,7 @@ impl<M: Medium> Lossy<M> {
         Ok(settled)
     }
 
-    /// A version of a write is in the cache no more. A write without versions is forgotten.
+    /// Removes one version from the count of a write. A write without versions is forgotten.
     fn uncount(&mut self, number: u64) {
         if let Some(write) = self.writes.get_mut(&number) {
             write.versions -= 1;
@@ -271,7 +272,7 @@ fn put<M: Medium>(medium: &mut M, index: u64, sector: Option<&Sector>, size: u64
     }
 }
 
-/// The last sector ends where the disk does.
+/// The length of a sector: the last one ends where the disk does.
 fn length_of(index: u64, size: u64) -> usize {
     (size - index * SECTOR).min(SECTOR) as usize
 }

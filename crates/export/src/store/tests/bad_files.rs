@@ -1,4 +1,4 @@
-//! What cannot be a store is refused by name, and nothing is changed.
+//! Files that cannot be stores are refused by name, and stay unchanged.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -11,7 +11,7 @@ use super::super::file::label::ATTRIBUTE;
 use super::super::{Adoption, StoreError, available_memory, open_all};
 use super::{directory_of, disk, file, open_one};
 
-/// The message of a refusal, which names all of `parts`.
+/// The message of a refusal, which must contain all of `parts`.
 fn refusal(disk: DiskConfig, parts: &[&str]) -> String {
     let message = open_one(disk).unwrap_err().to_string();
     for part in parts {
@@ -33,7 +33,7 @@ fn label(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&name[..length]).into_owned())
 }
 
-/// Whether the file system of a file has labels at all; a test without says so.
+/// Whether the file system of a file supports labels. A test without them reports a skip.
 fn has_labels(path: &Path) -> bool {
     let has = setxattr(path, "user.dashpot.test", b"", XattrFlags::empty()).is_ok();
     if !has {
@@ -45,7 +45,8 @@ fn has_labels(path: &Path) -> bool {
     has
 }
 
-/// Says so past the test harness, which keeps the output of a test that passes; `make test` counts these lines.
+/// Reports a skip past the test harness, which hides the output of a test that passes; `make test`
+/// counts these lines.
 fn skip(why: &str) {
     let test = std::thread::current();
     let name = test.name().unwrap_or_default();
@@ -80,7 +81,7 @@ fn a_directory_and_a_pipe() {
     refusal(file("d0", &pipe), &["is not a regular file"]);
 }
 
-/// Not even root may write to this one.
+/// Even root may not write to this file.
 #[test]
 fn a_file_that_cannot_be_written() {
     let path = Path::new("/sys/kernel/uevent_seqnum");
@@ -141,7 +142,7 @@ fn disks_of_no_size() {
     refusal(disk("d2", lossy, None), &["`d2`", "ram has no size"]);
 }
 
-/// Opens the files of disks and labels them, as a start that succeeds does.
+/// Opens the files of disks and labels them, like a start that succeeds.
 fn adopt(disks: &[DiskConfig]) {
     let opened = open_all(disks, false).unwrap();
     for (disk, opened) in disks.iter().zip(&opened) {

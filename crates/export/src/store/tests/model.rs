@@ -15,7 +15,7 @@ use super::super::{Attempt, FileStore, Store};
 use super::{directory_of, disk, open_one};
 use crate::power::{Cut, Keep, Loss, Then};
 
-/// Three chunks and a bit: no boundary falls onto the end.
+/// Three chunks and a bit, so that no boundary falls onto the end.
 const SIZE: u64 = 3 * CHUNK + 777;
 
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ enum Request {
     Cut(Cut),
 }
 
-/// Short and long ranges, and such as end where chunks and the disk do.
+/// Short and long ranges, and ranges that end where chunks or the disk end.
 fn range() -> impl Strategy<Value = (u64, u64)> {
     let edges = [0, 1, SECTOR, CHUNK, 2 * CHUNK, 3 * CHUNK, SIZE - 1];
     let offset = prop_oneof![0..SIZE, proptest::sample::select(edges.to_vec())];
@@ -94,12 +94,12 @@ fn request() -> impl Strategy<Value = Request> {
     ]
 }
 
-/// The naive store: what is read now, what the last sync has made sure of, and every content that
-/// a sector has had since.
+/// The naive store: the current content, the content at the last sync, and every content that a
+/// sector has had since.
 struct Model {
     current: Vec<u8>,
     durable: Vec<u8>,
-    /// By sector: the offset and length of each write, and what it left there.
+    /// By sector: the offset and length of each write, and the content that it left there.
     since: BTreeMap<usize, Vec<(Written, Vec<u8>)>>,
     writes: usize,
 }
@@ -123,7 +123,8 @@ impl Model {
         }
     }
 
-    /// What a sector may hold after a power cut that has lost these writes and kept the others.
+    /// The content that a sector may have after a power cut that lost these writes and kept the
+    /// others.
     fn survivor(&self, sector: usize, lost: &[(u64, u64)]) -> &[u8] {
         let versions = self.since.get(&sector).into_iter().flatten().rev();
         let is_kept = |written: &Written| !lost.contains(&(written.1, written.2));
@@ -132,7 +133,7 @@ impl Model {
         kept.next().map_or(durable, |(_, content)| content)
     }
 
-    /// Whole sectors are synced: what else was written to them goes along.
+    /// Syncs whole sectors, including other writes to them.
     fn sync_if(&mut self, fua: bool, offset: u64, length: u64) {
         if fua {
             let end = (offset + length).next_multiple_of(SECTOR).min(SIZE);
@@ -149,7 +150,7 @@ fn of_sector(bytes: &[u8], sector: usize) -> &[u8] {
     &bytes[start..bytes.len().min(start + SECTOR as usize)]
 }
 
-/// A pattern that shows bytes in the wrong place.
+/// A pattern that reveals bytes in the wrong place.
 fn pattern(byte: u8) -> impl Fn(usize) -> u8 {
     move |at| byte.wrapping_add((at % 251) as u8)
 }
@@ -265,8 +266,8 @@ impl Pair {
         Ok(())
     }
 
-    /// What was synced is there; of the rest, every sector is as some write has left it, and the
-    /// writes that are called lost, and no others, are.
+    /// Synced data is there. Every other sector has the content that some write has left, and the
+    /// reported writes, and no others, are lost.
     fn check_cut(&mut self, cut: &Cut) -> Result<(), TestCaseError> {
         let Some(loss) = self.store.cut(cut, Instant::ZERO) else {
             return Ok(());
@@ -281,7 +282,7 @@ impl Pair {
                     || versions.any(|(_, version)| version == content),
                 "sector {sector} is as nobody wrote it"
             );
-            // A cache that was full has kept what its seed would have lost.
+            // If the cache was full, it has kept writes that the seed would have lost.
             if loss.early_bytes == 0 {
                 self.check_survivor(sector, content, cut, &loss)?;
             }
@@ -316,7 +317,7 @@ impl Pair {
     }
 }
 
-/// Whether the place and length of a write that was lost name that write.
+/// Whether the place and the length identify each lost write.
 fn are_unlike(model: &Model, lost: &[(u64, u64)]) -> bool {
     let all = model.since.values().flatten().map(|(written, _)| *written);
     let all: std::collections::BTreeSet<Written> = all.collect();
@@ -397,7 +398,7 @@ fn cut_at(tear: Option<u64>, seed: u64) -> Cut {
     }
 }
 
-/// A write of 100 sectors that begins at the third.
+/// A write of 100 sectors that begins at the third one.
 fn torn(tear: Option<u64>, seed: u64) -> (Loss, Vec<bool>) {
     let mut store = lossy_ram(SIZE);
     let _ = store.write(2 * SECTOR, &vec![1; 100 * SECTOR as usize], false);
@@ -436,7 +437,7 @@ fn without_a_tear_a_write_survives_whole_or_not_at_all() {
     assert_eq!(outcomes.len(), 2, "some seeds keep it and some lose it");
 }
 
-/// A cache that is full writes early, and that alone is no sync.
+/// A full cache writes early, but that is not a sync.
 #[test]
 fn the_cache_of_a_lossy_store_is_bounded_and_says_what_it_wrote_early() {
     let size = 100 << 20;

@@ -1,8 +1,8 @@
-//! Whether a request may be served, and what it asks for.
+//! Checks whether a request is valid, and which operation it asks for.
 //!
 //! Source: NetworkBlockDevice/nbd, doc/proto.md, "Request types", "Error values" and "Size
-//! constraints". Where the protocol leaves the answer open: a request of no bytes is EINVAL, as
-//! with nbdkit; trim, zeroes, cache and block status may be longer than a payload may.
+//! constraints". The protocol leaves two answers open. A request of no bytes is EINVAL here, as
+//! with nbdkit. Trim, zeroes, cache and block status may be longer than the largest payload.
 
 use dashpot_engine::Errno;
 
@@ -11,42 +11,42 @@ use super::wire::{PAYLOAD_MAX, RequestHeader, command, flag};
 use crate::export::ExportInfo;
 use crate::frontend::boundary::Operation;
 
-/// The largest payload of a refused write that is read and thrown away, in bytes. A client that
-/// announces more is dropped.
+/// The largest payload of a refused write that the server reads and discards, in bytes. A client
+/// that announces more is disconnected.
 pub const DRAIN_MAX: u32 = 2 * PAYLOAD_MAX;
 
-/// What a valid request asks for. Its range, where it has one, is not empty, is aligned and
-/// lies within the export.
+/// The operation of a valid request. If it has a range, the range is not empty, is aligned and lies
+/// within the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
-    /// An I/O. A read with DF is one, too: every reply has its data in one chunk.
+    /// An I/O. A read with DF is an ordinary read, because every reply has its data in one chunk.
     Io(Operation),
     /// Asks which parts of a range are allocated.
     BlockStatus {
-        /// Whether one extent, within the range, is all that may be told.
+        /// Whether the reply may have only one extent, within the range.
         req_one: bool,
     },
-    /// Asks for the end: what is in flight is finished, nothing is replied.
+    /// The client disconnects: the shard finishes what is in flight, and sends no reply to this.
     Disconnect,
 }
 
-/// Why a request cannot be served.
+/// The reason that a request cannot be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It gets an error, and the connection goes on.
+    /// The reply is an error, and the connection continues.
     Reply {
         /// The error.
         errno: Errno,
         /// The reason, for people.
         reason: &'static str,
-        /// Bytes that follow the request and must be thrown away before the next one.
+        /// Bytes that follow the request and must be discarded before the next one.
         payload: u32,
     },
-    /// It announces a payload above [`DRAIN_MAX`]: the connection is to be dropped.
+    /// The request announces a payload above [`DRAIN_MAX`]: drop the connection.
     Drop,
 }
 
-/// Checks a request against its export and what was negotiated.
+/// Checks a request against its export and the negotiated features.
 pub fn check(
     request: &RequestHeader,
     export: &ExportInfo,
@@ -110,8 +110,8 @@ fn check_io(
     }
 }
 
-/// What a command and its flags stand for. FUA is valid on all commands, because the protocol says
-/// that clients are known to set it anywhere.
+/// The meaning of a command and its flags. FUA is valid on all commands, because the protocol says
+/// that some clients set it on any.
 fn command(request: &RequestHeader, features: Features) -> Result<Accepted, Refusal> {
     let has = |bit| request.flags & bit != 0;
     let fua = has(flag::FUA);
@@ -139,7 +139,7 @@ fn command(request: &RequestHeader, features: Features) -> Result<Accepted, Refu
     Ok(Accepted::Io(operation))
 }
 
-/// Refuses flags that are not among those of the command.
+/// Refuses flags that the command does not have.
 fn check_flags(request: &RequestHeader, flags: u16) -> Result<(), Refusal> {
     if request.flags & !(flags | flag::FUA) != 0 {
         return invalid("a command flag that this command does not have");
@@ -168,7 +168,8 @@ fn check_no_range(request: &RequestHeader) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// `beyond` is the error for a range that ends after the export does.
+/// Checks the range of a request. `beyond` is the error for a range that ends after the export
+/// does.
 fn check_range(request: &RequestHeader, export: &ExportInfo, beyond: Errno) -> Result<(), Refusal> {
     if request.length == 0 {
         return invalid("a range of no bytes");

@@ -1,13 +1,13 @@
 //! The handshake, from the greeting to the first request, as a state machine without a socket.
 //!
-//! Source: NetworkBlockDevice/nbd, doc/proto.md, "Fixed newstyle negotiation" and "Option
-//! types". Served: EXPORT_NAME, ABORT, LIST, INFO, GO, STRUCTURED_REPLY, LIST_META_CONTEXT and
-//! SET_META_CONTEXT with `base:allocation`. There is no TLS; every other option is answered with
-//! ERR_UNSUP and its data skipped.
+//! Source: NetworkBlockDevice/nbd, doc/proto.md, "Fixed newstyle negotiation" and "Option types".
+//! The server knows EXPORT_NAME, ABORT, LIST, INFO, GO, STRUCTURED_REPLY, LIST_META_CONTEXT and
+//! SET_META_CONTEXT with `base:allocation`. There is no TLS. The server answers every other option
+//! with ERR_UNSUP and skips its data.
 //!
-//! The caller sends [`GREETING`], then feeds what it receives, in pieces of any size, and sends
-//! what is appended to `output`, also when the answer is [`Progress::Close`]. How long all of
-//! this may take is the caller's to bound; how much memory it may take is bounded here.
+//! The caller sends [`GREETING`]. Then it passes received bytes in, in pieces of any size, and
+//! sends the bytes that were appended to `output`, even when the answer is [`Progress::Close`]. The
+//! caller bounds how long all of this may take; this module bounds the memory.
 
 mod option;
 mod reply;
@@ -20,7 +20,7 @@ use super::advertised::transmission_flags;
 use super::wire::{BASE_ALLOCATION, STRING_MAX};
 use crate::export::ExportInfo;
 
-/// What the server says first: two magic words, FIXED_NEWSTYLE and NO_ZEROES.
+/// The server's first bytes: two magic words, FIXED_NEWSTYLE and NO_ZEROES.
 pub const GREETING: [u8; 18] = *b"NBDMAGICIHAVEOPT\x00\x03";
 
 /// The most options that one handshake may have. A client that lists needs two per export.
@@ -29,17 +29,17 @@ pub const OPTIONS_MAX: u32 = 1000;
 /// The most data that an option may have, in bytes.
 pub const OPTION_DATA_MAX: u32 = 64 << 10;
 
-/// Replies not yet taken from `output`, in bytes, above which no further option is answered. A
-/// client must not send an option before it has read the reply to the last one, so only one that
-/// does not read gets there.
+/// When `output` holds this many bytes that have not been taken, the server answers no further
+/// option. A client must read the reply to an option before it sends the next, so only a client
+/// that does not read gets there.
 pub const UNSENT_MAX: usize = 64 << 10;
 
-/// What was negotiated about the transmission phase.
+/// The negotiated features of the transmission phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Features {
     /// Whether replies are structured.
     pub structured: bool,
-    /// Whether block status may be asked, and tells `base:allocation`.
+    /// Whether the client may ask for block status, and gets `base:allocation`.
     pub base_allocation: bool,
 }
 
@@ -48,20 +48,20 @@ pub struct Features {
 pub struct Negotiated {
     /// Index of the chosen export.
     pub export: usize,
-    /// What was negotiated.
+    /// The negotiated features.
     pub features: Features,
-    /// What the client sent after the handshake: the beginning of its first requests.
+    /// The bytes that came after the handshake: the beginning of the client's first requests.
     pub left_over: Vec<u8>,
 }
 
-/// Where a handshake stands.
+/// The state of a handshake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// The client is to send more.
+    /// The client must send more.
     More,
-    /// The connection is to be closed once `output` is sent.
+    /// Close the connection once `output` is sent.
     Close,
-    /// The connection is in its transmission phase once `output` is sent.
+    /// The transmission phase begins once `output` is sent.
     Ready(Negotiated),
 }
 
@@ -70,7 +70,7 @@ pub enum Progress {
 pub struct Handshake {
     exports: Arc<[ExportInfo]>,
     state: State,
-    /// Received and not yet looked at.
+    /// Received bytes that have not been parsed.
     received: Vec<u8>,
     options: u32,
     no_zeroes: bool,
@@ -79,7 +79,7 @@ pub struct Handshake {
     base_allocation: Option<usize>,
 }
 
-/// What comes next from the client.
+/// The next thing to come from the client.
 #[derive(Clone, Copy, Debug)]
 enum State {
     ClientFlags,
@@ -96,7 +96,7 @@ enum State {
     Over,
 }
 
-/// What a state makes of what was received.
+/// The result of parsing received bytes in one state.
 enum Step {
     Again,
     Starved,
@@ -118,9 +118,8 @@ impl Handshake {
         }
     }
 
-    /// Takes what was received and appends what is to be sent. After any other answer than
-    /// [`Progress::More`] the handshake is over, and all further input is answered with
-    /// [`Progress::Close`].
+    /// Takes received bytes and appends the bytes to send. After any answer but [`Progress::More`]
+    /// the handshake is over, and further calls answer [`Progress::Close`].
     pub fn input(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> Progress {
         self.received.extend_from_slice(bytes);
         loop {
@@ -194,7 +193,7 @@ impl Handshake {
             return Step::Close;
         }
         if option == option::SET_META_CONTEXT {
-            // It replaces what was selected before even when it fails.
+            // A new selection replaces the old one, even when it fails.
             self.base_allocation = None;
         }
         self.state = if !option::is_served(option) {
@@ -218,7 +217,7 @@ impl Handshake {
         Step::Again
     }
 
-    /// Throws an option's data away, then refuses it.
+    /// Discards an option's data, then refuses the option.
     fn skip(&mut self, option: u32, left: usize, error: u32, output: &mut Vec<u8>) -> Step {
         let skipped = left.min(self.received.len());
         self.received.drain(..skipped);
@@ -308,7 +307,7 @@ impl Handshake {
             return Step::Again;
         }
         reply.info_export(export, self.structured);
-        // Sent unasked, too: a client that only lists should see it.
+        // The size is sent without being asked for, too: a client that only lists should see it.
         reply.info_block_size(export);
         if request.wants_name {
             reply.info_name(export);
@@ -350,7 +349,7 @@ impl Handshake {
             .position(|export| name.is_empty() || export.name.as_bytes() == name)
     }
 
-    /// The next `N` bytes received, once all of them are there.
+    /// Takes the next `N` received bytes, once all of them are there.
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let bytes = *self.received.first_chunk()?;
         self.received.drain(..N);

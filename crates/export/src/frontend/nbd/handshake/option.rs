@@ -1,4 +1,4 @@
-//! What a client asks during the handshake: option numbers and the layout of their data.
+//! The client's side of the handshake: option numbers and the layout of their data.
 
 use super::super::wire::STRING_MAX;
 
@@ -23,7 +23,7 @@ pub(super) mod info {
 /// The only metadata context there is.
 pub(super) const BASE_ALLOCATION_NAME: &str = "base:allocation";
 
-/// Whether the server does something for this option.
+/// Whether the server knows this option.
 pub(super) fn is_served(option: u32) -> bool {
     matches!(
         option,
@@ -46,7 +46,7 @@ pub(super) struct InfoRequest<'a> {
 }
 
 impl<'a> InfoRequest<'a> {
-    /// `None` if the data is malformed.
+    /// Parses the data. `None` if it is malformed.
     pub(super) fn parse(data: &'a [u8]) -> Option<InfoRequest<'a>> {
         let mut fields = Fields(data);
         let name = fields.string()?;
@@ -73,7 +73,7 @@ pub(super) struct MetaRequest<'a> {
 }
 
 impl<'a> MetaRequest<'a> {
-    /// `None` if the data is malformed.
+    /// Parses the data. `None` if it is malformed.
     pub(super) fn parse(data: &'a [u8]) -> Option<MetaRequest<'a>> {
         let mut fields = Fields(data);
         let export = fields.string()?;
@@ -85,12 +85,13 @@ impl<'a> MetaRequest<'a> {
             .then_some(MetaRequest { export, queries })
     }
 
-    /// As SET takes it: `base:` and names that are not known select nothing.
+    /// Whether SET selects `base:allocation`. `base:` and unknown names select nothing.
     pub(super) fn selects_base_allocation(&self) -> bool {
         self.queries.contains(&BASE_ALLOCATION_NAME.as_bytes())
     }
 
-    /// As LIST takes it: no query asks for everything, `base:` for all of its namespace.
+    /// Whether LIST lists `base:allocation`. No query asks for everything, and `base:` for all of
+    /// its namespace.
     pub(super) fn lists_base_allocation(&self) -> bool {
         self.queries.is_empty()
             || self.queries.contains(&b"base:".as_slice())
@@ -98,7 +99,7 @@ impl<'a> MetaRequest<'a> {
     }
 }
 
-/// The data of an option, read from its front.
+/// The data of an option, parsed from the front.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -110,7 +111,7 @@ impl<'a> Fields<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// A string with its length before it.
+    /// Takes a string that has its length before it.
     fn string(&mut self) -> Option<&'a [u8]> {
         let length = self.u32()? as usize;
         if length > STRING_MAX {

@@ -1,4 +1,4 @@
-//! What the server answers during the handshake, byte for byte.
+//! The server's side of the handshake, byte for byte.
 
 use super::super::advertised::{preferred_block, transmission_flags};
 use super::super::wire::{PAYLOAD_MAX, bounded};

@@ -51,7 +51,7 @@ fn meta_data(name: &[u8], queries: &[&[u8]]) -> Vec<u8> {
     data
 }
 
-/// A handshake that has got its input, in the pieces in which it was given.
+/// A handshake that has received the input in these pieces.
 fn run<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Progress, Vec<u8>) {
     let mut setup = Handshake::new(exports());
     let mut output = Vec::new();
@@ -69,7 +69,7 @@ fn run<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Progress, Vec<u8>) {
     (Progress::More, output)
 }
 
-/// Client flags, then these options, at once.
+/// Sends client flags and then these options, all at once.
 fn haggle(options: &[Vec<u8>]) -> (Progress, Vec<Answer>) {
     let (progress, output) = run([&[&FLAGS[..], &options.concat()].concat()[..]]);
     (progress, answers(&output))
@@ -128,7 +128,7 @@ fn set_meta(name: &[u8], query: &[u8]) -> Vec<u8> {
     option(option::SET_META_CONTEXT, &meta_data(name, &[query]))
 }
 
-/// What qemu-io 7.2 sends, and the bytes that a client of the protocol must get.
+/// Sends what qemu-io 7.2 sends, and expects the bytes that the protocol demands.
 #[test]
 fn a_handshake_of_qemu() {
     let client = [
