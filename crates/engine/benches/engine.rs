@@ -1,13 +1,13 @@
-//! What one zio costs in the engine, in nanoseconds. `cargo bench -p dashpot-engine`.
+//! The cost of one zio in the engine, in nanoseconds: `cargo bench -p dashpot-engine`.
 //!
-//! `zio` is the whole path: a zio is submitted, done by a store that takes no time, held until its
-//! target, completed and replied to, with everything recorded. So many others are in flight all
-//! the while: each step forward completes one and submits the next.
+//! `zio` measures the whole path: submit, a store that takes no time, hold until the target,
+//! completion, reply, and all recording. A constant number of other zios is in flight: each step
+//! completes one zio and submits the next.
 //!
-//! The engine cannot be told not to record. `recording/zio` is what a zio under a constant delay
-//! records, by itself; `zio` less `recording/zio` is the path without it. Events it leaves only if
-//! it is told to: `zio/with_events` less `zio/in_flight` is what that costs, the working out of where
-//! the time went included; `recording/waits` is that part of it by itself.
+//! Recording cannot be switched off. `recording/zio` measures alone what a zio under a constant
+//! delay records, so `zio` less `recording/zio` is the path without recording. Events are optional:
+//! their cost is `zio/with_events` less `zio/in_flight`, which includes working out where the time
+//! went. `recording/waits` measures that part alone.
 
 use std::hint::black_box;
 
@@ -70,7 +70,7 @@ impl Bench {
         }
     }
 
-    /// Steps, and does what is asked for, until nothing is.
+    /// Steps, and carries out all actions that follow.
     fn step(&mut self, input: Input<'_>) {
         self.engine.step(self.now, input, &mut self.actions);
         while let Some(action) = self.actions.pop() {
@@ -78,7 +78,7 @@ impl Bench {
         }
     }
 
-    /// Does what the engine asks for; a zio that was replied to is submitted again.
+    /// Carries out an action. A zio that was replied to is submitted again.
     fn act(&mut self, action: Action) {
         match action {
             Action::Start(id) => {
@@ -163,7 +163,7 @@ fn recording(criterion: &mut Criterion) {
             Histogram::record(&mut disk, lateness[at]);
         });
     });
-    // The latency of the zio, and how late it was: for the disk and for the rule.
+    // The latency and the lateness of the zio, for the disk and for the rule.
     group.bench_function("zio", |b| {
         b.iter(|| {
             at = (at + 1) % lateness.len();

@@ -1,5 +1,5 @@
-//! What a client's write to a volume costs, with all that follows from it: the throttle, its txg,
-//! the queue, the disk, and everything that is counted on the way.
+//! The cost of a client's write to a volume, with all that follows: the throttle, its txg, the
+//! queue, the disk, and all counters.
 //!
 //! `cargo bench -p dashpot-engine --bench pool`
 
@@ -116,7 +116,7 @@ impl Bench {
     }
 }
 
-/// Whole cycles of txgs, so that each share of their work is in.
+/// Enough for whole cycles of txgs, so that all of their work has its share.
 const WRITES: u64 = 500_000;
 
 fn writes(criterion: &mut Criterion) {

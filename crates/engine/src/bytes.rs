@@ -1,9 +1,9 @@
-//! Bytes by name: the engine decides which bytes go where, its driver holds and moves them.
+//! Buffers by name. The engine decides which bytes go where; the driver holds and moves them.
 //!
-//! A [`Buf`] is as large as a block of the volume that it belongs to. The engine alone allocates
-//! and frees the names; one that is named for the first time, or again after [`Move::Free`], holds
-//! anything. A driver that only simulates may keep one version number per sector instead of
-//! bytes, or nothing at all.
+//! A [`Buf`] is as large as a block of its volume. Only the engine allocates and frees the names.
+//! When a name is first used, or used again after [`Move::Free`], its content is undefined. A
+//! driver that only simulates may keep one version number per sector instead of bytes, or nothing
+//! at all.
 
 use crate::zio::ZioId;
 
@@ -22,28 +22,28 @@ pub struct Span {
     pub length: u32,
 }
 
-/// Bytes that move in memory: at once, and in the order in which they are asked for.
+/// A move of bytes in memory. The driver makes moves at once, in the order of the actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// From the payload of a client's write, from its byte `from` on, to a buffer.
+    /// Copies the payload of a client's write, from byte `from` on, to a buffer.
     CopyIn {
         /// The client's zio.
         zio: ZioId,
         /// First byte of the payload.
         from: u32,
-        /// Where to.
+        /// The destination.
         to: Span,
     },
-    /// From a buffer to the reply of a client's read, from its byte `to` on.
+    /// Copies a buffer to the reply of a client's read, from its byte `to` on.
     CopyOut {
         /// The client's zio.
         zio: ZioId,
         /// First byte of the reply.
         to: u32,
-        /// Where from.
+        /// The source.
         from: Span,
     },
-    /// Zeroes to the reply of a client's read.
+    /// Writes zeroes into the reply of a client's read.
     ZeroOut {
         /// The client's zio.
         zio: ZioId,
@@ -52,24 +52,24 @@ pub enum Move {
         /// Number of bytes.
         length: u32,
     },
-    /// Zeroes to a buffer.
+    /// Writes zeroes into a buffer.
     Zero(Span),
-    /// The whole of a buffer to another.
+    /// Copies a whole buffer to another.
     Clone {
-        /// Where from.
+        /// The source.
         from: Buf,
-        /// Where to.
+        /// The destination.
         to: Buf,
     },
-    /// The name is not in use any more.
+    /// The name is free.
     Free(Buf),
 }
 
-/// A part of what a child zio moves between its disk and memory.
+/// A part of the bytes that a child zio moves between its disk and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
-    /// From or to a whole buffer, of so many bytes.
+    /// A whole buffer, and its length in bytes.
     Buf(Buf, u32),
-    /// So many bytes that are read and thrown away, because one large read is faster than two.
+    /// A number of bytes to read and discard, because one large read is faster than two.
     Gap(u32),
 }

@@ -1,7 +1,8 @@
-//! Who sent a zio: a peer identity (uid and pid, or an address), not a connection.
+//! The clients of zios. A client is a peer identity (uid and pid, or an address), not a connection.
 //!
-//! At most [`CLIENTS_TOLD_APART`] are told apart per disk at a time; the rest share one identity.
-//! The caller chooses the ids; the engine keeps the names, because rules match them by glob.
+//! The engine tells at most [`CLIENTS_TOLD_APART`] clients per disk apart; the others share one
+//! identity. The caller chooses the ids. The engine keeps the names, because rules match them by
+//! glob.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,7 +10,7 @@ use alloc::vec::Vec;
 /// How many clients of one disk are told apart.
 pub const CLIENTS_TOLD_APART: u8 = 64;
 
-/// Names a client of one disk.
+/// The id of a client of one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub u8);
 
@@ -25,13 +26,13 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Gives `id` a name, in place of the one it had.
+    /// Gives `id` a name, in place of its old one.
     pub(crate) fn join(&mut self, id: ClientId, name: &str) {
         self.names.retain(|(other, _)| *other != id);
         self.names.push((id, name.into()));
     }
 
-    /// Those whose names match `glob`. The clients that are not told apart are named `other`.
+    /// The clients whose names match `glob`. Clients that are not told apart are named `other`.
     pub(crate) fn matching(&self, glob: &str) -> ClientSet {
         let mut set = ClientSet::default();
         for (id, name) in &self.names {

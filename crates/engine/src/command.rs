@@ -1,4 +1,4 @@
-//! What goes into the engine and what comes out of it: two closed enums.
+//! The inputs and the actions of the engine: two closed enums.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -14,65 +14,65 @@ use crate::zio::{DiskId, Errno, Outcome, PoolId, VolumeId, Zio, ZioId};
 /// Everything that can happen to an engine.
 #[derive(Debug)]
 pub enum Input<'a> {
-    /// A zio is complete and is issued. Its id must not be in use.
+    /// Issue a complete zio. Its id must not be in use.
     Submit(Zio),
-    /// The same for a zio of a volume. Its id is of the same space as those of disks.
+    /// Issue a complete zio of a volume. Ids of volumes' and disks' zios are of one space.
     SubmitToVolume(Zio<VolumeId>),
-    /// The store has finished what [`Action::Start`] asked for.
+    /// The store has finished the work of [`Action::Start`].
     Done(ZioId, Outcome),
-    /// The reply that [`Action::Complete`] asked for has left: the transport accepted its last
-    /// byte. `offered` is when it was first offered to the transport; what comes after is the
-    /// client's fault and does not count as lateness.
+    /// The reply of [`Action::Complete`] has left: the transport accepted its last byte. `offered`
+    /// is when the transport was first offered the whole reply. Any later time is the client's and
+    /// does not count as lateness.
     Replied {
-        /// Whose reply.
+        /// The zio of the reply.
         zio: ZioId,
         /// When the transport was first offered the whole reply.
         offered: Instant,
     },
-    /// The connection of these zios is gone. Each is answered with [`Action::Drop`], at once or,
-    /// if the store is at work on it, when that is done.
+    /// The connection of these zios is gone. The engine answers each with [`Action::Drop`]: at
+    /// once, or when the store has finished its work.
     Abort(&'a [ZioId]),
     /// A client of a disk gets a name.
     Join {
         /// The disk.
         disk: DiskId,
-        /// The caller's choice; one that is no longer connected may be used again.
+        /// The id, chosen by the caller. The id of a client that has gone may be used again.
         client: ClientId,
-        /// What `--client` globs match.
+        /// The name, for `--client` globs to match.
         name: &'a str,
     },
     /// A change of rules or of a disk's state.
     Command(CommandId, Command),
-    /// The host kept the driver from running. The driver says so before the first step that meets
-    /// what was due in this time. Held zios whose lateness is for the most part of such stops are
-    /// counted apart, see [`crate::Holds::stopped`].
+    /// The host kept the driver from running. The driver reports this before the first step that
+    /// meets deadlines from this time. Held zios that are late mostly because of stops are counted
+    /// apart; see [`crate::Holds::stopped`].
     Stopped {
-        /// When the driver was to run.
+        /// When the driver should have run.
         from: Instant,
         /// When it ran again.
         until: Instant,
     },
-    /// Nothing but time has passed.
+    /// Only time has passed.
     Tick,
 }
 
 /// Everything that an engine can ask of its driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Do it on the store now, then say [`Input::Done`]. What a child is, [`crate::Engine::child`]
-    /// tells.
+    /// Do the zio's work on the store now, then report [`Input::Done`]. [`crate::Engine::child`]
+    /// describes a child.
     Start(ZioId),
     /// Move bytes in memory now.
     Move(Move),
-    /// Reply, then say [`Input::Replied`].
+    /// Send the reply, then report [`Input::Replied`].
     Complete(ZioId, Outcome),
-    /// The engine has let go of a zio that was aborted.
+    /// The engine has forgotten a zio that was aborted.
     Drop(ZioId),
     /// A command took effect, or was refused.
     Answer(CommandId, Result<Answer, CommandError>),
 }
 
-/// Names a command, so that its answer finds who asked.
+/// The id of a command, which its answer carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CommandId(pub u64);
 
@@ -83,47 +83,47 @@ pub enum Command {
     Inject {
         /// The disk.
         disk: DiskId,
-        /// The group they belong to; one that exists is joined.
+        /// The rules' group. They join an existing group.
         group: GroupId,
         /// The rules in the order of their registration, with ids larger than any before.
         rules: Vec<(RuleId, RuleSpec)>,
     },
-    /// Replaces what a rule says. Its counters, and the bookings of lanes that remain, are kept;
-    /// its limit counts from one again.
+    /// Replaces what a rule says. The rule keeps its counters, and the bookings of lanes that
+    /// remain; its limit counts from one again.
     Update(RuleId, RuleSpec),
     /// Removes rules.
     Clear {
-        /// Which.
+        /// The rules to remove.
         target: Target,
-        /// Whether the zios that they hold complete now; otherwise they are left alone. Of a whole
-        /// disk, those that rules which are gone have left held are released as well.
+        /// Whether the zios that the rules hold complete now. Otherwise they stay held. For a whole
+        /// disk, this also releases zios that are still held by rules removed earlier.
         release: bool,
     },
-    /// Stops new zios of a disk before lane choice. Answered when nothing is in flight.
+    /// Makes new zios of a disk wait before they choose a lane. Answered when nothing is in flight.
     Suspend {
         /// The disk.
         disk: DiskId,
-        /// Resume by itself after this time.
+        /// Resume automatically after this time.
         lasts: Option<Duration>,
-        /// Answer at once, whatever is in flight.
+        /// Answer at once, whether zios are in flight or not.
         now: bool,
     },
-    /// Issues what was suspended, in the order of arrival.
+    /// Issues the suspended zios, in the order of arrival.
     Resume(DiskId),
-    /// Sets a tunable of a pool; it counts from the next decision on.
+    /// Sets a tunable of a pool. It takes effect with the next decision.
     Tune {
         /// The pool.
         pool: PoolId,
-        /// Which.
+        /// The tunable.
         tunable: Tunable,
-        /// In the tunable's unit.
+        /// The value, in the tunable's unit.
         value: u64,
     },
-    /// Fails every zio that is suspended or held: the daemon is going away.
+    /// Fails every zio that is suspended or held, because the daemon ends.
     FailHeld(Errno),
 }
 
-/// Which rules a command is for.
+/// The rules that a command applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// One rule.
@@ -134,7 +134,7 @@ pub enum Target {
     All,
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It is done.
@@ -146,14 +146,14 @@ pub enum Answer {
         /// Zios in flight.
         in_flight: u32,
     },
-    /// The disk is resumed, and the zios that waited are issued.
+    /// The disk is resumed, and the waiting zios are issued.
     Resumed {
         /// Zios that were issued.
         waiting: u32,
     },
 }
 
-/// Why a command was refused; nothing was changed.
+/// The reason that a command was refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandError {
     /// There is no such disk.
@@ -162,15 +162,15 @@ pub enum CommandError {
     UnknownPool(PoolId),
     /// There is no such rule.
     UnknownRule(RuleId),
-    /// A value that the tunable cannot have.
+    /// The tunable cannot have this value.
     Tunable(TunableError),
     /// The disk was resumed while I/O from before the suspension was still in flight.
     Resumed,
     /// A rule that the engine cannot carry out.
     InvalidRule(String),
-    /// The disk has as many rules as it can have.
+    /// The disk has the maximum number of rules.
     TooManyRules {
-        /// How many it can have.
+        /// That number.
         limit: usize,
     },
 }

@@ -1,11 +1,12 @@
-//! When zios wake up: a queue of what can be told apart by nothing but time and order of issue.
+//! The deadlines of zios: a queue ordered by time, and then by order of issue.
 //!
-//! Most deadlines are set in the order in which they come due, because most rules are constants.
-//! Those go to the end of a run, and are taken from its front, for next to nothing. What would
-//! break the order goes to a heap. The next deadline is the earlier of the two fronts.
+//! Most deadlines are set in the order in which they fall due, because most rules are constants.
+//! Such a deadline goes to the end of a list, the run, and leaves at its front, at almost no cost.
+//! A deadline that would break the order goes to a heap. The next deadline is the earlier of the
+//! two fronts.
 //!
-//! The run is a list through the zios themselves, so that a deadline can also be taken out of its
-//! middle. A zio has one deadline at a time.
+//! The run is a linked list of zios, so that a deadline can also be taken out of the middle. A zio
+//! has one deadline at a time.
 
 use alloc::vec::Vec;
 
@@ -15,7 +16,8 @@ use crate::zio::ZioId;
 
 #[derive(Debug)]
 pub(crate) struct Deadlines {
-    /// The earliest of all, kept because every step asks for it; [`Instant::NEVER`] of none.
+    /// The earliest deadline, kept because every step asks for it. [`Instant::NEVER`] if there is
+    /// none.
     next: Instant,
     /// The zios at the ends of the run.
     first: u32,
@@ -27,22 +29,23 @@ pub(crate) struct Deadlines {
     issued: u64,
 }
 
-/// A moment and, for those of equal moments, the order of issue: one integer, because it is
-/// compared more often than anything else.
+/// A moment, and the order of issue for equal moments, in one integer, because nothing is compared
+/// more often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Deadline(u128);
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     place: Place,
-    /// Of one in the run: its deadline, in two halves that need no alignment, and its neighbours.
+    /// For a zio in the run: its deadline, in two halves that need no alignment, and its
+    /// neighbours.
     at: Instant,
     order: u64,
     ahead: u32,
     behind: u32,
 }
 
-/// Where the deadline of a zio is.
+/// The place of a zio's deadline.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Nowhere,
@@ -57,7 +60,8 @@ impl Deadlines {
         self.issued
     }
 
-    /// Wakes a zio at `at`, and not before. One that never wakes has no deadline.
+    /// Sets the deadline of a zio: it wakes at `at`, and not before. A zio that never wakes has
+    /// none.
     pub(crate) fn set(&mut self, id: ZioId, order: u64, at: Instant) {
         self.clear(id);
         if at == Instant::NEVER {
@@ -101,7 +105,7 @@ impl Deadlines {
             .map(ZioId)
     }
 
-    /// A zio whose deadline has come; it has none from then on.
+    /// A zio whose deadline has come. It has no deadline from then on.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<ZioId> {
         if self.next > now {
             return None;
@@ -202,7 +206,7 @@ impl Deadline {
     }
 }
 
-/// No zio: beyond every id, so that it has no entry.
+/// Stands for no zio. It is larger than every id, so it has no entry.
 const NOBODY: u32 = u32::MAX;
 
 #[cfg(test)]
@@ -214,7 +218,7 @@ mod tests {
     use alloc::collections::BTreeMap;
     use alloc::vec::Vec;
 
-    /// The zio that is to wake first, by looking at all of them.
+    /// The zio that wakes first, found by looking at all of them.
     fn first(all: &BTreeMap<u32, (u64, u64)>) -> Option<(u64, u32)> {
         let least = all.iter().min_by_key(|(_, key)| **key)?;
         Some((least.1.0, *least.0))
@@ -231,7 +235,7 @@ mod tests {
                     deadlines.clear(ZioId(id));
                     all.remove(&id);
                 }
-                // Mostly in order, now and then not.
+                // The deadlines are mostly in order, but not always.
                 1 | 2 => {
                     let at = order / 4 + random.below(2) * random.below(20);
                     deadlines.set(ZioId(id), order, Instant::from_nanos(at));

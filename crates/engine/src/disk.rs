@@ -1,12 +1,12 @@
-//! One disk (ZFS: leaf vdev): its rules, its suspension, and a zio's way through them.
+//! One disk (ZFS: leaf vdev): its rules, its suspension, and the way of a zio through them.
 //!
 //! ```text
 //! submit ─ suspended? ─ charge ─ hold (add) ─ store ─ hold (floor) ─ reply
 //! ```
 //!
-//! After OpenZFS's `zio_inject.c` and `zio.c: zio_delay_interrupt`. It differs in that the target
-//! is exact (no scheduler ticks), in that a hold may come before the store (dm-delay), and in that
-//! zios of a connection that is gone are dropped.
+//! After OpenZFS's `zio_inject.c` and `zio.c: zio_delay_interrupt`. Three things differ. The target
+//! is exact (no scheduler ticks). A hold may come before the store (dm-delay). And zios are dropped
+//! when their connection is gone.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -21,7 +21,7 @@ use crate::stats::{DiskStats, InFlight, Wait};
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, Op, OpSet, Outcome, ZioId};
 
-/// What a disk needs of the engine around it, for the length of one step.
+/// The parts of the engine that a disk uses during one step.
 pub(crate) struct Context<'a> {
     pub(crate) now: Instant,
     pub(crate) deadlines: &'a mut Deadlines,
@@ -35,13 +35,13 @@ pub(crate) struct Disk {
     pub(crate) clients: Clients,
     pub(crate) stats: DiskStats,
     suspension: Option<Suspension>,
-    /// Those that wait for the disk to resume, in the order of arrival.
+    /// Zios that wait for the disk to resume, in the order of arrival.
     suspended: VecDeque<ZioId>,
-    /// Issued, and neither completed nor dropped.
+    /// How many zios are issued, and neither completed nor dropped.
     active: u32,
-    /// Of the zios submitted, and neither replied to nor dropped.
+    /// The zios that are submitted, and neither replied to nor dropped.
     occupancy: Occupancy,
-    /// Set when the daemon goes away: nothing is held any more, and nothing new is taken.
+    /// Set when the daemon ends: nothing is held any more, and no new zio is taken.
     closing: Option<Errno>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Disk {
 struct Suspension {
     since: Instant,
     lasts: Option<Duration>,
-    /// Who waits for the last zio in flight.
+    /// The commands that wait until no zio is in flight.
     waiters: Vec<CommandId>,
 }
 
@@ -74,7 +74,8 @@ impl Disk {
             self.active += 1;
             self.complete(flight, Err(errno), ctx);
         } else if self.suspension.is_some() || !self.suspended.is_empty() {
-            // Also while those that have waited are issued: none overtakes them.
+            // This also applies while suspended zios are being issued, so that no zio overtakes
+            // them.
             self.suspended.push_back(flight.zio.id);
         } else {
             self.issue(flight, ctx);
@@ -95,7 +96,7 @@ impl Disk {
         }
     }
 
-    /// Asks the rules, and says whether the zio goes on: one that fails at once is complete.
+    /// Asks the rules. Says whether the zio goes on: a zio that fails at once is complete.
     fn charge(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) -> bool {
         self.active += 1;
         flight.order = ctx.deadlines.next_order();
@@ -111,8 +112,8 @@ impl Disk {
         !fails
     }
 
-    /// Asks the store. A zio that has a transfer to book is woken for it at its target, whether
-    /// the store is done by then or not, so that transfers are booked in the order of the targets.
+    /// Asks the store. A zio that must book a transfer wakes at its target, whether the store is
+    /// done by then or not, so that transfers are booked in the order of the targets.
     fn start(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         if let Some(until) = flight.hold_before {
             flight.late_before = ctx.now.since(until);
@@ -125,7 +126,7 @@ impl Disk {
         ctx.actions.push(Action::Start(flight.zio.id));
     }
 
-    /// The store has worked.
+    /// Takes the store's result.
     pub(crate) fn done(&mut self, flight: &mut Flight, outcome: Outcome, ctx: &mut Context<'_>) {
         if flight.state == State::Abandoned {
             self.drop_zio(flight, ctx);
@@ -135,7 +136,7 @@ impl Disk {
         flight.state = State::Held;
         flight.store_done = ctx.now;
         flight.worked = ctx.now.since(flight.started);
-        // An error that a rule decided stands; it was the store's turn to work all the same.
+        // The store has worked, but an error that a rule decided stands.
         flight.outcome = flight.outcome.and(outcome);
         self.hold(flight, ctx);
     }
@@ -154,8 +155,8 @@ impl Disk {
         }
     }
 
-    /// The second half of a write, zero or trim with FUA: the flush after it, charged when the write has ended. The
-    /// store has made the write durable already, so this is a hold only.
+    /// Begins the second half of a write, zero or trim with FUA: a flush. Rules charge it when the
+    /// write has ended. The store has made the write durable already, so the flush is only a hold.
     #[cold]
     fn flush_after_write(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         flight.flushing = true;
@@ -165,9 +166,9 @@ impl Disk {
             flight.charged = flight.target.max(flight.store_done);
             flight.store_done = flight.charged;
             flight.late_before = Duration::ZERO;
-            // Whether the flush asks the store or not, its outcome is what the rule decided.
+            // The rule alone decides the outcome of the flush. The store is not asked.
             self.injector.charge(ctx.now, flight, flush);
-            // It carries no bytes, and there is nothing left to do after a hold.
+            // The flush carries no bytes, and the store has nothing to do after a hold.
             flight.transfer = None;
             (flight.hold_before, flight.before_only) = (None, false);
             self.injector.count(flight);
@@ -175,10 +176,10 @@ impl Disk {
         self.hold(flight, ctx);
     }
 
-    /// A zio's deadline has come.
+    /// Meets the deadline of a zio.
     pub(crate) fn due(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
-        // One that is woken late, for the end of its `add` hold, is woken again for its target:
-        // another zio's may have come before.
+        // A zio that wakes late at the end of its `add` hold wakes again for its target, because
+        // another zio may have an earlier target.
         let holds_on = flight.state == State::HeldBefore && !flight.before_only;
         if flight.owes_transfer() && flight.target <= ctx.now && !holds_on {
             self.injector.transfer(flight);
@@ -203,7 +204,7 @@ impl Disk {
         self.leave(ctx);
     }
 
-    /// The reply has left: what is known only now is counted.
+    /// Counts a zio whose reply has left: all its times are known now.
     pub(crate) fn replied(&mut self, flight: &mut Flight, offered: Instant, ctx: &mut Context<'_>) {
         self.occupancy.leave(ctx.now, &mut self.stats);
         self.injector.settle(ctx.now, flight, offered);
@@ -223,7 +224,7 @@ impl Disk {
         flight.state = State::Ended;
     }
 
-    /// The connection of these zios of this disk is gone.
+    /// Aborts these zios of this disk: their connection is gone.
     pub(crate) fn abort(&mut self, ids: &[ZioId], flights: &mut Flights, ctx: &mut Context<'_>) {
         let mut gone: Vec<(ZioId, State)> = Vec::with_capacity(ids.len());
         let mut gaps = Gaps::default();
@@ -255,7 +256,7 @@ impl Disk {
         self.reschedule(&moved, flights, ctx);
     }
 
-    /// Takes those that do not wait any more out of the queue of the suspended.
+    /// Removes zios that no longer wait from the queue of suspended zios.
     fn forget_suspended(&mut self, flights: &Flights) {
         let waits = |id: &ZioId| {
             let flight = flights.get(*id);
@@ -272,8 +273,8 @@ impl Disk {
         ctx.actions.push(Action::Drop(flight.zio.id));
     }
 
-    /// Takes the holds of rules that are removed next, or have been, off the zio that was issued in
-    /// this order, if it is still there.
+    /// Takes the holds of rules that are removed, before or after this call, off a zio. `order` is
+    /// the zio's order of issue; does nothing if that zio has ended.
     pub(crate) fn release(
         &mut self,
         gone: impl Fn(RuleId) -> bool,
@@ -311,7 +312,7 @@ impl Disk {
         self.reschedule(&moved, flights, ctx);
     }
 
-    /// Gives zios whose bookings have changed the deadlines that follow from them.
+    /// Sets the deadlines of zios whose bookings have changed.
     fn reschedule(&mut self, ids: &[ZioId], flights: &mut Flights, ctx: &mut Context<'_>) {
         for id in ids {
             if let Some(flight) = flights.get_mut(*id) {
@@ -321,7 +322,7 @@ impl Disk {
         }
     }
 
-    /// One zio fewer is in flight; the last one answers those who wait for quiet.
+    /// Counts one zio fewer in flight. The last one answers the commands that wait for that.
     #[inline]
     fn leave(&mut self, ctx: &mut Context<'_>) {
         self.active -= 1;
@@ -339,7 +340,7 @@ impl Disk {
         );
     }
 
-    /// Stops new zios, and says when to resume by itself.
+    /// Makes new zios wait, and sets the time of the automatic resume.
     pub(crate) fn suspend(
         &mut self,
         command: CommandId,
@@ -362,8 +363,8 @@ impl Disk {
             .push(Action::Answer(command, Ok(Answer::Suspended { in_flight })));
     }
 
-    /// Ends the suspension, and says how many zios have waited. They are
-    /// [issued](Disk::issue_suspended) next.
+    /// Ends the suspension, and says how many zios have waited. They are then
+    /// [issued](Disk::issue_suspended).
     pub(crate) fn resume(&mut self, ctx: &mut Context<'_>) -> u32 {
         let waiters = self.suspension.take().map(|suspension| suspension.waiters);
         for waiter in waiters.into_iter().flatten() {
@@ -373,9 +374,9 @@ impl Disk {
         self.suspended.len() as u32
     }
 
-    /// Issues at most so many of those that have waited, and says whether none is left; those that
-    /// wait again, because the disk has been suspended since, are not. All begin at their deadlines,
-    /// if only now: so they keep the order of issue, also with zios that are held until now.
+    /// Issues at most `most` of the suspended zios, and says whether none is left. If the disk has
+    /// been suspended again, the rest waits on. Each zio begins at its deadline, even if that is
+    /// now, so that all zios, including held ones, keep the order of issue.
     pub(crate) fn issue_suspended(
         &mut self,
         most: usize,
@@ -399,7 +400,7 @@ impl Disk {
         self.suspended.is_empty()
     }
 
-    /// When the disk resumes by itself.
+    /// When the disk resumes automatically.
     pub(crate) fn resumes_at(&self) -> Option<Instant> {
         let suspension = self.suspension.as_ref()?;
         Some(suspension.since + suspension.lasts?).filter(|at| *at < Instant::NEVER)
@@ -410,14 +411,14 @@ impl Disk {
         Some((suspension.since, suspension.lasts))
     }
 
-    /// Fails everything that would wait or be held from now on. What does now is [failed](Disk::fail)
-    /// next.
+    /// Fails all zios that would wait or be held from now on. Those that do so already are then
+    /// [failed](Disk::fail).
     pub(crate) fn close(&mut self, errno: Errno) {
         self.closing = Some(errno);
         self.suspended.clear();
     }
 
-    /// Fails the zio that was issued in this order, if it still waits or is held.
+    /// Fails the zio with this order of issue, if it still waits or is held.
     pub(crate) fn fail(
         &mut self,
         errno: Errno,
@@ -441,7 +442,7 @@ impl Disk {
         self.complete(flight, Err(errno), ctx);
     }
 
-    /// Zios submitted, and neither replied to nor dropped.
+    /// How many zios are submitted, and neither replied to nor dropped.
     pub(crate) fn outstanding(&self) -> u32 {
         self.occupancy.outstanding()
     }

@@ -1,4 +1,4 @@
-//! One event for each finished zio: all that can be known of it, in a fixed size.
+//! One event for each finished zio: all that is known of it, in a fixed size.
 
 use alloc::vec::Vec;
 
@@ -8,21 +8,21 @@ use crate::pool::stats::Class;
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Op, Outcome, VolumeId, Zio};
 
-/// A finished zio. Moments that it did not come by repeat the one before.
+/// A finished zio. If it skipped a stage, the stage's moment equals the one before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its number: unlike a [`ZioId`](crate::ZioId), never used again.
+    /// Its number. Unlike a [`ZioId`](crate::ZioId), it is never used again.
     pub number: u64,
-    /// The number of the volume's zio that it is a part of, or that waits for it. What a txg writes
-    /// has none: no client waits for it.
+    /// The number of the volume's zio that it is a part of, or that waits for it. Writes of a txg
+    /// have none, because no client waits for them.
     pub parent: Option<u64>,
-    /// What it was for.
+    /// Its disk or volume.
     pub device: Device,
-    /// Who sent it.
+    /// The client that sent it.
     pub client: ClientId,
     /// Its class in the queue of a pool's disk.
     pub class: Option<Class>,
-    /// What it did.
+    /// Its operation.
     pub op: Op,
     /// Whether it had to be durable before it was acknowledged.
     pub fua: bool,
@@ -30,34 +30,34 @@ pub struct Event {
     pub offset: u64,
     /// Number of bytes.
     pub length: u32,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// Its header was received, or the pool queued it.
+    /// When its header was received, or the pool queued it.
     pub arrived: Instant,
-    /// It was complete. For a volume's zio its throttle wait begins here.
+    /// When it was complete. For a volume's zio the throttle wait begins here.
     pub submitted: Instant,
-    /// It was admitted, or left the queue.
+    /// When it was admitted, or left the queue.
     pub admitted: Instant,
-    /// It was issued to the disk, after any suspension: rules were asked.
+    /// When it was issued to the disk, after any suspension. Rules were asked at this moment.
     pub issued: Instant,
-    /// The store was asked, after any hold before it.
+    /// When the store was asked, after any hold before it.
     pub started: Instant,
-    /// The store had worked.
+    /// When the store had done its work.
     pub store_done: Instant,
-    /// The earliest moment at which it might complete, the store's work included. A zio that failed
-    /// while it was held ended before.
+    /// The earliest moment at which it might complete, including the store's work. A zio that
+    /// failed while it was held ended earlier.
     pub target: Instant,
-    /// Its reply was offered to the transport.
+    /// When its reply was offered to the transport.
     pub offered: Instant,
-    /// Its reply was accepted.
+    /// When the transport accepted its reply.
     pub ended: Instant,
-    /// The rule that decided its target, or the error that it ended with.
+    /// The rule that decided its target or its error.
     pub rule: Option<RuleId>,
-    /// Which lane of that rule it was given, from 0.
+    /// The lane of that rule that it was given, from 0.
     pub lane: Option<u32>,
 }
 
-/// What a zio was for.
+/// The disk or volume of a zio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Device {
     /// A disk.
@@ -67,7 +67,7 @@ pub enum Device {
 }
 
 impl Event {
-    /// What a zio says of itself; its moments are all that of its arrival.
+    /// The event of a new zio. All its moments are that of its arrival.
     pub(crate) fn of<D>(zio: &Zio<D>, device: Device) -> Event {
         Event {
             number: 0,
@@ -95,46 +95,46 @@ impl Event {
     }
 }
 
-/// Where a zio's time went. The waits add up to its total latency, exactly.
+/// The parts of a zio's total latency. They add up to it exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
-    /// From its header until its payload was complete.
+    /// Receiving: from its header until its payload was complete.
     pub recv: Duration,
-    /// For its pool's write throttle.
+    /// Waiting for its pool's write throttle.
     pub throttle: Duration,
-    /// In the queue of a pool's disk.
+    /// Waiting in the queue of a pool's disk.
     pub queue: Duration,
-    /// While its disk was suspended.
+    /// Waiting while its disk was suspended.
     pub suspend: Duration,
-    /// For the store; of a volume's zio, for the disks of its pool.
+    /// The store's work; for a volume's zio, the work of the pool's disks.
     pub store: Duration,
-    /// Held by rules, before the store or after it.
+    /// Being held by rules, before or after the store.
     pub hold: Duration,
-    /// From the moment at which it was to complete until its reply was offered: the driver's own
-    /// error. The disk's histogram of it has that of zios that were held only.
+    /// From the moment at which it should have completed until its reply was offered: the driver's
+    /// own error. The disk's histogram of lateness has only zios that were held.
     pub lateness: Duration,
     /// Until the transport accepted the reply.
     pub reply: Duration,
 }
 
 impl Waits {
-    /// From the arrival until the reply was accepted.
+    /// The time from the arrival until the reply was accepted.
     pub fn total(&self) -> Duration {
         self.recv + self.throttle + self.queue + self.suspend + self.disk() + self.reply
     }
 
-    /// From the issue until the reply was offered.
+    /// The time from the issue until the reply was offered.
     pub fn disk(&self) -> Duration {
         self.store + self.hold + self.lateness
     }
 }
 
 impl Event {
-    /// Where its time went.
+    /// The parts of its latency.
     #[inline]
     pub fn waits(&self) -> Waits {
         let before = self.submitted.since(self.arrived);
-        // What a pool sends to a disk has no header to be received.
+        // The zios of a pool have no header to be received.
         let (recv, queue) = match self.class {
             None => (before, Duration::ZERO),
             Some(_) => (Duration::ZERO, before),
@@ -147,9 +147,9 @@ impl Event {
             queue,
             suspend: self.issued.since(self.admitted),
             store,
-            // What else there was between the issue and the offer. How late a hold before the store
-            // ended is in the target, which is when the store would have worked had it been asked
-            // in time.
+            // The hold is the rest of the time between the issue and the offer. The target includes
+            // any lateness of a hold before the store: it is the moment at which the store would
+            // have finished if it had been asked in time.
             hold: self.offered.since(self.issued) - store - lateness,
             lateness,
             reply: self.ended.since(self.offered),
@@ -157,7 +157,7 @@ impl Event {
     }
 }
 
-/// The events of an engine, if anybody wants them, and the numbers of its zios.
+/// The engine's events, if they are switched on, and the numbers of its zios.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     pub(crate) wanted: bool,

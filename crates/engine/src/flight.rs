@@ -1,4 +1,4 @@
-//! A zio on its way through the engine, and what all disks of an engine share.
+//! A zio on its way through the engine, and the table that all disks of an engine share.
 
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -9,22 +9,22 @@ use crate::inject::spec::{Mode, RuleId};
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Outcome, Zio, ZioId};
 
-/// Where a zio is.
+/// The state of a zio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Its disk is suspended.
     Suspended,
-    /// Held before the store is asked.
+    /// It is held before the store is asked.
     HeldBefore,
     /// The store is at work.
     Store,
-    /// The store is at work, and nobody waits for it any more.
+    /// The store is at work, but the zio was aborted.
     Abandoned,
-    /// The store has worked; held until the target.
+    /// The store has worked, and the zio is held until its target.
     Held,
-    /// Its reply is on the way.
+    /// The transport sends its reply.
     Reply,
-    /// It has been replied to or dropped: its place is free.
+    /// It has been replied to or dropped. Its place is free.
     Ended,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Transfer {
     pub(crate) rate: u64,
     pub(crate) rule: RuleId,
     pub(crate) mode: Mode,
-    /// Its place there, once the zio has reached it.
+    /// Its booking there, once the zio has reached it.
     pub(crate) place: Option<BookingId>,
 }
 
@@ -42,21 +42,22 @@ pub(crate) struct Transfer {
 pub(crate) struct Flight {
     pub(crate) zio: Zio,
     pub(crate) state: State,
-    /// The order of issue; equal deadlines are met in it.
+    /// The order of issue. Equal deadlines are met in this order.
     pub(crate) order: u64,
-    /// When the zio came to its disk, suspended or not.
+    /// When the zio was submitted to its disk.
     pub(crate) submitted: Instant,
-    /// When the zio was issued to its disk; reports count from here.
+    /// When the zio was issued, after any suspension. Reports count from here.
     pub(crate) issued: Instant,
-    /// When its rules were asked: the issue, or for the flush of a FUA write the end of the write.
+    /// When its rules were asked: at the issue, or, for the flush of a FUA write, at the end of the
+    /// write.
     pub(crate) charged: Instant,
     pub(crate) bookings: Option<BookingId>,
     pub(crate) transfer: Option<Transfer>,
-    /// The latest of its `floor` rules.
+    /// The `floor` rule that holds it longest.
     pub(crate) decider: Option<RuleId>,
     /// Until when it is held before the store is asked.
     pub(crate) hold_before: Option<Instant>,
-    /// Whether that is the whole of its hold.
+    /// Whether it is held only before the store.
     pub(crate) before_only: bool,
     /// The earliest moment at which it may complete.
     pub(crate) target: Instant,
@@ -66,12 +67,12 @@ pub(crate) struct Flight {
     pub(crate) started: Instant,
     /// How long the store worked.
     pub(crate) worked: Duration,
-    /// When the store had worked; of a FUA write that is being flushed, when the write had ended.
+    /// When the store had worked. During the flush of a FUA write: when the write had ended.
     pub(crate) store_done: Instant,
     pub(crate) outcome: Outcome,
-    /// Whether the write of a FUA write is over, and its flush has begun.
+    /// Whether it is a FUA write whose flush has begun.
     pub(crate) flushing: bool,
-    /// Whether a rule's hold was cut short by a command.
+    /// Whether a command cut a rule's hold short.
     pub(crate) cut_short: bool,
 }
 
@@ -101,7 +102,8 @@ impl Flight {
         }
     }
 
-    /// When it was to complete: at its target, or when the store, asked in time, would have worked.
+    /// When it should have completed: at its target, or when the store would have finished if asked
+    /// in time.
     #[inline]
     pub(crate) fn due(&self) -> Instant {
         if self.target > self.store_done {
@@ -114,13 +116,13 @@ impl Flight {
         Instant::from_nanos(in_time).max(self.issued)
     }
 
-    /// Whether rules made it wait, by the moment at which it was to complete.
+    /// Whether rules made it wait, up to the moment at which it should have completed.
     #[inline]
     pub(crate) fn was_held(&self, due: Instant) -> bool {
         due.since(self.issued) > self.worked
     }
 
-    /// Its place in the disk's bandwidth, once it has reached that.
+    /// Its booking in the disk's bandwidth, once it has reached that.
     pub(crate) fn place(&self) -> Option<BookingId> {
         self.transfer?.place
     }
@@ -132,7 +134,7 @@ impl Flight {
             .map(|transfer| transfer.rule)
     }
 
-    /// Whether it must still pass the disk's bandwidth, and has not reached it.
+    /// Whether it must still reach the disk's bandwidth.
     pub(crate) fn owes_transfer(&self) -> bool {
         self.transfer
             .is_some_and(|transfer| transfer.place.is_none())
@@ -142,8 +144,8 @@ impl Flight {
         deadlines.set(self.zio.id, self.order, at);
     }
 
-    /// Sets the deadline that its state and schedule call for; one that has passed is met in the
-    /// same step.
+    /// Sets the deadline that follows from its state and schedule. A deadline that has passed is
+    /// met in the same step.
     pub(crate) fn wake_as_scheduled(&self, now: Instant, deadlines: &mut Deadlines) {
         match self.state {
             State::HeldBefore => self.wake(self.hold_before.unwrap_or(now), deadlines),
@@ -154,10 +156,9 @@ impl Flight {
     }
 }
 
-/// The zios on their way, by id: all disks of an engine share them. Those of a disk are in a list, in
-/// the order of their arrival, so that a look at a disk costs what is in flight on it now, however
-/// much there was before. A zio whose payload took so long that its place is far ahead in the list is
-/// in a set instead.
+/// The zios in flight, by id. All disks of an engine share the table. The zios of a disk are linked
+/// in the order of arrival, so that listing them costs only what is in flight now. A zio whose
+/// payload took very long, so that its place would be far ahead in the list, is in a set instead.
 #[derive(Debug, Default)]
 pub(crate) struct Flights {
     slots: Vec<Flight>,
@@ -165,11 +166,11 @@ pub(crate) struct Flights {
     links: Vec<Link>,
     /// By disk: the zios at the ends of its list.
     ends: Vec<Link>,
-    /// By disk: those that are not in its list.
+    /// By disk: zios that are not in its list.
     late: Vec<BTreeSet<(Instant, u32)>>,
 }
 
-/// In a list the zios ahead and behind, at its ends the last and the first one.
+/// The zios ahead and behind in a list; at the ends, the last and the first zio.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     ahead: u32,
@@ -177,7 +178,7 @@ struct Link {
 }
 
 impl Flights {
-    /// Makes room for a zio, where it stays until it has ended and is removed.
+    /// Adds a zio. It stays until it has ended and is removed.
     pub(crate) fn insert(&mut self, zio: Zio, now: Instant) -> &mut Flight {
         let index = zio.id.0 as usize;
         let flight = Flight::new(zio, now);
@@ -207,7 +208,7 @@ impl Flights {
         slot.filter(|flight| flight.state != State::Ended)
     }
 
-    /// The zios of a disk, those that arrived first before the others.
+    /// The zios of a disk, in the order of arrival.
     pub(crate) fn of_disk(&self, disk: DiskId) -> impl Iterator<Item = &Flight> {
         let first = self.ends.get(disk.0 as usize).map(|ends| ends.behind);
         let behind = |id: &u32| self.links.get(*id as usize).map(|link| link.behind);
@@ -257,8 +258,8 @@ impl Flights {
         }
     }
 
-    /// Puts a zio into the list of its disk: behind all others, unless its payload took so long that
-    /// zios which arrived later were complete before it.
+    /// Puts a zio into the list of its disk, at the end, unless zios that arrived later were
+    /// complete before it.
     #[inline]
     fn link(&mut self, zio: &Zio) {
         let (id, disk) = (zio.id.0, zio.device.0 as usize);
@@ -295,11 +296,11 @@ const NOWHERE: Link = Link {
     ahead: NOBODY,
     behind: NOBODY,
 };
-/// No zio: beyond every id.
+/// Stands for no zio. It is larger than every id.
 const NOBODY: u32 = u32::MAX;
-/// Instead of the zio ahead: it is in the set, and not in the list.
+/// In place of the zio ahead: the zio is in the set, not in the list.
 const LATE: u32 = NOBODY - 1;
-/// How many zios that arrived later one is put ahead of in the list.
+/// A zio is put ahead of at most this many later ones in the list. With more, it goes into the set.
 const PASSED_MAX: u32 = 64;
 
 #[cfg(test)]
@@ -324,7 +325,7 @@ mod tests {
                 flights.get_mut(ZioId(id)).unwrap().state = State::Ended;
                 flights.remove_ended(ZioId(id));
             } else {
-                // Now and then its header came long before.
+                // The header of some zios came long before.
                 let arrived = now - random.below(2) * random.below(1_000).min(now);
                 flights.insert(
                     Zio {

@@ -1,8 +1,9 @@
-//! A min-heap whose items can be found again: their keys change, and they leave from the middle.
+//! A min-heap with access to its items: keys can change, and items can leave from the middle.
 //!
-//! It orders the lanes of a rule, and the deadlines that are not set in their order. Items are small dense integers; the
-//! place of each is kept, so that a change costs a logarithm and no search. Four children to a
-//! node keep the tree shallow, because with many items each level is a cache miss.
+//! It orders the lanes of a rule, and deadlines that are not set in order. Items are small dense
+//! integers. The heap keeps the place of each item, so that a change needs no search and costs a
+//! logarithm. Four children to a node keep the tree shallow, because with many items each level is
+//! a cache miss.
 
 use alloc::vec::Vec;
 
@@ -32,7 +33,7 @@ impl<K: Copy + Ord> IndexedHeap<K> {
         self.entries.first().copied()
     }
 
-    /// Puts `item` in, or moves it to where its new key belongs.
+    /// Inserts `item`, or changes its key.
     pub(crate) fn set(&mut self, item: u32, key: K) {
         let index = item as usize;
         if self.places.len() <= index {
@@ -48,7 +49,7 @@ impl<K: Copy + Ord> IndexedHeap<K> {
         }
     }
 
-    /// Takes `item` out, if it is in.
+    /// Removes `item`, if it is in the heap.
     pub(crate) fn remove(&mut self, item: u32) {
         let Some(place) = self.places.get(item as usize).copied() else {
             return;
@@ -63,7 +64,7 @@ impl<K: Copy + Ord> IndexedHeap<K> {
         }
     }
 
-    /// Moves the entry at `at` up or down, whichever it needs.
+    /// Moves the entry at `at` up or down to its place.
     fn settle(&mut self, at: usize) {
         let at = self.rise(at);
         self.sink(at);

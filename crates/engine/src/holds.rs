@@ -1,24 +1,24 @@
 //! The holds of one rule: the requested times, the achieved times, and their lateness.
 //!
-//! Most rules are constants, and achieve the constant plus the lateness. So the engine records only
-//! lateness until a hold asks for another time than those before it, and computes the rest when a
-//! caller asks for it.
+//! Most rules are constants: they achieve the constant plus the lateness. So the engine records
+//! only lateness until a hold asks for a different time. It computes the rest when a caller asks
+//! for it.
 
 use alloc::boxed::Box;
 
 use crate::histogram::Histogram;
 use crate::time::Duration;
 
-/// What the zios that a rule has held asked for and got.
+/// The requested and the achieved times of the zios that a rule has held.
 #[derive(Clone, Debug, Default)]
 pub struct Holds {
     lateness: Option<Box<Histogram>>,
-    /// Of those that were due while the host kept the driver from running.
+    /// The lateness of holds that fell due while the host kept the driver from running.
     stopped: Option<Box<Histogram>>,
     asked: Asked,
 }
 
-/// What the holds so far have asked for.
+/// The requested times so far.
 #[derive(Clone, Debug, Default)]
 enum Asked {
     #[default]
@@ -34,7 +34,7 @@ struct Various {
 }
 
 impl Holds {
-    /// Records a hold of `service` that ended `late` by so much.
+    /// Records a hold of `service` that ended late by `late`.
     #[inline]
     pub(crate) fn record(&mut self, service: Duration, late: Duration) {
         match self.asked {
@@ -45,8 +45,8 @@ impl Holds {
         lateness.record(late.as_nanos());
     }
 
-    /// Records a service that is not that of all holds before. Compiled into its caller it would
-    /// have every hold make room on the stack for two histograms.
+    /// Records a service that differs from all before. If this were inlined, every hold would
+    /// reserve stack for two histograms.
     #[inline(never)]
     fn record_service(&mut self, service: Duration, late: Duration) {
         let various = match &mut self.asked {
@@ -69,14 +69,14 @@ impl Holds {
         various.achieved.record((service + late).as_nanos());
     }
 
-    /// Records, of a hold that was just recorded, that the host was stopped when it was due.
+    /// Records that the host was stopped when the last recorded hold fell due.
     #[cold]
     pub(crate) fn record_stopped(&mut self, late: Duration) {
         let stopped = self.stopped.get_or_insert_default();
         stopped.record(late.as_nanos());
     }
 
-    /// The service times asked for, without lane wait; `None` without holds.
+    /// The requested service times, without lane wait; `None` without holds.
     pub fn requested(&self) -> Option<Histogram> {
         let lateness = self.lateness()?;
         Some(match &self.asked {
@@ -86,8 +86,8 @@ impl Holds {
         })
     }
 
-    /// What was achieved after lane wait. Of a rule that has always asked for the same time it is
-    /// worked out: count, extremes and sums are exact, and a value may be one bucket off.
+    /// The achieved times, after lane wait. For a rule that always asks for the same time they are
+    /// computed: count, extremes and sums are exact, and a value may be one bucket off.
     pub fn achieved(&self) -> Option<Histogram> {
         let lateness = self.lateness()?;
         Some(match &self.asked {
@@ -102,8 +102,8 @@ impl Holds {
         self.lateness.as_deref()
     }
 
-    /// Likewise, of those for which stops of the driver ([`crate::Input::Stopped`]) make up most of
-    /// the lateness. They are in [`Holds::lateness`], too.
+    /// The lateness of holds that were late mostly because of stops of the driver
+    /// ([`crate::Input::Stopped`]). They are in [`Holds::lateness`], too.
     pub fn stopped(&self) -> Option<&Histogram> {
         self.stopped.as_deref()
     }
@@ -117,7 +117,7 @@ mod tests {
     use crate::time::Duration;
 
     /// Records lateness up to 50 µs on services that `service` gives, and compares with histograms
-    /// in which everything was recorded.
+    /// that record everything.
     fn compare(service: impl Fn(u64) -> u64) {
         let mut random = Random::new(17);
         let mut holds = Holds::default();
@@ -135,7 +135,8 @@ mod tests {
             assert_eq!(got.mean_micros(), achieved.mean_micros());
             assert_eq!(got.stddev_micros(), achieved.stddev_micros());
         }
-        // Buckets there are wider than half of one of the lateness: one bucket to either side.
+        // The buckets there are wider than half of a lateness bucket, so allow one bucket to either
+        // side.
         let (p50, got) = (achieved.quantile(500_000), holds.achieved().unwrap());
         let error = got.quantile(500_000).unwrap().abs_diff(p50.unwrap());
         assert!(error * 40 <= p50.unwrap(), "{error} ns of {p50:?}");

@@ -1,4 +1,4 @@
-//! How long something was busy, and how many zios it had meanwhile (iostat: `%util`, `aqu-sz`).
+//! How long a device was busy, and how many zios it had meanwhile (iostat: `%util`, `aqu-sz`).
 
 use crate::stats::DiskStats;
 use crate::time::{Duration, Instant};
@@ -31,7 +31,7 @@ impl Occupancy {
         stats
     }
 
-    /// Counts the time since it was last counted.
+    /// Counts the time since the last call.
     fn count(&mut self, now: Instant, stats: &mut DiskStats) {
         let span = now.since(self.counted_until);
         if span == Duration::ZERO {

@@ -8,7 +8,7 @@
 pub struct Random(u64);
 
 impl Random {
-    /// The stream that `seed` names.
+    /// The stream of a seed.
     pub const fn new(seed: u64) -> Random {
         Random(seed)
     }
@@ -58,7 +58,7 @@ impl Ratio {
         })
     }
 
-    /// How many cases of [`Ratio::denominator`] are hits.
+    /// The number of hits among [`Ratio::denominator`] cases.
     pub const fn numerator(self) -> u64 {
         self.numerator
     }

@@ -1,4 +1,4 @@
-//! What is always counted, on the data path, and the views that reports are made from.
+//! The counters of the data path, and the views from which reports are made.
 
 use alloc::boxed::Box;
 
@@ -9,13 +9,13 @@ use crate::inject::spec::{GroupId, RuleId, RuleSpec};
 use crate::time::{Duration, Instant};
 use crate::zio::{Op, ZioId};
 
-/// Which latency a histogram is of.
+/// The latency that a histogram counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyKind {
     /// From the arrival of the request's header until the transport accepted the reply.
     Total,
     /// From issue until the transport was offered the reply: store, lane wait and hold, and
-    /// dashpot's own lateness. Reports are of this one unless they say otherwise.
+    /// dashpot's own lateness. Reports show this latency unless they say otherwise.
     Disk,
     /// From the target of an injected zio until the transport was offered its reply.
     Lateness,
@@ -24,15 +24,15 @@ pub enum LatencyKind {
 /// Counters and histograms of one operation on one disk.
 #[derive(Clone, Debug, Default)]
 pub struct OpStats {
-    /// Zios replied to, failed ones included.
+    /// Zios replied to, including failed ones.
     pub completed: u64,
-    /// Of these, the ones that failed.
+    /// Those of them that failed.
     pub failed: u64,
-    /// Bytes of those that did not fail.
+    /// The bytes of those that did not fail.
     pub bytes: u64,
     latencies: [Option<Box<Histogram>>; 3],
-    /// Of zios whose total and disk latencies are equal, as most are: recorded here once, and in
-    /// neither of the two.
+    /// Zios whose total and disk latencies are equal, as most are. They are recorded only here, and
+    /// in neither of the two.
     alike: Option<Box<Histogram>>,
 }
 
@@ -67,18 +67,18 @@ impl OpStats {
     }
 }
 
-/// Histograms are allocated when they are first needed.
+/// Allocates the histogram when it is first needed.
 fn record(histogram: &mut Option<Box<Histogram>>, latency: Duration) {
     histogram.get_or_insert_default().record(latency.as_nanos());
 }
 
-/// What a disk has counted since it was made.
+/// The counters of a disk since it was made.
 #[derive(Clone, Debug, Default)]
 pub struct DiskStats {
     ops: [OpStats; Op::ALL.len()],
     /// Zios whose connection was gone before their reply had left. They are in no histogram.
     pub aborted: u64,
-    /// How long those that were replied to had waited for the disk to resume, added up.
+    /// How long the zios that were replied to had waited for the disk to resume, in total.
     pub suspended: Duration,
     /// Nanoseconds during which at least one zio was in flight.
     pub busy: Duration,
@@ -97,43 +97,44 @@ impl DiskStats {
     }
 }
 
-/// What a rule has counted since it was armed.
+/// The counters of a rule since it was armed.
 #[derive(Clone, Debug, Default)]
 pub struct RuleStats {
-    /// Zios that met the rule's operations, range and client while it was active.
+    /// Zios that matched the rule's operations, range and client while it was active.
     pub matched: u64,
-    /// Of these, zios that it took: a lane was given or an error decided (zinject: INJECT).
+    /// Of these, zios that it took: it gave a lane or decided an error (zinject: INJECT).
     pub chosen: u64,
-    /// A hold was added.
+    /// Zios to which it added a hold.
     pub held: u64,
-    /// The store finished after the target, and nothing was added (zinject: a miss).
+    /// Zios for which the store finished after the target, so that nothing was added (zinject: a
+    /// miss).
     pub overrun: u64,
-    /// An error was given.
+    /// Zios to which it gave an error.
     pub failed: u64,
-    /// Held, and more than 1 ms or 5 % of the delay late.
+    /// Held zios that were late by more than 1 ms or 5 % of the delay.
     pub late: u64,
-    /// Not drawn by the rule's probability.
+    /// Zios that the rule's probability left out.
     pub not_drawn: u64,
-    /// Outside of first-N or every-N.
+    /// Zios that first-N or every-N left out.
     pub not_counted: u64,
-    /// Another rule's lane or target was chosen.
+    /// Zios for which another rule's lane or target was chosen.
     pub beaten: u64,
     /// The rule that beat it last.
     pub beaten_by: Option<RuleId>,
-    /// Zios that the rule would have matched, had the error or hang of another rule not decided
-    /// before it was asked. They are not in `matched`.
+    /// Zios that the rule would have matched, if another rule's error or hang had not decided
+    /// first. They are not in `matched`.
     pub preempted: u64,
     /// The rule that did so last.
     pub preempted_by: Option<RuleId>,
-    /// Decided by the rule, but its connection was gone before it ended.
+    /// Zios that the rule decided, but whose connection was gone before they ended.
     pub aborted: u64,
-    /// The service times of the held zios, requested and achieved, and their lateness.
+    /// The requested and the achieved service times of held zios, and their lateness.
     pub holds: Holds,
 }
 
 impl RuleStats {
-    /// Counts the end of a hold of `service` that was `late` by so much, and whether the host's
-    /// stopping explains that.
+    /// Counts the end of a hold of `service` that was late by `late`. `stopped` says whether a stop
+    /// by the host explains that.
     pub(crate) fn count_hold(&mut self, service: Duration, late: Duration, stopped: bool) {
         let tolerance = LATE.as_nanos().min(service.as_nanos() / LATE_SHARE);
         self.late += u64::from(late.as_nanos() > tolerance);
@@ -143,34 +144,34 @@ impl RuleStats {
         }
     }
 
-    /// Counts a zio about which another rule decides.
+    /// Counts a zio that another rule decides.
     pub(crate) fn count_beaten(&mut self, winner: Option<RuleId>) {
         self.beaten += 1;
         self.beaten_by = winner;
     }
 
-    /// Zios that the rule has decided about and that have ended; those that it holds now come on
-    /// top of that.
+    /// The zios that the rule has decided and that have ended. Zios that it holds now are not among
+    /// them.
     pub fn ended(&self) -> u64 {
         self.held + self.overrun + self.failed + self.aborted
     }
 }
 
-/// Held zios are counted as late beyond this, or beyond one part in [`LATE_SHARE`] of the delay.
+/// A held zio counts as late beyond this, or beyond one part in [`LATE_SHARE`] of the delay.
 const LATE: Duration = Duration::from_millis(1);
 const LATE_SHARE: u64 = 20;
 
-/// What a rule has counted since its last update, of the zios that it met since. What it had taken
-/// before is held as it said then, and is in [`RuleStats`] of the whole rule alone.
+/// The counters of a rule for the zios that it met since its last update. Zios that it met before
+/// are held as it said then, and count only in the [`RuleStats`] of the whole rule.
 #[derive(Clone, Debug, Default)]
 pub struct SinceUpdate {
-    /// What it has counted.
+    /// The counters.
     pub stats: RuleStats,
-    /// Number of zios in flight whose latency or error it decides at present.
+    /// How many zios in flight the rule currently decides.
     pub now: u64,
 }
 
-/// A rule as it stands.
+/// A view of a rule.
 #[derive(Clone, Debug)]
 pub struct RuleView<'a> {
     /// Its id.
@@ -181,41 +182,41 @@ pub struct RuleView<'a> {
     pub spec: &'a RuleSpec,
     /// When it was armed or last updated.
     pub armed: Instant,
-    /// What it has counted.
+    /// Its counters.
     pub stats: &'a RuleStats,
-    /// Number of zios in flight whose latency or error it decides at present.
+    /// How many zios in flight the rule currently decides.
     pub now: u64,
-    /// What it has counted since its last update; `None` if it was never updated.
+    /// Its counters since its last update; `None` if it was never updated.
     pub since_update: Option<&'a SinceUpdate>,
-    /// Time until its first lane is free, or until the disk's bandwidth is, if that is later.
+    /// How long until its first lane is free, or until the disk's bandwidth is, if that is later.
     pub backlog: Duration,
 }
 
-/// Where a zio waits.
+/// The reason that a zio waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Its disk is suspended.
     Suspended,
-    /// Held by a rule before the store is asked (`add`).
+    /// A rule holds it before the store is asked (`add`).
     HeldBefore,
     /// The store is at work.
     Store,
-    /// Held by a rule after the store has worked (`floor`).
+    /// A rule holds it after the store has worked (`floor`).
     Held,
-    /// Held for ever by a rule (`--hang`).
+    /// A rule holds it for ever (`--hang`).
     Hung,
-    /// Its reply is on the way to the client.
+    /// The transport sends its reply to the client.
     Reply,
 }
 
 /// A zio that has not been replied to.
 #[derive(Clone, Copy, Debug)]
 pub struct InFlight {
-    /// The caller's name for it.
+    /// The caller's id of the zio.
     pub zio: ZioId,
-    /// What it does.
+    /// Its operation.
     pub op: Op,
-    /// Who sent it.
+    /// The client that sent it.
     pub client: ClientId,
     /// First byte.
     pub offset: u64,
@@ -223,7 +224,7 @@ pub struct InFlight {
     pub length: u32,
     /// When it arrived.
     pub arrived: Instant,
-    /// Where it waits.
+    /// The reason that it waits.
     pub wait: Wait,
     /// Since when it waits there.
     pub since: Instant,

@@ -1,8 +1,8 @@
 //! Stops: the times in which the host kept the driver from running.
 //!
-//! A zio that is late mostly because of such a time is not late because of its rule or the engine. So
-//! each rule counts these zios apart. Only the last few stops are kept: a zio that was due in one is
-//! replied to soon after it.
+//! A zio that is late mostly because of a stop is not late because of its rule or the engine. So
+//! each rule counts such zios apart. Only the last few stops are kept, because a zio that falls due
+//! during a stop is replied to soon after it.
 
 use crate::time::{Duration, Instant};
 
@@ -10,9 +10,9 @@ use crate::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Stops {
     last: [Stop; KEPT],
-    /// Where the next one goes.
+    /// The index of the next stop.
     next: usize,
-    /// When the latest one ended.
+    /// When the latest stop ended.
     until: Instant,
 }
 
@@ -29,7 +29,7 @@ impl Stops {
         self.until = self.until.max(until);
     }
 
-    /// Whether the driver was stopped for most of the `late` before `ended`.
+    /// Whether the driver was stopped for most of the `late` time before `ended`.
     #[inline]
     pub(crate) fn explain(&self, late: Duration, ended: Instant) -> bool {
         let due = Instant::from_nanos(ended.as_nanos().saturating_sub(late.as_nanos()));
@@ -57,7 +57,7 @@ mod tests {
         Instant::from_nanos(ns)
     }
 
-    /// Whether a zio due at `due` that ended at `ended` was kept waiting by a stop.
+    /// Whether a stop kept a zio waiting that was due at `due` and ended at `ended`.
     fn explains(stops: &Stops, due: u64, ended: u64) -> bool {
         stops.explain(Duration::from_nanos(ended - due), at(ended))
     }

@@ -1,7 +1,7 @@
-//! Time as the engine knows it: integer nanoseconds, handed in by the caller.
+//! Time in the engine: integer nanoseconds, passed in by the caller.
 //!
-//! `core::time::Duration` is not used because its float conversions and its 96 bits have no place
-//! in a model whose results must be equal on every machine.
+//! The engine does not use `core::time::Duration`, because float conversions and 96 bits have no
+//! place in a model whose results must be equal on every machine.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Sub};
@@ -17,7 +17,7 @@ pub struct Duration(u64);
 impl Instant {
     /// The origin.
     pub const ZERO: Instant = Instant(0);
-    /// A moment that does not come: the target of a zio that hangs.
+    /// A moment that never comes: the target of a zio that hangs.
     pub const NEVER: Instant = Instant(u64::MAX);
 
     /// The moment `ns` nanoseconds after the origin.
@@ -39,7 +39,7 @@ impl Instant {
 impl Duration {
     /// No time at all.
     pub const ZERO: Duration = Duration(0);
-    /// Longer than anything: added to any moment it gives [`Instant::NEVER`].
+    /// The longest span: added to any moment it gives [`Instant::NEVER`].
     pub const MAX: Duration = Duration(u64::MAX);
 
     /// A span of `ns` nanoseconds.

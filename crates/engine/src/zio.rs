@@ -1,13 +1,13 @@
-//! One I/O inside the engine: what is asked, of which disk, by whom. It carries no bytes.
+//! One I/O inside the engine: its operation, disk, client and range. It carries no bytes.
 //!
 //! The word is ZFS's (`zio_t`); the operations are those that NBD can ask of a block device.
 
 use crate::client::ClientId;
 use crate::time::Instant;
 
-/// Names a zio from its submission until the engine has let go of it. Those of clients are chosen
-/// by the caller: small and dense, because the engine indexes by them, and below
-/// [`ZioId::FIRST_CHILD`]. Those that a pool sends to its disks are chosen by the engine.
+/// The id of a zio, from its submission until the engine has forgotten it. The caller chooses the
+/// ids of clients' zios: small and dense, because the engine indexes by them, and below
+/// [`ZioId::FIRST_CHILD`]. The engine chooses the ids of zios that a pool sends to its disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ZioId(pub u32);
 
@@ -15,7 +15,7 @@ impl ZioId {
     /// The first id that the engine gives to the zios of its pools.
     pub const FIRST_CHILD: ZioId = ZioId(1 << 31);
 
-    /// Whether the engine has made this zio, for a disk of a pool.
+    /// Whether the engine made this zio, for a disk of a pool.
     pub const fn is_child(self) -> bool {
         self.0 >= ZioId::FIRST_CHILD.0
     }
@@ -32,32 +32,32 @@ impl ZioId {
     }
 }
 
-/// Names a disk of one engine: the order of [`crate::Engine::add_disk`].
+/// The id of a disk of one engine: the order of [`crate::Engine::add_disk`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DiskId(pub u32);
 
-/// Names a pool of one engine: the order of [`crate::Engine::add_pool`].
+/// The id of a pool of one engine: the order of [`crate::Engine::add_pool`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PoolId(pub u32);
 
-/// Names a volume of one engine: the order of [`crate::Engine::add_volume`].
+/// The id of a volume of one engine: the order of [`crate::Engine::add_volume`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VolumeId(pub u32);
 
-/// What a zio does to its disk.
+/// The operation of a zio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Op {
     /// Reads bytes.
     Read,
     /// Writes bytes.
     Write,
-    /// Makes durable what was acknowledged before.
+    /// Makes earlier acknowledged writes durable.
     Flush,
-    /// Gives a range back.
+    /// Gives the space of a range back.
     Trim,
     /// Writes zeroes without carrying them.
     Zero,
-    /// Asks for a range to be read ahead.
+    /// Asks to read a range ahead.
     Cache,
 }
 
@@ -85,8 +85,8 @@ impl Op {
     }
 }
 
-/// A set of operations, with one member that is no operation of its own: a write, zero or trim that
-/// asks for durability (`fua`).
+/// A set of operations, with one member that is no operation of its own: any write, zero or trim
+/// that asks for durability (`fua`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct OpSet(u8);
 
@@ -97,7 +97,7 @@ impl OpSet {
     pub const FUA: OpSet = OpSet(1 << 6);
     /// Every operation.
     pub const ALL: OpSet = OpSet(0x7f);
-    /// What a rule matches unless it names its operations: read, write, zero.
+    /// The operations that a rule matches unless it names others: read, write, zero.
     pub const DATA: OpSet = OpSet::of(Op::Read)
         .union(OpSet::of(Op::Write))
         .union(OpSet::of(Op::Zero));
@@ -126,33 +126,33 @@ impl OpSet {
 /// One I/O of a disk or of a volume, complete (header and payload) and ready to be issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Zio<D = DiskId> {
-    /// The caller's name for it.
+    /// The caller's id of it.
     pub id: ZioId,
-    /// The disk or volume that it is for.
+    /// Its disk or volume.
     pub device: D,
-    /// Who sent it.
+    /// The client that sent it.
     pub client: ClientId,
-    /// What it does.
+    /// Its operation.
     pub op: Op,
-    /// Whether it asks to be durable before it is acknowledged.
+    /// Whether it must be durable before it is acknowledged.
     pub fua: bool,
     /// First byte.
     pub offset: u64,
     /// Number of bytes.
     pub length: u32,
-    /// When its header had been received; its payload may have come later.
+    /// When its header was received. Its payload may have come later.
     pub arrived: Instant,
 }
 
 impl<D> Zio<D> {
-    /// The members of an [`OpSet`] that this zio is matched by.
+    /// The members of an [`OpSet`] that match this zio.
     pub(crate) fn ops(&self) -> OpSet {
         let op = OpSet::of(self.op);
         if self.fua { op.union(OpSet::FUA) } else { op }
     }
 }
 
-/// An error that a client can be told, as NBD can carry it.
+/// An error for a client, as NBD can carry it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Errno {
     /// Not permitted: a write to a read-only disk.
@@ -201,5 +201,5 @@ impl Errno {
     }
 }
 
-/// How a zio ended.
+/// The result of a zio.
 pub type Outcome = Result<(), Errno>;

@@ -1,4 +1,4 @@
-//! No zio allocates in steady state: counted by an allocator that counts.
+//! No zio allocates in steady state: an allocator that counts shows it.
 
 #![allow(unsafe_code, reason = "a global allocator cannot be written without")]
 
@@ -14,7 +14,7 @@ use dashpot_engine::{
 struct Counting;
 
 thread_local! {
-    /// Of this thread: the harness allocates in its own.
+    /// Counts this thread's allocations only: the harness allocates in its own thread.
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -22,18 +22,18 @@ thread_local! {
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller guarantees what `System` needs.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller guarantees what `System` needs.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
+        // SAFETY: the caller guarantees what `System` needs.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -71,7 +71,7 @@ fn engine() -> Engine {
     engine
 }
 
-/// Has 64 zios pass through the engine, all at once.
+/// Sends 64 zios through the engine, all at once.
 fn round(engine: &mut Engine, now: &mut Instant, actions: &mut Vec<Action>) {
     for id in 0..64 {
         let zio = Zio {
@@ -94,7 +94,7 @@ fn round(engine: &mut Engine, now: &mut Instant, actions: &mut Vec<Action>) {
     }
 }
 
-/// Does what the engine asks for, at once.
+/// Carries out the engine's actions, at once.
 fn drive(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) {
     let mut at = 0;
     while at < actions.len() {

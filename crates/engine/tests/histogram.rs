@@ -1,5 +1,5 @@
-//! Every view of the histogram against direct computation: of four million values of all sizes,
-//! and of all values at which a view could go wrong by one.
+//! Compares every view of the histogram with direct computation, on four million values of all
+//! sizes, and on all values at which a view could be off by one.
 //!
 //! The sources are the tools that draw these views: perf-tools' iolatency (its code, not its
 //! labels), DTrace's quantize, bcc's biolatency, `zpool iostat -w`, and the exponential histograms
@@ -9,10 +9,10 @@ use dashpot_engine::Random;
 use dashpot_engine::histogram::{BUCKETS, Histogram, Sparse, Unit, lower_bound, upper_bound};
 
 const SAMPLES: usize = 4_000_000;
-/// From here on everything is in one row of a view.
+/// All values from here on are in one row of a view.
 const END_NS: u64 = 1 << 42;
 const SECOND_NS: u64 = 1_000_000_000;
-/// Octaves of a second that the layout has exponential boundaries for.
+/// The octaves of a second for which the layout has exponential boundaries.
 const OCTAVES: std::ops::RangeInclusive<i32> = -30..=11;
 
 #[test]
@@ -38,7 +38,7 @@ fn samples() -> Vec<u64> {
     (0..SAMPLES).map(&mut sample).collect()
 }
 
-/// Every bound, every power of two, their neighbours, and all that is below 200 us.
+/// Every bound, every power of two, their neighbours, and all values below 200 us.
 fn edges() -> Vec<u64> {
     let bounds = (0..BUCKETS).flat_map(|bucket| [lower_bound(bucket), upper_bound(bucket)]);
     let powers = (0..64).map(|k| 1 << k);
@@ -53,7 +53,7 @@ fn recorded(values: &[u64]) -> Histogram {
     histogram
 }
 
-/// Merges, differences and what was sent and received are those of the values, too.
+/// Checks that merged, subtracted, sent and received histograms equal those of the values.
 fn check_parts(whole: &Histogram, samples: &[u64]) {
     let parts: Vec<Histogram> = samples.chunks(SAMPLES / 7).map(recorded).collect();
     let mut merged = Histogram::default();
@@ -91,8 +91,8 @@ fn check_views(histogram: &Histogram, values: &[u64]) {
     }
 }
 
-/// Rows as biolatency and `zpool iostat -w` have them: what is below one unit is with what is
-/// below two.
+/// Rows as in biolatency and `zpool iostat -w`, which count values below one unit with those below
+/// two.
 fn joined(rows: &[u64]) -> Vec<u64> {
     let first = rows.iter().take(2).sum();
     std::iter::once(first)
@@ -100,7 +100,7 @@ fn joined(rows: &[u64]) -> Vec<u64> {
         .collect()
 }
 
-/// How often a unit can be doubled, from itself, while it is `within`.
+/// How often a unit can be doubled while it is `within`.
 fn doublings(unit_ns: u64, within: impl Fn(u64) -> bool) -> usize {
     let mut edge = unit_ns;
     let mut row = 0;
@@ -127,7 +127,7 @@ fn check_exponential(histogram: &Histogram, values: &[u64], scale: i32) {
     });
 }
 
-/// The rows are what counting the values one at a time gives.
+/// Checks that the rows equal a count of the values one at a time.
 fn assert_rows(rows: &[u64], values: &[u64], view: &str, row_of: impl Fn(u64) -> usize) {
     let mut expected = vec![0; rows.len()];
     for &ns in values {

@@ -14,7 +14,7 @@ use crate::time::Duration;
 use crate::zio::{DiskId, Errno, PoolId};
 
 impl Engine {
-    /// Kept out of the way of zios: compiled into [`Engine::step`] it costs every one of them.
+    /// This is not inlined: as a part of [`Engine::step`] it would slow every zio down.
     #[cold]
     pub(super) fn command(&mut self, id: CommandId, command: Command, actions: &mut Vec<Action>) {
         let answer = match command {
@@ -85,7 +85,8 @@ impl Engine {
         actions: &mut Vec<Action>,
     ) -> Result<Answer, CommandError> {
         let mut cleared = Vec::new();
-        // What rules that are gone have left held belongs to the disk, and goes with all of it.
+        // Zios that are held by removed rules belong to the disk, and are released with the whole
+        // disk.
         let whole = !matches!(target, Target::Rule(_));
         for (disk, rules) in self.rules_of(target)? {
             if release {
@@ -100,7 +101,8 @@ impl Engine {
         Ok(Answer::Cleared(cleared))
     }
 
-    /// Releases what rules hold that are removed next; of all, if no rules are named.
+    /// Releases the zios that these rules hold; or those that any rule holds, if no rules are
+    /// named.
     fn release(&mut self, disk: DiskId, rules: Option<Vec<RuleId>>, actions: &mut Vec<Action>) {
         let held = self.listed(disk, |state| {
             matches!(state, State::HeldBefore | State::Held | State::Store)
@@ -108,7 +110,7 @@ impl Engine {
         self.in_parts(Part::Release { disk, rules, held }, actions);
     }
 
-    /// The rules that a command is for, of each disk in the order of their ids.
+    /// The rules that a command applies to, of each disk in the order of their ids.
     fn rules_of(&self, target: Target) -> Result<Vec<(DiskId, Vec<RuleId>)>, CommandError> {
         let of_disk = |disk: DiskId| {
             let rules = self.disks[disk.0 as usize].injector.rules();
@@ -192,7 +194,8 @@ fn check(spec: &RuleSpec) -> Result<(), CommandError> {
         .map_err(|error| CommandError::InvalidRule(error.to_string()))
 }
 
-/// Refuses rules that cannot be carried out, and ids that have been used. Says the least that the next may have.
+/// Refuses rules that cannot be carried out, and ids that have been used. Answers the least id that
+/// the next rule may have.
 fn check_all(rules: &[(RuleId, RuleSpec)], mut next: u32) -> Result<u32, CommandError> {
     for (id, spec) in rules {
         check(spec)?;

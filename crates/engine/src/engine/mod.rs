@@ -1,4 +1,4 @@
-//! The root: routes each input to the disk or volume it is for, and meets deadlines.
+//! The root: routes each input to its disk or volume, and meets deadlines.
 
 mod commands;
 mod part;
@@ -21,7 +21,7 @@ use crate::stats::{DiskStats, InFlight, RuleView};
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Zio, ZioId};
 
-/// What a disk is, to the engine.
+/// The configuration of a disk.
 #[derive(Clone, Debug)]
 pub struct DiskConfig {
     /// Seeds the draws of its rules.
@@ -34,32 +34,33 @@ pub struct Engine {
     disks: Vec<Disk>,
     /// By disk: whether it belongs to a pool.
     pooled: Vec<bool>,
-    /// Of the disks that are by themselves.
+    /// The zios of disks that belong to no pool.
     alone: Zios,
-    /// Of the disks of pools; their ids are the engine's own.
+    /// The zios of disks in pools. The engine chooses their ids.
     children: Zios,
     pools: Vec<Pool>,
-    /// The pool of each volume, and the volume's place in it.
+    /// The pool of each volume, and the volume's index in it.
     volumes: Vec<(usize, usize)>,
-    /// What the disks of pools ask for, before it is carried to the pools or to the driver.
+    /// Actions of the disks of pools, before they are carried to the pools or to the driver.
     child_actions: Vec<Action>,
     sent: Children,
-    /// What the first volume of a pool has begun with, to be said in the next step.
+    /// Actions that the creation of a pool's first volume has caused. The next step answers them.
     owed: Vec<Action>,
     buffers: Buffers,
     events: Events,
-    /// When suspended disks resume by themselves.
+    /// When suspended disks resume automatically.
     resumes: IndexedHeap<Instant>,
-    /// Whether more was due than one step does: ticks meet the rest, and each new zio a little of it.
+    /// Whether more was due than one step may meet. Then ticks meet the rest, and each new zio a
+    /// little of it.
     behind: bool,
-    /// What is left of commands.
+    /// The unfinished parts of commands.
     parts: VecDeque<Part>,
     now: Instant,
     /// The least id that the next rule may have.
     next_rule: u32,
 }
 
-/// The zios of some disks, and when they wake up.
+/// The zios of some disks, and their deadlines.
 #[derive(Debug, Default)]
 struct Zios {
     flights: Flights,
@@ -80,8 +81,8 @@ impl Engine {
     }
 
     /// Takes one input, and appends to `actions` all that follows from it and from the time. The
-    /// time must not go back. Of what is due at once a step does no more than takes a fraction of a
-    /// millisecond: then [`Engine::next_deadline`] is a moment that has come.
+    /// time must not go back. If much is due at once, a step does as much as fits into a fraction
+    /// of a millisecond. Then [`Engine::next_deadline`] is not later than `now`.
     pub fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>) {
         debug_assert!(now >= self.now, "time went back");
         if let Input::Stopped { from, until } = input {
@@ -95,7 +96,7 @@ impl Engine {
         if self.behind {
             self.catch_up(&input, actions);
         }
-        // What was due before has been met before, unless it was too much.
+        // Everything due at an earlier time was met in an earlier step, unless it was too much.
         if later && !self.behind && self.earliest() <= now {
             self.meet_deadlines(actions);
         }
@@ -108,7 +109,7 @@ impl Engine {
         }
     }
 
-    /// When to step again with [`Input::Tick`], if nothing else happens before.
+    /// When to step again with [`Input::Tick`], if nothing else happens first.
     pub fn next_deadline(&self) -> Option<Instant> {
         if !self.owed.is_empty() {
             return Some(self.now);
@@ -117,13 +118,13 @@ impl Engine {
         (next < Instant::NEVER).then_some(next)
     }
 
-    /// A guess, for who wants to prepare: most of the zios of lone disks that wake up by `by`, the
-    /// soonest first.
+    /// Most of the zios of disks outside of pools that wake up by `by`, the soonest first. This is
+    /// a guess, for drivers that prepare.
     pub fn due_by(&self, by: Instant) -> impl Iterator<Item = ZioId> {
         self.alone.deadlines.due_by(by)
     }
 
-    /// What a disk has counted up to `now`.
+    /// The counters of a disk, up to `now`.
     pub fn disk_stats(&self, disk: DiskId, now: Instant) -> Option<DiskStats> {
         Some(self.disk(disk)?.stats_at(now))
     }
@@ -134,7 +135,7 @@ impl Engine {
             .is_some_and(|disk| disk.injector.has_rules())
     }
 
-    /// Whether a certain rule is armed on a disk.
+    /// Whether this rule is armed on a disk.
     pub fn has_rule(&self, disk: DiskId, rule: RuleId) -> bool {
         self.disk(disk)
             .is_some_and(|disk| disk.injector.find(rule).is_some())
@@ -146,14 +147,14 @@ impl Engine {
         views.into_iter().flatten()
     }
 
-    /// The zios of a disk without a reply, in the order of their arrival.
+    /// The zios of a disk without a reply, in the order of arrival.
     pub fn in_flight(&self, disk_id: DiskId) -> impl Iterator<Item = InFlight> {
         let disk = self.disk(disk_id);
         let flights = self.zios(disk_id).flights.of_disk(disk_id);
         flights.filter_map(move |flight| Some(disk?.view(flight)))
     }
 
-    /// Whether a zio is held for ever: by a rule that hangs, and only a command can end it.
+    /// Whether a rule that hangs holds a zio for ever, so that only a command can end it.
     pub fn never_ends(&self, zio: ZioId) -> bool {
         let flight = match zio.inner() {
             Some(child) => self.children.flights.get(child),
@@ -167,7 +168,7 @@ impl Engine {
         self.disk(disk).map_or(0, Disk::outstanding)
     }
 
-    /// Since when a disk is suspended, and for how long it will have been, if it resumes by itself.
+    /// Since when a disk is suspended; and for how long in all, if it resumes automatically.
     pub fn suspended(&self, disk: DiskId) -> Option<(Instant, Option<Duration>)> {
         self.disk(disk)?.suspended()
     }
@@ -209,7 +210,7 @@ impl Engine {
         }
     }
 
-    /// Tells the disks before anything that was due is met.
+    /// Tells the disks of a stop, before any deadline is met.
     #[cold]
     fn note_stop(&mut self, from: Instant, until: Instant) {
         for disk in &mut self.disks {
@@ -217,7 +218,7 @@ impl Engine {
         }
     }
 
-    /// The disks of pools are their pools' alone.
+    /// Only their pools may use the disks of pools.
     #[inline]
     fn submit(&mut self, zio: Zio, actions: &mut Vec<Action>) {
         if self.pooled.get(zio.device.0 as usize) != Some(&false) {
@@ -251,7 +252,7 @@ impl Engine {
         Some(act(disk, &mut zios.flights, &mut ctx))
     }
 
-    /// `None` if no disk that is by itself has such a zio.
+    /// `None` if no disk outside of a pool has such a zio.
     #[inline]
     fn with_flight(
         &mut self,
@@ -298,7 +299,7 @@ impl Engine {
         }
     }
 
-    /// Not compiled into [`Engine::step`], because most steps have none to meet.
+    /// This is not inlined into [`Engine::step`], because most steps have no deadline to meet.
     #[inline(never)]
     fn meet_deadlines(&mut self, actions: &mut Vec<Action>) {
         while let Some((at, disk)) = self.resumes.peek() {
@@ -315,8 +316,8 @@ impl Engine {
         }
     }
 
-    /// Goes on with what was too much for one step: a tick with as much again, and each new zio with
-    /// a little, so that zios do not come faster than they end.
+    /// Continues what was too much for one step. A tick continues it as far as one step may. Each
+    /// new zio continues it a little, so that zios do not come faster than they end.
     #[cold]
     fn catch_up(&mut self, input: &Input<'_>, actions: &mut Vec<Action>) {
         match input {
@@ -329,7 +330,7 @@ impl Engine {
         }
     }
 
-    /// Wakes at most so many of the zios that are due.
+    /// Wakes at most `most` of the zios that are due.
     fn meet_zios(&mut self, most: usize, actions: &mut Vec<Action>) {
         for _ in 0..most {
             let Some(zio) = self.alone.deadlines.pop_due(self.now) else {
@@ -339,7 +340,7 @@ impl Engine {
         }
     }
 
-    /// Zios of one connection are of one disk, but nothing here depends on it.
+    /// The zios of one connection belong to one disk, but nothing here depends on that.
     #[cold]
     fn abort(&mut self, zios: &[ZioId], actions: &mut Vec<Action>) {
         self.abort_of_volumes(zios, actions);
@@ -360,5 +361,6 @@ impl Engine {
     }
 }
 
-/// How many a step with a new zio wakes up while more is due than that: more than come.
+/// How many due zios a step with a new zio wakes while it is behind: more than one, so that it
+/// catches up.
 const ZIOS_PER_SUBMIT: usize = 2;

@@ -1,4 +1,4 @@
-//! The rest of a command that takes more than one step.
+//! The unfinished part of a command that takes more than one step.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -6,21 +6,22 @@ use alloc::vec::Vec;
 use crate::inject::RuleId;
 use crate::zio::{DiskId, Errno, ZioId};
 
-/// Some zios, each with its place in the order of issue, because its id may be used again.
+/// Zios, each with its order of issue, because its id may be used again.
 pub(super) type Listed = VecDeque<(u64, ZioId)>;
 
-/// The rest of a command.
+/// The unfinished part of a command.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// Rules have been cleared, and what they hold is released; none named: what any rule holds.
+    /// Rules have been cleared, and the zios that they hold are released. With no rules named, zios
+    /// that any rule holds are released.
     Release {
         disk: DiskId,
         rules: Option<Vec<RuleId>>,
         held: Listed,
     },
-    /// A disk is resumed, and what has waited is issued.
+    /// A disk is resumed, and its suspended zios are issued.
     Resume(DiskId),
-    /// The disks are closed, and what waits or is held fails.
+    /// The disks are closed, and zios that wait or are held fail.
     Fail {
         disk: DiskId,
         errno: Errno,
@@ -28,6 +29,6 @@ pub(super) enum Part {
     },
 }
 
-/// How many zios whose time has come a step wakes up, releases, issues or fails. Each may end, and its reply take as
-/// long as all the rest.
+/// How many due zios a step wakes, releases, issues or fails. Each may end, and its reply may take
+/// as long as all the rest.
 pub(super) const ZIOS_PER_STEP: usize = 256;

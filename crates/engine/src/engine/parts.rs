@@ -1,5 +1,5 @@
-//! Commands that take more than one step: the engine ends or issues their zios in parts, all at the
-//! time of the command.
+//! Commands that take more than one step. The engine ends or issues their zios in parts, all of
+//! them as of the time of the command.
 
 use alloc::vec::Vec;
 
@@ -12,14 +12,14 @@ use crate::time::Instant;
 use crate::zio::{DiskId, ZioId};
 
 impl Engine {
-    /// Does the first part of something now, and leaves what is left to the next steps.
+    /// Does the first part now, and leaves the rest to the next steps.
     pub(super) fn in_parts(&mut self, part: Part, actions: &mut Vec<Action>) {
         if let Some(rest) = self.some_of(part, ZIOS_PER_STEP, actions) {
             self.parts.push_back(rest);
         }
     }
 
-    /// Goes on with at most so many zios of what was begun first.
+    /// Continues the oldest unfinished command with at most `most` zios.
     pub(super) fn go_on(&mut self, most: usize, actions: &mut Vec<Action>) {
         if let Some(part) = self.parts.pop_front()
             && let Some(rest) = self.some_of(part, most, actions)
@@ -28,7 +28,7 @@ impl Engine {
         }
     }
 
-    /// When the next part is.
+    /// When the next part is due.
     #[inline]
     pub(super) fn next_part(&self) -> Instant {
         match self.parts.is_empty() {
@@ -37,7 +37,7 @@ impl Engine {
         }
     }
 
-    /// Says what is left, if anything is.
+    /// Does a part. Answers the rest, if there is any.
     fn some_of(&mut self, part: Part, most: usize, actions: &mut Vec<Action>) -> Option<Part> {
         match part {
             Part::Release {
@@ -85,7 +85,7 @@ impl Engine {
         });
     }
 
-    /// Some of the zios of a disk, in the order of their issue.
+    /// Those zios of a disk whose state is `wanted`, in the order of issue.
     pub(super) fn listed(&self, disk: DiskId, wanted: impl Fn(State) -> bool) -> Listed {
         let flights = self.zios(disk).flights.of_disk(disk);
         let flights = flights.filter(|flight| wanted(flight.state));

@@ -1,5 +1,4 @@
-//! Pools and their volumes: what is theirs of each input, and the zios between them and their
-//! disks.
+//! Pools and their volumes: their inputs, and the zios between them and their disks.
 
 use alloc::vec::Vec;
 
@@ -53,7 +52,7 @@ impl Engine {
         Some(Zio { id, ..flight.zio })
     }
 
-    /// Where a child's bytes come from or go to, in the order of their offsets.
+    /// The sources or destinations of a child's bytes, in the order of their offsets.
     pub fn segments(&self, id: ZioId) -> impl Iterator<Item = Segment> {
         let child = id
             .inner()
@@ -66,30 +65,31 @@ impl Engine {
         segments.into_iter().flatten()
     }
 
-    /// How a pool stands now.
+    /// The state of a pool now.
     pub fn pool_state(&self, pool: PoolId) -> Option<PoolState> {
         Some(self.pools.get(pool.0 as usize)?.state())
     }
 
-    /// A pool as it stands, and all that it has counted.
+    /// The state of a pool, and all its counters.
     pub fn pool_stats(&self, pool: PoolId, now: Instant) -> Option<PoolStats> {
         Some(self.pools.get(pool.0 as usize)?.stats(now))
     }
 
-    /// What a volume has counted up to `now`, with the meaning that it has for a disk: its
+    /// The counters of a volume up to `now`. They mean the same as a disk's; its
     /// [`LatencyKind::Disk`](crate::LatencyKind) counts from the submission to the reply.
     pub fn volume_stats(&self, volume: VolumeId, now: Instant) -> Option<DiskStats> {
         let (pool, place) = *self.volumes.get(volume.0 as usize)?;
         Some(self.pools[pool].volume_stats(place, now))
     }
 
-    /// Where a zio of a volume waits, and since when; `None` if it is not in flight there.
+    /// The reason that a zio of a volume waits, and since when. `None` if it is not in flight
+    /// there.
     pub fn waits_at_volume(&self, volume: VolumeId, zio: ZioId) -> Option<(VolumeWait, Instant)> {
         let (pool, _) = *self.volumes.get(volume.0 as usize)?;
         self.pools[pool].waits(zio)
     }
 
-    /// Whether finished zios leave events; they do not at first.
+    /// Switches events of finished zios on or off. They are off at first.
     pub fn record_events(&mut self, on: bool) {
         self.events.wanted = on;
     }
@@ -100,8 +100,8 @@ impl Engine {
     }
 }
 
-/// What is a pool's of each input. None of it is compiled into [`Engine::step`]: zios of lone disks
-/// would pay for it.
+/// The inputs for pools. These functions are not inlined into [`Engine::step`]: zios of disks
+/// outside of pools would pay for it.
 impl Engine {
     pub(super) fn with_pool<T>(
         &mut self,
@@ -179,8 +179,7 @@ impl Engine {
         !(self.sent.outbox.is_empty() && self.child_actions.is_empty())
     }
 
-    /// Carries what pools send to their disks there, and what these answer back, until nothing is
-    /// left to be carried.
+    /// Carries the zios of pools to their disks and the answers back, until there are no more.
     #[inline(never)]
     pub(super) fn carry_children(&mut self, actions: &mut Vec<Action>) {
         while self.has_to_carry() {
@@ -202,7 +201,7 @@ impl Engine {
         }
     }
 
-    /// Emptied lists are kept, so that the next need not be allocated.
+    /// Keeps the memory of empty lists for the next step.
     fn keep_emptied(&mut self, sent: Vec<Zio>, answers: Vec<Action>) {
         if self.sent.outbox.is_empty() {
             self.sent.outbox = sent;
@@ -237,8 +236,8 @@ impl Engine {
         self.events.waiting.push(event);
     }
 
-    /// The event of a lone disk's zio whose reply has left. Not compiled into [`Engine::step`],
-    /// which need not leave any.
+    /// The event of a finished zio of a disk outside of a pool. This is not inlined into
+    /// [`Engine::step`], which need not record events.
     #[inline(never)]
     pub(super) fn note_alone(&mut self, id: ZioId, offered: Instant) {
         let number = self.events.number();
@@ -248,13 +247,13 @@ impl Engine {
         }
     }
 
-    /// Written out in full and inlined, so that it is made in its place and not copied there.
+    /// This is spelled out and inlined, so that the event is built in place, without a copy.
     #[inline(always)]
     fn event_of(&self, flight: &Flight, offered: Instant, number: u64) -> Event {
         let zio = &flight.zio;
         let disk = &self.disks[zio.device.0 as usize];
         let (rule, lane) = disk.injector.decision(flight);
-        // One that never reached the store is as if that had been asked at once.
+        // A zio that never reached the store counts as if the store had been asked at once.
         let started = flight.started.max(flight.issued);
         Event {
             number,

@@ -1,7 +1,7 @@
-//! The bucket boundaries: the union of those that the field's tools draw.
+//! The bucket boundaries: the union of the boundaries that the field's tools use.
 //!
 //! A latency is an integer number of nanoseconds, so any set of boundaries is a sorted list of
-//! inclusive upper bounds. Four kinds are united here:
+//! inclusive upper bounds. This list unites three kinds:
 //!
 //! - `floor(10^9 × 2^(k/32))` from 1 ns to 2^11 s: the exponential histograms of OpenTelemetry
 //!   (scale 5) and Prometheus (schema 5), in seconds and upper-inclusive;
@@ -9,12 +9,12 @@
 //!   1 ms and 1 s, lower-inclusive (`zpool iostat -w`, DTrace's quantize, bcc);
 //! - `10^6 × 2^k`: powers of two of 1 ms, upper-inclusive, as perf-tools' iolatency compares.
 //!
-//! The powers of two go on to 2^42 ns (73 minutes); the last bucket holds everything from there.
-//! Between 1 µs and 2^11 s (34 minutes) no bucket is wider than 2.4 % of its values.
+//! The powers of two go on to 2^42 ns (73 minutes). The last bucket holds everything above. Between
+//! 1 µs and 2^11 s (34 minutes) no bucket is wider than 2.4 % of its values.
 //!
-//! The boundaries are frozen: recorded histograms name them by [`LAYOUT`].
+//! The boundaries are frozen: recorded histograms refer to them by [`LAYOUT`].
 
-/// Names these boundaries wherever histograms are stored or sent.
+/// The name of these boundaries in stored and sent histograms.
 pub const LAYOUT: &str = "v1";
 
 /// Number of buckets.
@@ -38,8 +38,9 @@ pub(super) fn bucket_ending_at(ns: u64) -> Option<usize> {
     BOUNDS.binary_search(&ns).ok()
 }
 
-/// The index of the bucket of a value in nanoseconds. A table keyed by the value's leading eight bits gives the first bucket
-/// that it can be in; [`guesses`] has checked that it is that one or one of the next two.
+/// The index of the bucket of a value in nanoseconds. A table keyed by the value's leading eight
+/// bits gives the first possible bucket. [`guesses`] has checked that the value is in it or in one
+/// of the next two.
 #[inline]
 pub fn bucket_of(ns: u64) -> usize {
     if ns >= END_NS {
@@ -53,9 +54,9 @@ pub fn bucket_of(ns: u64) -> usize {
 const END_NS: u64 = 1 << 42;
 /// Steps per octave of the exponential boundaries.
 const SCALE: usize = 32;
-/// The exponential boundaries `10^9 × 2^(k/32)` go from this `k`, which is below 1 ns, …
+/// The smallest `k` of the exponential boundaries `10^9 × 2^(k/32)`. It gives a value below 1 ns.
 const EXPONENTIAL_FIRST: i32 = -30 * SCALE as i32;
-/// … to this one, 2^11 s.
+/// The largest `k`, which gives 2^11 s.
 const EXPONENTIAL_LAST: i32 = 11 * SCALE as i32;
 /// Binary digits of a mantissa after the point.
 const FRACTION_BITS: i32 = 63;
@@ -66,8 +67,8 @@ const MANTISSAS: [u64; SCALE] = mantissas();
 static BOUNDS: [u64; BUCKETS] = bounds();
 static GUESSES: [u16; CELLS] = guesses();
 
-/// `2^(j/32)` for each `j`, in units of 2^-63, from square roots of two. The few units lost to
-/// rounding change no boundary: a test compares each with 32nd powers of integers.
+/// `2^(j/32)` for each `j`, in units of 2^-63, from square roots of two. Rounding loses a few units
+/// but changes no boundary: a test compares each with 32nd powers of integers.
 const fn mantissas() -> [u64; SCALE] {
     let mut mantissas = [1 << FRACTION_BITS; SCALE];
     let mut root: u128 = 2 << FRACTION_BITS;
@@ -144,8 +145,8 @@ const fn least(values: &[u64]) -> u64 {
     least
 }
 
-/// The value's leading eight bits and its octave in one number, without gaps: values below 256
-/// are their own cells.
+/// The value's leading eight bits and its octave in one number, without gaps. Each value below 256
+/// has a cell of its own.
 #[inline]
 const fn cell_of(ns: u64) -> usize {
     let shift = 56 - (ns | 0x80).leading_zeros();
@@ -201,7 +202,7 @@ mod tests {
         digits
     }
 
-    /// `value^32 × 2^shift`, in so many digits that all of them compare alike.
+    /// `value^32 × 2^shift`, with a fixed number of digits, so that results can be compared.
     fn power_32(value: u64, shift: usize) -> Vec<u32> {
         let mut power = vec![value as u32, (value >> 32) as u32];
         for _ in 0..5 {

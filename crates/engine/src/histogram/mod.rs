@@ -1,12 +1,12 @@
-//! Latency histograms in one layout, exact in every view that the field's tools draw.
+//! Latency histograms in one layout, exact in every view that the field's tools use.
 //!
-//! A histogram counts integer nanoseconds in the buckets of [`layout`]; because the edges of all
-//! views are edges of buckets, a view is a sum of whole buckets and loses nothing to rounding.
-//! Beside the buckets it keeps the count, the smallest and largest value, and exact moments, so
-//! that averages do not depend on the buckets at all.
+//! A histogram counts integer nanoseconds in the buckets of [`layout`]. The edges of all views are
+//! edges of buckets, so a view is a sum of whole buckets and loses nothing to rounding. Beside the
+//! buckets it keeps the count, the smallest and largest value, and exact moments, so that averages
+//! do not depend on the buckets.
 //!
-//! Histograms merge by addition, in any order, and the difference of two cumulative ones is the
-//! histogram of the time between.
+//! Histograms merge by addition, in any order. The difference of two cumulative histograms is the
+//! histogram of the time between them.
 
 mod layout;
 mod moments;
@@ -20,18 +20,18 @@ pub use layout::{BUCKETS, LAYOUT, bucket_of, lower_bound, upper_bound};
 pub use moments::Moments;
 pub use sparse::{BadBucket, Sparse};
 
-/// A distribution of latencies: 10 KiB, however much is recorded.
+/// A distribution of latencies. It takes 10 KiB, however much is recorded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Histogram {
     counts: [u64; BUCKETS],
     count: u64,
-    /// `u64::MAX` while nothing is recorded.
+    /// `u64::MAX` until a value is recorded.
     min: u64,
     max: u64,
     nanos: Moments,
-    /// Moments of the values divided by 1,000 and truncated one by one, as DTrace scripts do
-    /// before they aggregate. They cannot be had from sums of nanoseconds: the truncated parts
-    /// add up, and the average's last digit differs.
+    /// Moments of the values divided by 1,000 and truncated one by one, as DTrace scripts do before
+    /// they aggregate. Sums of nanoseconds cannot give them: the truncated parts add up, and the
+    /// average's last digit would differ.
     micros: Moments,
 }
 
@@ -86,11 +86,11 @@ impl Histogram {
         histogram
     }
 
-    /// The histogram of the same values, each of them `by` nanoseconds more.
+    /// The histogram of the same values, each `by` nanoseconds larger.
     ///
-    /// Extremes and moments are exact, those in microseconds if `by` is a whole number of these.
-    /// What is in a bucket is taken to be in its middle, so a value near an edge of a bucket may be
-    /// counted in the one beside it.
+    /// Extremes and moments are exact; the moments in microseconds only if `by` is a whole number
+    /// of microseconds. Values are taken to be in the middle of their buckets, so a value near an
+    /// edge may be counted in the neighbouring bucket.
     pub(crate) fn shifted(&self, by: u64) -> Histogram {
         let mut shifted = Histogram {
             count: self.count,
@@ -109,7 +109,7 @@ impl Histogram {
         shifted
     }
 
-    /// Adds everything that `other` has recorded.
+    /// Adds the values of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;
@@ -121,11 +121,11 @@ impl Histogram {
         self.micros.merge(&other.micros);
     }
 
-    /// What was recorded after `earlier`, an older state of this histogram.
+    /// The values recorded after `earlier`, an older state of this histogram.
     ///
-    /// Counts and moments are exact. The interval's own extremes are not known: `min` and `max`
-    /// are the outer edges of its occupied buckets, drawn in to those of the whole time. A new
-    /// record of the interval is therefore exact, anything else at most a bucket's width off.
+    /// Counts and moments are exact. The interval's own extremes are not known: `min` and `max` are
+    /// the outer edges of its occupied buckets, within the extremes of the whole time. So a new
+    /// extreme of the whole time is exact, and any other is at most a bucket's width off.
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let mut interval = self.clone();
         for (mine, theirs) in interval.counts.iter_mut().zip(&earlier.counts) {
@@ -168,22 +168,22 @@ impl Histogram {
         self.nanos.mean(self.count)
     }
 
-    /// The average in microseconds of values truncated to microseconds, as DTrace's `avg()`.
+    /// The average in microseconds of values truncated to microseconds, as by DTrace's `avg()`.
     pub fn mean_micros(&self) -> Option<u64> {
         self.micros.mean(self.count)
     }
 
-    /// The standard deviation in microseconds of values truncated to microseconds, as DTrace's
+    /// The standard deviation in microseconds of values truncated to microseconds, as by DTrace's
     /// `stddev()`.
     pub fn stddev_micros(&self) -> Option<u64> {
         self.micros.stddev(self.count)
     }
 
     /// The value in nanoseconds that `ppm` millionths of the values do not exceed (nearest rank),
-    /// or `None` if there is none: 500,000 is the median.
+    /// or `None` if there are no values. 500,000 gives the median.
     ///
-    /// It is the middle of the bucket where that value is, and never outside of the extremes:
-    /// above 1 µs and below 2^11 s it is at most 1.2 % off.
+    /// The answer is the middle of that value's bucket, and never outside of the extremes. Between
+    /// 1 µs and 2^11 s it is at most 1.2 % off.
     pub fn quantile(&self, ppm: u32) -> Option<u64> {
         let rank = (u128::from(self.count) * u128::from(ppm)).div_ceil(1_000_000);
         let mut seen = 0;
@@ -200,21 +200,21 @@ impl Histogram {
         counts.filter(|&(_, count)| count > 0)
     }
 
-    /// The powers-of-two view: row 0 counts the values below one unit, row `i` those in
-    /// `[2^(i−1), 2^i)` units. Rows end with the last occupied one; from 2^42 ns (73 minutes)
-    /// everything is in one row.
+    /// The powers-of-two view. Row 0 counts the values below one unit, row `i` those in `[2^(i−1),
+    /// 2^i)` units. Rows end with the last occupied one. All values from 2^42 ns (73 minutes) on
+    /// are in one row.
     pub fn log2_rows(&self, unit: Unit) -> Vec<u64> {
         self.rows(|ns| bit_length(ns / unit.as_nanos()))
     }
 
-    /// The view that perf-tools' iolatency draws, whatever its labels say: row 0 counts the values
-    /// up to and including 1 ms, row `i` those in `(2^(i−1), 2^i]` ms.
+    /// The view of perf-tools' iolatency, as its code counts and not as its labels say. Row 0
+    /// counts the values up to and including 1 ms, row `i` those in `(2^(i−1), 2^i]` ms.
     pub fn iolatency_rows(&self) -> Vec<u64> {
         self.rows(|ns| bit_length(ns.saturating_sub(1) / Unit::Millis.as_nanos()))
     }
 
-    /// Counts between upper-inclusive bounds in nanoseconds, sorted, as Prometheus has them: one
-    /// row per bound and one for what is above the last. `None` if a bound is not a bucket's.
+    /// Counts between sorted, upper-inclusive bounds in nanoseconds, as in Prometheus: one row for
+    /// each bound, and one for the values above the last. `None` if a bound is not a bucket's.
     pub fn rows_between(&self, bounds: &[u64]) -> Option<Vec<u64>> {
         bounds
             .iter()
@@ -224,7 +224,7 @@ impl Histogram {
         Some(rows)
     }
 
-    /// Sums the buckets by the row that `row_of` gives to their lowest value. Exact if no row
+    /// Sums the buckets by row; `row_of` gives the row of a bucket's lowest value. Exact if no row
     /// begins inside a bucket.
     fn rows(&self, row_of: impl Fn(u64) -> usize) -> Vec<u64> {
         let mut rows = Vec::new();
@@ -238,13 +238,13 @@ impl Histogram {
         rows
     }
 
-    /// The middle of a bucket, and never outside of the extremes.
+    /// The middle of a bucket, but never outside of the extremes.
     fn middle(&self, bucket: usize) -> u64 {
         let middle = lower_bound(bucket).midpoint(upper_bound(bucket));
         middle.max(self.min).min(self.max)
     }
 
-    /// The outer edges of the occupied buckets, within the present extremes.
+    /// The outer edges of the occupied buckets, within the extremes.
     fn occupied_range(&self) -> (u64, u64) {
         let first = self.buckets().next();
         let last = self.buckets().next_back();
@@ -272,7 +272,7 @@ impl Default for Histogram {
 }
 
 impl fmt::Debug for Histogram {
-    /// The occupied buckets only: `{10239999..=10240000 ns: 3}`.
+    /// Lists the occupied buckets only: `{10239999..=10240000 ns: 3}`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ranges = self.buckets().map(|(bucket, count)| {
             let range = lower_bound(bucket)..=upper_bound(bucket);

@@ -1,24 +1,23 @@
-//! Sums from which averages and standard deviations are computed as DTrace does: in integers,
-//! truncated.
+//! Sums for averages and standard deviations, computed as DTrace does: in integers, truncated.
 
-/// The sum of some values, and of their squares. The number of values is its owner's.
+/// The sum of some values, and the sum of their squares. The owner knows how many values there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moments {
     /// 128 bits, because 100,000 zios in flight fill 64 bits of nanoseconds in two days.
     pub sum: u128,
-    /// Stops at the largest number that it can hold.
+    /// Saturates.
     pub sum_of_squares: u128,
 }
 
 impl Moments {
-    /// The average of `count` values, truncated; `None` of no values.
+    /// The average of `count` values, truncated; `None` if there are no values.
     pub fn mean(&self, count: u64) -> Option<u64> {
         let mean = self.sum.checked_div(u128::from(count))?;
         Some(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 
-    /// The standard deviation of `count` values as DTrace has it: the root of the truncated mean
-    /// of the squares less the square of the truncated mean, truncated.
+    /// The standard deviation of `count` values as DTrace computes it: the truncated mean of the
+    /// squares, less the square of the truncated mean; then the truncated root.
     pub fn stddev(&self, count: u64) -> Option<u64> {
         let mean = u128::from(self.mean(count)?);
         let variance = (self.sum_of_squares / u128::from(count)).saturating_sub(mean * mean);
@@ -32,7 +31,7 @@ impl Moments {
         self.sum_of_squares = self.sum_of_squares.saturating_add(value * value);
     }
 
-    /// The moments of `count` values, each of which is `by` more.
+    /// The moments of `count` values, each `by` larger.
     pub(super) fn shifted(&self, by: u64, count: u64) -> Moments {
         let (by, count) = (u128::from(by), u128::from(count));
         let square = count.saturating_mul(by * by);

@@ -1,4 +1,4 @@
-//! The form in which histograms travel: the occupied buckets only.
+//! The form in which histograms are sent: the occupied buckets only.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -6,14 +6,14 @@ use core::fmt;
 use super::layout::BUCKETS;
 use super::moments::Moments;
 
-/// A histogram's content, for encoding. It is meant for one layout: send [`super::LAYOUT`] along.
+/// A histogram's content, for encoding. It belongs to one layout: send [`super::LAYOUT`] along.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sparse {
     /// Occupied buckets by index, with their counts.
     pub buckets: Vec<(usize, u64)>,
-    /// The smallest value in nanoseconds; without meaning if no bucket is occupied.
+    /// The smallest value in nanoseconds. Ignored if no bucket is occupied.
     pub min: u64,
-    /// The largest value in nanoseconds; without meaning if no bucket is occupied.
+    /// The largest value in nanoseconds. Ignored if no bucket is occupied.
     pub max: u64,
     /// Moments of the values in nanoseconds.
     pub nanos: Moments,
@@ -21,7 +21,7 @@ pub struct Sparse {
     pub micros: Moments,
 }
 
-/// A bucket that the layout does not have, or whose count takes the total beyond 64 bits.
+/// The bucket is not in the layout, or its count takes the total beyond 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadBucket(pub usize);
 

@@ -1,4 +1,4 @@
-//! Histograms into the form in which they travel, and back.
+//! Converts histograms to the form in which they are sent, and back.
 
 use super::Histogram;
 use super::sparse::{BadBucket, Sparse};

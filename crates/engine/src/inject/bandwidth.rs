@@ -1,11 +1,11 @@
 //! The bandwidth of a disk: one serial server that zios pass after their lanes.
 //!
-//! Its queue is a lane's, and a zio that is aborted before its transfer has begun gives its place
-//! back as it does in a lane. It differs from the lanes of a rule in three ways. It serves the
-//! transfers of all rules of the disk. A place in it is booked when the zio reaches it, at its
-//! target, not when the zio is issued. And because the server outlives its rules, a rule that goes
-//! away takes its transfers out of the queue, the one in service too: zios that wait for them keep
-//! their times, but the others need not wait for these.
+//! Its queue works like a lane's: a zio that is aborted before its transfer has begun gives its
+//! place back. Three things differ from the lanes of a rule. The server serves the transfers of all
+//! rules of the disk. A zio books its place when it reaches the server, at its target, not when it
+//! is issued. And because the server outlives its rules, a removed rule takes its transfers out of
+//! the queue, including the one in service. The zios of those transfers keep their times, but other
+//! zios need not wait for them.
 
 use alloc::vec::Vec;
 
@@ -24,18 +24,19 @@ pub(crate) struct Bandwidth {
 }
 
 impl Bandwidth {
-    /// When all that is booked has passed.
+    /// When the server has done all booked transfers.
     pub(super) fn free_at(&self) -> Instant {
         self.free
     }
 
-    /// Puts a booking at the end of the queue. Called in the order in which zios get there.
+    /// Puts a booking at the end of the queue. Zios must be pushed in the order in which they get
+    /// there.
     pub(super) fn push(&mut self, id: BookingId, bookings: &mut Bookings) {
         self.queue.push(id, bookings);
         self.free = bookings.get(id).end();
     }
 
-    /// Takes out the transfer of a zio that has ended, and says whether that leaves a gap.
+    /// Takes out the transfer of a zio that has ended. Says whether that leaves a gap.
     pub(super) fn leave(&mut self, id: BookingId, now: Instant, bookings: &mut Bookings) -> bool {
         let (rule, busy) = (bookings.get(id).rule, self.queue.busy());
         let gap = self.queue.leave(id, now, bookings);
@@ -45,12 +46,12 @@ impl Bandwidth {
         gap
     }
 
-    /// Takes out a transfer that is in service no longer, if it was.
+    /// Takes out a transfer that was in service, if it was.
     pub(super) fn vacate(&mut self, id: BookingId, bookings: &mut Bookings) {
         self.queue.vacate(id, bookings);
     }
 
-    /// Closes the gaps, and says whose zios are served sooner for it.
+    /// Closes the gaps. Answers the zios that are served sooner now.
     pub(super) fn move_up(
         &mut self,
         now: Instant,
@@ -60,7 +61,7 @@ impl Bandwidth {
         self.free = self.queue.move_up(now, bookings, moved);
     }
 
-    /// Takes out the transfers of rules that are gone. They keep their times.
+    /// Takes out the transfers of removed rules. Those transfers keep their times.
     pub(super) fn forget(
         &mut self,
         gone: impl Fn(RuleId) -> bool,
@@ -86,7 +87,7 @@ impl Bandwidth {
 
 /// How long `length` bytes take at `rate` bytes per second, rounded up.
 pub(crate) fn transfer_time(length: u32, rate: u64) -> Duration {
-    // A u32 of bytes is less than 2^62 ns even at one byte per second.
+    // A u32 of bytes takes less than 2^62 ns even at one byte per second.
     let ns = (u64::from(length) * 1_000_000_000).div_ceil(rate);
     Duration::from_nanos(ns)
 }

@@ -1,7 +1,7 @@
-//! What one rule has promised to one zio: a place in a lane, or an effect without one.
+//! A promise of one rule to one zio: a place in a lane, or an effect without one.
 //!
-//! The bookings of a disk are in one slab. Each is in the list of its zio, and, if it has a lane,
-//! in the queue of that lane.
+//! The bookings of a disk are in one slab. Each is in the list of its zio and, if it has a lane, in
+//! the queue of that lane.
 
 use alloc::vec::Vec;
 
@@ -9,14 +9,14 @@ use super::spec::{Mode, RuleId};
 use crate::time::{Duration, Instant};
 use crate::zio::ZioId;
 
-/// Names a booking in its disk's slab.
+/// The id of a booking in its disk's slab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BookingId(u32);
 
-/// What a rule does to the zio of a booking.
+/// The rule's effect on the zio of a booking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Holds it; a lane serves it if there is one.
+    /// Holds it. If there is a lane, the lane serves it.
     Delay { lane: Option<u32> },
     /// Holds it for ever.
     Hang,
@@ -24,7 +24,8 @@ pub(crate) enum Kind {
     Fail,
     /// Sends it through the disk's bandwidth only.
     Pass,
-    /// Its way through the disk's bandwidth. It is in no list of its zio, which knows it by itself.
+    /// Its transfer through the disk's bandwidth. This booking is not in the zio's list; the zio
+    /// refers to it directly.
     Transfer { queued: bool },
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct Booking {
     pub(crate) zio: ZioId,
     pub(crate) kind: Kind,
     pub(crate) mode: Mode,
-    /// When the zio was issued, or reached the bandwidth: no place in a lane begins before.
+    /// When the zio was issued, or reached the bandwidth. Its service does not begin earlier.
     pub(crate) issued: Instant,
     pub(crate) start: Instant,
     pub(crate) service: Duration,
@@ -48,7 +49,7 @@ pub(crate) struct Booking {
 }
 
 impl Booking {
-    /// When the rule has had its due.
+    /// When the rule lets the zio go.
     pub(crate) fn end(&self) -> Instant {
         self.start + self.service
     }
@@ -58,7 +59,7 @@ impl Booking {
         matches!(self.kind, Kind::Delay { .. } | Kind::Hang)
     }
 
-    /// Its lane is gone; its times stay.
+    /// Takes it out of its lane. Its times stay.
     pub(crate) fn leave_lane(&mut self) {
         match &mut self.kind {
             Kind::Delay { lane } => *lane = None,
@@ -87,7 +88,7 @@ impl Bookings {
         BookingId(self.slots.len() as u32 - 1)
     }
 
-    /// Frees a booking that is in no lane's queue any more.
+    /// Frees a booking that is in no lane's queue.
     pub(crate) fn remove(&mut self, id: BookingId) {
         self.free.push(id);
     }

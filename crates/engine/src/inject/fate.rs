@@ -1,5 +1,5 @@
-//! What becomes of promises: they are kept, given back when nobody waits any more, or taken away by
-//! a command; and which rules a zio was held by, and which were beaten.
+//! The fate of promises: they are kept, given back when their zio is aborted, or taken away by a
+//! command. This file also finds which rules held a zio, and which were beaten.
 
 use alloc::vec::Vec;
 
@@ -10,7 +10,7 @@ use crate::flight::{Flight, Transfer};
 use crate::time::{Duration, Instant};
 use crate::zio::ZioId;
 
-/// Where aborted zios have left gaps, until [`Injector::close_gaps`].
+/// The gaps that aborted zios have left, until [`Injector::close_gaps`].
 #[derive(Debug, Default)]
 pub(crate) struct Gaps {
     lanes: Vec<(RuleId, u32)>,
@@ -30,8 +30,8 @@ impl Injector {
         }
     }
 
-    /// Counts what became of one promise. Compiled into the loop of its caller it would have more
-    /// to keep than there are registers.
+    /// Counts the fate of one promise. Inlined into the loop of its caller, it would need more
+    /// registers than there are.
     #[inline(never)]
     fn account(&mut self, id: BookingId, flight: &Flight, offered: Instant) {
         let booking = self.bookings.get(id);
@@ -62,7 +62,7 @@ impl Injector {
         }
     }
 
-    /// The time that a rule asked for: its service, and the transfer if that is the rule's doing.
+    /// The time that a rule asked for: its service, plus the transfer if the rule caused that.
     fn service_of(&self, booking: &Booking, flight: &Flight) -> Duration {
         match flight.place().map(|place| self.bookings.get(place)) {
             Some(transfer) if transfer.rule == booking.rule => booking.service + transfer.service,
@@ -70,8 +70,8 @@ impl Injector {
         }
     }
 
-    /// Ends the promises to a zio that was aborted. Those whose service has not begun give their
-    /// places back.
+    /// Ends the promises to an aborted zio. Promises whose service has not begun give their places
+    /// back.
     pub(crate) fn abandon(&mut self, now: Instant, flight: &mut Flight, gaps: &mut Gaps) {
         while let Some(id) = flight.bookings {
             let booking = *self.bookings.get(id);
@@ -100,13 +100,13 @@ impl Injector {
         }
     }
 
-    /// Counts a zio for the rules that decide about it, as its bookings stand.
+    /// Counts a zio for the rules that decide it, by its current bookings.
     #[inline]
     pub(crate) fn count(&mut self, flight: &Flight) {
         self.count_with(flight, |now| *now += 1);
     }
 
-    /// Takes back what was counted, before its bookings change.
+    /// Takes that count back, before the zio's bookings change.
     fn uncount(&mut self, flight: &Flight) {
         self.count_with(flight, |now| *now -= 1);
     }
@@ -125,14 +125,14 @@ impl Injector {
         }
     }
 
-    /// Works out anew how long a zio is held, because its bookings have moved.
+    /// Recomputes how long a zio is held, because its bookings have moved.
     pub(crate) fn reschedule(&mut self, flight: &mut Flight) {
         self.uncount(flight);
         self.schedule(flight);
         self.count(flight);
     }
 
-    /// Closes the gaps that aborted zios have left, and answers who is served sooner for it.
+    /// Closes the gaps that aborted zios have left. Answers the zios that are served sooner now.
     pub(crate) fn close_gaps(&mut self, now: Instant, mut gaps: Gaps) -> Vec<ZioId> {
         let mut moved = Vec::new();
         gaps.lanes.sort_unstable();
@@ -150,7 +150,7 @@ impl Injector {
         moved
     }
 
-    /// Takes a booking out of its lane and out of the slab, and says whether it leaves a gap.
+    /// Takes a booking out of its lane and out of the slab. Says whether that leaves a gap.
     fn close(&mut self, now: Instant, id: BookingId) -> bool {
         let booking = self.bookings.get(id);
         let gap = match booking.kind {
@@ -170,8 +170,8 @@ impl Injector {
         }
     }
 
-    /// Takes away what rules that are removed next, or have been, hold a zio for, and says whether
-    /// there was anything.
+    /// Takes the holds of rules that are removed, before or after this call, off a zio. Says
+    /// whether there were any.
     pub(crate) fn release(
         &mut self,
         now: Instant,
@@ -209,7 +209,7 @@ impl Injector {
         released
     }
 
-    /// Ends a transfer that was released: it is in service no longer, if it was.
+    /// Ends a released transfer: it is no longer in service, if it was.
     fn end_transfer(&mut self, transfer: Transfer) {
         let Some(place) = transfer.place else {
             return;
@@ -220,7 +220,7 @@ impl Injector {
         self.bookings.remove(place);
     }
 
-    /// Puts a zio's list of bookings back into its order.
+    /// Restores the order of a zio's list of bookings.
     fn reverse(&mut self, mut list: Option<BookingId>) -> Option<BookingId> {
         let mut reversed = None;
         while let Some(id) = list {
@@ -231,7 +231,7 @@ impl Injector {
     }
 }
 
-/// What became of a promise.
+/// The fate of a promise.
 enum Fate {
     Held,
     Overrun,
@@ -249,8 +249,9 @@ fn fate(booking: &Booking, flight: &Flight) -> Fate {
     }
 }
 
-/// Lanes and bandwidth are passed one after the other, so each has a winner of its own: of the
-/// lanes the latest `floor` one and every `add` one, of the bandwidths the lowest.
+/// Whether the rule of `booking` decides the zio. Lanes and bandwidth come one after the other, so
+/// each has its own winner: of the lanes, the latest `floor` rule and every `add` rule; of the
+/// bandwidths, the lowest.
 fn decides(booking: &Booking, flight: &Flight) -> bool {
     let slowest = flight.transfer.map(|transfer| transfer.rule);
     match (booking.kind, booking.mode) {
@@ -262,7 +263,7 @@ fn decides(booking: &Booking, flight: &Flight) -> bool {
     }
 }
 
-/// The rule that decided where the rule of `booking` did not.
+/// The rule that decided instead of the rule of `booking`.
 fn winner_over(booking: &Booking, flight: &Flight) -> Option<RuleId> {
     match booking.kind {
         Kind::Pass => flight.transfer.map(|transfer| transfer.rule),
@@ -270,8 +271,8 @@ fn winner_over(booking: &Booking, flight: &Flight) -> Option<RuleId> {
     }
 }
 
-/// How late a hold ended, and when: that before the store when the store was asked, that after it
-/// when the reply was offered.
+/// How late a hold ended, and when. A hold before the store ends when the store is asked; a hold
+/// after it ends when the reply is offered.
 fn lateness_of(booking: &Booking, flight: &Flight, offered: Instant) -> (Duration, Instant) {
     match booking.mode {
         Mode::Add if flight.hold_before.is_some() => (flight.late_before, flight.started),

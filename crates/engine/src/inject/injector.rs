@@ -1,4 +1,4 @@
-//! The rules of one disk: what they ask of a zio, and what becomes of their promises.
+//! The rules of one disk: their decisions about each zio, and the fate of their promises.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -15,21 +15,21 @@ use crate::stops::Stops;
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, OpSet, ZioId};
 
-/// The rules of one disk and all that they have promised.
+/// The rules of one disk and all their promises.
 #[derive(Debug, Default)]
 pub(crate) struct Injector {
-    /// In the order of their ids, which is the order of their registration.
+    /// Sorted by id, which is the order of their registration.
     pub(super) rules: Vec<Rule>,
     pub(super) bookings: Bookings,
     pub(super) bandwidth: Bandwidth,
-    /// When nobody looked whether a hold was over.
+    /// The times in which the driver was stopped, so that holds ended late.
     pub(crate) stops: Stops,
-    /// How many rules decide errors and hangs; with none, the pass that looks for them is saved.
+    /// How many rules inject errors or hangs. With none, the search for them is skipped.
     faults: usize,
-    /// Used again by each zio, so that none allocates: the soonest rule of each group.
+    /// The soonest rule of each group. Kept between zios, so that none allocates.
     soonest: Vec<Candidate>,
-    /// By the leader of a group: where in `soonest` it is, if it is. What a zio before has left
-    /// here names another leader there, or nobody, so nothing has to be wiped.
+    /// By the leader of a group: its place in `soonest`, if it has one. An entry that is left from
+    /// an earlier zio names another leader or none, so nothing has to be cleared.
     places: Vec<usize>,
 }
 
@@ -41,8 +41,8 @@ struct Candidate {
 }
 
 impl Injector {
-    /// Asks the rules about a zio that is charged at `flight.charged`, and books what they say.
-    /// An error that keeps the store from working is returned.
+    /// Asks the rules about a zio that is charged at `flight.charged`, and books their holds.
+    /// Answers an error that keeps the store from working.
     pub(crate) fn charge(
         &mut self,
         now: Instant,
@@ -71,8 +71,8 @@ impl Injector {
         })
     }
 
-    /// Counts the zio for the rules that would have matched it, had the rule `winner` not decided
-    /// before they were asked: those of delays, and the younger ones of errors and hangs.
+    /// Counts the zio for the rules that would have matched it, if the rule `winner` had not
+    /// decided first: rules with delays, and later rules with errors and hangs.
     fn preempt(&mut self, winner: usize, now: Instant, flight: &Flight, ops: OpSet) {
         let id = self.rules[winner].id;
         for (index, rule) in self.rules.iter_mut().enumerate() {
@@ -98,7 +98,7 @@ impl Injector {
         (!work).then_some(errno)
     }
 
-    /// Finds the rule of each group that would finish soonest; ties go to the older rule.
+    /// Finds the rule of each group that would finish soonest. The older rule wins a tie.
     fn choose(&mut self, now: Instant, flight: &mut Flight, ops: OpSet) {
         self.soonest.clear();
         for index in 0..self.rules.len() {
@@ -117,7 +117,7 @@ impl Injector {
         }
     }
 
-    /// Keeps the sooner of a rule and the best of its group so far.
+    /// Keeps the sooner of this rule and the best rule of its group so far.
     fn compete(&mut self, index: usize, charged: Instant) {
         let rule = &self.rules[index];
         let candidate = Candidate {
@@ -145,7 +145,7 @@ impl Injector {
         rule.count(rule.version, |stats| stats.count_beaten(Some(winner)));
     }
 
-    /// Gives the zio the rule's soonest lane, or its own time if the rule has no lanes.
+    /// Gives the zio the rule's soonest lane, or a time of its own if the rule has no lanes.
     fn book(&mut self, index: usize, flight: &mut Flight) {
         let rule = &mut self.rules[index];
         let Effect::Delay { service, .. } = &rule.spec.effect else {
@@ -193,8 +193,8 @@ impl Injector {
         id
     }
 
-    /// Works out from its bookings how long a zio is held: until the latest of its `floor` rules,
-    /// later by the sum of its `add` rules, which hold it before the store is asked.
+    /// Computes from its bookings how long a zio is held: until the latest of its `floor` rules,
+    /// plus the sum of its `add` rules, which hold it before the store is asked.
     pub(crate) fn schedule(&self, flight: &mut Flight) {
         let mut floor = flight.charged;
         let mut added = Duration::ZERO;
@@ -208,7 +208,7 @@ impl Injector {
                 }
                 Mode::Floor => {
                     any_floor = true;
-                    // Of equals the oldest rule decides.
+                    // Of equal ones, the oldest rule decides.
                     let older = decider.is_none_or(|decider| booking.rule < decider);
                     if booking.end() > floor || (booking.end() == floor && older) {
                         floor = booking.end();
@@ -238,7 +238,7 @@ impl Injector {
         };
         let reached = flight.target;
         let index = self.index(transfer.rule);
-        // One that is on its way when its rule goes away need not wait, nor need others for it.
+        // A zio whose rule has been removed since need not wait, nor do others wait for it.
         let queued = index.is_ok_and(|index| self.rules[index].spec.bandwidth.is_some());
         let place = self.bookings.insert(Booking {
             rule: transfer.rule,
@@ -263,7 +263,7 @@ impl Injector {
         self.schedule_transfer(flight, place);
     }
 
-    /// A zio that has reached the bandwidth is held until it has passed there.
+    /// Holds a zio that has reached the bandwidth until it has passed.
     fn schedule_transfer(&self, flight: &mut Flight, place: BookingId) {
         flight.target = self.bookings.get(place).end();
         if flight.before_only {
@@ -277,7 +277,7 @@ impl Injector {
     }
 
     /// Replaces what a rule says. Lanes that remain keep their bookings; transfers keep theirs if
-    /// the rule still has a bandwidth. Answers whose zios are served sooner for it.
+    /// the rule still has a bandwidth. Answers the zios that are served sooner now.
     pub(crate) fn update(
         &mut self,
         id: RuleId,
@@ -312,9 +312,8 @@ impl Injector {
         moved
     }
 
-    /// Removes rules, in the order of their ids. What they have promised stays promised, without
-    /// their lanes and without its place in the bandwidth. Answers whose zios are served sooner
-    /// for it.
+    /// Removes rules, which are named in the order of their ids. Their promises stand, but leave
+    /// the lanes and the bandwidth. Answers the zios that are served sooner now.
     pub(crate) fn remove(&mut self, rules: &[RuleId], now: Instant) -> Vec<ZioId> {
         let gone = |rule: RuleId| rules.binary_search(&rule).is_ok();
         let mut moved = Vec::new();
@@ -329,7 +328,7 @@ impl Injector {
         moved
     }
 
-    /// Finds out what the data path need not ask each rule again.
+    /// Summarises the rules, so that the data path need not ask each of them.
     fn survey(&mut self) {
         let mut leaders = BTreeMap::new();
         for (index, rule) in self.rules.iter_mut().enumerate() {
@@ -365,7 +364,7 @@ impl Injector {
         !self.rules.is_empty()
     }
 
-    /// The rules as they stand.
+    /// A view of each rule.
     pub(crate) fn views(&self, now: Instant) -> impl Iterator<Item = RuleView<'_>> {
         let passed = self.bandwidth.free_at().since(now);
         self.rules.iter().map(move |rule| rule.view(now, passed))
@@ -378,7 +377,7 @@ impl Injector {
         }
     }
 
-    /// The rule that decided a zio's target or its error, and which of its lanes served the zio.
+    /// The rule that decided a zio's target or its error, and the lane of that rule.
     #[inline]
     pub(crate) fn decision(&self, flight: &Flight) -> (Option<RuleId>, Option<u32>) {
         let first = flight.bookings.map(|first| self.bookings.get(first));
@@ -394,7 +393,7 @@ impl Injector {
         }
     }
 
-    /// Likewise, of a zio with more than one promise.
+    /// The same for a zio with more than one promise.
     #[cold]
     fn decision_of_many(&self, flight: &Flight) -> (Option<RuleId>, Option<u32>) {
         let rule = self.holder(flight);
@@ -407,7 +406,7 @@ impl Injector {
         (rule, lane)
     }
 
-    /// The rule that a zio waits for, if it waits for one.
+    /// The rule that holds a zio, if one does.
     pub(crate) fn holder(&self, flight: &Flight) -> Option<RuleId> {
         let add = |booking: &&Booking| booking.holds() && booking.mode == Mode::Add;
         let before = self.bookings.of_zio(flight.bookings).find(add);
@@ -417,7 +416,7 @@ impl Injector {
     }
 }
 
-/// The slowest of the rules' bandwidths counts.
+/// Notes a rule's bandwidth for a zio: the slowest one counts.
 fn slow_down(flight: &mut Flight, rate: u64, rule: &Rule) {
     if flight.transfer.is_none_or(|transfer| rate < transfer.rate) {
         flight.transfer = Some(Transfer {

@@ -1,9 +1,9 @@
 //! The lanes of one rule: servers, each busy until the target of the last zio that booked it.
 //!
 //! The model is OpenZFS's (`zio_inject.c: zio_handle_io_delay`): a lane is busy until its target,
-//! whatever the real store did. Two things differ. The soonest lane is found by a heap instead of
-//! a cursor, because with a distribution round robin is no longer soonest first. And a zio whose
-//! connection is gone before its service began gives its place back: those behind it move up.
+//! whatever the real store did. Two things differ. A heap finds the soonest lane instead of a
+//! cursor, because with a distribution round robin is not soonest first. And a zio whose connection
+//! goes before its service has begun gives its place back: the zios behind it move up.
 
 use alloc::vec::Vec;
 
@@ -58,7 +58,7 @@ impl Lanes {
         self.soonest.set(lane, (bookings.get(id).end(), lane));
     }
 
-    /// Takes a booking out of its lane's queue, and says whether it leaves a gap there.
+    /// Takes a booking out of its lane's queue. Says whether that leaves a gap there.
     pub(crate) fn leave(
         &mut self,
         lane: u32,
@@ -69,7 +69,7 @@ impl Lanes {
         self.lanes[lane as usize].leave(id, now, bookings)
     }
 
-    /// Closes the gaps in a lane's queue, and says whose zios' bookings have moved.
+    /// Closes the gaps in a lane's queue. Answers the zios whose bookings have moved.
     pub(crate) fn move_up(
         &mut self,
         lane: u32,
@@ -81,7 +81,7 @@ impl Lanes {
         self.soonest.set(lane, (free, lane));
     }
 
-    /// Cuts down to `count` lanes. Bookings of the lanes that go keep their times.
+    /// Reduces the number of lanes to `count`. Bookings of removed lanes keep their times.
     pub(crate) fn shrink(&mut self, count: u32, bookings: &mut Bookings) {
         while self.len() > count {
             let Some(lane) = self.lanes.pop() else { return };
@@ -90,27 +90,27 @@ impl Lanes {
         }
     }
 
-    /// The rule goes away: its bookings keep their times, without a lane.
+    /// Removes the lanes: bookings keep their times, without a lane.
     pub(crate) fn dissolve(&self, bookings: &mut Bookings) {
         for lane in &self.lanes {
             lane.dissolve(bookings);
         }
     }
 
-    /// What service beginning now would end at.
+    /// When a service that begins on the soonest lane would end.
     pub(crate) fn finish(&self, now: Instant, nominal: Duration) -> Instant {
         self.free_at().max(now) + nominal
     }
 }
 
-/// One server and the queue before it, in the order of service.
+/// One server and its queue, in the order of service.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lane {
     /// Until when bookings that have left the queue keep the lane busy.
     busy: Instant,
     first: Option<BookingId>,
     last: Option<BookingId>,
-    /// The first booking behind a gap, if there is one: none before it can move up.
+    /// The first booking behind a gap, if there is one. Bookings before it cannot move up.
     gap: Option<BookingId>,
 }
 
@@ -133,8 +133,8 @@ impl Lane {
         self.last = Some(id);
     }
 
-    /// Takes a booking out of the queue. One that has begun keeps its time; one that has not
-    /// leaves a gap, which is the answer.
+    /// Takes a booking out of the queue. If its service has begun, its time stays used. Otherwise
+    /// it leaves a gap, and the answer is true.
     pub(super) fn leave(&mut self, id: BookingId, now: Instant, bookings: &mut Bookings) -> bool {
         let booking = bookings.get(id);
         let begun = booking.start <= now;
@@ -147,10 +147,10 @@ impl Lane {
         !begun
     }
 
-    /// Takes a booking out of the queue, and its time with it.
+    /// Takes a booking out of the queue, and frees its time.
     pub(super) fn vacate(&mut self, id: BookingId, bookings: &mut Bookings) {
         let booking = bookings.get(id);
-        // Of equal starts the earlier one took no time, or the end of time has come for both.
+        // With equal starts, the earlier booking took no time, or both are at the end of time.
         let is_first = |gap| booking.start < bookings.get(gap).start;
         if self.gap.is_none_or(is_first) {
             self.gap = booking.behind;
@@ -173,13 +173,13 @@ impl Lane {
         }
     }
 
-    /// Forgets what bookings that have left the queue keep the lane busy with.
+    /// Forgets the time that bookings which have left the queue still use.
     pub(super) fn make_idle(&mut self) {
         self.busy = Instant::ZERO;
         self.gap = self.first;
     }
 
-    /// Closes the gaps, and says when the lane is free then.
+    /// Closes the gaps. Answers when the lane is free then.
     pub(super) fn move_up(
         &mut self,
         now: Instant,
@@ -204,7 +204,7 @@ impl Lane {
         free
     }
 
-    /// Turns the bookings of the queue into bookings without a lane.
+    /// Takes the bookings of the queue out of the lane.
     fn dissolve(&self, bookings: &mut Bookings) {
         let mut next = self.first;
         while let Some(id) = next {
@@ -229,7 +229,7 @@ mod tests {
         Instant::from_nanos(ns)
     }
 
-    /// A lane with so many bookings of 10 ns, all issued at 0.
+    /// A lane with `count` bookings of 10 ns, all issued at 0.
     fn queue(count: u32) -> (Lane, Bookings, Vec<BookingId>) {
         let (mut lane, mut bookings) = (Lane::default(), Bookings::default());
         let booking = |zio: u32| Booking {
@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn those_behind_gaps_move_up() {
         let (mut lane, mut bookings, ids) = queue(8);
-        // In no order; two of them are neighbours, and one is the last.
+        // These are in no order. Two of them are neighbours, and one is the last.
         for at_place in [5, 2, 7, 3] {
             assert!(lane.leave(ids[at_place], at(5), &mut bookings));
         }
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn those_before_the_first_gap_are_not_even_looked_at() {
         let (mut lane, mut bookings, ids) = queue(8);
-        // A walk from the head would move it.
+        // A walk from the head would move this booking.
         bookings.get_mut(ids[3]).start = at(31);
         let mut moved = Vec::new();
         for at_place in [7, 6] {

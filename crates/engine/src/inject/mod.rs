@@ -1,4 +1,4 @@
-//! Injection: which rules a zio meets, what they ask of it, and when their lanes are free.
+//! Injection: which rules match a zio, what they do to it, and when their lanes are free.
 
 mod bandwidth;
 pub(crate) mod booking;

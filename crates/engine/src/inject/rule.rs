@@ -1,4 +1,5 @@
-//! An armed rule (zinject: `inject_handler_t`): what it says, its lanes, its draws, its counters.
+//! An armed rule (zinject: `inject_handler_t`): its specification, lanes, random draws and
+//! counters.
 
 use alloc::boxed::Box;
 
@@ -15,26 +16,26 @@ pub(crate) struct Rule {
     pub(crate) id: RuleId,
     pub(crate) group: GroupId,
     pub(crate) spec: RuleSpec,
-    /// The place of the first rule of its group among those of the disk.
+    /// The index of the first rule of its group among the rules of the disk.
     pub(crate) leader: usize,
     /// `None` if any number of zios are served at a time.
     pub(crate) lanes: Option<Lanes>,
     pub(crate) stats: RuleStats,
-    /// Zios that have not ended and that it decides about, as things stand.
+    /// How many zios in flight the rule currently decides.
     pub(super) now: u64,
-    /// How often it was updated. Zios that it took before the last update are of another version.
+    /// How often it was updated. A zio's booking has the version of its rule.
     pub(super) version: u32,
-    /// What it has counted since then, if it was updated.
+    /// Its counters since its last update, if it was updated.
     since_update: Option<Box<SinceUpdate>>,
     pub(crate) random: Random,
-    /// What lane choice goes by.
+    /// The service time that lane choice uses.
     pub(crate) nominal: Duration,
-    /// Zios matched since it was armed.
+    /// How many zios have matched since it was armed.
     counted: u64,
     armed: Instant,
     begins: Instant,
     ends: Instant,
-    /// Those whose names match the rule's glob; `None` if it has none.
+    /// The clients whose names match the rule's glob; `None` if it has none.
     clients: Option<ClientSet>,
 }
 
@@ -69,7 +70,7 @@ impl Rule {
         rule
     }
 
-    /// Replaces what it says; what it is judged by begins anew.
+    /// Replaces what the rule says, and restarts the counters for its proof.
     pub(crate) fn update(&mut self, spec: RuleSpec, now: Instant, clients: &Clients) {
         self.spec = spec;
         self.version = self.version.wrapping_add(1);
@@ -77,7 +78,7 @@ impl Rule {
         self.arm(now, clients);
     }
 
-    /// Works out what follows from the specification, as of `now`.
+    /// Computes what follows from the specification, as of `now`.
     fn arm(&mut self, now: Instant, clients: &Clients) {
         self.armed = now;
         self.counted = 0;
@@ -102,12 +103,12 @@ impl Rule {
             .map(|glob| clients.matching(glob));
     }
 
-    /// Whether the rule decides an error or a hang, which comes before all delays.
+    /// Whether the rule injects an error or a hang. These rules are asked before those with delays.
     pub(crate) fn is_fault(&self) -> bool {
         matches!(self.spec.effect, Effect::Fail { .. } | Effect::Hang)
     }
 
-    /// Whether the rule takes part in the fate of `zio`, seen as `ops`; counts that it was asked.
+    /// Whether the rule applies to `zio`, seen as `ops`. Counts the question.
     #[inline]
     pub(crate) fn triggers(&mut self, now: Instant, zio: &Zio, ops: OpSet) -> bool {
         if !self.matches(now, zio, ops) {
@@ -128,7 +129,7 @@ impl Rule {
         drawn
     }
 
-    /// Whether the zio, seen as `ops`, is one that the rule is about at `now`.
+    /// Whether the zio, seen as `ops`, matches the rule at `now`.
     pub(crate) fn matches(&self, now: Instant, zio: &Zio, ops: OpSet) -> bool {
         self.spec.ops.meets(ops)
             && self.begins <= now
@@ -137,7 +138,7 @@ impl Rule {
             && self.clients.is_none_or(|set| set.contains(zio.client))
     }
 
-    /// The zio that was just counted has that number.
+    /// Whether the limit allows the zio that was just counted.
     fn limit_allows(&self) -> bool {
         match self.spec.limit {
             Limit::Always => true,
@@ -154,7 +155,7 @@ impl Rule {
         }
     }
 
-    /// Counts what becomes of a zio that met the rule at `version`.
+    /// Counts the fate of a zio that met the rule at `version`.
     #[inline]
     pub(super) fn count(&mut self, version: u32, count: impl Fn(&mut RuleStats)) {
         count(&mut self.stats);
@@ -163,7 +164,7 @@ impl Rule {
         }
     }
 
-    /// Counts a zio that has not ended, or takes it back.
+    /// Counts a zio in flight that the rule decides, or takes it back.
     #[inline]
     pub(super) fn count_now(&mut self, version: u32, count: impl Fn(&mut u64)) {
         count(&mut self.now);
@@ -178,7 +179,7 @@ impl Rule {
         self.since_update.as_deref_mut().filter(|_| is_present)
     }
 
-    /// The rule as it stands; the disk's bandwidth is booked `passed` ahead.
+    /// A view of the rule. The disk's bandwidth is booked `passed` ahead.
     pub(crate) fn view(&self, now: Instant, passed: Duration) -> RuleView<'_> {
         let lanes = self.lanes.as_ref();
         let served = lanes.map_or(Duration::ZERO, |lanes| lanes.free_at().since(now));
@@ -204,12 +205,12 @@ pub(crate) fn lane_count(spec: &RuleSpec) -> Option<u32> {
     }
 }
 
-/// Whether the zio touches a byte of the range; a flush touches none, nor does one of no length.
+/// Whether the zio touches a byte of the range. A flush touches none, nor does a zio of no length.
 fn touches((start, end): (u64, u64), zio: &Zio, ops: OpSet) -> bool {
     let last = zio.offset.saturating_add(u64::from(zio.length));
     let bytes = zio.length > 0 && !ops.meets(OpSet::of(Op::Flush));
     bytes && zio.offset < end && start < last
 }
 
-/// Sets the draws of neighbouring rules apart.
+/// Makes the random draws of neighbouring rules differ.
 const SEED_STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;

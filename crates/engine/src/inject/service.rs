@@ -1,7 +1,7 @@
 //! How long a lane takes: a constant, or a distribution given by its quantiles.
 //!
-//! Distributions reach the engine as integer tables, made outside with a pinned libm, so that
-//! equal seeds give equal latencies on every machine.
+//! Distributions reach the engine as integer tables. They are computed elsewhere with a pinned
+//! libm, so that equal seeds give equal latencies on every machine.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -20,7 +20,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// What lane choice goes by: the constant, or the distribution's p50.
+    /// The time that lane choice uses: the constant, or the distribution's p50.
     pub fn nominal(&self) -> Duration {
         match self {
             Service::Constant(span) => *span,
@@ -28,7 +28,7 @@ impl Service {
         }
     }
 
-    /// One service time.
+    /// Draws one service time.
     pub fn sample(&self, random: &mut Random) -> Duration {
         match self {
             Service::Constant(span) => *span,
@@ -40,18 +40,18 @@ impl Service {
 /// A distribution, as knots of its quantile function with straight lines between them.
 ///
 /// A quantile q is a fraction of 2^64. The table is constant before its first knot and after its
-/// last one. Knots may be as near to each other as the tail needs them to be.
+/// last one. Knots may be as close to each other as the tail needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantileTable {
     knots: Vec<(u64, Duration)>,
 }
 
-/// Why knots make no table.
+/// The reason that knots make no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuantileError {
     /// There are none.
     Empty,
-    /// The knot of this index is not above the one before it in q, or is below it in time.
+    /// The knot at this index is not above the one before it in q, or is below it in time.
     Order(usize),
 }
 

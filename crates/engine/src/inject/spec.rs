@@ -14,60 +14,61 @@ pub const LANES_MAX: u32 = 65_534;
 /// The most rules that one disk can have.
 pub const RULES_MAX: usize = 1_024;
 
-/// Names a rule for the life of a daemon. Ids grow, and are never used again.
+/// The id of a rule, for the life of a daemon. Ids grow, and are never used again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RuleId(pub u32);
 
-/// Names a group of rules: within a group lanes are one pool, across groups faults stack.
+/// The id of a group of rules. The rules of a group share one pool of lanes; the effects of
+/// different groups add up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u32);
 
-/// What a rule does to the zios that it matches, and which those are.
+/// The specification of a rule: its effect, and the zios that it matches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuleSpec {
-    /// What it does.
+    /// The rule's effect.
     pub effect: Effect,
     /// Bytes per second of the disk's one serial server, which zios pass after their lanes.
     pub bandwidth: Option<u64>,
     /// The operations that it matches.
     pub ops: OpSet,
-    /// The share of matching zios that it injects into; all, if there is none.
+    /// The share of matching zios that it injects into; `None` for all.
     pub chance: Option<Ratio>,
-    /// The matching zios that it may take: all, the first N, or every Nth. The count begins when the
+    /// Which matching zios it may take: all, the first N, or every Nth. The count begins when the
     /// rule is armed or updated.
     pub limit: Limit,
-    /// The bytes `start..end` of the disk, one of which the zio must touch.
+    /// The bytes `start..end` of the disk. The zio must touch one of them.
     pub range: Option<(u64, u64)>,
     /// A glob that the client's name must match.
     pub client: Option<String>,
-    /// How long after it was armed it begins.
+    /// How long after being armed the rule begins.
     pub after: Duration,
-    /// How long it lasts then; for ever, if it does not say.
+    /// How long the rule then lasts; `None` for ever.
     pub lasts: Option<Duration>,
     /// Whether the store works first or last.
     pub mode: Mode,
 }
 
-/// What a rule does.
+/// The effect of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
     /// Holds a zio.
     Delay {
         /// For how long.
         service: Service,
-        /// How many zios are served at a time; any number, if it does not say.
+        /// How many zios are served at a time; `None` for any number.
         lanes: Option<u32>,
     },
     /// Fails a zio.
     Fail {
-        /// With what.
+        /// The error.
         errno: Errno,
         /// Whether the store does the work all the same (zinject's `io`), or is not asked.
         work: bool,
     },
     /// Never completes a zio, unless it is released.
     Hang,
-    /// Only the rule's bandwidth counts.
+    /// Does nothing: only the rule's bandwidth counts.
     Pass,
 }
 
@@ -87,24 +88,24 @@ pub enum Limit {
 pub enum Mode {
     /// The store works first, completion is held until the target (zinject).
     Floor,
-    /// Held first, then done (dm-delay): what is held is not yet on the disk.
+    /// The zio is held before the store works (dm-delay): a held write is not yet on the disk.
     Add,
 }
 
-/// Why a rule cannot be armed.
+/// The reason that a rule cannot be armed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecError {
     /// The number of lanes is not within 1 to [`LANES_MAX`].
     Lanes(u32),
-    /// No bytes per second.
+    /// The bandwidth is zero.
     Bandwidth,
-    /// The range has no byte in it.
+    /// The range is empty.
     Range,
-    /// First or every 0 zios.
+    /// The limit is the first 0 zios, or every 0th.
     Limit,
-    /// It matches no operation.
+    /// The rule matches no operation.
     Ops,
-    /// It has no effect: no delay, no error, no bandwidth.
+    /// The rule has no effect: no delay, no error, no bandwidth.
     Nothing,
 }
 
@@ -122,7 +123,7 @@ impl fmt::Display for SpecError {
 }
 
 impl RuleSpec {
-    /// A rule with this effect on reads, writes and zeroes, always and everywhere.
+    /// A rule with this effect on all reads, writes and zeroes.
     pub fn new(effect: Effect) -> RuleSpec {
         RuleSpec {
             effect,
@@ -146,7 +147,7 @@ impl RuleSpec {
         })
     }
 
-    /// Refuses what no engine could carry out.
+    /// Refuses specifications that cannot be carried out.
     pub fn check(&self) -> Result<(), SpecError> {
         if let Effect::Delay {
             lanes: Some(lanes), ..

@@ -1,4 +1,4 @@
-//! Blocks on their way to the disks and from them, and those that are tried again.
+//! Blocks on their way to and from the disks, and blocks to be retried.
 
 use super::blocks::Content;
 use super::stats::Class;
@@ -13,20 +13,20 @@ pub(super) struct BlockWrite {
     pub(super) content: Content,
     pub(super) cause: Cause,
     pub(super) class: Class,
-    /// How many sides there are, and how many have not answered.
+    /// How many sides there are, and how many have not answered yet.
     pub(super) sides: u8,
     pub(super) left: u8,
     pub(super) failed: bool,
-    /// Bytes that are not counted as dirty any more, because some sides have them.
+    /// Bytes that no longer count as dirty, because some sides have written them.
     pub(super) retired: u32,
 }
 
-/// Why a block is written.
+/// The reason for writing a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// Its version of this txg is dirty.
+    /// The block's version of this txg is dirty.
     Dirty(u64),
-    /// The same, but that version has been replaced since: it stays dirty.
+    /// The block's version was dirty, but has been replaced since. The block stays dirty.
     Replaced,
     /// A write that a client waits for.
     Through(ZioId),
@@ -39,21 +39,21 @@ pub(super) struct BlockRead {
     pub(super) volume: usize,
     pub(super) block: u32,
     pub(super) buf: Buf,
-    /// Sides that have failed, one bit each.
+    /// The sides that have failed, one bit each.
     pub(super) tried: u64,
     pub(super) then: Then,
 }
 
-/// Why a block was read.
+/// The reason for reading a block.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Then {
-    /// A part of it is a part of the reply.
+    /// A part of the block is a part of the reply.
     Reply { at: u32, length: u32, to: u32 },
-    /// It is what a write does not replace of its first or last block.
+    /// A write keeps a part of this block, its first or its last.
     Edge(usize),
 }
 
-/// What is repeated after a failure.
+/// The operation to repeat after a failure.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Retry {
     Block { volume: usize, block: u32 },

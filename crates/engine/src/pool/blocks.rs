@@ -1,24 +1,24 @@
-//! The block table of a volume: what memory holds of each block, and who is busy with it.
+//! The block table of a volume: the versions of each block in memory, and the requests that use it.
 //!
-//! A block has at most one version in each live txg. Two levels, because a map costs more than
-//! all the rest of a write: leaves are allocated when a block of them is first touched.
+//! A block has at most one version in each live txg. The table has two levels, because a map would
+//! cost more than the rest of a write: a leaf is allocated when one of its blocks is first touched.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::bytes::Buf;
 
-/// Places for txgs in a ring: three live, and the place of the next is free (ZFS: `TXG_SIZE`).
+/// Places for txgs in a ring: three for live txgs, and a free one for the next (ZFS: `TXG_SIZE`).
 pub(in crate::pool) const TXGS: usize = 4;
 
-/// What a version says.
+/// The content of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// The bytes of a buffer.
     Bytes(Buf),
-    /// Zeroes.
+    /// All zeroes.
     Zero,
-    /// Zeroes; the disks may take the space back.
+    /// All zeroes; the disks may give the space back.
     Trim,
 }
 
@@ -31,7 +31,7 @@ impl Content {
     }
 }
 
-/// A [`Content`] or none, in four bytes: there is a block for every 8 KiB of a volume.
+/// An `Option<Content>` in four bytes. There is one for every 8 KiB of a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Version(u32);
 
@@ -59,33 +59,33 @@ impl Version {
 pub(super) struct Block {
     /// Dirty versions, by txg.
     versions: [Version; TXGS],
-    /// The write home that is in a queue or at a disk, plus one; or 0.
+    /// The id, plus one, of the write home that is queued or at a disk; or 0.
     write: u32,
-    /// A client's write is at work on it; others wait.
+    /// Whether a client's write uses it. Other writes wait.
     pub(super) locked: bool,
-    /// Others wait for the lock.
+    /// Whether other writes wait for the lock.
     pub(super) wanted: bool,
-    /// Flushes wait until it is home.
+    /// Whether flushes wait until it is home.
     pub(super) watched: bool,
-    /// Its last write home failed and will be repeated.
+    /// Whether its last write home failed. That write will be repeated.
     pub(super) failing: bool,
 }
 
 impl Block {
-    /// Its dirty version of the txg in this place of the ring.
+    /// Its dirty version of the txg at this place of the ring.
     #[inline]
     pub(super) fn version(&self, slot: usize) -> Option<Content> {
         self.versions[slot].content()
     }
 
-    /// Replaces a version, and says what it was.
+    /// Replaces a version. Answers the old one.
     pub(super) fn set_version(&mut self, slot: usize, content: Option<Content>) -> Option<Content> {
         let before = self.versions[slot].content();
         self.versions[slot] = Version::new(content);
         before
     }
 
-    /// The write home that is in a queue or at a disk.
+    /// The write home that is queued or at a disk.
     #[inline]
     pub(super) fn write(&self) -> Option<u32> {
         self.write.checked_sub(1)

@@ -1,4 +1,4 @@
-//! What a pool and a volume are made of.
+//! The configuration of pools and volumes.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -7,14 +7,14 @@ use crate::pool::tunable::Tunables;
 use crate::time::Duration;
 use crate::zio::{DiskId, PoolId};
 
-/// Disks joined by a layout. The pool spreads blocks over the members in turn; each side of a member
-/// holds a copy.
+/// A pool: disks joined by a layout. The pool spreads blocks over the members in turn; each side of
+/// a member holds a copy.
 #[derive(Clone, Debug)]
 pub struct PoolConfig {
-    /// The top-level members: one disk each for a stripe, several for mirrors. No disk is in two
-    /// places, and none is exported by itself.
+    /// The top-level members: one disk each for a stripe, several for mirrors. No disk occurs
+    /// twice, and none is exported by itself.
     pub members: Vec<Vec<PoolDisk>>,
-    /// What its writes wait for.
+    /// The throttle that holds its writes back.
     pub throttle: ThrottleConfig,
     /// The tunables at the start.
     pub tunables: Tunables,
@@ -23,7 +23,7 @@ pub struct PoolConfig {
 /// A disk of a pool.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolDisk {
-    /// The disk; it has been added to the engine.
+    /// The disk, which must have been added to the engine.
     pub disk: DiskId,
     /// Its size in bytes.
     pub size: u64,
@@ -31,25 +31,25 @@ pub struct PoolDisk {
     pub rotational: bool,
 }
 
-/// How a pool holds back those who write faster than its disks.
+/// How a pool holds back writers that are faster than its disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThrottleConfig {
-    /// Not before dirty data reaches its maximum.
+    /// Writes wait only when dirty data reaches its maximum.
     None,
     /// OpenZFS since 2013: delays that grow with the dirty data of the pool.
     OpenZfs,
-    /// What ZFS did before: an estimate of the throughput, and a limit for each txg.
+    /// ZFS before 2013: an estimate of the throughput, and a limit for each txg.
     Legacy(LegacyConfig),
 }
 
-/// What is not known, or was not the same everywhere, of the throttle before 2013.
+/// Details of the throttle before 2013 that are unknown, or that differed between systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LegacyConfig {
-    /// How many delays can run at the same time: the delay held a lock of its processor. `None`:
-    /// every writer is delayed by itself.
+    /// How many delays can run at the same time: a delay held a lock of its processor. `None`: each
+    /// writer is delayed by itself.
     pub delay_slots: Option<u32>,
-    /// Begins with one full txg that syncs and one that waits for it, and with the limit that
-    /// follows from this throughput in bytes per millisecond.
+    /// Starts with one full txg that syncs and another that waits for it. The value is the
+    /// throughput in bytes per millisecond from which the first limit follows.
     pub full_pipeline: Option<u64>,
 }
 
@@ -69,35 +69,35 @@ pub struct VolumeConfig {
 /// When a volume acknowledges a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WritePolicy {
-    /// When it is on the disks.
+    /// When the write is on the disks.
     Through,
-    /// When the pool's throttle has admitted it.
+    /// When the pool's throttle has admitted the write.
     Back,
 }
 
 /// ZFS's fixed cap of one delay (`zfs_delay_max_ns`).
 pub const DELAY_MAX: Duration = Duration::from_millis(100);
 
-/// Why a pool or a volume cannot be.
+/// The reason that a pool or a volume cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolError {
-    /// A pool or a member of it without disks.
+    /// The pool, or one of its members, has no disks.
     Empty,
     /// There is no such disk.
     UnknownDisk(DiskId),
-    /// It is in two places.
+    /// The disk is used twice.
     DiskUsedTwice(DiskId),
     /// There is no such pool.
     UnknownPool(PoolId),
-    /// Not a power of two of at least 512, or larger than 1 MiB.
+    /// The block size is not a power of two of at least 512, or is larger than 1 MiB.
     BlockSize(u32),
-    /// No blocks, or not a whole number of them.
+    /// The size is zero, or not a whole number of blocks.
     Size(u64),
-    /// More blocks than can be numbered: choose larger ones.
+    /// There are more blocks than can be numbered: choose larger blocks.
     TooManyBlocks(u64),
-    /// More sides than a mirror can have.
+    /// The mirror has more sides than it can have.
     TooManySides(usize),
-    /// The pool has not so much room left.
+    /// The pool has too little room left.
     NoRoom {
         /// Bytes asked for.
         wanted: u64,

@@ -1,6 +1,6 @@
-//! What a pool does when a disk fails: what was acknowledged stays dirty and is tried again.
+//! A pool with failing disks: acknowledged data stays dirty and is written again.
 //!
-//! Until it succeeds the volume's FLUSH fails, and the pool's writes wait or fail (ZFS:
+//! Until that succeeds, the volume's FLUSH fails, and the pool's writes wait or fail (ZFS:
 //! `failmode`).
 
 use super::block_io::Retry;
@@ -12,7 +12,7 @@ use crate::time::{Duration, Instant};
 use crate::zio::{Errno, ZioId};
 
 impl Pool {
-    /// A dirty block could not be written: it stays dirty, and is tried again.
+    /// Keeps a block that could not be written dirty, and plans to write it again.
     pub(super) fn block_failed(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
         let state = target.blocks.get_mut(block);
@@ -39,7 +39,7 @@ impl Pool {
         self.go_on(step);
     }
 
-    /// Lets the writes go on that wait until no disk fails, if that is so.
+    /// Resumes the stalled writes, once no disk fails.
     pub(super) fn go_on(&mut self, step: &mut Step<'_>) {
         while !self.is_degraded()
             && let Some(id) = self.stalled.pop_front()
@@ -48,12 +48,12 @@ impl Pool {
         }
     }
 
-    /// Whether the pool cannot write what it has acknowledged.
+    /// Whether the pool cannot write acknowledged data.
     pub(super) fn is_degraded(&self) -> bool {
         self.failing > 0
     }
 
-    /// Whether writes wait while a disk fails, or fail as well (ZFS: `failmode`).
+    /// Stalls or fails a write while a disk fails (ZFS: `failmode`).
     pub(super) fn stall(&mut self, id: ZioId, step: &mut Step<'_>) {
         if self.tunables.fails_on_error() {
             self.finish(id, Err(Errno::Io), step);
@@ -91,5 +91,5 @@ impl Pool {
     }
 }
 
-/// How long a failed write waits before it is repeated.
+/// How long the pool waits before it repeats a failed write.
 const RETRY_AFTER: Duration = Duration::from_secs(1);

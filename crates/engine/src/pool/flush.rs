@@ -1,7 +1,7 @@
-//! FLUSH, and writes with FUA: what they wait for goes home at once, then the disks sync.
+//! FLUSH, and writes with FUA: the blocks that they wait for go home at once, then the disks sync.
 //!
-//! This stands for ZFS's intent log, without its second copy. Neither waits for another volume's
-//! dirty data.
+//! This stands for ZFS's intent log, but writes no second copy. A flush waits only for dirty data
+//! of its own volume.
 
 use alloc::vec::Vec;
 
@@ -11,7 +11,7 @@ use super::step::{Step, SyncFor};
 use crate::zio::{Errno, Op, ZioId};
 
 impl Pool {
-    /// Sends home all blocks of a volume that were acknowledged before.
+    /// Sends home all acknowledged blocks of a volume.
     pub(super) fn flush(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some((volume, _)) = self.begin(id, Phase::Writing, step.now) else {
             return;
@@ -48,7 +48,7 @@ impl Pool {
         blocks: impl IntoIterator<Item = u32>,
         step: &mut Step<'_>,
     ) {
-        // One more than the blocks, so that the last one is not the end before all have begun.
+        // Count one more than the blocks, so that the request cannot end before all have begun.
         self.add_pending(id, 1);
         for block in blocks {
             self.watch(volume, block, id, step);
@@ -56,7 +56,7 @@ impl Pool {
         self.one_less(id, Ok(()), step);
     }
 
-    /// All that a request has written is on its disks; if it asked for it, they sync.
+    /// All blocks of a request are on their disks. If the request must be durable, the disks sync.
     pub(super) fn home(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
@@ -71,14 +71,14 @@ impl Pool {
         if zio.op == Op::Flush {
             (0..self.members.len()).for_each(|member| self.sync_member(member, id, step));
         } else {
-            // Its blocks are on neighbouring members, and on all of them if they are as many.
+            // Its blocks are on neighbouring members: at most on all of them.
             let pieces = self.volumes[volume].pieces(&zio).take(self.members.len());
             pieces.for_each(|piece| self.sync_member(self.member_of(piece.block), id, step));
         }
         self.one_less(id, Ok(()), step);
     }
 
-    /// Makes a request wait until all sides of a member have made durable what they have.
+    /// Makes a request wait until all sides of a member have synced.
     fn sync_member(&mut self, member: usize, id: ZioId, step: &mut Step<'_>) {
         for side in 0..self.members[member].len() {
             self.add_pending(id, 1);

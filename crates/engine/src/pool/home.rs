@@ -1,4 +1,4 @@
-//! The way of blocks between memory and the disks: at most one write of a block is on its way at
+//! The way of blocks home, from memory to the disks. At most one write of a block is on its way at
 //! a time, and a newer version goes home after an older one.
 
 use alloc::vec::Vec;
@@ -17,8 +17,8 @@ use crate::zio::{DiskId, Errno, Op, Outcome, Zio, ZioId};
 
 /// Writes.
 impl Pool {
-    /// Sends the newest version of a block home; older ones that are not on their way are dropped
-    /// for it. `false` if there is none.
+    /// Sends the newest version of a block home, and drops older versions that are not on their
+    /// way. `false` if the block has no version.
     pub(super) fn send_home(
         &mut self,
         volume: usize,
@@ -37,7 +37,7 @@ impl Pool {
         true
     }
 
-    /// Puts a block into the queues of all sides of its member.
+    /// Queues a block on all sides of its member.
     pub(super) fn send(
         &mut self,
         volume: usize,
@@ -84,7 +84,7 @@ impl Pool {
         id
     }
 
-    /// A write as it goes into the queue of each side.
+    /// A write as each side's queue takes it.
     pub(super) fn queued_write(&self, id: u32) -> Queued {
         let write = &self.writes[id];
         let (op, class) = match write.content {
@@ -102,7 +102,7 @@ impl Pool {
         }
     }
 
-    /// One side has written a block, or failed to.
+    /// Notes that one side has written a block, or failed to.
     fn side_written(&mut self, id: u32, outcome: Outcome, step: &mut Step<'_>) {
         let physical = self.tunables.retires_physically();
         let write = &mut self.writes[id];
@@ -120,7 +120,7 @@ impl Pool {
         }
     }
 
-    /// All sides have answered.
+    /// Ends a write: all sides have answered.
     fn written(&mut self, write: BlockWrite, step: &mut Step<'_>) {
         let (volume, block) = (write.volume, write.block);
         self.volumes[volume].blocks.get_mut(block).set_write(None);
@@ -133,20 +133,20 @@ impl Pool {
             }
             Cause::Replaced => free_content(write.content, step),
             Cause::Dirty(txg) if !write.failed => self.retire(&write, txg, step),
-            // What some sides have is dirty all the same, because others have not.
+            // The whole block is dirty again, although some sides have it, because others do not.
             Cause::Dirty(txg) => self.throttle.dirty_again(txg, write.retired),
         }
         if write.failed {
             self.block_failed(volume, block, step);
         } else {
-            // Those who waited for this write first: a write that has stalled may begin to wait for
-            // its own as soon as the disks work again.
+            // Answer those that waited for this write first: when the disks work again, stalled
+            // writes resume, and may begin to wait for writes of their own.
             self.after_write(volume, block, step);
             self.block_works(volume, block, step);
         }
     }
 
-    /// A version is home.
+    /// Retires a version: it is home.
     fn retire(&mut self, write: &BlockWrite, txg: u64, step: &mut Step<'_>) {
         let volume = &mut self.volumes[write.volume];
         let block = volume.blocks.get_mut(write.block);
@@ -157,7 +157,8 @@ impl Pool {
         self.settled(txg, step);
     }
 
-    /// The version that is being written is replaced in memory: it stays dirty.
+    /// Notes that memory has a replacement for the version that is being written: the block stays
+    /// dirty.
     pub(super) fn replace_in_flight(&mut self, id: u32) {
         let write = &mut self.writes[id];
         let (cause, retired) = (write.cause, core::mem::take(&mut write.retired));
@@ -167,7 +168,7 @@ impl Pool {
         }
     }
 
-    /// Forgets a version because a newer one goes home in its place.
+    /// Drops a version because a newer one goes home in its place.
     fn drop_version(&mut self, volume: usize, block: u32, txg: u64, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
         let state = target.blocks.get_mut(block);
@@ -180,7 +181,7 @@ impl Pool {
         self.settled(txg, step);
     }
 
-    /// What waits for a block goes on, now that a write of it has ended.
+    /// Resumes the requests that wait for a block, now that a write of it has ended.
     fn after_write(&mut self, volume: usize, block: u32, step: &mut Step<'_>) {
         let watched = self.volumes[volume].blocks.get(block).watched;
         let more = watched && self.answer_watchers(volume, block, step);
@@ -212,9 +213,9 @@ pub(super) fn free_content(content: Content, step: &mut Step<'_>) {
     }
 }
 
-/// Those who wait for a block to be home.
+/// Requests that wait for a block to be home.
 impl Pool {
-    /// Makes a request wait until what memory holds of a block is home.
+    /// Makes a request wait until a block's versions are home.
     pub(super) fn watch(&mut self, volume: usize, block: u32, zio: ZioId, step: &mut Step<'_>) {
         let open = self.txgs.open();
         let Some((txg, _)) = self.volumes[volume].newest(block, open) else {
@@ -242,7 +243,7 @@ impl Pool {
         self.writes[write].cause == Cause::Dirty(txg)
     }
 
-    /// A queued write for which somebody waits now.
+    /// Raises the class of a queued write that a request now waits for.
     fn hasten(&mut self, id: u32, step: &mut Step<'_>) {
         let member = self.member_of(self.writes[id].block);
         for side in 0..self.members[member].len() {
@@ -252,7 +253,8 @@ impl Pool {
         }
     }
 
-    /// One write of a watched block has ended. Whether somebody waits for another.
+    /// Tells watchers that one write of their block has ended. Says whether any of them waits for
+    /// another.
     fn answer_watchers(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
         let Some(watchers) = self.volumes[volume].watchers.get_mut(&block) else {
             return false;
@@ -291,7 +293,7 @@ impl Pool {
 
 /// Disks.
 impl Pool {
-    /// Gives a disk all that its queue lets it have.
+    /// Gives a disk all the I/O that its queue allows.
     pub(super) fn pump(&mut self, disk: usize, step: &mut Step<'_>) {
         let async_writes = self.throttle.max_async_writes();
         let leaf = &mut self.disks[disk];
@@ -312,7 +314,7 @@ impl Pool {
         }
     }
 
-    /// Asks a disk to make durable what it has.
+    /// Asks a disk to sync.
     pub(super) fn sync_disk(&mut self, disk: usize, who: SyncFor, step: &mut Step<'_>) {
         let child = Child {
             pool: self.id,
@@ -323,7 +325,7 @@ impl Pool {
         step.children.send(child, zio);
     }
 
-    /// A part of what a disk was given is done.
+    /// Ends one of the I/Os that were joined for a disk.
     pub(super) fn member_done(
         &mut self,
         disk: usize,
@@ -337,7 +339,7 @@ impl Pool {
         }
     }
 
-    /// The client's zio that a part of a child is for.
+    /// The client's zio behind a part of a child.
     pub(super) fn client_of(&self, tag: u32) -> Option<ZioId> {
         match tag & 1 {
             0 => {
@@ -351,7 +353,7 @@ impl Pool {
         }
     }
 
-    /// Who waits longest for a block to be home.
+    /// The request that has waited longest for a block to be home.
     fn first_watcher(&self, write: &BlockWrite) -> Option<ZioId> {
         let watchers = self.volumes[write.volume].watchers.get(&write.block)?;
         watchers.first().map(|watcher| watcher.zio)
@@ -375,7 +377,7 @@ impl Pool {
     }
 }
 
-/// A zio of nobody in particular, without a range; its id is given when it is sent.
+/// A zio of no client and without a range. It gets its id when it is sent.
 fn child_zio(disk: DiskId, op: Op, now: Instant) -> Zio {
     Zio {
         id: ZioId::FIRST_CHILD,

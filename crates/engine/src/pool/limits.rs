@@ -1,4 +1,4 @@
-//! What a pool may be made of, and what its tunables let the queues of its disks do.
+//! The bounds of a pool's layout, and the limits that its tunables set for disk queues.
 
 use alloc::vec::Vec;
 
@@ -6,7 +6,7 @@ use super::config::{PoolDisk, PoolError};
 use super::queue::Limits;
 use super::tunable::{Tunable, Tunables};
 
-/// Refuses what is no layout: `disks` are those of all members, in their order.
+/// Refuses an invalid layout. `disks` are the disks of all members, in order.
 pub(super) fn check_layout(members: &[Vec<PoolDisk>], disks: &[PoolDisk]) -> Result<(), PoolError> {
     if members.is_empty() || members.iter().any(Vec::is_empty) {
         return Err(PoolError::Empty);
@@ -22,7 +22,7 @@ pub(super) fn check_layout(members: &[Vec<PoolDisk>], disks: &[PoolDisk]) -> Res
     Ok(())
 }
 
-/// What the queue of a disk may do.
+/// The limits of a disk's queue.
 pub(super) fn limits(tunables: &Tunables, rotational: bool) -> Limits {
     use Tunable::*;
     let get = |tunable| tunables.get(tunable) as u32;
@@ -57,5 +57,5 @@ pub(super) fn limits(tunables: &Tunables, rotational: bool) -> Limits {
     }
 }
 
-/// More copies than anybody keeps, and as many as there are bits for them.
+/// No pool needs more copies, and a bit mask has this many bits.
 const SIDES_MAX: usize = 64;

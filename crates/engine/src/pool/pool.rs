@@ -4,9 +4,9 @@
 //! write ─ lock ─ fill ─ throttle ─ dirty ─ reply        txg ─ home ─ queue ─ disks ─ sync
 //! ```
 //!
-//! After OpenZFS's zvol, `dmu_tx.c`, `dsl_pool.c` and `txg.c`. It differs in that a block has one
-//! place on the disks and is written there (no allocator, no metadata, no ZIL), in that there is
-//! no cache of clean blocks, and in that a FLUSH writes home what it must make durable.
+//! After OpenZFS's zvol, `dmu_tx.c`, `dsl_pool.c` and `txg.c`. Three things differ. A block has one
+//! place on the disks and is written there (no allocator, no metadata, no ZIL). There is no cache
+//! of clean blocks. And a FLUSH writes the blocks that it must make durable home.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -44,22 +44,22 @@ pub(crate) struct Pool {
     pub(super) requests: Requests,
     pub(super) writes: Slab<BlockWrite>,
     pub(super) reads: Slab<BlockRead>,
-    /// What failed and is to be repeated, in the order of time.
+    /// Failed operations to repeat, in the order of their times.
     pub(super) retries: VecDeque<(Instant, Retry)>,
-    /// Requests whose lock was given to them in this step.
+    /// Requests that were given a lock in this step.
     pub(super) unlocked: VecDeque<ZioId>,
-    /// Writes that wait until no disk fails any more.
+    /// Writes that wait until no disk fails.
     pub(super) stalled: VecDeque<ZioId>,
-    /// Blocks and disks that keep the pool from writing what it has acknowledged.
+    /// How many blocks and disks keep the pool from writing acknowledged data.
     pub(super) failing: u32,
-    /// Disks whose sync the txg still waits for; none before all of it is home.
+    /// How many disks the syncing txg waits for; `None` before all its blocks are home.
     pub(super) commit: Option<u32>,
-    /// What clients asked of the volumes.
+    /// The operations that clients asked of the volumes.
     pub(super) asked: Traffic,
-    /// Reused by the syncs of txgs: what goes to each disk.
+    /// The writes for each disk, kept for its memory between syncs.
     pub(super) batches: Vec<Vec<Queued>>,
     deadline: Instant,
-    /// Reused by the ends of children: the members of what was joined.
+    /// The tags of joined I/Os, kept for its memory.
     tags: Vec<u32>,
     pub(super) closing: Option<Errno>,
 }
@@ -70,7 +70,7 @@ pub(super) struct Leaf {
     pub(super) disk: PoolDisk,
     pub(super) queue: Queue,
     pub(super) limits: Limits,
-    /// Its last sync at the end of a txg failed and will be repeated.
+    /// Whether its last sync at the end of a txg failed. That sync will be repeated.
     pub(super) sync_failed: bool,
 }
 
@@ -91,7 +91,7 @@ impl Leaf {
     }
 }
 
-/// What clients can ask.
+/// The requests of clients.
 impl Pool {
     pub(crate) fn new(id: u32, config: PoolConfig) -> Result<Pool, PoolError> {
         let disks: Vec<PoolDisk> = config.members.iter().flatten().copied().collect();
@@ -130,7 +130,7 @@ impl Pool {
         })
     }
 
-    /// Adds a volume behind those that are there, and says its place in the pool.
+    /// Adds a volume after the existing ones. Answers its index in the pool.
     pub(crate) fn add_volume(
         &mut self,
         config: &VolumeConfig,
@@ -170,7 +170,7 @@ impl Pool {
     pub(crate) fn submit(&mut self, zio: Zio<VolumeId>, volume: usize, step: &mut Step<'_>) {
         let target = &mut self.volumes[volume];
         target.occupancy.enter(step.now, &mut target.stats);
-        // What is only to be read ahead is not: there is no cache.
+        // There is no cache to read ahead into.
         if zio.op != Op::Cache {
             self.asked.count(zio.op, u64::from(zio.length));
         }
@@ -195,7 +195,7 @@ impl Pool {
         self.settle(step);
     }
 
-    /// The reply has left.
+    /// Notes that the reply has left.
     pub(crate) fn replied(&mut self, id: ZioId, offered: Instant, now: Instant) {
         let Some(request) = self.requests.remove(id) else {
             return;
@@ -212,7 +212,7 @@ impl Pool {
         stats.record_reply(total, offered.since(request.submitted));
     }
 
-    /// Where a zio of a client waits, and since when.
+    /// Where a client's zio waits, and since when.
     pub(crate) fn waits(&self, id: ZioId) -> Option<(VolumeWait, Instant)> {
         self.requests.get(id).map(Request::waits)
     }
@@ -223,7 +223,7 @@ impl Pool {
         Some(request.event(offered, now))
     }
 
-    /// Completes what is known of a child's event: its class, and the zio that it is a part of.
+    /// Completes a child's event with its class, and with the zio that it is a part of.
     pub(crate) fn describe(&self, child: &Child, event: Event) -> Event {
         let (class, parent) = match child.work {
             Work::Picked(picked) => {
@@ -246,8 +246,8 @@ impl Pool {
         }
     }
 
-    /// The connection of these zios is gone. Those on whose blocks a disk is at work are dropped
-    /// when it is done.
+    /// Aborts the zios of a connection that is gone. A zio whose blocks a disk works on is dropped
+    /// when the disk is done.
     pub(crate) fn abort(&mut self, ids: &[ZioId], step: &mut Step<'_>) {
         self.throttle.forget(step.now, |zio| ids.contains(&zio));
         for id in ids {
@@ -267,7 +267,7 @@ impl Pool {
         self.settle(step);
     }
 
-    /// A child has ended.
+    /// Ends a child.
     pub(crate) fn ended(&mut self, ended: Ended, step: &mut Step<'_>) {
         let disk = ended.child.disk;
         match ended.child.work {
@@ -290,7 +290,7 @@ impl Pool {
         self.settle(step);
     }
 
-    /// Time has passed.
+    /// Meets the pool's deadlines.
     pub(crate) fn tick(&mut self, step: &mut Step<'_>) {
         self.repeat_failed(step);
         self.throttle.wake(step.now);
@@ -324,13 +324,13 @@ impl Pool {
         Ok(())
     }
 
-    /// Fails the writes that wait, and every zio that comes from now on.
+    /// Fails the writes that wait, and every later zio.
     pub(crate) fn close(&mut self, errno: Errno, step: &mut Step<'_>) {
         self.closing = Some(errno);
         let waits = |request: &&Request| matches!(request.phase, Phase::Locking(_));
         let waiting = self.requests.iter().filter(waits);
         let waiting: Vec<ZioId> = waiting.map(|request| request.zio.id).collect();
-        // First, because whoever is failed gives its locks to them.
+        // Do this first, because failing a zio gives its locks to the waiting ones.
         for id in waiting {
             if let Some(Phase::Locking(next)) = self.requests.get(id).map(|request| request.phase) {
                 self.leave_lock_queue(id, next);
@@ -341,7 +341,7 @@ impl Pool {
         self.settle(step);
     }
 
-    /// Fails the writes that have their locks, and have not been admitted.
+    /// Fails the writes that have their locks but have not been admitted.
     pub(super) fn fail_held_back(&mut self, errno: Errno, step: &mut Step<'_>) {
         let waits = |request: &&Request| matches!(request.phase, Phase::Throttled | Phase::Stalled);
         let waiting = self.requests.iter().filter(waits);
@@ -354,9 +354,9 @@ impl Pool {
     }
 }
 
-/// What every step ends with.
+/// The end of every step.
 impl Pool {
-    /// Carries out what follows from what has happened, until nothing does.
+    /// Carries out all consequences of the step, until there are no more.
     fn settle(&mut self, step: &mut Step<'_>) {
         loop {
             if let Some(id) = self.throttle.pop_admitted(step.now) {
@@ -370,7 +370,7 @@ impl Pool {
         self.deadline = self.find_deadline();
     }
 
-    /// Asked for after every step, and so looked for once in each.
+    /// The engine asks for the deadline after every step, so each step computes it once.
     fn find_deadline(&self) -> Instant {
         let retry = self.retries.front().map_or(Instant::NEVER, |(at, _)| *at);
         let wake = self.throttle.next_wake().unwrap_or(Instant::NEVER);
@@ -378,7 +378,7 @@ impl Pool {
         retry.min(wake).min(timer)
     }
 
-    /// One thing less for a request to wait for.
+    /// Notes that one of the things that a request waits for is done.
     pub(super) fn one_less(&mut self, id: ZioId, outcome: Outcome, step: &mut Step<'_>) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
@@ -396,7 +396,7 @@ impl Pool {
         }
     }
 
-    /// Ends a request: its locks and buffers are given back, its reply is asked for.
+    /// Ends a request: frees its locks and buffers, and asks for its reply.
     pub(super) fn finish(&mut self, id: ZioId, outcome: Outcome, step: &mut Step<'_>) {
         self.unlock(id);
         let Some(request) = self.requests.get_mut(id) else {
@@ -424,7 +424,7 @@ impl Pool {
     }
 }
 
-/// What is known of a pool.
+/// The state of a pool.
 impl Pool {
     pub(crate) fn stats(&self, now: Instant) -> PoolStats {
         let dirty_of = |txg| self.throttle.dirty_of(txg);
@@ -475,7 +475,7 @@ impl Pool {
         sum
     }
 
-    /// Where the bytes of a child come from or go to.
+    /// The source or destination of a child's bytes.
     pub(crate) fn segments(&self, disk: usize, work: Work) -> impl Iterator<Item = Segment> + '_ {
         let picked = match work {
             Work::Picked(picked) => Some(picked),
@@ -496,6 +496,6 @@ impl Pool {
     }
 }
 
-/// ZFS's `SPA_OLD_MAXBLOCKSIZE` is smaller, its zvols may have up to 128 KiB by default; larger
-/// blocks are of use for comparison.
+/// ZFS's `SPA_OLD_MAXBLOCKSIZE` is smaller, and its zvols have up to 128 KiB by default. Larger
+/// blocks are useful for comparison.
 const BLOCK_MAX: u32 = 1 << 20;

@@ -1,4 +1,4 @@
-//! A client's read: from memory what is dirty, from the disks the rest.
+//! A client's read: dirty blocks come from memory, all others from the disks.
 
 use super::block_io::{BlockRead, Then};
 use super::blocks::Content;
@@ -20,7 +20,7 @@ impl Pool {
             self.finish(id, Err(Errno::Inval), step);
             return;
         }
-        // One more than the blocks, so that the last one is not the end before all have begun.
+        // Count one more than the blocks, so that the request cannot end before all have begun.
         self.add_pending(id, 1);
         for piece in self.volumes[volume].pieces(&zio) {
             let (to, at, length) = (piece.from, piece.at, piece.length);
@@ -47,7 +47,7 @@ impl Pool {
     }
 }
 
-/// Blocks that are read.
+/// Reads of blocks.
 impl Pool {
     /// Reads a block into a buffer of its own.
     pub(super) fn read_block(
@@ -72,7 +72,7 @@ impl Pool {
         self.read_from_a_side(id, step);
     }
 
-    /// False if all sides have failed.
+    /// Asks a side that has not failed. False if all sides have failed.
     fn read_from_a_side(&mut self, id: u32, step: &mut Step<'_>) -> bool {
         let read = self.reads[id];
         let Some(side) = self.choose_side(read.block, read.tried) else {
@@ -92,8 +92,8 @@ impl Pool {
         true
     }
 
-    /// The side of a block's member with the fewest zios, or the first one. Of equals it is a
-    /// matter of the block, as in ZFS, so that one reader alone uses all sides.
+    /// The side of a block's member with the fewest zios, or the first side. If several have
+    /// equally few, the block decides, as in ZFS, so that even one reader uses all sides.
     fn choose_side(&self, block: u32, tried: u64) -> Option<usize> {
         let sides = &self.members[self.member_of(block)];
         let untried = (0..sides.len()).filter(|side| tried >> side & 1 == 0);

@@ -7,12 +7,13 @@ use crate::event::{Device, Event};
 use crate::time::Instant;
 use crate::zio::{Outcome, VolumeId, Zio, ZioId};
 
-/// Where a zio of a volume waits.
+/// The reason that a zio of a volume waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VolumeWait {
     /// Another zio has the lock of one of its blocks.
     Lock,
-    /// The disks read what it asked for, or what it does not replace of a block.
+    /// The disks read the bytes that it asked for, or the bytes of a block that it does not
+    /// replace.
     Read,
     /// The pool admits no writes until a disk works again.
     Stalled,
@@ -22,51 +23,51 @@ pub enum VolumeWait {
     Write,
     /// The disks make it durable.
     Sync,
-    /// Its reply is on the way to the client.
+    /// The transport sends its reply to the client.
     Reply,
 }
 
-/// Where a request is.
+/// The phase of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Waits for the lock of this block; those before it are its own.
+    /// It waits for the lock of this block, and has the locks of all blocks before.
     Locking(u32),
-    /// Reads what it does not replace of its first and last block, or what it asked for.
+    /// It reads the bytes that it asked for, or the rest of its first and last block.
     Reading,
     /// The pool admits no writes until a disk works again.
     Stalled,
-    /// Waits for the throttle.
+    /// It waits for the throttle.
     Throttled,
     /// Its blocks are on their way to the disks.
     Writing,
     /// The disks make it durable.
     Syncing,
-    /// Its reply is on the way.
+    /// The transport sends its reply.
     Reply,
 }
 
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) zio: Zio<VolumeId>,
-    /// Unlike the zio's id, never used again.
+    /// A number that is never used again, unlike the zio's id.
     pub(super) number: u64,
-    /// The volume's place in its pool.
+    /// The volume's index in its pool.
     pub(super) volume: usize,
     pub(super) phase: Phase,
-    /// When that phase began.
+    /// When the current phase began.
     since: Instant,
     pub(super) submitted: Instant,
     pub(super) admitted: Instant,
     /// When the engine asked for its reply.
     pub(super) completed: Instant,
-    /// Reads, writes, syncs or watched blocks that it waits for.
+    /// How many reads, writes, syncs or watched blocks it still waits for.
     pub(super) pending: u32,
     /// Whether it has the locks of all of its blocks.
     pub(super) locked: bool,
-    /// What its first and its last block held, if it replaces only a part of them.
+    /// The old content of its first and its last block, if it replaces only a part of them.
     pub(super) edges: [Option<(u32, Buf)>; 2],
     pub(super) outcome: Outcome,
-    /// Its connection is gone.
+    /// Whether its connection is gone.
     pub(super) aborted: bool,
 }
 
@@ -89,12 +90,12 @@ impl Request {
         }
     }
 
-    /// Begins a phase.
+    /// Enters a phase.
     pub(super) fn go_to(&mut self, phase: Phase, now: Instant) {
         (self.phase, self.since) = (phase, now);
     }
 
-    /// Where it waits, and since when.
+    /// The reason that it waits, and since when.
     pub(super) fn waits(&self) -> (VolumeWait, Instant) {
         let wait = match self.phase {
             Phase::Locking(_) => VolumeWait::Lock,
@@ -108,7 +109,7 @@ impl Request {
         (wait, self.since)
     }
 
-    /// What is known of it when its reply has left.
+    /// Its event, once its reply has left.
     pub(super) fn event(&self, offered: Instant, now: Instant) -> Event {
         Event {
             number: self.number,
@@ -125,7 +126,7 @@ impl Request {
         }
     }
 
-    /// Takes the buffer that was filled from a block's disk.
+    /// Takes the buffer with the old content of a block.
     pub(super) fn take_edge(&mut self, block: u32) -> Option<Buf> {
         let of_block = |edge: &&mut Option<(u32, Buf)>| matches!(edge, Some((b, _)) if *b == block);
         let edge = self.edges.iter_mut().find(of_block)?;
@@ -133,7 +134,7 @@ impl Request {
     }
 }
 
-/// The requests of a pool, by the ids that their clients' side has chosen.
+/// The requests of a pool, by the ids that the driver has chosen.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     slots: Vec<Option<Request>>,

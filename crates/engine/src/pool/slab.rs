@@ -1,16 +1,16 @@
-//! Values that are named by where they are: names are small, dense and reused.
+//! Values that are named by their place. Names are small, dense and used again.
 
 use alloc::vec::Vec;
 
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     values: Vec<T>,
-    /// Slots whose value has been taken out.
+    /// Slots whose value was removed.
     free: Vec<u32>,
 }
 
 impl<T: Copy> Slab<T> {
-    /// The slot of the value, until it is taken out.
+    /// Inserts a value. Its slot stays the same until it is removed.
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         match self.free.pop() {
             Some(slot) => {

@@ -1,4 +1,4 @@
-//! What a pool counts, and how it stands: the shapes that reports are made of.
+//! The counters and the state of a pool, in the shapes that reports use.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -7,61 +7,61 @@ use crate::histogram::Histogram;
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Op};
 
-/// A pool as it stands, and what it has counted since it was made.
+/// The state of a pool, and its counters since it was made.
 #[derive(Clone, Debug, Default)]
 pub struct PoolStats {
     /// Acknowledged bytes that are not yet on the disks.
     pub dirty: u64,
     /// Writes that wait for admission.
     pub throttled: u32,
-    /// What one txg takes in the legacy throttle, in inflated bytes.
+    /// The most that one txg takes in the legacy throttle, in inflated bytes.
     pub write_limit: Option<u64>,
-    /// How near the throttle is to holding writes back.
+    /// How close the throttle is to holding writes back.
     pub level: ThrottleLevel,
     /// How writes were admitted.
     pub admissions: Admissions,
-    /// What clients asked of the volumes.
+    /// The operations that clients asked of the volumes.
     pub volumes: Traffic,
-    /// What that became in the queues of the disks, before adjacent zios were joined.
+    /// The zios that went into the queues of the disks, counted before adjacent ones were joined.
     pub queued: Traffic,
-    /// What reached the disks.
+    /// The zios that reached the disks.
     pub disks: Traffic,
-    /// Transaction groups, the oldest first: the last hundred that are done, and those that live.
+    /// Transaction groups, the oldest first: the last hundred that are done, and the live ones.
     pub txgs: Vec<TxgStats>,
     /// The queue of each disk, in the order of the configuration.
     pub queues: Vec<QueueStats>,
 }
 
-/// How near a throttle is to holding writes back, and what it does to one that comes now. Bytes are
-/// those of clients: the legacy throttle, which inflates them, is asked in its own.
+/// How close a throttle is to holding writes back, and how long it would delay a write now. Bytes
+/// are those of clients; the legacy throttle inflates them inside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThrottleLevel {
-    /// What it looks at: the dirty bytes of the pool or, in the legacy throttle, what the open txg
-    /// has taken.
+    /// The bytes that the throttle watches: the dirty bytes of the pool or, in the legacy throttle,
+    /// the bytes that the open txg has taken.
     pub filled: u64,
-    /// Writes are delayed above this; none are by a throttle without delays.
+    /// Writes are delayed above this; `None` for a throttle without delays.
     pub delays_above: Option<u64>,
     /// Writes stop here.
     pub stops_at: u64,
-    /// The delay of a write that comes now.
+    /// The delay of a write that would come now.
     pub delay: Duration,
 }
 
-/// How a pool stands at a moment. Unlike [`PoolStats`] it copies no histogram, so that it can be
-/// looked at in every step.
+/// The state of a pool at one moment. Unlike [`PoolStats`] it copies no histogram, so that it can
+/// be taken in every step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolState {
     /// Acknowledged bytes that are not yet on the disks.
     pub dirty: u64,
     /// Writes that wait for admission.
     pub throttled: u32,
-    /// The txgs that live, the oldest first.
+    /// The live txgs, the oldest first.
     pub txgs: Vec<(u64, TxgState)>,
     /// By disk, in the order of the configuration.
     pub queues: Vec<QueueState>,
 }
 
-/// How the queue of one disk of a pool stands.
+/// The state of the queue of one disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueState {
     /// The disk.
@@ -75,15 +75,15 @@ pub struct QueueState {
 /// How writes were admitted (OpenZFS: the `dmu_tx` kstat).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Admissions {
-    /// Admitted (`dmu_tx_assigned`).
+    /// Writes that were admitted (`dmu_tx_assigned`).
     pub assigned: u64,
-    /// Found dirty data above the delay's beginning (`dmu_tx_dirty_delay`).
+    /// Writes that found dirty data above the start of delays (`dmu_tx_dirty_delay`).
     pub dirty_delay: u64,
-    /// Found it at the maximum (`dmu_tx_dirty_over_max`).
+    /// Writes that found dirty data at its maximum (`dmu_tx_dirty_over_max`).
     pub dirty_over_max: u64,
-    /// Waited 10 ms, in the legacy throttle (`dmu_tx_delay`).
+    /// Writes that waited 10 ms, in the legacy throttle (`dmu_tx_delay`).
     pub delay: u64,
-    /// Waited for the next txg to open, in the legacy throttle (`dmu_tx_write_limit`).
+    /// Writes that waited for the next txg to open, in the legacy throttle (`dmu_tx_write_limit`).
     pub write_limit: u64,
 }
 
@@ -112,7 +112,7 @@ impl Traffic {
         *sum += bytes;
     }
 
-    /// Counts what another has counted.
+    /// Adds another count to this one.
     pub(crate) fn add(&mut self, other: Traffic) {
         self.reads += other.reads;
         self.bytes_read += other.bytes_read;
@@ -120,7 +120,7 @@ impl Traffic {
         self.bytes_written += other.bytes_written;
     }
 
-    /// What has been counted since it stood at `before`.
+    /// The difference from an earlier count.
     pub fn since(self, before: Traffic) -> Traffic {
         Traffic {
             reads: self.reads - before.reads,
@@ -131,17 +131,17 @@ impl Traffic {
     }
 }
 
-/// Where a txg is; the letters are those of OpenZFS's `txgs` kstat.
+/// The state of a txg. The letters are those of OpenZFS's `txgs` kstat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TxgState {
-    /// Takes writes.
+    /// It takes writes.
     Open,
-    /// Takes none, and waits for the one before it. ZFS's `Q` does not occur: a write joins its txg
-    /// and is dirty in one step, so a closed txg is quiesced.
+    /// It takes no more writes, and waits for the txg before it. ZFS's `Q` does not occur: a write
+    /// joins its txg and becomes dirty in one step, so a closed txg is quiesced at once.
     Quiesced,
-    /// Goes to the disks.
+    /// Its blocks go to the disks.
     Syncing,
-    /// Is on the disks.
+    /// It is on the disks.
     Committed,
 }
 
@@ -152,17 +152,17 @@ pub struct TxgStats {
     pub txg: u64,
     /// When it opened.
     pub birth: Instant,
-    /// Where it is.
+    /// Its state.
     pub state: TxgState,
-    /// Dirty bytes when its sync began.
+    /// Its dirty bytes when its sync began.
     pub dirty: u64,
-    /// Dirty bytes that it has now.
+    /// Its dirty bytes now.
     pub left: u64,
-    /// What reached the disks of the pool while it synced.
+    /// The zios that reached the disks of the pool while it synced.
     pub disks: Traffic,
     /// How long it was open.
     pub open: Duration,
-    /// How long it waited for the one before it.
+    /// How long it waited for the txg before it.
     pub wait: Duration,
     /// How long it synced.
     pub sync: Duration,
@@ -171,15 +171,15 @@ pub struct TxgStats {
 /// The classes of a disk's queue, in the order of their priority (OpenZFS: `zio_priority_t`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// A client waits for it.
+    /// Reads that a client waits for.
     SyncRead,
-    /// A client waits for it.
+    /// Writes that a client waits for.
     SyncWrite,
-    /// Nobody waits for it.
+    /// Reads that no client waits for.
     AsyncRead,
-    /// A txg's dirty data.
+    /// The dirty data of a txg.
     AsyncWrite,
-    /// Gives space back.
+    /// Trims.
     Trim,
 }
 
@@ -193,7 +193,7 @@ impl Class {
         Class::Trim,
     ];
 
-    /// The class's name as in ZFS's tunables.
+    /// The class's name in ZFS's tunables.
     pub const fn name(self) -> &'static str {
         match self {
             Class::SyncRead => "sync_read",
@@ -214,22 +214,22 @@ pub struct QueueStats {
     pub classes: [ClassStats; Class::ALL.len()],
 }
 
-/// One class of a disk's queue. Latencies are of zios as they reached the disk: of those that were
-/// joined, the one with the lowest offset stands for all (OpenZFS: `vdev_stat_update`).
+/// One class of a disk's queue. Latencies are those of zios as they reached the disk. Joined zios
+/// count once, with the times of the zio at the lowest offset (OpenZFS: `vdev_stat_update`).
 #[derive(Clone, Debug, Default)]
 pub struct ClassStats {
-    /// Waiting in the queue now.
+    /// Zios that wait in the queue now.
     pub pending: u32,
-    /// At the disk now, after joining.
+    /// Zios at the disk now, counted after joining.
     pub active: u32,
-    /// From the queue's beginning to the end (`total_wait`).
+    /// The time from entering the queue to the end (`total_wait`).
     pub total_wait: Option<Box<Histogram>>,
-    /// At the disk (`disk_wait`).
+    /// The time at the disk (`disk_wait`).
     pub disk_wait: Option<Box<Histogram>>,
-    /// In the queue (`syncq_wait`, `asyncq_wait`, `trim`).
+    /// The time in the queue (`syncq_wait`, `asyncq_wait`, `trim`).
     pub queue_wait: Option<Box<Histogram>>,
-    /// Sizes in bytes of those that went alone (`ind`).
+    /// Sizes in bytes of zios that went alone (`ind`).
     pub alone: Option<Box<Histogram>>,
-    /// Sizes in bytes of those that were joined (`agg`).
+    /// Sizes in bytes of joined zios (`agg`).
     pub joined: Option<Box<Histogram>>,
 }

@@ -1,5 +1,5 @@
-//! What a pool needs of the engine around it, for the length of one step; and the zios that it
-//! sends to its disks.
+//! The parts of the engine that a pool uses during one step, and the zios that it sends to its
+//! disks.
 
 use alloc::vec::Vec;
 
@@ -50,33 +50,33 @@ impl Buffers {
 #[derive(Debug, Default)]
 pub(crate) struct Children {
     sent: Slab<Child>,
-    /// To be submitted to their disks.
+    /// Zios to be submitted to their disks.
     pub(crate) outbox: Vec<Zio>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Child {
     pub(crate) pool: u32,
-    /// Its disk's place in the pool.
+    /// Its disk's index in the pool.
     pub(crate) disk: usize,
     pub(crate) work: Work,
 }
 
-/// What a child does.
+/// The work of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// What was picked from the disk's queue.
+    /// An I/O that was picked from the disk's queue.
     Picked(PickedId),
-    /// Makes durable what the disk has; not queued, as in ZFS.
+    /// A sync of the disk. It is not queued, as in ZFS.
     Sync(SyncFor),
 }
 
-/// Who waits for a disk's sync.
+/// The cause of a disk's sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SyncFor {
     /// A client's flush or durable write.
     Request(ZioId),
-    /// The txg that syncs.
+    /// The syncing txg.
     Txg,
 }
 
@@ -87,12 +87,12 @@ impl Children {
         self.outbox.push(Zio { id, ..zio });
     }
 
-    /// What a zio does that was sent, and has not been taken.
+    /// The child behind a zio that was sent and has not ended.
     pub(crate) fn get(&self, id: ZioId) -> &Child {
         &self.sent[id.0]
     }
 
-    /// A zio has ended.
+    /// Removes a child that has ended.
     pub(crate) fn take(&mut self, id: ZioId) -> Child {
         self.sent.remove(id.0)
     }

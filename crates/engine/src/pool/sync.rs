@@ -12,13 +12,13 @@ use crate::bytes::{Move, Span};
 use crate::zio::{Errno, Outcome};
 
 impl Pool {
-    /// One step of the txgs on their way, if one is due.
+    /// Takes the next step of the txgs towards the disks, if one is due.
     pub(super) fn advance_txgs(&mut self, step: &mut Step<'_>) -> bool {
         if self.throttle.wants_quiesce() {
             self.txgs.want_quiesce();
         }
         if self.txgs.is_to_quiesce(step.now, self.txg_timeout()) {
-            // Those whose delay that cuts short still join this txg.
+            // The quiesce ends the delays of some writes. These still join this txg.
             if self.throttle.quiesce_asked() {
                 return true;
             }
@@ -36,7 +36,7 @@ impl Pool {
         true
     }
 
-    /// Puts all dirty blocks of a txg into the queues of the disks, together.
+    /// Queues all dirty blocks of a txg for the disks, together.
     fn send_txg_home(&mut self, txg: u64, step: &mut Step<'_>) {
         let slot = slot_of(txg);
         for volume in 0..self.volumes.len() {
@@ -44,7 +44,7 @@ impl Pool {
             for block in &blocks {
                 self.enlist(volume, *block, txg);
             }
-            // A flush looks for those that are not home yet.
+            // A flush looks here for blocks that are not home yet.
             self.volumes[volume].dirtied[slot] = blocks;
         }
         for disk in 0..self.disks.len() {
@@ -56,7 +56,7 @@ impl Pool {
         self.commit_if_home(step);
     }
 
-    /// A block that is home already, or on its way, is not written again.
+    /// Adds a block to the batch of its disks, unless it is home or on its way already.
     fn enlist(&mut self, volume: usize, block: u32, txg: u64) {
         let state = self.volumes[volume].blocks.get(block);
         let (Some(content), None) = (state.version(slot_of(txg)), state.write()) else {
@@ -71,7 +71,7 @@ impl Pool {
         }
     }
 
-    /// One block less of a txg is to be brought home.
+    /// Notes that one more block of a txg is home.
     pub(super) fn settled(&mut self, txg: u64, step: &mut Step<'_>) {
         let slot = slot_of(txg);
         if !self.txgs.settled(slot) {
@@ -83,7 +83,7 @@ impl Pool {
         self.commit_if_home(step);
     }
 
-    /// When all of the txg is home, its disks sync.
+    /// Makes the disks sync once the whole txg is home.
     fn commit_if_home(&mut self, step: &mut Step<'_>) {
         if self.commit.is_some() || !self.txgs.all_home() {
             return;
@@ -94,7 +94,7 @@ impl Pool {
         }
     }
 
-    /// A disk has made durable what the txg has written; the last one ends it.
+    /// Notes that a disk has synced. The last disk ends the txg.
     pub(super) fn disk_synced(&mut self, disk: usize, outcome: Outcome, step: &mut Step<'_>) {
         let failed = outcome.is_err();
         let had_failed = core::mem::replace(&mut self.disks[disk].sync_failed, failed);
@@ -124,8 +124,8 @@ impl Pool {
         }
     }
 
-    /// Begins with a txg that syncs and one that waits for it, each as large as the limit. They are
-    /// zeroes over the beginning of the volume, which is for simulations only.
+    /// Starts with a txg that syncs and another that waits for it, each as large as the limit. They
+    /// are zeroes over the beginning of the volume: this is only for simulations.
     pub(super) fn fill_pipeline(&mut self, step: &mut Step<'_>) {
         let ThrottleConfig::Legacy(legacy) = self.throttle_config else {
             return;

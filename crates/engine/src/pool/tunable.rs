@@ -1,13 +1,13 @@
 //! The tunables of a pool: ZFS's names, defaults and units, in one table.
 //!
-//! The table feeds the lab file, the help, the API and the page. Names that begin with `zfs_` are
-//! ZFS's, those of the throttle before 2013 included; the others choose between ways of working
-//! that ZFS has had, or that a lab wants to compare. Bounds are narrower than ZFS's where a value
-//! would stop the pool or overflow.
+//! The lab file, the help, the API and the page all use this table. Names that begin with `zfs_`
+//! are ZFS's, including those of the throttle before 2013. The others choose between behaviours of
+//! different ZFS versions, or between behaviours that a lab wants to compare. Bounds are narrower
+//! than ZFS's where a value would stop the pool or overflow.
 
 use core::fmt;
 
-/// What the value of a tunable counts.
+/// The unit of a tunable's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Bytes.
@@ -29,9 +29,9 @@ pub enum Unit {
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct TunableInfo {
-    /// ZFS's name, if ZFS has it.
+    /// ZFS's name, if ZFS has the tunable.
     pub name: &'static str,
-    /// What its value counts.
+    /// The unit of its value.
     pub unit: Unit,
     /// The smallest value it can have.
     pub min: u64,
@@ -43,7 +43,7 @@ pub struct TunableInfo {
 }
 
 impl TunableInfo {
-    /// ZFS's default on a machine with so many bytes of memory.
+    /// ZFS's default on a machine with `ram` bytes of memory.
     pub fn default(&self, ram: u64) -> u64 {
         (self.default)(ram).clamp(self.min, self.max)
     }
@@ -144,16 +144,16 @@ tunables! {
         "Whether writes wait or fail while a pool cannot write what it has acknowledged.";
 }
 
-/// More zios than any disk is given. Times the most dirty data it stays within 64 bits.
+/// More zios than any disk is given. Multiplied by the most dirty data, it stays within 64 bits.
 const MOST_ACTIVE: u64 = 10_000;
 
-/// A tenth of the memory, but no more than a quarter of it, or 4 GiB.
+/// A tenth of the memory, but at most a quarter of it, and at most 4 GiB.
 fn dirty_data_max(ram: u64) -> u64 {
     let cap = (4 * GIB).min(ram / 4);
     (ram / 10).min(cap)
 }
 
-/// Pairs of which the first may not be above the second.
+/// Pairs in which the first may not exceed the second.
 const ORDERED: [(Tunable, Tunable); 6] = [
     (
         Tunable::AsyncWriteActiveMinDirtyPercent,
@@ -189,7 +189,7 @@ pub struct Tunables {
 }
 
 impl Tunables {
-    /// ZFS's defaults on a machine with so many bytes of memory.
+    /// ZFS's defaults on a machine with `ram` bytes of memory.
     pub fn new(ram: u64) -> Tunables {
         Tunables {
             ram,
@@ -212,12 +212,12 @@ impl Tunables {
         Tunable::ALL.iter().copied().zip(self.values)
     }
 
-    /// Sets one, or says why it cannot have this value.
+    /// Sets one tunable, or says why it cannot have this value.
     pub fn set(&mut self, tunable: Tunable, value: u64) -> Result<(), TunableError> {
         self.set_all([(tunable, value)])
     }
 
-    /// Sets all of these or none; those that limit each other are compared when all are set.
+    /// Sets all of these or none. Tunables that limit each other are compared when all are set.
     pub fn set_all(
         &mut self,
         changes: impl IntoIterator<Item = (Tunable, u64)>,
@@ -255,7 +255,7 @@ impl Tunables {
         }
     }
 
-    /// Whether a block retires part by part, with each of its copies.
+    /// Whether a block stops being dirty part by part, as each copy is written.
     pub(crate) fn retires_physically(&self) -> bool {
         self.get(Tunable::DirtyRetire) == 1
     }
@@ -270,34 +270,34 @@ impl Tunables {
         self.get(Tunable::Aggregation) == 1
     }
 
-    /// Whether writes fail, and do not wait, while the pool cannot write.
+    /// Whether writes fail, rather than wait, while the pool cannot write.
     pub(crate) fn fails_on_error(&self) -> bool {
         self.get(Tunable::FailMode) == 1
     }
 }
 
-/// Why a tunable cannot have a value; nothing was changed.
+/// The reason that a tunable cannot have a value. Nothing was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TunableError {
-    /// Outside of its bounds.
+    /// The value is outside of the tunable's bounds.
     OutOfBounds {
-        /// Which.
+        /// The tunable.
         tunable: Tunable,
-        /// What was asked for.
+        /// The value.
         value: u64,
     },
-    /// A minimum above its maximum.
+    /// A minimum would be above its maximum.
     Crossed {
-        /// The minimum, and the value it would have.
+        /// The minimum, and its value.
         low: (Tunable, u64),
-        /// The maximum, and the value it would have.
+        /// The maximum, and its value.
         high: (Tunable, u64),
     },
-    /// The product of these two does not fit into 64 bits.
+    /// The product of these two would not fit into 64 bits.
     Overflows {
-        /// What [`Tunable::DelayScale`] would be.
+        /// The value of [`Tunable::DelayScale`].
         scale: u64,
-        /// What [`Tunable::DirtyDataMax`] would be.
+        /// The value of [`Tunable::DirtyDataMax`].
         dirty_data_max: u64,
     },
 }
@@ -335,7 +335,7 @@ impl fmt::Display for TunableError {
 impl core::error::Error for TunableError {}
 
 impl fmt::Display for Unit {
-    /// What follows a number of this unit.
+    /// Writes the unit after a number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Unit::Bytes => " bytes",

@@ -1,9 +1,9 @@
 //! Transaction groups: open, quiescing, syncing (OpenZFS: `txg.c`).
 //!
-//! At most one of each lives at a time. A txg begins to sync when the one before it is on the
-//! disks, and when there is a reason: its dirty data, the time since the last sync began, or
-//! somebody who waits. It differs from ZFS in that txgs without dirty data are skipped, so that an
-//! idle pool never wakes up: the timer runs on as if they had synced in no time.
+//! At most one txg of each kind lives at a time. A txg begins to sync when the one before it is on
+//! the disks and there is a reason: its dirty data, the time since the last sync began, or a
+//! request that waits. Unlike ZFS, the pool skips txgs without dirty data, so that an idle pool
+//! never wakes up: the timer runs on as if they had synced in no time.
 
 use alloc::collections::VecDeque;
 
@@ -21,9 +21,9 @@ pub(super) struct Txgs {
     /// Dirty blocks that are not home, by txg.
     standing: [u32; TXGS],
     last_sync: Instant,
-    /// Somebody waits for the open txg to sync.
+    /// Whether a request waits for the open txg to sync.
     sync_wanted: bool,
-    /// Somebody waits for the next txg to open.
+    /// Whether a request waits for the next txg to open.
     quiesce_wanted: bool,
 }
 
@@ -34,7 +34,7 @@ struct Txg {
     closed: Instant,
     sync: Instant,
     dirty: u64,
-    /// What had reached the disks when the sync began.
+    /// The zios that had reached the disks when the sync began.
     before: Traffic,
 }
 
@@ -77,7 +77,7 @@ impl Txgs {
         self.syncing.map(|txg| txg.number)
     }
 
-    /// A block has its first version in the open txg.
+    /// Counts a block that has its first version in the open txg.
     #[inline]
     pub(super) fn dirtied(&mut self, now: Instant, timeout: Duration) {
         let standing = &mut self.standing[slot_of(self.open.number)];
@@ -87,36 +87,38 @@ impl Txgs {
         }
     }
 
-    /// A version is home, or was dropped for a newer one. Whether it was the last of its txg.
+    /// Counts a version that is home or was dropped for a newer one. Says whether it was the last
+    /// of its txg.
     #[inline]
     pub(super) fn settled(&mut self, slot: usize) -> bool {
         self.standing[slot] -= 1;
         self.standing[slot] == 0
     }
 
-    /// Whether there is a txg that syncs, and all of it is home.
+    /// Whether a txg syncs and all of it is home.
     pub(super) fn all_home(&self) -> bool {
         let home = |txg: Txg| self.standing[slot_of(txg.number)] == 0;
         self.syncing.is_some_and(home)
     }
 
-    /// Somebody waits until what is open now is on the disks.
+    /// Notes that a request waits until the open txg is on the disks.
     pub(super) fn want_sync(&mut self) {
         self.sync_wanted = true;
     }
 
-    /// Somebody waits for the next txg to open.
+    /// Notes that a request waits for the next txg to open.
     pub(super) fn want_quiesce(&mut self) {
         self.quiesce_wanted = true;
     }
 
-    /// Whether there is room behind the open txg, and a reason to close it.
+    /// Whether the open txg can be closed and there is a reason to.
     pub(super) fn is_to_quiesce(&self, now: Instant, timeout: Duration) -> bool {
         let due = self.syncing.is_none() && (self.sync_wanted || self.is_due(now, timeout));
         self.closed.is_none() && (due || self.quiesce_wanted)
     }
 
-    /// Closes the open txg. Writes join and become dirty in one step, so it is quiesced at once.
+    /// Closes the open txg. A write joins a txg and becomes dirty in one step, so the txg is
+    /// quiesced at once.
     pub(super) fn quiesce(&mut self, now: Instant) {
         (self.sync_wanted, self.quiesce_wanted) = (false, false);
         let next = Txg::new(self.open.number + 1, now);
@@ -145,7 +147,7 @@ impl Txgs {
         self.last_sync = now;
     }
 
-    /// The txg that syncs is on the disks.
+    /// Ends the syncing txg: it is on the disks.
     pub(super) fn committed(
         &mut self,
         now: Instant,
@@ -167,7 +169,7 @@ impl Txgs {
         })
     }
 
-    /// When the timer closes the open txg, if nothing does so before; or [`Instant::NEVER`].
+    /// When the timer will close the open txg, unless that happens earlier; or [`Instant::NEVER`].
     pub(super) fn next_deadline(&self, timeout: Duration) -> Instant {
         let idle = self.syncing.is_none() && self.closed.is_none();
         let dirty = self.standing[slot_of(self.open.number)] > 0;
@@ -177,8 +179,7 @@ impl Txgs {
         }
     }
 
-    /// The txgs as they stand, the oldest first; of those that live, `dirty_of` knows how much is
-    /// dirty.
+    /// The stats of the txgs, the oldest first. `dirty_of` gives the dirty bytes of a live txg.
     pub(super) fn stats(
         &self,
         now: Instant,
@@ -193,7 +194,7 @@ impl Txgs {
         self.done.iter().copied().chain(live)
     }
 
-    /// The numbers of those that live, the oldest first, and where they are.
+    /// The numbers and states of the live txgs, the oldest first.
     pub(super) fn live(&self) -> impl Iterator<Item = (u64, TxgState)> {
         self.living().map(|(txg, state)| (txg.number, state))
     }
@@ -208,7 +209,7 @@ impl Txgs {
         self.next_deadline(timeout) <= now
     }
 
-    /// Moves the timer over the empty txgs that would have synced while nothing was dirty.
+    /// Advances the timer past the empty txgs that would have synced meanwhile.
     fn skip_empty(&mut self, now: Instant, timeout: Duration) {
         if self.syncing.is_some() || self.closed.is_some() || timeout == Duration::ZERO {
             return;

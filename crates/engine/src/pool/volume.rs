@@ -1,4 +1,4 @@
-//! A volume: a run of blocks on every member of its pool, and what memory holds of them.
+//! A volume: a run of blocks on every member of its pool, and the versions of its blocks in memory.
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -18,11 +18,11 @@ pub(super) struct Volume {
     /// Where its blocks begin, on every disk of the pool.
     pub(super) base: u64,
     pub(super) blocks: BlockTable,
-    /// Blocks that were dirtied, by txg. A block that went home since, or twice, is in it still.
+    /// Blocks that were dirtied, by txg. A block may be listed twice, or have gone home since.
     pub(super) dirtied: [Vec<u32>; TXGS],
-    /// Who waits for the lock of a block, in the order of arrival.
+    /// Requests that wait for the lock of a block, in the order of arrival.
     pub(super) lock_queues: BTreeMap<u32, VecDeque<ZioId>>,
-    /// Who waits for a block to be home.
+    /// Requests that wait for a block to be home.
     pub(super) watchers: BTreeMap<u32, Vec<Watcher>>,
     /// Blocks whose last write home failed.
     pub(super) failing: u32,
@@ -34,11 +34,11 @@ pub(super) struct Volume {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watcher {
     pub(super) zio: ZioId,
-    /// So many writes of the block must end until what it waits for is home.
+    /// How many writes of the block must end until the version that it waits for is home.
     pub(super) writes: u8,
 }
 
-/// The part of a zio that falls into one block.
+/// The part of a zio within one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     pub(super) block: u32,
@@ -72,12 +72,12 @@ impl Volume {
         }
     }
 
-    /// Where its blocks end, on every disk of a pool with so many members.
+    /// Where its blocks end, on every disk of a pool with `members` members.
     pub(super) fn end(&self, members: u64) -> u64 {
         self.base + self.count.div_ceil(members) * u64::from(self.block_size)
     }
 
-    /// The blocks that a zio meets, in order. It has at least one byte.
+    /// The blocks that a zio touches, in order. The zio must have at least one byte.
     pub(super) fn pieces(&self, zio: &Zio<VolumeId>) -> impl Iterator<Item = Piece> + use<> {
         let size = u64::from(self.block_size);
         let (begin, end) = (zio.offset, zio.offset + u64::from(zio.length));
@@ -93,15 +93,15 @@ impl Volume {
         })
     }
 
-    /// Whether a zio is of bytes that the volume has.
+    /// Whether the volume has all bytes of a zio's range.
     pub(super) fn holds(&self, zio: &Zio<VolumeId>) -> bool {
         let size = self.count * u64::from(self.block_size);
         let end = zio.offset.checked_add(u64::from(zio.length));
         end.is_some_and(|end| end <= size)
     }
 
-    /// Whether a write of whole blocks that nobody is at work on need not lock them, unless the
-    /// throttle holds it back: most writes are such.
+    /// Whether a write can skip its locks: it has whole blocks that no request uses, like most
+    /// writes. If the throttle holds it back, it takes the locks then.
     #[inline]
     pub(super) fn takes_at_once(&self, zio: &Zio<VolumeId>) -> bool {
         let size = u64::from(self.block_size);
@@ -119,7 +119,7 @@ impl Volume {
     }
 }
 
-/// Open, quiescing, syncing.
+/// One open, one quiesced, and one that syncs.
 pub(super) const LIVE_TXGS: u64 = 3;
 
 /// A txg's place in the ring.

@@ -1,8 +1,7 @@
 //! A client's write, zero or trim: lock, fill, throttle, dirty, reply.
 //!
-//! The order is zvol's: the range lock is taken before the transaction is assigned, and what a
-//! partial write does not replace is read before it, too, so that the time that takes counts as
-//! served delay.
+//! The order is zvol's. A write takes the range lock before it gets a transaction. It also reads
+//! the rest of partial blocks before that, so that this time counts as delay served.
 
 use super::block_io::{Cause, Then};
 use super::blocks::Content;
@@ -38,8 +37,8 @@ impl Pool {
         self.lock(id, step);
     }
 
-    /// Takes the locks of a write's blocks in their order, which keeps two from waiting for each
-    /// other. Goes on when it has all.
+    /// Takes the locks of a write's blocks in their order, which prevents deadlocks. The write goes
+    /// on when it has all locks.
     pub(super) fn lock(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
@@ -107,7 +106,7 @@ impl Pool {
         let volume = &mut self.volumes[request.volume];
         if let Some(queue) = volume.lock_queues.get_mut(&block) {
             queue.retain(|other| *other != id);
-            // The lock is free: the next one would wait for ever.
+            // The lock is free. Without this, the next request would wait for ever.
             if had_its_turn {
                 self.unlocked.extend(queue.pop_front());
             }
@@ -130,7 +129,7 @@ impl Pool {
     }
 }
 
-/// What a partial write does not replace.
+/// The parts of blocks that a write does not replace.
 impl Pool {
     fn fill(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some((volume, _)) = self.begin(id, Phase::Reading, step.now) else {
@@ -152,7 +151,8 @@ impl Pool {
         }
     }
 
-    /// Copies what a write that waits will need of versions that may be home before it goes on.
+    /// Copies the bytes that a waiting write will need from dirty versions, which may go home and
+    /// be freed before it resumes.
     fn keep_edges(&mut self, id: ZioId, step: &mut Step<'_>) {
         for (edge, block) in self.edges(id) {
             let Some(request) = self.requests.get_mut(id) else {
@@ -167,7 +167,7 @@ impl Pool {
         }
     }
 
-    /// The first and the last block of a write, where it replaces only a part of them.
+    /// The first and the last block of a write, if it replaces only a part of them.
     fn edges(&self, id: ZioId) -> impl Iterator<Item = (usize, u32)> + use<> {
         let edges = self.requests.get(id).map(|request| {
             let (zio, size) = (&request.zio, self.volumes[request.volume].block_size);
@@ -186,7 +186,7 @@ impl Pool {
         edges.into_iter().flatten().flatten()
     }
 
-    /// All that a write needs is in memory.
+    /// Resumes a write once all that it needs is in memory.
     pub(super) fn filled(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some(request) = self.requests.get(id) else {
             return;
@@ -235,8 +235,8 @@ impl Pool {
         }
     }
 
-    /// What a write that is held back must have: the locks of its blocks, if it came without, and
-    /// what it does not replace.
+    /// Gives a write that is held back what it needs: the locks of its blocks, if it has none yet,
+    /// and copies of the bytes that it does not replace.
     fn wait(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
@@ -251,7 +251,7 @@ impl Pool {
         self.keep_edges(id, step);
     }
 
-    /// The throttle has admitted a write: it joins the open txg.
+    /// Makes an admitted write join the open txg.
     pub(super) fn admitted(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
@@ -280,7 +280,7 @@ impl Pool {
             Op::Zero if whole => Content::Zero,
             Op::Trim if whole => Content::Trim,
             Op::Trim => {
-                // It takes its turn all the same: the next writer waits for its signal.
+                // Report zero dirty bytes all the same: the next writer waits for the signal.
                 self.throttle.dirtied(step.now, self.txgs.open(), 0);
                 return;
             }
@@ -295,7 +295,7 @@ impl Pool {
         }
     }
 
-    /// Makes this the version of a block in the open txg, and says what it was there before.
+    /// Makes this the version of a block in the open txg. Answers the version that it replaces.
     pub(super) fn put_version(
         &mut self,
         volume: usize,
@@ -316,7 +316,7 @@ impl Pool {
         before
     }
 
-    /// A buffer with the newest bytes of a block, this write's among them.
+    /// A buffer with the newest bytes of a block, including those of this write.
     fn new_bytes(
         &mut self,
         volume: usize,
@@ -347,8 +347,8 @@ impl Pool {
         buf
     }
 
-    /// The buffer of a block's version in the open txg, unless a disk is at work on it: that is
-    /// never modified.
+    /// The buffer of a block's version in the open txg. `None` if a disk works on it, because such
+    /// a buffer must not be modified.
     fn own_buffer(&self, volume: usize, block: u32) -> Option<Buf> {
         let block = self.volumes[volume].blocks.get(block);
         let own = block.version(slot_of(self.txgs.open()))?.buf()?;
@@ -356,7 +356,7 @@ impl Pool {
         (written != Some(own)).then_some(own)
     }
 
-    /// A buffer of the open txg that holds what a block held until now.
+    /// A buffer of the open txg with the current content of a block.
     fn buffer_to_change(
         &mut self,
         volume: usize,
@@ -378,8 +378,7 @@ impl Pool {
         }
     }
 
-    /// Forgets what a version was before; if it is on its way to a disk, that is not the end of
-    /// the version any more.
+    /// Frees a replaced version. If it is on its way to a disk, the write frees it later.
     fn discard(&mut self, volume: usize, block: u32, before: Content, step: &mut Step<'_>) {
         let under_way = self.volumes[volume].blocks.get(block).write();
         let of_before = |id: &u32| {
@@ -394,7 +393,7 @@ impl Pool {
     }
 }
 
-/// A new buffer with what a version says.
+/// A new buffer with the content of a version.
 fn copy_of(content: Content, block_size: u32, step: &mut Step<'_>) -> Buf {
     let buf = step.buffers.allocate();
     step.move_bytes(match content {
@@ -417,7 +416,7 @@ impl Pool {
         let size = self.volumes[volume].block_size;
         let trims = |piece: &Piece| zio.op != Op::Trim || piece.is_whole(size);
         let pieces = self.volumes[volume].pieces(&zio).filter(trims);
-        // One more than the blocks, so that the last one is not the end before all have begun.
+        // Count one more than the blocks, so that the request cannot end before all have begun.
         self.add_pending(id, 1);
         for piece in pieces {
             let content = match zio.op {

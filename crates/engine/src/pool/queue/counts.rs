@@ -1,4 +1,4 @@
-//! What a queue counts (OpenZFS: `vdev_stat_update`).
+//! The counters of a queue (OpenZFS: `vdev_stat_update`).
 
 use alloc::boxed::Box;
 
@@ -6,7 +6,7 @@ use crate::histogram::Histogram;
 use crate::pool::stats::ClassStats;
 use crate::time::Instant;
 
-/// When something was put into the queue, went to the disk, and was done.
+/// When an I/O was queued, when it went to the disk, and when it was done.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) queued: Instant,
@@ -15,7 +15,7 @@ pub(super) struct Times {
 }
 
 impl ClassStats {
-    /// Records what reached the disk as one, and ended well.
+    /// Records an I/O as it reached the disk, if it succeeded.
     pub(super) fn record(&mut self, times: Times, length: u32, joined: bool) {
         let Times {
             queued,

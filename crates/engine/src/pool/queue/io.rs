@@ -1,4 +1,4 @@
-//! What goes into the queue of a disk, and what comes out of it.
+//! The I/O that goes into the queue of a disk, and the I/O that comes out.
 
 use crate::pool::stats::Class;
 use crate::time::Instant;
@@ -11,10 +11,10 @@ pub(crate) struct Queued {
     pub(crate) op: Op,
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// The caller's name for it, of which there is one in the queue at a time. Small and dense: the
-    /// queue indexes by it.
+    /// The caller's id of the I/O, unique within the queue. Small and dense: the queue indexes by
+    /// it.
     pub(crate) tag: u32,
-    /// It was joined with others, and they failed together: it goes by itself this time.
+    /// Whether it must not be joined: it was joined before, and the whole failed.
     pub(crate) alone: bool,
 }
 
@@ -24,45 +24,47 @@ impl Queued {
     }
 }
 
-/// How much the queue may have at the disk, by class in the order of [`Class::ALL`], and how much
-/// of it may become one.
+/// How many I/Os the disk may have, by class in the order of [`Class::ALL`], and how many bytes may
+/// be joined into one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
     /// Over all classes (`zfs_vdev_max_active`).
     pub(crate) max_active: u32,
     pub(crate) min: [u32; Class::ALL.len()],
-    /// That of async writes does not count: it follows the dirty data, and is said at each pick.
+    /// By class. The limit of async writes does not count here: it follows the dirty data, and the
+    /// caller gives it at each pick.
     pub(crate) max: [u32; Class::ALL.len()],
-    /// Bytes of an aggregate; 0: nothing is joined (`zfs_vdev_aggregation_limit`).
+    /// The most bytes in an aggregate; 0: nothing is joined (`zfs_vdev_aggregation_limit`).
     pub(crate) aggregation_limit: u32,
-    /// Bytes between two reads that are read along with them (`zfs_vdev_read_gap_limit`).
+    /// The largest gap between two reads that may be read along with them
+    /// (`zfs_vdev_read_gap_limit`).
     pub(crate) read_gap_limit: u32,
 }
 
-/// Names what was picked until it is done.
+/// The id of a picked I/O until it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PickedId(pub(crate) u32);
 
-/// What the disk is to do next: one I/O, or several that were joined.
+/// The I/O that the disk is to do next: one I/O, or several joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Picked {
     pub(crate) id: PickedId,
-    /// Of the one whose turn it was, which need not be the first.
+    /// The class whose turn it was. The first member may be of another class.
     pub(crate) class: Class,
     pub(crate) op: Op,
     pub(crate) offset: u64,
-    /// From the first member's beginning to the last one's end, gaps included.
+    /// From the beginning of the first member to the end of the last one, gaps included.
     pub(crate) length: u32,
-    /// Its members.
+    /// How many members it has.
     pub(crate) count: u32,
 }
 
-/// An I/O that is at the disk, by itself or as a part of an aggregate.
+/// An I/O at the disk, by itself or as a part of an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
     pub(crate) tag: u32,
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// When it came into the queue.
+    /// When it was queued.
     pub(crate) queued: Instant,
 }

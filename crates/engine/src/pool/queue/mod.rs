@@ -1,11 +1,12 @@
-//! The queue of one disk of a pool: which I/O goes to the disk next, and which others go with it.
+//! The queue of one disk of a pool. It decides which I/O goes to the disk next, and which others
+//! are joined with it.
 //!
 //! The model is OpenZFS's `vdev_queue.c`, of 2.2 and later. Each class has a minimum and a maximum
-//! of I/O at the disk. What a client waits for is served in the order of arrival, the rest as an
-//! elevator goes up, and what lies side by side is joined. Left out are the classes of scrub,
-//! resilver and their like, and with them their credits; optional I/O; and the limit of 16 MiB for
-//! an aggregate, which is for the bounds of the tunable to keep. Zeroes are a kind of write that is
-//! joined with its own kind only.
+//! of I/O at the disk. I/O that a client waits for is served in the order of arrival. Other I/O is
+//! served in the order of offsets, as by an elevator. Adjacent I/O is joined. Left out are: the
+//! classes of scrub, resilver and the like, with their credits; optional I/O; and the limit of 16
+//! MiB for an aggregate, because the bounds of the tunable keep it. Zeroes are a kind of write that
+//! is joined only with other zeroes.
 
 mod counts;
 mod io;
@@ -25,20 +26,20 @@ pub(crate) use io::{Limits, Member, Picked, PickedId, Queued};
 use rule::Rule;
 use waiting::{END, Waiting};
 
-/// The I/O that waits for one disk, and what is there.
+/// The I/O that waits for one disk, and the I/O at the disk.
 #[derive(Debug)]
 pub(crate) struct Queue {
     waiting: Waiting,
     rule: Rule,
     issued: Slab<Issued>,
-    /// Where that which was picked last ends.
+    /// Where the last picked I/O ends.
     last_end: u64,
     stats: QueueStats,
     apart: Traffic,
     joined: Traffic,
 }
 
-/// What is at the disk.
+/// An I/O at the disk.
 #[derive(Clone, Copy, Debug)]
 struct Issued {
     picked: Picked,
@@ -63,13 +64,13 @@ impl Queue {
         }
     }
 
-    /// Puts an I/O in.
+    /// Queues an I/O.
     pub(crate) fn push(&mut self, now: Instant, io: Queued) {
         self.stats.classes[io.class as usize].pending += 1;
         self.waiting.push(now, io);
     }
 
-    /// Puts many in at once, sorted by offset, which costs much less than in any other order.
+    /// Queues many I/Os at once, sorted by offset, because that is the fastest order.
     pub(crate) fn push_batch(&mut self, now: Instant, batch: &mut [Queued]) {
         batch.sort_unstable_by_key(|io| (io.offset, io.tag));
         for io in batch {
@@ -77,8 +78,8 @@ impl Queue {
         }
     }
 
-    /// What goes to the disk next, or `None` until something is pushed, done or allowed. There may
-    /// be more after it. As many async writes may be at the disk as the caller says.
+    /// Picks the next I/O for the disk, or answers `None`. After `None`, call again only after a
+    /// push, an end or a new limit. At most `max_async_writes` async writes may be at the disk.
     pub(crate) fn pick(
         &mut self,
         now: Instant,
@@ -93,7 +94,7 @@ impl Queue {
         Some(self.issue(now, class, first, last))
     }
 
-    /// The members of what was picked and is not done, by offset.
+    /// The members of a picked I/O that is not done, by offset.
     pub(crate) fn members(&self, id: PickedId) -> impl Iterator<Item = Member> + '_ {
         self.slots(id).map(|slot| {
             let entry = self.waiting.entries[slot];
@@ -106,12 +107,12 @@ impl Queue {
         })
     }
 
-    /// The class of what was picked and is not done.
+    /// The class of a picked I/O that is not done.
     pub(crate) fn class(&self, id: PickedId) -> Class {
         self.issued[id.0].picked.class
     }
 
-    /// The disk is done with what was picked: its members are forgotten, its place is free.
+    /// Ends a picked I/O: forgets its members and frees its place.
     pub(crate) fn done(&mut self, now: Instant, id: PickedId, outcome: Outcome) {
         let Issued { picked, first, at } = self.issued.remove(id.0);
         let stats = &mut self.stats.classes[picked.class as usize];
@@ -130,8 +131,8 @@ impl Queue {
         }
     }
 
-    /// Puts the members of what failed back, each to go by itself: one bad block is not the fault of
-    /// its neighbours (OpenZFS: `zio_vdev_io_assess`). False if it was not joined.
+    /// Puts the members of a failed I/O back, each to go by itself: one bad block is not the fault
+    /// of its neighbours (OpenZFS: `zio_vdev_io_assess`). False if the I/O was not joined.
     pub(crate) fn repeat_apart(&mut self, now: Instant, id: PickedId) -> bool {
         let Issued { picked, first, .. } = self.issued[id.0];
         if picked.count == 1 {
@@ -152,8 +153,8 @@ impl Queue {
         true
     }
 
-    /// Somebody has begun to wait for it: it goes to the end of another class (OpenZFS:
-    /// `vdev_queue_change_io_priority`). Nothing changes if it is not in the queue any more.
+    /// Moves an I/O to the end of another class, because a client has begun to wait for it
+    /// (OpenZFS: `vdev_queue_change_io_priority`). Does nothing if it has left the queue.
     pub(crate) fn promote(&mut self, tag: u32, to: Class) {
         let Some(slot) = self.waiting.slot_of(tag) else {
             return;
@@ -166,22 +167,22 @@ impl Queue {
         }
     }
 
-    /// How the queue stands, and the latencies and sizes of what was done without an error.
+    /// The state of the queue, and the latencies and sizes of successful I/O.
     pub(crate) fn stats(&self) -> &QueueStats {
         &self.stats
     }
 
-    /// What was picked, one by one. Flushes are not counted.
+    /// The picked I/O, counted before joining, without flushes.
     pub(crate) fn queued(&self) -> Traffic {
         self.apart
     }
 
-    /// What was picked, as it went to the disk. Flushes are not counted.
+    /// The picked I/O, counted as the disk got it, without flushes.
     pub(crate) fn issued(&self) -> Traffic {
         self.joined
     }
 
-    /// Sends the members from `first` to `last`, which are linked, to the disk as one.
+    /// Sends the linked members from `first` to `last` to the disk as one I/O.
     fn issue(&mut self, now: Instant, class: Class, first: u32, last: u32) -> Picked {
         let begin = self.waiting.entries[first].io;
         let end = self.waiting.entries[last].io.end();

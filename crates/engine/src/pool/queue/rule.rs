@@ -1,13 +1,13 @@
-//! Which class is served next (OpenZFS: `vdev_queue_class_to_issue`).
+//! The choice of the class to serve next (OpenZFS: `vdev_queue_class_to_issue`).
 
 use super::io::Limits;
 use crate::pool::stats::{Class, ClassStats};
 
-/// Classes that have less at the disk than their minimum take turns; beyond that, the first in the
-/// order of priority that has less than its maximum is served.
+/// Classes that have less at the disk than their minimum take turns. If there are none, the highest
+/// class with less than its maximum is served.
 #[derive(Debug)]
 pub(super) struct Rule {
-    /// The class that has the first turn, by its place in [`Class::ALL`].
+    /// The class that has the first turn, as an index into [`Class::ALL`].
     turn: usize,
 }
 
@@ -41,14 +41,14 @@ impl Rule {
                     .into_iter()
                     .find(|class| below(*class, max(*class)))
             });
-        // As in ZFS, the turns begin anew when none may be served.
+        // As in ZFS, the turns start again when no class may be served.
         self.turn = found.map_or(0, |class| (class as usize + 1) % Class::ALL.len());
         found
     }
 }
 
 impl Default for Rule {
-    /// As in ZFS, as if a sync read had been served last.
+    /// As in ZFS, the queue starts as if it had just served a sync read.
     fn default() -> Self {
         Rule { turn: 1 }
     }

@@ -1,26 +1,26 @@
-//! A sorted list for keys that mostly come and go side by side.
+//! A sorted list for keys that are mostly inserted and removed side by side.
 //!
 //! A queue is filled in the order of offsets, emptied in that order, and searched for neighbours in
-//! between. The keys lie in chunks, and a finger stays where the last change was: what follows finds
-//! its place there or at an end of that chunk. Anything else costs two binary searches, and half a
-//! chunk's move.
+//! between. The keys lie in chunks, and a finger stays at the last change. The next change is
+//! mostly at the finger, or at an end of its chunk. Any other change costs two binary searches, and
+//! moves half a chunk.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-/// Keys in a chunk that is full.
+/// The number of keys in a full chunk.
 const FULL: usize = 128;
 
 #[derive(Debug)]
 pub(super) struct Sorted<K> {
-    /// In order; none is empty.
+    /// In order. None of them is empty.
     chunks: VecDeque<Chunk<K>>,
-    /// Emptied ones, for the next that is needed.
+    /// Empty buffers, kept for new chunks.
     spare: Vec<Vec<K>>,
     finger: Place,
 }
 
-/// Where a key is or belongs: the chunk, and the index among its live keys.
+/// The place of a key: the chunk, and the index among its live keys.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
     chunk: usize,
@@ -29,9 +29,9 @@ struct Place {
 
 #[derive(Debug)]
 struct Chunk<K> {
-    /// Its keys are not below this one, those of the chunk before are.
+    /// A lower bound of its keys, and above all keys of the chunk before.
     low: K,
-    /// Those from `begin` on are live. They leave from the front without a move.
+    /// The keys from `begin` on are live. Keys leave at the front without a move.
     keys: Vec<K>,
     begin: usize,
 }
@@ -41,7 +41,7 @@ impl<K: Copy + Ord> Sorted<K> {
         self.chunks.front()?.live().first().copied()
     }
 
-    /// The keys that are not below `key`, upwards.
+    /// The keys from `key` on, upwards.
     #[inline]
     pub(super) fn from(&self, key: &K) -> impl Iterator<Item = K> {
         let Place { chunk, index } = self.place_of(key);
@@ -62,16 +62,16 @@ impl<K: Copy + Ord> Sorted<K> {
         here.unwrap_or_default().iter().rev().chain(rest).copied()
     }
 
-    /// Puts a finger on a key, so that what comes next need not search for it.
+    /// Puts the finger on a key, so that the next change need not search for it.
     #[inline]
     pub(super) fn seek(&mut self, key: &K) {
         self.finger = self.place_of(key);
     }
 
-    /// Puts a key in that is not there.
+    /// Inserts a key that is not in the list.
     #[inline]
     pub(super) fn insert(&mut self, key: K) {
-        // A txg's blocks come in order, above all that is there.
+        // The blocks of a txg come in order, above all keys in the list.
         if let Some(last) = self.chunks.back_mut()
             && last.keys.len() < FULL
             && last.live().last() < Some(&key)
@@ -88,7 +88,7 @@ impl<K: Copy + Ord> Sorted<K> {
         }
     }
 
-    /// Takes a key out that is there. The finger is then on the next one.
+    /// Removes a key that is in the list. The finger is then on the next key.
     #[inline]
     pub(super) fn remove(&mut self, key: &K) {
         self.seek(key);
@@ -130,8 +130,8 @@ impl<K: Copy + Ord> Sorted<K> {
         above.saturating_sub(1)
     }
 
-    /// Inserts at the finger, in a chunk that has no room at its end. A key above all of a full
-    /// chunk begins another, so that those of an ascending series are left full.
+    /// Inserts at the finger, in a chunk without room at its end. A key above all keys of a full
+    /// chunk begins another chunk, so that an ascending series leaves full chunks.
     fn make_room_and_insert(&mut self, key: K) {
         let Place { chunk: at, index } = self.finger;
         let chunk = &mut self.chunks[at];
@@ -170,7 +170,7 @@ impl<K: Copy + Ord> Chunk<K> {
         &self.keys[self.begin..]
     }
 
-    /// Where a key is or belongs.
+    /// The place of a key.
     #[inline]
     fn index_of(&self, key: &K) -> usize {
         let live = self.live();
@@ -216,7 +216,7 @@ mod tests {
     use alloc::collections::BTreeSet;
     use alloc::vec::Vec;
 
-    /// What a set and the list say around a key.
+    /// Compares a set and the list around a key.
     fn compare(sorted: &Sorted<u64>, set: &BTreeSet<u64>, key: u64) {
         assert_eq!(sorted.first(), set.first().copied());
         let up: Vec<u64> = sorted.from(&key).take(FULL).collect();
@@ -231,7 +231,7 @@ mod tests {
         let (mut sorted, mut set) = (Sorted::default(), BTreeSet::new());
         let mut near = 0;
         for step in 0..120_000_u64 {
-            // Mostly beside the one before; it grows for a while, then shrinks.
+            // The key is mostly beside the previous one. The list grows for a while, then shrinks.
             near = match random.below(8) {
                 0 => random.below(5_000),
                 1 => set.first().map_or(0, |first: &u64| first.saturating_sub(1)),

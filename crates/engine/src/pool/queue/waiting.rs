@@ -1,4 +1,4 @@
-//! The I/O that waits: in each class in the order of its turn, and over all of them by offset.
+//! The I/O that waits: for each class in the order of its turns, and for all classes by offset.
 
 use alloc::vec::Vec;
 
@@ -9,12 +9,12 @@ use crate::pool::stats::Class;
 use crate::time::Instant;
 use crate::zio::Op;
 
-/// The slot of a tag that does not wait.
+/// The slot of a tag that is not waiting.
 const ABSENT: u32 = u32::MAX;
-/// No further member.
+/// Ends a list of members.
 pub(super) const END: u32 = u32::MAX;
-/// Nanoseconds of arrival in which an elevator may go up and not be unfair, as a power of two: half
-/// a second (OpenZFS: `VDQ_T_SHIFT`).
+/// I/Os that arrive within this many nanoseconds may be sorted by offset without being unfair. As a
+/// power of two: half a second (OpenZFS: `VDQ_T_SHIFT`).
 const BUCKET_SHIFT: u32 = 29;
 
 /// An I/O from its arrival until the disk is done with it.
@@ -23,21 +23,21 @@ pub(super) struct Entry {
     pub(super) io: Queued,
     pub(super) queued: Instant,
     rank: u64,
-    /// The next member of what was picked.
+    /// The next member of the picked I/O.
     pub(super) next: u32,
 }
 
-/// A place in the order of a class. Those of one rank are served by offset, as by an elevator. In a
-/// class that is first in, first out, each has a rank of its own.
+/// A place in the order of a class. I/Os of one rank are served by offset, as by an elevator. In a
+/// FIFO class, each I/O has a rank of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Turn {
     rank: u64,
     spot: Spot,
 }
 
-/// A place on the disk: its offset, and below it the tag and the slot of who goes there, in one
-/// integer, because it is compared more often than anything else. The tag is there so that equal
-/// offsets have an order, which in ZFS they have by their address in memory.
+/// A place on the disk: the offset, and below it the tag and the slot of the I/O, in one integer,
+/// because nothing is compared more often. The tag orders equal offsets; ZFS orders these by their
+/// address in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Spot(u128);
 
@@ -47,9 +47,9 @@ pub(super) struct Waiting {
     /// By tag.
     slots: Vec<u32>,
     turns: [Sorted<Turn>; Class::ALL.len()],
-    /// What can be joined, reads apart from writes and zeroes.
+    /// I/O that can be joined: reads, and apart from them writes and zeroes.
     by_offset: [Sorted<Spot>; 2],
-    /// Arrivals in classes that are first in, first out.
+    /// How many I/Os have arrived in FIFO classes.
     arrivals: u64,
 }
 
@@ -73,8 +73,8 @@ impl Waiting {
         self.slots[tag] = slot;
     }
 
-    /// The one of a class that is served next: the first at or above where the disk was left, of
-    /// those that came in the same half second as the oldest, or else the oldest.
+    /// The I/O of a class to serve next. Among those that came in the same half second as the
+    /// oldest, it is the first at or above `last_end`. If there is none, it is the oldest.
     pub(super) fn in_turn(&self, class: Class, last_end: u64) -> Option<u32> {
         let turns = &self.turns[class as usize];
         let oldest = turns.first()?;
@@ -90,8 +90,8 @@ impl Waiting {
         Some(next.unwrap_or(oldest).spot.slot())
     }
 
-    /// Links the one in `slot` with those around it that can be joined with it, whatever their
-    /// class, and gives the first and the last (OpenZFS: `vdev_queue_aggregate`).
+    /// Links the I/O in `slot` with all neighbours that can be joined with it, whatever their
+    /// class. Answers the first and the last (OpenZFS: `vdev_queue_aggregate`).
     pub(super) fn join(&mut self, slot: u32, limits: &Limits) -> (u32, u32) {
         let picked = self.entries[slot];
         let (mut first, mut last) = (slot, slot);
@@ -120,7 +120,7 @@ impl Waiting {
         (first, last)
     }
 
-    /// Whether two do the same, the second where the first ends or a little above.
+    /// Whether two I/Os do the same, the second where the first ends or a small gap above.
     fn adjoin(&self, first: u32, second: u32, limits: &Limits) -> bool {
         let (first, second) = (&self.entries[first].io, &self.entries[second].io);
         let gap_limit = match first.op {
@@ -131,7 +131,7 @@ impl Waiting {
         first.op == second.op && gap.is_some_and(|gap| gap <= gap_limit.into())
     }
 
-    /// Takes one out of the order of its class and from among the offsets. It keeps its slot.
+    /// Takes an I/O out of both orders. It keeps its slot.
     pub(super) fn take(&mut self, slot: u32) -> Entry {
         let entry = self.entries[slot];
         self.turns[entry.io.class as usize].remove(&entry.turn(slot));
@@ -142,7 +142,7 @@ impl Waiting {
         entry
     }
 
-    /// Puts the one in `slot` at the end of another class.
+    /// Moves the I/O in `slot` to the end of another class.
     pub(super) fn change_class(&mut self, slot: u32, to: Class) {
         let entry = self.entries[slot];
         self.turns[entry.io.class as usize].remove(&entry.turn(slot));
@@ -201,7 +201,7 @@ fn is_fifo(class: Class) -> bool {
     }
 }
 
-/// Where an operation is found by its offset, if it can be joined with others.
+/// The index of an operation's list by offset, if it can be joined.
 fn index_of(io: &Queued) -> Option<usize> {
     match io.op {
         _ if io.alone => None,

@@ -1,10 +1,10 @@
-//! The face of the throttle towards the pool, and the queues in which writers wait.
+//! The throttle's interface to the pool, and the queues of waiting writers.
 //!
-//! After each call that can let somebody go, the pool takes those out one by one with
-//! [`Throttle::pop_admitted`], and makes the blocks of each dirty before it takes the next: a
-//! writer that looks again sees what those before it did, as one thread sees the other's. What a
-//! quiesce lets go still belongs to the txg that quiesces, so it is taken out before the next one
-//! opens.
+//! After each call that can let a writer go, the pool takes the writers out one by one with
+//! [`Throttle::pop_admitted`], and makes the blocks of each dirty before it takes the next. So a
+//! writer sees the dirty data of those before it, as one thread sees the effects of another.
+//! Writers that a quiesce lets go still belong to the txg that quiesces, so the pool takes them out
+//! before the next txg opens.
 
 use alloc::collections::VecDeque;
 
@@ -22,13 +22,13 @@ use crate::zio::ZioId;
 pub(crate) struct Tx {
     /// The request.
     pub(crate) zio: ZioId,
-    /// When it was complete; time spent since then counts as delay served.
+    /// When it was complete. Time since then counts as delay served.
     pub(crate) started: Instant,
-    /// The most that it can make dirty: its blocks, whole.
+    /// The most bytes that it can make dirty: its blocks, whole.
     pub(crate) bytes: u64,
 }
 
-/// What is decided at once.
+/// The immediate answer to a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It joins the open txg now.
@@ -37,22 +37,22 @@ pub(crate) enum Verdict {
     Waits,
 }
 
-/// What a pool's writes wait for.
+/// The throttle of one pool.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     policy: Policy,
     marks: Marks,
     dirty: Dirty,
-    /// Wait for room: below the hard stop or, in the legacy throttle, in the next txg.
+    /// Writes that wait for room: below the hard stop or, in the legacy throttle, in the next txg.
     stopped: VecDeque<Tx>,
-    /// Wait for their moment, the earliest first.
+    /// Writes that sleep, the earliest wake-up first.
     sleepers: VecDeque<Sleeper>,
-    /// Wait for a delay slot of the legacy throttle.
+    /// Writes that wait for a delay slot of the legacy throttle.
     behind: VecDeque<Tx>,
-    /// Let go, and not yet taken out.
+    /// Writes that were let go, but not yet taken out.
     ready: VecDeque<Ready>,
     admissions: Admissions,
-    /// What the one that was admitted last may still make dirty.
+    /// The bytes that the last admitted write may still make dirty.
     promised: u64,
 }
 
@@ -76,7 +76,7 @@ enum Ready {
 }
 
 impl Throttle {
-    /// Nothing is dirty, nobody waits, and `open` is the first txg.
+    /// A throttle at the start: nothing is dirty, no write waits, and `open` is the first txg.
     pub(crate) fn new(config: ThrottleConfig, tunables: &Tunables, open: u64) -> Throttle {
         let policy = match config {
             ThrottleConfig::None => Policy::None,
@@ -96,7 +96,7 @@ impl Throttle {
         }
     }
 
-    /// A write wants to join the open txg.
+    /// Asks for a write to join the open txg.
     #[inline]
     pub(crate) fn ask(&mut self, now: Instant, tx: Tx) -> Verdict {
         let free = match self.policy {
@@ -114,9 +114,9 @@ impl Throttle {
         verdict
     }
 
-    /// An admitted write has made this much dirty. To be called for every block of it, with zero
-    /// for one that was dirty in its txg already: who waits at the hard stop is signalled by those
-    /// before.
+    /// Notes that an admitted write has made this much dirty. The pool calls this for every block
+    /// of the write, with zero for a block that was dirty in its txg already, because each call can
+    /// signal a writer at the hard stop.
     pub(crate) fn dirtied(&mut self, now: Instant, txg: u64, bytes: u64) {
         debug_assert!(
             bytes <= self.promised,
@@ -131,18 +131,18 @@ impl Throttle {
         self.signal(now);
     }
 
-    /// So much of a txg is no longer dirty: it is on the disks, or was given up.
+    /// Notes that this much of a txg is no longer dirty: it is on the disks, or was given up.
     pub(crate) fn retired(&mut self, now: Instant, txg: u64, bytes: u64) {
         self.dirty.take(txg, bytes);
         self.signal(now);
     }
 
-    /// When [`Throttle::wake`] is to be called.
+    /// When to call [`Throttle::wake`].
     pub(crate) fn next_wake(&self) -> Option<Instant> {
         self.sleepers.front().map(|sleeper| sleeper.wake)
     }
 
-    /// Lets go those whose time has come, whatever is dirty by now.
+    /// Lets go the writers whose time has come, however much is dirty by now.
     pub(crate) fn wake(&mut self, now: Instant) {
         while self.next_wake().is_some_and(|wake| wake <= now) {
             let first = self.sleepers.pop_front();
@@ -151,7 +151,7 @@ impl Throttle {
         }
     }
 
-    /// The next write that is let go; the pool makes its blocks dirty, then asks for the next.
+    /// Takes the next writer that may go. The pool makes its blocks dirty before it calls again.
     pub(crate) fn pop_admitted(&mut self, now: Instant) -> Option<ZioId> {
         loop {
             let tx = match self.ready.pop_front() {
@@ -170,7 +170,7 @@ impl Throttle {
         }
     }
 
-    /// Forgets those that are `gone`. What they had booked is free for others, and those that
+    /// Forgets the writers that are `gone`. Their booked times are free again, and the writers that
     /// they would have signalled are signalled.
     pub(crate) fn forget(&mut self, now: Instant, gone: impl Fn(ZioId) -> bool) {
         self.stopped.retain(|tx| !gone(tx.zio));
@@ -198,9 +198,9 @@ impl Throttle {
     }
 }
 
-/// What the pool tells, and what it reads.
+/// The state that the pool reports to the throttle, and reads from it.
 impl Throttle {
-    /// Tunables have changed. Those who sleep keep their moments.
+    /// Takes new tunables. Sleeping writers keep their wake-up times.
     pub(crate) fn tuned(&mut self, now: Instant, tunables: &Tunables) {
         self.marks = Marks::new(tunables);
         if let Policy::Legacy(legacy) = &mut self.policy {
@@ -209,18 +209,19 @@ impl Throttle {
         self.signal(now);
     }
 
-    /// Dirty data that no write has brought: the full txgs that a pool begins with.
+    /// Adds dirty data without writes: the full txgs that a pool starts with.
     pub(crate) fn prefill(&mut self, now: Instant, txg: u64, bytes: u64) {
         self.promised += bytes;
         self.dirtied(now, txg, bytes);
     }
 
-    /// What was retired was not the last of a block: that much of it is dirty again.
+    /// Makes retired bytes dirty again, because another part of their block failed.
     pub(crate) fn dirty_again(&mut self, txg: u64, bytes: u32) {
         self.dirty.add(txg, u64::from(bytes));
     }
 
-    /// Somebody wants the open txg to quiesce. Whether that has let go anybody who slept.
+    /// Notes that a request waits for the open txg to quiesce. Says whether that has let any
+    /// sleeper go.
     pub(crate) fn quiesce_asked(&mut self) -> bool {
         let Policy::Legacy(legacy) = &mut self.policy else {
             return false;
@@ -231,7 +232,7 @@ impl Throttle {
         slept
     }
 
-    /// The one before is closed, and this txg takes the writes from now on.
+    /// Notes that this txg takes the writes from now on.
     pub(crate) fn txg_opened(&mut self, txg: u64) {
         if let Policy::Legacy(legacy) = &mut self.policy {
             legacy.txg_opened(txg);
@@ -241,7 +242,7 @@ impl Throttle {
         }
     }
 
-    /// A txg goes to the disks from now on.
+    /// Notes that a txg has begun to sync.
     pub(crate) fn sync_started(&mut self, txg: u64) {
         if let Policy::Legacy(legacy) = &mut self.policy {
             legacy.sync_started(txg, self.dirty.of(txg));
@@ -251,7 +252,7 @@ impl Throttle {
         }
     }
 
-    /// A txg is on the disks; its sync took so long.
+    /// Notes that a txg is on the disks, and how long its sync took.
     pub(crate) fn synced(&mut self, txg: u64, took: Duration) {
         debug_assert_eq!(self.dirty.of(txg), 0, "txg {txg} is synced and dirty");
         if let Policy::Legacy(legacy) = &mut self.policy {
@@ -264,14 +265,14 @@ impl Throttle {
         matches!(self.policy, Policy::Legacy(_)) && !self.stopped.is_empty()
     }
 
-    /// Whether a txg has so much dirty data that it is to be synced at once. The legacy throttle
-    /// had no such rule.
+    /// Whether a txg has enough dirty data to be synced at once. The legacy throttle had no such
+    /// rule.
     pub(crate) fn wants_sync(&self, txg: u64) -> bool {
         !matches!(self.policy, Policy::Legacy(_)) && self.dirty.of(txg) > self.marks.sync_above
     }
 
-    /// How many async writes one disk is given now. The scheduler that went with the legacy
-    /// throttle did not look at dirty data: it gives the most.
+    /// How many async writes one disk may have now. The scheduler of the legacy throttle did not
+    /// look at dirty data: there the answer is the maximum.
     pub(crate) fn max_async_writes(&self) -> u32 {
         let always_most = matches!(self.policy, Policy::Legacy(_));
         self.marks.max_async_writes(self.dirty.total(), always_most)
@@ -287,7 +288,7 @@ impl Throttle {
         self.dirty.of(txg)
     }
 
-    /// Writes that wait.
+    /// The number of waiting writes.
     pub(crate) fn waiting(&self) -> u32 {
         let waiting =
             self.stopped.len() + self.sleepers.len() + self.behind.len() + self.ready.len();
@@ -299,7 +300,7 @@ impl Throttle {
         self.admissions
     }
 
-    /// How near it is to holding writes back.
+    /// How close the throttle is to holding writes back.
     pub(crate) fn level(&self) -> ThrottleLevel {
         let dirty = self.dirty.total();
         let level = ThrottleLevel {
@@ -318,7 +319,7 @@ impl Throttle {
         }
     }
 
-    /// What one txg takes in the legacy throttle.
+    /// The most that one txg takes in the legacy throttle.
     pub(crate) fn write_limit(&self) -> Option<u64> {
         match &self.policy {
             Policy::Legacy(legacy) => Some(legacy.limit()),
@@ -327,15 +328,16 @@ impl Throttle {
     }
 }
 
-/// The ways of one write.
+/// The way of one write through the throttle.
 impl Throttle {
     fn assign(&mut self, tx: Tx) {
         self.admissions.assigned += 1;
-        // It becomes dirty before the next is admitted; what it does not use up is nobody's.
+        // The write becomes dirty before the next one is admitted. Bytes that it does not use are
+        // not kept for another.
         self.promised = tx.bytes;
     }
 
-    /// What becomes of a write that is not admitted at first sight.
+    /// Decides about a write that is not admitted at once.
     fn hold_back(&mut self, now: Instant, tx: Tx) -> Verdict {
         match &mut self.policy {
             Policy::None => self.stop(tx),
@@ -359,8 +361,8 @@ impl Throttle {
         Verdict::Waits
     }
 
-    /// One that waits at the hard stop goes on, if there is room: ZFS signals one at each change
-    /// of the dirty data, and what that one makes dirty signals the next.
+    /// Lets one writer at the hard stop go on, if there is room. ZFS signals one writer at each
+    /// change of the dirty data, and that writer's dirty data signals the next.
     fn signal(&mut self, now: Instant) {
         let room = self.dirty.total() < self.marks.stop_at;
         if self.stopped.is_empty() || !room || matches!(self.policy, Policy::Legacy(_)) {
@@ -373,7 +375,7 @@ impl Throttle {
         }
     }
 
-    /// The one delay of a write, from what is dirty at this moment.
+    /// Delays a write once, by the dirty data of this moment.
     fn delay(&mut self, now: Instant, tx: Tx) -> Verdict {
         let delay = self.marks.delay(self.dirty.total());
         let wake = match &mut self.policy {
@@ -396,7 +398,7 @@ impl Throttle {
             Attempt::Blocked => {
                 self.admissions.write_limit += 1;
                 self.stopped.push_back(tx);
-                // It asks for a quiesce, and that wakes those who sleep.
+                // The write asks for a quiesce, which wakes all sleepers.
                 self.wake_all();
                 Verdict::Waits
             }
@@ -407,7 +409,8 @@ impl Throttle {
         }
     }
 
-    /// Almost always the last of all: moments only go back when the legacy delay is tuned down.
+    /// Sorts a sleeper in, almost always at the end: a wake-up is earlier only after the legacy
+    /// delay was tuned down.
     fn sleep(&mut self, wake: Instant, tx: Tx) -> Verdict {
         let before = self.sleepers.iter().rposition(|other| other.wake <= wake);
         let place = before.map_or(0, |before| before + 1);
@@ -430,7 +433,7 @@ impl Throttle {
 }
 
 impl Policy {
-    /// A write that was delayed goes on, or is gone.
+    /// Ends the delay of a write, or forgets one that is gone.
     fn slept(&mut self, tx: Tx) {
         if let Policy::Legacy(legacy) = self {
             legacy.slept(tx.bytes);

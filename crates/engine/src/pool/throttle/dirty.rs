@@ -1,5 +1,4 @@
-//! How much data is dirty, in the pool and in each txg (OpenZFS: `dp_dirty_total`,
-//! `dp_dirty_pertxg`).
+//! The dirty data of the pool and of each txg (OpenZFS: `dp_dirty_total`, `dp_dirty_pertxg`).
 
 use crate::pool::blocks::TXGS;
 

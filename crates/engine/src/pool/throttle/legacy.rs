@@ -1,15 +1,16 @@
 //! The throttle of ZFS before 2013: an estimate of the throughput, and a limit for each txg.
 //!
 //! Source: OpenZFS before illumos 4045, `dsl_pool_sync`, `dsl_pool_tempreserve_space` and
-//! `txg_delay`. The limit is what the disks are expected to write in `zfs_txg_synctime_ms`. A txg
-//! that is more than 7/8 full delays each writer by 10 ms, unless it could quiesce now; one that is
-//! full stops everybody until the next one opens.
+//! `txg_delay`. The limit is the amount that the disks are expected to write in
+//! `zfs_txg_synctime_ms`. A txg that is more than 7/8 full delays each writer by 10 ms, unless it
+//! could quiesce now. A full txg stops all writers until the next one opens.
 //!
-//! The delay held a lock of its processor, and writers on it queued behind the sleeper. Here a
-//! writer that finds all slots asleep joins one queue for all of them. It differs from a queue for
-//! each only where a delay has just begun or ended, because inside of it every slot takes 10 ms.
+//! A delay held a lock of its processor, and later writers on that processor queued behind the
+//! sleeper. Here, a writer that finds all slots asleep joins one queue for all slots. The result
+//! differs from one queue for each slot only where delays begin or end, because between these every
+//! slot takes 10 ms.
 //!
-//! What depends on the memory of the machine at the moment (ARC) is not modelled.
+//! The throttle's dependence on memory use (ARC) is not modelled.
 
 use crate::pool::config::LegacyConfig;
 use crate::pool::stats::ThrottleLevel;
@@ -19,27 +20,27 @@ use crate::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Legacy {
     bounds: Bounds,
-    /// Bytes per millisecond; zero before anything was measured.
+    /// Bytes per millisecond; zero before the first measurement.
     throughput: u64,
-    /// What a txg takes, from the throughput.
+    /// The most that a txg takes, computed from the throughput.
     limit: u64,
-    /// What has become dirty in the open txg.
+    /// Bytes that have become dirty in the open txg.
     to_write: u64,
-    /// What those who sleep may add to that.
+    /// Bytes that sleeping writers may add to that.
     reserved: u64,
-    /// What was dirty of the syncing txg when its sync began.
+    /// The dirty bytes of the syncing txg when its sync began.
     writing: u64,
-    /// The open txg.
+    /// The number of the open txg.
     open: u64,
-    /// The last txg whose sync has begun.
+    /// The number of the last txg whose sync has begun.
     syncing: u64,
-    /// Whether somebody waits for the open txg to quiesce.
+    /// Whether a request waits for the open txg to quiesce.
     quiesce_asked: bool,
     delay_slots: u32,
     asleep: u32,
 }
 
-/// The tunables, in the form in which they are used.
+/// The tunables, in the form in which the throttle uses them.
 #[derive(Debug)]
 struct Bounds {
     least: u64,
@@ -50,16 +51,16 @@ struct Bounds {
     delay: Duration,
 }
 
-/// What becomes of a write.
+/// The fate of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
     /// It goes on.
     Admitted,
-    /// It sleeps so long, and goes on.
+    /// It sleeps for this long, then goes on.
     Delayed(Duration),
-    /// It waits for the next txg, and tries again.
+    /// It waits for the next txg, then tries again.
     Blocked,
-    /// It waits for one that sleeps, and tries again.
+    /// It waits for a sleeping writer, then tries again.
     Behind,
 }
 
@@ -87,7 +88,7 @@ impl Legacy {
         self.bounds.forced.unwrap_or(self.limit)
     }
 
-    /// A write that may make so many bytes dirty wants to join the open txg.
+    /// Asks for a write that may make `bytes` dirty to join the open txg.
     pub(crate) fn attempt(&mut self, bytes: u64) -> Attempt {
         if !self.slot_is_free() {
             return Attempt::Behind;
@@ -105,8 +106,8 @@ impl Legacy {
         Attempt::Delayed(self.bounds.delay)
     }
 
-    /// What the open txg has taken, inflated. Half of what is reserved, because reservations are
-    /// worst cases.
+    /// The bytes that the open txg has taken, inflated. Reserved bytes count half, because
+    /// reservations are worst cases.
     fn taken(&self) -> u64 {
         self.bounds.inflate(self.to_write) + self.bounds.inflate(self.reserved) / 2
     }
@@ -115,7 +116,7 @@ impl Legacy {
         taken > delays_above(self.limit()) && self.pipeline_is_full()
     }
 
-    /// How near it is to holding writes back.
+    /// How close the throttle is to holding writes back.
     pub(crate) fn level(&self) -> ThrottleLevel {
         let (limit, taken) = (self.limit(), self.taken());
         let delayed = self.is_to_delay(taken);
@@ -131,7 +132,7 @@ impl Legacy {
         }
     }
 
-    /// One that was delayed goes on, or is gone.
+    /// Ends the delay of a write, or forgets one that is gone.
     pub(crate) fn slept(&mut self, bytes: u64) {
         self.reserved -= bytes;
         self.asleep -= 1;
@@ -141,9 +142,9 @@ impl Legacy {
         self.asleep < self.delay_slots
     }
 
-    /// Whether the open txg has to wait before it can quiesce, for another one that is quiesced
-    /// and waits for the one that syncs. Only then is there something to delay for; and nobody is
-    /// delayed any more once somebody waits for the quiesce.
+    /// Whether the open txg cannot quiesce yet, because another one is quiesced and waits for the
+    /// syncing one. Only then do delays help. Once a request waits for the quiesce, no writer is
+    /// delayed any more.
     pub(crate) fn pipeline_is_full(&self) -> bool {
         self.syncing + 1 < self.open && !self.quiesce_asked
     }
@@ -169,7 +170,7 @@ impl Legacy {
         self.writing = dirty;
     }
 
-    /// Learns from a sync that took so long; small ones teach nothing.
+    /// Learns the throughput from a sync. Small syncs teach nothing.
     pub(crate) fn synced(&mut self, took: Duration) {
         let written = self.bounds.inflate(self.writing);
         if written <= self.bounds.least / 8 || took <= Duration::from_millis(1) {
@@ -183,7 +184,7 @@ impl Legacy {
         self.limit = self.bounds.limit(self.throughput);
     }
 
-    /// The limit stays until the next sync, unless it is forced.
+    /// Takes new tunables. The limit stays until the next sync, unless it is forced.
     pub(crate) fn tuned(&mut self, tunables: &Tunables) {
         self.bounds = Bounds::new(tunables);
     }

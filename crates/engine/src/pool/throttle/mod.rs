@@ -1,7 +1,7 @@
-//! What holds writers back: three policies behind one face.
+//! The write throttle: three policies behind one interface.
 //!
-//! The pool asks for each write, tells what became dirty and what reached the disks, and takes out
-//! those that are let go. Blocks, disks and bytes are unknown here.
+//! The pool asks about each write, reports dirty data and data that reached the disks, and takes
+//! out the writers that may go. The throttle knows nothing of blocks, disks and bytes.
 
 mod admission;
 mod dirty;

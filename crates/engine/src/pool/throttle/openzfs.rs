@@ -1,27 +1,27 @@
 //! The throttle of OpenZFS since 2013: delays that grow with the dirty data of the pool.
 //!
 //! Source: OpenZFS 2.2 to master, `dmu_tx_delay` and `vdev_queue_max_async_writes`. The integer
-//! arithmetic is the original's; that no product overflows, the bounds of the tunables see to.
+//! arithmetic is the original's. The bounds of the tunables keep products from overflowing.
 
 use crate::pool::config::DELAY_MAX;
 use crate::pool::tunable::{Tunable, Tunables};
 use crate::time::{Duration, Instant};
 
-/// What begins at which amount of dirty data.
+/// The amounts of dirty data at which the throttle acts.
 #[derive(Debug)]
 pub(crate) struct Marks {
     /// Writes stop at this amount.
     pub(crate) stop_at: u64,
     /// Writes are delayed above this amount.
     pub(crate) delay_above: u64,
-    /// A txg with more is synced at once.
+    /// A txg with more than this is synced at once.
     pub(crate) sync_above: u64,
     delay_scale: u64,
     fewest_writes: Point,
     most_writes: Point,
 }
 
-/// An amount of dirty data, and the async writes at one disk that go with it.
+/// An amount of dirty data, and the number of async writes that one disk gets there.
 #[derive(Debug)]
 struct Point {
     dirty: u64,
@@ -48,10 +48,10 @@ impl Marks {
         }
     }
 
-    /// How far apart writes are let go while so much is dirty.
+    /// The time between two writes that are let go, at this amount of dirty data.
     ///
-    /// The curve has a pole where writes stop, and is cut off at ZFS's cap below it; at the pole
-    /// and above it is the cap as well. No write gets there: the hard stop comes before.
+    /// The curve has a pole where writes stop. Below the pole it is cut off at ZFS's cap, and from
+    /// the pole on it is the cap, too. No write gets there: the hard stop comes first.
     pub(crate) fn delay(&self, dirty: u64) -> Duration {
         if dirty <= self.delay_above {
             return Duration::ZERO;
@@ -63,8 +63,9 @@ impl Marks {
         Duration::from_nanos(above / (self.stop_at - dirty)).min(DELAY_MAX)
     }
 
-    /// How many async writes one disk is given. All that are allowed while a `sync_waiting`, and
-    /// while dirty data is high; few while it is low, so that reads find the disk free.
+    /// How many async writes one disk may have. It is the maximum while a sync is waited for
+    /// (`sync_waiting`) or much data is dirty, and few while little is dirty, so that reads find
+    /// the disk free.
     pub(crate) fn max_async_writes(&self, dirty: u64, sync_waiting: bool) -> u32 {
         let (low, high) = (&self.fewest_writes, &self.most_writes);
         let writes = if sync_waiting || dirty >= high.dirty {
@@ -79,16 +80,16 @@ impl Marks {
     }
 }
 
-/// The clock that all delayed writes of a pool share: each is let go at least its own delay after
-/// the one before, however many there are.
+/// The clock that all delayed writes of a pool share. However many there are, each is let go at
+/// least its own delay after the one before.
 #[derive(Debug, Default)]
 pub(crate) struct WakeUps {
     last: Instant,
 }
 
 impl WakeUps {
-    /// When a write that began at `started` and is to be delayed is let go; `None` if it has spent
-    /// its delay already, which leaves the clock as it is.
+    /// Books the wake-up of a write that began at `started`. `None` if the write has already waited
+    /// for its delay; then the clock stays as it is.
     pub(crate) fn book(
         &mut self,
         now: Instant,
@@ -102,7 +103,7 @@ impl WakeUps {
         Some(self.last)
     }
 
-    /// Frees what was booked after `last`: those who had booked it are gone.
+    /// Frees all bookings after `last`: their writers are gone.
     pub(crate) fn give_back(&mut self, last: Instant) {
         self.last = self.last.min(last);
     }

@@ -1,4 +1,4 @@
-//! The queue by hand-made cases, and beside a model that looks at everything for each question.
+//! Tests the queue by hand-made cases, and against a model that scans everything for each question.
 
 mod naive;
 mod random;

@@ -1,4 +1,4 @@
-//! The queue in obvious code: one list, searched from end to end.
+//! A naive queue: one list, searched from end to end.
 
 use super::super::{Limits, Queued};
 use crate::histogram::Histogram;
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 pub(super) struct Waiting {
     pub(super) io: Queued,
     pub(super) queued: u64,
-    /// Counts arrivals in the present class.
+    /// The order of arrival in its present class.
     arrival: u64,
 }
 
@@ -135,7 +135,7 @@ impl Naive {
                 return Some(class);
             }
         }
-        // Such that the first class is the next in turn.
+        // The first class is then the next in turn.
         self.last_class = 4;
         None
     }

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 const BLOCK: u64 = 8 << 10;
 
-/// The queue, its model, and what both have at the disk.
+/// The queue, its model, and the I/O that both have at the disk.
 struct Pair {
     random: Random,
     queue: Queue,
@@ -19,9 +19,9 @@ struct Pair {
     now: u64,
     limits: Limits,
     async_max: u32,
-    /// By tag: whether it is somewhere.
+    /// By tag: whether the tag is in use.
     tags: Vec<bool>,
-    /// Blocks of the disk that are used.
+    /// How many blocks of the disk are used.
     blocks: u64,
     pushed: usize,
     ended: usize,
@@ -158,7 +158,7 @@ impl Pair {
         self.issued.push((picked.id, expected));
     }
 
-    /// What must hold of anything that is picked, whatever the model says.
+    /// Checks the limits of a picked I/O, without the model.
     fn check_limits(&self, before: &[crate::pool::ClassStats; 5], picked: &Issued) {
         let active: u32 = before.iter().map(|class| class.active).sum();
         assert!(active < self.limits.max_active);
@@ -200,7 +200,7 @@ impl Pair {
         self.ended += 1;
     }
 
-    /// Any tag, those that are at the disk or nowhere included.
+    /// Any tag, including tags at the disk and unused ones.
     fn tag(&mut self) -> u32 {
         self.random.below(self.tags.len() as u64 + 1) as u32
     }
@@ -225,7 +225,7 @@ impl Pair {
         assert_eq!(self.queue.issued(), self.naive.joined);
     }
 
-    /// Lets everything end, and compares what was recorded.
+    /// Ends all I/O, and compares the counters.
     fn finish(mut self) {
         self.limits = super::DEFAULTS;
         self.async_max = 10;

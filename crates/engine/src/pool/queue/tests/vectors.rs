@@ -9,13 +9,13 @@ use Class::{AsyncRead, AsyncWrite, SyncRead, SyncWrite, Trim};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// Nothing is joined.
+/// With these limits nothing is joined.
 const APART: Limits = Limits {
     aggregation_limit: 0,
     ..DEFAULTS
 };
 const K: u64 = 1 << 10;
-/// A half second, as the elevators have it.
+/// The half second within which an elevator sorts.
 const BUCKET: u64 = 1 << 29;
 
 /// 8 KiB with a tag, at an offset in KiB.
@@ -54,7 +54,7 @@ fn order(queue: &mut Queue, limits: &Limits) -> Vec<Vec<u32>> {
     .collect()
 }
 
-/// Enough of every class, far apart.
+/// A queue with enough I/O of every class, far apart.
 fn all_classes() -> Queue {
     let mut queue = queue();
     for class in Class::ALL {
@@ -75,7 +75,7 @@ fn below_their_minimum_classes_take_turns_and_then_priority_decides() {
         ..APART
     };
     let expected = [
-        // As if a sync read had been served last: first the class after it.
+        // The queue starts as if it had just served a sync read: the class after it is first.
         SyncWrite, AsyncWrite, Trim, SyncRead, SyncWrite, // All at their minimum.
         SyncRead, SyncWrite, AsyncRead, AsyncWrite,
     ];
@@ -105,7 +105,7 @@ fn turns_begin_anew_when_none_may_be_served() {
     };
     let mut queue = with(SyncRead, &[(0, 0), (1, 100)]);
     let first = queue.pick(at(0), &limits, 1).unwrap();
-    // The turn is the sync writes'; having found none that may be served, it is the sync reads'.
+    // The turn was the sync writes'. After a pick that finds none, it is the sync reads'.
     assert_eq!(queue.pick(at(0), &limits, 1), None);
     queue.done(at(0), first.id, Ok(()));
     queue.push(at(0), io(SyncWrite, 2, 200));
@@ -147,7 +147,7 @@ fn an_elevator_goes_up_from_where_the_disk_was_left_and_then_begins_below() {
         };
         let first = queue.pick(at(0), &limits, 10).unwrap();
         assert_eq!(tags(&queue, &first), [1]);
-        // Below, at, and above the end at 108 KiB.
+        // One write each below, at, and above the end at 108 KiB.
         queue.push(at(0), io(class, 4, 107));
         queue.push(at(0), io(class, 5, 108));
         assert_eq!(order(&mut queue, &limits), [[5], [3], [0], [2], [4]]);

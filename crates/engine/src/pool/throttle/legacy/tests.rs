@@ -92,12 +92,12 @@ fn a_txg_that_is_seven_eighths_full_delays_only_behind_a_full_pipeline() {
     assert_eq!(legacy.attempt(1), Attempt::Admitted);
     legacy.dirtied(5, 1);
     assert_eq!(legacy.attempt(4 * MIB), delayed);
-    // Half of what is reserved counts: 2 MiB more are the limit, and not above it.
+    // Half of the reserved bytes count: with 2 MiB more, the txg is at the limit but not above it.
     legacy.dirtied(5, 2 * MIB - 1);
     assert_eq!(legacy.attempt(2), delayed);
     assert_eq!(legacy.attempt(2), Attempt::Blocked);
     legacy.slept(4 * MIB);
-    // Somebody waits for the quiesce now.
+    // A request waits for the quiesce now.
     assert_eq!(legacy.attempt(2), Attempt::Admitted);
     legacy.txg_opened(6);
     legacy.dirtied(6, 29 * MIB);

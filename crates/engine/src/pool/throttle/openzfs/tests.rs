@@ -3,7 +3,7 @@ use crate::pool::{Tunable, Tunables};
 use crate::time::{Duration, Instant};
 use alloc::vec::Vec;
 
-/// A maximum of which a hundred-thousandth of a percent is a whole number of bytes.
+/// A maximum for which a hundred-thousandth of a percent is a whole number of bytes.
 const ROUND: u64 = 10_000_000_000;
 
 fn marks(dirty_data_max: u64) -> Marks {
@@ -15,7 +15,7 @@ fn marks(dirty_data_max: u64) -> Marks {
 #[test]
 fn the_delay_follows_the_published_curve() {
     let marks = marks(ROUND);
-    // Thousandths of a percent, and nanoseconds.
+    // Each pair has thousandths of a percent, and nanoseconds.
     for (percent, delay) in [
         (61_000, 12_820),
         (65_000, 71_428),
@@ -47,7 +47,7 @@ fn the_delay_begins_above_its_mark_and_never_falls() {
     let marks = marks(ROUND);
     assert_eq!(marks.delay(ROUND / 100 * 60), Duration::ZERO);
     assert_eq!(marks.delay(0), Duration::ZERO);
-    // One byte above rounds down to no time at all.
+    // One byte above the start gives a delay that rounds down to zero.
     assert_eq!(marks.delay(ROUND / 100 * 60 + 1), Duration::ZERO);
     let delays: Vec<_> = (0..=1_100)
         .map(|at| marks.delay(ROUND / 1_000 * at))
@@ -174,7 +174,7 @@ fn time_already_spent_is_credited() {
     ] {
         assert_eq!(wake_ups.book(us(1_000_000), us(started), DELAY), wake);
     }
-    // The third has left the clock as it was.
+    // The third write has left the clock as it was.
     let next = wake_ups.book(us(1_000_000), us(1_000_000), DELAY);
     assert_eq!(next, Some(us(1_001_500)));
 }

@@ -6,11 +6,11 @@ use crate::time::Duration;
 use alloc::vec::Vec;
 
 const MIB: u64 = 1 << 20;
-/// The limit: 32 MiB, until something was measured.
+/// The limit before the first measurement: 32 MiB.
 const LIMIT: u64 = 32 * MIB;
 const NOW: u64 = 1_000;
 
-/// One txg syncs, one waits for it, and the open one has so much.
+/// One txg syncs, another waits for it, and the open one has `dirty` bytes.
 fn full_pipeline(delay_slots: Option<u32>, dirty: u64) -> Throttle {
     let config = LegacyConfig {
         delay_slots,
@@ -60,7 +60,7 @@ fn the_level_is_that_of_the_open_txg() {
     assert_eq!(throttle.level(), level);
     let mut fuller = full_pipeline(None, LIMIT / 8 * 7 + 1);
     assert_eq!(fuller.level().delay, Duration::from_millis(10));
-    // Nothing is delayed for when the txg could quiesce.
+    // Nothing is delayed while the txg could quiesce.
     fuller.sync_started(OPEN + 1);
     assert_eq!(fuller.level().delay, Duration::ZERO);
 }
@@ -109,7 +109,7 @@ fn a_full_txg_stops_writers_until_the_next_one_opens() {
     ask_all(&mut throttle, 0..1, 1);
     throttle.prefill(at(NOW), OPEN + 2, MIB + 1);
     assert!(!throttle.wants_quiesce());
-    // It asks for the quiesce, and so ends the delay of the one before.
+    // The write asks for the quiesce, and so ends the delay of the one before.
     ask_all(&mut throttle, 1..4, LIMIT / 2 + 1);
     assert!(throttle.wants_quiesce());
     assert_eq!(drain(&mut throttle, at(NOW), OPEN + 2, 1), [0]);
@@ -122,7 +122,7 @@ fn a_full_txg_stops_writers_until_the_next_one_opens() {
     assert_eq!(drain(&mut throttle, at(NOW), OPEN + 2, 1), []);
     throttle.sync_started(OPEN + 1);
     throttle.txg_opened(OPEN + 3);
-    // Two fill the next txg, and the third finds it full.
+    // Two writes fill the next txg, and the third finds it full.
     assert_eq!(
         drain(&mut throttle, at(NOW), OPEN + 3, LIMIT / 2 + 1),
         [1, 2]
@@ -162,7 +162,8 @@ fn the_gone_free_their_slots_and_reservations() {
         (Some(at(NOW + 10_000)), 2)
     );
     throttle.forget(at(NOW), |_| true);
-    // Nothing is reserved: one byte above the limit would be, with half of what was.
+    // Nothing is reserved. With half of the earlier reservation, the txg would be one byte above
+    // the limit.
     throttle.prefill(at(NOW), OPEN + 2, MIB - 1);
     ask_all(&mut throttle, 3..4, 1);
     assert!(!throttle.wants_quiesce());

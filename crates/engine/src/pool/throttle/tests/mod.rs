@@ -29,7 +29,7 @@ fn tx(zio: u32, started: Instant, bytes: u64) -> Tx {
     }
 }
 
-/// A throttle of which so much is dirty already.
+/// A throttle with this much dirty data.
 fn throttle(config: ThrottleConfig, tunables: &Tunables, dirty: u64) -> Throttle {
     let mut throttle = Throttle::new(config, tunables, OPEN);
     throttle.prefill(at(0), OPEN, dirty);
@@ -42,7 +42,7 @@ fn tunables(changes: &[(Tunable, u64)]) -> Tunables {
     tunables
 }
 
-/// Takes out all that are let go; each makes so many bytes dirty.
+/// Takes out all writes that were let go; each makes `bytes` dirty.
 fn drain(throttle: &mut Throttle, now: Instant, txg: u64, bytes: u64) -> Vec<u32> {
     let mut admitted = Vec::new();
     while let Some(zio) = throttle.pop_admitted(now) {
@@ -52,7 +52,7 @@ fn drain(throttle: &mut Throttle, now: Instant, txg: u64, bytes: u64) -> Vec<u32
     admitted
 }
 
-/// Wakes at each moment that the throttle names, and returns who was let go when.
+/// Wakes at each moment that the throttle names. Answers which write was let go when.
 fn run(throttle: &mut Throttle, txg: u64, bytes: u64) -> Vec<(u32, Instant)> {
     let mut admitted = Vec::new();
     while let Some(now) = throttle.next_wake() {

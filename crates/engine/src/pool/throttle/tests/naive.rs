@@ -1,5 +1,5 @@
-//! The throttle as a list of threads, each with what it waits for; everything else is counted
-//! from that list when it is needed.
+//! A naive throttle: a list of threads and the reason that each waits. All else is counted from
+//! that list when it is needed.
 
 use super::{OPEN, Tunable, Tunables, Tx};
 use crate::pool::ThrottleConfig;
@@ -31,9 +31,9 @@ pub(super) struct Naive {
     syncing: u64,
     quiesce_asked: bool,
     last_wakeup: Instant,
-    /// Those who wait, in the order in which they began to wait for what they wait for.
+    /// Waiting writers, in the order in which they began their current wait.
     writers: Vec<Writer>,
-    /// Each delay that took place, in the order of decision.
+    /// The delays that took place, in the order of decision.
     pub(super) delays: Vec<Delay>,
 }
 
@@ -184,7 +184,7 @@ impl Naive {
         }
     }
 
-    /// Those who hold a slot and a reservation.
+    /// Writers that hold a slot and a reservation.
     fn sleepers(&self) -> impl Iterator<Item = &Writer> {
         let asleep = |one: &&Writer| matches!(one.state, State::Sleeping(_) | State::Woken);
         self.writers.iter().filter(asleep)

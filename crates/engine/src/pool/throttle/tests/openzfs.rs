@@ -47,7 +47,7 @@ fn the_level_says_what_a_write_meets() {
     };
     assert_eq!(level(0), empty);
     assert_eq!(level(80_000).filled, 80_000);
-    // As `writers_are_let_go_in_order_and_one_delay_apart` has it.
+    // These are the delays of `writers_are_let_go_in_order_and_one_delay_apart`.
     let delays = [60_000, 80_000, MAX].map(|dirty| level(dirty).delay);
     let ms = Duration::from_millis;
     assert_eq!(delays, [ms(0), Duration::from_micros(500), ms(100)]);
@@ -102,13 +102,13 @@ fn each_change_that_leaves_room_signals_one() {
         (throttle.admissions().dirty_over_max, throttle.next_wake()),
         (4, None)
     );
-    // By then, each has waited longer than any delay.
+    // By then, each write has waited longer than any delay.
     let now = at(1_000_000);
     throttle.retired(now, OPEN, 2);
-    // The first makes room for the second, and the second leaves none.
+    // The first write makes room for the second, and the second leaves no room.
     assert_eq!(drain(&mut throttle, now, OPEN, 1), [0, 1]);
     throttle.retired(now, OPEN, 2);
-    // A block that was dirty already adds nothing, and still passes the signal on.
+    // A block that was dirty already adds nothing, but still passes the signal on.
     assert_eq!(drain(&mut throttle, now, OPEN, 0), [2, 3]);
 }
 

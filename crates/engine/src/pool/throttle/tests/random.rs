@@ -1,4 +1,4 @@
-//! Random histories, on which the throttle and the naive model agree at every step.
+//! Random histories on which the throttle and the naive model agree at every step.
 
 use super::naive::Naive;
 use super::{OPEN, Throttle, Tunable, Tunables, Verdict, tunables, tx};
@@ -8,7 +8,7 @@ use crate::time::{Duration, Instant};
 use crate::zio::ZioId;
 use alloc::vec::Vec;
 
-/// Bytes: of the maximum and of the legacy limit.
+/// The maximum of dirty data and the legacy limit, in bytes.
 const MAX: u64 = 100_000;
 
 struct History {
@@ -21,7 +21,7 @@ struct History {
     quiesced: Option<u64>,
     syncing: Option<u64>,
     asked: u32,
-    /// Those who wait, by zio, with what they may make dirty.
+    /// Waiting writes: the zio, and the bytes that it may make dirty.
     waiting: Vec<(u32, u64)>,
 }
 
@@ -101,7 +101,7 @@ impl History {
         self.naive.retired(self.now, bytes);
     }
 
-    /// The sync that runs ends, and the next one begins.
+    /// Ends the current sync, and begins the next one.
     fn sync(&mut self) {
         if let Some(txg) = self.syncing.take() {
             self.retire_from(txg, self.throttle.dirty_of(txg));
@@ -150,7 +150,7 @@ impl History {
         self.naive.tuned(self.now, &self.tunables);
     }
 
-    /// Takes out those who are let go, and compares what is left.
+    /// Takes out the writes that were let go, and compares the rest.
     fn settle(&mut self) {
         loop {
             let zio = self.throttle.pop_admitted(self.now);
@@ -166,7 +166,7 @@ impl History {
         assert_eq!(self.throttle.wants_quiesce(), self.naive.wants_quiesce());
     }
 
-    /// Nobody asks any more, and the disks go on.
+    /// Lets the disks finish without new writes.
     fn end(&mut self) {
         for _ in 0..4 * self.waiting.len() + 4 {
             self.now = self.throttle.next_wake().unwrap_or(self.now).max(self.now);

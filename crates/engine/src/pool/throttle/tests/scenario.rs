@@ -1,6 +1,6 @@
 //! The flood of A. Leventhal's article on the write throttle (2014): a thousand writers of 8 KiB
-//! behind a link ten times faster than the disks. Driven by a minimal pool: one txg open, one
-//! quiesced, one that syncs at a constant rate.
+//! behind a link ten times faster than the disks. A minimal pool drives it: one txg is open, one
+//! quiesced, and one syncs at a constant rate.
 
 use super::{OPEN, Throttle, Tunable, Verdict, tunables, tx};
 use crate::pool::{LegacyConfig, ThrottleConfig};
@@ -10,11 +10,11 @@ use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
 const WRITE: u64 = 8 << 10;
-/// 100 MiB/s.
+/// The disks write 100 MiB/s.
 const DISKS_PER_WRITE: u64 = 78_125;
-/// 1000 MiB/s.
+/// The link carries 1000 MiB/s.
 const LINK_PER_WRITE: u64 = 7_812;
-/// What the disks write in the five seconds of a sync, and in bytes per millisecond.
+/// What the disks write in the five seconds of a sync, and their rate in bytes per millisecond.
 const WRITES_PER_TXG: u64 = 64_000;
 const THROUGHPUT: u64 = 104_858;
 
@@ -26,7 +26,7 @@ struct Flood {
     /// The syncing txg, when its sync began, and when it ends.
     syncing: Option<(u64, Instant, Instant)>,
     sync_started: Instant,
-    /// Clients that wait for the link, and when it delivers the next.
+    /// Clients that wait for the link, and when the link delivers the next write.
     link: VecDeque<u32>,
     delivers: Instant,
     /// When each write reached the volume.
@@ -102,7 +102,7 @@ impl Flood {
         }
     }
 
-    /// The write is dirty and acknowledged, and its client sends the next one.
+    /// Makes a write dirty and acknowledges it. Its client sends the next one.
     fn admitted(&mut self, client: u32) {
         self.throttle.dirtied(self.now, self.open, WRITE);
         let arrived = self.arrived.remove(&client).unwrap();
@@ -122,7 +122,7 @@ impl Flood {
         }
     }
 
-    /// The next thing that happens; the timer of five seconds never comes first under a flood.
+    /// Takes the next event. Under a flood the timer of five seconds never comes first.
     fn step(&mut self) {
         let link = (!self.link.is_empty()).then_some(self.delivers);
         let sync = self.syncing.map(|(.., ends)| ends);
@@ -143,7 +143,8 @@ impl Flood {
         }
     }
 
-    /// How the writes of ten txgs waited, once they run evenly; more than `long_ms` is stopped.
+    /// How the writes of ten txgs waited, once they run evenly. A wait above `long_ms` counts as a
+    /// stop.
     fn shape(mut self, long_ms: u64) -> Shape {
         self.run_to(OPEN + 5);
         self.waits.clear();
@@ -182,9 +183,9 @@ impl Shape {
 #[test]
 fn a_flood_is_fast_or_delayed_or_stopped_for_seconds() {
     let shape = Flood::new(None, 5_000).shape(1_000);
-    // The article estimates 55,000, 8,000 and 1,000 at four seconds. The first 1,000 that are let
-    // go in a txg are those that were stopped, and the last 1,000 overshoot it, because only half
-    // of what the sleepers have reserved counts: 64,500 are written, and scaled here.
+    // The article estimates 55,000, 8,000 and 1,000 at four seconds. The first 1,000 writes that
+    // are let go in a txg are those that were stopped. The last 1,000 exceed the limit, because
+    // only half of the sleepers' reservations count: 64,500 are written, and scaled here.
     assert_eq!(shape.counts(), [54_574, 8_433, 0, 992]);
     assert_eq!(shape.longest.as_nanos() / 1_000_000, 4_525);
 }
