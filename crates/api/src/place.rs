@@ -11,14 +11,14 @@ pub fn runtime_dir() -> PathBuf {
     }
 }
 
-/// The socket of the API where no command line names another.
+/// The default socket of the API.
 pub fn default_socket() -> PathBuf {
     runtime_dir().join("api.sock")
 }
 
-/// The file with the token of the API at a TCP address. Each address has a file of its own, so that
-/// one daemon does not overwrite the token of another, and the client sends a token only to the
-/// address that it is for.
+/// The file with the token of the API at a TCP address. Each address has a file of its own. So one
+/// daemon does not overwrite the token of another, and the client sends each token only to its own
+/// address.
 pub fn token_file(socket: SocketAddr) -> PathBuf {
     runtime_dir().join(format!("api-{socket}.token"))
 }

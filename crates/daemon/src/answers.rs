@@ -1,10 +1,10 @@
-//! How much memory answers may take: what they are made of, and their text until the caller has
-//! taken it.
+//! The memory of answers: of the data that they are made from, and of their text until the caller
+//! has taken it.
 //!
-//! A caller may read slowly, or not at all, and the listener allows hundreds of connections. So all
-//! answers together have a bound. A few are made at a time; each is charged for what it is made of
-//! and for its text. A charge that does not fit is refused. An answer gives its room back when the
-//! last byte is in the socket, or the connection is gone.
+//! A caller may read slowly, or not at all, and the listener allows hundreds of connections. So
+//! there is a bound for all answers together. Only a few are made at a time. Each is charged for
+//! its data and for its text. If the charge does not fit, the request is refused. An answer gives
+//! its memory back when its last byte is in the socket, or when the connection is gone.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use tokio::time::timeout;
 
 use crate::refusal::{Refusal, RefusalKind};
 
-/// The bytes that all answers may take together.
+/// The most bytes of all answers together.
 const BYTES_MAX: usize = 256 << 20;
 
-/// Answers of at most this many bytes do not count: callers can still ask for the daemon's state when
-/// other answers use all of the memory.
+/// Answers of at most this many bytes do not count, so that callers can still ask for the daemon's
+/// state when other answers use all of the memory.
 const FREE: usize = 64 << 10;
 
-/// How many answers are made at a time. Each may have the snapshot of a disk in hand.
+/// How many answers are made at a time. Each may hold the snapshot of a disk.
 const MADE_AT_ONCE: usize = 4;
 
-/// How long a caller waits until its answer is made.
+/// How long a request waits for its turn.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// The memory of all answers.
@@ -37,13 +37,13 @@ pub(crate) struct AnswerMemory {
     places: Arc<Semaphore>,
 }
 
-/// An answer that is made now.
+/// An answer that is being made.
 #[derive(Debug)]
 pub(crate) struct Making {
     memory: AnswerMemory,
-    /// For what the answer is made of.
+    /// The charge for the data of the answer.
     parts: Option<OwnedSemaphorePermit>,
-    /// For what there must be room for.
+    /// The charge for an answer that must not be refused.
     reserved: Option<OwnedSemaphorePermit>,
     _place: OwnedSemaphorePermit,
 }
@@ -58,12 +58,12 @@ impl Default for AnswerMemory {
 }
 
 impl AnswerMemory {
-    /// The bytes that answers take now.
+    /// The bytes that answers use now.
     pub(crate) fn used(&self) -> usize {
         BYTES_MAX - self.bytes.available_permits()
     }
 
-    /// The bytes that they may take.
+    /// The most bytes that answers may use.
     pub(crate) fn max(&self) -> usize {
         BYTES_MAX
     }
@@ -86,12 +86,12 @@ impl AnswerMemory {
         }
     }
 
-    /// The text of a value, which counts until its last holder drops it.
+    /// Encodes a value. The text counts until its last holder drops it.
     pub(crate) fn json(&self, value: &impl Serialize) -> Result<Bytes, Refusal> {
         self.written(value, None)
     }
 
-    /// Finished text, which counts until its last holder drops it.
+    /// Charges for a finished text, which counts until its last holder drops it.
     pub(crate) fn text(&self, text: String) -> Result<Bytes, Refusal> {
         let charge = match text.len() {
             0..=FREE => None,
@@ -121,7 +121,7 @@ impl AnswerMemory {
         }
     }
 
-    /// Takes bytes of what is reserved, or of what is free.
+    /// Takes bytes from the reservation, or from the free memory.
     fn take_of(
         &self,
         reserved: &mut Option<OwnedSemaphorePermit>,
@@ -149,28 +149,28 @@ impl AnswerMemory {
 }
 
 impl Making {
-    /// Charges for bytes that the answer is made of.
+    /// Charges for data of the answer.
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), Refusal> {
         let charge = self.memory.take_of(&mut self.reserved, bytes)?;
         add(&mut self.parts, charge);
         Ok(())
     }
 
-    /// Makes sure of the room for an answer that must not be refused, because it says what has been
-    /// changed.
+    /// Reserves memory for an answer that must not be refused, because it reports a change that was
+    /// made.
     pub(crate) fn reserve(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.reserved = Some(self.memory.take(bytes)?);
         Ok(())
     }
 
-    /// The text of the answer, which takes its room for as long as somebody has it.
+    /// Encodes the answer. The text is charged until its last holder drops it.
     pub(crate) fn json(mut self, value: &impl Serialize) -> Result<Bytes, Refusal> {
         let reserved = self.reserved.take();
         self.memory.written(value, reserved)
     }
 }
 
-/// A text that is written, and charged for as it grows.
+/// A text that is charged for as it grows.
 struct Text<'a> {
     memory: &'a AnswerMemory,
     bytes: Vec<u8>,
@@ -182,7 +182,7 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// A quarter more at a time: twice as much would not fit where the text does.
+    /// Grows by a quarter. If it grew twofold, the charge might not fit where the text does.
     fn grow(&mut self, least: usize) -> Result<(), Refusal> {
         let more = least.max(self.bytes.len() / 4).max(FREE);
         let charge = self.memory.take_of(&mut self.reserved, more)?;
@@ -195,7 +195,7 @@ impl Text<'_> {
     fn finish(mut self) -> Bytes {
         self.bytes.shrink_to_fit();
         if let Some(charge) = &mut self.charge {
-            // What is free is not charged, so the text is longer than that.
+            // The text is longer than the bytes that are free of charge.
             drop(charge.split(self.room - self.bytes.len()));
         }
         kept(self.bytes, self.charge)
@@ -227,7 +227,7 @@ fn add(sum: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
     }
 }
 
-/// Bytes that give a charge back when they are dropped.
+/// Bytes that give their charge back when they are dropped.
 struct Kept {
     bytes: Vec<u8>,
     _charge: Option<OwnedSemaphorePermit>,

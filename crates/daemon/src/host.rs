@@ -16,7 +16,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// What the host has counted by now.
+    /// The host's counters now.
     pub fn now() -> Counted {
         Counted {
             throttling: cpu_throttling(),
@@ -48,8 +48,8 @@ pub struct CpuTimes {
 }
 
 impl CpuTimes {
-    /// From the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq, steal;
-    /// what follows is part of user and nice.
+    /// Parses the first line of `/proc/stat`: user, nice, system, idle, iowait, irq, softirq,
+    /// steal. The fields after these are parts of user and nice.
     fn parse(stat: &str) -> Option<CpuTimes> {
         let line = stat.lines().next()?.strip_prefix("cpu ")?;
         let times = line.split_whitespace().take(8).map(str::parse);
@@ -73,13 +73,13 @@ impl CpuTimes {
     }
 }
 
-/// CPUs that this process may run on, whatever a quota allows.
+/// The number of CPUs that this process may run on. A quota does not change it.
 pub fn cpus() -> usize {
     let affinity = rustix::thread::sched_getaffinity(None);
     affinity.map_or(1, |cpus| cpus.count() as usize)
 }
 
-/// The host now, with what was counted since `earlier`, or from the beginning.
+/// The host now. Counters begin at `earlier`, or at the boot without it.
 pub fn host_now(earlier: Option<Counted>) -> Host {
     let now = Counted::now();
     let counted = earlier.map_or(now, |earlier| now.since(earlier));

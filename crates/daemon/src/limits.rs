@@ -1,16 +1,16 @@
-//! How much memory all rules together may take. A glob and a name are short (`spec/`), and the engine
-//! has a bound for the rules of one disk.
+//! The bounds on the memory of all rules together. The lengths of globs and names are bounded
+//! elsewhere (`spec/`), and the engine bounds the rules of one disk.
 
 use dashpot_engine::inject::{Effect, RuleSpec};
 
 use super::refusal::Refusal;
 
-/// How many rules all disks together may have, …
+/// The most rules of all disks together.
 const RULES_MAX: usize = 4_096;
-/// … and how many lanes.
+/// The most lanes of all rules together.
 const LANES_MAX: u64 = 1 << 20;
 
-/// What all rules take, and the most that they may.
+/// The memory that all rules use, beside its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RulesHeld {
     pub(crate) rules: usize,
@@ -40,7 +40,7 @@ pub(super) fn lanes(spec: &RuleSpec) -> u64 {
     }
 }
 
-/// Refuses more rules than there may be.
+/// Refuses rules beyond the bound.
 pub(super) fn check_rules(armed: usize, more: usize) -> Result<(), Refusal> {
     if armed + more <= RULES_MAX {
         return Ok(());
@@ -49,7 +49,7 @@ pub(super) fn check_rules(armed: usize, more: usize) -> Result<(), Refusal> {
     Err(Refusal::conflict(error).remedy("clear some of them first"))
 }
 
-/// Refuses more lanes than there may be.
+/// Refuses lanes beyond the bound.
 pub(super) fn check_lanes(kept: u64, more: u64) -> Result<(), Refusal> {
     if kept + more <= LANES_MAX {
         return Ok(());

@@ -1,15 +1,15 @@
-//! Which promises about time a host lets dashpot keep, and why not.
+//! The promises about time: whether each can hold on this host, and the reason if not.
 //!
-//! SPECIFICATION.md has the bounds, and what was measured of each. They are medians, made for
-//! hosts that give a shard a CPU when it needs one; here is what takes that away. That a promise
-//! can hold is no measurement: the probe is one, and `make bench` are the others.
+//! SPECIFICATION.md has the bounds and the measurements behind them. The bounds are medians, for
+//! hosts that give a shard a CPU when it needs one. This file looks for whatever prevents that. A
+//! promise that can hold is not a measurement: the probe measures, and `make bench` does.
 
 use dashpot_api::{CanHold, Disk, Host, LATENESS_NS, LATENESS_OF_BURST_NS, Promise, Shard};
 use dashpot_rules::{cpus_of, short_time};
 
 type Verdict = (CanHold, String);
 
-/// What is known of a host, with the shards of a daemon if one runs there.
+/// The known facts about a host, and about the shards of a daemon if one runs there.
 struct Facts<'a> {
     host: &'a Host,
     shards: &'a [Shard],
@@ -17,7 +17,7 @@ struct Facts<'a> {
     wake_cost_ns: Option<u64>,
 }
 
-/// Every promise about time, of a daemon that runs.
+/// Every promise about time, for a running daemon.
 pub fn promises(host: &Host, shards: &[Shard], disks: &[Disk]) -> Vec<Promise> {
     all(&Facts {
         host,
@@ -27,8 +27,8 @@ pub fn promises(host: &Host, shards: &[Shard], disks: &[Disk]) -> Vec<Promise> {
     })
 }
 
-/// Every promise about time, of a daemon that would run on a host where waking up costs so much at
-/// the median.
+/// Every promise about time, for a daemon that would run on this host. `wake_cost_ns` is the median
+/// cost of a wake-up.
 pub fn promises_of_host(host: &Host, wake_cost_ns: u64) -> Vec<Promise> {
     all(&Facts {
         host,
@@ -90,8 +90,8 @@ impl Facts<'_> {
         }
     }
 
-    /// What armed rules have measured on the disk where they were late the most, and whether that is
-    /// beyond the promise.
+    /// The measurement of armed rules on the disk where they were latest, and whether it exceeds
+    /// the promise.
     fn measured(&self) -> Option<(bool, String)> {
         let judged = self.disks.iter().filter_map(|disk| {
             let late = disk.rule_lateness;
@@ -131,8 +131,8 @@ impl Facts<'_> {
         }
     }
 
-    /// What a client that sleeps is off by here, and how that is known: by the worst of the probes,
-    /// or, where none has read anything, by what waking up costs.
+    /// How much too late a client that sleeps wakes here, and the source of that figure: the worst
+    /// of the probes or, if none has read anything, the cost of a wake-up.
     fn probed(&self) -> Option<(u64, String)> {
         let probes = self.shards.iter().map(|shard| shard.probe);
         let p50 = probes.clone().filter_map(|probe| probe.p50_ns).max();
@@ -157,8 +157,8 @@ impl Facts<'_> {
         })
     }
 
-    /// Passes are bounded, so a flood may be one; what stops the shard can break this, however short
-    /// it is.
+    /// Passes are bounded, so a flood does no harm. A stop of the shard can break this promise,
+    /// however short it is.
     fn beside_a_flood(&self) -> Verdict {
         self.stopped()
             .or_else(|| self.paused(STOP_NS))
@@ -170,14 +170,15 @@ impl Facts<'_> {
         yes("no timer runs and no probe reads while nothing is asked for")
     }
 
-    /// What keeps a shard from running when something is due.
+    /// A cause that keeps a shard from running when something is due.
     fn in_the_way(&self) -> Option<Verdict> {
         self.overloaded()
             .or_else(|| self.paused(STOPPED_MUCH_NS))
             .or_else(|| self.crowded())
     }
 
-    /// The host has lately stopped a shard, for as long as this in all.
+    /// A verdict if the host has stopped a shard in the last minute, for at least `least_ns` in
+    /// all.
     fn paused(&self, least_ns: u64) -> Option<Verdict> {
         let worst = self
             .shards
@@ -253,16 +254,18 @@ fn no(why: impl Into<String>) -> Verdict {
     (CanHold::No, why.into())
 }
 
-/// Held zios from which a median says something.
+/// The number of held zios from which a median means something.
 const MEASURED_MIN: u64 = 30;
-/// The bound on the end-to-end error of a client that polls, and what it can be for one that is
-/// woken up.
+/// The bound on the end-to-end error of a client that polls, and the error that a client that
+/// sleeps may have.
 const END_TO_END_NS: u64 = 100_000;
 const WITH_WAKE_UP_NS: u64 = END_TO_END_NS + 115_000;
-/// Of stops in the last minute: the least that is one, and what can reach the median, 1 % of 30 s.
+/// Bounds for stops in the last minute: the shortest that counts, and the total that can reach the
+/// median, 1 % of 30 s.
 const STOP_NS: u64 = 1_000_000;
 const STOPPED_MUCH_NS: u64 = 300_000_000;
-/// Steal that shows at all, and steal that can reach the median, in percent.
+/// Bounds for steal, in percent: from where it matters at all, and from where it can reach the
+/// median.
 const STEAL_SOME: f64 = 1.0;
 const STEAL_MUCH: f64 = 25.0;
 

@@ -27,7 +27,7 @@ fn shard() -> Shard {
     }
 }
 
-/// `y`, `d` or `n` for each promise, and all reasons.
+/// `y`, `d` or `n` for each promise, and all the reasons.
 fn verdicts(host: &Host, shards: &[Shard]) -> (String, String) {
     let promises = promises(host, shards, &[]);
     let letter = |can_hold| match can_hold {
@@ -155,7 +155,7 @@ fn what_waking_costs_or_a_single_reading_counts_where_no_more_is_known() {
     assert_eq!(read_once.can_hold, CanHold::No, "{}", read_once.why);
 }
 
-/// A disk whose armed rules were late by so much at the median.
+/// A disk whose armed rules were late by `p50_ns` at the median.
 fn late(p50_ns: u64, n: u64, depth: u64) -> Disk {
     let summary = json!({"count": n, "p50_ns": p50_ns});
     let none = json!({"count": 0, "total_ns": 0, "longest_ns": 0});
@@ -187,7 +187,7 @@ fn what_armed_rules_have_measured_stands_beside_the_promise() {
     let (can_hold, why) = spinning(late(20_000, 1_000, 1));
     assert_eq!(can_hold, CanHold::Yes);
     assert!(why.contains("20.0us late at p50"), "{why}");
-    // A burst of 64 may be later, and a few zios say nothing.
+    // A burst of 64 may be later, and a few zios prove nothing.
     assert_eq!(spinning(late(41_800, 1_000, 64)).0, CanHold::Yes);
     let (can_hold, why) = spinning(late(41_800, 29, 1));
     assert_eq!(

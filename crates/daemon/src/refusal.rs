@@ -1,4 +1,4 @@
-//! Why the daemon refused a request: one sentence, and the remedy.
+//! A refusal of a request: one sentence, and the remedy.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ use dashpot_rules::{ParseError, nearest};
 pub struct Refusal {
     /// The kind, which decides the status of the HTTP answer.
     pub kind: RefusalKind,
-    /// What was wrong, with the value.
+    /// The error, with the value.
     pub error: String,
-    /// What to do instead, unless the error itself makes that clear.
+    /// The remedy, unless the error itself makes it clear.
     pub remedy: Option<String>,
 }
 
@@ -29,7 +29,7 @@ pub enum RefusalKind {
     Conflict,
     /// The request is larger than the daemon reads.
     TooLarge,
-    /// The daemon can parse the request and cannot do what it asks for.
+    /// The daemon can parse the request, but cannot do what it asks for.
     Unprocessable,
     /// A part of the daemon has failed.
     Failed,
@@ -74,7 +74,7 @@ impl Refusal {
         Refusal::new(RefusalKind::NotFound, format!("no {what} '{name}'")).remedy(remedy)
     }
 
-    /// The same refusal with what to do instead.
+    /// The same refusal with this remedy.
     pub fn remedy(self, remedy: impl Into<String>) -> Refusal {
         Refusal {
             remedy: Some(remedy.into()),

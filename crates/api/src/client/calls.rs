@@ -28,7 +28,7 @@ pub struct WantedZios {
 }
 
 impl Client {
-    /// The disks as they were started. The daemon answers without asking a shard.
+    /// The disks as they were at the start. The daemon answers without asking a shard.
     pub fn exports(&self) -> Result<Vec<Export>, ClientError> {
         self.get("/v1/exports")
     }
@@ -48,7 +48,7 @@ impl Client {
         self.get(&format!("/v1/status?oldest={oldest}"))
     }
 
-    /// As [`Client::status`], but it fails if the answer takes longer than `limit`.
+    /// Like [`Client::status`], but it fails if the answer takes longer than `limit`.
     pub fn status_within(&self, oldest: usize, limit: Duration) -> Result<Status, ClientError> {
         self.get_within(&format!("/v1/status?oldest={oldest}"), limit)
     }
@@ -72,7 +72,8 @@ impl Client {
         self.get(&format!("/v1/disks/{}/latency{by}", segment(disk)))
     }
 
-    /// The zios that finished after a cursor. Without one there are none, and `next` is the cursor.
+    /// The zios that finished after a cursor. Without a cursor, the answer has no zios, and `next`
+    /// is the present cursor.
     pub fn finished(
         &self,
         wanted: &WantedZios,
@@ -121,7 +122,8 @@ impl Client {
         self.post(&format!("/v1/disks/{}/rules", segment(disk)), rule)
     }
 
-    /// As [`Client::inject`], but the rules end when the lease is dropped, or its connection ends.
+    /// Like [`Client::inject`], but the rules end when the lease is dropped, or when its connection
+    /// ends.
     pub fn inject_leased(
         &self,
         disk: &str,
@@ -140,7 +142,7 @@ impl Client {
         self.delete(&format!("/v1/rules/{}?release={release}", segment(key)))
     }
 
-    /// As [`Client::clear`], for all rules of a disk.
+    /// Like [`Client::clear`], for all rules of a disk.
     pub fn clear_disk(&self, disk: &str, release: bool) -> Result<Cleared, ClientError> {
         self.delete(&format!(
             "/v1/rules?disk={}&release={release}",
@@ -148,7 +150,7 @@ impl Client {
         ))
     }
 
-    /// As [`Client::clear`], for all rules.
+    /// Like [`Client::clear`], for all rules.
     pub fn clear_all(&self, release: bool) -> Result<Cleared, ClientError> {
         self.delete(&format!("/v1/rules?release={release}"))
     }
@@ -158,8 +160,8 @@ impl Client {
         self.post("/v1/reset", &())
     }
 
-    /// Suspends a disk. Without `now`, it waits until no zio is in flight; Ctrl-C ends the waiting with
-    /// [`ClientError::Interrupted`], and not the program.
+    /// Suspends a disk. Without `now`, it waits until no zio is in flight. Ctrl-C then ends the
+    /// call with [`ClientError::Interrupted`], but not the program.
     pub fn suspend(&self, disk: &str, how: &Suspend) -> Result<Suspended, ClientError> {
         self.post_unless_interrupted(&format!("/v1/disks/{}/suspend", segment(disk)), how)
     }

@@ -31,8 +31,8 @@ pub(super) struct Answer {
     pub(super) body: Bytes,
 }
 
-/// An answer that does not end while the caller keeps it. The daemon takes back what it gave for
-/// that time when this is dropped, or when the caller's process ends.
+/// An open answer. The daemon takes back what it gave when this is dropped, or when the caller's
+/// process ends.
 pub struct Lease {
     _rest: Incoming,
     _connection: Connection,
@@ -60,7 +60,7 @@ impl Connection {
         };
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(ClientError::unexpected)?;
-        // It ends with the sender; its errors are those of the request.
+        // The task ends with the sender. Its errors reach the caller through the request.
         tokio::spawn(connection);
         Ok(Connection {
             address: address.clone(),
@@ -69,7 +69,7 @@ impl Connection {
         })
     }
 
-    /// Sends a request and waits for the whole of its answer.
+    /// Sends a request and waits for the whole answer.
     pub(super) async fn ask(
         &mut self,
         request: Request<Full<Bytes>>,
@@ -82,8 +82,8 @@ impl Connection {
         Ok(Answer { status, body })
     }
 
-    /// Sends a request, and waits for the first line of an answer that does not end, or for the
-    /// whole of a refusal.
+    /// Sends a request, and waits for the first line of an answer that stays open, or for a whole
+    /// refusal.
     pub(super) async fn lease(
         mut self,
         request: Request<Full<Bytes>>,

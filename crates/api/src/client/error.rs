@@ -1,4 +1,4 @@
-//! Why a call to a daemon failed.
+//! The errors of calls to a daemon.
 
 use std::{fmt, io};
 
@@ -8,10 +8,10 @@ use http::StatusCode;
 use super::silence::Silence;
 use crate::types;
 
-/// Why a call failed.
+/// The error of a call.
 #[derive(Debug)]
 pub enum ClientError {
-    /// Nothing listens there, or this user may not connect.
+    /// No daemon listens there, or this user may not connect.
     NoDaemon {
         /// Where the client tried to connect.
         address: Address,
@@ -22,7 +22,7 @@ pub enum ClientError {
     Silent {
         /// Where the daemon listens.
         address: Address,
-        /// How long it has been silent, and what its process does.
+        /// How long it has been silent, and the state of its process.
         silence: Silence,
     },
     /// The connection ended before the answer was complete.
@@ -36,7 +36,7 @@ pub enum ClientError {
     Refused {
         /// The status of the answer: 400 or more.
         status: StatusCode,
-        /// What was wrong, and the remedy.
+        /// The error and its remedy.
         error: types::Error,
     },
     /// The answer cannot be decoded: another program answers, or a daemon of another version.

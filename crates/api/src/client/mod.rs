@@ -29,7 +29,7 @@ use silence::{PATIENCE, Silence, State, Wait};
 /// A client of one daemon. It connects at its first request.
 pub struct Client {
     address: Address,
-    /// Over TCP.
+    /// The token, for a daemon over TCP.
     token: Option<String>,
     runtime: Runtime,
     /// The connection of the last answer, for the next request.
@@ -88,8 +88,8 @@ impl Client {
 
     /// Sends a request that has no method of its own, and waits at most a minute for its answer.
     ///
-    /// It fails if the daemon cannot be reached, does not answer or refuses, or if its answer has
-    /// another shape than `T`.
+    /// It fails if the daemon cannot be reached, does not answer or refuses, or if the answer does
+    /// not have the shape of `T`.
     pub fn send<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -100,7 +100,7 @@ impl Client {
             .block_on(self.call(method, path, body, Wait::Answer))
     }
 
-    /// As [`Client::get`], but it fails if the answer takes longer than `limit`.
+    /// Like [`Client::get`], but it fails if the answer takes longer than `limit`.
     fn get_within<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -110,8 +110,8 @@ impl Client {
         self.runtime.block_on(answer)
     }
 
-    /// As [`Client::post`], for an answer whose first line is the value and which then stays open. The
-    /// daemon keeps what it gave until the [`Lease`] is dropped.
+    /// Like [`Client::post`], for an answer whose first line is the value and which then stays
+    /// open. The daemon keeps what it gave until the [`Lease`] is dropped.
     fn lease<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -128,8 +128,8 @@ impl Client {
         Ok((read(&answer)?, lease))
     }
 
-    /// As [`Client::post`], but it waits for the answer as long as the daemon lives. Ctrl-C ends the
-    /// call with [`ClientError::Interrupted`], and not the program.
+    /// Like [`Client::post`], but it waits for the answer as long as the daemon lives. Ctrl-C ends
+    /// the call with [`ClientError::Interrupted`], but not the program.
     fn post_unless_interrupted<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -204,8 +204,8 @@ impl Client {
         Ok(answer)
     }
 
-    /// Waits for a while beside a call, and fails if it is not to go on: if the time is up, or the
-    /// daemon does not answer anything.
+    /// Waits beside a call. Fails if the call must end: its time is up, or the daemon does not
+    /// respond at all.
     async fn while_silent(&self, asked: Instant, wait: Wait) -> Result<(), ClientError> {
         let left = wait.left(asked.elapsed());
         tokio::time::sleep(PATIENCE.min(left)).await;
@@ -214,7 +214,7 @@ impl Client {
         if !is_stopped() && !is_over && self.answers().await {
             return Ok(());
         }
-        // It has answered something else within this time.
+        // The daemon has answered another request in this time.
         let answers = is_over && wait == Wait::Answer && !is_stopped();
         Err(ClientError::Silent {
             address: self.address.clone(),
@@ -229,7 +229,7 @@ impl Client {
         })
     }
 
-    /// Whether the daemon answers at all.
+    /// Whether the daemon responds at all.
     async fn answers(&self) -> bool {
         let asked = async {
             let request = self.request(Method::GET, "/healthz", &())?;
@@ -268,7 +268,7 @@ impl Client {
     }
 }
 
-/// What an answer says.
+/// Decodes an answer.
 fn read<T: DeserializeOwned>(answer: &Answer) -> Result<T, ClientError> {
     let Answer { status, body } = answer;
     if status.is_success() {

@@ -1,5 +1,5 @@
-//! How long a call waits for a silent daemon, and what the process of such a daemon does: it is
-//! stopped, or it runs and is busy.
+//! How long a call waits for a silent daemon, and the state of that daemon's process: stopped, or
+//! running and busy.
 //!
 //! Every [`PATIENCE`], a waiting call looks at the daemon's process and asks the daemon for
 //! `/healthz`. So a call that may take long, such as `suspend`, waits exactly as long as the daemon
@@ -46,21 +46,21 @@ pub struct Silence {
     pub(super) lasted: Duration,
 }
 
-/// What the process of a silent daemon does.
+/// The state of a silent daemon's process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     /// A signal or a debugger has stopped it.
     Stopped,
-    /// It runs or sleeps, but does not answer; in the kernel's letter.
+    /// It runs or sleeps, but does not answer. The letter is the kernel's.
     Busy(char),
-    /// It does not answer this call, but others.
+    /// It answers other calls, but not this one.
     BusyWithThis,
-    /// Its process cannot be seen from here.
+    /// This process cannot see it.
     Unknown,
 }
 
 impl State {
-    /// What the process does, as the kernel shows it.
+    /// The state of the process, as the kernel shows it.
     pub(super) fn of(pid: Option<i32>) -> State {
         let stat = pid.and_then(|pid| std::fs::read_to_string(format!("/proc/{pid}/stat")).ok());
         match stat.as_deref().and_then(letter) {
@@ -71,8 +71,8 @@ impl State {
     }
 }
 
-/// The state in `/proc/PID/stat`: behind the command, which may have any letters, and ends with
-/// the last parenthesis.
+/// The state in `/proc/PID/stat`. It follows the command, which may have any characters and ends
+/// with the last parenthesis.
 fn letter(stat: &str) -> Option<char> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.trim_start().chars().next()

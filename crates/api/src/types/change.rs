@@ -106,9 +106,9 @@ pub struct RulesReset {
 /// The request was refused, and nothing was changed.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Error {
-    /// What was wrong with the request.
+    /// The error in the request.
     pub error: String,
-    /// What to do instead; null if the error itself makes that clear.
+    /// The remedy; null if the error itself makes it clear.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
 }

@@ -10,14 +10,14 @@ pub struct Crash {
     /// Which of the writes that no flush has covered survive.
     #[serde(default)]
     pub keep: KeepWord,
-    /// The size of the pieces, 512 or 4096, of which some survive and some do not. Null: a write
+    /// The size of the pieces, 512 or 4096, that survive or are lost separately. Null: a write
     /// survives whole or not at all.
     #[serde(default)]
     pub tear_bytes: Option<u64>,
-    /// The seed of the random choice of what survives.
+    /// The seed of the random choice of the writes that survive.
     #[serde(default)]
     pub seed: u64,
-    /// What the disk does afterwards.
+    /// The state of the disk after the power cut.
     #[serde(default)]
     pub then: ThenWord,
     #[allow(rustdoc::broken_intra_doc_links)] // `[100]` is a default, and no link.
@@ -43,12 +43,12 @@ pub enum KeepWord {
     Random,
 }
 
-/// What a disk does after a power cut: it serves on (`go_on`), it is off (`off`), or it is served
-/// again (`restart`). Its connections end unless it serves on.
+/// The state of a disk after a power cut: it keeps serving (`go_on`), it is off (`off`), or it is
+/// served again (`restart`). Its connections end unless it keeps serving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThenWord {
-    /// The disk serves on; its connections stay open.
+    /// The disk keeps serving; its connections stay open.
     #[default]
     GoOn,
     /// The disk is off until a power cut with `restart`: its connections end, and no client can
@@ -58,7 +58,7 @@ pub enum ThenWord {
     Restart,
 }
 
-/// What a disk lost in a power cut.
+/// The loss of a disk in a power cut.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Crashed {
     /// The name of the disk.
@@ -69,19 +69,20 @@ pub struct Crashed {
     pub tear_bytes: Option<u64>,
     /// As in the request. The same seed and the same writes lose the same bytes.
     pub seed: u64,
-    /// What the disk does after the power cut.
+    /// The state of the disk after the power cut.
     pub then: ThenWord,
     /// Whether it was off before, so that nothing was left to lose.
     pub was_off: bool,
     /// The acknowledged writes that no flush had covered.
     pub unflushed: WriteSum,
-    /// Those of them of which something is missing, and the missing bytes.
+    /// The lost writes among these, and the missing bytes.
     pub lost: WriteSum,
     /// Number of lost writes of which a part survived.
     pub torn: u64,
     /// Number of writes in flight: the daemon had not acknowledged them.
     pub unacknowledged: u64,
-    /// Bytes that had reached the medium since the last flush only because the cache was full.
+    /// Bytes that reached the medium since the last flush without being asked for, because the
+    /// cache was full.
     pub early_bytes: u64,
     /// The losses of each client.
     pub clients: Vec<ClientLoss>,
@@ -104,12 +105,12 @@ pub struct ClientLoss {
     /// The name of the client.
     #[schema(example = "uid=1000 pid=4711")]
     pub client: String,
-    /// Its writes of which something is missing, and the missing bytes.
+    /// Its lost writes, and the missing bytes.
     #[serde(flatten)]
     pub lost: WriteSum,
 }
 
-/// An acknowledged write of which something is missing.
+/// An acknowledged write that did not survive whole.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct LostWrite {
     /// The name of the client that wrote it.
@@ -120,6 +121,6 @@ pub struct LostWrite {
     pub length_bytes: u64,
     /// How many of its bytes are missing.
     pub missing_bytes: u64,
-    /// Time from the moment at which the store had it until the power cut.
+    /// Time from the moment at which the store received it until the power cut.
     pub age_ns: u64,
 }

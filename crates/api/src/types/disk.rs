@@ -15,14 +15,14 @@ pub struct Status {
     pub version: VersionInfo,
     /// The id of the daemon's process.
     pub pid: u32,
-    /// The number of threads that work on `file` disks: as many requests can wait for their media at
-    /// once.
+    /// The number of threads that work on `file` disks. At most that many requests wait for their
+    /// media at once.
     pub store_threads: usize,
-    /// What the host leaves the daemon of its CPUs.
+    /// The CPU time that the host gives the daemon.
     pub host: Host,
     /// The threads that serve the disks, by number.
     pub shards: Vec<Shard>,
-    /// What callers of the API make the daemon hold.
+    /// The memory that callers of the API use in the daemon.
     pub memory: Memory,
     /// The promises about time, and whether each can hold on this host now.
     pub promises: Vec<Promise>,
@@ -30,7 +30,7 @@ pub struct Status {
     pub disks: Vec<Disk>,
 }
 
-/// A disk and what it has counted since the start.
+/// A disk and its counters since the start.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Disk {
     /// Its name, which is also its export name.
@@ -52,13 +52,14 @@ pub struct Disk {
     pub at_ns: u64,
     /// How many rules are armed.
     pub rules: usize,
-    /// Since when it is suspended; null if it is not.
+    /// The suspension; null if the disk is not suspended.
     pub suspended: Option<Suspension>,
     /// Whether it is off since a power cut, so that no client can connect.
     pub off: bool,
-    /// Why its store can no longer be trusted; null if it can.
+    /// The reason that its store can no longer be trusted; null if it can.
     pub faulted: Option<String>,
-    /// Why the daemon no longer serves it; null if it does. Otherwise all counters are 0.
+    /// The reason that the daemon no longer serves it; null if it does. If it does not, all
+    /// counters are 0.
     pub failed: Option<String>,
     /// The clients that are connected now.
     pub clients: Vec<DiskClient>,
@@ -70,7 +71,7 @@ pub struct Disk {
     /// How much later than planned the disk's shard looked at its sockets, each time since the start.
     /// Lateness cannot show this: a request that the shard has not read yet has no target.
     pub loop_gap: Summary,
-    /// How often the host kept that shard from running.
+    /// The times in which the host kept that shard from running.
     pub shard_stops: Stops,
     /// How much of its time that shard works.
     pub shard_load: Load,
@@ -102,12 +103,12 @@ impl Disk {
     }
 }
 
-/// Since when a disk is suspended, and for how long.
+/// The suspension of a disk.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Suspension {
     /// Time since the suspension began.
     pub age_ns: u64,
-    /// Time until it resumes by itself; null if it does not.
+    /// Time until it resumes automatically; null if it does not.
     pub remaining_ns: Option<u64>,
 }
 
@@ -150,7 +151,7 @@ pub struct InFlightZio {
     pub length_bytes: u32,
     /// Time since its arrival.
     pub age_ns: u64,
-    /// Where it waits: `suspended`, `held-before`, `store`, `held`, `hung`, `reply`.
+    /// The reason that it waits: `suspended`, `held-before`, `store`, `held`, `hung`, `reply`.
     pub wait: String,
     /// Time since that wait began.
     pub wait_ns: u64,
@@ -161,7 +162,7 @@ pub struct InFlightZio {
     pub remaining_ns: Option<u64>,
 }
 
-/// Where a zio waits, in one word.
+/// The word for the reason that a zio waits.
 pub fn wait_word(wait: Wait) -> &'static str {
     match wait {
         Wait::Suspended => "suspended",

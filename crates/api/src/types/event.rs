@@ -21,7 +21,7 @@ pub struct FinishedZios {
     pub since_ns: u64,
 }
 
-/// A finished zio, and where its time went. The waits add up to `total_ns`.
+/// A finished zio, and the parts of its latency. The `waits` add up to `total_ns`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct FinishedZio {
     /// The name of its disk.
@@ -47,7 +47,7 @@ pub struct FinishedZio {
     pub ended_ns: u64,
     /// The sum of all `waits`: from `arrived_ns` to `ended_ns`.
     pub total_ns: u64,
-    /// Where the time went.
+    /// The parts of its latency.
     pub waits: ZioWaits,
     /// The id of the rule that decided its latency or its error; null if none did.
     pub rule: Option<u32>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A disk as it was started, and where NBD clients reach it.
+/// A disk as it was at the start, and where NBD clients reach it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Export {
     /// Its name, which is also its export name.
@@ -21,7 +21,7 @@ pub struct Export {
     pub read_only: bool,
     /// The number of the shard that owns it.
     pub shard: usize,
-    /// Why the daemon no longer serves it; null if it does.
+    /// The reason that the daemon no longer serves it; null if it does.
     pub failed: Option<String>,
 }
 
@@ -35,5 +35,5 @@ pub struct Clock {
     pub started_ns: u64,
 }
 
-/// The message of a report whose two answers are of different starts of the daemon.
+/// The message of a report when its two answers come from different starts of the daemon.
 pub const STARTED_AGAIN: &str = "the daemon was started again; so is what it counts";

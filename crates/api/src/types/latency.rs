@@ -15,7 +15,7 @@ use super::{InFlightZio, Wide};
 pub struct DiskLatency {
     /// The name of the disk.
     pub disk: String,
-    /// Names the boundaries of the buckets.
+    /// The name of the bucket boundaries.
     pub layout: String,
     /// The moment at which the counters began.
     pub since_ns: u64,
@@ -31,7 +31,7 @@ pub struct DiskLatency {
     pub suspended_ns: u64,
     /// Number of zios without a reply, which are in no histogram yet.
     pub in_flight: u32,
-    /// The oldest of them; null if there is none.
+    /// The oldest zio without a reply; null if there is none.
     pub oldest: Option<InFlightZio>,
     /// Number of zios since the start that are missing in breakdowns and in `store`, because the
     /// collector could not keep up with the shards.
@@ -67,14 +67,14 @@ pub struct OpLatency {
     pub store: Option<LatencyHistogram>,
 }
 
-/// What latencies can be broken down by.
+/// The dimension of a breakdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
     /// The 64 clients with the latest I/O; the others together are `other`. If a later answer no
     /// longer names a client, its I/O counts in `other` there.
     Client,
-    /// Powers of two.
+    /// The size of the I/O, in powers of two.
     Size,
 }
 
@@ -181,7 +181,7 @@ impl LatencyHistogram {
         }
     }
 
-    /// As [`LatencyHistogram::of`]; a histogram of another layout counts as empty.
+    /// Like [`LatencyHistogram::of`]. A histogram of another layout counts as empty.
     pub fn of_sparse(sparse: &Sparse) -> LatencyHistogram {
         LatencyHistogram::of(&Histogram::from_sparse(sparse).unwrap_or_default())
     }

@@ -19,15 +19,16 @@ pub struct Promise {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CanHold {
-    /// Nothing that the daemon can see is in the way.
+    /// The daemon sees no obstacle.
     Yes,
-    /// Something is in the way that may or may not matter.
+    /// There is an obstacle that may or may not matter.
     Doubtful,
-    /// Something prevents it.
+    /// An obstacle prevents it.
     No,
 }
 
-/// The most median lateness of zios that are due one by one, in nanoseconds, where the daemon spins.
+/// The promised bound of the median lateness, in nanoseconds, for zios that are due one by one,
+/// where the daemon spins.
 pub const LATENESS_NS: u64 = 30_000;
 /// The nanoseconds that each further zio of a burst may add to it.
 pub const LATENESS_OF_BURST_NS: u64 = 500;

@@ -31,14 +31,15 @@ pub struct Rule {
     pub state: RuleState,
     /// Time since it was armed or last updated, up to the moment at which it was cleared.
     pub age_ns: u64,
-    /// What the rule has counted since it was armed, through all its updates.
+    /// The rule's counters since it was armed, through all its updates.
     #[serde(flatten)]
     pub counters: RuleCounters,
-    /// What the rule has counted since its last update, of the zios that matched it since; null if it
-    /// was never updated. Zios that it held at the update are only in the counters since it was armed.
+    /// The rule's counters since its last update, for the zios that matched it since; null if it
+    /// was never updated. Zios that it held at the update are only in the counters since it was
+    /// armed.
     pub since_update: Option<RuleCounters>,
-    /// Why it has injected nothing since it was armed or last updated; null if it has injected
-    /// something.
+    /// The reason that it has injected nothing since it was armed or last updated; null if it has
+    /// injected something.
     pub why_nothing: Option<String>,
     /// Number of connections of its disk that the shard does not read now, because requests use as
     /// much memory as they may. This limits the depth, and so distorts the rule's effect.
@@ -53,7 +54,7 @@ pub struct Rule {
 /// The parts of a rule.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RuleFields {
-    /// What the rule does to a zio.
+    /// The rule's effect on a zio.
     pub effect: RuleEffect,
     /// The constant delay, or the median of its distribution; null if it does not delay.
     pub delay_ns: Option<u64>,
@@ -80,7 +81,7 @@ pub struct RuleFields {
     pub range_end_bytes: Option<u64>,
     /// A glob that the client's name must match; null for all clients.
     pub client: Option<String>,
-    /// In which order the hold and the store's work come.
+    /// The order of the hold and the store's work.
     pub mode: RuleMode,
     /// Time from its arming until it begins to inject.
     pub after_ns: u64,
@@ -88,7 +89,7 @@ pub struct RuleFields {
     pub for_ns: Option<u64>,
 }
 
-/// What a rule does.
+/// The effect of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleEffect {
@@ -98,7 +99,7 @@ pub enum RuleEffect {
     Error,
     /// It keeps the zio until the rule is cleared.
     Hang,
-    /// It limits the bytes per second, and does nothing else.
+    /// It limits the bytes per second and has no other effect.
     Bandwidth,
 }
 
@@ -135,15 +136,15 @@ pub enum RuleState {
     Cleared,
 }
 
-/// What a rule has counted.
+/// The counters of a rule.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RuleCounters {
     /// Number of zios that had its operation, range and client while it was active.
     pub matched: u64,
     /// Number of these zios that it gave a lane or an error.
     pub taken: u64,
-    /// Number of zios that it has decided about: the sum of `held`, `overrun`, `failed`, `aborted`
-    /// and `now`.
+    /// Number of zios that it has decided: the sum of `held`, `overrun`, `failed`, `aborted` and
+    /// `now`.
     pub injected: u64,
     /// Number of zios that it held beyond the time of the store.
     pub held: u64,
@@ -201,7 +202,7 @@ pub struct Summary {
 }
 
 impl Rule {
-    /// The counters that the rule is judged by: of the zios that it met as it is now.
+    /// The counters for the rule's proof: of the zios that it met with its present words.
     pub fn present(&self) -> &RuleCounters {
         self.since_update.as_ref().unwrap_or(&self.counters)
     }

@@ -10,7 +10,7 @@ use super::{LatencyHistogram, Rule};
 pub struct RuleLatency {
     /// The rule, with its counters.
     pub rule: Rule,
-    /// Names the boundaries of the buckets.
+    /// The name of the bucket boundaries.
     pub layout: String,
     /// The latencies of all zios that it has held since it was armed, through all its updates.
     #[serde(flatten)]
@@ -35,7 +35,7 @@ pub struct HoldLatency {
 }
 
 impl RuleLatency {
-    /// The latencies that the rule is judged by: of the zios that it met as it is now.
+    /// The latencies for the rule's proof: of the zios that it met with its present words.
     pub fn present(&self) -> &HoldLatency {
         self.since_update.as_ref().unwrap_or(&self.holds)
     }

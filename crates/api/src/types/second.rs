@@ -9,11 +9,11 @@ use super::LatencyHistogram;
 /// left out.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Seconds {
-    /// Names the boundaries of the buckets.
+    /// The name of the bucket boundaries.
     pub layout: String,
-    /// The seconds that are over; they do not change any more.
+    /// The seconds that are over. They no longer change.
     pub seconds: Vec<Second>,
-    /// The present second, as far as it has gone.
+    /// The present second so far.
     pub running: Second,
     /// The daemon remembers every second from this moment on: its start, unless it has forgotten
     /// older ones.
@@ -39,7 +39,7 @@ pub struct Second {
     /// Number of zios that are missing in its histograms, because the collector could not keep up
     /// with the shards.
     pub dropped: u64,
-    /// What was done, by disk, client and operation.
+    /// The I/O, by disk, client and operation.
     pub latencies: Vec<SecondLatency>,
 }
 

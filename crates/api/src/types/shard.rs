@@ -17,11 +17,11 @@ pub struct Shard {
     pub spins: bool,
     /// How much of its time it works.
     pub load: Load,
-    /// What NBD clients make it hold.
+    /// The memory that NBD clients make it hold.
     pub memory: ClientMemory,
     /// How much later than planned it looked at its sockets, each time since the start.
     pub loop_gap: Summary,
-    /// How often the host kept it from running.
+    /// The times in which the host kept it from running.
     pub stops: Stops,
     /// The error that it measures at its own socket.
     pub probe: Probe,

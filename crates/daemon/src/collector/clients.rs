@@ -1,24 +1,25 @@
-//! Who the clients of a disk are: those that its events name now, and those that are counted apart.
+//! The clients of a disk: those that events may name now, and those that are counted separately.
 //!
-//! A disk tells 64 clients apart at a time and uses their ids again; counts go on when the client
-//! has gone. So clients are counted by name, at most [`CLIENTS_TOLD_APART`] of them: for one more,
-//! that which has been quiet for longest is from then on counted with the others.
+//! A disk tells 64 clients apart at a time and uses their ids again. A client's counts stay after
+//! it has gone. So clients are counted by name, at most [`CLIENTS_TOLD_APART`] of them. When
+//! another client comes, the client that has been idle for longest is counted with the others from
+//! then on.
 
 use std::sync::Arc;
 
 use dashpot_engine::{CLIENTS_TOLD_APART, ClientId};
 
-/// A client's place among those that are counted apart; [`OTHERS`] for the rest.
+/// The index of a client that is counted separately; [`OTHERS`] for all others.
 pub(super) type Place = u8;
 
-/// Where those are counted that are not told apart.
+/// The place of all clients that are not counted separately.
 pub(super) const OTHERS: Place = CLIENTS_TOLD_APART;
 
-/// What an event's client id stands for.
+/// The client behind an id in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Client {
     pub(super) place: Place,
-    /// Unlike an id and a place, never used again, but for [`NOBODY`].
+    /// A number that is never used again, unlike an id or a place; or [`NOBODY`].
     pub(super) number: u32,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Clients {
 #[derive(Debug)]
 struct Counted {
     name: Arc<str>,
-    /// The second in which it did something last, or came, and the number of who came last.
+    /// The last second in which its client was active or new, and that client's number.
     active: (u64, u32),
 }
 
@@ -58,8 +59,8 @@ impl Clients {
         self.present[usize::from(id.0.min(OTHERS))]
     }
 
-    /// Where the next client of this name is counted. If that is the place of another, which is
-    /// counted with the others from now on, the answer is true.
+    /// The place at which the next client of this name is counted. True if another client had this
+    /// place; that client is counted with the others from now on.
     pub(super) fn place_for(&self, name: &str) -> (Place, bool) {
         if let Some(at) = self.counted.iter().position(|client| &*client.name == name) {
             return (at as Place, false);
@@ -72,7 +73,7 @@ impl Clients {
         (quiet.map_or(OTHERS, |(at, _)| at as Place), true)
     }
 
-    /// From now on `id` stands for a client of this name, counted at `place`.
+    /// Makes `id` stand for a client of this name, counted at `place`.
     pub(super) fn join(
         &mut self,
         id: ClientId,
@@ -97,7 +98,8 @@ impl Clients {
         }
     }
 
-    /// Those that were counted at `place` have it no longer, but for the one of this number.
+    /// Moves the clients that were counted at `place` to the others, except the client with this
+    /// number.
     fn count_with_others(&mut self, place: Place, number: u32) {
         for present in &mut self.present {
             if present.place == place && present.number != number {
@@ -106,20 +108,20 @@ impl Clients {
         }
     }
 
-    /// Those of a place do something.
+    /// Notes that a client at a place is active.
     pub(super) fn touch(&mut self, place: Place, second: u64) {
         if let Some(counted) = self.counted.get_mut(usize::from(place)) {
             counted.active.0 = counted.active.0.max(second);
         }
     }
 
-    /// Who is counted at a place.
+    /// The name of the client at a place.
     pub(super) fn name(&self, place: Place) -> Arc<str> {
         let counted = self.counted.get(usize::from(place));
         counted.map_or_else(|| "other".into(), |client| Arc::clone(&client.name))
     }
 
-    /// The numbers of those that events may name from now on.
+    /// The numbers of the clients that events may name from now on.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
         self.present.iter().map(|client| client.number)
     }

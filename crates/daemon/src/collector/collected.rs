@@ -1,4 +1,4 @@
-//! All that is made of events.
+//! All that is kept of events.
 
 use std::collections::{BTreeMap, TryReserveError};
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use super::recent::Recent;
 use super::seconds::{SecondCell, SecondCells, Seconds};
 use super::tally::{Measured, Tally};
 
-/// A part of what is done on a disk.
+/// One part of a disk's I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// By a client, by its place among those counted apart.
+    /// The I/O of a client, by the client's place.
     Client(Place),
-    /// In zios of a size: none, or from this power of two on to the next.
+    /// Zios of one size: 0 bytes, or from this power of two to the next.
     Size(Option<u8>),
 }
 
-/// One operation of a part of a disk.
+/// One operation of one part of a disk's I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     disk: u16,
@@ -29,10 +29,10 @@ struct Key {
     op: Op,
 }
 
-/// What was collected.
+/// The collected I/O.
 ///
-/// The second in which zios end is counted by client and size at once, in histograms of full size; what
-/// is over is kept by either, in little room.
+/// The current second is counted by client and size together, in full histograms. Past seconds are
+/// kept by client and by size, in compact histograms.
 #[derive(Debug)]
 pub struct Collected {
     /// By disk.
@@ -41,13 +41,13 @@ pub struct Collected {
     totals: BTreeMap<Key, Tally>,
     seconds: Seconds,
     recent: Recent,
-    /// The second that is counted.
+    /// The current second.
     second: u64,
     open: Open,
 }
 
 impl Collected {
-    /// Of so many disks, with so many `bytes` of finished zios.
+    /// Makes room for this many disks, and for `bytes` of finished zios.
     pub(super) fn new(disks: usize, bytes: u64) -> Result<Collected, TryReserveError> {
         Ok(Collected {
             clients: (0..disks).map(|_| Clients::new()).collect(),
@@ -107,7 +107,7 @@ impl Collected {
         self.recent.push(zio, client.number);
     }
 
-    /// Adds what is being counted to what was.
+    /// Adds the current second to the past ones.
     pub(super) fn settle(&mut self) {
         let Collected {
             clients,
@@ -134,7 +134,7 @@ impl Collected {
         });
     }
 
-    /// Moves what was counted at a client's place to the others.
+    /// Moves the counts of a client's place to the others.
     fn count_with_others(&mut self, disk: u16, place: Place) {
         if self.open.has_client(disk, place) {
             self.settle();
@@ -151,7 +151,7 @@ impl Collected {
         }
     }
 
-    /// What was counted of each part of a disk since the start.
+    /// The counts of each part of a disk since the start.
     pub fn parts(&self, disk: u16) -> impl Iterator<Item = (Part, Op, &Tally)> {
         let first = |disk| Key {
             disk,
@@ -162,32 +162,32 @@ impl Collected {
         of_disk.map(|(key, tally)| (key.part, key.op, tally))
     }
 
-    /// Who is counted at a place of a disk.
+    /// The name of the client at a place of a disk.
     pub fn client(&self, disk: u16, place: Place) -> Arc<str> {
         self.clients[usize::from(disk)].name(place)
     }
 
-    /// What was done in each second, the oldest first; seconds without any are left out.
+    /// The I/O of each second, the oldest first, without idle seconds.
     pub fn seconds(&self) -> impl Iterator<Item = (u64, &SecondCells)> {
         self.seconds.iter()
     }
 
-    /// The first second of which nothing was forgotten.
+    /// The first second that is complete: nothing of it was forgotten.
     pub fn since(&self) -> u64 {
         self.seconds.since()
     }
 
-    /// Where a reader is that has read everything.
+    /// The cursor after the last zio.
     pub fn now(&self) -> u64 {
         self.recent.now()
     }
 
-    /// How many zios after a cursor are not remembered any more.
+    /// How many zios after a cursor were forgotten.
     pub fn forgotten(&self, cursor: u64) -> u64 {
         self.recent.oldest().saturating_sub(cursor)
     }
 
-    /// The zios from a cursor on, with their own cursors and the names of their clients.
+    /// The zios after a cursor, with their own cursors and the names of their clients.
     pub fn after(&self, cursor: u64) -> impl Iterator<Item = (u64, &FinishedZio, &str)> {
         self.recent.after(cursor)
     }

@@ -1,10 +1,10 @@
-//! The collector turns the shards' events into counts by client and by size, histograms of each second,
-//! and a memory of the zios that finished last.
+//! The collector turns the shards' events into counts by client and by size, into histograms of
+//! each second, and into a memory of the last finished zios.
 //!
-//! [`Collected`] is plain data, which takes one record at a time. Around it, a thread empties the rings
-//! every [`NAP`] while there is traffic, sooner when one of them fills up, and sleeps when there is
-//! none. A request for figures also empties them, after the shards have sent their records: so the
-//! answer has every zio that had finished before the request.
+//! [`Collected`] is plain data, which takes one record at a time. Around it, a thread empties the
+//! rings every [`NAP`] while there is traffic, earlier when one of them fills up, and sleeps when
+//! there is none. A request for figures first makes the shards send their records, and then empties
+//! the rings, too. So the answer has every zio that had finished before the request.
 
 mod clients;
 mod collected;
@@ -27,10 +27,10 @@ pub(crate) use collected::{Collected, Part};
 pub(crate) use seconds::{SecondCell, SecondCells};
 pub(crate) use tally::Tally;
 
-/// How often the rings are emptied at least while something comes.
+/// The longest time between two emptyings of the rings while there is traffic.
 const NAP: Duration = Duration::from_millis(50);
 
-/// The events of a server, collected by a thread of its own until this is dropped.
+/// Collects the events of a server in a thread of its own, until this is dropped.
 pub struct Collector {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -45,19 +45,19 @@ struct Shared {
 struct State {
     reader: EventReader,
     collected: Collected,
-    /// By shard, as far as is known.
+    /// By shard, as last reported.
     drops: Vec<Drops>,
 }
 
-/// What can be seen of a collector at one moment.
+/// A view of a collector at one moment.
 pub struct View<'a> {
     pub collected: &'a Collected,
     drops: &'a [Drops],
 }
 
 impl Collector {
-    /// Starts the thread that collects the events of `disks` disks, and remembers the last of them in
-    /// at most `bytes` bytes. It fails if the thread cannot start.
+    /// Starts the thread that collects the events of `disks` disks, and remembers the last finished
+    /// zios in at most `bytes` bytes. It fails if the thread cannot start.
     pub fn start(reader: EventReader, disks: usize, bytes: u64) -> io::Result<Collector> {
         let bell = reader.bell();
         let state = Mutex::new(State {
@@ -76,14 +76,15 @@ impl Collector {
         })
     }
 
-    /// Looks at all that the shards have sent off. `drops` is what some of them have dropped.
+    /// Runs `look` on everything that the shards have sent. `drops` has the latest drops of some
+    /// shards.
     pub fn look<T>(&self, drops: Vec<(usize, Drops)>, look: impl FnOnce(&View<'_>) -> T) -> T {
         let mut state = self.shared.lock();
         for (shard, drops) in drops {
             if state.drops.len() <= shard {
                 state.drops.resize_with(shard + 1, Drops::default);
             }
-            // Of two who ask at once, the one that was answered first may come last.
+            // Of two concurrent calls, the one with the older answer may come last.
             if drops.total(None) >= state.drops[shard].total(None) {
                 state.drops[shard] = drops;
             }
@@ -102,9 +103,9 @@ impl Drop for Collector {
         self.shared.over.store(true, Ordering::SeqCst);
         self.shared.bell.ring(|| true);
         if let Some(thread) = self.thread.take() {
-            // It may take a nap.
+            // The thread may be napping.
             thread.thread().unpark();
-            // One that has panicked has said so.
+            // A thread that has panicked has printed its message.
             let _ = thread.join();
         }
     }
@@ -126,14 +127,14 @@ impl Shared {
         self.over.load(Ordering::SeqCst)
     }
 
-    /// If what was looking has panicked, all that was counted is there still.
+    /// Locks the state. A panic in a look does not damage it.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Says whether there was anything.
+    /// Empties the rings. Says whether there were any records.
     fn drain(&mut self) -> bool {
         let collected = &mut self.collected;
         self.reader.drain(|record| collected.take(record))
@@ -141,13 +142,13 @@ impl State {
 }
 
 impl View<'_> {
-    /// How many events of a disk or of all were dropped since the start.
+    /// How many events of a disk, or of all disks, were dropped since the start.
     pub fn dropped(&self, disk: Option<u16>) -> u64 {
         self.drops.iter().map(|drops| drops.total(disk)).sum()
     }
 
-    /// How many events of a disk or of all were dropped in which second: in no particular order,
-    /// seconds may come several times.
+    /// The dropped events of a disk, or of all disks, by second. They are in no particular order,
+    /// and a second may come several times.
     pub fn dropped_by_second(&self, disk: Option<u16>) -> impl Iterator<Item = (u64, u64)> {
         self.drops.iter().flat_map(move |drops| drops.seconds(disk))
     }

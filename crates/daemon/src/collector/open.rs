@@ -1,42 +1,42 @@
-//! The second that is being counted.
+//! The counts of the current second.
 
 use dashpot_engine::Op;
 
 use super::clients::Place;
 use super::tally::Counting;
 
-/// Zios of one kind: what differs within it is told apart nowhere.
+/// A kind of zio: zios that no figure tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
     pub(super) disk: u16,
     pub(super) client: Place,
-    /// The power of two that the length begins with, if it is not 0.
+    /// The highest power of two in the length, if the length is not 0.
     pub(super) size: Option<u8>,
     pub(super) op: Op,
 }
 
 impl Cell {
-    /// Where the search for it begins.
+    /// The slot at which the search for it begins.
     #[inline]
     fn slot(self) -> usize {
         let size = u64::from(self.size.map_or(u8::MAX, |power| power));
         let all = [self.disk.into(), self.client.into(), size, self.op as u64];
         let packed = all.into_iter().fold(0, |packed, part| packed << 8 | part);
-        // The golden ratio spreads neighbours (Fibonacci hashing).
+        // Multiplying by the golden ratio spreads neighbours (Fibonacci hashing).
         (packed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.ilog2())) as usize
     }
 }
 
-/// What is counted of each kind, at most [`COUNTING`] of them.
+/// The counts of each kind, for at most [`COUNTING`] kinds.
 #[derive(Debug)]
 pub(super) struct Open {
-    /// Where in the lists below a cell is: from its own slot on, the first that is free ends the
-    /// search.
+    /// The index of each cell in the lists below. A search starts at the cell's own slot, and ends
+    /// at the first free one.
     slots: Vec<u16>,
     cells: Vec<Cell>,
-    /// Of `cells`, with room that was used before behind it.
+    /// By the index of the cell. Entries beyond the cells are kept for their memory.
     counting: Vec<Counting>,
-    /// The slot of the last one that was found, because the next is often of the same kind.
+    /// The slot that was found last, because the next zio is often of the same kind.
     last: usize,
 }
 
@@ -52,7 +52,7 @@ impl Default for Open {
 }
 
 impl Open {
-    /// What is counted of a kind, if it is.
+    /// The counts of a kind, if it is counted already.
     #[inline]
     pub(super) fn counting(&mut self, cell: Cell) -> Option<&mut Counting> {
         if self.cells.get(self.last) != Some(&cell) {
@@ -62,7 +62,7 @@ impl Open {
         self.counting.get_mut(self.last)
     }
 
-    /// Begins to count a kind that is not yet.
+    /// Begins to count a new kind.
     pub(super) fn begin(&mut self, cell: Cell) -> &mut Counting {
         let slot = self.find(cell);
         self.last = self.cells.len();
@@ -74,7 +74,7 @@ impl Open {
         &mut self.counting[self.last]
     }
 
-    /// The slot of a cell, or the free one that it would have. There are more slots than cells.
+    /// The slot of a cell, or the free slot where it belongs. There are more slots than cells.
     #[inline]
     fn find(&self, cell: Cell) -> usize {
         let mut slot = cell.slot();
@@ -90,13 +90,13 @@ impl Open {
         self.cells.len() == COUNTING
     }
 
-    /// Whether anything is counted of a client.
+    /// Whether there are any counts of a client.
     pub(super) fn has_client(&self, disk: u16, client: Place) -> bool {
         let of_client = |cell: &Cell| (cell.disk, cell.client) == (disk, client);
         self.cells.iter().any(of_client)
     }
 
-    /// Ends the second: hands out all that was counted.
+    /// Ends the second: hands out all counts.
     pub(super) fn close(&mut self, mut take: impl FnMut(Cell, &Counting)) {
         if self.cells.is_empty() {
             return;
@@ -109,9 +109,9 @@ impl Open {
     }
 }
 
-/// How much is counted at once: 52 MiB, if so many kinds come in the same second.
+/// The most kinds in one second. So many take 52 MiB.
 const COUNTING: usize = 1_024;
-/// Twice as many, so that searches are short.
+/// Twice as many as cells, so that searches are short.
 const SLOTS: usize = 2 * COUNTING;
-/// No place in a list.
+/// Marks a free slot.
 const FREE: u16 = u16::MAX;

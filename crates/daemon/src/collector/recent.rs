@@ -1,4 +1,4 @@
-//! The zios that have finished last, in memory of a stated size.
+//! The last finished zios, in a memory of bounded size.
 
 use std::collections::{HashMap, HashSet, TryReserveError, VecDeque};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ struct Kept {
     client: u32,
 }
 
-/// The last zios, and the names of their clients.
+/// The last finished zios, and the names of their clients.
 ///
-/// A reader goes on from a cursor, the number of zios that came before; it can find out how many it
-/// was too slow for.
+/// A reader continues from a cursor: the number of zios that came before. It can find out how many
+/// zios it has missed.
 #[derive(Debug)]
 pub(super) struct Recent {
     zios: VecDeque<Kept>,
@@ -25,14 +25,14 @@ pub(super) struct Recent {
     /// How many zios have come.
     come: u64,
     names: HashMap<u32, Arc<str>>,
-    /// With so many names it is time to look for those that nobody has any more.
+    /// At this many names, look for unused ones.
     sweep_at: usize,
 }
 
 impl Recent {
     pub(super) fn new(bytes: u64) -> Result<Recent, TryReserveError> {
         let most = usize::try_from(bytes).unwrap_or(usize::MAX) / size_of::<Kept>();
-        // Not touched before it is filled, and never moved.
+        // The memory is not touched before it is filled, and never moved.
         let mut zios = VecDeque::new();
         zios.try_reserve_exact(most)?;
         Ok(Recent {
@@ -56,7 +56,7 @@ impl Recent {
         self.zios.push_back(Kept { zio: *zio, client });
     }
 
-    /// Gives a new client a name. `present` are the numbers of those whose zios may still come.
+    /// Gives a new client a name. `present` are the numbers of clients whose zios may still come.
     pub(super) fn name(&mut self, client: u32, name: Arc<str>, present: impl Iterator<Item = u32>) {
         if self.names.len() >= self.sweep_at {
             let kept = self.zios.iter().map(|kept| kept.client);
@@ -67,17 +67,17 @@ impl Recent {
         self.names.insert(client, name);
     }
 
-    /// Where a reader is that has read everything.
+    /// The cursor after the last zio.
     pub(super) fn now(&self) -> u64 {
         self.come
     }
 
-    /// The cursor of the oldest zio that is remembered.
+    /// The cursor of the oldest zio in memory.
     pub(super) fn oldest(&self) -> u64 {
         self.come - self.zios.len() as u64
     }
 
-    /// The zios from a cursor on, with their own cursors and the names of their clients.
+    /// The zios after a cursor, with their own cursors and the names of their clients.
     pub(super) fn after(&self, cursor: u64) -> impl Iterator<Item = (u64, &FinishedZio, &str)> {
         let first = cursor.max(self.oldest()).min(self.come);
         let skipped = (first - self.oldest()) as usize;
@@ -98,5 +98,5 @@ impl Recent {
     }
 }
 
-/// With fewer names it is not worth the search.
+/// With fewer names a search is not worth its cost.
 const SWEEP_AT_LEAST: usize = 1_024;

@@ -1,4 +1,4 @@
-//! What was done in each of the last seconds.
+//! The I/O of each of the last seconds.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use dashpot_engine::Op;
 
 use super::tally::Brief;
 
-/// What clients did on a disk in one second.
+/// The I/O of one client on one disk in one second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecondCell {
     /// The disk's index.
@@ -30,23 +30,23 @@ struct Second {
     cells: SecondCells,
 }
 
-/// What was done in a second. Who tells it to others shares it: it is converted while the next
-/// zios are counted, in a copy if they are of this second.
+/// The I/O of a second. A reader shares it and converts it while the collector counts on. If the
+/// collector then adds to this second, it works on a copy.
 pub(crate) type SecondCells = Arc<Vec<SecondCell>>;
 
-/// The seconds in which zios have ended, as many as are remembered.
+/// The seconds in which zios have ended, as far as they are remembered.
 #[derive(Debug, Default)]
 pub(super) struct Seconds {
     /// By number.
     seconds: VecDeque<Second>,
-    /// What all of them take.
+    /// The bytes that all of them take.
     size: usize,
-    /// Seconds before this one were forgotten.
+    /// The first second that was not forgotten.
     since: u64,
 }
 
 impl Seconds {
-    /// Adds to what clients have done in a second. One that is not remembered any more stays so.
+    /// Adds the I/O of clients to a second, unless that second was forgotten.
     pub(super) fn add(&mut self, number: u64, added: SecondCell) {
         let Some(second) = self.second(number) else {
             return;
@@ -99,19 +99,19 @@ impl Seconds {
         }
     }
 
-    /// The first second of which nothing was forgotten.
+    /// The first second that is complete: nothing of it was forgotten.
     pub(super) fn since(&self) -> u64 {
         self.since
     }
 
-    /// The seconds in which something was done, the oldest first.
+    /// The seconds with I/O, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &SecondCells)> {
         let seconds = self.seconds.iter();
         seconds.map(|second| (second.number, &second.cells))
     }
 }
 
-/// How many seconds are remembered at most, …
+/// The most seconds that are remembered.
 pub(super) const SECONDS: usize = 3_600;
-/// … and in how many bytes.
+/// The most bytes that they may take.
 pub(super) const SIZE: usize = 32 << 20;

@@ -1,10 +1,10 @@
-//! What is counted of some zios: while they come, quickly; afterwards, in little room.
+//! The counts of some zios: quick to update for the current second, small for past ones.
 
 use dashpot_engine::Duration;
 use dashpot_engine::histogram::{Histogram, Sparse};
 use dashpot_export::FinishedZio;
 
-/// What there is to count of one zio.
+/// The figures of one zio.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Measured {
     ended: u64,
@@ -13,7 +13,7 @@ pub(super) struct Measured {
     total: u64,
     disk: u64,
     store: u64,
-    /// If it was held.
+    /// Its lateness, if it was held.
     lateness: Option<u64>,
 }
 
@@ -41,18 +41,18 @@ impl Measured {
     }
 }
 
-/// Counts zios as they come: 52 KiB, of which little is touched.
+/// Counts zios as they come. It takes 52 KiB, of which little is touched.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counting {
     completed: u64,
     failed: u64,
     bytes: u64,
-    /// Of zios whose total and disk latencies are equal, as most are: counted here once, and in
-    /// neither of the two.
+    /// Zios whose total and disk latencies are equal, as most are. They are counted only here, and
+    /// in neither of the two.
     alike: Histogram,
     total: Histogram,
     disk: Histogram,
-    /// Zios that the store took no time for, as it does in memory.
+    /// Zios for which the store took no time, as a store in memory does.
     instant: u64,
     store: Histogram,
     lateness: Histogram,
@@ -79,7 +79,7 @@ impl Counting {
         }
     }
 
-    /// What is told of a second.
+    /// The figures that a second keeps.
     pub(super) fn brief(&self) -> Brief {
         let mut disk = self.disk.clone();
         disk.merge(&self.alike);
@@ -93,12 +93,12 @@ impl Counting {
     }
 }
 
-/// What was counted in a second.
+/// The figures of a second.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Brief {
-    /// Zios replied to, failed ones included.
+    /// Zios replied to, including failed ones.
     pub completed: u64,
-    /// Bytes of those that did not fail.
+    /// The bytes of zios that did not fail.
     pub bytes: u64,
     /// From issue until the transport was offered the reply.
     pub disk: Sparse,
@@ -113,21 +113,21 @@ impl Brief {
     }
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Zios replied to, failed ones included.
+    /// Zios replied to, including failed ones.
     pub completed: u64,
     pub failed: u64,
-    /// Bytes of those that did not fail.
+    /// The bytes of zios that did not fail.
     pub bytes: u64,
     /// From arrival until the transport accepted the reply.
     pub total: Sparse,
     /// From issue until the transport was offered the reply.
     pub disk: Sparse,
-    /// For the store.
+    /// The time of the store.
     pub store: Sparse,
-    /// Of those that were held.
+    /// The lateness of zios that were held.
     pub lateness: Sparse,
 }
 
@@ -158,7 +158,7 @@ impl Tally {
     }
 }
 
-/// Adds histograms to one that is kept in little room.
+/// Adds histograms to a compact one.
 fn merge(kept: &mut Sparse, added: &[&Histogram]) {
     if added.iter().all(|histogram| histogram.count() == 0) {
         return;
@@ -168,7 +168,7 @@ fn merge(kept: &mut Sparse, added: &[&Histogram]) {
     *kept = sum.to_sparse();
 }
 
-/// What is kept here has come from histograms of this layout.
+/// A full histogram. The compact one was made from the same layout.
 fn widen(kept: &Sparse) -> Histogram {
     Histogram::from_sparse(kept).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What is collected, beside a naive model that keeps every zio.
+//! Compares the collected figures with a naive model that keeps every zio.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use super::tally::{Brief, Tally};
 
 const DISKS: u16 = 2;
 const SECOND_NS: u64 = 1_000_000_000;
-/// What a zio takes in the memory of those that finished last.
+/// The memory that one remembered zio takes.
 const KEPT_BYTES: u64 = 88;
 
 fn event(ended: Instant) -> Event {
@@ -92,7 +92,7 @@ fn happenings() -> impl Strategy<Value = Vec<Happens>> {
     )
 }
 
-/// Every zio with the name that its client had.
+/// Every zio, with the name that its client had.
 fn play(happenings: &[Happens], collected: &mut Collected) -> Vec<(FinishedZio, String)> {
     let mut names: BTreeMap<(u16, u8), String> = BTreeMap::new();
     let mut all = Vec::new();
@@ -149,7 +149,7 @@ fn size_of_class(length: u32) -> Option<u8> {
 
 type Told = BTreeMap<(String, Op), Tally>;
 
-/// By what `name` says of each zio.
+/// The expected counts, by the label that `name` gives to each zio.
 fn expected(
     all: &[(FinishedZio, String)],
     disk: u16,
@@ -268,7 +268,7 @@ fn the_client_that_was_quiet_for_longest_gives_way_and_its_counts_do_not() {
         collected.take(&zio(u64::from(client) + 1, client));
     }
     collected.take(&zio(100, 0));
-    // The id of 5 is used again; 1 was quiet for longest, and is still there.
+    // The id 5 is used again. The client of id 1 was idle for longest, but is still connected.
     join(&mut collected, 5, "new");
     collected.take(&zio(101, 5));
     collected.take(&zio(101, 1));
@@ -309,7 +309,7 @@ fn an_hour_is_remembered_and_no_more() {
     for second in 0..10_000 {
         collected.take(&zio(second, 0));
     }
-    // Of a second that was forgotten.
+    // A zio of a second that was forgotten.
     collected.take(&zio(3, 0));
     collected.settle();
     let numbers: Vec<u64> = collected.seconds().map(|(number, _)| number).collect();
@@ -377,7 +377,7 @@ fn more_kinds_in_a_second_than_are_counted_at_once_are_all_counted() {
     assert_eq!(collected.seconds().count(), 1);
 }
 
-/// It is converted after the look, while others are counted.
+/// The seconds are converted after the look, while other zios are counted.
 #[test]
 fn a_second_that_was_taken_stays_as_it_was_seen() {
     let mut seconds = Seconds::default();

@@ -1,5 +1,5 @@
-//! Rules that go: one, those of a disk, or all of them. What concerns all disks is done to each
-//! that answers; those of a shard that has failed keep nobody from the others.
+//! Clears rules: one, those of a disk, or all of them. A call for all disks changes each disk that
+//! answers; a failed shard does not keep it from the others.
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{Answer, Command, DiskId, Target};
@@ -53,8 +53,8 @@ impl Daemon {
         Ok(Cleared { rules, failed })
     }
 
-    /// Back to the lab: releases and clears every rule, forgets those that are gone, resumes every
-    /// disk, and arms what the lab says. It keeps the counters of disks.
+    /// Returns to the lab: releases and clears every rule, forgets cleared rules, resumes every
+    /// disk, and arms the lab's rules. It keeps the counters of disks.
     pub async fn reset(&self) -> Reset {
         let mut registry = self.registry.lock().await;
         let mut cleared = self.clear_all(&mut registry, true).await;

@@ -1,4 +1,4 @@
-//! Finished zios: the collected events, brought up to date before each answer.
+//! Finished zios: brings the collected events up to date before each answer.
 
 use dashpot_export::{Drops, ShardGone};
 use tokio::sync::oneshot;
@@ -7,7 +7,8 @@ use super::Daemon;
 use crate::collector::View;
 
 impl Daemon {
-    /// Looks at the events of a disk or of all, with those of every zio that had finished before.
+    /// Runs `look` on the events of a disk, or of all disks, including every zio that had finished
+    /// before.
     pub async fn events<T>(&self, disk: Option<usize>, look: impl FnOnce(&View<'_>) -> T) -> T {
         let mut drops: Vec<(usize, Drops)> = Vec::new();
         for (index, info) in self.disks() {
@@ -23,7 +24,7 @@ impl Daemon {
         self.collector.look(drops, look)
     }
 
-    /// Looks at the events that have come in already.
+    /// Runs `look` on the events that have come already.
     pub fn collected<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
         self.collector.look(Vec::new(), look)
     }

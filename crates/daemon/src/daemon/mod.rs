@@ -1,7 +1,7 @@
 //! The control plane's state: the served disks, and the rules armed on them.
 //!
-//! Changes of rules are serial: a lock is held until the engine has answered. So the order in
-//! which callers are answered is the order in which their changes took effect.
+//! Changes of rules are serial: a lock is held until the engine has answered. So callers are
+//! answered in the order in which their changes took effect.
 
 mod clear;
 mod events;
@@ -24,15 +24,15 @@ pub use clear::{Cleared, Scope};
 /// Everything that a request to the daemon can read or change.
 pub struct Daemon {
     handle: Handle,
-    /// Of each disk, where clients reach it.
+    /// By disk, where clients reach it.
     uris: Vec<Vec<String>>,
-    /// What the lab arms at the start and after a reset: disks by their index.
+    /// The rules that the lab arms at the start and after a reset, with the indices of their disks.
     lab_rules: Vec<(usize, Injection)>,
     registry: Mutex<Registry>,
     collector: Collector,
     answers: AnswerMemory,
     started: Instant,
-    /// What the host had counted then.
+    /// The host's counters at the start.
     counted_before: Counted,
 }
 
@@ -61,12 +61,12 @@ impl Daemon {
         self.handle.disks().iter().enumerate()
     }
 
-    /// The facts about a disk that [`Daemon::disks`] or [`Daemon::disk`] gave the index of.
+    /// The facts about the disk at an index that [`Daemon::disks`] or [`Daemon::disk`] gave.
     pub fn info(&self, disk: usize) -> &DiskInfo {
         &self.handle.disks()[disk]
     }
 
-    /// Why a disk is no longer served, if it is not.
+    /// The reason that a disk is no longer served; `None` if it is served.
     pub fn failure(&self, disk: usize) -> Option<String> {
         let served = self.handle.is_served(disk);
         served.err().map(|gone| gone.to_string())
@@ -77,17 +77,17 @@ impl Daemon {
         self.uris.get(disk).map_or(&[], Vec::as_slice)
     }
 
-    /// The time of the clock that all the daemon's moments are of.
+    /// The time of the clock that the daemon uses for all moments.
     pub fn now(&self) -> Instant {
         dashpot_export::now()
     }
 
-    /// When it began to count.
+    /// When the daemon started to count.
     pub fn started(&self) -> Instant {
         self.started
     }
 
-    /// What the host had counted before.
+    /// The host's counters at the start.
     pub fn counted_before(&self) -> Counted {
         self.counted_before
     }
@@ -102,17 +102,17 @@ impl Daemon {
         &self.answers
     }
 
-    /// What the rules take of what they may.
+    /// The memory that the rules use, beside its bounds.
     pub(crate) async fn rules_held(&self) -> RulesHeld {
         self.registry.lock().await.held()
     }
 
-    /// What the probe of a shard has found in the last minute, the oldest first.
+    /// The readings of a shard's prober in the last minute, the oldest first.
     pub fn probe(&self, shard: usize) -> Vec<ProbeReading> {
         self.handle.probe(shard)
     }
 
-    /// The index of the disk of a name.
+    /// The index of the disk with this name.
     pub fn disk(&self, name: &str) -> Result<usize, Refusal> {
         let found = self.disks().find(|(_, info)| info.name == name);
         let known = self.disks().map(|(_, info)| info.name.as_str());
@@ -121,7 +121,7 @@ impl Daemon {
             .ok_or_else(|| Refusal::not_found("disk", name, known))
     }
 
-    /// A disk as it is now, with the `oldest` of its zios in flight.
+    /// The state of a disk now, with its `oldest` zios in flight.
     pub async fn snapshot(&self, disk: usize, oldest: usize) -> Result<DiskSnapshot, Refusal> {
         Ok(self
             .ask_snapshot(disk, oldest)?
@@ -129,14 +129,14 @@ impl Daemon {
             .map_err(|_| ShardGone)?)
     }
 
-    /// Asks for a snapshot: what the shard is asked for afterwards comes after it.
+    /// Asks for a snapshot. The shard handles later requests after it.
     fn ask_snapshot(
         &self,
         disk: usize,
         oldest: usize,
     ) -> Result<oneshot::Receiver<DiskSnapshot>, Refusal> {
         let (answer, answered) = oneshot::channel();
-        // The receiver is gone when the caller has hung up, and then nobody wants the answer.
+        // The receiver is gone if the caller has hung up. Then no one needs the answer.
         self.handle
             .snapshot(disk, oldest, |snapshot| drop(answer.send(snapshot)))?;
         Ok(answered)
@@ -147,17 +147,17 @@ impl Daemon {
         self.registry.lock().await.records().cloned().collect()
     }
 
-    /// The rules of an id or a name.
+    /// The rules with an id or a name.
     pub async fn find(&self, key: &str) -> Result<Vec<Record>, Refusal> {
         self.registry.lock().await.find(key)
     }
 
-    /// The rules of an id or a name that are gone.
+    /// The cleared rules with an id or a name.
     pub async fn find_gone(&self, key: &str) -> Vec<Gone> {
         self.registry.lock().await.past.find(key)
     }
 
-    /// Arms what the lab says.
+    /// Arms the lab's rules.
     pub async fn arm_lab(&self) -> Result<(), Refusal> {
         let mut registry = self.registry.lock().await;
         for (disk, injection) in self.lab_rules.clone() {
@@ -178,7 +178,7 @@ impl Daemon {
         self.inject_in(&mut registry, disk, injection, pool).await
     }
 
-    /// Replaces what a rule says. Its counters go on; the evidence of what it says begins anew.
+    /// Replaces the words of a rule. Its counters go on; the evidence for its promises begins anew.
     pub async fn update(&self, key: &str, rule: TypedRule) -> Result<Record, Refusal> {
         let mut registry = self.registry.lock().await;
         let record = registry.find_one(key)?;
@@ -191,15 +191,16 @@ impl Daemon {
         Ok(Record { words, ..record })
     }
 
-    /// Stops new zios of a disk, and waits until none is in flight unless `now`. Returns how many
-    /// are.
+    /// Makes new zios of a disk wait. Unless `now`, returns when no zio is in flight. Answers how
+    /// many are.
     pub async fn suspend(
         &self,
         disk: &str,
         lasts: Option<Duration>,
         now: bool,
     ) -> Result<u32, Refusal> {
-        // Not under the lock: a rule that hangs a zio must be cleared before this is answered.
+        // This is not done under the lock: a rule that hangs a zio may have to be cleared before
+        // the answer comes.
         let suspend = |disk| Command::Suspend { disk, lasts, now };
         match self.command(self.disk(disk)?, suspend).await? {
             Answer::Suspended { in_flight } => Ok(in_flight),
@@ -207,7 +208,7 @@ impl Daemon {
         }
     }
 
-    /// Issues what was suspended. Returns how many zios that were.
+    /// Issues the suspended zios. Answers how many there were.
     pub async fn resume(&self, disk: &str) -> Result<u32, Refusal> {
         match self.command(self.disk(disk)?, Command::Resume).await? {
             Answer::Resumed { waiting } => Ok(waiting),
@@ -215,7 +216,7 @@ impl Daemon {
         }
     }
 
-    /// Cuts the power of a disk, or gives it back.
+    /// Cuts the power of a disk, or restores it.
     pub async fn cut(&self, name: &str, cut: Cut) -> Result<Loss, Refusal> {
         let disk = self.disk(name)?;
         let (answer, answered) = oneshot::channel();
@@ -247,7 +248,7 @@ impl Daemon {
         Ok(armed)
     }
 
-    /// `clear` takes rules and disks by name, so that none may be called like the other.
+    /// Refuses a rule's name that is also a disk's, because `clear` takes both.
     fn check_name(&self, name: Option<&str>) -> Result<(), Refusal> {
         match name {
             Some(name) if self.disk(name).is_ok() => {
@@ -258,7 +259,7 @@ impl Daemon {
         }
     }
 
-    /// Refuses a rule that no zio of the disk could meet.
+    /// Refuses a rule with a range beyond the disk.
     fn check_range(&self, disk: usize, rule: &TypedRule) -> Result<(), Refusal> {
         let disk = &self.handle.disks()[disk];
         let beyond = |(start, _): &(u64, u64)| *start >= disk.size;
@@ -277,7 +278,7 @@ impl Daemon {
         build: impl FnOnce(DiskId) -> Command,
     ) -> Result<Answer, Refusal> {
         let (answer, answered) = oneshot::channel();
-        // The receiver is gone when the caller has hung up, and then nobody wants the answer.
+        // The receiver is gone if the caller has hung up. Then no one needs the answer.
         self.handle
             .command(disk, build, |result| drop(answer.send(result)))?;
         Ok(answered.await.map_err(|_| ShardGone)??)

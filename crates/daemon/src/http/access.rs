@@ -1,9 +1,9 @@
-//! Who may use the API over TCP: holders of the token, from pages of this host only; and who may
-//! scrape the metrics: all but other sites' pages.
+//! Access over TCP. The API is for holders of the token, and for pages of this host only. The
+//! metrics are for everyone but other sites' pages.
 //!
-//! A browser sends requests for any page that it shows. The checks of `Host` (against names that
-//! are made to point here) and of `Origin` keep other sites' pages out, the token everybody else.
-//! An address as `Host` is not a name that could have been made to point here.
+//! A browser sends requests on behalf of any page that it shows. The checks of `Host` (against
+//! foreign names that resolve to this host) and of `Origin` keep other sites' pages out; the token
+//! keeps everyone else out. A `Host` that is an address cannot be a foreign name.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use dashpot_api::Error;
 use super::answer::Guest;
 use super::error::refuse;
 
-/// Names under which a host reaches itself.
+/// Names by which a host reaches itself.
 const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
-/// What a request over TCP must bring.
+/// The conditions for a request over TCP.
 #[derive(Debug)]
 pub struct Access {
     token: String,
     hosts: Hosts,
 }
 
-/// Hosts that a request over TCP may be for.
+/// The names that a request over TCP may have as its host.
 #[derive(Clone, Debug)]
 pub struct Hosts {
     /// Names that `--allow-host` adds to the local ones.
@@ -35,7 +35,7 @@ pub struct Hosts {
 }
 
 impl Access {
-    /// A request must show this token and be for one of these hosts.
+    /// Requires this token, and one of these hosts.
     pub fn new(token: String, hosts: Hosts) -> Access {
         Access { token, hosts }
     }
@@ -61,7 +61,7 @@ impl Access {
 }
 
 impl Hosts {
-    /// Addresses, the local names, and these names.
+    /// Allows addresses, the local names, and these names.
     pub fn new(allowed: Vec<String>) -> Hosts {
         Hosts { allowed }
     }
@@ -91,8 +91,8 @@ impl Hosts {
         ))
     }
 
-    /// A page may send requests to where it is from: to the same name and port. The API speaks
-    /// plain HTTP; before a name that is allowed there may be a proxy that speaks HTTPS.
+    /// A page may send requests to its own name and port. The API speaks plain HTTP. For a name of
+    /// `--allow-host`, a proxy may speak HTTPS.
     fn check_origin(&self, origin: &str, host: &str) -> Result<(), (StatusCode, Error)> {
         let (scheme, from) = origin.split_once("://").unwrap_or_default();
         let usual = match scheme {
@@ -125,7 +125,8 @@ fn is_named(name: &str) -> impl Fn(&str) -> bool {
     move |known| known.eq_ignore_ascii_case(name)
 }
 
-/// Lets pass what the token and the names allow. `/healthz` says nothing, and so answers anyone.
+/// Passes requests that the token and the names allow. `/healthz` reveals nothing, so it is open to
+/// everyone.
 pub(super) async fn guard(
     State(access): State<Arc<Access>>,
     mut request: Request,
@@ -140,12 +141,12 @@ pub(super) async fn guard(
         Err(_) if request.uri().path() == "/healthz" => {}
         Err((status, error)) => return refuse(status, error),
     }
-    // What handles requests knows nothing of tokens, and refuses options that it does not know.
+    // The handlers do not know the token, and would refuse the unknown option.
     *request.uri_mut() = without_token(request.uri());
     next.run(request).await
 }
 
-/// Lets pass what is for these hosts.
+/// Passes requests for these hosts.
 pub async fn guard_host(State(hosts): State<Arc<Hosts>>, request: Request, next: Next) -> Response {
     match hosts.check(request.headers()) {
         Ok(()) => next.run(request).await,
@@ -158,7 +159,7 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &header::HeaderName) -> &'a str
     value.unwrap_or_default()
 }
 
-/// `HOST:PORT` or `[V6]:PORT` without the port.
+/// The host of `HOST:PORT` or `[V6]:PORT`.
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
@@ -166,7 +167,7 @@ fn without_port(host: &str) -> &str {
     }
 }
 
-/// The parts of `HOST:PORT`; the port is the usual one if it is not said.
+/// The parts of `HOST:PORT`. Without a port, it is the usual one.
 fn name_and_port<'a>(host: &'a str, usual: &'a str) -> (&'a str, &'a str) {
     let name = without_port(host);
     let port = host.get(name.len() + 1..).filter(|port| !port.is_empty());
@@ -196,11 +197,11 @@ fn without_token(uri: &Uri) -> Uri {
     let others = query.split('&').filter(|pair| !pair.starts_with("token="));
     let others: Vec<&str> = others.collect();
     let rest = format!("{}?{}", uri.path(), others.join("&"));
-    // What it is made of has been parsed before.
+    // The parts were parsed before.
     rest.parse().unwrap_or_else(|_| uri.clone())
 }
 
-/// Takes as long for any guess of a length: time tells nothing about how far it was right.
+/// Compares in a time that depends only on the length of the guess, so that timing reveals nothing.
 fn same(given: &str, token: &str) -> bool {
     let bytes = given.bytes().zip(token.bytes());
     let differ = bytes.fold(0, |differ, (a, b)| differ | (a ^ b));

@@ -1,10 +1,10 @@
-//! Answers HTTP requests, and does not wait for ever for one: `axum::serve` has no time-out, so
-//! that a client which stops in the middle of a request would keep its descriptor.
+//! Answers HTTP requests within time limits. `axum::serve` has none, so a client that stops in the
+//! middle of a request would keep its descriptor for ever.
 //!
-//! A client that has not shown the token is a stranger: strangers have one request for each
-//! connection, little time, and few places. When all places are taken the next one waits until the
-//! oldest that has asked nothing has been there for a moment, and takes its place: so a client that
-//! knows the token is let in whatever the others do.
+//! A client that has not shown the token is a stranger. Strangers have one request for each
+//! connection, little time, and few places. When all places are taken, a new client takes the place
+//! of the oldest stranger that has sent no request for a moment. So a client with the token gets
+//! in, whatever the strangers do.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -25,31 +25,31 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// How long a connection may take for the head of a request, from the reply to the one before.
+/// How long a client may take for the head of a request, counted from the reply to the one before.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 
-/// How many bytes of heads a connection may have us keep.
+/// The most bytes of heads that a connection may make the daemon keep.
 const HEAD_BYTES: usize = 64 << 10;
 
-/// How long a stranger may take for its request, and for the answer.
+/// How long a stranger may take for its request and for the answer.
 const STRANGER_MAX: Duration = Duration::from_secs(20);
 
-/// How many strangers there may be at once.
+/// The most strangers at once.
 const STRANGERS: usize = 128;
 
-/// How long a stranger may say nothing while others wait for its place.
+/// How long a stranger keeps its place without a request while others wait.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
-/// How many connections there may be at once, strangers included; more wait to be accepted.
+/// The most connections at once, including strangers. Others wait to be accepted.
 const CONNECTIONS: usize = 384;
 
-/// What clients may do.
+/// The rights of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manners {
-    /// Ask one request after another.
+    /// They may send one request after another.
     Trusted,
-    /// Ask one thing over a connection, and take the answer in time: for listeners that ask nobody
-    /// who they are.
+    /// They may send one request over a connection, and must take the answer in time. For listeners
+    /// without a token.
     OneRequest,
     /// The same, until a request has shown the token.
     OneRequestUntilKnown,
@@ -66,14 +66,14 @@ pub(super) struct Guest {
     evicted: Notify,
 }
 
-/// Strangers, the oldest first.
+/// The strangers, the oldest first.
 #[derive(Debug, Default)]
 struct Strangers {
     present: Mutex<VecDeque<Arc<Guest>>>,
     left: Notify,
 }
 
-/// Answers who connects, until it is dropped.
+/// Answers clients until it is dropped.
 pub(super) async fn answer(mut listener: impl Listener, router: Router, manners: Manners) {
     let places = Arc::new(Semaphore::new(CONNECTIONS));
     let strangers = Arc::new(Strangers::default());
@@ -91,7 +91,7 @@ pub(super) async fn answer(mut listener: impl Listener, router: Router, manners:
         let service = service(TowerToHyperService::new(router.clone()), Arc::clone(&guest));
         let connection = http.serve_connection(TokioIo::new(socket), service_fn(service));
         let strangers = Arc::clone(&strangers);
-        // What breaks it is the client's doing, and there is nobody else to tell.
+        // Errors of the connection are the client's, and there is no one else to tell.
         tokio::spawn(async move {
             let mut connection = pin!(connection);
             tokio::select! {
@@ -104,7 +104,7 @@ pub(super) async fn answer(mut listener: impl Listener, router: Router, manners:
     }
 }
 
-/// Answers the requests of a guest; a stranger's answer is the last on its connection.
+/// Answers the requests of a guest. A stranger's connection ends after one answer.
 fn service(
     router: TowerToHyperService<Router>,
     guest: Arc<Guest>,
@@ -137,7 +137,7 @@ impl Guest {
         }
     }
 
-    /// It has shown the token.
+    /// Notes that the guest has shown the token.
     pub(super) fn recognise(&self) {
         if !self.known.swap(true, Ordering::Relaxed) {
             self.recognised.notify_one();
@@ -154,11 +154,11 @@ impl Guest {
 }
 
 impl Strangers {
-    /// Waits until there is a place: until a stranger leaves, or the oldest that has asked nothing
-    /// has had time to.
+    /// Waits for a place: until a stranger leaves, or until the oldest one that has sent no request
+    /// has had its time.
     async fn until_one_may_come(&self) {
         loop {
-            // Those that were let in last have not been looked at yet.
+            // Let the guests that came last be looked at first.
             tokio::task::yield_now().await;
             let silent = {
                 let present = self.lock();
@@ -194,7 +194,7 @@ impl Strangers {
         self.left.notify_one();
     }
 
-    /// Waits until a guest has had its time as a stranger. One that is recognised has no end.
+    /// Waits until a stranger's time is over. A guest with the token has no limit.
     async fn until_over(&self, guest: &Arc<Guest>) {
         if !guest.is_known() {
             tokio::select! {
@@ -203,12 +203,12 @@ impl Strangers {
                 () = guest.recognised.notified() => {}
             }
         }
-        // It may have been recognised before anybody waited for that.
+        // The guest may have shown the token before this began to wait.
         self.leave(guest);
         std::future::pending::<()>().await;
     }
 
-    /// No code that can panic holds the lock.
+    /// Locks the list. No code that can panic holds the lock.
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Guest>>> {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -227,7 +227,7 @@ mod tests {
     use tokio::sync::mpsc;
     use tokio::time::{Instant, timeout};
 
-    /// Those who connect.
+    /// A listener for the tests' connections.
     struct Queue(mpsc::UnboundedReceiver<DuplexStream>);
 
     impl axum::serve::Listener for Queue {
@@ -246,7 +246,7 @@ mod tests {
         }
     }
 
-    /// A way to connect.
+    /// The tests' way to connect.
     struct Door(mpsc::UnboundedSender<DuplexStream>);
 
     impl Door {

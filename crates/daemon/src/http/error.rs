@@ -14,13 +14,13 @@ use tokio::time::timeout;
 
 use crate::{Refusal, RefusalKind};
 
-/// How long a request may take for its body.
+/// How long the body of a request may take.
 const BODY_MAX: Duration = Duration::from_secs(10);
 
-/// How many bytes a body may have.
+/// The most bytes of a body.
 const BODY_BYTES: usize = 64 << 10;
 
-/// How many bytes of a body that is too large are read to the end.
+/// The most bytes of a too large body that the daemon reads to the end.
 const DISCARDED_MAX: usize = 64 << 20;
 
 impl IntoResponse for Refusal {
@@ -43,7 +43,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// An answer that refuses, for reasons that are not the daemon's.
+/// A refusal for a reason outside of the daemon.
 pub(super) fn refuse(status: StatusCode, error: Error) -> Response {
     (status, Json(error)).into_response()
 }
@@ -59,7 +59,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
             Refusal::bad_request(format!("the body was not there after {BODY_MAX:?}"))
                 .remedy("send it at once, and as many bytes as Content-Length says")
         })??;
-        // Whatever its Content-Type is: curl sends that of a form.
+        // Ignore the Content-Type: curl sends that of a form.
         let parsed = serde_json::from_slice(if bytes.is_empty() { b"{}" } else { &bytes[..] });
         parsed.map(Body).map_err(|error| {
             Refusal::bad_request(format!(
@@ -70,8 +70,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-/// The bytes of a body. Of one that is too large the rest is read and thrown away, as far as that
-/// goes: a client that still sends would lose the answer with its connection.
+/// Reads a body. The rest of a too large body is read and discarded, within a bound: a client that
+/// is still sending would lose the answer together with its connection.
 async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
     if waits_with_too_much(request.headers()) {
         return Err(too_large());
@@ -94,7 +94,7 @@ async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
     }
 }
 
-/// Whether a client waits for a word before it sends a body that is too large.
+/// Whether a client waits for permission to send a body that is too large.
 fn waits_with_too_much(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());

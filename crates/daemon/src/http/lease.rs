@@ -1,4 +1,5 @@
-//! Rules that end when their client's connection does: a client that is killed clears nothing.
+//! Leased rules end when their client's connection ends, because a client that is killed clears
+//! nothing.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -10,13 +11,13 @@ use hyper::body::{Body, Bytes, Frame};
 
 use crate::{Daemon, Scope};
 
-/// Some rules. Dropped, those that are still armed are cleared.
+/// Some rules. When this is dropped, the rules that are still armed are cleared.
 pub(super) struct Lease {
     daemon: Arc<Daemon>,
     rules: Vec<RuleId>,
 }
 
-/// A body of one line, which does not end. The server drops it when the connection is gone.
+/// A body of one line that does not end. The server drops it when the connection is gone.
 pub(super) struct Leased {
     line: Option<Bytes>,
     end: Option<Bytes>,
@@ -41,13 +42,13 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let (daemon, rules) = (Arc::clone(&self.daemon), std::mem::take(&mut self.rules));
-        // Without a runtime the daemon itself is at its end.
+        // Without a runtime, the daemon itself is ending.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return;
         };
         runtime.spawn(async move {
             for rule in rules {
-                // The client may have cleared it, as one does that comes to its end.
+                // A client that ends in order has cleared the rule already.
                 let _ = daemon.clear(&Scope::Rule(rule.0.to_string()), false).await;
             }
         });

@@ -1,4 +1,4 @@
-//! Where the API and the metrics listen: a unix socket that only this user can reach, or TCP.
+//! The listeners of the API and the metrics: a unix socket that only this user can reach, or TCP.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, UnixListener};
 use super::access::Hosts;
 use super::answer::{Manners, answer};
 
-/// A socket that listens. Dropped, a unix socket is removed.
+/// A listening socket. Dropping it removes a unix socket.
 pub struct HttpListener {
     address: Address,
     socket: Socket,
@@ -27,7 +27,7 @@ enum Socket {
     Tcp(TcpListener),
 }
 
-/// A socket's file, which lives as long as this.
+/// A socket's file. Dropping this removes the file.
 struct SocketFile(PathBuf);
 
 impl HttpListener {
@@ -50,12 +50,12 @@ impl HttpListener {
         }
     }
 
-    /// Where it really listens.
+    /// The actual address.
     pub fn address(&self) -> &Address {
         &self.address
     }
 
-    /// The hosts that requests must be for: over TCP those of this name and of `allowed`.
+    /// The allowed hosts of requests over TCP: the listener's own name, and those of `allowed`.
     pub fn hosts(&self, allowed: &[String]) -> Option<Hosts> {
         match self.address {
             Address::Unix(_) => None,
@@ -63,7 +63,7 @@ impl HttpListener {
         }
     }
 
-    /// Answers requests until it is dropped.
+    /// Answers requests until the future is dropped.
     pub async fn serve(self, router: Router, manners: Manners) {
         match self.socket {
             Socket::Unix(listener, _file) => answer(listener, router, manners).await,
@@ -74,12 +74,12 @@ impl HttpListener {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // It may have been removed by hand, which is what is wanted.
+        // The file may have been removed by hand, with the same result.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Makes the directory of sockets, or makes sure that nobody else can reach what is in it.
+/// Makes the directory of sockets, or checks that no other user can reach its files.
 pub fn make_private_dir(dir: &Path) -> anyhow::Result<()> {
     let made = DirBuilder::new().mode(0o700).create(dir);
     match made {
@@ -118,7 +118,7 @@ impl TokenFile {
     pub fn write(socket: SocketAddr, token: &str) -> anyhow::Result<TokenFile> {
         make_private_dir(&runtime_dir())?;
         let path = token_file(socket);
-        // A file that is there may be open to others, or to a reader of the last token.
+        // An existing file may be open to others, or to a reader of the last token.
         let _ = fs::remove_file(&path);
         let mut file = fs::OpenOptions::new()
             .write(true)
@@ -133,7 +133,7 @@ impl TokenFile {
 
 impl Drop for TokenFile {
     fn drop(&mut self) {
-        // It may have been removed by hand, which is what is wanted.
+        // The file may have been removed by hand, with the same result.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -158,7 +158,7 @@ fn listen_private(path: &Path) -> io::Result<UnixListener> {
     UnixListener::from_std(listener)
 }
 
-/// Removes the socket of a daemon that was killed; a path that is anything else is an error.
+/// Removes the socket of a daemon that was killed. Any other file is an error.
 fn make_way(option: &str, path: &Path) -> anyhow::Result<()> {
     match remove_dead_socket(path) {
         Ok(()) => Ok(()),

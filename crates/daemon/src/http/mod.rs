@@ -1,7 +1,7 @@
-//! The HTTP API: what the command line and the page use to see and change a running daemon.
+//! The HTTP API, by which the command line and other programs inspect and change a running daemon.
 //!
-//! Its resources are shaped as Toxiproxy's: disks for proxies, rules for toxics. A request that
-//! carries a rule sends its words, in the one grammar that there is.
+//! Its resources have the shape of Toxiproxy's: disks for proxies, rules for toxics. A request with
+//! a rule has the rule's words, in the grammar of the command line.
 
 mod access;
 mod answer;

@@ -67,7 +67,7 @@ struct Tokens;
         (status = 200, description = "The OpenAPI document.", body = Object),
     ))]
 pub(super) async fn openapi() -> Result<Told, Refusal> {
-    // One text for all callers, however slow they are.
+    // All callers share one text, however slow they are.
     static TEXT: OnceLock<Bytes> = OnceLock::new();
     if let Some(text) = TEXT.get() {
         return Ok(Told(text.clone()));

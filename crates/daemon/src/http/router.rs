@@ -1,4 +1,4 @@
-//! Which handler answers which request.
+//! The table of paths and their handlers.
 
 use std::sync::Arc;
 

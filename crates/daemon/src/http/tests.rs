@@ -13,7 +13,7 @@ use super::{Access, HttpListener, Manners, router};
 use crate::collector::Collector;
 use crate::daemon::Daemon;
 
-/// A daemon with two disks on a shard each, one of which has a rule of the lab.
+/// A daemon with two disks on a shard each. One disk has a rule of the lab.
 struct Lab {
     server: Server,
     dir: tempfile::TempDir,
@@ -73,8 +73,8 @@ impl Lab {
         }
     }
 
-    /// Has the shard of a disk panic, and waits until it is gone. Nothing from outside can do so:
-    /// what panics is what the shard answers to.
+    /// Makes the shard of a disk panic, and waits until it is gone. Only code inside can do this:
+    /// the closure that the shard calls with its answer panics.
     fn break_shard(&self, disk: usize) {
         let handle = self.server.handle();
         handle.snapshot(disk, 0, |_| panic!("on purpose")).unwrap();
@@ -90,7 +90,7 @@ impl Lab {
     }
 }
 
-/// Answers requests from a thread of its own until the tests end. Returns where.
+/// Answers requests from a thread of its own until the tests end. Returns the address.
 fn serve(address: Address, daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Address {
     let (bound, listens) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
@@ -128,7 +128,7 @@ fn a_rule_is_answered_as_understood_and_is_listed() {
     assert_eq!(listed[0]["why_nothing"], "nothing matched yet: -T read");
 }
 
-/// Neither needs an answer of a shard: that of the first disk is gone.
+/// Neither needs an answer of a shard: the shard of the first disk is gone.
 #[test]
 fn exports_and_the_clock_are_told_whatever_the_shards_do() {
     let lab = Lab::start();
@@ -242,7 +242,7 @@ fn a_shard_that_has_failed_keeps_nobody_from_the_others() {
     assert_eq!(reset["failed"][0]["disk"], "c1t1d0");
 }
 
-/// While one looks, nobody takes the events of the shards.
+/// While a look lasts, the events of the shards are not taken.
 #[test]
 fn events_that_were_dropped_are_shown_wherever_they_are_missing() {
     let lab = Lab::start();

@@ -21,9 +21,9 @@ impl IntoResponse for Told {
     }
 }
 
-/// What answers are made of, and charged for.
+/// The data of an answer, which is charged for.
 pub(super) trait Weighed {
-    /// About how much memory it takes.
+    /// Roughly how much memory it takes.
     fn bytes(&self) -> usize;
 }
 
@@ -68,7 +68,7 @@ impl Weighed for OpLatency {
     }
 }
 
-/// The caller's turn to have an answer made.
+/// Waits for the caller's turn to have an answer made.
 impl FromRequestParts<Arc<Daemon>> for Making {
     type Rejection = Refusal;
 

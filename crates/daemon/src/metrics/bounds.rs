@@ -1,8 +1,8 @@
 //! The boundaries of the histograms that Prometheus sees: powers of two of a second, 2^-20 (just
 //! below 1 µs) to 2^5 (32 s), each inclusive.
 //!
-//! They are boundaries of the layout, so the counts are exact; they are those of Prometheus' native
-//! histograms of schema 0; and a binary fraction has the same digits in every program.
+//! They are boundaries of the layout, so the counts are exact. Prometheus' native histograms of
+//! schema 0 have the same. And a binary fraction has the same digits in every program.
 
 use std::iter::once;
 
@@ -16,12 +16,14 @@ fn seconds() -> impl Iterator<Item = f64> {
     (FIRST..=LAST).map(|power| 2f64.powi(power))
 }
 
-/// The boundaries in whole nanoseconds: no latency is between these and those in seconds.
+/// The boundaries in whole nanoseconds. No latency lies between these and the boundaries in
+/// seconds.
 fn nanos() -> Vec<u64> {
     seconds().map(|bound| (bound * 1e9) as u64).collect()
 }
 
-/// The boundaries and the counts below each that are above the one before; the last is infinite.
+/// Each boundary, with the count of values between it and the boundary before; the last is
+/// infinite.
 pub(super) fn buckets(histogram: &Histogram) -> Vec<(f64, u64)> {
     let bounds = seconds().chain(once(f64::INFINITY));
     let counts = histogram.rows_between(&nanos()).unwrap_or_default();

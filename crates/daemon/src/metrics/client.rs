@@ -1,6 +1,7 @@
-//! What each client has done on a disk, from the events: at most 64 clients of a disk are counted
-//! apart, the rest as `other`. One that has been quiet for longest makes room for a new one, and is
-//! counted with the others from then on: its series end, and those of `other` rise by its counts.
+//! The I/O of each client on a disk, from the events. At most 64 clients of a disk are counted
+//! separately, the rest as `other`. The client that has been idle for longest makes room for a new
+//! one, and is counted with the others from then on: its series end, and those of `other` rise by
+//! its counts.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -24,7 +25,7 @@ pub(super) struct ClientLook {
 }
 
 impl ClientLook {
-    /// All of those of a disk.
+    /// The operations of all clients of a disk.
     pub(super) fn of_disk(events: &View<'_>, index: usize, info: &DiskInfo) -> Vec<ClientLook> {
         let disk = index as u16;
         let look = |(part, op, tally): (Part, Op, &Tally)| {
@@ -50,12 +51,12 @@ impl ClientLook {
     }
 
     fn latency(&self) -> Cow<'_, Histogram> {
-        // What dashpot has counted itself names buckets that there are.
+        // These are dashpot's own counts, so the buckets exist.
         Cow::Owned(Histogram::from_sparse(&self.tally.disk).unwrap_or_default())
     }
 }
 
-/// Writes all of some clients.
+/// Writes the metrics of some clients.
 pub(super) fn write(page: &mut Page<'_>, clients: &[ClientLook]) -> fmt::Result {
     let each = || clients.iter().map(ClientLook::labels);
     let tallies = || clients.iter().map(|client| &client.tally);

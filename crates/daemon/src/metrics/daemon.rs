@@ -1,4 +1,4 @@
-//! What a daemon is scraped for: one snapshot of each disk, its rules, its shards, its host.
+//! A scrape of a daemon: one snapshot of each disk, its rules, its shards, its host.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::collector::View;
 use crate::host::host_now;
 use crate::{Daemon, Record};
 
-/// A daemon that is scraped.
+/// A daemon to be scraped.
 pub struct DaemonSource(pub Arc<Daemon>);
 
 impl Source for DaemonSource {
@@ -28,18 +28,19 @@ impl Source for DaemonSource {
     }
 }
 
-/// A daemon at the moment of a scrape.
+/// The state of a daemon at a scrape.
 #[derive(Debug)]
 pub(super) struct Look {
     pub(super) disks: Vec<DiskLook>,
     pub(super) records: Vec<Record>,
     pub(super) clients: Vec<ClientLook>,
-    /// By disk, events that no client's counts have, because there was no room for them.
+    /// By disk, how many events are missing in the counts of clients, because there was no room for
+    /// them.
     pub(super) dropped: Vec<u64>,
     /// By shard.
     pub(super) probes: Vec<Option<ProbeReading>>,
     pub(super) host: Host,
-    /// What answers of the API take, and the most that they may.
+    /// The memory of answers: used, and the most that may be used.
     pub(super) answers: (usize, usize),
 }
 
@@ -67,7 +68,7 @@ impl Look {
     }
 }
 
-/// What clients have done, and by disk how many events were dropped.
+/// The I/O of clients and, by disk, how many events were dropped.
 async fn finished(daemon: &Daemon) -> (Vec<ClientLook>, Vec<u64>) {
     let look = |events: &View<'_>| {
         let of_disk = |(index, info)| ClientLook::of_disk(events, index, info);
@@ -104,10 +105,10 @@ const DROPPED: Metric = Metric(
 const ANSWERS: Metric = Metric(
     "api_answers",
     Some(Unit::Bytes),
-    "Answers of the API above 64 KiB that are being made or that callers have not taken",
+    "Bytes of API answers above 64 KiB that are being made or that callers have not taken",
 );
 const ANSWERS_MAX: Metric = Metric(
     "api_answers_limit",
     Some(Unit::Bytes),
-    "The most of it: requests are refused with 503 beyond that",
+    "The most bytes of such answers; further requests are refused with 503",
 );

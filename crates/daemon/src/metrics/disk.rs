@@ -1,4 +1,4 @@
-//! A disk: what it has done by operation, and how it is now.
+//! Metrics of a disk: its I/O by operation, and its state.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use prometheus_client::registry::Unit;
 
 use super::page::{Labels, Metric, Page, seconds_of};
 
-/// A disk at the moment of a scrape; without a snapshot, its shard has failed.
+/// The state of a disk at a scrape. Without a snapshot, its shard has failed.
 #[derive(Debug)]
 pub(super) struct DiskLook {
     pub(super) info: DiskInfo,
@@ -23,7 +23,7 @@ impl DiskLook {
     }
 }
 
-/// Writes all of some disks.
+/// Writes the metrics of some disks.
 pub(super) fn write(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
     write_states(page, disks)?;
     write_operations(page, disks)?;
@@ -106,8 +106,8 @@ fn each_op<'a, V>(
     })
 }
 
-/// Of reads and writes always, so that the first of them are seen as a rise from nothing; of what
-/// few disks are asked for, and few zios are held, once it has occurred.
+/// Histograms of reads and writes are always present, so that the first I/Os show as a rise from
+/// zero. Those of rarer operations, and of held zios, are present once there are any.
 fn each_histogram(
     disks: &[DiskLook],
     kind: LatencyKind,
@@ -173,7 +173,7 @@ const TOTAL_LATENCY: Metric = Metric(
 const LATENESS: Metric = Metric(
     "disk_lateness",
     Some(Unit::Seconds),
-    "How late I/Os that a rule held were",
+    "Lateness of I/Os that a rule held",
 );
 const IN_FLIGHT: Metric = Metric(
     "disk_in_flight",
@@ -183,7 +183,7 @@ const IN_FLIGHT: Metric = Metric(
 const OLDEST: Metric = Metric(
     "disk_oldest_in_flight",
     Some(Unit::Seconds),
-    "Time since the arrival of the oldest of them, or 0",
+    "Time since the arrival of the oldest I/O in flight, or 0",
 );
 const ABORTED: Metric = Metric(
     "disk_aborted",
@@ -203,10 +203,10 @@ const DEPTH_TIME: Metric = Metric(
 const STALLED: Metric = Metric(
     "disk_stalled",
     None,
-    "Connections that the bound on memory keeps from being read",
+    "Connections that the shard does not read now, because of its bound on memory",
 );
 const STALLS: Metric = Metric(
     "disk_stalls",
     None,
-    "Times that a connection was kept from being read",
+    "Times that the shard stopped reading a connection for that reason",
 );

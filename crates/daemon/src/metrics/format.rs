@@ -1,5 +1,5 @@
-//! The two text formats. Prometheus asks for OpenMetrics; for who does not, there is its older
-//! format, in which the description of a counter has the counter's whole name.
+//! The two text formats. Prometheus asks for OpenMetrics. Other scrapers get the older format, in
+//! which the description of a counter has the counter's whole name.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use prometheus_client::registry::Registry;
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// How a scraper wants its text.
+/// The format that a scraper wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     OpenMetrics,
@@ -18,7 +18,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// What the header `Accept` asks for.
+    /// The format that the header `Accept` asks for.
     pub(super) fn accepted(accept: &str) -> Format {
         if accept.contains("application/openmetrics-text") {
             Format::OpenMetrics
@@ -36,7 +36,7 @@ impl Format {
     }
 }
 
-/// Everything that is collected, as OpenMetrics text.
+/// All metrics of a collector, as OpenMetrics text.
 pub(super) fn open_metrics(collector: impl Collector) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("dashpot");
     registry.register_collector(Box::new(collector));
@@ -45,7 +45,7 @@ pub(super) fn open_metrics(collector: impl Collector) -> Result<String, fmt::Err
     Ok(text)
 }
 
-/// OpenMetrics text in the older format.
+/// Converts OpenMetrics text to the older format.
 pub(super) fn plain(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut help = "";
@@ -62,7 +62,7 @@ pub(super) fn plain(text: &str) -> String {
     plain
 }
 
-/// The help line and `NAME TYPE`, with the name that samples have and a type that is known.
+/// The help line and `NAME TYPE`, with the name of the samples and a known type.
 fn description(help: &str, words: &str) -> String {
     let (name, kind) = words.split_once(' ').unwrap_or((words, ""));
     let (suffix, kind) = match kind {

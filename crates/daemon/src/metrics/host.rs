@@ -1,4 +1,4 @@
-//! The program, and what the host leaves it of the CPUs.
+//! Metrics of the program, and of the CPU time that the host gives it.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use prometheus_client::registry::Unit;
 
 use super::page::{Labels, Metric, Page, seconds_of};
 
-/// Writes all of them.
+/// Writes the metrics of the host.
 pub(super) fn write(page: &mut Page<'_>, host: &Host) -> fmt::Result {
     write_build(page)?;
     page.counter(&PERIODS, [(Labels::new(), host.quota_periods)])?;
@@ -20,13 +20,13 @@ pub(super) fn write(page: &mut Page<'_>, host: &Host) -> fmt::Result {
     page.gauge(&STEAL, steal)
 }
 
-/// Writes which program this is.
+/// Writes the version of the program.
 pub(super) fn write_build(page: &mut Page<'_>) -> fmt::Result {
     let version = VersionInfo::current().version;
     page.info(&BUILD, [vec![("version", version.into())]])
 }
 
-const BUILD: Metric = Metric("build", None, "Which dashpot this is");
+const BUILD: Metric = Metric("build", None, "The version of dashpot");
 const PERIODS: Metric = Metric(
     "host_cpu_quota_periods",
     None,
@@ -35,12 +35,12 @@ const PERIODS: Metric = Metric(
 const THROTTLED: Metric = Metric(
     "host_cpu_throttled_periods",
     None,
-    "Those in which the quota stopped it",
+    "Periods in which the quota stopped this program",
 );
 const THROTTLED_TIME: Metric = Metric(
     "host_cpu_throttled",
     Some(Unit::Seconds),
-    "For how long, added up over the CPUs",
+    "Time for which the quota stopped this program, summed over the CPUs",
 );
 const STEAL: Metric = Metric(
     "host_cpu_steal_ratio",

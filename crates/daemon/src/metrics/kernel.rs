@@ -1,7 +1,8 @@
-//! The metrics of `observe`: the I/O of the kernel's disks from its start to the last interval's end.
+//! The metrics of `observe`: the I/O of the kernel's disks from the start to the end of the last
+//! interval.
 //!
-//! Their metrics have names of their own, because a disk of dashpot's that is attached to the kernel
-//! is seen by both: the same I/Os must not be added up.
+//! They have names of their own. A dashpot disk that is attached to the kernel appears in both sets
+//! of metrics, and the same I/Os must not be added up.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,20 +20,20 @@ use super::host;
 use super::listener::Source;
 use super::page::{Labels, Metric, Page, seconds_of};
 
-/// Disks of the kernel that are scraped.
+/// The kernel's disks, to be scraped.
 pub struct KernelSource(pub Arc<Mutex<KernelTotals>>);
 
-/// What disks have done since the watch began.
+/// The I/O of disks since the watch began.
 #[derive(Clone, Debug, Default)]
 pub struct KernelTotals {
     /// By device and operation.
     ops: BTreeMap<(String, String), Total>,
-    /// By device, what is in flight and since how many nanoseconds.
+    /// By device: the I/Os in flight, and for how many nanoseconds the oldest has been.
     in_flight: BTreeMap<String, (u64, u64)>,
     lost: u64,
 }
 
-/// What a device has done of one operation.
+/// The I/O of one device with one operation.
 #[derive(Clone, Debug, Default)]
 struct Total {
     completed: u64,
@@ -52,7 +53,7 @@ impl Source for KernelSource {
 }
 
 impl KernelTotals {
-    /// Adds an interval. What is in flight now stands for what was.
+    /// Adds an interval. Its I/Os in flight replace the earlier ones.
     pub fn add(&mut self, intervals: &[DeviceInterval], lost: u64) {
         self.in_flight.clear();
         for interval in intervals {
@@ -126,15 +127,15 @@ const LATENCY: Metric = Metric(
 const IN_FLIGHT: Metric = Metric(
     "kernel_disk_in_flight",
     None,
-    "I/Os that have begun and not ended",
+    "I/Os that have begun and have not ended",
 );
 const OLDEST: Metric = Metric(
     "kernel_disk_oldest_in_flight",
     Some(Unit::Seconds),
-    "Time since the oldest of them began, or 0",
+    "Time since the oldest I/O in flight began, or 0",
 );
 const LOST: Metric = Metric(
     "kernel_events_lost",
     None,
-    "Events that the kernel had no room for; what they tell of is in no histogram",
+    "Events that the kernel had no room for; their I/Os are in no histogram",
 );

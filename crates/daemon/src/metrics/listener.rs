@@ -1,4 +1,4 @@
-//! What answers scrapers: `GET /metrics`, and nothing else.
+//! The listener for scrapers: it answers `GET /metrics`, and nothing else.
 
 use std::fmt;
 use std::future::Future;
@@ -19,19 +19,19 @@ use crate::Refusal;
 use crate::answers::AnswerMemory;
 use crate::http::{Hosts, guard_host};
 
-/// What is scraped.
+/// A source of metrics.
 pub trait Source: Send + Sync + 'static {
-    /// Everything as it is now, as OpenMetrics text.
+    /// All metrics now, as OpenMetrics text.
     fn text(&self) -> impl Future<Output = Result<String, fmt::Error>> + Send;
 }
 
-/// Why there is no text.
+/// The reason that there is no text.
 enum Failed {
     Format(fmt::Error),
     Refused(Refusal),
 }
 
-/// Answers scrapers of a source, over TCP those only that ask for one of `hosts`.
+/// Answers scrapers of a source. Over TCP, the request must be for one of `hosts`.
 pub fn router<S: Source>(source: S, hosts: Option<Hosts>) -> Router {
     let scraped = Scraped {
         source,
@@ -47,18 +47,18 @@ pub fn router<S: Source>(source: S, hosts: Option<Hosts>) -> Router {
     }
 }
 
-/// A source, and the text that was made of it last.
+/// A source, and its last text.
 struct Scraped<S> {
     source: S,
-    /// Of the texts that scrapers have not taken: beside that of the API, so that scrapers, who show
-    /// no token, keep nobody from the API.
+    /// The memory of texts that scrapers have not taken. It is separate from the API's: scrapers
+    /// need no token, and must not keep callers from the API.
     memory: AnswerMemory,
     last: Mutex<Option<(Instant, Bytes)>>,
 }
 
 impl<S: Source> Scraped<S> {
-    /// A text that was begun after this was called. Those who wait for one share the next, so that
-    /// many scrapers at once cost no more snapshots than one after another.
+    /// A text that was begun after the call. Callers that wait for one share the next, so that many
+    /// scrapers at once cost no more snapshots than one at a time.
     async fn text(&self) -> Result<Bytes, Failed> {
         let asked = Instant::now();
         let mut last = self.last.lock().await;
@@ -74,7 +74,7 @@ impl<S: Source> Scraped<S> {
         Ok(text)
     }
 
-    /// The text in a format, which is a text of its own unless it is the one that is kept.
+    /// The text in a format. Only the format that is kept needs no text of its own.
     fn in_format(&self, format: Format, text: Bytes) -> Result<Bytes, Failed> {
         match format {
             Format::OpenMetrics => Ok(text),

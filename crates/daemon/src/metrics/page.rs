@@ -1,4 +1,4 @@
-//! Metrics on their way into the text: a name, a help line, and a sample for each set of labels.
+//! Writes metrics into the text: a name, a help line, and a sample for each set of labels.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,7 +12,7 @@ use prometheus_client::registry::Unit;
 
 use super::bounds::buckets;
 
-/// What a sample is of.
+/// The labels of a sample.
 pub(super) type Labels<'a> = Vec<(&'static str, Cow<'a, str>)>;
 
 /// The name of a metric without prefix, unit and `_total`; its unit; and its help.
@@ -22,11 +22,11 @@ pub(super) struct Metric(
     pub(super) &'static str,
 );
 
-/// What metrics are written to.
+/// The text that metrics are written to.
 pub(super) struct Page<'a>(pub(super) DescriptorEncoder<'a>);
 
 impl Page<'_> {
-    /// What only grows.
+    /// Writes a value that only grows.
     pub(super) fn counter<'l, V: EncodeCounterValue>(
         &mut self,
         metric: &Metric,
@@ -43,7 +43,7 @@ impl Page<'_> {
         )
     }
 
-    /// What is so now.
+    /// Writes a value that can rise and fall.
     pub(super) fn gauge<'l, V: EncodeGaugeValue>(
         &mut self,
         metric: &Metric,
@@ -57,7 +57,7 @@ impl Page<'_> {
         )
     }
 
-    /// Latencies.
+    /// Writes histograms of latencies.
     pub(super) fn histogram<'l>(
         &mut self,
         metric: &Metric,
@@ -75,7 +75,7 @@ impl Page<'_> {
         )
     }
 
-    /// What is told in labels.
+    /// Writes facts that are told in labels.
     pub(super) fn info<'l>(
         &mut self,
         metric: &Metric,
@@ -87,7 +87,7 @@ impl Page<'_> {
         })
     }
 
-    /// A metric without samples is left out.
+    /// Writes a metric, unless it has no samples.
     fn write<'l, V>(
         &mut self,
         Metric(name, unit, help): &Metric,
@@ -104,7 +104,7 @@ impl Page<'_> {
     }
 }
 
-/// Seconds of so many nanoseconds.
+/// Converts nanoseconds to seconds.
 pub(super) fn seconds_of(nanos: u128) -> f64 {
     nanos as f64 / 1e9
 }

@@ -1,5 +1,5 @@
-//! A rule: what it has matched and injected, and how late it was. Its series end when it is cleared;
-//! its id is never used again, so no counter of a rule ever falls.
+//! Metrics of a rule: how many zios it matched and injected into, and how late it was. Its series
+//! end when it is cleared. Its id is never used again, so no counter of a rule ever falls.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,7 +13,7 @@ use super::disk::DiskLook;
 use super::page::{Labels, Metric, Page, seconds_of};
 use crate::Record;
 
-/// Writes all of the rules that are armed on some disks.
+/// Writes the metrics of the rules that are armed on some disks.
 pub(super) fn write(page: &mut Page<'_>, disks: &[DiskLook], records: &[Record]) -> fmt::Result {
     let rules = &armed(disks, records);
     page.info(&INFO, rules.iter().map(Armed::info_labels))?;
@@ -40,7 +40,7 @@ pub(super) fn write(page: &mut Page<'_>, disks: &[DiskLook], records: &[Record])
     )
 }
 
-/// A rule, and what the engine does not know of it.
+/// A rule, with the facts that the engine does not know.
 struct Armed<'a> {
     disk: &'a str,
     record: &'a Record,
@@ -66,7 +66,7 @@ impl Armed<'_> {
     }
 }
 
-/// The records that are in the snapshots of their disks: others were cleared in between.
+/// The records that are in the snapshots of their disks. Others were cleared in between.
 fn armed<'a>(disks: &'a [DiskLook], records: &'a [Record]) -> Vec<Armed<'a>> {
     let find = |record: &'a Record| {
         let disk = disks.get(record.disk)?;
@@ -101,17 +101,17 @@ fn stopped(holds: &Holds) -> u64 {
     holds.stopped().map_or(0, Histogram::count)
 }
 
-const INFO: Metric = Metric("rule", None, "A rule as it was understood");
+const INFO: Metric = Metric("rule", None, "The words of a rule");
 const MATCHED: Metric = Metric(
     "rule_matched",
     None,
-    "I/Os that met the rule's operations, range and client",
+    "I/Os that matched the rule's operations, range and client",
 );
 const HELD: Metric = Metric("rule_held", None, "I/Os that the rule held");
 const OVERRUN: Metric = Metric(
     "rule_overrun",
     None,
-    "I/Os of which the store took longer than the rule asked for",
+    "I/Os for which the store took longer than the rule asked for",
 );
 const ERRORS: Metric = Metric("rule_errors", None, "I/Os that the rule gave an error");
 const BEATEN: Metric = Metric(
@@ -122,7 +122,7 @@ const BEATEN: Metric = Metric(
 const ABORTED: Metric = Metric(
     "rule_aborted",
     None,
-    "I/Os that the rule held when their connection went away",
+    "I/Os that the rule held when their connection ended",
 );
 const LATE: Metric = Metric(
     "rule_late",
@@ -137,12 +137,12 @@ const STOPPED: Metric = Metric(
 const REQUESTED: Metric = Metric(
     "rule_requested",
     Some(Unit::Seconds),
-    "Service that the rule asked for, of all I/Os held",
+    "Service times that the rule asked for, of all held I/Os",
 );
 const ACHIEVED: Metric = Metric(
     "rule_achieved",
     Some(Unit::Seconds),
-    "Service that they got after their wait for a lane",
+    "Service times of all held I/Os, after their wait for a lane",
 );
 const LATENESS: Metric = Metric(
     "rule_lateness",

@@ -9,7 +9,7 @@ use prometheus_client::registry::Unit;
 use super::disk::DiskLook;
 use super::page::{Labels, Metric, Page, seconds_of};
 
-/// Writes all of the shards of some disks. `probes` has the last reading of each.
+/// Writes the metrics of the shards of some disks. `probes` has the last reading of each.
 pub(super) fn write(
     page: &mut Page<'_>,
     disks: &[DiskLook],
@@ -65,7 +65,7 @@ fn each<'a, V>(
         .map(move |(shard, snapshot)| (labels(*shard), value(snapshot)))
 }
 
-/// What clients make a shard hold, by kind.
+/// The memory that clients make a shard hold, by kind.
 fn held((shard, snapshot): &(usize, &DiskSnapshot)) -> [(Labels<'static>, u64); 2] {
     let held = snapshot.held;
     by_kind(*shard, [held.payload, held.kept])
@@ -97,40 +97,40 @@ const BUSY: Metric = Metric(
 const OVERLOADED: Metric = Metric(
     "shard_overloaded",
     None,
-    "Whether the shard has rules and too much to do to be accurate",
+    "Whether the shard has rules and too much work to be accurate",
 );
 const OVERLOADED_TIME: Metric = Metric(
     "shard_overloaded",
     Some(Unit::Seconds),
-    "Time in which it was",
+    "Time in which the shard was overloaded",
 );
 const STOPS: Metric = Metric(
     "shard_stops",
     None,
-    "Times at which the host kept the shard from running for more than 1 ms",
+    "Stops of the shard by the host, of more than 1 ms",
 );
 const STOPPED_TIME: Metric = Metric(
     "shard_stopped",
     Some(Unit::Seconds),
-    "Time in which the host kept the shard from running, of stops above 1 ms",
+    "Time for which the host stopped the shard, in stops of more than 1 ms",
 );
 const LOOP_GAP: Metric = Metric(
     "shard_loop_gap",
     Some(Unit::Seconds),
-    "How long the shard did not look at its sockets beyond the time for which it meant to sleep",
+    "How long the shard left its sockets unread, beyond its intended sleep",
 );
 const HELD: Metric = Metric(
     "shard_held",
     Some(Unit::Bytes),
-    "What clients make the shard hold",
+    "Memory that clients make the shard hold",
 );
 const HELD_MAX: Metric = Metric(
     "shard_held_limit",
     Some(Unit::Bytes),
-    "The most of it: connections are not read beyond that",
+    "The most of that memory; beyond it the shard does not read connections",
 );
 const PROBE: Metric = Metric(
     "shard_probe_error",
     Some(Unit::Seconds),
-    "What the shard's own client met beyond its delay, last",
+    "The last reading of the prober: how much longer its read took than its delay",
 );

@@ -30,7 +30,7 @@ impl Plan {
         self.records.first().map(|record| record.group)
     }
 
-    /// What the engine is told.
+    /// The rules, for the engine.
     pub fn rules(&self) -> Vec<(RuleId, RuleSpec)> {
         let ids = self.records.iter().map(|record| record.id);
         ids.zip(self.specs.iter().cloned()).collect()
@@ -41,7 +41,7 @@ impl Plan {
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     rules: BTreeMap<RuleId, Record>,
-    /// Those that are gone.
+    /// The cleared rules.
     pub(super) past: Past,
     last: u32,
 }
@@ -79,7 +79,7 @@ impl Registry {
         })
     }
 
-    /// Takes over what the engine has armed.
+    /// Records rules that the engine has armed.
     pub fn commit(&mut self, plan: Plan) {
         for record in plan.records {
             self.last = self.last.max(record.id.0);
@@ -87,12 +87,12 @@ impl Registry {
         }
     }
 
-    /// Refuses what a rule is to say, if that takes more lanes than there are.
+    /// Refuses a replacement that would need too many lanes.
     pub fn check_replacement(&self, id: RuleId, rule: &TypedRule) -> Result<(), Refusal> {
         check_lanes(self.lanes_without(Some(id)), lanes(&rule.spec))
     }
 
-    /// Takes over what a rule says now.
+    /// Records the new words of a rule.
     pub fn replace(&mut self, id: RuleId, rule: TypedRule) {
         if let Some(record) = self.rules.get_mut(&id) {
             record.words = rule.words;
@@ -100,29 +100,29 @@ impl Registry {
         }
     }
 
-    /// What the rules take of what they may.
+    /// The memory that the rules use, beside its bounds.
     pub(super) fn held(&self) -> RulesHeld {
         RulesHeld::of(self.rules.len(), self.lanes_without(None))
     }
 
-    /// The lanes of all rules but one.
+    /// The lanes of all rules except one.
     fn lanes_without(&self, id: Option<RuleId>) -> u64 {
         let others = self.records().filter(|record| Some(record.id) != id);
         others.map(|record| record.lanes).sum()
     }
 
-    /// Removes rules and gives their records; ids of no rule are ignored.
+    /// Removes rules and answers their records. Ignores unknown ids.
     pub fn remove(&mut self, ids: &[RuleId]) -> Vec<Record> {
         let removed = ids.iter().filter_map(|id| self.rules.remove(id));
         removed.collect()
     }
 
-    /// All rules that are known.
+    /// All known rules.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.rules.values()
     }
 
-    /// The rule of an id, or the rules of a name: at least one.
+    /// The rule with an id, or the rules with a name: at least one.
     pub fn find(&self, key: &str) -> Result<Vec<Record>, Refusal> {
         let id = key.parse().ok().map(RuleId);
         let matches =
@@ -136,7 +136,7 @@ impl Registry {
         Ok(found)
     }
 
-    /// The one rule of an id or a name.
+    /// The only rule with an id or a name.
     pub fn find_one(&self, key: &str) -> Result<Record, Refusal> {
         let mut found = self.find(key)?;
         if found.len() > 1 {

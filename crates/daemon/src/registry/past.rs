@@ -21,7 +21,7 @@ const BYTES_MAX: usize = 8 << 20;
 pub struct Gone {
     /// Its name and its words.
     pub record: Record,
-    /// Its disk at that moment, with this rule alone.
+    /// Its disk at that moment, with only this rule.
     pub snapshot: DiskSnapshot,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Past {
 }
 
 impl Past {
-    /// Remembers a rule as it stood in the last snapshot of its disk.
+    /// Remembers a rule, with its state in the last snapshot of its disk.
     pub(crate) fn remember(&mut self, record: Record, last: &DiskSnapshot) {
         let Some(rule) = last.rules.iter().find(|rule| rule.id == record.id) else {
             return;
@@ -59,7 +59,7 @@ impl Past {
         *self = Past::default();
     }
 
-    /// The rule of an id, or the rules that came together and had this name last.
+    /// The rule of an id, or the rules of the last call that used this name.
     pub(crate) fn find(&self, key: &str) -> Vec<Gone> {
         let id = key.parse().ok().map(RuleId);
         let is_meant =
@@ -78,7 +78,7 @@ impl Past {
 }
 
 impl Gone {
-    /// About how much memory it takes.
+    /// Roughly how much memory it takes.
     fn bytes(&self) -> usize {
         let of_rule = |rule: &RuleSnapshot| {
             let words = rule.spec.client.as_ref().map_or(0, String::len);
@@ -92,7 +92,7 @@ impl Gone {
 }
 
 fn histograms(stats: &RuleStats) -> usize {
-    // Lateness, what was requested and achieved if that is no constant; and what stops explain.
+    // Each may have histograms: lateness, requested and achieved times if these vary, and stops.
     let kept = [stats.holds.lateness(), stats.holds.stopped()];
     kept.iter()
         .zip([3, 1])
@@ -100,7 +100,7 @@ fn histograms(stats: &RuleStats) -> usize {
         .sum()
 }
 
-/// A disk's snapshot with one of its rules, and without what is of the disk itself.
+/// A disk's snapshot reduced to one of its rules.
 fn alone(rule: RuleSnapshot, last: &DiskSnapshot) -> DiskSnapshot {
     DiskSnapshot {
         at: last.at,
@@ -120,7 +120,7 @@ mod tests {
     use dashpot_engine::{Duration, Instant, RuleStats};
     use dashpot_rules::parse_injection;
 
-    /// Arms rules, and has them go.
+    /// Arms rules, and clears them.
     fn go(registry: &mut Registry, past: &mut Past, words: &str) -> Vec<u32> {
         let plan = registry.plan(0, parse_injection(words).unwrap(), None);
         let records = plan.clone().unwrap().records;

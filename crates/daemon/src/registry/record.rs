@@ -1,4 +1,5 @@
-//! A rule as the daemon knows it and the engine does not: its name, its words, the call that armed it.
+//! The daemon's record of a rule, with the facts that the engine does not know: its name, its words,
+//! and the call that armed it.
 
 use dashpot_engine::inject::{GroupId, RuleId};
 
@@ -11,7 +12,7 @@ pub struct Record {
     pub disk: usize,
     /// The group whose lanes it shares.
     pub group: GroupId,
-    /// The first id of the call that armed it.
+    /// The id of the first rule of the call that armed it.
     pub(crate) call: RuleId,
     /// The name that this call gave it.
     pub name: Option<String>,
@@ -26,7 +27,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether both are of one call: only those of a name can be asked for together.
+    /// Whether one call armed both. Only rules of one call may share a name.
     pub(super) fn came_with(&self, other: &Record) -> bool {
         self.name.is_some() && self.name == other.name && self.call == other.call
     }

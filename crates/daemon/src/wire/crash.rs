@@ -45,7 +45,7 @@ fn unfit(error: String) -> Refusal {
     Refusal::new(RefusalKind::Unprocessable, error)
 }
 
-/// What a power cut has taken.
+/// The loss in a power cut.
 pub(crate) fn crashed(disk: String, crash: &Crash, loss: Loss) -> Crashed {
     let client = |(client, lost)| ClientLoss {
         client,

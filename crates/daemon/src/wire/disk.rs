@@ -1,4 +1,4 @@
-//! Disks and their latencies, of a snapshot.
+//! Disks and their latencies, from a snapshot.
 
 use dashpot_api::{
     Disk, DiskClient, DiskLatency, InFlightZio, OpCount, OpLatency, Summary, Suspension, Wide,
@@ -11,7 +11,7 @@ use dashpot_export::{ClientView, DiskInfo, DiskSnapshot};
 use super::memory::client_memory;
 use super::shard::{load, stops};
 
-/// A snapshot, and the static facts around it.
+/// A snapshot, with the fixed facts about the disk.
 pub(crate) struct View<'a> {
     pub info: &'a DiskInfo,
     pub uris: &'a [String],
@@ -21,7 +21,7 @@ pub(crate) struct View<'a> {
 }
 
 impl View<'_> {
-    /// The disk, with the zios in flight that the snapshot has.
+    /// The disk, with the zios in flight of the snapshot.
     pub(crate) fn disk(&self) -> Disk {
         let View {
             info,
@@ -60,7 +60,7 @@ impl View<'_> {
         }
     }
 
-    /// The zios in flight that the snapshot has, the oldest first.
+    /// The zios in flight of the snapshot, the oldest first.
     pub(crate) fn oldest(&self) -> impl Iterator<Item = InFlightZio> {
         let oldest = self.snapshot.in_flight.iter();
         oldest.map(|zio| self.in_flight(zio))
@@ -93,7 +93,8 @@ impl View<'_> {
         })
     }
 
-    /// The disk's histograms; `dropped` events are missing in those of the store, and in breakdowns.
+    /// The disk's histograms. The `dropped` events are missing in the store's histograms and in
+    /// breakdowns.
     pub(crate) fn latency(&self, ops: Vec<OpLatency>, dropped: u64) -> DiskLatency {
         let snapshot = self.snapshot;
         DiskLatency {
@@ -111,14 +112,14 @@ impl View<'_> {
         }
     }
 
-    /// What is counted on the data path, with what is known of the store by operation.
+    /// The counters of the data path, with the store's latencies by operation.
     pub(crate) fn ops(&self, store: impl Fn(Op) -> Sparse) -> Vec<OpLatency> {
         let op = |op| OpLatency::of(op, self.snapshot.stats.op(op), &store(op));
         Op::ALL.map(op).to_vec()
     }
 }
 
-/// A disk of which no more is known than what it was started as, and why that is so.
+/// A disk whose shard has failed: its facts at the start, and the reason.
 pub(crate) fn failed_disk(info: &DiskInfo, uris: &[String], since: Instant, why: String) -> Disk {
     let snapshot = &DiskSnapshot {
         at: since,

@@ -3,7 +3,7 @@
 use dashpot_api::Export;
 use dashpot_export::DiskInfo;
 
-/// A disk as it was started.
+/// A disk, as it was at the start.
 pub(crate) fn export(info: &DiskInfo, uris: &[String], failed: Option<String>) -> Export {
     Export {
         name: info.name.clone(),

@@ -1,4 +1,4 @@
-//! What callers and clients make the daemon hold.
+//! The memory that callers and clients make the daemon hold.
 
 use dashpot_api::{ClientMemory, Memory};
 use dashpot_export::Held;

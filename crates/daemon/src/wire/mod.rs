@@ -1,4 +1,4 @@
-//! From what the daemon knows to what the API says.
+//! Converts the daemon's state to the types of the API.
 
 mod crash;
 mod disk;

@@ -1,11 +1,11 @@
-//! What was collected of a part of a disk's I/O: of a client, or of a size.
+//! The collected figures of a part of a disk's I/O: of a client, or of a size.
 
 use dashpot_api::{LatencyHistogram, OpLatency};
 use dashpot_engine::Op;
 
 use crate::collector::Tally;
 
-/// What was collected of a part.
+/// The figures of a part.
 pub(crate) fn part_latency(by: String, op: Op, tally: &Tally) -> OpLatency {
     OpLatency {
         by: Some(by),

@@ -1,4 +1,4 @@
-//! Rules and their latencies, of a snapshot.
+//! Rules and their latencies, from a snapshot.
 
 use dashpot_api::{
     HoldLatency, LatencyHistogram, Load, Rule, RuleCounters, RuleFields, RuleLatency, RuleState,
@@ -27,7 +27,7 @@ pub(crate) fn rule(record: &Record, disk: &str, snapshot: &DiskSnapshot) -> Opti
     })
 }
 
-/// A rule as it stands at a moment, of a disk that nothing but the rule slows down.
+/// The state of a rule at a moment, on a disk that nothing but the rule slows down.
 pub fn seen_rule(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) -> Rule {
     let age = at.since(rule.armed);
     let since = rule.since_update.as_deref();
@@ -89,8 +89,8 @@ fn counters(stats: &RuleStats, now: u64, backlog: Duration) -> RuleCounters {
     }
 }
 
-/// What was achieved. Where all service times asked for were equal, the percentiles are these
-/// and how late they ended: buckets of lateness are finer than those of the whole.
+/// The achieved times. If all requested service times were equal, the percentiles are the sum of
+/// that time and the percentiles of lateness, because buckets of lateness are finer.
 fn achieved(holds: &Holds) -> Summary {
     let mut achieved = Summary::of(holds.achieved().as_ref());
     let requested = holds.requested();

@@ -1,4 +1,4 @@
-//! Why a rule has injected nothing: the question that users of such tools ask most.
+//! The reason that a rule has injected nothing: the question that users of such tools ask most.
 
 use dashpot_api::{RuleState, op_words};
 use dashpot_engine::RuleStats;

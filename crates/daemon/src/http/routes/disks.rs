@@ -1,4 +1,4 @@
-//! Disks: what they are, what they have counted, and whether they are suspended.
+//! Disks: their properties, counters and suspension.
 
 use std::sync::Arc;
 
@@ -237,7 +237,7 @@ async fn all(daemon: &Daemon, detail: &Detail, making: &mut Making) -> Result<Ve
     Ok(disks)
 }
 
-/// A disk, also if its shard has failed.
+/// A disk, even if its shard has failed.
 async fn one_of(
     daemon: &Daemon,
     index: usize,

@@ -86,7 +86,7 @@ pub(crate) async fn finished(
     };
     let mut is_over = daemon.events(disk, |view| search.go_on(view)).await;
     while !is_over {
-        // Other callers are answered in between.
+        // Let other callers be answered in between.
         tokio::task::yield_now().await;
         is_over = daemon.collected(|view| search.go_on(view));
     }
@@ -94,22 +94,23 @@ pub(crate) async fn finished(
     making.json(&search.found).map(Told)
 }
 
-/// A search among the finished zios, one part after the other: while it looks at them, the collector
-/// cannot empty the shards' rings.
+/// A search among the finished zios, one part after the other, because a look keeps the collector
+/// from emptying the shards' rings.
 struct Search<'a> {
     daemon: &'a Daemon,
     disk: Option<usize>,
     ops: OpSet,
     min_ns: u64,
     limit: usize,
-    /// The cursor at which it ends: zios that finish during the search are for the next request.
+    /// The cursor at which it ends: zios that finish during the search are left to the next
+    /// request.
     end: Option<u64>,
-    /// The zios that it has found; it goes on at `next`, unless that is beyond the end.
+    /// The zios that it has found. `next` is where it continues, unless that is beyond the end.
     found: FinishedZios,
 }
 
 impl Search<'_> {
-    /// Searches the next part; true if it was the last.
+    /// Searches the next part. True if it was the last.
     fn go_on(&mut self, view: &View<'_>) -> bool {
         let collected = view.collected;
         let end = *self.end.get_or_insert(collected.now());

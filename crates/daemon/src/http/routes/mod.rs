@@ -1,4 +1,4 @@
-//! What answers requests.
+//! The handlers of requests.
 
 pub(super) mod disks;
 pub(super) mod events;

@@ -44,7 +44,7 @@ pub(crate) async fn list(
     let records = daemon.records().await;
     let mut rules = Vec::new();
     for (index, _) in daemon.disks() {
-        // A shard that has failed has taken its rules with it; `/v1/disks` says so.
+        // A shard that has failed has lost its rules; `/v1/disks` reports the failure.
         match of_one(&daemon, index, &records, rule, &mut making).await {
             Err(refusal) if refusal.kind != RefusalKind::Failed => return Err(refusal),
             of_disk => rules.extend(of_disk.unwrap_or_default()),
@@ -161,7 +161,8 @@ pub(crate) async fn lease(
     let pool = request.pool.clone();
     let injection = injection(request)?;
     making.reserve(CHANGE_MAX)?;
-    // The lease is made where the rules are: a client that is gone by then drops it.
+    // The lease is made together with the rules, so that it is dropped if the client is gone by
+    // then.
     let armed = to_the_end(async move {
         let records = daemon.inject(&disk, injection, pool.as_deref()).await?;
         let ids = records.iter().map(|record| record.id).collect();

@@ -1,5 +1,5 @@
-//! The work of each second. A look at the collected events keeps the collector from emptying the
-//! rings, so it takes only what the answer needs; another thread converts that afterwards.
+//! The I/O of each second. A look at the collected events keeps the collector from emptying the
+//! rings, so it takes only what the answer needs. Another thread converts the result afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) async fn seconds(
     mut making: Making,
 ) -> Result<Told, Refusal> {
     let disk = index_of(&daemon, wanted.disk.as_deref())?;
-    // What ends from now on is not in the answer, so what is over now is whole in it.
+    // Zios that end later are not in the answer, so a second that is over now is complete.
     let scope = Scope {
         disk: disk.map(|disk| disk as u16),
         after_ns: wanted.after_ns,
@@ -58,7 +58,7 @@ pub(crate) async fn seconds(
     written.await.map_err(failed)?.map(Told)
 }
 
-/// Of which disk, and which seconds.
+/// The disk and the seconds of an answer.
 #[derive(Clone, Copy, Debug)]
 struct Scope {
     disk: Option<u16>,
@@ -66,7 +66,7 @@ struct Scope {
     now_ns: u64,
 }
 
-/// The seconds of an answer, as they were at the look.
+/// The seconds of an answer, as the look found them.
 struct Seen {
     since_ns: u64,
     seconds: Vec<(u64, SecondCells)>,
@@ -74,7 +74,7 @@ struct Seen {
 }
 
 impl Scope {
-    /// The present second.
+    /// The start of the current second.
     fn running(&self) -> u64 {
         self.now_ns / SECOND_NS
     }
@@ -99,7 +99,7 @@ impl Seen {
         }
     }
 
-    /// Roughly the bytes that it takes once converted.
+    /// Roughly how many bytes it takes after conversion.
     fn converted_bytes(&self) -> usize {
         let cells = self.seconds.iter().flat_map(|(_, cells)| cells.iter());
         let bytes = |cell: &SecondCell| {
