@@ -16,7 +16,7 @@ use crate::zio::{DiskId, Errno, Outcome, PoolId, VolumeId, Zio, ZioId};
 pub enum Input<'a> {
     /// Issue a complete zio. Its id must not be in use.
     Submit(Zio),
-    /// Issue a complete zio of a volume. Ids of volumes' and disks' zios are of one space.
+    /// Issue a complete zio of a volume. Zios of volumes and of disks share one space of ids.
     SubmitToVolume(Zio<VolumeId>),
     /// The store has finished the work of [`Action::Start`].
     Done(ZioId, Outcome),

@@ -1,32 +1,33 @@
-//! When requests are meant to start.
+//! The times at which requests should start.
 
 use dashpot_engine::{Duration, Instant, Random};
 
 /// When requests start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// Whenever there is room below the depth.
+    /// A request starts whenever fewer than the depth are in flight.
     Closed,
-    /// In bursts of a random size, each when all of the last one is answered.
+    /// Requests start in bursts of a random size. A burst starts when the last one is answered.
     ClosedBursts {
-        /// The least and the most requests of a burst.
+        /// The least and the most requests in a burst.
         burst: (u32, u32),
     },
-    /// So many per second, in bursts of a random size, whether or not earlier ones are answered.
+    /// Requests start at this rate, in bursts of a random size, whether or not earlier ones are
+    /// answered.
     Open {
         /// Requests per second on average.
         rate: u32,
-        /// The least and the most requests of a burst; `(1, 1)` is evenly spaced.
+        /// The least and the most requests in a burst. `(1, 1)` is evenly spaced.
         burst: (u32, u32),
     },
 }
 
-/// The starts to come.
+/// The times to come.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     pace: Pace,
     random: Random,
-    /// The start of the current burst, and how many of it are left.
+    /// The start of the current burst, and how many of its requests are left.
     at: Instant,
     left: u32,
 }
@@ -43,7 +44,7 @@ impl Arrivals {
         arrivals
     }
 
-    /// The intended start of a request that is to begin now, if there is one.
+    /// The intended start of a request that should begin now, if there is one.
     pub(super) fn next(&mut self, now: Instant, in_flight: u32) -> Option<Instant> {
         match self.pace {
             Pace::Closed => Some(now),
@@ -70,7 +71,7 @@ impl Arrivals {
         }
     }
 
-    /// When the next request may begin, if it is not for replies to say.
+    /// When the next request may begin, if that does not depend on replies.
     pub(super) fn next_at(&self) -> Instant {
         match self.pace {
             Pace::Open { .. } => self.at,

@@ -5,32 +5,32 @@ use dashpot_rules::Address;
 
 use super::arrivals::Pace;
 
-/// What a load asks of a server, and how.
+/// The load: its server, its requests and their pace.
 #[derive(Clone, Debug)]
 pub struct LoadConfig {
     /// Where the server is.
     pub address: Address,
     /// The export's name.
     pub export: String,
-    /// Connections, all to the same export.
+    /// The number of connections, all to the same export.
     pub connections: u32,
-    /// Requests in flight at most, on all connections together.
+    /// The most requests in flight, on all connections together.
     pub depth: u32,
-    /// Bytes of a read or a write.
+    /// The bytes of a read or a write.
     pub block: u32,
-    /// Parts per million of the requests that are writes, and that are flushes.
+    /// How many of a million requests are writes. The next field says how many are flushes.
     pub writes_ppm: u32,
     /// See `writes_ppm`.
     pub flushes_ppm: u32,
-    /// Whether offsets follow one another, instead of being random.
+    /// Whether offsets follow one another. Otherwise they are random.
     pub sequential: bool,
     /// When requests start.
     pub pace: Pace,
-    /// How long they do, if not until it is stopped.
+    /// How long requests start; `None` until the load is stopped.
     pub lasts: Option<Duration>,
-    /// Whether to poll instead of sleep: no wake-up is in a latency then, at the price of a CPU.
+    /// Whether to poll instead of sleeping. Then no latency includes a wake-up, but a CPU is busy.
     pub busy: bool,
-    /// Whether to check what is read: zeroes, or what this load writes.
+    /// Whether to check that reads give zeroes, or the data that this load writes.
     pub verify: bool,
     /// Seeds offsets, the mix and bursts.
     pub seed: u64,

@@ -1,10 +1,10 @@
 //! A load generator that is not the bottleneck: many requests per system call, one thread for all
 //! connections, latencies to four digits.
 //!
-//! Closed loop: as many requests in flight as the depth, the next one when one is answered. Open
-//! loop: requests at a fixed rate, evenly spaced or in bursts, whether or not earlier ones are
-//! answered; a latency counts from the moment at which the request was meant to start, so that a
-//! slow disk cannot hide by being asked less (coordinated omission).
+//! In a closed loop, as many requests are in flight as the depth, and a new one starts when one is
+//! answered. In an open loop, requests start at a fixed rate, evenly spaced or in bursts, whether
+//! or not earlier ones are answered. A latency counts from the intended start of its request, so
+//! that a slow disk cannot hide by delaying requests (coordinated omission).
 
 #![warn(missing_docs)]
 
@@ -24,11 +24,11 @@ pub use self::arrivals::Pace;
 pub use self::config::LoadConfig;
 pub use self::report::{LoadError, LoadReport, OpReport};
 
-/// Runs a load until its time is over, a connection breaks, or `stop` says so. `stop` is asked a
-/// few times a second, and sees the report so far.
+/// Runs a load until its time is over, a connection breaks, or `stop` returns true. It calls `stop`
+/// a few times a second with the report so far.
 ///
 /// # Errors
-/// There was nothing to load. The error that ends a load that has begun is in its report.
+/// Fails if the load cannot begin. An error that ends a running load is in its report.
 pub fn run(
     config: &LoadConfig,
     stop: impl FnMut(&LoadReport) -> bool,
@@ -156,7 +156,7 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// Waits until a socket is ready or something is to begin, unless it polls.
+    /// Waits until a socket is ready or a request should begin. Does not wait if the load polls.
     fn wait(&self, now: Instant, look: Instant) -> Result<(), LoadError> {
         if self.config.busy {
             return Ok(());
@@ -191,7 +191,7 @@ fn poll_fd(link: &Link) -> PollFd<'_> {
     PollFd::new(link, flags)
 }
 
-/// How often `stop` is asked.
+/// The time between two calls of `stop`.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// How long replies are waited for when the time is over.
+/// How long the load waits for replies when its time is over.
 pub const DRAIN_MAX: Duration = Duration::from_secs(5);

@@ -21,7 +21,7 @@ pub(super) struct Link {
     /// By cookie.
     asked: Vec<Asked>,
     free: Vec<u32>,
-    /// Those that are yet to be sent.
+    /// Cookies of requests that have not been sent.
     queue: VecDeque<u32>,
     unsent: Vec<u8>,
     sent: usize,
@@ -85,7 +85,7 @@ impl Link {
         Ok(())
     }
 
-    /// Makes the bytes of the next requests, no more than a cache holds; false if there are none.
+    /// Encodes the next requests, as many as fit into a cache. False if there are none.
     fn encode(&mut self) -> bool {
         self.unsent.clear();
         self.sent = 0;
@@ -133,7 +133,7 @@ impl Link {
         Ok(())
     }
 
-    /// The length of the reply that begins at `at`, or `None` if it is not all there.
+    /// The length of the reply that begins at `at`, or `None` if it is not complete.
     fn take_reply(
         &mut self,
         at: usize,
@@ -178,7 +178,7 @@ impl AsFd for Link {
     }
 }
 
-/// Appends what a load writes at an offset: the number of each eight bytes.
+/// Appends the pattern that a load writes at an offset: the number of every eight bytes.
 fn put_pattern(offset: u64, length: usize, bytes: &mut Vec<u8>) {
     let end = bytes.len() + length;
     let mut words = pattern(offset);
@@ -189,7 +189,7 @@ fn put_pattern(offset: u64, length: usize, bytes: &mut Vec<u8>) {
     }
 }
 
-/// Whether a block that was read is what a load writes there, or has never been written.
+/// Whether a block has the pattern of its offset, or has never been written.
 fn is_as_written(offset: u64, block: &[u8]) -> bool {
     let (words, rest) = block.as_chunks();
     let last = offset + 8 * words.len() as u64;
@@ -205,7 +205,7 @@ fn pattern(offset: u64) -> impl Iterator<Item = [u8; 8]> {
     (offset..).step_by(8).map(u64::to_le_bytes)
 }
 
-/// Bytes of requests made at a time, or one request.
+/// At most this many bytes of requests are encoded at a time, unless one request is longer.
 const SEND_LENGTH: usize = 256 << 10;
 /// Bytes received at a time.
 const RECEIVE_LENGTH: usize = 256 << 10;

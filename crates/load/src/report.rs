@@ -9,14 +9,14 @@ use hdrhistogram::Histogram;
 /// The report of a load.
 #[derive(Debug)]
 pub struct LoadReport {
-    /// From the first request to the last reply.
+    /// The time from the first request to the last reply.
     pub elapsed: Duration,
-    /// Reads, writes and flushes, as in [`Op`].
+    /// The figures of reads, writes and flushes, as in [`Op`].
     pub ops: [OpReport; 3],
-    /// Requests without a reply when it had ended and [`super::DRAIN_MAX`] had passed. They are in no
-    /// latency.
+    /// Requests without a reply [`super::DRAIN_MAX`] after the end. They are in no latency.
     pub unanswered: u32,
-    /// Why it ended early, if it did. The rest of the report is of the time before.
+    /// The error that ended it early, if there was one. The rest of the report covers the time
+    /// before.
     pub broken: Option<LoadError>,
     /// When the last reply came.
     pub(super) heard: Instant,
@@ -25,21 +25,21 @@ pub struct LoadReport {
 /// The figures of one operation.
 #[derive(Clone, Debug)]
 pub struct OpReport {
-    /// Bytes of those that succeeded.
+    /// The bytes of requests that succeeded.
     pub bytes: u64,
-    /// Answered with an error.
+    /// Requests that were answered with an error.
     pub errors: u64,
-    /// Reads that gave something else than was written.
+    /// Reads that returned wrong data.
     pub wrong: u64,
-    /// Latencies in nanoseconds, errors included.
+    /// Latencies in nanoseconds, including those of errors.
     pub latency: Histogram<u64>,
-    /// The least of them, exactly: whether a reply was early must not depend on digits.
+    /// The least latency, exact: rounding must not make a reply look early.
     pub least: Option<Duration>,
 }
 
 impl OpReport {
     pub(super) fn record(&mut self, latency: Duration) {
-        // Grows as it needs to; nothing that a u64 holds is too large for it.
+        // The histogram grows as needed, and no u64 is too large for it.
         let _ = self.latency.record(latency.as_nanos());
         self.least = Some(self.least.map_or(latency, |least| least.min(latency)));
     }
@@ -66,19 +66,19 @@ impl LoadReport {
         })
     }
 
-    /// The figures of one operation, if loads ask for it.
+    /// The figures of one operation, if loads use it.
     pub fn op(&self, op: Op) -> Option<&OpReport> {
         self.ops.get(op as usize)
     }
 }
 
-/// Why a load ended early.
+/// The error that ended a load early.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// There was no connection.
+    /// The client could not connect.
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    /// The export has room for no block.
+    /// The export is smaller than one block.
     #[error("the export has {size} bytes: less than one block of {block}")]
     TooSmall {
         /// The export's size.
@@ -86,22 +86,22 @@ pub enum LoadError {
         /// The block.
         block: u32,
     },
-    /// The server went away.
+    /// The server closed the connection.
     #[error("the server closed the connection")]
     Closed,
     /// A connection broke.
     #[error("the connection broke")]
     Broken(#[source] io::Error),
-    /// The server said something that is no reply to a request.
+    /// The server sent bytes that are not a reply.
     #[error("the server sent something that is no reply; the connection cannot go on")]
     OutOfStep,
-    /// No histogram has so many digits.
+    /// A histogram cannot have that many digits.
     #[error("latencies cannot be kept to {DIGITS} digits")]
     Digits,
 }
 
 impl LoadError {
-    /// The error of a connection, by the system's name for it.
+    /// The error of a connection, named as the system names it.
     pub(super) fn of(error: io::Error) -> LoadError {
         match error.kind() {
             io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => LoadError::Closed,

@@ -2,31 +2,31 @@
 
 use serde::Serialize;
 
-/// An I/O that a disk of the kernel's has finished. JSON: these fields.
+/// An I/O that one of the kernel's disks has finished. JSON: these fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FinishedIo {
     /// The device's name.
     #[serde(rename = "device")]
     pub disk: String,
-    /// The kernel's letters for what it did.
+    /// The operation, in the kernel's letters.
     pub rwbs: String,
     /// First sector of 512 bytes.
     pub sector: u64,
     /// Its length.
     pub bytes: u64,
-    /// From the moment of queueing, or of issue where that was not seen, until completion.
+    /// The time from queueing until completion; from issue, if no event showed the queueing.
     pub total_ns: u64,
-    /// Before the driver was given it, if that was seen.
+    /// The time before the driver got it, if an event showed the queueing.
     pub queue_ns: Option<u64>,
-    /// With the driver.
+    /// The time with the driver.
     pub device_ns: u64,
-    /// Bios and requests that had joined it.
+    /// How many bios and requests have joined it.
     pub merged: u32,
-    /// Times that the driver gave it back.
+    /// How often the driver has given it back.
     pub requeued: u32,
-    /// The thread that asked for it, if that was seen, …
+    /// The thread that asked for it, if an event showed that.
     pub pid: Option<i32>,
-    /// … and its name.
+    /// The name of that thread.
     pub comm: Option<String>,
     /// The error that it ended with, by its name in C or by its number.
     pub error: Option<String>,

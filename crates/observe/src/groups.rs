@@ -1,4 +1,4 @@
-//! Latencies by the values of a breakdown, as many as a reader can take in.
+//! Latencies by the values of a breakdown, in as many groups as a reader can take in.
 
 use std::collections::HashMap;
 
@@ -13,17 +13,17 @@ pub struct Groups {
     groups: Vec<(String, Histogram)>,
 }
 
-/// In which order groups are shown.
+/// The order of groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// Those with most I/O first, equal ones by name.
+    /// By number of I/Os, the largest first; then by name.
     ByCount,
-    /// Small sizes first: the names are those of sizes.
+    /// By size, the smallest first. The names are those of sizes.
     BySize,
 }
 
 impl Groups {
-    /// Adds latencies to those of a name.
+    /// Adds latencies to the group of a name.
     pub fn add(&mut self, name: &str, latencies: &Histogram) {
         if let Some(&place) = self.places.get(name) {
             return self.groups[place].1.merge(latencies);
@@ -32,8 +32,8 @@ impl Groups {
         self.groups.push((name.to_owned(), latencies.clone()));
     }
 
-    /// Those that counted anything, in this order; beyond [`GROUPS_MAX`], those with the least I/O
-    /// are one, [`OTHER`], which comes last.
+    /// The groups with any I/O, in this order. Beyond [`GROUPS_MAX`], the groups with the least I/O
+    /// become one, [`OTHER`], which comes last.
     pub fn shown(self, order: Order) -> Vec<(String, Histogram)> {
         let rank = |(name, latencies): &(String, Histogram)| {
             let least = std::cmp::Reverse(latencies.count());
@@ -57,9 +57,9 @@ impl Groups {
     }
 }
 
-/// Groups that are shown, the rest included.
+/// The most groups that are shown, including the group of the rest.
 const GROUPS_MAX: usize = 16;
-/// The name of the rest.
+/// The name of the group of the rest.
 const OTHER: &str = "other";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The zios that no histogram can know of yet.
+//! Zios in flight, which no histogram has yet.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,38 +9,40 @@ use serde::Serialize;
 
 use super::percentiles::Percentiles;
 
-/// Zios not yet replied to when a report was made. JSON: `{"zios": 3, "oldest_ns": 12500000,
-/// "device": "c1t1d0", "wait": "held", "wait_ns": 12400000, "rule": 1}`, of which all but the first
-/// are null if there are none, `wait_ns` if it is not known, and `rule` if no rule holds the oldest.
+/// Zios without a reply when a report was made. JSON: `{"zios": 3, "oldest_ns": 12500000, "device":
+/// "c1t1d0", "wait": "held", "wait_ns": 12400000, "rule": 1}`. Without zios, all fields but the
+/// first are null. `wait_ns` is null if it is not known, and `rule` if no rule holds the oldest
+/// zio.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct InFlight {
-    /// How many.
+    /// How many zios there are.
     pub zios: u64,
-    /// Since when the first of them has been there, in nanoseconds.
+    /// The age of the oldest, in nanoseconds.
     pub oldest_ns: Option<u64>,
-    /// The device of the first.
+    /// The device of the oldest.
     pub device: Option<String>,
-    /// Where the first waits.
+    /// The reason that the oldest waits.
     pub wait: Option<String>,
-    /// How long the first has been in that wait, in nanoseconds.
+    /// How long the oldest has waited for that reason, in nanoseconds.
     pub wait_ns: Option<u64>,
-    /// The rule that holds the first.
+    /// The rule that holds the oldest.
     pub rule: Option<u32>,
 }
 
-/// Of which zios in flight a report's text speaks.
+/// Which zios in flight the text of a report mentions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mention {
-    /// Of those that were there for the whole interval: a younger one is in the next interval's
-    /// report at the latest, and without an older one the text is exactly the original tool's.
+    /// Those that were in flight for the whole interval. A younger one will be in the next
+    /// interval's report at the latest. Without an older one, the text is exactly the original
+    /// tool's.
     #[default]
     WholeInterval,
-    /// Of all: no report comes after this one.
+    /// All of them, because no later report follows.
     All,
 }
 
 impl InFlight {
-    /// A line for the end of the text of a report over `interval`, if there is one to mention.
+    /// A line for the end of the text of a report over `interval`, if there is anything to mention.
     pub fn line(&self, mention: Mention, interval: Duration) -> Option<String> {
         let oldest = Duration::from_nanos(self.oldest_ns?);
         let is_mentioned = mention == Mention::All || oldest >= interval;
@@ -49,7 +51,7 @@ impl InFlight {
 }
 
 impl InFlight {
-    /// How long the first has been in its wait, if that is a part of its time only.
+    /// How long the oldest has waited for its present reason, if it waited for another before.
     fn part_in_wait_ns(&self) -> Option<u64> {
         let (age_ns, wait_ns) = (self.oldest_ns?, self.wait_ns?);
         (age_ns.saturating_sub(wait_ns) >= SHOWN_NS).then_some(wait_ns)
@@ -57,8 +59,8 @@ impl InFlight {
 }
 
 impl InFlight {
-    /// The [`line`](InFlight::line) beside latencies of those that have ended: one that has been there
-    /// for longer than nearly all of these is mentioned however young it is.
+    /// The [`line`](InFlight::line) for a report of ended zios. It also mentions a young zio that
+    /// is older than nearly all of these took.
     pub fn line_beside(
         &self,
         mention: Mention,
@@ -74,9 +76,9 @@ impl InFlight {
     }
 }
 
-/// Whether what has been in flight for so long makes latencies of those that have ended a report of the
-/// survivors: it is older than 99.9 % of them. Where they are too few for that, it is at least twice as
-/// old as the longest.
+/// Whether an age makes latencies of ended zios misleading, because only the fast ones have ended.
+/// That is so if 99.9 % of them were shorter. If there are too few for that, the age must be at
+/// least twice the longest.
 pub fn outlasts(age_ns: u64, ended: &Percentiles) -> bool {
     let most_ns = ended
         .p99_9_ns
@@ -84,7 +86,7 @@ pub fn outlasts(age_ns: u64, ended: &Percentiles) -> bool {
     most_ns.is_some_and(|most_ns| age_ns > most_ns)
 }
 
-/// The text has milliseconds: what differs by less is the same there.
+/// The text shows milliseconds. Smaller differences do not show.
 const SHOWN_NS: u64 = 1_000_000;
 
 impl fmt::Display for InFlight {
@@ -109,21 +111,20 @@ impl fmt::Display for InFlight {
     }
 }
 
-/// What latencies leave out because it has not ended: they are those of the survivors. JSON:
-/// `{"longer_than_p99_9": 310, "longer_than_all": 302}`.
+/// The zios in flight that are older than ended zios were. The latencies of ended zios leave them
+/// out. JSON: `{"longer_than_p99_9": 310, "longer_than_all": 302}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outlasting {
-    /// How many have been there for longer than the 99.9th percentile of those that have ended.
+    /// How many are older than the 99.9th percentile of the ended ones.
     pub longer_than_p99_9: u64,
-    /// How many have been there for longer than any that has ended.
+    /// How many are older than any ended one.
     pub longer_than_all: u64,
 }
 
 impl Outlasting {
-    /// Compares what is in flight, by how long it has been there, with the latencies of what has
-    /// ended.
+    /// Compares the ages of zios in flight with the latencies of ended zios.
     pub fn of(ages_ns: impl IntoIterator<Item = u64>, ended: &Histogram) -> Outlasting {
-        // Of fewer than a thousand there is no such percentile.
+        // With fewer than a thousand values there is no such percentile.
         let p99_9_ns = Percentiles::of(ended).p99_9_ns.or(ended.max());
         let mut outlasting = Outlasting::default();
         for age_ns in ages_ns {
@@ -134,8 +135,8 @@ impl Outlasting {
         outlasting
     }
 
-    /// What the reader of those latencies has to know, if there is anything: `302 writes of client
-    /// wait longer than any that was counted …`.
+    /// A warning for the reader of those latencies, if one is needed: `302 writes of client wait
+    /// longer than any that was counted …`.
     pub fn line(&self, op: &str, whose: &str, ended: &Histogram) -> Option<String> {
         let wait = |count| match count {
             1 => format!("1 {op} of {whose} waits"),
@@ -246,7 +247,7 @@ mod tests {
     fn what_outlasts_those_that_have_ended_is_counted() {
         let ended = latencies(&[(0, 9_995), (1_000_000, 5)]);
         let ages = [0, 5_000, 1_000_000, 1_000_001, 9_000_000_000];
-        // The 99.9th percentile is 0, the longest took a millisecond.
+        // The 99.9th percentile is 0; the longest zio took a millisecond.
         let outlasting = Outlasting::of(ages, &ended);
         assert_eq!(
             outlasting,

@@ -1,4 +1,4 @@
-//! What devices did in an interval, whatever counted it.
+//! The I/O of devices in an interval, from any source.
 
 use std::time::Duration;
 
@@ -7,47 +7,48 @@ use dashpot_engine::histogram::Histogram;
 use super::in_flight::InFlight;
 use super::layer::Layer;
 
-/// What a device did in an interval.
+/// The I/O of a device in an interval.
 pub struct DeviceInterval {
-    /// Its name: of a disk of dashpot's, of a volume, or of a disk of the kernel's.
+    /// The device's name: a disk or volume of dashpot's, or one of the kernel's disks.
     pub device: String,
-    /// How long it was.
+    /// The length of the interval.
     pub elapsed: Duration,
     /// The I/O of each operation, or of each operation and value of a breakdown.
     pub ops: Vec<OpInterval>,
-    /// For how much of it something was in flight.
+    /// For how long at least one I/O was in flight.
     pub busy: Duration,
     /// The integral of the number of I/Os in flight, in I/O-nanoseconds.
     pub depth_time_ns: u128,
-    /// At the interval's end.
+    /// The I/Os in flight at the interval's end.
     pub in_flight: InFlight,
 }
 
-/// What a device did of one operation, and of one value of what it is broken down by.
+/// The I/O of one operation of a device; in a breakdown, of one value.
 pub struct OpInterval {
-    /// dashpot's word for it: `read`, `write`, `flush`, `trim`, `zero`, `cache`, or `other`.
+    /// dashpot's word for the operation: `read`, `write`, `flush`, `trim`, `zero`, `cache`, or
+    /// `other`.
     pub op: String,
-    /// The kernel's letters for it, on the kernel's disks.
+    /// The kernel's letters for the operation, for the kernel's disks.
     pub rwbs: Option<String>,
-    /// The client, process, control group or size, if a breakdown was asked for; `other` of those
-    /// that are too many to be told apart.
+    /// The client, process, control group or size, in a breakdown. `other` stands for all values
+    /// beyond those that are told apart.
     pub by: Option<String>,
-    /// I/Os that ended in it.
+    /// How many I/Os ended in the interval.
     pub completed: u64,
-    /// What these moved.
+    /// Their bytes.
     pub bytes: u64,
-    /// From arrival until the reply was accepted; of the kernel's disks from the moment of queueing,
-    /// if `-Q` asked for it, and else as `disk`.
+    /// Latencies from arrival until the reply was accepted. For the kernel's disks they count from
+    /// queueing if `-Q` asked for it, and otherwise equal `disk`.
     pub total: Histogram,
-    /// From issue until the reply was offered; of the kernel's disks until completion.
+    /// Latencies from issue until the reply was offered; for the kernel's disks, until completion.
     pub disk: Histogram,
-    /// In the store alone, below the injection, where that is known.
+    /// Latencies of the store alone, without the injection, if the source knows them.
     pub store: Option<Histogram>,
 }
 
 impl DeviceInterval {
-    /// Adds the interval that follows. What is in flight is so at its end. Of what operations are
-    /// broken down by, so many values that are new are told apart, and more are `other`.
+    /// Appends the next interval. The I/Os in flight are those at its end. At most `room` new
+    /// values of a breakdown are told apart; the rest becomes `other`.
     pub fn go_on(&mut self, next: DeviceInterval, mut room: usize) {
         self.elapsed += next.elapsed;
         self.busy += next.busy;
@@ -63,7 +64,7 @@ impl DeviceInterval {
         }
     }
 
-    /// Adds what was done of an operation to what is known of it already.
+    /// Adds the I/O of an operation to the I/O of the same operation, if there is any.
     pub fn add(&mut self, op: OpInterval) {
         match self.ops.iter_mut().find(|known| known.is_like(&op)) {
             Some(known) => known.add(&op),
@@ -87,8 +88,7 @@ impl OpInterval {
         }
     }
 
-    /// The latencies at a layer, if they are known there. A volume's are those that it has as a
-    /// device.
+    /// The latencies at a layer, if they are known. A volume's are those that it has as a device.
     pub fn at(&self, layer: Layer) -> Option<&Histogram> {
         match layer {
             Layer::Volume | Layer::Disk => Some(&self.disk),
@@ -97,7 +97,7 @@ impl OpInterval {
     }
 }
 
-/// The oldest I/O of several devices, and how many there are.
+/// The number of I/Os in flight on several devices, and the oldest of them.
 pub fn in_flight_of_all(intervals: &[DeviceInterval]) -> InFlight {
     let each = intervals.iter().map(|interval| &interval.in_flight);
     let zios = each.clone().map(|in_flight| in_flight.zios).sum();
@@ -108,13 +108,13 @@ pub fn in_flight_of_all(intervals: &[DeviceInterval]) -> InFlight {
     }
 }
 
-/// The length of an interval of several devices, which are looked at one after another.
+/// The length of an interval of several devices, which are read one after another.
 pub fn elapsed_of_all(intervals: &[DeviceInterval]) -> Duration {
     let each = intervals.iter().map(|interval| interval.elapsed);
     each.max().unwrap_or_default()
 }
 
-/// The value of those that are too many to be told apart.
+/// The value for all values that are not told apart.
 pub const OTHER: &str = "other";
 
 #[cfg(test)]

@@ -1,19 +1,20 @@
-//! The intervals of a report: when each is due to end, and what an end that came late or early makes
-//! of those that follow. Daemon, kernel, simulation and `top` have this one machine.
+//! The intervals of a report: when each should end, and how an early or late end changes the
+//! following ones. Daemon, kernel, simulation and `top` all use this state machine.
 //!
-//! It reads no clock. The caller gives every moment, all of one clock: a daemon's, this host's, or the
-//! virtual one. Intervals are due at multiples of their length after the beginning, so that nothing
-//! drifts. Each begins where the one before it has ended. One that ends late is as long as it has
-//! become: those whose due moments have passed meanwhile are not made up for, but counted as missed.
+//! It reads no clock. The caller passes in every moment, always of the same clock: a daemon's, this
+//! host's, or the virtual one. Intervals are due at multiples of their length after the beginning,
+//! so they do not drift. Each begins where the one before has ended. A late interval is as long as
+//! it has become. Intervals whose due moments have passed by then are not made up for, but counted
+//! as missed.
 
 use super::in_flight::Mention;
 use super::length::Length;
 
-/// The present interval, and those that follow.
+/// The present interval, and the following ones.
 #[derive(Clone, Debug)]
 pub struct Intervals {
     period_ns: u64,
-    /// Due moments to come; without a number they go on until the report is closed.
+    /// How many due moments are left; `None` until the report is closed.
     left: Option<u64>,
     start_ns: u64,
     due_ns: u64,
@@ -22,21 +23,21 @@ pub struct Intervals {
 /// An interval that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// When it began.
+    /// When the interval began.
     pub start_ns: u64,
-    /// When it ended.
+    /// When the interval ended.
     pub end_ns: u64,
-    /// How long it was to be; nothing if it was to last until it is closed.
+    /// How long the interval should have been; `None` if it lasts until it is closed.
     pub asked_ns: Option<u64>,
-    /// Intervals that were due to end before this one ended, and have none of their own.
+    /// How many intervals were due to end before this one ended, and are missing for that reason.
     pub missed: u64,
-    /// Whether none follows.
+    /// Whether it is the last.
     pub is_last: bool,
 }
 
 impl Intervals {
-    /// Intervals of one length from a moment on: so many, or until [`Intervals::close`]. Those of
-    /// [`u64::MAX`] are never due.
+    /// Intervals of one length from a moment on: `count` of them, or until [`Intervals::close`]. A
+    /// length of [`u64::MAX`] is never due.
     pub fn new(start_ns: u64, period_ns: u64, count: Option<u64>) -> Intervals {
         let period_ns = period_ns.max(1);
         Intervals {
@@ -47,29 +48,29 @@ impl Intervals {
         }
     }
 
-    /// When the present interval is due to end; nothing if there is none.
+    /// When the present interval is due to end; `None` if there is no interval.
     pub fn due_ns(&self) -> Option<u64> {
         (!self.is_over()).then_some(self.due_ns)
     }
 
-    /// Whether there is no interval any more.
+    /// Whether there are no more intervals.
     pub fn is_over(&self) -> bool {
         self.left == Some(0)
     }
 
-    /// Whether the present interval is the last of those that were asked for.
+    /// Whether the present interval is the last one of the `count`.
     pub fn is_last(&self) -> bool {
         self.left == Some(1)
     }
 
-    /// Ends the present interval at a moment; nothing if it is not due by then.
+    /// Ends the present interval at a moment; `None` if it is not due by then.
     pub fn end(&mut self, at_ns: u64) -> Option<Span> {
         let is_due = self.due_ns().is_some_and(|due_ns| at_ns >= due_ns);
         is_due.then(|| self.end_at(at_ns))
     }
 
-    /// Ends the present interval at a moment, due or not, and none follows. Nothing if there was
-    /// none, or no time has passed in it.
+    /// Ends the present interval at a moment, due or not, as the last one. `None` if there was
+    /// none, or if no time has passed in it.
     pub fn close(&mut self, at_ns: u64) -> Option<Span> {
         let is_there = !self.is_over() && at_ns > self.start_ns;
         let span = is_there.then(|| self.end_at(at_ns));
@@ -80,14 +81,14 @@ impl Intervals {
         })
     }
 
-    /// Makes the present interval and those that follow of another length.
+    /// Changes the length of the present interval and of the following ones.
     pub fn every(&mut self, period_ns: u64) {
         self.period_ns = period_ns.max(1);
         self.due_ns = self.start_ns.saturating_add(self.period_ns);
     }
 
     fn end_at(&mut self, at_ns: u64) -> Span {
-        // The due moments that have come by then: of one interval that ends early, its own.
+        // How many due moments have come by then. An interval that ends early has only its own.
         let come = match at_ns.checked_sub(self.due_ns) {
             Some(late_ns) => late_ns / self.period_ns + 1,
             None => 1,
@@ -107,12 +108,12 @@ impl Intervals {
 }
 
 impl Span {
-    /// How long it was, in nanoseconds.
+    /// The length of the interval, in nanoseconds.
     pub fn elapsed_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.start_ns)
     }
 
-    /// Of which I/Os in flight its report speaks.
+    /// Which I/Os in flight its report mentions.
     pub fn mention(&self) -> Mention {
         match self.is_last {
             true => Mention::All,
@@ -159,7 +160,7 @@ mod tests {
         let expected = [(0, 100, 0), (100, 650, 4), (650, 700, 0)];
         assert_eq!(ends(&mut intervals, &[100, 650, 700]), expected);
         assert_eq!(intervals.due_ns(), Some(800 * MS));
-        // The last of ten goes on for as long as it took; nothing is missed behind it.
+        // The last of ten intervals lasts until its end; no interval is missed after it.
         let last = intervals.end(9_000 * MS).unwrap();
         assert_eq!((last.elapsed_ns(), last.missed), (8_300 * MS, 2));
         assert!(last.is_last && intervals.is_over() && intervals.due_ns().is_none());
@@ -197,7 +198,7 @@ mod tests {
         assert_eq!(intervals.due_ns(), Some(1_100 * MS));
     }
 
-    /// What is done to a machine, and at what distance from the moment before.
+    /// One step of a test: the operation, and the time since the step before.
     #[derive(Clone, Copy, Debug)]
     enum Step {
         End(u64),
@@ -213,7 +214,7 @@ mod tests {
         prop::collection::vec(step, 1..200)
     }
 
-    /// The naive model: all due moments, written down beforehand, and struck out one by one.
+    /// The naive model: all due moments, listed beforehand and struck out one by one.
     struct Model {
         due: std::collections::VecDeque<u64>,
         start: u64,
@@ -228,7 +229,7 @@ mod tests {
             }
         }
 
-        /// Start, end, missed and whether it is the last.
+        /// The start, the end, the number of missed intervals, and whether it is the last.
         fn end(&mut self, at: u64) -> Option<(u64, u64, u64, bool)> {
             self.due.front().filter(|due| **due <= at)?;
             let mut struck = 0;
@@ -272,11 +273,11 @@ mod tests {
                 prop_assert_eq!(told, expected);
                 prop_assert_eq!(machine.due_ns(), model.due.front().copied());
                 if let Some(span) = span {
-                    // They never overlap and leave nothing out …
+                    // Intervals do not overlap and leave no gap.
                     prop_assert_eq!(span.start_ns, covered);
                     prop_assert!(span.end_ns > span.start_ns);
                     covered = span.end_ns;
-                    // … and each due moment has one, or is counted as missed.
+                    // Each due moment has an interval, or is counted as missed.
                     struck += 1 + span.missed;
                     prop_assert!(count.is_none_or(|count| struck <= count));
                 }

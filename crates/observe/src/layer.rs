@@ -1,25 +1,25 @@
-//! Where latencies are measured.
+//! The layer at which latencies are measured.
 
 use serde::Serialize;
 
-/// What a report is of: of disks, of the volumes above them, or of what is below the injection.
+/// The layer of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// Volumes, above the throttle and the queues.
     Volume,
-    /// Disks, with what is injected.
+    /// Disks, including the injection.
     #[default]
     Disk,
-    /// Where the bytes are, below what is injected.
+    /// Stores, below the injection.
     Store,
 }
 
 impl Layer {
-    /// The words for all of them.
+    /// The words for all layers.
     pub const WORDS: [&str; 3] = ["volume", "disk", "store"];
 
-    /// The layer of one of these words; any other is a disk.
+    /// The layer of one of these words. Any other word stands for disks.
     pub fn of_word(word: &str) -> Layer {
         match word {
             "volume" => Layer::Volume,

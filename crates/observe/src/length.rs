@@ -1,4 +1,4 @@
-//! How long an interval really was, beside how long it was to be.
+//! The actual length of an interval, beside the intended one.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use serde::{Serialize, Serializer, ser::SerializeStruct};
 /// `"elapsed_ns": 6003000000, "missed": 5`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Length {
-    /// How long it was: what rates are divided by.
+    /// The actual length. Rates are divided by it.
     pub elapsed: Duration,
-    /// How long it was to be, if that was said.
+    /// The intended length, if there was one.
     pub asked: Option<Duration>,
-    /// Intervals that have no report of their own, because this one took their place.
+    /// How many intervals are missing because this one took their place.
     pub missed: u64,
 }
 
 impl Length {
-    /// Of a length that nobody has asked for.
+    /// A length without an intended one.
     pub fn of(elapsed: Duration) -> Length {
         Length {
             elapsed,
@@ -25,19 +25,19 @@ impl Length {
         }
     }
 
-    /// The same, as devices saw it: they are looked at one after another.
+    /// The same length as devices saw it, which are read one after another.
     pub fn seen(self, elapsed: Duration) -> Length {
         Length { elapsed, ..self }
     }
 
-    /// Whether it was not about as long as was asked for: by more than 5 % and 50 ms.
+    /// Whether the actual length is off by more than 5 % and 50 ms.
     pub fn is_off(&self) -> bool {
         let tolerated = |asked: Duration| (asked / 20).max(TOLERATED);
         let is_off = |asked: Duration| self.elapsed.abs_diff(asked) > tolerated(asked);
         self.asked.is_some_and(is_off)
     }
 
-    /// A line that says so, for the text of a report or beside it.
+    /// A line about that, for the text of a report or beside it.
     pub fn line(&self) -> Option<String> {
         let asked = self.asked.filter(|_| self.is_off())?.as_secs_f64();
         let elapsed = self.elapsed.as_secs_f64();

@@ -1,8 +1,8 @@
-//! What was seen of devices, whatever saw it: intervals, what was done in each, what is still in
-//! flight, and percentiles that say how many I/Os they are of.
+//! Observed I/O of devices, from any source: intervals, the I/O of each, the I/O still in flight,
+//! and percentiles with their number of I/Os.
 //!
 //! A source (a daemon, the kernel, a simulation) fills these values in, and a report reads them. So
-//! nothing here reads a clock, a socket or a file, and nothing prints.
+//! this crate reads no clock, socket or file, and prints nothing.
 
 #![warn(missing_docs)]
 

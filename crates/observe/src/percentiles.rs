@@ -1,4 +1,4 @@
-//! Percentiles that say how many zios they are of.
+//! Percentiles, with the number of zios behind them.
 
 use dashpot_engine::histogram::Histogram;
 use serde::Serialize;
@@ -6,29 +6,29 @@ use serde::Serialize;
 /// Percentiles of a latency. JSON: `{"n": 250, "p50_ns": 10025000, "p90_ns": …, "p95_ns": …,
 /// "p99_ns": …, "p99_9_ns": null, "max_ns": …}`.
 ///
-/// A percentile is `null` unless at least one zio is expected above it: p99 needs 100 zios. At
-/// most 1.2 % off (the bucket's width); n and the maximum are exact, except that the maximum of
-/// an interval can be rounded up to its bucket's edge.
+/// A percentile is `null` unless at least one zio is expected above it: p99 needs 100 zios. It is
+/// at most 1.2 % off (the bucket's width). `n` is exact. The maximum is exact, too, but the maximum
+/// of an interval can be rounded up to its bucket's edge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Percentiles {
-    /// How many I/Os they are of.
+    /// The number of I/Os.
     pub n: u64,
-    /// The median; nothing if the I/Os are too few for it, as for those that follow.
+    /// The median; `None` if there are too few I/Os, as for the other percentiles.
     pub p50_ns: Option<u64>,
-    /// 90 % took no longer.
+    /// The 90th percentile.
     pub p90_ns: Option<u64>,
-    /// 95 % took no longer.
+    /// The 95th percentile.
     pub p95_ns: Option<u64>,
-    /// 99 % took no longer.
+    /// The 99th percentile.
     pub p99_ns: Option<u64>,
-    /// 99.9 % took no longer.
+    /// The 99.9th percentile.
     pub p99_9_ns: Option<u64>,
     /// The longest.
     pub max_ns: Option<u64>,
 }
 
 impl Percentiles {
-    /// Reads the percentiles of a histogram.
+    /// Computes the percentiles of a histogram.
     pub fn of(latencies: &Histogram) -> Self {
         Percentiles {
             n: latencies.count(),
@@ -54,7 +54,7 @@ impl Percentiles {
     }
 }
 
-/// The latency in nanoseconds at `ppm` millionths, if there are enough zios for one.
+/// The latency in nanoseconds at `ppm` millionths, if there are enough zios for it.
 pub fn percentile(latencies: &Histogram, ppm: u32) -> Option<u64> {
     is_enough(latencies.count(), ppm).then(|| latencies.quantile(ppm))?
 }

@@ -1,22 +1,22 @@
-//! What is asked of those who watch, beyond what they always say.
+//! A report's question to a source, beyond the figures that every source gives.
 
-/// What a watch is to tell apart, and to look at.
+/// The breakdown and the extra latencies that a report needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Question {
-    /// What each operation is broken down by.
+    /// The breakdown of each operation.
     pub by: Option<By>,
-    /// Whether latencies from arrival are looked at: of the kernel's disks, that takes more events.
+    /// Whether latencies from arrival are needed. For the kernel's disks, they take more events.
     pub queued: bool,
-    /// Whether latencies of the store alone are looked at, which a daemon knows from events.
+    /// Whether latencies of the store alone are needed. A daemon knows them from events.
     pub store: bool,
 }
 
-/// What operations of a device can be broken down by.
+/// The dimension of a breakdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
-    /// Who sent them to dashpot.
+    /// The client that sent the I/O to dashpot.
     Client,
-    /// The name of the process that asked the kernel for them.
+    /// The name of the process that asked the kernel for the I/O.
     Process,
     /// The control group of that process.
     Cgroup,

@@ -2,13 +2,13 @@
 
 use dashpot_rules::nice_number;
 
-/// The class of a size in bytes: 0 of none, else 1 and the exponent of the greatest power of two
-/// that is not greater.
+/// The class of a size in bytes: 0 for no bytes, otherwise 1 plus the exponent of the greatest
+/// power of two that is not greater.
 pub fn size_class(bytes: u64) -> u32 {
     bytes.checked_ilog2().map_or(0, |exponent| exponent + 1)
 }
 
-/// Its name, such as `4K-8K`: from a size on, to less than its double.
+/// The name of a size class, such as `4K-8K`: from one size to less than its double.
 pub fn size_name(class: u32) -> String {
     let Some(exponent) = class.checked_sub(1) else {
         return "0".to_owned();
@@ -19,7 +19,7 @@ pub fn size_name(class: u32) -> String {
     }
 }
 
-/// The class of a name; that of no size comes last.
+/// The class of a name. The class of no bytes comes last.
 pub fn class_named(name: &str) -> u32 {
     let mut classes = 0..=u64::BITS;
     let class = classes.find(|class| size_name(*class) == name);

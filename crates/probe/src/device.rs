@@ -1,4 +1,4 @@
-//! Which block device is meant, and how it can be watched.
+//! Finds block devices, and the layer at which each can be watched.
 
 use std::fmt;
 use std::fs;
@@ -11,9 +11,9 @@ use std::str::FromStr;
 /// A device's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Number {
-    /// The driver's.
+    /// The number of the driver.
     pub major: u32,
-    /// The device's.
+    /// The number of the device.
     pub minor: u32,
 }
 
@@ -24,65 +24,66 @@ pub struct Device {
     pub name: String,
     /// Its own number.
     pub number: Number,
-    /// The number of the disk that it is, or is a part of: the one that events carry.
+    /// The number of its disk, or of the disk that it is a partition of. Events carry this number.
     pub disk: Number,
-    /// Its sectors of that disk, if it is a partition.
+    /// Its sectors on that disk, if it is a partition.
     pub part: Option<Range<u64>>,
-    /// Where its I/O can be seen.
+    /// The layer at which its I/O can be seen.
     pub layer: Layer,
 }
 
-/// Which events show a device's I/O.
+/// The events that show a device's I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
-    /// Those of requests.
+    /// Events of requests.
     Request,
-    /// Those of bios: dm, md, zram and others have no requests.
+    /// Events of bios: dm, md, zram and others have no requests.
     Bio,
 }
 
-/// Why no device was found.
+/// The reason that no device was found.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// The kernel has no block device of these words.
+    /// The kernel has no block device with this name, path or number.
     #[error("'{words}' is no block device: {remedy}")]
     Unknown {
-        /// What was asked for.
+        /// The name, path or number.
         words: String,
-        /// What there is instead.
+        /// The remedy.
         remedy: String,
     },
-    /// The kernel does not say what it has.
+    /// sysfs cannot be read.
     #[error("/sys/class/block cannot be read; sysfs has to be mounted")]
     Unreadable(#[from] io::Error),
 }
 
 impl Device {
-    /// The device of a name (`loop0`), a path (`/dev/loop0`, links included) or a number (`7,0`).
+    /// Finds the device with a name (`loop0`), a path (`/dev/loop0`, also through links) or a
+    /// number (`7,0`).
     pub fn find(words: &str) -> Result<Device, DeviceError> {
         find_in(Path::new(SYS), words)
     }
 
-    /// Every whole disk that has a size, by name.
+    /// Every whole disk with a size, by name.
     pub fn all() -> Result<Vec<Device>, DeviceError> {
         let mut all = list(Path::new(SYS))?;
         all.retain(|device| device.part.is_none() && device.is_there());
         Ok(all)
     }
 
-    /// Whether the kernel still has it: a loop device without a file stays, but has no size.
+    /// Whether the device still exists. A loop device without a file stays, but has no size.
     pub fn is_there(&self) -> bool {
         self.is_there_in(Path::new(SYS))
     }
 
-    /// Whether an I/O of a disk that begins at this sector is this device's: of a partition, its
-    /// disk's are only in part.
+    /// Whether an I/O of a disk that begins at this sector belongs to this device. For a partition,
+    /// only a part of the disk's I/Os do.
     pub fn has(&self, disk: Number, sector: u64) -> bool {
         self.disk == disk && self.part.as_ref().is_none_or(|part| part.contains(&sector))
     }
 
-    /// Whether the kernel says that nothing is in flight on this device's disk, which it can only
-    /// where it counts.
+    /// Whether the kernel counts nothing in flight on this device's disk. False if the kernel does
+    /// not count.
     pub(crate) fn is_idle(&self) -> bool {
         self.is_idle_in(Path::new(SYS))
     }
@@ -127,7 +128,7 @@ fn find_in(sys: &Path, words: &str) -> Result<Device, DeviceError> {
     numbered.cloned().ok_or_else(missing)
 }
 
-/// The number of a path's block device, or what the path is instead.
+/// The number of a path's block device, or the kind of file that it is instead.
 fn number_of_file(path: &Path, known: &[Device]) -> Result<Number, String> {
     let file = fs::metadata(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => "there is no such file".to_owned(),
@@ -160,7 +161,7 @@ fn stat_number(dev: u64) -> Number {
     }
 }
 
-/// The known name that was probably meant, and those that there are.
+/// The known name that the user probably meant, and a list of the known names.
 fn hint(sys: &Path, known: &[Device], words: &str) -> String {
     let last = words.rsplit('/').next().unwrap_or_default();
     let names = known.iter().map(|device| device.name.as_str());
@@ -178,19 +179,19 @@ fn hint(sys: &Path, known: &[Device], words: &str) -> String {
     }
 }
 
-/// Names of devices are short: more than this is another name.
+/// Names of devices are short: with more typos than this it is another name.
 const TYPOS_MAX: usize = 1;
 
 /// Every block device that the kernel has, by name.
 fn list(sys: &Path) -> Result<Vec<Device>, DeviceError> {
     let entries = fs::read_dir(sys.join(CLASS))?.flatten();
-    // What cannot be read has just gone, or is hidden by its driver.
+    // A device that cannot be read has just gone, or its driver hides it.
     let mut devices: Vec<_> = entries.filter_map(|entry| read(&entry.path())).collect();
     devices.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     Ok(devices)
 }
 
-/// Reads a device from its directory, which for a partition is in that of its disk.
+/// Reads a device from its directory. A partition's is inside the directory of its disk.
 fn read(entry: &Path) -> Option<Device> {
     let home = fs::canonicalize(entry).ok()?;
     let is_part = home.join("partition").exists();
@@ -225,7 +226,7 @@ fn parsed<T: FromStr>(file: &Path) -> Option<T> {
     fs::read_to_string(file).ok()?.trim().parse().ok()
 }
 
-/// Reads `7,0`, or `7:0` as the kernel writes it.
+/// Parses `7,0`, or `7:0` as the kernel writes it.
 fn parse_number(words: &str) -> Option<Number> {
     let (major, minor) = words.split_once([',', ':'])?;
     Some(Number {

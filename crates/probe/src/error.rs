@@ -1,48 +1,48 @@
-//! Why devices cannot be watched, or not any longer.
+//! The errors of watching devices.
 
 use std::io;
 
-/// Why devices cannot be watched, or not any longer.
+/// The reason that devices cannot be watched, or no longer.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// tracefs is nowhere to be found.
+    /// tracefs is not mounted anywhere.
     #[error(
         "tracefs is not mounted: 'sudo mount -t tracefs nodev /sys/kernel/tracing' mounts it, and \
          root watches the kernel's disks; watching dashpot's own disks takes no privilege"
     )]
     NoTracefs,
-    /// The user may not use it.
+    /// The user has no access to tracefs.
     #[error(
         "{path} may not be used by this user: run it as root, or watch dashpot's own disks, which \
          takes no privilege"
     )]
     NoPrivilege {
-        /// What was refused.
+        /// The path that was refused.
         path: String,
     },
-    /// The kernel has not the events that it takes.
+    /// The kernel lacks a required event.
     #[error("this kernel has no event '{0}': it was built without block tracing")]
     NoEvent(String),
-    /// The kernel describes its records in a way that is not understood.
+    /// The kernel's description of its records cannot be parsed.
     #[error("the kernel's {what} is not understood: {why}")]
     Format {
-        /// Which description.
+        /// The description.
         what: String,
-        /// What is wrong with it.
+        /// The fault in it.
         why: String,
     },
-    /// Somebody else has ended the recording: what follows is unknown.
+    /// Another program has ended the recording, so later events are missing.
     #[error("{path} was set to 0 by somebody else, so that events are missing since: watch again")]
     SwitchedOff {
-        /// The switch.
+        /// The file that switches the recording.
         path: String,
     },
     /// Reading or writing failed.
     #[error("{path}: {error}")]
     Io {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What it was.
+        /// The system's error.
         error: io::Error,
     },
 }

@@ -1,25 +1,25 @@
-//! An I/O that has begun and not ended.
+//! An I/O in flight.
 
 use crate::device::Number;
 use crate::io::{Rwbs, Submitter};
 
-/// An I/O that has begun and not ended.
+/// An I/O that has begun and has not ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight {
     /// The disk.
     pub device: Number,
-    /// What it does.
+    /// The operation.
     pub rwbs: Rwbs,
     /// First sector.
     pub sector: u64,
-    /// When it began: queued if that is watched, else issued.
+    /// When it began: at its queueing if that is watched, otherwise at its issue.
     pub since_ns: u64,
-    /// Whether the driver has been given it.
+    /// Whether the driver has got it.
     pub issued: bool,
-    /// Whether its end may have been among the events that were lost: if it comes now, it may be
-    /// another's, and there will be no I/O of it. Those that the disk has no longer are given up
-    /// when it is next found to have none in flight.
+    /// Whether its end may be among the lost events. If an end comes now, it may be another I/O's,
+    /// and this I/O is not reported. A doubtful I/O is given up when its disk is next found to have
+    /// nothing in flight.
     pub doubtful: bool,
-    /// Who asked for it, if known.
+    /// The task that asked for it, if known.
     pub submitter: Option<Submitter>,
 }

@@ -4,31 +4,32 @@ use std::fmt;
 
 use crate::device::Number;
 
-/// A request, or on a bio-based device a bio, that the device has finished. Moments are of
+/// A request that the device has finished; on a bio-based device, a bio. Moments are of
 /// `CLOCK_MONOTONIC`, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
     /// The disk, never a partition.
     pub device: Number,
-    /// What it did, in the kernel's letters.
+    /// The operation, in the kernel's letters.
     pub rwbs: Rwbs,
-    /// First sector of 512 bytes; nothing of a flush.
+    /// The first sector of 512 bytes; 0 for a flush.
     pub sector: u64,
     /// Number of bytes.
     pub bytes: u64,
-    /// When it was queued, or the oldest of the bios in it, if queueing is watched and was seen.
+    /// When it was queued. For several bios, when the oldest was. `None` if queueing is not watched
+    /// or was not seen.
     pub queued_ns: Option<u64>,
-    /// When the driver was given it; of a bio, when it was handed to the device.
+    /// When the driver got it; for a bio, when the device got it.
     pub issued_ns: u64,
     /// When its last part was complete.
     pub completed_ns: u64,
     /// The errno that it ended with, or 0.
     pub error: i32,
-    /// Bios and requests that had joined it.
+    /// How many bios and requests have joined it.
     pub merged: u32,
-    /// Times that the driver gave it back.
+    /// How often the driver has given it back.
     pub requeued: u32,
-    /// Who asked for it, if that is watched and was seen.
+    /// The task that asked for it, if submitters are watched and it was seen.
     pub submitter: Option<Submitter>,
 }
 
@@ -41,7 +42,7 @@ pub struct Submitter {
     pub comm: Comm,
 }
 
-/// The kernel's letters for what an I/O does: `R`, `WS`, `FWFS`.
+/// The kernel's letters for an operation: `R`, `WS`, `FWFS`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rwbs(Text);
 
@@ -49,12 +50,12 @@ pub struct Rwbs(Text);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Comm(Text);
 
-/// Text that ends with the first zero, as the kernel keeps it.
+/// Text that ends at the first zero byte, as the kernel keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Text([u8; 16]);
 
 impl Text {
-    /// The bytes up to the first zero; what is beyond 16 is cut off.
+    /// The bytes up to the first zero. Bytes beyond 16 are cut off.
     fn new(bytes: &[u8]) -> Text {
         let mut text = [0; 16];
         let ended = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
@@ -80,8 +81,8 @@ impl Rwbs {
         self.0.bytes()
     }
 
-    /// The letter of the operation, without those of how it is to be done: `R`, `W`, `D` for a
-    /// discard, `F` for a flush, `N` for anything else. An `F` before it asks for a flush first.
+    /// The letter of the operation, without flags: `R`, `W`, `D` for a discard, `F` for a flush,
+    /// `N` for anything else. An `F` before the operation is a flag that asks for a flush first.
     pub fn operation(&self) -> u8 {
         match self.bytes() {
             [b'F', operation, ..] | [operation, ..] => *operation,

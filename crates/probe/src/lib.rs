@@ -1,9 +1,9 @@
-//! The kernel's block devices: every I/O that they finish, with its moments, through a private
+//! The kernel's block devices: every I/O that they finish, with its moments, read through a private
 //! instance of tracefs.
 //!
 //! A [`Tracer`] makes the instance, reads the kernel's binary records by the offsets that the
-//! kernel itself names, and pairs them to finished I/Os ([`Io`]). When it goes, so does the
-//! instance; what a killed one left is removed by the next.
+//! kernel describes, and pairs them to finished I/Os ([`Io`]). Dropping the tracer removes the
+//! instance. If a tracer was killed, the next one removes its instance.
 
 #![warn(missing_docs)]
 

@@ -1,27 +1,27 @@
-//! What a tracer watches.
+//! The options of a tracer.
 
 use crate::device::Device;
 
-/// What a tracer watches.
+/// The options of a tracer.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Whose I/O; at least one.
+    /// The devices to watch; at least one.
     pub devices: Vec<Device>,
     /// Where an I/O begins.
     pub start: Start,
     /// Whether each I/O names its submitter: the process that queued its oldest bio. This needs the
-    /// events that [`Start::Queue`] needs. The kernel itself queues I/O that `io.max` has held back.
+    /// events of [`Start::Queue`]. I/O that `io.max` has held back is queued by the kernel itself.
     pub submitters: bool,
 }
 
 /// Where an I/O begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// When the driver is given it.
+    /// An I/O begins when the driver gets it.
     Issue,
-    /// When it is queued as well: each I/O has both moments. It is queued when its oldest bio is
-    /// handed to the disk (`block_bio_queue`), before it waits for a free tag, and earlier than
-    /// `/sys/block/DEV/stat` counts from, which is when that wait is over; but not before
-    /// `io.max` lets it pass.
+    /// An I/O begins when it is queued, and has both moments. It is queued when its oldest bio is
+    /// handed to the disk (`block_bio_queue`), before it waits for a free tag.
+    /// `/sys/block/DEV/stat` counts from the end of that wait. But if `io.max` holds an I/O back,
+    /// it is queued only afterwards.
     Queue,
 }

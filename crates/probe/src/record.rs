@@ -1,12 +1,12 @@
-//! One event of the block layer, whatever the kernel's layout of it.
+//! One event of the block layer, independent of the kernel's layout.
 
 use crate::device::Number;
 use crate::io::{Comm, Rwbs};
 
-/// An event, read.
+/// A parsed event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When, on `CLOCK_MONOTONIC`.
+    /// When it happened, on `CLOCK_MONOTONIC`.
     pub at_ns: u64,
     /// The disk.
     pub device: Number,
@@ -14,26 +14,27 @@ pub struct Record {
     pub sector: u64,
     /// Number of sectors.
     pub sectors: u32,
-    /// What is done, in the kernel's letters.
+    /// The operation, in the kernel's letters.
     pub rwbs: Rwbs,
-    /// The thread that was running, which is not always the one that asked.
+    /// The running thread, which need not be the one that asked for the I/O.
     pub pid: i32,
-    /// What happened.
+    /// The kind of event.
     pub what: What,
 }
 
-/// What happened to a bio or a request.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// `block_bio_queue`: a bio was handed to the device.
+    /// `block_bio_queue`: the device got a bio from this task.
     BioQueue(Comm),
-    /// `block_split`: a bio was cut; the rest begins at this sector.
+    /// `block_split`: a bio was cut. The rest begins at this sector.
     Split(u64),
-    /// `block_rq_issue`: the driver was given a request of so many bytes.
+    /// `block_rq_issue`: the driver got a request of this many bytes.
     Issue(u32),
-    /// `block_rq_requeue`: the driver gave it back.
+    /// `block_rq_requeue`: the driver gave a request back.
     Requeue,
-    /// `block_rq_complete`: the driver has finished these sectors of it, with this errno or 0.
+    /// `block_rq_complete`: the driver has finished these sectors of a request, with this errno or
+    /// 0.
     Complete(i32),
     /// `block_bio_complete`: a bio has ended, with this errno or 0.
     BioComplete(i32),

@@ -14,20 +14,20 @@ use std::fs;
 
 use crate::io::{Rwbs, Submitter};
 
-/// The name for what the kernel wrote on behalf of others.
+/// The name for writes that the kernel made on behalf of others.
 pub const WRITE_BACK: &str = "write-back";
 
 /// The cgroup of a process that had ended before it was asked for.
 pub const GONE: &str = "gone";
 
-/// Processes whose cgroup is remembered.
+/// The most processes whose cgroup is remembered.
 const REMEMBERED: usize = 4096;
 
-/// Threads of the kernel that write back what others dirtied.
+/// Threads of the kernel that write back data that others have dirtied.
 const WRITERS: [&[u8]; 2] = [b"kworker/", b"xfsaild/"];
 
 impl Submitter {
-    /// The name to show for what was asked for with these letters.
+    /// The name to show for an operation with these letters.
     pub fn name(&self, rwbs: Rwbs) -> Cow<'_, str> {
         if self.writes_back(rwbs) {
             return Cow::Borrowed(WRITE_BACK);
@@ -49,7 +49,7 @@ impl Submitter {
 /// The cgroups of processes, as they were when first asked for.
 #[derive(Default)]
 pub struct Cgroups {
-    /// A thread's id may be used again, hardly by the same name.
+    /// A thread's id may be used again, but hardly with the same name.
     known: HashMap<Submitter, String>,
 }
 
@@ -77,8 +77,8 @@ fn of_thread(pid: i32) -> String {
         .to_owned()
 }
 
-/// A controller is in one hierarchy only: where cgroup v1 has I/O's, that is the one that governs,
-/// and the unified hierarchy, `0::`, is there for other ends.
+/// A controller is in one hierarchy only. If the I/O controller is in one of cgroup v1, that
+/// hierarchy governs, and the unified one, `0::`, has other purposes.
 fn governing(memberships: &str) -> Option<&str> {
     let memberships = || memberships.lines().filter_map(membership);
     let v1 =

@@ -1,4 +1,4 @@
-//! Watching devices: from the kernel's buffers to finished I/Os.
+//! Watches devices: turns the kernel's buffers into finished I/Os.
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -14,45 +14,45 @@ use crate::tracefs::instance::Instance;
 use crate::tracefs::page::Layout;
 use crate::tracefs::ring::{Item, Ring};
 
-/// How far a reading got.
+/// The progress of one reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Everything that happened before this moment has been seen, but for what was lost.
+    /// Everything that happened before this moment has been seen, except lost events.
     pub until_ns: u64,
-    /// Events that the kernel had no room for, since the last reading.
+    /// How many events the kernel had no room for, since the last reading.
     pub lost: u64,
-    /// Completions since the last reading whose beginning was not seen, because it was lost or
-    /// came before the watch: those I/Os are not told of.
+    /// Completions since the last reading whose beginning was lost or came before the watch. Those
+    /// I/Os are not reported.
     pub unmatched: u64,
-    /// I/Os given up since the last reading, because their ends may have been lost or there was no
-    /// room to remember more: nor are those.
+    /// I/Os given up since the last reading, because their ends may have been lost, or because
+    /// there was no room to remember them. They are not reported either.
     pub dropped: u64,
 }
 
 impl Progress {
-    /// What is missing in this reading: events that were lost, and I/Os given up because of that.
+    /// How many events were lost and how many I/Os given up in this reading.
     pub fn missing(&self) -> u64 {
         self.lost + self.dropped
     }
 }
 
-/// Devices being watched. Dropping it leaves nothing behind in the kernel.
+/// The watch of some devices. Dropping it leaves nothing in the kernel.
 #[derive(Debug)]
 pub struct Tracer {
     devices: Vec<Device>,
-    // Before the instance: it cannot be removed while its files are open.
+    // The ring is dropped before the instance, which cannot be removed while its files are open.
     ring: Ring,
     instance: Instance,
     pairing: Pairing,
-    /// What the pairing had counted at the last reading.
+    /// The counts of the pairing at the last reading.
     unmatched: u64,
     dropped: u64,
     tended_ns: u64,
-    /// Disks that had nothing in flight then.
+    /// Disks that had nothing in flight at that time.
     idle: Vec<Number>,
 }
 
-/// How often to look at what is not told by events.
+/// How often to check for changes that no event reports.
 const TEND_NS: u64 = 1_000_000_000;
 
 impl Tracer {
@@ -61,7 +61,7 @@ impl Tracer {
         Tracer::start_with(options, buffer_kib)
     }
 
-    /// With so many KiB of kernel memory for each of so many CPUs.
+    /// Begins to watch, with this much kernel memory for each CPU, in KiB.
     fn start_with(
         options: &Options,
         buffer_kib: impl Fn(usize) -> usize,
@@ -89,9 +89,9 @@ impl Tracer {
         })
     }
 
-    /// Takes what has happened since the last time, but not after a moment, and gives each I/O that
-    /// has finished, in the order in which they ended: however many there are, none is kept. Does
-    /// not wait; to be called often enough, 20 times a second.
+    /// Reads the events since the last call, up to a moment, and gives each finished I/O, in the
+    /// order in which they ended. It keeps no finished I/Os. It does not wait, so call it often: 20
+    /// times a second.
     pub fn read(&mut self, end_ns: u64, mut give: impl FnMut(&Io)) -> Result<Progress, TraceError> {
         let until_ns = now_ns().min(end_ns);
         let (devices, pairing) = (&self.devices, &mut self.pairing);
@@ -115,9 +115,9 @@ impl Tracer {
         })
     }
 
-    /// Looks whether the recording goes on, and gives up what cannot have gone on. A disk that had
-    /// nothing in flight at the last look has ended all that it had before, and by now the events
-    /// of it have come, but for those that were lost.
+    /// Checks that the recording goes on, and gives up I/Os that must have ended. If a disk had
+    /// nothing in flight at the last check, all its earlier I/Os had ended, and their events have
+    /// come by now, except lost ones.
     fn tend(&mut self, now_ns: u64) -> Result<(), TraceError> {
         if self.instance.read(SWITCH)?.trim() == "0" {
             let path = self.instance.path(SWITCH).display().to_string();
@@ -131,7 +131,7 @@ impl Tracer {
         Ok(())
     }
 
-    /// The disks with nothing in flight but what is doubtful.
+    /// The disks that have nothing but doubtful I/Os in flight.
     fn idle_in_doubt(&self) -> Vec<Number> {
         let doubtful = self.pairing.in_flight().filter(|io| io.doubtful);
         let mut disks: Vec<_> = doubtful.map(|io| io.device).collect();
@@ -145,20 +145,21 @@ impl Tracer {
         disks
     }
 
-    /// What is in flight, as of the last reading.
+    /// The I/Os in flight at the last reading.
     pub fn in_flight(&self) -> impl Iterator<Item = InFlight> + '_ {
         let all = self.pairing.in_flight();
         all.filter(|io| has(&self.devices, io.device, io.sector, io.rwbs))
     }
 
-    /// Those of the watched devices that are no longer there.
+    /// The watched devices that no longer exist.
     pub fn vanished(&self) -> impl Iterator<Item = &Device> {
         self.devices.iter().filter(|device| !device.is_there())
     }
 }
 
-/// Whether an I/O of a disk is one of these devices'. Events are of whole disks; of a partition are
-/// those of its sectors, but no flush, which is of the whole disk in the kernel's statistics too.
+/// Whether an I/O of a disk belongs to one of these devices. Events are those of whole disks. A
+/// partition gets the I/Os of its sectors, but no flushes, which belong to the whole disk in the
+/// kernel's statistics, too.
 fn has(devices: &[Device], disk: Number, sector: u64, rwbs: Rwbs) -> bool {
     let is_flush = rwbs.operation() == b'F';
     devices
@@ -166,27 +167,27 @@ fn has(devices: &[Device], disk: Number, sector: u64, rwbs: Rwbs) -> bool {
         .any(|device| device.has(disk, sector) && !(is_flush && device.part.is_some()))
 }
 
-/// An instance's file that begins and ends the recording.
+/// The file of an instance that switches the recording on and off.
 const SWITCH: &str = "tracing_on";
 
-/// Sets an instance up; nothing is recorded yet.
+/// Configures an instance. It records nothing yet.
 fn prepare(instance: &Instance) -> Result<(), TraceError> {
     instance.write(SWITCH, "0")?;
     instance.write("trace_clock", "mono")?;
-    // When nobody reads in time, the oldest events are lost, and the page behind them says so:
-    // where the newest are lost, nothing says where.
+    // If no program reads in time, drop the oldest events. The next page then says that events were
+    // lost. If the newest were dropped, nothing would show where.
     instance.write("options/overwrite", "1")?;
-    // Names of tasks come with the events; noting them at every change of task would cost the
-    // whole machine. Kernels that do not let an instance choose do without.
+    // Events carry the names of their tasks. Recording names at every change of task would slow the
+    // whole machine down. Some kernels do not let an instance choose; that does no harm.
     let _ = instance.write("trace_options", "norecord-cmd");
     Ok(())
 }
 
-/// Kernel memory for each CPU's events. A request leaves 140 bytes, and one that is watched from
-/// its queueing 200: at 200,000 requests a second, all of them on one CPU, 16 MiB are full after
-/// 600 or 400 ms, eight times what passes between two readings: a reader may be kept waiting on a
-/// busy host. Where there are so many CPUs that this would be much memory, none of them has so many
-/// requests to itself.
+/// Kernel memory for each CPU's events. A request leaves 140 bytes, or 200 if it is watched from
+/// its queueing. At 200,000 requests a second, all of them on one CPU, 16 MiB are full after 600 or
+/// 400 ms. That is eight times the time between two readings, because a busy host may keep a reader
+/// waiting. With many CPUs the memory for each is smaller, because no CPU has that many requests to
+/// itself.
 fn buffer_kib(cpus: usize) -> usize {
     (BUFFERS_KIB / cpus.max(1)).clamp(BUFFER_KIB.0, BUFFER_KIB.1)
 }
@@ -194,7 +195,7 @@ fn buffer_kib(cpus: usize) -> usize {
 const BUFFERS_KIB: usize = 256 << 10;
 const BUFFER_KIB: (usize, usize) = (1 << 10, 16 << 10);
 
-/// Lets an instance record the events of one kind, of these disks.
+/// Makes an instance record the events of one kind, for these disks.
 fn enable(instance: &Instance, kind: Kind, disks: &[Number]) -> Result<(u16, Decoder), TraceError> {
     let name = kind.name();
     let file = |file| format!("events/block/{name}/{file}");
@@ -224,7 +225,7 @@ fn misunderstood(what: String, error: FormatError) -> TraceError {
     }
 }
 
-/// The clock that the events are stamped by.
+/// The clock of the events.
 fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64

@@ -1,5 +1,5 @@
-//! Where a socket is: `unix:PATH`, `unix:-` (private), `tcp:HOST:PORT`; and where an API is: one of
-//! these, or `http://HOST:PORT/?token=TOKEN`, as a daemon prints it.
+//! The address of a socket: `unix:PATH`, `unix:-` (private), `tcp:HOST:PORT`. The address of an API
+//! is one of these, or `http://HOST:PORT/?token=TOKEN`, as a daemon prints it.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::ParseError;
 
-/// Where a socket is.
+/// The address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A path in the file system.
@@ -25,24 +25,24 @@ impl fmt::Display for Address {
     }
 }
 
-/// What a path of a unix socket can hold on Linux (`sun_path` less its terminating zero).
+/// The longest path of a unix socket on Linux (`sun_path` without its terminating zero).
 const UNIX_PATH_MAX: usize = 107;
 
-/// Where to listen.
+/// An address to listen at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// A unix socket in a directory of its own, which only this user can enter.
     Private,
-    /// An address that was named.
+    /// This address.
     At(Address),
 }
 
-/// Where an API is, and what to bring there.
+/// The address of an API, and its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiAddress {
     /// The socket.
     pub at: Listen,
-    /// The token that came with the address.
+    /// The token in the address.
     pub token: Option<String>,
 }
 
@@ -63,7 +63,7 @@ pub fn parse_api(text: &str) -> Result<ApiAddress, ParseError> {
     })
 }
 
-/// An address to listen at. Names of hosts are looked up; port 0 picks a free one.
+/// Parses an address to listen at. Looks up names of hosts; port 0 picks a free one.
 pub fn parse_listen(text: &str) -> Result<Listen, ParseError> {
     match text.split_once(':') {
         Some(("unix", "-")) => Ok(Listen::Private),

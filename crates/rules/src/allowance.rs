@@ -1,4 +1,4 @@
-//! How far off a latency may be: a share of it, a time, or the larger of both: `5%,500us`.
+//! The tolerance of a latency: a share of it, a time, or the larger of both: `5%,500us`.
 
 use std::fmt;
 
@@ -13,19 +13,19 @@ use super::duration::parse_duration;
 pub struct Allowance {
     /// Millionths of the latency.
     pub share_ppm: u64,
-    /// In nanoseconds.
+    /// The time in nanoseconds.
     pub time_ns: u64,
 }
 
 impl Allowance {
-    /// What is allowed of a latency of `ns`, in nanoseconds.
+    /// The tolerance of a latency of `ns`, in nanoseconds.
     pub fn of(self, ns: u64) -> u64 {
         let share = u128::from(ns) * u128::from(self.share_ppm) / 1_000_000;
         u64::try_from(share).unwrap_or(u64::MAX).max(self.time_ns)
     }
 }
 
-/// `5%`, `500us`, or `5%,500us` for the larger of both.
+/// Parses `5%`, `500us`, or `5%,500us` for the larger of both.
 pub fn parse_allowance(text: &str) -> Result<Allowance, ParseError> {
     let (mut share, mut time) = (None, None);
     for part in text.split(',') {

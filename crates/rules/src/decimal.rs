@@ -1,4 +1,4 @@
-//! Decimal numbers without floats: `1.5` is fifteen tenths, whatever the machine.
+//! Decimal numbers without floats: `1.5` is fifteen tenths on every machine.
 
 /// A decimal number that is not negative: `digits` ÷ 10^`places`, without trailing zeroes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -7,21 +7,21 @@ pub struct Decimal {
     places: u32,
 }
 
-/// Why a decimal number, in some unit, is no integer of 64 bits.
+/// The reason that a decimal number, in some unit, is not an integer of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inexact {
     /// It lies between two integers.
     TooFine,
-    /// It is above all of them.
+    /// It is above the largest.
     TooLarge,
 }
 
-/// No value in use has more; with them every product below fits its type.
+/// No value in use has more decimal places. With this bound every product below fits its type.
 const PLACES_MAX: u32 = 18;
 
 impl Decimal {
-    /// Reads digits with at most one point among them; `None` for anything else, signs and
-    /// exponents included.
+    /// Parses digits with at most one point among them. `None` for anything else, such as signs and
+    /// exponents.
     pub fn parse(text: &str) -> Option<Decimal> {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
         let digits_only = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -68,7 +68,7 @@ impl Decimal {
     }
 }
 
-/// Splits `1.5ms` into the number and what follows it.
+/// Splits `1.5ms` into the number and its unit.
 pub(crate) fn split_unit(text: &str) -> (&str, &str) {
     let end = text
         .find(|c: char| !c.is_ascii_digit() && c != '.')

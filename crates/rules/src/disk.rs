@@ -12,22 +12,22 @@ use super::size::{format_size, parse_size};
 pub struct DiskConfig {
     /// Its name, which is also its export name.
     pub name: String,
-    /// Where its bytes are.
+    /// Its store.
     pub store: StoreConfig,
-    /// Its size in bytes, or that of its store.
+    /// Its size in bytes; `None` for the size of its store.
     pub size: Option<u64>,
-    /// The smallest read or write, in bytes: a power of two, 1 to 64 KiB.
+    /// The smallest read or write, in bytes: a power of two from 1 to 64 KiB.
     pub block: u32,
-    /// Whether writes are refused.
+    /// Whether the disk refuses writes.
     pub read_only: bool,
 }
 
-/// Which store a disk has.
+/// The store of a disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreConfig {
     /// Sparse memory.
     Ram,
-    /// Nothing: reads give zeroes, writes are forgotten.
+    /// No memory: reads give zeroes, and writes are dropped.
     Null,
     /// A file.
     File(PathBuf),
@@ -36,7 +36,7 @@ pub enum StoreConfig {
 }
 
 impl StoreConfig {
-    /// What kind of store it is, without the place of its file: for clients, who need not know it.
+    /// The kind of the store, without the path of its file, which clients need not know.
     pub fn kind(&self) -> &'static str {
         match self {
             StoreConfig::Ram => "ram",
@@ -48,7 +48,7 @@ impl StoreConfig {
 }
 
 impl fmt::Display for StoreConfig {
-    /// In the words of the lab file: `ram`, `null`, `file:/path`, `lossy:ram`.
+    /// Writes the words of the lab file: `ram`, `null`, `file:/path`, `lossy:ram`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreConfig::Ram => f.write_str("ram"),
@@ -59,11 +59,12 @@ impl fmt::Display for StoreConfig {
     }
 }
 
-/// The size of a disk that does not say, if its store has none: memory is taken when written to.
+/// The size of a disk if neither it nor its store has one. Memory is only taken when it is written
+/// to.
 pub const DEFAULT_SIZE: u64 = 1 << 30;
 
-/// The smallest request that a disk serves unless it says: clients that do not ask about block
-/// sizes (the older ones) may send any, and the protocol lets them.
+/// The smallest request that a disk serves by default. The protocol allows older clients, which do
+/// not ask for block sizes, to send any size.
 pub const DEFAULT_BLOCK: u32 = 1;
 
 const BLOCK_MAX: u32 = 64 << 10;
@@ -71,7 +72,7 @@ const BLOCK_MAX: u32 = 64 << 10;
 /// Offsets are signed in the kernel and in NBD clients.
 const SIZE_MAX: u64 = i64::MAX as u64;
 
-/// A disk in one word.
+/// Parses a disk in one word.
 pub fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
     let Some((name, rest)) = text.split_once('=') else {
         return Err(ParseError::new(format!(
@@ -104,7 +105,7 @@ pub fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
     Ok(disk)
 }
 
-/// A store: `ram`, `null`, `file:PATH`, or `lossy:` and one of those.
+/// Parses a store: `ram`, `null`, `file:PATH`, or `lossy:` and one of those.
 pub fn parse_store(text: &str) -> Result<StoreConfig, ParseError> {
     match text.split_once(':').unwrap_or((text, "")) {
         ("ram", "") => Ok(StoreConfig::Ram),
@@ -122,7 +123,7 @@ pub fn parse_store(text: &str) -> Result<StoreConfig, ParseError> {
     }
 }
 
-/// The smallest read or write of a disk: a power of two.
+/// Parses the smallest read or write of a disk: a power of two.
 pub fn block_size(text: &str) -> Result<u32, ParseError> {
     let block = parse_size(text)?;
     u32::try_from(block)
@@ -135,7 +136,7 @@ pub fn block_size(text: &str) -> Result<u32, ParseError> {
         })
 }
 
-/// Refuses a disk that ends inside of a block. That of a file which gives the size is not known yet.
+/// Refuses a disk that ends inside of a block. If a file gives the size, the size is not known yet.
 pub fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
     match disk.size {
         Some(size) if !size.is_multiple_of(u64::from(disk.block)) => Err(ParseError::new(format!(
@@ -147,7 +148,7 @@ pub fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
     }
 }
 
-/// Whether disks of this store have no size but the one they are given.
+/// Whether disks with this store need a size of their own.
 pub fn needs_size(store: &StoreConfig) -> bool {
     match store {
         StoreConfig::Ram | StoreConfig::Null => true,
@@ -156,7 +157,7 @@ pub fn needs_size(store: &StoreConfig) -> bool {
     }
 }
 
-/// A size that a disk can have.
+/// Parses the size of a disk.
 pub fn disk_size(text: &str) -> Result<u64, ParseError> {
     let size = parse_size(text)?;
     if size == 0 {

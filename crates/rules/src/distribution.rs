@@ -1,8 +1,8 @@
-//! Distributions as quantile tables: the knots, made with integers and the pinned `libm`.
+//! Distributions as quantile tables. The knots are computed with integers and the pinned `libm`.
 //!
-//! std's logarithms and exponentials are the platform's, and differ in the last bit from machine
-//! to machine; `libm` is Rust throughout, and the rest here is exact IEEE 754 arithmetic. So one
-//! description gives one table everywhere, which the golden tests below would notice losing.
+//! The logarithms and exponentials of std are the platform's, and differ in the last bit from
+//! machine to machine. `libm` is written in Rust, and all else here is exact IEEE 754 arithmetic.
+//! So a description gives the same table everywhere. The golden tests below check that.
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
@@ -16,11 +16,11 @@ const Z_P99: f64 = 2.326_347_874_040_840_8;
 
 /// Knots of a log-normal distribution per unit of z, the standard normal quantile.
 ///
-/// A straight line in q between knots h apart in z is off by at most σ(σ+|z|)h²/8 of the latency.
-/// With σ = 1 (p99 = 10 × p50), that is 0.02 % at p90 and 0.06 % at p99.999.
+/// Between knots that are h apart in z, a straight line in q is off by at most σ(σ+|z|)h²/8 of the
+/// latency. With σ = 1 (p99 = 10 × p50), that is 0.02 % at p90 and 0.06 % at p99.999.
 const KNOTS_PER_Z: i32 = 32;
 
-/// The table ends where the tail holds 6·10^-16: no run draws often enough to see beyond.
+/// The table ends where the tail holds 6·10^-16: no run draws often enough to reach it.
 const Z_MAX: i32 = 8;
 
 /// Knots per factor of e between two given points.
@@ -28,13 +28,13 @@ const Z_MAX: i32 = 8;
 /// A straight line in place of an exponential is off by at most (1/16)²/8 = 0.05 %.
 const KNOTS_PER_E: f64 = 16.0;
 
-/// Every latency from `low` to `high` as likely as the other.
+/// All latencies from `low` to `high` are equally likely.
 pub(super) fn uniform(low: Duration, high: Duration) -> Vec<Knot> {
     vec![(0, low), (u64::MAX, high)]
 }
 
-/// Latencies whose logarithms are normally distributed. Knots are chosen by z, where the normal
-/// distribution needs no inverse.
+/// Latencies whose logarithms are normally distributed. Knots are placed by z, so that no inverse
+/// of the normal distribution is needed.
 pub(super) fn log_normal(p50: Duration, p99: Duration) -> Vec<Knot> {
     let median = p50.as_nanos() as f64;
     let sigma = libm::log(p99.as_nanos() as f64 / median) / Z_P99;
@@ -47,7 +47,8 @@ pub(super) fn log_normal(p50: Duration, p99: Duration) -> Vec<Knot> {
     knots
 }
 
-/// Exponential curves through the given points, which are at least one and in order.
+/// Exponential curves through the given points. There must be at least one, and they must be in
+/// order.
 pub(super) fn log_linear(points: &[Knot]) -> Vec<Knot> {
     let mut knots: Vec<Knot> = points.first().copied().into_iter().collect();
     for pair in points.windows(2) {
@@ -56,7 +57,7 @@ pub(super) fn log_linear(points: &[Knot]) -> Vec<Knot> {
     knots
 }
 
-/// Adds the knots after `start` up to and with `end`.
+/// Adds the knots after `start`, up to and including `end`.
 fn push_curve(knots: &mut Vec<Knot>, start: Knot, end: Knot) {
     let (low, high) = (start.1.as_nanos(), end.1.as_nanos());
     let slope = libm::log(high as f64 / low as f64);
@@ -67,7 +68,7 @@ fn push_curve(knots: &mut Vec<Knot>, start: Knot, end: Knot) {
         let rise = u128::from(end.0 - start.0) * u128::from(piece) / u128::from(pieces);
         let q = start.0 + rise as u64;
         let exact = low as f64 * libm::exp(slope * piece as f64 / pieces as f64);
-        // Points that lie next to each other have no room for all the knots between them.
+        // Adjacent points leave no room for all the knots between them.
         if q > last {
             least = rounded(exact).clamp(least, high);
             knots.push((q, Duration::from_nanos(least)));
@@ -77,7 +78,7 @@ fn push_curve(knots: &mut Vec<Knot>, start: Knot, end: Knot) {
     knots.push(end);
 }
 
-/// The share of a standard normal distribution below z, as a fraction of 2^64. Each tail is
+/// The probability below z in a standard normal distribution, as a fraction of 2^64. Each tail is
 /// computed from its own end, so that neither loses digits.
 fn normal_probability(z: f64) -> u64 {
     const TWO_63: f64 = (1_u64 << 63) as f64;
@@ -142,7 +143,7 @@ mod tests {
     #[test]
     fn a_log_normal_table_keeps_its_error_bound_into_the_tail() {
         let knots = log_normal(MS(10), MS(100));
-        // Standard normal quantiles from tables.
+        // These are standard normal quantiles from tables.
         for (percent, z) in [
             (1.0, -2.326_347_874),
             (50.0, 0.0),

@@ -1,6 +1,6 @@
-//! Spans of time: a number and its unit, `10ms`, `1.5s`, `250us`.
+//! Times: a number and its unit, such as `10ms`, `1.5s`, `250us`.
 //!
-//! The field's tools disagree on what a bare number is (dm-delay: ms, SPDK: µs, nbdkit: s,
+//! The field's tools disagree on the unit of a bare number (dm-delay: ms, SPDK: µs, nbdkit: s,
 //! null_blk: ns), so a bare number is refused.
 
 use dashpot_engine::Duration;
@@ -8,19 +8,19 @@ use dashpot_engine::Duration;
 use super::ParseError;
 use super::decimal::{Decimal, Inexact, split_unit};
 
-/// A span of time with its unit. Most are those of an I/O, so a number without a unit is asked
-/// about in milliseconds.
+/// Parses a time with its unit. Most times are those of an I/O, so the error for a missing unit
+/// proposes milliseconds.
 pub fn parse_duration(text: &str) -> Result<Duration, ParseError> {
     parse(text, "ms")
 }
 
-/// As [`parse_duration`], for times that a person waits: a number without a unit is asked about in
+/// Like [`parse_duration`], for times that a person waits: the error for a missing unit proposes
 /// seconds.
 pub fn parse_wait(text: &str) -> Result<Duration, ParseError> {
     parse(text, "s")
 }
 
-/// A span of time. `likely` is the unit that the error for a missing one proposes.
+/// Parses a time. `likely` is the unit that the error for a missing one proposes.
 fn parse(text: &str, likely: &str) -> Result<Duration, ParseError> {
     if text.starts_with('-') {
         return Err(ParseError::new(format!(
@@ -39,7 +39,7 @@ fn parse(text: &str, likely: &str) -> Result<Duration, ParseError> {
     Ok(Duration::from_nanos(nanos))
 }
 
-/// A latency that divides others: as [`parse_duration`], but no I/O takes no time.
+/// Parses a latency by which others are divided: like [`parse_duration`], but not zero.
 pub fn parse_latency(text: &str) -> Result<Duration, ParseError> {
     let latency = parse_duration(text)?;
     if latency == Duration::ZERO {
@@ -50,7 +50,7 @@ pub fn parse_latency(text: &str) -> Result<Duration, ParseError> {
     Ok(latency)
 }
 
-/// How long something lasts: as [`parse_wait`], but it must not be over before it begins.
+/// Parses how long something lasts: like [`parse_wait`], but not zero.
 pub fn parse_span(text: &str) -> Result<Duration, ParseError> {
     let span = parse_wait(text)?;
     if span == Duration::ZERO {
@@ -61,8 +61,8 @@ pub fn parse_span(text: &str) -> Result<Duration, ParseError> {
     Ok(span)
 }
 
-/// The interval of a report: as [`parse_duration`], but a bare number is in seconds, as in the
-/// tools that the reports follow (iostat, iolatency).
+/// Parses the interval of a report: like [`parse_duration`], but a bare number is in seconds, as in
+/// the original tools (iostat, iolatency).
 pub fn parse_interval(text: &str) -> Result<Duration, ParseError> {
     let seconds = if Decimal::parse(text).is_some() {
         "s"
@@ -78,7 +78,7 @@ pub fn parse_interval(text: &str) -> Result<Duration, ParseError> {
     Ok(interval)
 }
 
-/// How often a report comes.
+/// Parses a number of reports.
 pub fn parse_report_count(text: &str) -> Result<u64, ParseError> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count
@@ -88,7 +88,7 @@ pub fn parse_report_count(text: &str) -> Result<u64, ParseError> {
 fn nanos_of(unit: &str) -> Option<u64> {
     Some(match unit {
         "ns" => 1,
-        // The unit is typed as "u", as the micro sign (U+00B5) or as the Greek letter (U+03BC).
+        // A user may type the unit with "u", the micro sign (U+00B5) or the Greek letter (U+03BC).
         "us" | "\u{b5}s" | "\u{3bc}s" => 1_000,
         "ms" => 1_000_000,
         "s" => 1_000_000_000,

@@ -4,7 +4,7 @@ use dashpot_engine::Errno;
 
 use super::ParseError;
 
-/// One of the errors that an NBD client can be told, in any case.
+/// Parses the name of an error that NBD can carry, in upper or lower case.
 pub(crate) fn parse_errno(text: &str) -> Result<Errno, ParseError> {
     let named = |errno: &Errno| errno.name().eq_ignore_ascii_case(text);
     Errno::ALL.into_iter().find(named).ok_or_else(|| {

@@ -1,8 +1,8 @@
-//! From words to values: every value that a command line, a lab file or the API can hold has one
-//! parser here, and so one grammar everywhere.
+//! From words to values. Every value of a command line, a lab file or the API has one parser here,
+//! and so the same grammar everywhere.
 //!
-//! A parser takes the whole word and gives the value, or a [`ParseError`] that names what was
-//! wrong and what to write instead. Nothing is rounded: what cannot be held exactly is refused.
+//! A parser takes the whole word and answers the value, or a [`ParseError`] that names the fault
+//! and the remedy. Nothing is rounded: a value that cannot be held exactly is refused.
 
 #![warn(missing_docs)]
 
@@ -55,7 +55,7 @@ pub use size::{format_size, parse_bandwidth, parse_range, parse_size};
 pub use speed::{Speed, parse_speed};
 pub use uri::{NbdUri, parse_uri, segment};
 
-/// Why words are not a value: one sentence that quotes the words and names the remedy.
+/// The reason that words are not a value: one sentence that quotes the words and names the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(String);
 

@@ -1,11 +1,11 @@
-//! Names of disks and rules, and the nearest known one to a name that is not known.
+//! Names of disks and rules, and the closest known name to an unknown one.
 
 use super::ParseError;
 
 const LENGTH_MAX: usize = 128;
 
-/// A name: letters, digits and `. _ / -`, with a letter among the letters and digits, so that it
-/// is told apart from an option, from the id of a rule, and from `all`.
+/// Parses a name: letters, digits and `. _ / -`. At least one must be a letter, so that a name
+/// differs from the id of a rule. It must not look like an option, nor be `all`.
 pub fn parse_name(text: &str) -> Result<String, ParseError> {
     let shown = text.escape_debug();
     let refuse = |why: &str| Err(ParseError::new(format!("'{shown}' is no name: {why}")));
@@ -33,7 +33,7 @@ pub fn parse_name(text: &str) -> Result<String, ParseError> {
     Ok(text.to_owned())
 }
 
-/// The known name that `text` is probably meant to be: at most a third of it mistyped.
+/// The known name that `text` probably stands for, with at most a third of it mistyped.
 pub fn nearest<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typos = |name: &&str| strsim::damerau_levenshtein(text, name);
     let near = known.into_iter().min_by_key(typos)?;

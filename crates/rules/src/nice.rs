@@ -1,14 +1,14 @@
-//! Numbers and times in few characters: in five at most, as OpenZFS's `zpool` prints them, and in
+//! Short numbers and times: in at most five characters, as OpenZFS's `zpool` prints them, or in
 //! three digits.
 //!
-//! Source of the former: the behaviour of `zfs_nicenum_format`. Counts and sizes grow in powers of 1024 and keep
-//! as many decimals as fit; times grow in powers of 1000 and are cut to whole units, and one of
-//! zero is a dash, because no I/O takes no time.
+//! The five characters follow the behaviour of `zfs_nicenum_format`. Counts and sizes grow in
+//! powers of 1024 and keep as many decimals as fit. Times grow in powers of 1000 and are truncated
+//! to whole units. A time of zero is a dash, because no I/O takes no time.
 
 const LETTERS: [&str; 7] = ["", "K", "M", "G", "T", "P", "E"];
 const TIMES: [&str; 4] = ["ns", "us", "ms", "s"];
 
-/// What fits into a column.
+/// The width of a column.
 const WIDTH: usize = 5;
 
 /// A count or a size: `812`, `1.50K`, `10.0K`, `1023K`.
@@ -26,7 +26,7 @@ pub fn nice_number(value: u64) -> String {
     fitting.unwrap_or_else(|| with_decimals(0))
 }
 
-/// A time: `7ns`, `1us`, `511ns`, `68s`; `-` of none.
+/// A time: `7ns`, `1us`, `511ns`, `68s`; `-` for zero.
 pub fn nice_time(ns: u64) -> String {
     if ns == 0 {
         return "-".to_owned();
@@ -50,7 +50,7 @@ pub fn short_time(ns: u64) -> String {
     format!("{value:.decimals$}{unit}")
 }
 
-/// A number with a comma after each three digits: `12,345`.
+/// A number with a comma after every three digits: `12,345`.
 pub fn thousands(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::new();
@@ -63,7 +63,7 @@ pub fn thousands(value: u64) -> String {
     text
 }
 
-/// `0.20 CPUs`.
+/// A number of CPUs, such as `0.20 CPUs`.
 pub fn cpus_of(millicpus: u64) -> String {
     format!("{:.2} CPUs", millicpus as f64 / 1e3)
 }
@@ -92,10 +92,10 @@ mod tests {
         }
     }
 
-    /// The C library rounds a number that lies in the middle to the even digit.
+    /// The C library rounds a number in the middle to the even digit.
     #[test]
     fn halves_go_to_the_even_digit() {
-        // 1.125 and 1.375 times 1024, 100.5 and 101.5 times 1024.
+        // These are 1.125 and 1.375 times 1024, and 100.5 and 101.5 times 1024.
         for (value, text) in [
             (1_152, "1.12K"),
             (1_408, "1.38K"),

@@ -5,7 +5,7 @@ use dashpot_engine::{Op, OpSet};
 use super::ParseError;
 use super::name::nearest;
 
-/// Every word for an operation, in display order. `fua` is no operation of its own, but a write
+/// Every word for an operation, in display order. `fua` is not an operation of its own, but a write
 /// that asks for durability.
 const WORDS: [(&str, OpSet); 7] = [
     (Op::Read.name(), OpSet::of(Op::Read)),
@@ -17,7 +17,7 @@ const WORDS: [(&str, OpSet); 7] = [
     (Op::Cache.name(), OpSet::of(Op::Cache)),
 ];
 
-/// A list of operations with commas between them.
+/// Parses a list of operations with commas between them.
 pub fn parse_ops(text: &str) -> Result<OpSet, ParseError> {
     text.split(',')
         .map(|word| parse_op_word(word, text))
@@ -47,14 +47,14 @@ fn parse_op_word(word: &str, text: &str) -> Result<OpSet, ParseError> {
     })
 }
 
-/// The operation that somebody means by another word, or mistypes.
+/// The operation that the user probably means by an unknown word.
 fn meant(word: &str) -> Option<&'static str> {
     let named = OTHER_WORDS.iter().find(|(other, _)| *other == word);
     let named = named.map(|(_, op)| op.name());
     named.or_else(|| nearest(word, WORDS.map(|(word, _)| word)))
 }
 
-/// What system calls, other tools and disks call them.
+/// The names of operations in system calls, other tools and disks.
 const OTHER_WORDS: [(&str, Op); 8] = [
     ("fsync", Op::Flush),
     ("fdatasync", Op::Flush),

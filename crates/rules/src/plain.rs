@@ -1,23 +1,23 @@
-//! Text from outside on its way to a terminal: names of clients, processes, pools and files may have
-//! characters that move the cursor, change colours, or begin a line that looks like one of ours.
+//! Makes text from outside safe for a terminal. Names of clients, processes, pools and files may
+//! have characters that move the cursor, change colours, or begin a line that looks like dashpot's.
 //!
-//! Whatever is printed passes [`lines`], so no such character reaches a terminal. Text within a line,
-//! such as the cell of a table, passes [`visible`] before it, so that no line is forged either. JSON
-//! passes neither: it has escapes of its own.
+//! All printed text passes [`lines`], so no such character reaches a terminal. Text within a line,
+//! such as the cell of a table, first passes [`visible`], so that it cannot forge a line either.
+//! JSON passes neither: it has escapes of its own.
 
 use std::borrow::Cow;
 
-/// Text within a line: whatever is not to be seen is written as Rust writes it, `\u{1b}`.
+/// Makes text within a line visible: hidden characters are written as Rust writes them, `\u{1b}`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, is_hidden)
 }
 
-/// Whole lines: their ends and tabs stay.
+/// Makes whole lines safe. Line ends and tabs stay.
 pub fn lines(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_hidden(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Control characters, and those that change the direction in which text is read.
+/// Control characters, and characters that change the direction of text.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

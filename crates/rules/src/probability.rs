@@ -6,13 +6,13 @@ use dashpot_engine::Ratio;
 use super::ParseError;
 use super::decimal::Decimal;
 
-/// None of any number of cases.
+/// The probability of zero.
 pub const NEVER: Ratio = match Ratio::new(0, 1) {
     Some(never) => never,
     None => panic!("0 of 1 is a ratio"),
 };
 
-/// An exact probability above 0, in lowest terms.
+/// Parses an exact probability above 0, in lowest terms.
 pub fn parse_probability(text: &str) -> Result<Ratio, ParseError> {
     let (hits, cases) = match (text.strip_suffix('%'), text.split_once(':')) {
         (Some(percent), _) => percent_fraction(percent).ok_or_else(|| no_probability(text))?,
@@ -31,7 +31,7 @@ pub fn parse_probability(text: &str) -> Result<Ratio, ParseError> {
         .ok_or_else(|| ParseError::new(format!("'{text}' is above 100%: give at most 100% or 1:1")))
 }
 
-/// A part of a whole: as [`parse_probability`], but it can be none.
+/// Parses a part of a whole: like [`parse_probability`], but it may be zero.
 pub fn parse_share(text: &str) -> Result<Ratio, ParseError> {
     if text == "0%" {
         return Ok(NEVER);
@@ -39,7 +39,7 @@ pub fn parse_share(text: &str) -> Result<Ratio, ParseError> {
     parse_probability(text)
 }
 
-/// The probability as a percentage if that is exact, else as a ratio.
+/// The probability as a percentage if that is exact, otherwise as a ratio.
 pub(crate) fn format_probability(ratio: Ratio) -> String {
     let (hits, cases) = (ratio.numerator(), ratio.denominator());
     let millionths = u128::from(hits) * 100_000_000;

@@ -1,4 +1,4 @@
-//! Seeds of what is random.
+//! Seeds of random choices.
 
 use super::ParseError;
 

@@ -11,18 +11,18 @@ use super::decimal::Decimal;
 use super::distribution::{self, Knot};
 use super::duration::parse_duration;
 
-/// What one `-D` says.
+/// The value of one `-D`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Delay {
     /// The service time.
     pub service: Service,
-    /// Its words, because a table cannot be turned back into them.
+    /// Its words, because a table cannot be turned back into words.
     pub words: String,
-    /// How many zios are served at a time; any number, if it does not say.
+    /// How many zios are served at a time; `None` for any number.
     pub lanes: Option<u32>,
 }
 
-/// A service time, and its lanes after a colon.
+/// Parses a service time, and lanes after a colon.
 pub(crate) fn parse_delay(text: &str) -> Result<Delay, ParseError> {
     let Some((service, lanes)) = text.rsplit_once(':') else {
         let (service, words) = parse_service(text)?;
@@ -56,7 +56,7 @@ fn parse_lanes(lanes: &str, text: &str) -> Result<u32, ParseError> {
     })
 }
 
-/// A service time and its words in canonical form.
+/// Parses a service time. Also answers its words in canonical form.
 pub fn parse_service(text: &str) -> Result<(Service, String), ParseError> {
     if let Some(span) = text.strip_prefix("uniform=") {
         let (low, high) = parse_span(span, text)?;
@@ -89,7 +89,7 @@ pub fn parse_service(text: &str) -> Result<(Service, String), ParseError> {
     Ok((Service::Constant(constant), constant.to_string()))
 }
 
-/// `20ms~5ms`: uniform from 15 to 25 ms.
+/// Parses `20ms~5ms`: uniform from 15 to 25 ms.
 fn parse_spread(middle: &str, half: &str, text: &str) -> Result<(Service, String), ParseError> {
     let (middle, half) = (parse_duration(middle)?, parse_duration(half)?);
     if half > middle {
@@ -106,7 +106,7 @@ fn parse_spread(middle: &str, half: &str, text: &str) -> Result<(Service, String
     table(knots, format!("{middle}~{half}"))
 }
 
-/// `A..B` with A below B.
+/// Parses `A..B` with A below B.
 fn parse_span(span: &str, text: &str) -> Result<(Duration, Duration), ParseError> {
     let Some((low, high)) = span.split_once("..") else {
         return Err(ParseError::new(format!(
@@ -122,7 +122,7 @@ fn parse_span(span: &str, text: &str) -> Result<(Duration, Duration), ParseError
     Ok((low, high))
 }
 
-/// `p50=1ms,p99=30ms`: constant outside the given points, log-linear between them.
+/// Parses `p50=1ms,p99=30ms`: constant outside the given points, log-linear between them.
 fn parse_percentiles(text: &str) -> Result<(Service, String), ParseError> {
     let mut points: Vec<Knot> = Vec::new();
     let mut words: Vec<String> = Vec::new();
@@ -144,7 +144,8 @@ fn parse_percentiles(text: &str) -> Result<(Service, String), ParseError> {
     table(distribution::log_linear(&points), words.join(","))
 }
 
-/// `p99.9=30ms`: the percent as typed, its quantile as a fraction of 2^64, and the latency.
+/// Parses `p99.9=30ms`: the percentage as typed, its quantile as a fraction of 2^64, and the
+/// latency.
 fn parse_percentile(word: &str) -> Result<(&str, u64, Duration), ParseError> {
     let no_percentile = || {
         ParseError::new(format!(

@@ -1,7 +1,7 @@
-//! Sizes in bytes, `4K`, `1.5G`, and what is made of them: ranges `A..B` and bandwidths `100M/s`.
+//! Sizes in bytes, such as `4K`, `1.5G`; ranges `A..B` and bandwidths `100M/s` of them.
 //!
-//! The units are powers of 1024, with or without `iB`. `MB` is refused: half of the field's tools
-//! mean 10^6 by it.
+//! The units are powers of 1024, with or without `iB`. `MB` is refused, because half of the field's
+//! tools mean 10^6 by it.
 
 use super::ParseError;
 use super::decimal::{Decimal, Inexact, split_unit};
@@ -13,7 +13,7 @@ const UNITS: [(&str, u64); 4] = [
     ("K", 1 << 10),
 ];
 
-/// A number of bytes.
+/// Parses a number of bytes.
 pub fn parse_size(text: &str) -> Result<u64, ParseError> {
     let (number, unit) = split_unit(text);
     let Some(decimal) = Decimal::parse(number) else {
@@ -32,7 +32,7 @@ pub fn parse_size(text: &str) -> Result<u64, ParseError> {
     })
 }
 
-/// The bytes `A..B` of a disk, with at least one in them.
+/// Parses a range `A..B` of bytes, which must not be empty.
 pub fn parse_range(text: &str) -> Result<(u64, u64), ParseError> {
     let Some((start, end)) = text.split_once("..") else {
         return Err(ParseError::new(format!(
@@ -48,7 +48,7 @@ pub fn parse_range(text: &str) -> Result<(u64, u64), ParseError> {
     Ok(range)
 }
 
-/// Bytes per second.
+/// Parses a number of bytes per second.
 pub fn parse_bandwidth(text: &str) -> Result<u64, ParseError> {
     let rate = parse_size(text.strip_suffix("/s").unwrap_or(text))?;
     if rate == 0 {

@@ -1,4 +1,4 @@
-//! How fast a simulation that is watched goes.
+//! The speed at which a user watches a simulation.
 
 use std::time::Duration as WallTime;
 
@@ -21,13 +21,13 @@ impl Speed {
         of_clock: 1,
     };
 
-    /// What is simulated in so much time.
+    /// The simulated time in a time of the clock.
     pub fn simulated(self, time: WallTime) -> Duration {
         let nanos = time.as_nanos() * u128::from(self.simulated) / u128::from(self.of_clock);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// How long it takes to simulate so much.
+    /// The time of the clock for a simulated time.
     pub fn takes(self, simulated: Duration) -> WallTime {
         let nanos = u128::from(simulated.as_nanos()) * u128::from(self.of_clock);
         let nanos = nanos.div_ceil(u128::from(self.simulated));
@@ -35,7 +35,7 @@ impl Speed {
     }
 }
 
-/// A number such as `10` or `0.1`.
+/// Parses a number such as `10` or `0.1`.
 pub fn parse_speed(text: &str) -> Result<Speed, ParseError> {
     let number = Decimal::parse(text.strip_suffix('x').unwrap_or(text));
     let thousandths = number.and_then(|number| number.times(1_000).ok());

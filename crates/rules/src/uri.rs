@@ -1,4 +1,4 @@
-//! NBD URIs: NetworkBlockDevice/nbd, doc/uri.md; those over plain sockets.
+//! NBD URIs (NetworkBlockDevice/nbd, doc/uri.md) over plain sockets.
 
 use std::path::PathBuf;
 
@@ -6,16 +6,16 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use super::{Address, Listen, ParseError, parse_listen};
 
-/// An export and where it is.
+/// An export, and the address of its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NbdUri {
     /// The server.
     pub address: Address,
-    /// Empty is the server's default export.
+    /// The export. The empty name is the server's default export.
     pub export: String,
 }
 
-/// `nbd://HOST[:PORT]/EXPORT` or `nbd+unix:///EXPORT?socket=PATH`.
+/// Parses `nbd://HOST[:PORT]/EXPORT` or `nbd+unix:///EXPORT?socket=PATH`.
 pub fn parse_uri(text: &str) -> Result<NbdUri, ParseError> {
     let parsed = match text.split_once("://") {
         Some(("nbd", rest)) => parse_tcp(rest),
@@ -65,15 +65,15 @@ fn decode(text: &str) -> Option<String> {
     Some(percent_decode_str(text).decode_utf8().ok()?.into_owned())
 }
 
-/// The port that the protocol's URIs stand for.
+/// The port of a URI without one.
 const DEFAULT_PORT: u16 = 10_809;
 
-/// A name as one segment of the path of a URI.
+/// Encodes a name as one segment of a URI's path.
 pub fn segment(name: &str) -> String {
     utf8_percent_encode(name, SEGMENT).to_string()
 }
 
-/// What is not written as it is in a segment: all but RFC 3986's unreserved characters.
+/// The characters to encode in a segment: all except RFC 3986's unreserved ones.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')

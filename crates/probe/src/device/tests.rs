@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::{Device, DeviceError, Layer, Number, find_in, list, parse_number};
 
-/// What a kernel says that has a disk with a partition, a loop device without a file, and a device
-/// mapper's disk.
+/// The sysfs of a kernel with a partitioned disk, a loop device without a file, and a disk of the
+/// device mapper.
 fn sys() -> tempfile::TempDir {
     let sys = tempfile::tempdir().expect("a directory");
     let put = |path: &str, text: &str| {

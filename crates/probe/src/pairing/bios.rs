@@ -1,15 +1,14 @@
-//! Bios, of devices that have no requests (dm, md, zram): from `block_bio_queue` to
+//! Bios, for devices without requests (dm, md, zram): from `block_bio_queue` to
 //! `block_bio_complete`.
 //!
-//! A bio is known by the sector after its last. Where it begins changes: some drivers advance a
-//! bio while they work on it, so that it ends with no sectors at its end (brd, though not yet in
-//! 6.12), dm trims one that it splits to the rest, and zram leaves it alone; but where it ends is
-//! the same in all of them.
+//! A bio is identified by the sector after its last. Its beginning changes: some drivers advance a
+//! bio while they work on it, until no sectors are left (brd, though not yet in 6.12). dm trims a
+//! bio that it splits to the rest. zram leaves it alone. But its end is the same in all of them.
 //!
 //! A split bio is one I/O, from its queueing to the end of its last part: the rest is not queued
-//! again, and the end of the whole comes after those of its parts. The end of a part, where the
-//! kernel tells it at all, belongs to nothing that was queued, and is passed over. (dm's own
-//! `/sys/block/DEV/stat` counts the parts: of a read across two of its targets, two.)
+//! again, and the end of the whole comes after the ends of its parts. If the kernel reports the end
+//! of a part, no queued bio has that end, and the event is ignored. (dm's own `/sys/block/DEV/stat`
+//! counts the parts: a read across two of its targets counts twice.)
 
 use crate::device::Number;
 use crate::in_flight::InFlight;
@@ -25,7 +24,7 @@ use super::table::{Seen, Table};
 pub(super) struct Bios {
     start: Start,
     queued: Table<Bio>,
-    /// Completions of bios that were not seen to be queued.
+    /// Completions of bios whose queueing was not seen.
     pub(super) unmatched: u64,
 }
 
@@ -60,7 +59,7 @@ impl Bios {
         self.queued.dropped
     }
 
-    /// Takes an event; the I/O that it finished, if it did.
+    /// Takes an event. Answers the I/O that it finished, if any.
     pub(super) fn take(&mut self, record: &Record) -> Option<Io> {
         match record.what {
             What::BioQueue(comm) => {
@@ -102,7 +101,7 @@ impl Bios {
             self.unmatched += 1;
             return None;
         };
-        // Perhaps the end of another, of which nothing was seen.
+        // The end may belong to another bio, which was never seen.
         if self.queued.is_doubtful(&bio) {
             self.queued.dropped += 1;
             return None;

@@ -1,15 +1,14 @@
-//! From events to I/Os: each beginning finds its end.
+//! Pairs events to I/Os: finds the end for each beginning.
 //!
-//! No event names the request it is about, so requests are known by the disk, the sectors that
-//! they have left and the letter of what they do. Two that agree in all of that are paired in the
-//! order in which they began: one may then be given the other's end, but no time is lost or
-//! invented.
+//! No event names its request. So requests are identified by the disk, the sectors that they have
+//! left, and the letter of the operation. Requests that agree in all of these are paired in the
+//! order in which they began. One may then get the other's end, but no time is lost or invented.
 //!
-//! Nothing ages: an I/O may last for hours. Only where the kernel lost events may an end have
-//! gone unseen, so what was in flight then is in doubt: an end that comes for it may be that of a
-//! stranger at the same sectors, and a long latency out of two strangers is worse than none. It is
-//! given up, and counted, when an end comes, when something else begins there, or when the kernel
-//! has nothing in flight on that disk.
+//! There is no time-out: an I/O may last for hours. Only if the kernel lost events, an end may have
+//! been missed. I/Os in flight at that moment are doubtful: the end that comes for one may belong
+//! to another I/O at the same sectors, and a long latency made from two I/Os is worse than none. A
+//! doubtful I/O is given up, and counted, when an end comes, when another I/O begins at its place,
+//! or when the kernel has nothing in flight on its disk.
 
 mod bios;
 mod requests;
@@ -35,7 +34,7 @@ pub(crate) struct Pairing {
 }
 
 impl Pairing {
-    /// Of these devices; a moment of queueing is told only if I/Os start there.
+    /// Pairs the events of these devices. I/Os have a moment of queueing only if they start there.
     pub(crate) fn new(devices: &[Device], start: Start) -> Pairing {
         Pairing {
             devices: devices.to_vec(),
@@ -44,7 +43,7 @@ impl Pairing {
         }
     }
 
-    /// Takes the next event in the order of time; the I/O of the disk that it finishes, if any.
+    /// Takes the next event in the order of time. Answers the I/O that it finishes, if any.
     pub(crate) fn take(&mut self, record: &Record) -> Option<Io> {
         match self.layer(record.device)? {
             Layer::Request => self.requests.take(record),
@@ -52,24 +51,24 @@ impl Pairing {
         }
     }
 
-    /// What has begun and not ended, in no order.
+    /// The I/Os in flight, in no order.
     pub(crate) fn in_flight(&self) -> impl Iterator<Item = InFlight> + '_ {
         self.requests.in_flight().chain(self.bios.in_flight())
     }
 
-    /// The kernel lost events: what is in flight may have ended unseen.
+    /// Notes that the kernel lost events: I/Os in flight may have ended unseen.
     pub(crate) fn lost(&mut self, at_ns: u64) {
         self.requests.lost(at_ns);
         self.bios.lost(at_ns);
     }
 
-    /// Gives up what may have ended unseen on a disk, and was last heard of before a moment.
+    /// Gives up doubtful I/Os of a disk whose last event was before a moment.
     pub(crate) fn give_up(&mut self, disk: Number, before_ns: u64) {
         self.requests.give_up(disk, before_ns);
         self.bios.give_up(disk, before_ns);
     }
 
-    /// Completions whose beginning was not seen: it came before we watched, or was lost.
+    /// Completions whose beginning was not seen: it came before the watch, or was lost.
     pub(crate) fn unmatched(&self) -> u64 {
         self.requests.unmatched + self.bios.unmatched
     }

@@ -1,34 +1,35 @@
-//! Requests, of devices that have them: from `block_bio_queue` or `block_rq_issue` to
+//! Requests, for devices that have them: from `block_bio_queue` or `block_rq_issue` to
 //! `block_rq_complete`.
 //!
-//! **Queued** is the moment of `block_bio_queue`, when a bio is handed to the disk; of a request
-//! with several bios, that of the oldest. The wait for a free tag comes after it, as do the plug,
-//! the scheduler and the limits of iocost, iolatency and write-back throttling. What `io.max` holds
-//! back is held before, and then queued by a `kworker`. `block_getrq` comes when the wait for a tag
-//! is over, and would hide it; so do the statistics in `/sys/block/DEV/stat`, which count from
-//! there. `block_rq_insert` does not come for what is issued directly. A bio that ends without a
-//! request is no I/O: one that must not wait (`REQ_NOWAIT`, as of io_uring) and is refused for want
-//! of a tag begins anew when it is submitted again.
+//! **Queued** is the moment of `block_bio_queue`, when a bio is handed to the disk; for a request
+//! with several bios, the moment of the oldest. After it come the wait for a free tag, the plug,
+//! the scheduler, and the limits of iocost, iolatency and write-back throttling. `io.max` holds I/O
+//! back before that moment; a `kworker` queues it afterwards. `block_getrq` comes when the wait for
+//! a tag is over, and would hide that wait. The statistics in `/sys/block/DEV/stat` hide it, too,
+//! because they count from there. `block_rq_insert` does not come for directly issued requests. A
+//! bio that ends without a request is not an I/O: if it must not wait (`REQ_NOWAIT`, as from
+//! io_uring) and finds no tag, it begins anew when it is submitted again.
 //!
-//! **The bios of a request** are those that lie in its sectors. So no event needs to tell which
-//! bios were merged where, and all that is kept is the bios that wait, by their first sectors; those
-//! that `block_split` cuts are kept as the parts that it leaves, which is how they get requests, in
-//! any order. Only discards can be merged without being neighbours, of which no event tells: the
-//! sectors that are missing are then those of others that wait.
+//! **The bios of a request** are those within its sectors. So no event has to tell which bios were
+//! merged where. The pairing only keeps the waiting bios, by their first sectors. If `block_split`
+//! cuts a bio, it keeps the parts, because each part gets its own request, in any order. Only
+//! discards can be merged without being neighbours, and no event tells of that. Then the missing
+//! sectors are those of other waiting bios.
 //!
-//! A request of which a bio was not seen has no such moment: a flush, which is the kernel's own; a
-//! command that a driver or a program makes; what dm-multipath passes on; what was queued before
-//! the watch began. Kernels before 4.13 queue the rest of a split bio once more.
+//! A request has no moment of queueing if one of its bios was not seen. Examples are a flush of the
+//! kernel's own, a command from a driver or a program, I/O that dm-multipath passes on, and I/O
+//! that was queued before the watch began. Kernels before 4.13 queue the rest of a split bio once
+//! more.
 //!
-//! **Issued** is the first time that the driver was given the request: what it gave back and got
-//! again has been waiting for that driver all along. (The kernel's statistics do not start again
+//! **Issued** is the first time that the driver got the request. A request that the driver gave
+//! back has been waiting for that driver all along. (The kernel's statistics do not start again
 //! either; tools on the same events often do.)
 //!
-//! **A flush** reaches the driver as a request of the kernel's own, `FF`, that serves all who
-//! wait for it; that one is the I/O. The empty request of someone who waits is not issued, and
-//! ends with a completion of no sectors, as does a write with a flush before or after it, once
-//! more. Those are neither I/Os nor a sign of trouble. In `/sys/block/DEV/stat` each empty
-//! request is one more write.
+//! **A flush** reaches the driver as a request of the kernel's own, `FF`, that serves all waiting
+//! callers. That request is the I/O. The empty request of a waiting caller is never issued, and
+//! ends with a completion without sectors. A write with a flush before or after it has one more
+//! such completion. These are neither I/Os nor a sign of trouble. In `/sys/block/DEV/stat` each
+//! empty request counts as a write.
 
 use crate::device::Number;
 use crate::in_flight::InFlight;
@@ -45,9 +46,10 @@ pub(super) const SECTOR: u64 = 512;
 #[derive(Debug)]
 pub(super) struct Requests {
     start: Start,
-    /// Not with the driver, found by their first sectors: bios, and what the driver gave back.
+    /// Requests without the driver, by their first sectors: bios, and requests that the driver gave
+    /// back.
     waiting: Table<Request>,
-    /// With the driver, found by the first sector that they have left.
+    /// Requests with the driver, by the first sector that they have left.
     issued: Table<Request>,
     /// Completions of requests whose issue was not seen.
     pub(super) unmatched: u64,
@@ -57,21 +59,21 @@ pub(super) struct Requests {
 struct Request {
     device: Number,
     rwbs: Rwbs,
-    /// First sector of what is left to do.
+    /// The first sector that is left.
     sector: u64,
     /// Number of sectors left.
     sectors: u64,
-    /// First sector of the whole.
+    /// The first sector of the whole request.
     first_sector: u64,
-    /// Bytes that are complete.
+    /// How many bytes are complete.
     done_bytes: u64,
-    /// Bytes left, as of the last issue.
+    /// How many bytes were left at the last issue.
     issued_bytes: u64,
     seen_ns: u64,
     queued_ns: Option<u64>,
-    /// The first time.
+    /// When the driver got it for the first time.
     issued_ns: Option<u64>,
-    /// Whether that may have been another's, though it was given back since.
+    /// Whether that moment may be another request's, even if the request was given back since.
     is_doubtful: bool,
     error: i32,
     merged: u32,
@@ -103,8 +105,8 @@ impl Requests {
         self.waiting.dropped + self.issued.dropped
     }
 
-    /// Takes an event; the I/O that it finished, if it did. Of what lies beyond the last sector that
-    /// there can be, nothing is known.
+    /// Takes an event. Answers the I/O that it finished, if any. Ignores events beyond the last
+    /// possible sector.
     pub(super) fn take(&mut self, record: &Record) -> Option<Io> {
         place_of(record).1.checked_add(record.sectors.into())?;
         match record.what {
@@ -128,7 +130,8 @@ impl Requests {
             })
     }
 
-    /// The empty bio of someone who waits for a flush is left out: no I/O comes of it.
+    /// Remembers a bio. The empty bio of a caller that waits for a flush is ignored: it does not
+    /// become an I/O.
     fn queue(&mut self, record: &Record, comm: Comm) {
         if record.sectors > 0 {
             let pid = record.pid;
@@ -144,7 +147,7 @@ impl Requests {
         self.waiting.add((request.device, request.sector), request);
     }
 
-    /// Both parts of what is cut were queued when the whole was.
+    /// Splits a waiting bio: both parts were queued when the whole was.
     fn split(&mut self, record: &Record, cut: u64) {
         let is_cut = |waiting: &Request| {
             waiting.does(record) && (waiting.sector + 1..waiting.end()).contains(&cut)
@@ -162,7 +165,8 @@ impl Requests {
         }
     }
 
-    /// A bio has ended, though not as part of a request: of those, the requests' ends tell.
+    /// Forgets a bio that has ended without a request. For other bios, the ends of their requests
+    /// count.
     fn vanish(&mut self, record: &Record) {
         let sectors = u64::from(record.sectors);
         let same = |waiting: &Request| waiting.sectors == sectors && waiting.does(record);
@@ -196,7 +200,7 @@ impl Requests {
             self.end_unissued(record);
             return None;
         };
-        // Perhaps the end of another, of which nothing was seen.
+        // The end may belong to another request, which was never seen.
         if request.is_doubtful || self.issued.is_doubtful(&request) {
             self.issued.dropped += 1;
             return None;
@@ -217,7 +221,7 @@ impl Requests {
         None
     }
 
-    /// The request that these sectors are the rest of, or else the beginning of.
+    /// The issued request of which these sectors are the rest or else the beginning.
     fn take_issued(&mut self, record: &Record) -> Option<Request> {
         let sectors = u64::from(record.sectors);
         let place = place_of(record);
@@ -228,7 +232,7 @@ impl Requests {
             .or_else(|| self.issued.remove(place, some))
     }
 
-    /// What was never issued, or not seen to be, is not an I/O.
+    /// Ends a request that was not issued, or whose issue was not seen. It is not an I/O.
     fn end_unissued(&mut self, record: &Record) {
         self.take_waiting(record);
         if record.sectors > 0 || record.rwbs.operation() == b'F' {
@@ -236,7 +240,7 @@ impl Requests {
         }
     }
 
-    /// The request of these sectors, made of what waits there; nothing is known of the rest.
+    /// The request of these sectors, made from the waiting bios there. Other bios were not seen.
     fn take_waiting(&mut self, record: &Record) -> Request {
         let mut left = u64::from(record.sectors);
         let first = self.take_part(record, left);
@@ -248,16 +252,17 @@ impl Requests {
             left -= part.as_ref().map_or(left, |part| part.sectors);
             request.absorb(&part.unwrap_or_else(|| Request::new(record)));
         }
-        // A flush has none inside, and looking for them costs a look at all that wait.
+        // A flush has no bios, and looking for them would take a scan of all waiting ones.
         if request.queued_ns.is_none() && record.sectors > 0 {
             self.forget_strays(record);
         }
         request
     }
 
-    /// What waits where only so many of these sectors are left: all of them, or else the first.
-    /// What is not merged is found with one look-up, and so is each bio but the first of what is.
-    /// What is doubtful may be another's, and is no better than what was not seen.
+    /// Takes a waiting bio at the beginning of a request with `left` sectors left: one with exactly
+    /// these sectors, or else the first. So a bio that was not merged takes one look-up, and so
+    /// does each further bio of a merged request. A doubtful bio may be another's, and counts as
+    /// not seen.
     fn take_part(&mut self, record: &Record, left: u64) -> Option<Request> {
         let (device, sector) = place_of(record);
         let sectors = u64::from(record.sectors);
@@ -273,7 +278,7 @@ impl Requests {
         part.filter(|part| !self.waiting.is_doubtful(part))
     }
 
-    /// Rare enough that looking through all that wait costs less than a second way to find them.
+    /// Takes a discard. Discards are rare enough for a scan of all waiting bios.
     fn take_discard(&mut self, record: &Record, left: u64) -> Option<Request> {
         if record.rwbs.operation() != b'D' {
             return None;
@@ -283,7 +288,7 @@ impl Requests {
         part.filter(|part| !self.waiting.is_doubtful(part))
     }
 
-    /// Bios that joined one that was not seen do not wait any longer.
+    /// Forgets waiting bios that have joined a request whose first bio was not seen.
     fn forget_strays(&mut self, record: &Record) {
         let is_inside = |waiting: &Request| {
             waiting.does(record)
@@ -315,19 +320,19 @@ impl Request {
         }
     }
 
-    /// Whether an event can be about this: letters beside the operation differ between a bio and
-    /// its request, and between a request of a flush and its parts.
+    /// Whether an event may belong to this request. Beyond the operation, letters differ between a
+    /// bio and its request, and between the request of a flush and its parts.
     fn does(&self, record: &Record) -> bool {
         self.device == record.device && self.rwbs.operation() == record.rwbs.operation()
     }
 
-    /// The sector after the last.
+    /// The sector after its last.
     fn end(&self) -> u64 {
         self.sector + self.sectors
     }
 
-    /// What joins another began when the older of the two did, and what was not seen is older than
-    /// what was.
+    /// Joins a part. The request began when the older of the two did; an unseen beginning counts as
+    /// older than a seen one.
     fn absorb(&mut self, part: &Request) {
         if part.queued_ns < self.queued_ns {
             self.queued_ns = part.queued_ns;
@@ -380,12 +385,12 @@ impl Seen for Request {
     }
 }
 
-/// The sector after the last of an event.
+/// The sector after the last one of an event.
 pub(super) fn end_of(record: &Record) -> u64 {
     record.sector.wrapping_add(u64::from(record.sectors))
 }
 
-/// A request without sectors is issued at sector 0 and completed at −1.
+/// The place of an event. A request without sectors is issued at sector 0 and completed at −1.
 fn place_of(record: &Record) -> Place {
     let sector = if record.sector == u64::MAX {
         0

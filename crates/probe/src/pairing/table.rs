@@ -1,4 +1,4 @@
-//! Things in flight, found by a disk and a sector; those that share one keep their order.
+//! Things in flight, by disk and sector. Several at one place keep their order.
 
 use std::collections::hash_map::{Entry, HashMap, OccupiedEntry};
 
@@ -6,25 +6,25 @@ use foldhash::fast::RandomState;
 
 use crate::device::Number;
 
-/// Where something is looked for: at a sector of a disk.
+/// The place of an entry: a sector of a disk.
 pub(super) type Place = (Number, u64);
 
-/// The most that is remembered: 64 queues of 4,096 requests.
+/// The most entries that are remembered: 64 queues of 4,096 requests.
 const LIMIT: usize = 1 << 18;
 
-/// No slot.
+/// Stands for no slot.
 const NONE: u32 = u32::MAX;
 
-/// A table of entries, several of which may be at one place. Slots are used again, so that
-/// nothing is allocated once the table has been as full as it gets.
+/// A table with several entries at one place. Slots are used again, so the table does not allocate
+/// once it has been at its fullest.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     chains: HashMap<Place, Chain, RandomState>,
     slots: Vec<Slot<T>>,
     free: u32,
-    /// Entries that were last seen before this moment may have ended unseen.
+    /// Entries whose last event was before this moment may have ended unseen.
     doubtful_until_ns: u64,
-    /// Entries given up.
+    /// How many entries were given up.
     pub(super) dropped: u64,
 }
 
@@ -40,9 +40,9 @@ struct Slot<T> {
     entry: Option<(Place, T)>,
 }
 
-/// What the table must know of an entry.
+/// An entry of the table.
 pub(super) trait Seen {
-    /// When an event last showed it.
+    /// When its last event came.
     fn seen_ns(&self) -> u64;
 }
 
@@ -57,12 +57,13 @@ impl<T: Seen> Table<T> {
         }
     }
 
-    /// From now on, what was seen before this moment gives way to what is added at its place.
+    /// Makes entries doubtful whose last event was before this moment. New entries at their places
+    /// replace them.
     pub(super) fn doubt(&mut self, until_ns: u64) {
         self.doubtful_until_ns = self.doubtful_until_ns.max(until_ns);
     }
 
-    /// Adds an entry behind those at the same place, instead of the doubtful ones there.
+    /// Adds an entry after those at the same place. Doubtful entries there are given up.
     pub(super) fn add(&mut self, place: Place, entry: T) {
         self.drop_doubtful(place);
         let Some(slot) = self.vacant() else {
@@ -85,12 +86,12 @@ impl<T: Seen> Table<T> {
             });
     }
 
-    /// Takes out the oldest at a place that will do.
+    /// Takes out the oldest suitable entry at a place.
     pub(super) fn remove(&mut self, place: Place, will_do: impl Fn(&T) -> bool) -> Option<T> {
         if self.chains.is_empty() {
             return None;
         }
-        // One look-up finds the chain and removes it when it is empty.
+        // One look-up finds the chain, and removes it if it becomes empty.
         let Entry::Occupied(chain) = self.chains.entry(place) else {
             return None;
         };
@@ -108,7 +109,7 @@ impl<T: Seen> Table<T> {
         None
     }
 
-    /// Takes out one that will do, wherever it is. This looks at every entry.
+    /// Takes out a suitable entry at any place. This scans all entries.
     pub(super) fn remove_anywhere(&mut self, will_do: impl Fn(&T) -> bool) -> Option<T> {
         let (place, _) = self.entries().find(|(_, entry)| will_do(entry))?;
         self.remove(*place, will_do)
@@ -125,7 +126,7 @@ impl<T: Seen> Table<T> {
             .map(|(_, entry)| (entry, self.is_doubtful(entry)))
     }
 
-    /// Gives up what is doubtful on a disk and was seen before a moment.
+    /// Gives up doubtful entries of a disk whose last event was before a moment.
     pub(super) fn give_up(&mut self, disk: Number, before_ns: u64) {
         let until_ns = self.doubtful_until_ns.min(before_ns);
         self.drop_seen_before(until_ns, |(device, _)| device == disk);
@@ -140,7 +141,8 @@ impl<T: Seen> Table<T> {
         slots.iter().filter_map(|slot| slot.entry.as_ref())
     }
 
-    /// Without losses, which is almost always, this costs a comparison.
+    /// Gives up doubtful entries at a place. Without losses, which is the usual case, this costs a
+    /// comparison.
     fn drop_doubtful(&mut self, place: Place) {
         let until_ns = self.doubtful_until_ns;
         if until_ns == 0 {
@@ -154,7 +156,7 @@ impl<T: Seen> Table<T> {
         }
     }
 
-    /// A slot to fill, unless the table is full.
+    /// A free slot, unless the table is full.
     fn vacant(&mut self) -> Option<u32> {
         if self.free == NONE && self.slots.len() == LIMIT {
             self.drop_all_doubtful();
@@ -174,7 +176,7 @@ impl<T: Seen> Table<T> {
         u32::try_from(self.slots.len() - 1).ok()
     }
 
-    /// What is left is not in doubt until something else is lost.
+    /// Gives up all doubtful entries. The rest is sound until more events are lost.
     fn drop_all_doubtful(&mut self) {
         let until_ns = std::mem::take(&mut self.doubtful_until_ns);
         self.drop_seen_before(until_ns, |_| true);
@@ -201,7 +203,7 @@ impl<T: Seen> Table<T> {
     }
 }
 
-/// Takes a slot out of its chain, and the chain out of the table if that was all of it.
+/// Takes a slot out of its chain, and an empty chain out of the table.
 fn unlink<T>(
     slots: &mut [Slot<T>],
     mut chain: OccupiedEntry<'_, Place, Chain>,

@@ -1,10 +1,10 @@
-//! Which of the kernel's events say what a device's I/O did, and how their records are read.
+//! The kernel's events that show a device's I/O, and the decoders of their records.
 //!
-//! An event costs some 60 bytes and 70 ns, so only those are enabled that are needed. Of a request
-//! `block_rq_issue` and `block_rq_complete` say what happened to it; when it was queued and by whom,
-//! its bios' `block_bio_queue` (the pairing of requests says why not `block_getrq` or
-//! `block_rq_insert`). Of the others some come rarely: `block_rq_requeue`, `block_split`, and on a
-//! device with requests `block_bio_complete`, which is only of bios that got none.
+//! An event costs some 60 bytes and 70 ns, so only the needed ones are enabled. `block_rq_issue`
+//! and `block_rq_complete` show the life of a request. `block_bio_queue` of its bios shows when and
+//! by whom it was queued (the pairing of requests explains why not `block_getrq` or
+//! `block_rq_insert`). `block_rq_requeue` and `block_split` are rare. So is `block_bio_complete` on
+//! a device with requests: it comes only for bios without one.
 
 use super::format::{Field, Format, FormatError};
 use crate::device::{Device, Layer, Number};
@@ -32,7 +32,7 @@ const KINDS: [Kind; 6] = [
     Kind::BioComplete,
 ];
 
-/// The events that what is watched takes, each with the disks whose events they are.
+/// The events that the options need, each with its disks.
 pub(crate) fn wanted(options: &Options) -> Vec<(Kind, Vec<Number>)> {
     let queue = options.start == Start::Queue || options.submitters;
     let disks = |kind: Kind| disks(&options.devices, |layer| kind.is_wanted(layer, queue));
@@ -51,8 +51,8 @@ fn disks(devices: &[Device], are_wanted: impl Fn(Layer) -> bool) -> Vec<Number> 
     disks
 }
 
-/// The kernel's filter that lets only the events of these disks through; nothing if there are more
-/// than it takes in one line, and then the events of every disk come.
+/// A filter for the kernel that passes only the events of these disks. `None` if it would be too
+/// long for the kernel; then the events of every disk come.
 pub(crate) fn filter(disks: &[Number]) -> Option<String> {
     let terms: Vec<_> = disks
         .iter()
@@ -62,12 +62,12 @@ pub(crate) fn filter(disks: &[Number]) -> Option<String> {
     (filter.len() < FILTER_MAX).then_some(filter)
 }
 
-/// The kernel takes less than a page.
+/// The kernel's bound is a page.
 const FILTER_MAX: usize = 4096;
 
 const MINOR_BITS: u32 = 20;
 
-/// A device's number as the kernel itself has it, which is not as `stat` gives it.
+/// A device's number as the kernel has it, which differs from the number in `stat`.
 fn encode(number: Number) -> u32 {
     (number.major << MINOR_BITS) | number.minor
 }
@@ -80,7 +80,7 @@ fn decode(dev: u64) -> Number {
 }
 
 impl Kind {
-    /// Whether it is needed of such devices, if queueing is watched or not.
+    /// Whether devices of this layer need the event, with queueing watched or not.
     fn is_wanted(self, layer: Layer, queue: bool) -> bool {
         match (self, layer) {
             (Kind::Issue | Kind::Requeue | Kind::Complete, layer) => layer == Layer::Request,
@@ -108,7 +108,7 @@ impl Kind {
             Kind::BioQueue => format.field("comm").map(Some),
             Kind::Split => format.field("new_sector").map(Some),
             Kind::Issue => format.field("bytes").map(Some),
-            // Until 4.12, a request's error was called otherwise.
+            // Until 4.12, the error of a request had another name.
             Kind::Complete => format.field("error").or(format.field("errors")).map(Some),
             Kind::BioComplete => format.field("error").map(Some),
             Kind::Requeue => Ok(None),
@@ -116,14 +116,14 @@ impl Kind {
     }
 }
 
-/// How one kind's records are read.
+/// The decoder of one kind's records.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     kind: Kind,
     pid: Field,
     dev: Field,
     sector: Field,
-    /// A split tells none.
+    /// The length, which a split does not have.
     sectors: Option<Field>,
     rwbs: Field,
     own: Option<Field>,
@@ -147,7 +147,7 @@ impl Decoder {
         })
     }
 
-    /// Reads a record; nothing if it is too short.
+    /// Reads a record; `None` if it is too short.
     pub(crate) fn read(&self, at_ns: u64, record: &[u8]) -> Option<Record> {
         Some(Record {
             at_ns,

@@ -1,5 +1,4 @@
-//! What tests are made of: the descriptions of four kernels, and naive writers of records and of
-//! pages.
+//! Fixtures for tests: the descriptions of four kernels, and naive writers of records and of pages.
 
 use super::format::Format;
 use super::page::Layout;
@@ -12,7 +11,7 @@ pub(crate) const KERNELS: [&str; 4] = [
     include_str!("../../fixtures/linux-6.12-x86_64.txt"),
 ];
 
-/// What a kernel says of an event, if it has it.
+/// A kernel's description of an event, if it has that event.
 pub(crate) fn format(kernel: &str, name: &str) -> Option<Format> {
     let title = format!("name: {name}\n");
     let text = &kernel[kernel.find(&title)? + title.len()..];
@@ -20,13 +19,13 @@ pub(crate) fn format(kernel: &str, name: &str) -> Option<Format> {
     Some(Format::parse(&text[..end]).expect("a format"))
 }
 
-/// What a kernel says of its pages.
+/// A kernel's description of its pages.
 pub(crate) fn layout(kernel: &str) -> Layout {
     let end = kernel.find("name: ").expect("events");
     Layout::parse(&kernel[..end]).expect("a page")
 }
 
-/// Writes a record: each of these fields that the format has.
+/// Writes a record with those of these fields that the format has.
 pub(crate) fn record(format: &Format, fields: &[(&'static str, Vec<u8>)]) -> Vec<u8> {
     let mut record = vec![0xaa; 64];
     record[..2].copy_from_slice(&format.id.to_ne_bytes());
@@ -42,7 +41,7 @@ pub(crate) fn record(format: &Format, fields: &[(&'static str, Vec<u8>)]) -> Vec
     record
 }
 
-/// A page being written, of a kernel of 64 bits.
+/// Writes a page of a 64-bit kernel.
 pub(crate) struct PageWriter {
     data: Vec<u8>,
     start_ns: u64,
@@ -93,7 +92,7 @@ impl PageWriter {
         self.data.extend(record);
     }
 
-    /// An event that was thrown away.
+    /// An event that was discarded.
     pub(crate) fn discarded(&mut self, delta: u64, words: u32) {
         self.head(29, delta);
         self.word(words * 4);
@@ -101,7 +100,7 @@ impl PageWriter {
             .resize(self.data.len() + words as usize * 4 - 4, 0xdd);
     }
 
-    /// The page as a reader gets it.
+    /// The page, as a reader gets it.
     pub(crate) fn page(&self, missed: bool) -> Vec<u8> {
         let flags: u64 = if missed { 3 << 30 } else { 0 };
         let mut page = self.start_ns.to_ne_bytes().to_vec();

@@ -1,12 +1,12 @@
-//! What the kernel says of its records: `events/*/*/format` and `events/header_page`.
+//! The kernel's description of its records: `events/*/*/format` and `events/header_page`.
 //!
-//! Only names count. Where a field is, how long it is, and whether it is there at all has changed
-//! from one kernel to the next.
+//! Only names are relied on. The place of a field, its length, and whether it exists at all have
+//! changed from kernel to kernel.
 
 /// A record's description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Format {
-    /// What the first field of such a record says.
+    /// The value of the first field of such a record.
     pub id: u16,
     fields: Vec<Field>,
 }
@@ -16,27 +16,27 @@ pub struct Format {
 pub struct Field {
     /// Its name, without the `[10]` of an array.
     pub name: String,
-    /// Where it begins, in bytes.
+    /// Its offset in bytes.
     pub offset: usize,
-    /// How long it is, in bytes.
+    /// Its length in bytes.
     pub size: usize,
-    /// Whether it is a signed number.
+    /// Whether it is signed.
     pub signed: bool,
 }
 
-/// Why a description is not understood.
+/// The reason that a description cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// A record cannot be told from others.
+    /// The id is missing, so its records cannot be told from others.
     #[error("it gives no ID")]
     NoId,
-    /// A line that describes a field does not say all that is needed.
+    /// A line that describes a field is incomplete.
     #[error("'{0}' describes no field")]
     Line(String),
     /// A field is missing.
     #[error("it has no field '{0}'")]
     NoField(&'static str),
-    /// The parts of a page do not follow each other.
+    /// The parts of a page do not follow one another.
     #[error("its fields are not those of a page")]
     NoPage,
 }
@@ -61,13 +61,13 @@ impl Format {
 }
 
 impl Field {
-    /// The field's bytes; nothing if the record is too short.
+    /// The field's bytes; `None` if the record is too short.
     pub fn bytes<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
         record.get(self.offset..)?.get(..self.size)
     }
 
-    /// The field as a number, in this machine's order of bytes; a signed one is extended to 64
-    /// bits. Nothing if the record is too short, or if no number has that size.
+    /// The field as a number, in this machine's byte order. A signed one is extended to 64 bits.
+    /// `None` if the record is too short, or if no number has that size.
     pub fn number(&self, record: &[u8]) -> Option<u64> {
         let bytes = self.bytes(record)?;
         let number = match bytes.len() {
@@ -85,8 +85,8 @@ impl Field {
     }
 }
 
-/// The fields of a description, but for those whose bytes are elsewhere in the record
-/// (`__data_loc`): none of them is needed.
+/// The fields of a description, except those whose bytes are elsewhere in the record
+/// (`__data_loc`), which the probe does not need.
 pub(crate) fn fields(text: &str) -> Result<Vec<Field>, FormatError> {
     text.lines()
         .map(str::trim)
@@ -98,7 +98,7 @@ pub(crate) fn fields(text: &str) -> Result<Vec<Field>, FormatError> {
         .collect()
 }
 
-/// Reads `char rwbs[10];  offset:34;  size:10;  signed:0;`.
+/// Parses `char rwbs[10];  offset:34;  size:10;  signed:0;`.
 fn field(description: &str) -> Option<Field> {
     let mut parts = description.split(';').map(str::trim);
     let declaration = parts.next()?.split('[').next()?;

@@ -16,7 +16,7 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::error::TraceError;
 
-/// An instance that is removed when this goes. What was opened in it must be closed before.
+/// An instance. Dropping it removes the instance; its open files must be closed before.
 #[derive(Debug)]
 pub(crate) struct Instance {
     path: PathBuf,
@@ -24,18 +24,18 @@ pub(crate) struct Instance {
     _held: File,
 }
 
-/// Where tracefs is, in the order in which kernels came to have it.
+/// The mount points of tracefs.
 const ROOTS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 const PREFIX: &str = "dashpot-";
 
 impl Instance {
-    /// Makes an instance, after those of dead owners have been removed.
+    /// Makes an instance, after it has removed those of dead owners.
     pub(crate) fn new() -> Result<Instance, TraceError> {
         Instance::new_in(&instances(&ROOTS)?)
     }
 
-    /// The lock on the directory of all instances keeps another start from taking this one for a
-    /// dead one's while it is made and not yet held.
+    /// While it makes an instance, it holds a lock on the directory of all instances. Otherwise
+    /// another tracer could take the new instance, which has no lock yet, for a dead one's.
     fn new_in(instances: &Path) -> Result<Instance, TraceError> {
         let all = open(instances).map_err(|error| refused(instances, error))?;
         flock(&all, FlockOperation::LockExclusive)
@@ -58,13 +58,13 @@ impl Instance {
         self.path.join(file)
     }
 
-    /// What one of its files says.
+    /// The content of one of its files.
     pub(crate) fn read(&self, file: &str) -> Result<String, TraceError> {
         let path = self.path(file);
         listen(&path).map_err(|error| refused(&path, error))
     }
 
-    /// The paths of what is in one of its directories.
+    /// The paths in one of its directories.
     pub(crate) fn list(&self, directory: &str) -> Result<Vec<PathBuf>, TraceError> {
         let path = self.path(directory);
         let entries = fs::read_dir(&path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
@@ -72,7 +72,7 @@ impl Instance {
         Ok(entries.iter().map(fs::DirEntry::path).collect())
     }
 
-    /// Tells one of its files something.
+    /// Writes to one of its files.
     pub(crate) fn write(&self, file: &str, words: &str) -> Result<(), TraceError> {
         let path = self.path(file);
         tell(&path, words).map_err(|error| refused(&path, error))
@@ -85,7 +85,7 @@ impl Drop for Instance {
     }
 }
 
-/// The error of a path, with a remedy where there is one.
+/// The error of a path, with a remedy if there is one.
 pub(crate) fn refused(path: &Path, error: io::Error) -> TraceError {
     let path = path.display().to_string();
     match error.kind() {
@@ -120,8 +120,8 @@ fn make(instances: &Path) -> Result<PathBuf, TraceError> {
     }
 }
 
-/// Removes the instances of owners that are gone. What cannot be removed, because somebody looks
-/// into it, is silent at least, and is tried again at the next start.
+/// Removes the instances of dead owners. If a program keeps one open, it cannot be removed: its
+/// recording is stopped, and the next start tries again.
 fn remove_dead(instances: &Path) {
     let entries = fs::read_dir(instances).into_iter().flatten().flatten();
     let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
@@ -146,7 +146,8 @@ fn open(directory: &Path) -> io::Result<File> {
         .open(directory)
 }
 
-/// Some of the kernel's descriptions are given to the first read only, so that it must be large.
+/// Reads a file. The kernel gives some descriptions to the first read only, so that read must be
+/// large.
 fn listen(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut text = Vec::new();
@@ -168,7 +169,7 @@ fn tell(path: &Path, words: &str) -> io::Result<()> {
         .write_all(words.as_bytes())
 }
 
-/// A reader that is just closing its file keeps an instance for a moment.
+/// Removes an instance. A reader that is just closing its file may keep it for a moment.
 fn remove(path: &Path) -> io::Result<()> {
     let _ = tell(&path.join("tracing_on"), "0");
     let _ = tell(&path.join("events/enable"), "0");

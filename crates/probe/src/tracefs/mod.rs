@@ -1,7 +1,7 @@
-//! The kernel's tracing file system: an instance of one's own, what its files say, and its buffers.
+//! The kernel's tracing file system: a private instance, the content of its files, and its buffers.
 //!
-//! Sources: the kernel's `Documentation/trace/ftrace.rst` and `ring-buffer-design.rst`, and what
-//! `events/header_page` and `events/header_event` say of themselves.
+//! Sources: the kernel's `Documentation/trace/ftrace.rst` and `ring-buffer-design.rst`, and the
+//! descriptions in `events/header_page` and `events/header_event`.
 
 pub(crate) mod events;
 pub mod format;

@@ -1,13 +1,13 @@
 //! A page of the kernel's ring buffer, as `trace_pipe_raw` gives it.
 //!
-//! A page begins with the time of its first event and the number of its bytes, whose high bits say
-//! whether events before it were lost. Each event begins with a word of 5 bits of type or length
-//! and 27 bits of time since the event before. Whatever the bytes are, reading them ends, and
-//! never outside of the page.
+//! A page begins with the time of its first event and the number of its bytes; the high bits of
+//! that number say whether events before it were lost. Each event begins with a word of 5 bits of
+//! type or length, and 27 bits of time since the event before. Reading ends for any bytes, and
+//! never reads outside of the page.
 
 use super::format::{Field, FormatError, fields};
 
-/// Where a page has what; the sizes differ between kernels of 32 and 64 bits.
+/// The layout of a page. Sizes differ between kernels of 32 and 64 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     timestamp: Field,
@@ -32,28 +32,28 @@ pub struct Cursor {
 pub struct Event<'a> {
     /// When it was, on the clock of the instance.
     pub at_ns: u64,
-    /// Its record, as its format describes it, and up to 3 bytes behind it.
+    /// Its record, as its format describes it, and up to 3 bytes after it.
     pub record: &'a [u8],
 }
 
-/// Why a page is not understood.
+/// The reason that a page cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
-    /// The page is shorter than its beginning, or than it says it is.
+    /// The page is shorter than its header, or than its header says.
     #[error("{bytes} bytes hold no page")]
     Short {
-        /// How many there are.
+        /// The number of bytes.
         bytes: usize,
     },
     /// An event is cut off by the end of the page.
     #[error("the event at byte {at} does not end within the page")]
     Event {
-        /// Where it begins.
+        /// The offset of the event.
         at: usize,
     },
 }
 
-/// Bits of the number of bytes that are not its high bits.
+/// The mask of the byte count, without its high bits.
 const COMMIT: u64 = (1 << 27) - 1;
 const MISSED: u64 = 1 << 31;
 
@@ -62,11 +62,11 @@ const DELTA_BITS: u32 = 27;
 const PADDING: u32 = 29;
 const TIME_EXTEND: u32 = 30;
 const TIME_STAMP: u32 = 31;
-/// An absolute time has no room for the highest five bits.
+/// An absolute time does not have the highest five bits.
 const STAMP_BITS: u32 = 59;
 
 impl Layout {
-    /// Reads the text of `events/header_page`.
+    /// Parses the text of `events/header_page`.
     pub fn parse(text: &str) -> Result<Layout, FormatError> {
         let fields = fields(text)?;
         let named = |name| {
@@ -86,7 +86,7 @@ impl Layout {
     }
 }
 
-/// No kernel has larger pages: what says so is no description of one.
+/// No kernel has larger pages.
 const LARGEST: usize = 1 << 24;
 
 impl Cursor {
@@ -107,7 +107,7 @@ impl Cursor {
         })
     }
 
-    /// The next event of the page that this cursor was made for; nothing at its end.
+    /// The next event of the cursor's page; `None` at its end.
     pub fn next<'a>(&mut self, page: &'a [u8]) -> Result<Option<Event<'a>>, PageError> {
         while self.at < self.end {
             let (kind, delta) = split(self.word(page, 0)?);
@@ -129,8 +129,8 @@ impl Cursor {
         Ok(None)
     }
 
-    /// A record of so many words, or where that is 0, of as many bytes as the first of them says,
-    /// itself included.
+    /// An event with a record of `words` words. If `words` is 0, the record's first word has its
+    /// length in bytes, including itself.
     fn event<'a>(
         &mut self,
         page: &'a [u8],
@@ -151,8 +151,9 @@ impl Cursor {
         })
     }
 
-    /// An event that a filter threw away after its place was taken. The next one's time counts from
-    /// it, unless the kernel made its time 1 to tell it from the padding at a page's end.
+    /// Skips an event that a filter discarded after its place was taken. The time of the next event
+    /// counts from it. But the kernel may have set its time to 1, to tell it from the padding at a
+    /// page's end; then that time does not count.
     fn pass_discarded(&mut self, page: &[u8], delta: u64) -> Result<(), PageError> {
         let length = self.length(page)?;
         self.bytes(page, WORD, length)?;
@@ -167,7 +168,7 @@ impl Cursor {
         self.word(page, WORD).map(|word| word as usize)
     }
 
-    /// A time that takes more than 27 bits: the second word has the higher ones.
+    /// A time of more than 27 bits: the second word has the higher ones.
     fn long_time(&self, page: &[u8], low: u64) -> Result<u64, PageError> {
         let high = self.word(page, WORD)?;
         Ok((u64::from(high) << DELTA_BITS) | low)
@@ -179,7 +180,7 @@ impl Cursor {
         Ok(u32::from_ne_bytes(word))
     }
 
-    /// Bytes behind the event's beginning, if they are within the page.
+    /// Bytes after the event's beginning, if they are within the page.
     fn bytes<'a>(&self, page: &'a [u8], skip: usize, length: usize) -> Result<&'a [u8], PageError> {
         let written = page.get(..self.end).unwrap_or_default();
         let bytes = written.get(self.at + skip..);
@@ -193,8 +194,8 @@ impl Cursor {
     }
 }
 
-/// The first word's type (or length in words) and time. They are bit fields of the kernel's
-/// compiler, which begins at the end where the machine's bytes begin.
+/// The type (or length in words) and the time in the first word. They are bit fields, which the
+/// kernel's compiler lays out in the machine's byte order.
 fn split(word: u32) -> (u32, u64) {
     let (kind, delta) = if cfg!(target_endian = "big") {
         (word >> DELTA_BITS, word & ((1 << DELTA_BITS) - 1))
@@ -204,7 +205,7 @@ fn split(word: u32) -> (u32, u64) {
     (kind, u64::from(delta))
 }
 
-/// An absolute time with the highest bits of the time before; it is never before that.
+/// An absolute time with the highest bits of the time before. It is never before that time.
 fn absolute(stamp: u64, before_ns: u64) -> u64 {
     let high = before_ns & !((1 << STAMP_BITS) - 1);
     let whole = (stamp & ((1 << STAMP_BITS) - 1)) | high;

@@ -1,10 +1,10 @@
-//! Reading the buffers of all CPUs as one stream, in the order of time.
+//! Reads the buffers of all CPUs as one stream, in the order of time.
 //!
 //! Each CPU's buffer is in order, but an I/O may be issued on one CPU and completed on another. So
-//! the earliest record of all CPUs comes next, and none that is later than the clock was before
-//! the reading began: a CPU that was read first may have got an earlier one since. What the kernel
-//! does because of an event comes after that event is in its buffer, so nothing that follows from
-//! an unseen event is seen.
+//! the earliest record of all CPUs comes next. Records later than the clock was before the reading
+//! began are left for the next reading, because a CPU that was read first may have got an earlier
+//! record since. The kernel acts on an event only after it has put the event into a buffer, so the
+//! reader never sees a consequence before its cause.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -27,18 +27,18 @@ use crate::record::Record;
 pub(crate) struct Ring {
     cpus: Vec<Cpu>,
     reader: Reader,
-    /// CPUs that have a record, the one with the earliest first.
+    /// CPUs with a record, the earliest record first.
     heads: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
-/// What every CPU's pages are read with.
+/// The decoders and the layout for every CPU's pages.
 #[derive(Debug)]
 struct Reader {
     layout: Layout,
     decoders: Vec<(u16, Decoder)>,
 }
 
-/// One CPU's buffer, read up to some event of one of its pages.
+/// The buffer of one CPU, read up to an event of one of its pages.
 #[derive(Debug)]
 struct Cpu {
     path: PathBuf,
@@ -53,19 +53,19 @@ struct Cpu {
     lost: u64,
 }
 
-/// What a stream of events has.
+/// An item of the stream of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Item<'a> {
     /// An event.
     Record(&'a Record),
-    /// A CPU's events between the last that was given of it and this moment were lost. What other
-    /// CPUs tell of that time follows.
+    /// Events of a CPU were lost, between the last one that was given and this moment. Events of
+    /// other CPUs from that time still follow.
     Lost(u64),
 }
 
 impl Ring {
-    /// Opens the buffers in these directories, one of each CPU, whose records are read by these
-    /// decoders, each with the number that its records begin with.
+    /// Opens the buffers in these directories, one for each CPU. Each decoder reads the records
+    /// that begin with its number.
     pub(crate) fn open(
         cpus: &[PathBuf],
         layout: Layout,
@@ -80,7 +80,7 @@ impl Ring {
         })
     }
 
-    /// Gives every event up to a moment, which is the clock's before this began.
+    /// Gives every event up to a moment, which must be the clock's before the call.
     pub(crate) fn drain(
         &mut self,
         until_ns: u64,
@@ -112,7 +112,7 @@ impl Ring {
         Ok(())
     }
 
-    /// How many events the kernel had no room for since the last time.
+    /// How many events the kernel had no room for since the last call.
     pub(crate) fn lost(&mut self) -> Result<u64, TraceError> {
         self.cpus.iter_mut().map(Cpu::lost).sum()
     }
@@ -141,7 +141,7 @@ impl Cpu {
         })
     }
 
-    /// Goes to the next record, if there is one by now, and tells what was lost on the way.
+    /// Goes to the next record, if there is one yet, and reports losses on the way.
     fn advance(
         &mut self,
         reader: &Reader,
@@ -186,7 +186,8 @@ impl Cpu {
         Ok(true)
     }
 
-    /// The kernel's own counts say how many were lost: a page says where, but not always how many.
+    /// How many events were lost, by the kernel's own counts: a page shows where, but not always
+    /// how many.
     fn lost(&mut self) -> Result<u64, TraceError> {
         let mut text = [0; STATISTICS];
         let length = self.statistics.read_at(&mut text, 0);
@@ -197,20 +198,20 @@ impl Cpu {
     }
 }
 
-/// More than the kernel writes.
+/// Longer than the kernel's text.
 const STATISTICS: usize = 1024;
 
 impl Reader {
-    /// Reads a record; nothing if it is none that was asked for.
+    /// Reads a record; `None` if it is of another event.
     fn read(&self, at_ns: u64, record: &[u8]) -> Option<Record> {
-        // Every record of every kernel begins with its number.
+        // The records of every kernel begin with their number.
         let id = u16::from_ne_bytes(*record.first_chunk()?);
         let (_, decoder) = self.decoders.iter().find(|(number, _)| *number == id)?;
         decoder.read(at_ns, record)
     }
 }
 
-/// The events of a CPU that were written over, or that found no room.
+/// How many events of a CPU were overwritten, or found no room.
 fn count_lost(statistics: &[u8]) -> u64 {
     statistics
         .split(|&byte| byte == b'\n')

@@ -1,5 +1,4 @@
-//! On the real kernel, with a loop device; where that cannot be had, a test says that it was
-//! skipped.
+//! Tests on the real kernel, with a loop device. Where there can be none, a test reports a skip.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
@@ -18,10 +17,10 @@ use crate::options::{Options, Start};
 use crate::record::{Record, What};
 use crate::tracefs::ring::Item;
 
-/// The tests look at what instances there are: one at a time.
+/// Only one test at a time: they look at the list of instances.
 static KERNEL: Mutex<()> = Mutex::new(());
 
-/// A loop device over memory, where there is a file system for that.
+/// A loop device over a file in memory, if there is a file system for that.
 struct Loop {
     path: String,
     file: File,
@@ -33,7 +32,7 @@ const SIZE: u64 = 8 << 20;
 const BLOCK: usize = 4096;
 
 impl Loop {
-    /// Nothing, with a word about it, where this user or this machine cannot have one.
+    /// Makes one. `None`, after a report, if this user or machine cannot have one.
     fn new() -> Option<Loop> {
         let alone = KERNEL
             .lock()
@@ -50,7 +49,8 @@ impl Loop {
         };
         let directory = tempfile::tempdir_in(home).expect("a directory");
         let image = directory.path().join("image");
-        // Written, not sparse: nothing that a loop device might serve without its file.
+        // The file is written, not sparse, so that the loop device cannot serve anything without
+        // it.
         fs::write(&image, vec![7; SIZE as usize]).expect("room");
         let losetup = Command::new("losetup")
             .args(["-f", "--show"])
@@ -90,7 +90,7 @@ impl Loop {
         }
     }
 
-    /// Writes and reads each of so many blocks, past the page cache.
+    /// Writes and reads each of `blocks` blocks, without the page cache.
     fn work(&self, blocks: u64) {
         let mut memory = vec![0; 2 * BLOCK];
         let aligned = memory.as_ptr().align_offset(BLOCK);
@@ -102,7 +102,7 @@ impl Loop {
         }
     }
 
-    /// Requests completed so far, and sectors that they had, by the kernel's own count.
+    /// The completed requests so far and their sectors, by the kernel's own count.
     fn stat(&self) -> (u64, u64) {
         let name = self.path.trim_start_matches("/dev/");
         let stat = fs::read_to_string(format!("/sys/block/{name}/stat")).expect("its statistics");
@@ -162,7 +162,8 @@ fn of_process(pid: u32) -> usize {
     instances().iter().filter(is_its).count()
 }
 
-/// Says so past the test harness, which keeps the output of a test that passes; `make test` counts these lines.
+/// Reports a skip past the test harness, which hides the output of a test that passes; `make test`
+/// counts these lines.
 fn skip(why: &str) {
     let test = std::thread::current();
     let name = test.name().unwrap_or_default();
@@ -264,14 +265,14 @@ fn a_flush_is_of_the_disk_and_of_no_partition() {
         (part.in_flight().count(), whole.in_flight().count()),
         (0, 1)
     );
-    // The kernel has a flush for each that is asked for, where the disk has a cache.
+    // If the disk has a cache, the kernel sends a flush for each call.
     device.file.sync_all().expect("a flush");
     let is_flush = |io: &&Io| io.rwbs.operation() == b'F';
     assert_eq!(read(&mut part).iter().filter(is_flush).count(), 0);
     assert_eq!(read(&mut whole).iter().filter(is_flush).count(), 1);
 }
 
-/// What the kernel says when the driver is given a request.
+/// The kernel's record of a request that the driver gets.
 fn issue(device: &Loop, sector: u64, rwbs: &[u8]) -> Record {
     Record {
         at_ns: now_ns(),
@@ -389,7 +390,7 @@ fn what_a_killed_one_left_is_removed_by_the_next() {
     assert_eq!(of_process(pid), 0);
 }
 
-/// Another process that watches a device until it is killed.
+/// Starts another process that watches a device until it is killed.
 fn watcher(path: &str) -> Child {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args([
@@ -409,7 +410,7 @@ fn watcher(path: &str) -> Child {
 
 const WATCHED: &str = "DASHPOT_TEST_WATCHED";
 
-/// No test by itself: what [`watcher`] runs.
+/// Not a test of its own: [`watcher`] runs it.
 #[test]
 fn watches_until_killed() {
     let Ok(path) = std::env::var(WATCHED) else {

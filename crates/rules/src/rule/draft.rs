@@ -1,4 +1,4 @@
-//! The options of a rule while they are read, and the rules that come out of them.
+//! A draft of a rule: the options read so far, and the rules that come out of them.
 
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
 use dashpot_engine::{Duration, Errno, OpSet, Ratio};
@@ -7,7 +7,7 @@ use super::{Injection, TypedRule};
 use crate::ParseError;
 use crate::service::Delay;
 
-/// The options of a rule, as far as they have been read.
+/// The options of a rule that have been read.
 #[derive(Clone, Debug, Default)]
 pub struct RuleDraft {
     pub(super) delays: Vec<Delay>,
@@ -46,7 +46,7 @@ impl ModeWord {
 }
 
 impl RuleDraft {
-    /// The rules that were asked for, each of which an engine can carry out.
+    /// The rules of the draft. An engine can carry out each of them.
     pub fn injection(&self) -> Result<Injection, ParseError> {
         let mut rules = Vec::new();
         for (effect, service) in self.effects()? {
@@ -63,7 +63,7 @@ impl RuleDraft {
         })
     }
 
-    /// The one rule that takes the place of another.
+    /// The one rule that replaces another.
     pub fn replacement(&self) -> Result<TypedRule, ParseError> {
         self.injection()?.replacement()
     }
@@ -95,7 +95,7 @@ impl RuleDraft {
             .collect())
     }
 
-    /// A zio that fails is not done, unless `--mode floor` says that the store works first.
+    /// The store does not work for a zio that fails, unless `--mode floor` asks for it.
     fn failure(&self, errno: Errno) -> Result<Effect, ParseError> {
         if self.mode == Some(ModeWord::Add) {
             return Err(ParseError::new(
@@ -158,5 +158,5 @@ pub(super) fn parse_client(text: &str) -> Result<String, ParseError> {
     Ok(text.to_owned())
 }
 
-/// The longest glob: the names of clients are much shorter.
+/// The longest glob. The names of clients are much shorter.
 const CLIENT_MAX: usize = 1_024;

@@ -14,37 +14,37 @@ use words::words;
 
 use crate::ParseError;
 
-/// A rule and its canonical words, which a distribution cannot be turned back into.
+/// A rule and its canonical words. A distribution cannot be turned back into words.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypedRule {
-    /// What the engine is told.
+    /// The rule for the engine.
     pub spec: RuleSpec,
-    /// What the user is told.
+    /// The words for the user.
     pub words: String,
 }
 
-/// What one call of `inject` arms: rules of one group.
+/// The rules that one call of `inject` arms: all of one group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Injection {
-    /// At least one; several `-D` are several rules, whose lanes are one pool.
+    /// At least one. Several `-D` are several rules, whose lanes are one pool.
     pub rules: Vec<TypedRule>,
-    /// The name that the user gives them.
+    /// The name that the user gave them.
     pub name: Option<String>,
     /// The id or name of a rule whose group they join.
     pub with: Option<String>,
 }
 
-/// An injection that says where, as `-r` takes it.
+/// An injection with its disk, as `-r` takes it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiskInjection {
-    /// The disk; if there is none, the lab has to have exactly one.
+    /// The disk; `None` if the lab has exactly one.
     pub disk: Option<String>,
-    /// What is armed there.
+    /// The injection on that disk.
     pub injection: Injection,
 }
 
 impl Injection {
-    /// The one rule that takes the place of another.
+    /// The one rule that replaces another.
     pub fn replacement(mut self) -> Result<TypedRule, ParseError> {
         if self.name.is_some() || self.with.is_some() {
             return Err(ParseError::new(
@@ -59,7 +59,7 @@ impl Injection {
 }
 
 impl TypedRule {
-    /// A rule and the words of its service time, if it delays.
+    /// Makes a rule. `service` are the words of its service time, if it delays.
     pub fn new(spec: RuleSpec, service: &str) -> TypedRule {
         let words = words(&spec, service);
         TypedRule { spec, words }

@@ -13,34 +13,34 @@ use crate::size::{parse_bandwidth, parse_range};
 /// An option of a rule.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleOption {
-    /// Its name among the options; `excludes` names others by it.
+    /// Its id, by which `excludes` of other options names it.
     pub id: &'static str,
     /// Its letter, as in `-D`.
     pub short: Option<char>,
     /// Its word, as in `--range`.
     pub long: Option<&'static str>,
-    /// What help calls its value; a switch has none.
+    /// The name of its value in help; `None` for a switch.
     pub value_name: Option<&'static str>,
     /// A line of help.
     pub help: &'static str,
     /// All possible values, if they are few.
     pub choices: &'static [&'static str],
-    /// Whether a value may begin with a hyphen, so that its own message refuses it.
+    /// Whether a value may begin with a hyphen, so that the option's own message refuses it.
     pub takes_hyphens: bool,
-    /// Whether it may be given several times.
+    /// Whether the option may be given several times.
     pub repeats: bool,
-    /// The ids of the options that do not go with it.
+    /// The ids of the options that cannot be combined with it.
     pub excludes: &'static [&'static str],
     set: fn(&mut RuleDraft, &str) -> Result<(), ParseError>,
 }
 
 impl RuleOption {
-    /// Reads the option's value into a draft. A switch takes no notice of the value.
+    /// Reads the option's value into a draft. A switch ignores the value.
     pub fn read(&self, value: &str, draft: &mut RuleDraft) -> Result<(), ParseError> {
         (self.set)(draft, value)
     }
 
-    /// How messages show it: `-D <SERVICE[:LANES]>`, `--hang`.
+    /// The option as messages show it: `-D <SERVICE[:LANES]>`, `--hang`.
     pub(super) fn shown(&self) -> String {
         let flag = match (self.long, self.short) {
             (Some(long), _) => format!("--{long}"),

@@ -1,4 +1,4 @@
-//! Rules that come as one string, in a lab file, after `-r` or from the API.
+//! Rules in one string, from a lab file, `-r` or the API.
 
 use lexopt::{Arg, Parser};
 
@@ -8,7 +8,7 @@ use super::{DiskInjection, Injection};
 use crate::ParseError;
 use crate::name::nearest;
 
-/// `[DISK] -D 10ms:1 …` in one string.
+/// Parses `[DISK] -D 10ms:1 …`.
 pub fn parse_disk_injection(text: &str) -> Result<DiskInjection, ParseError> {
     let words = shlex::split(text)
         .ok_or_else(|| ParseError::new(format!("'{text}' has a quote that does not end")))?;
@@ -20,7 +20,7 @@ pub fn parse_disk_injection(text: &str) -> Result<DiskInjection, ParseError> {
     })
 }
 
-/// `-D 10ms:1 …` in one string, without a disk.
+/// Parses `-D 10ms:1 …`, without a disk.
 pub fn parse_injection(text: &str) -> Result<Injection, ParseError> {
     let DiskInjection { disk, injection } = parse_disk_injection(text)?;
     match disk {
@@ -31,7 +31,7 @@ pub fn parse_injection(text: &str) -> Result<Injection, ParseError> {
     }
 }
 
-/// The words that have been read.
+/// A reader of the words.
 #[derive(Default)]
 struct Read {
     disk: Option<String>,
@@ -85,7 +85,7 @@ impl Read {
         })
     }
 
-    /// Refuses an option that was given before, or that does not go with another.
+    /// Refuses an option that was given before, or that cannot be combined with another.
     fn check_others(&self, option: &RuleOption) -> Result<(), ParseError> {
         let shown = option.shown();
         for given in &self.given {
@@ -120,7 +120,7 @@ fn unexpected(word: &str) -> ParseError {
     ParseError::new(format!("unexpected argument '{word}' found{tip}"))
 }
 
-/// Only a value for a switch is refused by the reader of words itself.
+/// The reader of words itself refuses only a value for a switch.
 fn refused(error: &lexopt::Error) -> ParseError {
     ParseError::new(error.to_string())
 }

@@ -1,4 +1,4 @@
-//! From a rule back to words, in canonical form: what they parse to is the same rule.
+//! Turns a rule back into words, in canonical form. Parsing them gives the same rule.
 
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec};
 use dashpot_engine::{Duration, Ratio};
@@ -7,7 +7,7 @@ use crate::ops::format_ops;
 use crate::probability::format_probability;
 use crate::size::format_size;
 
-/// The words of a rule. `service` are those of its delay's service time, if it has one.
+/// The words of a rule. `service` are the words of its delay's service time, if it has one.
 pub(super) fn words(spec: &RuleSpec, service: &str) -> String {
     let words = [
         effect_words(spec, service),
@@ -49,7 +49,7 @@ fn limit_words(limit: Limit) -> Option<String> {
 }
 
 fn client_words(glob: &str) -> String {
-    // Quoting fails on NUL alone, which the parser of globs refuses.
+    // Quoting fails only on NUL, which the parser of globs refuses.
     let quoted = shlex::try_quote(glob).unwrap_or_default();
     format!("--client {quoted}")
 }

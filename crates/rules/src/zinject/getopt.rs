@@ -1,7 +1,7 @@
-//! Options as getopt(3) reads them: single letters, which may be written together, with their
-//! values attached or in the next word, and operands anywhere between them (as GNU does).
+//! Reads options as getopt(3) does: single letters, which may be written together. A value is
+//! attached or is the next word. Operands may come anywhere between, as in GNU's getopt.
 
-/// What the words said: options in their order with their values, and operands.
+/// The parsed words: options in their order with their values, and operands.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Words {
     pub(super) options: Vec<(char, String)>,
@@ -10,13 +10,13 @@ pub(super) struct Words {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum GetoptError {
-    /// The option is not in the list.
+    /// The letter is not in the list.
     Unknown(char),
-    /// The option came last, and wants a value.
+    /// The letter comes last, and needs a value.
     NoValue(char),
 }
 
-/// Reads words by getopt's list of letters, in which a colon marks those that take a value.
+/// Reads words by getopt's list of letters. A colon follows each letter that takes a value.
 pub(super) fn getopt(words: &[String], letters: &str) -> Result<Words, GetoptError> {
     let mut found = Words {
         options: Vec::new(),

@@ -1,15 +1,15 @@
-//! GUIDs of disks. ZFS draws them at random and writes them to labels; here a disk's name is its
-//! identity, so its GUID is a hash of it, and the same in every daemon.
+//! GUIDs of disks. ZFS draws them at random and writes them to labels. A dashpot disk is identified
+//! by its name, so its GUID is a hash of the name, and the same in every daemon.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// What `vdev:` and the tables' GUID column show: sixteen hexadecimal digits without `0x`.
+/// A GUID, as in `vdev:` and in the tables: sixteen hexadecimal digits without `0x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guid(pub(crate) u64);
 
-/// What `-d` names.
+/// The argument of `-d`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Device {
     Guid(Guid),
@@ -17,11 +17,11 @@ pub enum Device {
 }
 
 impl Guid {
-    /// The GUID of the disk of this name: FNV-1a.
+    /// The GUID of the disk with this name, by FNV-1a.
     pub fn of(name: &str) -> Guid {
         const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
         const PRIME: u64 = 0x0100_0000_01b3;
-        // zinject prints GUIDs without padding: the top bit keeps its columns straight.
+        // zinject prints GUIDs without padding. With the top bit set, all have the same width.
         const TOP: u64 = 1 << 63;
         let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME);
         Guid(name.bytes().fold(OFFSET, step) | TOP)
@@ -29,7 +29,7 @@ impl Guid {
 }
 
 impl Device {
-    /// A GUID in decimal or, after `0x`, in hexadecimal; anything else is a name.
+    /// Parses a GUID in decimal or, after `0x`, in hexadecimal. Anything else is a name.
     pub fn parse(text: &str) -> Device {
         let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
             Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -41,7 +41,7 @@ impl Device {
         }
     }
 
-    /// The disk among `names` that is meant.
+    /// The disk among `names` that it stands for.
     pub fn resolve<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
         names.into_iter().find(|name| match self {
             Device::Guid(guid) => Guid::of(name) == *guid,
@@ -66,7 +66,7 @@ impl fmt::Display for Device {
 }
 
 impl Serialize for Guid {
-    /// A string: JSON's numbers lose the low digits.
+    /// Serialises to a string, because numbers in JSON lose the low digits.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }

@@ -6,14 +6,14 @@ use dashpot_engine::{Duration, Op, OpSet, Ratio};
 use super::refusal::Refusal;
 use crate::{Decimal, parse_probability};
 
-/// What `-D` says.
+/// The value of `-D`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Delay {
     pub(super) latency: Duration,
     pub(super) lanes: u32,
 }
 
-/// `MS:LANES`: whole milliseconds, at least one.
+/// Parses `MS:LANES`: whole milliseconds, at least one.
 pub(super) fn parse_delay(text: &str) -> Result<Delay, Refusal> {
     let invalid = || {
         Refusal::usage(
@@ -44,14 +44,14 @@ pub(super) fn parse_delay(text: &str) -> Result<Delay, Refusal> {
     })
 }
 
-/// What `-f` says: its words, and the share of 2^32 - 1 that zinject stores.
+/// The value of `-f`: its words, and the share of 2^32 - 1 that zinject stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frequency {
     pub(super) typed: Ratio,
     pub(super) stored: Ratio,
 }
 
-/// A percentage from 0.0001 to 100.
+/// Parses a percentage from 0.0001 to 100.
 pub(super) fn parse_frequency(text: &str) -> Result<Frequency, Refusal> {
     let percent = Decimal::parse(text).ok_or_else(|| {
         Refusal::failure(format!(
@@ -74,7 +74,7 @@ pub(super) fn parse_frequency(text: &str) -> Result<Frequency, Refusal> {
     })
 }
 
-/// What `-T` says.
+/// The value of `-T`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IoType {
     Read,
@@ -105,7 +105,7 @@ impl IoType {
         }
     }
 
-    /// The operations that a device fault of this type hits. ZFS has no write of zeroes.
+    /// The operations that a device fault of this type affects. ZFS has no write of zeroes.
     pub fn ops(self) -> OpSet {
         match self {
             IoType::Read => OpSet::of(Op::Read),
@@ -119,7 +119,7 @@ impl IoType {
         }
     }
 
-    /// The operations that a delay of this type hits: ZFS delays nothing but reads and writes.
+    /// The operations that a delay of this type affects: ZFS delays only reads and writes.
     pub(super) fn delayed_ops(self) -> Option<OpSet> {
         match self {
             IoType::Read | IoType::Write => Some(self.ops()),
@@ -128,14 +128,14 @@ impl IoType {
         }
     }
 
-    /// The type that device faults on these operations have.
+    /// The type of device faults on these operations.
     pub(super) fn of_ops(ops: OpSet) -> Option<IoType> {
         let all = (ops == OpSet::ALL).then_some(IoType::All);
         all.or_else(|| IoType::EVERY.into_iter().find(|iotype| iotype.ops() == ops))
     }
 }
 
-/// An I/O type, in any case.
+/// Parses an I/O type, in upper or lower case.
 pub(super) fn parse_iotype(text: &str) -> Result<IoType, Refusal> {
     let wanted = text.to_ascii_lowercase();
     if let "null" | "free" | "claim" | "probe" = wanted.as_str() {
@@ -158,7 +158,7 @@ pub(super) fn parse_iotype(text: &str) -> Result<IoType, Refusal> {
         })
 }
 
-/// What `-e` says, as far as a block device can do it.
+/// The value of `-e`, as far as a block device can carry it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DeviceError {
     /// The store works, then its result is replaced.
@@ -167,7 +167,7 @@ pub(super) enum DeviceError {
     IoPrefail,
 }
 
-/// An error of zinject's list.
+/// Parses an error of zinject's list.
 pub(super) fn parse_error(text: &str) -> Result<DeviceError, Refusal> {
     let reason = match text {
         "io" => return Ok(DeviceError::Io),

@@ -1,20 +1,20 @@
-//! Why zinject does not do what it was asked.
+//! Refusals in zinject's words.
 
 use std::fmt;
 
-/// Why a command line, or what it asks for, is refused.
+/// The reason that a command line, or its request, is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// What goes to stderr, without `zinject: `.
+    /// The text for stderr, without `zinject: `.
     pub message: String,
-    /// Whether the usage follows it.
+    /// Whether the usage follows the text.
     pub usage: bool,
     /// The exit code.
     pub code: u8,
 }
 
 impl Refusal {
-    /// A refusal of what was asked for.
+    /// A refusal of the request.
     pub fn failure(message: String) -> Refusal {
         Refusal {
             message,
@@ -23,7 +23,7 @@ impl Refusal {
         }
     }
 
-    /// A refusal of how it was asked for.
+    /// A refusal of the command line.
     pub(super) fn usage(code: u8, message: impl Into<String>) -> Refusal {
         Refusal {
             message: message.into(),
@@ -32,12 +32,13 @@ impl Refusal {
         }
     }
 
-    /// The disk is not served.
+    /// The refusal for a disk that is not served.
     pub fn unknown_device(device: impl fmt::Display, pool: &str) -> Refusal {
         Refusal::failure(format!("cannot find device '{device}' in pool '{pool}'"))
     }
 
-    /// There is no handler of this id, but there may be a rule that zinject has no words for.
+    /// The refusal for an unknown handler. The id may be that of a rule for which zinject has no
+    /// words.
     pub fn unknown_handler(id: u32, is_rule: bool) -> Refusal {
         let remedy = match is_rule {
             true => format!("; rule {id} is none of zinject's: 'dashpot clear {id}' removes it"),

@@ -1,4 +1,4 @@
-//! What a zinject command line asks for, or why it is refused.
+//! The request of a zinject command line, or the reason that it is refused.
 
 use dashpot_engine::Errno;
 use dashpot_engine::inject::{Effect, RuleSpec};
@@ -14,7 +14,7 @@ use crate::TypedRule;
 /// zinject's own list of letters (OpenZFS 2.4).
 const LETTERS: &str = "aA:b:C:d:D:E:f:Fg:qhIc:t:T:l:mr:s:e:uL:p:P:";
 
-/// What is asked for.
+/// The request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
     /// Print all handlers.
@@ -27,7 +27,7 @@ pub enum Request {
     Add(Box<Add>),
 }
 
-/// Which handlers are removed.
+/// The handlers to remove.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancel {
     /// All handlers.
@@ -39,19 +39,19 @@ pub enum Cancel {
 /// A handler to add.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Add {
-    /// The pool that was named: any word.
+    /// The name of the pool: any word.
     pub pool: String,
     /// The disk.
     pub device: Device,
-    /// The type that is printed back.
+    /// The type to print back.
     pub iotype: IoType,
-    /// What is armed; all of a disk's are one group.
+    /// The rule to arm. All rules of a disk are one group.
     pub rule: TypedRule,
-    /// Whether only the new id is printed.
+    /// Whether to print only the new id.
     pub quiet: bool,
 }
 
-/// Reads the words after `zinject`.
+/// Parses the words after `zinject`.
 pub fn parse(words: &[String]) -> Result<Request, Refusal> {
     if words.is_empty() {
         return Ok(Request::List);
@@ -94,7 +94,7 @@ impl Options {
                 'T' => options.iotype = parse_iotype(value)?,
                 'f' => options.frequency = Some(parse_frequency(value)?),
                 'q' => options.quiet = true,
-                // "Fail fast" spares opens and retries, and dashpot does neither.
+                // "Fail fast" exempts opens and retries. dashpot does neither.
                 'F' => {}
                 other => return Err(refused_option(*other)),
             }
@@ -129,7 +129,7 @@ impl Options {
         })
     }
 
-    /// The rule, whose words give the frequency as typed, not as zinject rounds it.
+    /// The rule. Its words give the frequency as typed, not as zinject rounds it.
     fn rule(&self) -> Result<TypedRule, Refusal> {
         let mut spec = self.spec()?;
         spec.chance = self.frequency.map(|frequency| frequency.typed);
@@ -139,7 +139,8 @@ impl Options {
         Ok(rule)
     }
 
-    /// With -D, zinject ignores -e; without either, its default is an error that we cannot do.
+    /// With -D, zinject ignores -e. Without either, its default is an error that dashpot does not
+    /// have.
     fn spec(&self) -> Result<RuleSpec, Refusal> {
         if let Some(delay) = self.delay {
             let plain = RuleSpec::delay(delay.latency, Some(delay.lanes));
@@ -201,7 +202,7 @@ fn getopt_refusal(error: &GetoptError) -> Refusal {
     }
 }
 
-/// Why an option of zinject makes no sense for a block device.
+/// The reason that an option of zinject makes no sense for a block device.
 fn refused_option(letter: char) -> Refusal {
     let reason = match letter {
         'A' => "sets the state of a vdev, and a disk has none: use -e io, or dashpot suspend",

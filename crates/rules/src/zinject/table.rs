@@ -1,4 +1,4 @@
-//! What zinject prints: tables of handlers, and the answers to adding and removing them.
+//! The output of zinject: tables of handlers, and the answers to adding and removing them.
 
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec, Service};
 use dashpot_engine::{Duration, Errno};
@@ -14,24 +14,24 @@ const NANOS_PER_MS: u64 = 1_000_000;
 pub struct Handler {
     /// The id of its rule.
     pub id: u32,
-    /// The pool that zinject was given, or `-`.
+    /// The name of the pool, or `-`.
     pub pool: String,
     /// Its disk.
     pub guid: Guid,
-    /// What it does.
+    /// Its effect.
     #[serde(flatten)]
     pub fault: Fault,
-    /// In percent; 100 without `-f`.
+    /// The percentage of I/Os; 100 without `-f`.
     pub frequency: f64,
-    /// I/Os that it was asked about.
+    /// How many I/Os it was asked about.
     #[serde(rename = "match")]
     pub matched: u64,
-    /// I/Os that it took.
+    /// How many I/Os it took.
     #[serde(rename = "inject")]
     pub injected: u64,
 }
 
-/// What a handler does.
+/// The effect of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "kind")]
 pub enum Fault {
@@ -48,7 +48,7 @@ pub enum Fault {
 }
 
 impl Handler {
-    /// A rule as a handler with no counts, or `None` if zinject has no words for what it does.
+    /// A rule as a handler without counts, or `None` if zinject has no words for its effect.
     pub fn of(id: u32, pool: &str, disk: &str, spec: &RuleSpec) -> Option<Handler> {
         let percent = |hits: u64, cases: u64| hits as f64 / cases as f64 * 100.0;
         let chance = spec

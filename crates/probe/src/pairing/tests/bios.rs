@@ -1,5 +1,5 @@
-//! Bios. What dm and zram do to one was recorded too; what brd does to it after Linux 6.12 is from
-//! the kernel's source.
+//! Tests of bios. The behaviour of dm and zram was also recorded; that of brd after Linux 6.12 is
+//! from the kernel's source.
 
 use super::history::{bios, lines, paired};
 use crate::device::Layer;

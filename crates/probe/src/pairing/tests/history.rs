@@ -1,6 +1,7 @@
-//! Events in text, one a line: `MICROSECONDS EVENT DEVICE LETTERS SECTOR + SECTORS MORE`. More is
-//! `comm-pid` of who asks, the error of a completion, the bytes of an issue if they are not those
-//! of the sectors. A split has `SECTOR / SECTOR`. A line that begins with `#` is a comment.
+//! Events in text, one a line: `MICROSECONDS EVENT DEVICE LETTERS SECTOR + SECTORS MORE`. MORE is
+//! the submitter as `comm-pid`, the error of a completion, or the bytes of an issue if they differ
+//! from those of the sectors. A split has `SECTOR / SECTOR`. A line that begins with `#` is a
+//! comment.
 
 use crate::device::{Device, Layer, Number};
 use crate::io::{Comm, Io, Rwbs};
@@ -30,14 +31,14 @@ pub(super) fn records(text: &str) -> Vec<Record> {
         .collect()
 }
 
-/// A pairing of `LOOP0` after the events of a text, and what they finished.
+/// A pairing of `LOOP0` after the events of a text, and the I/Os that they finished.
 pub(super) fn paired(layer: Layer, start: Start, text: &str) -> (Pairing, Vec<Io>) {
     let mut pairing = Pairing::new(&[disk(LOOP0, layer)], start);
     let finished = take(&mut pairing, text);
     (pairing, finished)
 }
 
-/// What a pairing finishes with the events of a text.
+/// The I/Os that a pairing finishes with the events of a text.
 pub(super) fn take(pairing: &mut Pairing, text: &str) -> Vec<Io> {
     let mut finished = Vec::new();
     for record in records(text) {
@@ -46,12 +47,12 @@ pub(super) fn take(pairing: &mut Pairing, text: &str) -> Vec<Io> {
     finished
 }
 
-/// The requests that a text finishes, queueing watched, each in a line.
+/// The requests that a text finishes, one in a line. Queueing is watched.
 pub(super) fn requests(text: &str) -> Vec<String> {
     lines(&paired(Layer::Request, Start::Queue, text).1)
 }
 
-/// The bios that a text finishes, each in a line.
+/// The bios that a text finishes, one in a line.
 pub(super) fn bios(text: &str) -> Vec<String> {
     lines(&paired(Layer::Bio, Start::Issue, text).1)
 }
@@ -60,7 +61,7 @@ pub(super) fn lines(finished: &[Io]) -> Vec<String> {
     finished.iter().map(line).collect()
 }
 
-/// `LETTERS SECTOR + BYTES, queued, issued, completed`, in microseconds, and what else there is.
+/// `LETTERS SECTOR + BYTES, queued, issued, completed`, in microseconds, and further facts.
 fn line(io: &Io) -> String {
     let queued = io
         .queued_ns

@@ -1,4 +1,4 @@
-//! What becomes of I/Os in flight when the kernel loses events.
+//! The fate of I/Os in flight when the kernel loses events.
 
 use super::history::{LOOP0, disk, lines, records, take};
 use crate::device::Layer;

@@ -1,4 +1,4 @@
-//! Histories of events, written by hand, recorded from a kernel, or made up by a naive device.
+//! Histories of events: written by hand, recorded from a kernel, or made by a naive device.
 
 mod bios;
 mod history;

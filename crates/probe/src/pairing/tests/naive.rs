@@ -1,6 +1,6 @@
 //! A naive block device makes events of random requests and knows the truth about them.
 //!
-//! It never has two requests over the same sectors of a disk, because then no event tells which of
+//! It never has two requests for the same sectors of a disk, because no event could tell which of
 //! them it is about. Another test makes such twins, and asserts less about them.
 
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ const DISKS: [Number; 2] = [
 
 const LETTERS: [&str; 4] = ["R", "WS", "W", "DS"];
 
-/// One step of a device: what to do, and to which request, as far as that is possible.
+/// One step of a device: an action, and the request that it is for, as far as possible.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     action: u8,
@@ -34,18 +34,18 @@ struct Step {
     sectors: u32,
 }
 
-/// What is true of a request.
+/// The truth about a request.
 #[derive(Clone, Debug)]
 struct Truth {
     io: Io,
     sector: u64,
     left: u32,
     issues: u32,
-    /// Bios, or what the driver gave back, that it would be issued with.
+    /// How many bios, or requests that the driver gave back, it would be issued with.
     parts: usize,
 }
 
-/// The device: what it has in flight, and what it has finished.
+/// The device: its requests in flight, and the finished ones.
 #[derive(Default)]
 struct Naive {
     now_ns: u64,
@@ -279,7 +279,7 @@ impl Naive {
         }
     }
 
-    /// Someone waits for a flush, which ends at once, and then for themselves.
+    /// A caller waits for a flush, which ends at once, and then for its own request.
     fn flush(&mut self, step: Step) {
         let device = DISKS[step.pick % 2];
         let rwbs = Rwbs::new(b"FF");
@@ -331,8 +331,8 @@ fn steps(actions: std::ops::Range<u8>) -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 1..400)
 }
 
-/// Where a bio was not seen, a discard may be given the time of another: no event tells which of
-/// them are merged.
+/// A discard may get the time of another if a bio was not seen: no event tells which discards are
+/// merged.
 fn is_no_discard(step: &Step) -> bool {
     !(matches!(step.action, 0..=3) && LETTERS[step.pick % 4] == "DS")
 }
@@ -348,8 +348,8 @@ struct Told<'a> {
     is_lost: bool,
 }
 
-/// From a CPU's last event to its next, if it lost some in between; as the reader knows when it goes
-/// on from one to the other.
+/// The time between a CPU's last event and its next, if it lost some in between. The reader knows
+/// it in the same way.
 fn gap(last_ns: u64, after: &[Told<'_>], cpu: u8) -> Option<Range<u64>> {
     let mut own = after.iter().filter(|event| event.cpu == cpu).peekable();
     own.next_if(|event| event.is_lost)?;
@@ -376,7 +376,7 @@ proptest! {
         prop_assert_eq!((pairing.unmatched(), pairing.dropped()), (0, 0));
     }
 
-    /// From their issue, a watch that begins in the middle sees the same of what it saw issued.
+    /// A watch that begins in the middle sees the same, for requests that it saw being issued.
     #[test]
     fn a_watch_may_begin_in_the_middle(steps in steps(0..19), skipped in 0..200_usize) {
         let mut device = Naive::default();
@@ -410,8 +410,8 @@ proptest! {
         }
     }
 
-    /// Whatever a CPU loses, an I/O of which everything was seen comes out with its moments if
-    /// nothing was lost while it lasted. None comes out with a moment that is another's, nor twice.
+    /// Whatever a CPU loses: if every event of an I/O was seen and nothing was lost during it, the
+    /// I/O comes out with its moments. No I/O comes out twice, or with a moment of another.
     #[test]
     fn losses_spoil_only_what_was_lost(
         steps in steps(0..15),

@@ -1,4 +1,4 @@
-//! Events that a kernel recorded, compared with the counts of `/sys/block/DEV/stat` of that time.
+//! Events that a kernel recorded, compared with the counts of `/sys/block/DEV/stat` at that time.
 
 use super::history::{disk, records};
 use crate::device::Layer;
@@ -39,7 +39,7 @@ impl Stat {
     }
 }
 
-/// What a trace finishes, when all of it must be finished and nothing remains.
+/// The I/Os that a trace finishes. Nothing may remain in flight.
 fn replay(text: &str, layer: Layer) -> Vec<Io> {
     let records = records(text);
     let mut pairing = Pairing::new(&[disk(records[0].device, layer)], Start::Queue);
@@ -74,7 +74,7 @@ fn large_ios_are_counted_as_the_kernel_splits_them() {
     assert!(finished.iter().all(|io| io.bytes == 512 << 10));
 }
 
-/// The kernel counted 9 writes: with each of the 5 calls of fsync, the empty request that waited.
+/// The kernel counted 9 writes: each of the 5 calls of fsync had an empty request that waited.
 #[test]
 fn flushes_are_counted_apart_from_what_they_follow() {
     let finished = replay(include_str!("traces/flush.trace"), Layer::Request);
@@ -129,7 +129,7 @@ fn bios_join_the_front_of_a_request() {
     assert_eq!(Stat::of(&finished), stat);
 }
 
-/// The wait for a tag is in the time from queueing to issue.
+/// The time from queueing to issue includes the wait for a tag.
 #[test]
 fn parts_of_bios_wait_for_tags() {
     let finished = replay(include_str!("traces/tags.trace"), Layer::Request);
@@ -174,7 +174,7 @@ fn bios_are_counted_as_zram_does() {
     assert_eq!(Stat::of(&finished).read_sectors, 4432);
 }
 
-/// No event of a request tells of it: dm has none, and brd beneath has none either.
+/// No event of a request shows this: dm has no requests, and brd beneath it has none either.
 #[test]
 fn the_latency_of_dm_delay_is_seen() {
     let finished = replay(include_str!("traces/delay.trace"), Layer::Bio);
@@ -194,7 +194,7 @@ fn the_latency_of_dm_delay_is_seen() {
     }
 }
 
-/// Where dm itself counted two reads.
+/// Here dm itself counted two reads.
 #[test]
 fn a_bio_that_dm_splits_is_one_io() {
     let finished = replay(include_str!("traces/linear.trace"), Layer::Bio);

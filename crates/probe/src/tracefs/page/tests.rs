@@ -4,10 +4,10 @@ use super::{Cursor, Layout, PageError};
 use crate::tracefs::fixtures::{KERNELS, PageWriter, layout};
 use crate::tracefs::format::FormatError;
 
-/// Events: when they were, and their records.
+/// The time and the record of each event.
 type Events = Vec<(u64, Vec<u8>)>;
 
-/// What a page is made of.
+/// The content of a page.
 #[derive(Clone, Debug)]
 enum Piece {
     Event { delta: u64, words: u32 },
@@ -27,7 +27,7 @@ fn piece() -> impl Strategy<Value = Piece> {
     ]
 }
 
-/// Times whose highest bits an absolute time does not have, and times that have none of them.
+/// Times with the highest bits, which an absolute time does not have, and times without them.
 fn start_ns() -> impl Strategy<Value = u64> {
     prop_oneof![
         0_u64..1 << 56,
@@ -36,7 +36,7 @@ fn start_ns() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Writes as many pieces as have room, and says which events a reader must find.
+/// Writes as many pieces as fit, and answers the events that a reader must find.
 fn write(start_ns: u64, pieces: &[Piece]) -> (PageWriter, Events) {
     let mut page = PageWriter::new(start_ns);
     let (mut time_ns, mut events) = (start_ns, Vec::new());
@@ -145,7 +145,7 @@ fn an_event_that_does_not_end_is_an_error() {
     page.word(0);
     let cut = PageError::Event { at: 16 + 8 };
     assert_eq!(read(&layout_64(), &page.page(false)).1, Err(cut));
-    // A length that does not even hold itself.
+    // This length is too short for itself.
     let mut page = PageWriter::new(0);
     page.head(0, 1);
     page.word(3);

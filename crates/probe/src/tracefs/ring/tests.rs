@@ -12,7 +12,7 @@ use crate::tracefs::fixtures::{KERNELS, PageWriter, format, layout, record};
 const STATISTICS: &str = "entries: 12\noverrun: 3\ncommit overrun: 4\nbytes: 99\n\
     oldest event ts:   100.000001\nnow ts:   101.5\ndropped events: 5\nread events: 7\n";
 
-/// Buffers in a directory: a file is read page by page, and its end is the end of what there is.
+/// Buffers in a directory: each file is read page by page, and ends where the data ends.
 fn buffers(cpus: usize) -> (tempfile::TempDir, Ring) {
     let directory = tempfile::tempdir().expect("a directory");
     let cpus: Vec<_> = (0..cpus)
@@ -35,7 +35,7 @@ fn append(directory: &Path, cpu: usize, page: &[u8]) {
     file.write_all(page).expect("room");
 }
 
-/// A page with an event at each of these times, whose sector says which CPU's it is.
+/// A page with an event at each of these times. The sector is the number of the CPU.
 fn page(cpu: usize, times: &[u64], missed: bool) -> Vec<u8> {
     let format = format(KERNELS[2], Kind::Requeue.name()).expect("the event");
     let bytes = record(&format, &[("sector", (cpu as u64).to_ne_bytes().to_vec())]);
@@ -48,7 +48,7 @@ fn page(cpu: usize, times: &[u64], missed: bool) -> Vec<u8> {
     page.page(missed)
 }
 
-/// What comes up to a moment: times of events, and moments of losses as negative numbers.
+/// The items up to a moment: times of events, and moments of losses as negative numbers.
 fn drain(ring: &mut Ring, until_ns: u64) -> Vec<i64> {
     let mut items = Vec::new();
     let take = |item: Item<'_>| {
