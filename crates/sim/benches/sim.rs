@@ -1,4 +1,5 @@
-//! What one client write costs in a simulation, everything recorded. `cargo bench -p dashpot-sim`.
+//! The cost of one client's write in a simulation that records everything: `cargo bench -p
+//! dashpot-sim`.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dashpot_engine::inject::{GroupId, RuleSpec, Service};
@@ -9,7 +10,7 @@ use dashpot_sim::scenario::{
     Calls, DiskModel, DiskSpec, Load, Pattern, PoolSpec, Scenario, Target, VolumeSpec, WorkloadSpec,
 };
 
-/// Writes of each iteration: 32 threads at 1 ms, for 1 s.
+/// The writes of an iteration: 32 threads at 1 ms, for 1 s.
 const WRITES: u64 = 32_000;
 
 fn scenario(model: DiskModel, rules: Vec<RuleSpec>) -> Scenario {
@@ -79,7 +80,7 @@ fn lone_disk(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A pool of one fluid disk of 4 GiB/s and a volume that 32 threads write 8 KiB blocks to.
+/// A pool of one fluid disk of 4 GiB/s, and a volume to which 32 threads write 8 KiB blocks.
 fn pooled(throttle: ThrottleConfig, pattern: Pattern) -> Scenario {
     let model = DiskModel {
         bandwidth: Some(4 << 30),

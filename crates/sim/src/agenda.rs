@@ -1,34 +1,34 @@
-//! What happens next: everything that disks, workloads and the scenario have in store.
+//! The agenda: all future happenings of disks, workloads and the scenario.
 //!
-//! Most times are set in the order in which they come due, because most delays are constants, one
-//! for each source. An entry goes to the end of the first run whose last entry is not after it, and
-//! what fits none goes to a heap; what comes next is the least of their fronts. As in the engine's
-//! deadlines this costs next to nothing while the runs suffice.
+//! Most times are set in the order in which they fall due, because most delays are constants, one
+//! for each source. An entry goes to the end of the first run whose last entry is not later. An
+//! entry that fits no run goes to a heap. The next happening is the earliest front of the runs and
+//! the heap. As with the engine's deadlines, this costs almost nothing while there are enough runs.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use dashpot_engine::{Instant, ZioId};
 
-/// Something that happens at its time.
+/// An event at a time of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Happening {
-    /// A disk has done its work.
+    /// A disk has finished a zio.
     Done {
-        /// What for.
+        /// The zio.
         zio: ZioId,
-        /// Which disk.
+        /// The disk.
         disk: u32,
     },
-    /// A command of the scenario, by its place.
+    /// A command of the scenario is due; by its index.
     Command(u32),
     /// A workload's connection is lost.
     Disconnect(u32),
-    /// It is a thread's turn to begin a call.
+    /// A thread begins its next call.
     Turn {
         /// The workload.
         workload: u32,
-        /// Which of its threads.
+        /// The thread.
         thread: u32,
     },
     /// A call reaches its link.
@@ -37,13 +37,13 @@ pub(crate) enum Happening {
     Submit(u32),
     /// A call's reply reaches its client.
     Reply(u32),
-    /// The state is noted.
+    /// The state is sampled.
     Sample,
 }
 
 impl Happening {
-    /// What comes first at equal times: disks, then what the scenario does, then its clients, then
-    /// who looks at all that. Among equals it is the order in which they were set.
+    /// The order at equal times: disks, then the scenario's commands, then its clients, then
+    /// samples. Within a class, it is the order in which the entries were set.
     fn class(self) -> u64 {
         match self {
             Happening::Done { .. } => 0,
@@ -57,24 +57,24 @@ impl Happening {
     }
 }
 
-/// All happenings to come.
+/// All future happenings.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     runs: [VecDeque<Entry>; RUNS],
     heap: BinaryHeap<Reverse<Entry>>,
-    /// Entries so far.
+    /// How many entries were set so far.
     order: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
-    /// Time, class and order in one integer, because it is compared more often than anything else.
+    /// Time, class and order in one integer, because nothing is compared more often.
     key: u128,
     happening: Happening,
 }
 
 impl Agenda {
-    /// Sets what is likely to come in order.
+    /// Sets a happening that is likely to come in order.
     pub(crate) fn set(&mut self, at: Instant, happening: Happening) {
         let entry = self.entry(at, happening);
         let fits = |run: &&mut VecDeque<Entry>| run.back().is_none_or(|last| *last < entry);
@@ -84,19 +84,19 @@ impl Agenda {
         }
     }
 
-    /// Sets what is rare, and would keep what is frequent out of a run.
+    /// Sets a rare happening, which could keep frequent ones out of a run.
     pub(crate) fn set_rare(&mut self, at: Instant, happening: Happening) {
         let entry = self.entry(at, happening);
         self.heap.push(Reverse(entry));
     }
 
-    /// When something happens next.
+    /// The time of the next happening.
     pub(crate) fn next(&self) -> Option<Instant> {
         let (key, _) = self.first()?;
         Some(Instant::from_nanos((key >> 64) as u64))
     }
 
-    /// Takes what happens next.
+    /// Takes the next happening.
     pub(crate) fn pop(&mut self) -> Option<Happening> {
         let (_, front) = self.first()?;
         let entry = match front {
@@ -136,9 +136,9 @@ enum Front {
     Heap,
 }
 
-/// One for the disks and one for each of what clients wait for, with one to spare.
+/// One run for the disks, one for each wait of a client, and one to spare.
 const RUNS: usize = 4;
-/// The order of entries has the bits below.
+/// The position of the class. The order has the bits below.
 const CLASS_SHIFT: u32 = 62;
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
         let (mut agenda, mut list, mut now) = (Agenda::default(), Vec::new(), 0);
         for order in 0..50_000_u32 {
             if random.below(2) == 0 || list.is_empty() {
-                // Mostly one of three delays, now and then another.
+                // The delay is mostly one of three, and sometimes another.
                 let delay = [5, 20, 100, random.below(60)][random.below(4) as usize];
                 let happening = match random.below(3) {
                     0 => Happening::Done {

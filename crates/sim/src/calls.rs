@@ -1,11 +1,11 @@
-//! Calls on their way. The place of a call is its zio's id: small and dense, used again at once.
+//! Calls in progress. The place of a call is its zio's id: small and dense, and used again at once.
 
 use dashpot_engine::pool::VolumeWait;
 use dashpot_engine::{InFlight, Instant, Op, ZioId};
 
 use crate::scenario::Target;
 
-/// What a client asks for.
+/// The I/O of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) op: Op,
@@ -15,7 +15,7 @@ pub(crate) struct Request {
     pub(crate) length: u32,
 }
 
-/// A call that has begun and not ended.
+/// A call that has begun and has not ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
     pub(crate) workload: u32,
@@ -26,16 +26,16 @@ pub(crate) struct Call {
     pub(crate) submitted: Option<Instant>,
     pub(crate) failed: bool,
     pub(crate) stage: Stage,
-    /// Its connection is lost: whoever meets it next lets it go.
+    /// Whether its connection is lost. Then the next step that touches it forgets it.
     pub(crate) orphan: bool,
 }
 
-/// A call that has begun and not ended, as it is shown.
+/// A call that has begun and has not ended, for viewers.
 #[derive(Clone, Copy, Debug)]
 pub struct Unfinished {
-    /// What it does.
+    /// Its operation.
     pub op: Op,
-    /// What it is for.
+    /// Its disk or volume.
     pub target: Target,
     /// When it began.
     pub began: Instant,
@@ -45,14 +45,14 @@ pub struct Unfinished {
     pub(crate) stage: Stage,
 }
 
-/// Where a call waits, and what is known of its wait.
+/// The place at which a call waits, and the facts about that wait.
 #[derive(Clone, Copy, Debug)]
 pub enum CallWait {
-    /// With its client, or on the link to the lab, since it began.
+    /// It is with its client or on the link to the lab, since it began.
     Client,
-    /// At a disk.
+    /// It is at a disk.
     Disk(InFlight),
-    /// At a volume, since this moment.
+    /// It is at a volume, since this moment.
     Volume(VolumeWait, Instant),
     /// Its reply is on the link to the client.
     Reply,
@@ -71,16 +71,16 @@ impl Unfinished {
     }
 }
 
-/// Where a call is.
+/// The state of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Nowhere: the place is free.
+    /// The place is free.
     Free,
-    /// With its client, or on the way from it.
+    /// It is with its client, or on the way to the lab.
     Going,
-    /// In the lab.
+    /// It is in the lab.
     Lab,
-    /// On the way to its client.
+    /// Its reply is on the way to the client.
     Returning,
 }
 
@@ -123,7 +123,7 @@ impl Calls {
         calls.filter(|(_, call)| call.stage != Stage::Free && !call.orphan)
     }
 
-    /// Calls that have not ended, orphans included.
+    /// The number of calls that have not ended, including orphans.
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }

@@ -1,7 +1,8 @@
-//! How long a disk takes: the bus first, then a lane, then the service there.
+//! A model of a disk's time: first the bus, then a lane, then the service.
 //!
-//! The bus comes first because it passes I/O in the order of issue. I/Os then book their lanes in the
-//! same order, so that the end of an I/O is known at its issue, and costs one event of the simulation.
+//! The bus comes first because it passes I/O in the order of issue. I/Os then book their lanes in
+//! the same order. So the end of an I/O is known at its issue, and costs one event of the
+//! simulation.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,13 +17,13 @@ use crate::scenario::DiskModel;
 #[derive(Debug)]
 pub(crate) struct Device {
     bus: Option<Pipe>,
-    /// When each lane is free; none, if there are always enough.
+    /// When each lane is free; `None` if there is always a free lane.
     lanes: Option<BinaryHeap<Reverse<Instant>>>,
     service: Option<Service>,
     rate: Option<u64>,
     flush: Option<Service>,
     random: Random,
-    /// I/Os that are not done.
+    /// How many I/Os are in progress.
     pub(crate) active: u32,
 }
 
@@ -40,7 +41,7 @@ impl Device {
         }
     }
 
-    /// Takes an I/O, and says when it is done.
+    /// Takes an I/O. Answers when it will be done.
     pub(crate) fn start(&mut self, now: Instant, op: Op, length: u32) -> Instant {
         self.active += 1;
         if op == Op::Flush {

@@ -1,4 +1,4 @@
-//! What cannot be simulated, and what must not happen in a simulation.
+//! Scenarios that cannot be simulated, and violations that a simulation must not have.
 
 use std::error::Error;
 use std::fmt;
@@ -6,59 +6,59 @@ use std::fmt;
 use dashpot_engine::pool::PoolError;
 use dashpot_engine::{CommandError, Instant};
 
-/// Why a scenario cannot begin. Numbers are places in its lists.
+/// The reason that a scenario cannot begin. Numbers are indices in its lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SetupError {
     /// The rules of a disk.
     Rules {
         /// The disk.
         disk: usize,
-        /// Why they cannot be armed.
+        /// The reason that they cannot be armed.
         error: CommandError,
     },
     /// A pool.
     Pool {
-        /// Which.
+        /// The pool.
         pool: usize,
-        /// Why it cannot be.
+        /// The reason.
         error: PoolError,
     },
     /// A volume.
     Volume {
-        /// Which.
+        /// The volume.
         volume: usize,
-        /// Why it cannot be.
+        /// The reason.
         error: PoolError,
     },
     /// A workload.
     Workload {
-        /// Which.
+        /// The workload.
         workload: usize,
-        /// Why it cannot be.
+        /// The reason.
         error: WorkloadError,
     },
 }
 
-/// Why a workload cannot be.
+/// The reason that a workload cannot be simulated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkloadError {
-    /// There is no such disk or volume, or it is a disk of a pool.
+    /// The target is not a disk or volume, or it is a disk of a pool.
     Target,
-    /// The region is not within the target, or has no block in it.
+    /// The region is not within the target, or is smaller than a block.
     Region,
-    /// No calls per second, or none at a time.
+    /// The rate or the burst is zero.
     Rate,
-    /// An entry of a trace comes before the one before it.
+    /// An entry of a trace is earlier than the one before it.
     TimeGoesBack {
-        /// Its place.
+        /// The index of the entry.
         entry: usize,
     },
     /// An entry of a trace is for no disk or volume, or ends beyond it.
     Entry {
-        /// Its place.
+        /// The index of the entry.
         entry: usize,
     },
-    /// Contents are checked by sectors, and this is no whole number of them.
+    /// With checks, offsets and lengths must be whole sectors, and these are not.
     Sectors,
 }
 
@@ -104,12 +104,12 @@ impl fmt::Display for WorkloadError {
 
 impl Error for WorkloadError {}
 
-/// Something that must never happen, and when it did.
+/// A violation of a rule, and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// When it was noticed.
+    /// When it was found.
     pub at: Instant,
-    /// What happened.
+    /// The violation.
     pub what: String,
 }
 

@@ -1,9 +1,10 @@
-//! The engine under a virtual clock: what a lab does in hours of disk time, in seconds, and the
-//! same every time.
+//! The engine under a virtual clock: it simulates hours of disk time in seconds, with the same
+//! result every time.
 //!
-//! A [`Scenario`](scenario::Scenario) says everything that a simulation depends on, and a
-//! [`Simulation`] runs it. Nothing here asks the machine anything: no clock, no files, no threads,
-//! no floats, no order that is not in the seed. Equal scenarios give equal results, on any machine.
+//! A [`Scenario`](scenario::Scenario) contains everything that a simulation depends on, and a
+//! [`Simulation`] runs it. Nothing here depends on the machine: no clock, no files, no threads, no
+//! floats, and no order that does not follow from the seed. Equal scenarios give equal results, on
+//! any machine.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

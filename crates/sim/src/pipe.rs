@@ -1,15 +1,17 @@
-//! A serial server at a rate: bytes pass one request after the other. The bus of a disk, a link.
+//! A serial server with a rate: requests pass one after the other. It models the bus of a disk, or
+//! a link.
 
 use dashpot_engine::Instant;
 
-/// A pipe that is empty at first.
+/// A pipe, empty at first.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipe {
     /// Bytes per second.
     rate: u64,
-    /// When what has been booked will have passed.
+    /// When all booked bytes will have passed.
     free: Instant,
-    /// What the division has left over, in bytes × ns/s: a busy pipe loses nothing to rounding.
+    /// The remainder of the division, in bytes × ns/s, so that a busy pipe loses nothing to
+    /// rounding.
     rest: u64,
 }
 
@@ -22,12 +24,12 @@ impl Pipe {
         }
     }
 
-    /// Books so many bytes behind what has been booked, and says when the last will have passed.
+    /// Books bytes after all booked ones. Answers when the last of them will have passed.
     pub(crate) fn pass(&mut self, now: Instant, bytes: u32) -> Instant {
         if now > self.free {
             (self.free, self.rest) = (now, 0);
         }
-        // The rest is below the rate, and bytes × 10^9 below 2^62.
+        // The remainder is below the rate, and bytes × 10^9 is below 2^62.
         let work = u128::from(bytes) * NANOS + u128::from(self.rest);
         let (nanos, rest) = match u64::try_from(work) {
             Ok(work) => (work / self.rate, work % self.rate),

@@ -7,15 +7,15 @@ use crate::device::Device;
 /// The state at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// When.
+    /// The moment.
     pub at: Instant,
     /// By pool.
     pub pools: Vec<PoolSample>,
     /// By disk.
     pub disks: Vec<DiskSample>,
-    /// Calls that have ended since the sample before.
+    /// How many calls have ended since the last sample.
     pub calls: u64,
-    /// Bytes of those that did not fail.
+    /// The bytes of those that did not fail.
     pub bytes: u64,
 }
 
@@ -24,20 +24,20 @@ pub struct Sample {
 pub struct PoolSample {
     /// Acknowledged bytes that are not yet on the disks.
     pub dirty: u64,
-    /// Writes that wait for admission.
+    /// How many writes wait for admission.
     pub throttled: u32,
 }
 
 /// A disk at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskSample {
-    /// Zios in its queue; a disk that is in no pool has none.
+    /// How many zios its queue has; 0 for a disk outside of pools.
     pub pending: u32,
-    /// Zios that it works on.
+    /// How many zios it works on.
     pub active: u32,
 }
 
-/// Calls that have ended since the beginning.
+/// The calls that have ended since the beginning.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ended {
     pub(crate) calls: u64,

@@ -1,4 +1,4 @@
-//! From a scenario to what runs it: an engine, devices, clients.
+//! Turns a scenario into an engine, devices and clients.
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::pool::{PoolConfig, PoolDisk, VolumeConfig};
@@ -12,7 +12,7 @@ use crate::error::{SetupError, WorkloadError};
 use crate::scenario::{Calls, DiskSpec, Load, PoolSpec, Scenario, Target, TraceEntry};
 use crate::workload::Workload;
 
-/// The lab's engine, with all rules armed, and what it asks for at once.
+/// The lab's engine, with all rules armed, and the actions that this causes.
 pub(crate) fn engine(scenario: &Scenario) -> Result<(Engine, Vec<Action>), SetupError> {
     let mut engine = Engine::new();
     for disk in 0..scenario.disks.len() {
@@ -54,7 +54,7 @@ fn pool_config(spec: &PoolSpec, disks: &[DiskSpec]) -> PoolConfig {
     }
 }
 
-/// Every workload is a client of every disk: a pool's zios go in their client's name.
+/// Joins every workload as a client of every disk: zios of a pool carry their client's name.
 fn join(engine: &mut Engine, scenario: &Scenario, actions: &mut Vec<Action>) {
     for disk in (0..scenario.disks.len() as u32).map(DiskId) {
         for (at, workload) in scenario.workloads.iter().enumerate() {
@@ -88,7 +88,7 @@ fn arm(
     Ok(())
 }
 
-/// A command that is answered at once.
+/// Gives a command that is answered at once.
 fn command(
     engine: &mut Engine,
     command: Command,
@@ -130,7 +130,7 @@ pub(crate) fn workloads(scenario: &Scenario) -> Result<Vec<Workload>, SetupError
     (0..scenario.workloads.len()).map(workload).collect()
 }
 
-/// The size of what a workload may be for.
+/// The size of a possible target of a workload.
 pub(crate) fn size(scenario: &Scenario, target: Target) -> Option<u64> {
     match target {
         Target::Volume(at) => scenario.volumes.get(at).map(|volume| volume.size),
@@ -155,7 +155,7 @@ fn in_sectors(load: &Load) -> bool {
     }
 }
 
-/// The identity of a workload; those beyond the ones that are told apart share one.
+/// The client id of a workload. Workloads beyond those that are told apart share one.
 fn client(workload: usize) -> ClientId {
     match u8::try_from(workload) {
         Ok(at) if at < CLIENTS_TOLD_APART => ClientId(at),
@@ -163,7 +163,7 @@ fn client(workload: usize) -> ClientId {
     }
 }
 
-/// What draws from a stream of its own.
+/// The users of a random stream of their own.
 #[derive(Clone, Copy)]
 enum Seeds {
     Rules,
@@ -171,11 +171,11 @@ enum Seeds {
     Workload,
 }
 
-/// Streams that do not depend on how many others there are.
+/// The seed of a stream, which does not depend on how many other streams there are.
 fn seed(scenario: &Scenario, kind: Seeds, at: usize) -> u64 {
     let stream = (at as u64) << 2 | kind as u64;
     Random::new(scenario.seed ^ stream.wrapping_mul(0x9e6c_63d0_876a_3f6b)).next_u64()
 }
 
-/// Contents are checked in units of so many bytes.
+/// Contents are checked in units of this many bytes.
 pub(crate) const SECTOR: u64 = 512;

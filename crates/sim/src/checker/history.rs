@@ -1,46 +1,47 @@
-//! What the sectors of one disk or volume may hold, by what its clients were told.
+//! The possible contents of the sectors of one disk or volume, as its clients can know them.
 //!
-//! A sector may hold what any write has put there, unless another write came wholly after it: one
-//! that was submitted after the first was acknowledged, and is acknowledged itself. A read may
-//! return what was so at any moment between its submission and its reply. After a loss of power
-//! the disks may go back further: to what was so when the last flush that succeeded was submitted,
-//! but not behind a write with FUA.
+//! A sector may hold the content of any write, unless another write came wholly after that one: it
+//! was submitted after the first was acknowledged, and it is acknowledged itself. A read may return
+//! any content that was possible at some moment between its submission and its reply. After a loss
+//! of power the disks may go back further: to the contents that were possible when the last
+//! successful flush was submitted, but not behind a write with FUA.
 //!
-//! A write that failed or was aborted, or a trim, may have happened or not: it takes nothing away.
+//! A write that failed or was aborted, or a trim, may have happened or not. So it rules no other
+//! content out.
 
 use std::collections::BTreeSet;
 
 use super::sectors::{Content, Sparse};
 
-/// A moment: submissions and replies are numbered as they come.
+/// A moment. Submissions and replies are numbered in their order.
 pub(crate) type Moment = u64;
 
-/// What has been told to the clients of one disk or volume.
+/// The history of one disk or volume, as its clients know it.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     sectors: Sparse<Vec<Version>>,
     now: Moment,
     /// When the last flush that succeeded was submitted.
     flushed: Moment,
-    /// When the reads on their way were submitted.
+    /// When the reads in flight were submitted.
     reads: BTreeSet<Moment>,
 }
 
-/// What a sector may hold.
+/// A possible content of a sector.
 #[derive(Clone, Copy, Debug)]
 struct Version {
     content: Content,
     write: u64,
     replied: Option<Moment>,
-    /// Whether it is certain that it has happened, once it is replied to.
+    /// Whether it has certainly happened, once it is replied to.
     sure: bool,
-    /// Since when it cannot be read any more.
+    /// Since when a read can no longer return it.
     over: Option<Moment>,
-    /// Whether what came after it was durable when it was acknowledged.
+    /// Whether the write that replaced it was durable when it was acknowledged.
     over_for_good: bool,
 }
 
-/// A write, zero or trim on its way.
+/// A write, zero or trim in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Writing {
     pub(crate) write: u64,
@@ -51,7 +52,7 @@ pub(crate) struct Writing {
 }
 
 impl Version {
-    /// What every sector holds at first.
+    /// The initial content of every sector.
     const FIRST: Version = Version {
         content: Content::ZERO,
         write: 0,
@@ -77,8 +78,8 @@ impl History {
         self.now
     }
 
-    /// A write with these contents is submitted. One that is not `sure` may leave things as they
-    /// are.
+    /// Notes that a write with these contents was submitted. A write that is not `sure` may leave
+    /// the old contents.
     pub(crate) fn write_submitted(
         &mut self,
         writing: &Writing,
@@ -101,7 +102,7 @@ impl History {
         }
     }
 
-    /// It is replied to, or has been let go of.
+    /// Notes that a write was replied to or forgotten.
     pub(crate) fn write_replied(&mut self, writing: &Writing, succeeded: bool) {
         let now = self.moment();
         let oldest_read = self.reads.first().copied().unwrap_or(Moment::MAX);
@@ -130,14 +131,14 @@ impl History {
         }
     }
 
-    /// A read is submitted.
+    /// Notes that a read was submitted.
     pub(crate) fn read_submitted(&mut self) -> Moment {
         let now = self.moment();
         self.reads.insert(now);
         now
     }
 
-    /// It has returned these contents, or failed.
+    /// Checks the contents that a read has returned, unless it failed.
     pub(crate) fn read_replied(
         &mut self,
         first: u64,
@@ -163,12 +164,12 @@ impl History {
         Ok(())
     }
 
-    /// A flush that was submitted then has succeeded.
+    /// Notes that the flush submitted at that moment has succeeded.
     pub(crate) fn flushed(&mut self, submitted: Moment) {
         self.flushed = self.flushed.max(submitted);
     }
 
-    /// Whether a sector may hold this after a loss of power.
+    /// Checks that a sector may hold this content after a loss of power.
     pub(crate) fn may_survive(&self, sector: u64, content: Content) -> Result<(), String> {
         let versions = self.sectors.get(sector);
         let survivor = |version: &&Version| version.survives(self.flushed);
@@ -198,8 +199,8 @@ fn may_return(versions: &[Version], content: Content, submitted: Moment) -> bool
         .any(|c| c == content)
 }
 
-/// What a read has returned while nothing was written is what the sector holds, whichever of
-/// several writes at the same time came last.
+/// Notes the content that a read has returned while no write was in flight. The sector holds it,
+/// whichever of several concurrent writes came last.
 fn settle(versions: &mut [Version], content: Content, submitted: Moment, now: Moment) {
     let quiet = |version: &Version| {
         version.sure && version.replied.is_some_and(|replied| replied < submitted)

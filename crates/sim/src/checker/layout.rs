@@ -1,7 +1,8 @@
-//! Where the sectors of volumes are on the disks, as far as writes have shown it.
+//! The places of volumes' sectors on the disks, as learned from writes.
 //!
-//! Nothing is assumed of how blocks are spread: a place on a disk belongs to the volume's sector
-//! that was first written there, for ever, and the sides of a mirror hold it at the same place.
+//! Nothing is assumed about the spreading of blocks. A place on a disk belongs for ever to the
+//! volume's sector that was first written there. The sides of a mirror hold the sector at the same
+//! place.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +11,13 @@ use crate::scenario::{Scenario, Target};
 
 #[derive(Debug)]
 pub(crate) struct Layout {
-    /// By disk and sector: what belongs there.
+    /// By disk and sector: the owner of the place.
     owners: Vec<Sparse<Option<Place>>>,
-    /// Where the sectors of volumes are, on one side each.
+    /// The places of volumes' sectors, on one side each.
     homes: BTreeMap<Place, (usize, u64)>,
     /// By disk: all sides of its member.
     sides: Vec<Vec<usize>>,
-    /// By number: what a write was for, and its first sector.
+    /// By number: the disk or volume of a write, and its first sector.
     writes: Vec<Place>,
 }
 
@@ -44,7 +45,7 @@ impl Layout {
         self.writes.len() as u64
     }
 
-    /// A disk of a pool has been written: every sector must be where it belongs.
+    /// Checks a write to a disk of a pool: every sector must be at its place.
     pub(crate) fn check(
         &mut self,
         disk: usize,
@@ -73,8 +74,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Where a sector is: on which disks, and at which of their sectors, if that is known. One
-    /// that was never written home is on no disk: it is zeroes.
+    /// The disks that hold a sector, and the sector there, if it is known. A sector that was never
+    /// written home is on no disk, and reads as zeroes.
     pub(crate) fn places(&self, target: Target, sector: u64) -> Vec<(usize, Option<u64>)> {
         if let Target::Disk(disk) = target {
             return vec![(disk, Some(sector))];

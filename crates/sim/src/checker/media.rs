@@ -1,7 +1,7 @@
-//! What a disk holds, and what of it is durable: what it has flushed, or written with FUA.
+//! The contents of a disk, and the durable part of them: flushed, or written with FUA.
 //!
-//! What is not durable survives a loss of power or does not, each sector of each write by itself.
-//! A disk writes back by itself what has waited long, so that its cache is bounded.
+//! After a loss of power, each sector of each write that is not durable survives or does not,
+//! independently. A disk writes old data back by itself, so its cache is bounded.
 
 use std::collections::VecDeque;
 
@@ -14,9 +14,9 @@ use super::sectors::{Content, Sparse};
 pub(crate) struct Media {
     visible: Sparse<Content>,
     durable: Sparse<Content>,
-    /// What is not known to be durable, in the order in which it was written.
+    /// Writes that may not be durable, in their order.
     cache: VecDeque<Cached>,
-    /// Writes so far.
+    /// How many writes there were so far.
     written: u64,
 }
 
@@ -52,12 +52,12 @@ impl Media {
         self.write_back();
     }
 
-    /// What a flush that begins now will make durable.
+    /// How many writes a flush that begins now will make durable.
     pub(crate) fn written(&self) -> u64 {
         self.written
     }
 
-    /// A flush has ended that began when so much had been written.
+    /// Notes the end of a flush that began after `written` writes.
     pub(crate) fn flushed(&mut self, written: u64) {
         for cached in &mut self.cache {
             cached.durable |= cached.order <= written;
@@ -65,7 +65,7 @@ impl Media {
         self.write_back();
     }
 
-    /// What is there after a loss of power now.
+    /// The contents after a loss of power now.
     pub(crate) fn after_power_loss(&self, random: &mut Random) -> Sparse<Content> {
         let mut left = self.durable.clone();
         for cached in &self.cache {
@@ -90,5 +90,5 @@ impl Media {
     }
 }
 
-/// Writes that a disk keeps in its cache.
+/// The most writes that a disk keeps in its cache.
 const CACHE: usize = 1_024;

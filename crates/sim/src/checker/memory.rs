@@ -1,4 +1,4 @@
-//! What buffers hold. A buffer that a disk works on is not to be changed.
+//! The contents of buffers. A buffer must not change while a disk works on it.
 
 use dashpot_engine::{Buf, Span};
 
@@ -12,11 +12,11 @@ pub(crate) struct Memory {
 
 #[derive(Clone, Debug, Default)]
 struct Buffer {
-    /// As far as it was ever filled.
+    /// The contents, as far as the buffer was ever filled.
     sectors: Vec<Content>,
-    /// Its size in bytes, as far as it is known: buffers are as large as a volume's blocks.
+    /// Its size in bytes, if it is known: buffers are as large as a volume's blocks.
     size: Option<u32>,
-    /// Disks that write what it holds, or read into it.
+    /// How many disks write its contents, or read into it.
     disks: u32,
 }
 
@@ -53,7 +53,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The buffer belongs to a volume with blocks of this size.
+    /// Notes that the buffer belongs to a volume with blocks of this size.
     pub(crate) fn learn_size(&mut self, buf: Buf, size: u32) {
         self.get_mut(buf).size = Some(size);
     }
@@ -63,7 +63,7 @@ impl Memory {
         self.get_mut(buf).disks += 1;
     }
 
-    /// It has ended.
+    /// A disk has finished its work on a buffer.
     pub(crate) fn disk_ends(&mut self, buf: Buf) {
         self.get_mut(buf).disks -= 1;
     }

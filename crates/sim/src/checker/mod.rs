@@ -1,13 +1,14 @@
-//! What must hold at every step, of contents and of order.
+//! The rules that must hold at every step, about contents and order.
 //!
-//! - A read returns what its sectors may hold ([`history`]), and all of it.
-//! - Every zio ends once: it is replied to, or dropped if its connection is lost.
-//! - A buffer is not changed while a disk works on it, and nothing unknown is written to a disk.
-//! - At most one write is on its way to a block of a pool's disk, and each place on a disk belongs
-//!   to one place of one volume for ever.
-//! - After a loss of power the disks hold what was flushed, or written with FUA: on all sides of a
-//!   mirror.
-//! - A pool's own figures make sense ([`views`]).
+//! - A read returns contents that its sectors may hold ([`history`]), for all of its sectors.
+//! - Every zio ends once: with a reply, or with a drop if its connection is lost.
+//! - A buffer does not change while a disk works on it, and no undefined content is written to a
+//!   disk.
+//! - At most one write is on its way to a block of a pool's disk. Each place on a disk belongs to
+//!   one place of one volume for ever.
+//! - After a loss of power the disks hold all data that was flushed, or written with FUA: on all
+//!   sides of a mirror.
+//! - The figures of a pool are consistent ([`views`]).
 
 mod history;
 mod layout;
@@ -31,7 +32,7 @@ use memory::Memory;
 use sectors::Content;
 use views::Views;
 
-/// Everything that is known of contents.
+/// All that is known about contents.
 #[derive(Debug)]
 pub(crate) struct Checker {
     histories: BTreeMap<Target, History>,
@@ -39,9 +40,9 @@ pub(crate) struct Checker {
     memory: Memory,
     layout: Layout,
     views: Views,
-    /// By zio: what a client waits for.
+    /// By zio: the work that a client waits for.
     clients: Vec<Option<ClientWork>>,
-    /// What disks work on.
+    /// The work of disks.
     disks: BTreeMap<ZioId, DiskWork>,
     /// By volume.
     block_sizes: Vec<u32>,
@@ -51,11 +52,11 @@ pub(crate) struct Checker {
 struct ClientWork {
     request: Request,
     submitted: Moment,
-    /// Of a write, zero or trim.
+    /// For a write, zero or trim.
     writing: Option<Writing>,
-    /// Of a read: its reply, as far as it is there.
+    /// For a read: its reply so far.
     reply: Vec<Content>,
-    /// Whether a disk of its own works on it.
+    /// Whether a disk outside of pools works on it.
     at_disk: bool,
 }
 
@@ -67,13 +68,13 @@ struct DiskWork {
     first: u64,
     sectors: u64,
     segments: Vec<Segment>,
-    /// What a flush will make durable.
+    /// How many writes a flush will make durable.
     written: u64,
 }
 
 type Checked = Result<(), String>;
 
-/// What clients do.
+/// The actions of clients.
 impl Checker {
     pub(crate) fn new(scenario: &Scenario) -> Checker {
         Checker {
@@ -88,7 +89,7 @@ impl Checker {
         }
     }
 
-    /// A client's zio is submitted.
+    /// Notes that a client's zio was submitted.
     pub(crate) fn submitted(&mut self, zio: ZioId, request: &Request) -> Checked {
         let history = self.histories.entry(request.target).or_default();
         let (first, sectors) = sectors_of(request.offset, request.length);
@@ -133,7 +134,7 @@ impl Checker {
         }
     }
 
-    /// A client's zio is replied to.
+    /// Checks the reply to a client's zio.
     pub(crate) fn completed(&mut self, zio: ZioId, outcome: Outcome) -> Checked {
         let work = self.take_client(zio)?;
         let target = work.request.target;
@@ -157,7 +158,7 @@ impl Checker {
         checked.map_err(|what| format!("{target:?}: {what}"))
     }
 
-    /// The engine has let go of a client's zio whose connection is lost.
+    /// Notes that the engine has dropped a client's zio, whose connection is lost.
     pub(crate) fn dropped(&mut self, zio: ZioId) -> Checked {
         let work = self.take_client(zio)?;
         let history = self.histories.entry(work.request.target).or_default();
@@ -190,7 +191,7 @@ impl Checker {
     }
 }
 
-/// What moves in memory.
+/// The moves in memory.
 impl Checker {
     pub(crate) fn moved(&mut self, action: Move) -> Checked {
         match action {
@@ -229,7 +230,8 @@ impl Checker {
         Ok(())
     }
 
-    /// A buffer that a client of a volume fills or reads is a block of that volume.
+    /// Learns the size of a buffer that a client of a volume fills or reads: a block of that
+    /// volume.
     fn learn_size(&mut self, zio: ZioId, span: Span) -> Checked {
         if let Target::Volume(volume) = self.client(zio)?.request.target {
             self.memory.learn_size(span.buf, self.block_sizes[volume]);
@@ -238,7 +240,7 @@ impl Checker {
     }
 }
 
-/// What disks do.
+/// The work of disks.
 impl Checker {
     /// A disk begins to work on a zio.
     pub(crate) fn started(&mut self, zio: &Zio, segments: Vec<Segment>) -> Checked {
@@ -267,7 +269,7 @@ impl Checker {
         }
     }
 
-    /// At most one write is on its way to a block.
+    /// Checks that at most one write is on its way to a block.
     fn check_overlap(&self, work: &DiskWork) -> Checked {
         let writes = |work: &DiskWork| matches!(work.op, Op::Write | Op::Zero | Op::Trim);
         if !writes(work) {
@@ -294,7 +296,7 @@ impl Checker {
         }
     }
 
-    /// It has ended: bytes are where they belong.
+    /// Puts the bytes of a finished zio at their places.
     pub(crate) fn finished(&mut self, zio: ZioId) -> Checked {
         let work = self.disks.remove(&zio);
         let work = work.ok_or_else(|| format!("zio {} is done, but never began", zio.0))?;
@@ -359,7 +361,7 @@ impl Checker {
         Ok(())
     }
 
-    /// What the buffers of a write hold.
+    /// The contents of a write's buffers.
     fn gather(&self, work: &DiskWork) -> Result<Vec<Content>, String> {
         let mut contents = Vec::new();
         check_lengths(work)?;
@@ -383,14 +385,14 @@ impl Checker {
     }
 }
 
-/// What is looked at from outside.
+/// Checks from outside.
 impl Checker {
-    /// Whether the figures of the pools make sense.
+    /// Checks that the figures of the pools are consistent.
     pub(crate) fn check_views(&mut self, engine: &Engine) -> Checked {
         self.views.check(engine)
     }
 
-    /// Whether what was flushed would be there if the power were lost now.
+    /// Checks that flushed data would survive if the power were lost now.
     pub(crate) fn check_power_loss(&self, seed: u64) -> Checked {
         let mut random = Random::new(seed);
         let left = self.media.iter();
@@ -418,7 +420,7 @@ fn buffers(segments: &[Segment]) -> impl Iterator<Item = Buf> {
     })
 }
 
-/// The segments of a zio must add up to its length.
+/// Checks that the segments of a zio add up to its length.
 fn check_lengths(work: &DiskWork) -> Checked {
     let length = |segment: &Segment| match segment {
         Segment::Buf(_, length) | Segment::Gap(length) => u64::from(*length),
@@ -433,7 +435,7 @@ fn check_lengths(work: &DiskWork) -> Checked {
     ))
 }
 
-/// First sector and number of sectors of a range in bytes.
+/// The first sector and the number of sectors of a range in bytes.
 fn sectors_of(offset: u64, length: u32) -> (u64, u64) {
     (offset / 512, u64::from(length) / 512)
 }

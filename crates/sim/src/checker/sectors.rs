@@ -1,21 +1,21 @@
-//! Contents without bytes: what a sector holds is named by the write that put it there.
+//! Contents without bytes: a sector's content is named by the write that put it there.
 
-/// What a sector of 512 bytes holds.
+/// The content of a sector of 512 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Content(u64);
 
 impl Content {
-    /// Zeroes, which is also what a new disk holds.
+    /// Zeroes, as on a new disk.
     pub(crate) const ZERO: Content = Content(0);
-    /// Anything: memory that nobody has filled.
+    /// Undefined: memory that was never filled.
     pub(crate) const UNKNOWN: Content = Content(u64::MAX);
 
-    /// The sector of this place in the payload of a write; writes count from 1.
+    /// The content of one sector in the payload of a write. Writes count from 1.
     pub(crate) fn of(write: u64, place: u64) -> Content {
         Content(write << PLACE_BITS | place)
     }
 
-    /// The write and the place in its payload, if it is a write's.
+    /// The write, and the place in its payload, if a write put it there.
     pub(crate) fn origin(self) -> Option<(u64, u64)> {
         let place = self.0 & ((1 << PLACE_BITS) - 1);
         (self != Content::ZERO && self != Content::UNKNOWN).then_some((self.0 >> PLACE_BITS, place))
@@ -32,7 +32,7 @@ impl std::fmt::Display for Content {
     }
 }
 
-/// One record for each sector, of which most are never touched.
+/// One record for each sector. Most sectors are never touched.
 #[derive(Clone, Debug)]
 pub(crate) struct Sparse<T> {
     leaves: Vec<Option<Box<[T]>>>,
@@ -73,7 +73,7 @@ impl<T: Clone + Default> Sparse<T> {
     }
 }
 
-/// The most sectors that one write can have, as a power of two.
+/// The most sectors of one write, as a power of two.
 const PLACE_BITS: u32 = 24;
-/// Sectors that are allocated together.
+/// How many sectors are allocated together.
 const LEAF: usize = 128;

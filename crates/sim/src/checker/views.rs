@@ -1,4 +1,4 @@
-//! Whether a pool's own figures make sense.
+//! Checks that a pool's figures are consistent.
 
 use dashpot_engine::pool::{Class, PoolState, ThrottleConfig, Tunable, TxgState};
 use dashpot_engine::{Command, Engine, Op, PoolId};
@@ -6,7 +6,7 @@ use dashpot_engine::{Command, Engine, Op, PoolId};
 use crate::calls::Request;
 use crate::scenario::{Scenario, Target};
 
-/// What the figures of all pools are held against.
+/// The bounds for the figures of all pools.
 #[derive(Debug)]
 pub(crate) struct Views {
     pools: Vec<Bounds>,
@@ -14,18 +14,18 @@ pub(crate) struct Views {
     volumes: Vec<(usize, u64)>,
 }
 
-/// What the figures of a pool are held against. A tunable may change at any time, and what is
-/// under way need not follow at once: its largest value is what counts.
+/// The bounds for the figures of a pool. A tunable may change at any time, and I/O in flight need
+/// not follow at once, so its largest value counts.
 #[derive(Clone, Debug)]
 struct Bounds {
     dirty_max: u64,
     active_max: [u64; Class::ALL.len()],
-    /// Bytes of the writes that clients wait for, in whole blocks; now and at most.
+    /// The bytes of the writes that clients wait for, in whole blocks: now, and at most.
     writing: u64,
     most_writing: u64,
-    /// Whether dirty data is bounded by the tunable: the legacy throttle has no such bound.
+    /// Whether the tunable bounds dirty data. It does not in the legacy throttle.
     bounded: bool,
-    /// The oldest txg that lived when it was last looked.
+    /// The oldest txg that was live at the last check.
     oldest_txg: u64,
 }
 
@@ -57,7 +57,7 @@ impl Views {
         }
     }
 
-    /// The pool that a request dirties, and by how much at most.
+    /// The pool that a request makes dirty, and the most bytes of it.
     fn writes(&self, request: &Request) -> Option<(usize, u64)> {
         let Target::Volume(volume) = request.target else {
             return None;
@@ -155,7 +155,7 @@ impl Bounds {
     }
 }
 
-/// The states that one txg at a time can be in, from the newest on.
+/// The order of the states that only one txg can have, from the newest on.
 fn rank(state: TxgState) -> u32 {
     match state {
         TxgState::Open => 0,

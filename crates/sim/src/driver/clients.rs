@@ -1,4 +1,4 @@
-//! What the driver does for clients: a call's way from its thread to the lab and back.
+//! The driver's work for clients: moves each call from its thread to the lab and back.
 
 use dashpot_engine::{DiskId, Duration, Input, Instant, Op, Outcome, VolumeId, Zio, ZioId};
 
@@ -9,9 +9,9 @@ use crate::error::Violation;
 use crate::scenario::Target;
 use crate::workload::Turn;
 
-/// On the way to the lab.
+/// From the client to the lab.
 impl Simulation {
-    /// A thread does what it has to do now.
+    /// Takes a thread's turn.
     pub(super) fn turn(&mut self, workload: u32, thread: u32) -> Result<(), Violation> {
         while !self.closing {
             let client = &mut self.workloads[workload as usize];
@@ -63,7 +63,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// A call has left its client. One whose connection is lost uses the link no more.
+    /// Puts a call on its link. A call whose connection is lost does not use the link.
     pub(super) fn link(&mut self, id: u32) -> Result<(), Violation> {
         let call = self.calls.get(id);
         let bytes = match call.request.op {
@@ -79,7 +79,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// A call has reached the lab.
+    /// Submits a call that has reached the lab.
     pub(super) fn submit(&mut self, id: u32) -> Result<(), Violation> {
         let call = self.calls.get_mut(id);
         if call.orphan {
@@ -116,9 +116,9 @@ impl Simulation {
     }
 }
 
-/// On the way back.
+/// From the lab to the client.
 impl Simulation {
-    /// The lab replies; the client has it when it has passed the link.
+    /// Puts the lab's reply on the link to the client.
     pub(super) fn complete(&mut self, zio: ZioId, outcome: Outcome) -> Result<(), Violation> {
         self.check(|checker, _| checker.completed(zio, outcome))?;
         let offered = self.now;
@@ -147,7 +147,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// The engine has let go of a call whose connection is lost.
+    /// Forgets a call that the engine has dropped, because its connection is lost.
     pub(super) fn dropped(&mut self, zio: ZioId) -> Result<(), Violation> {
         self.check(|checker, _| checker.dropped(zio))?;
         let call = self.calls.remove(zio.0);
@@ -158,7 +158,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// The client has its reply, and its thread goes on.
+    /// Gives the client its reply. The thread goes on.
     pub(super) fn end(&mut self, id: u32) -> Result<(), Violation> {
         let call = self.calls.remove(id);
         if call.orphan {
@@ -185,7 +185,7 @@ impl Simulation {
         }
     }
 
-    /// What was on its way is lost, and the threads that waited for it go on.
+    /// Ends a connection: its calls are lost, and the threads that waited for them go on.
     pub(super) fn disconnect(&mut self, workload: u32) -> Result<(), Violation> {
         let lost = self.calls.alive();
         let lost = lost.filter(|(_, call)| call.workload == workload);

@@ -1,4 +1,4 @@
-//! What the driver does for disks: they work on what they are given, and say when they are done.
+//! The driver's work for disks: starts their work, and reports its end.
 
 use dashpot_engine::{DiskId, Input, Segment, Zio, ZioId};
 
@@ -8,7 +8,7 @@ use crate::error::Violation;
 use crate::scenario::Target;
 
 impl Simulation {
-    /// A disk begins to work.
+    /// Starts a disk's work on a zio.
     pub(super) fn start(&mut self, id: ZioId) -> Result<(), Violation> {
         let Some(zio) = self.work(id) else {
             return Err(self.violation(format!("zio {} is started, but there is none", id.0)));
@@ -26,7 +26,7 @@ impl Simulation {
         self.done_by(disk, id)
     }
 
-    /// What a disk has to do.
+    /// The zio that a disk is to work on.
     fn work(&self, id: ZioId) -> Option<Zio> {
         if id.is_child() {
             return self.engine.child(id);
@@ -38,7 +38,7 @@ impl Simulation {
         }
     }
 
-    /// A disk is done.
+    /// Reports that a disk has finished a zio.
     pub(super) fn done_by(&mut self, disk: u32, zio: ZioId) -> Result<(), Violation> {
         self.devices[disk as usize].active -= 1;
         self.check(|checker, _| checker.finished(zio))?;

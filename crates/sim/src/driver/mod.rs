@@ -1,5 +1,5 @@
-//! The loop: whatever comes next, of the engine's deadlines and of what disks and clients have in
-//! store, is done at its time.
+//! The loop: carries out each event at its time, be it a deadline of the engine or a happening of
+//! disks and clients.
 //!
 //! At equal times the engine's deadlines come first, then disks, commands, clients and samples, each
 //! in the order in which they were set. Steps that take no time follow at once.
@@ -22,7 +22,7 @@ use crate::scenario::{Load, Scenario, Target, WorkloadSpec};
 use crate::setup;
 use crate::workload::{Workload, WorkloadResults};
 
-/// A scenario on its way.
+/// A running scenario.
 #[derive(Debug)]
 pub struct Simulation {
     scenario: Scenario,
@@ -35,22 +35,22 @@ pub struct Simulation {
     calls: Calls,
     ended: Ended,
     samples: Vec<Sample>,
-    /// What had ended at the last sample.
+    /// The calls that had ended at the last sample.
     sampled: Ended,
     answers: Vec<(usize, Result<Answer, CommandError>)>,
     checker: Option<Box<Checker>>,
-    /// Set when no more calls begin.
+    /// Whether no more calls begin.
     closing: bool,
-    /// Things done since time last went on.
+    /// How many events there were at the current time.
     standing: u64,
-    /// Calls that have ended since then.
+    /// How many of them were ends of calls.
     ended_now: u64,
-    /// Calls that may begin at one moment because the scenario says so.
+    /// How many calls the scenario may begin at one moment.
     crowd: u64,
 }
 
 impl Simulation {
-    /// A scenario at its beginning.
+    /// A scenario at its start.
     pub fn new(scenario: Scenario) -> Result<Simulation, SetupError> {
         let (engine, actions) = setup::engine(&scenario)?;
         let mut simulation = Simulation {
@@ -76,7 +76,7 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// Runs up to a moment, that moment included, but not beyond the scenario's end.
+    /// Runs up to and including a moment, but not beyond the scenario's end.
     pub fn run_until(&mut self, until: Instant) -> Result<(), Violation> {
         let until = until.min(self.ends());
         self.perform()?;
@@ -85,9 +85,9 @@ impl Simulation {
         Ok(())
     }
 
-    /// Tells the engine something of which the scenario knew nothing, now. It is one of the
-    /// scenario's commands from then on; the answer is its place among them, by which
-    /// [`Simulation::answers`] has what the engine said.
+    /// Gives the engine a command that was not in the scenario, now. It becomes one of the
+    /// scenario's commands. Answers its index among them, under which [`Simulation::answers`] has
+    /// the engine's answer.
     pub fn tell(&mut self, command: Command) -> Result<usize, Violation> {
         self.perform()?;
         let place = self.scenario.commands.len();
@@ -99,8 +99,8 @@ impl Simulation {
         Ok(place)
     }
 
-    /// Begins no more calls, and runs until none is on its way and nothing is dirty, or until a
-    /// moment. Whether that is so.
+    /// Begins no more calls, and runs until no call is in flight and nothing is dirty, or until a
+    /// moment. Says whether the former came first.
     pub fn drain(&mut self, until: Instant) -> Result<bool, Violation> {
         self.closing = true;
         while self.is_busy() && self.go_on(until)? {}
@@ -112,12 +112,12 @@ impl Simulation {
         self.now
     }
 
-    /// Whether the scenario has come to its end.
+    /// Whether the scenario is at its end.
     pub fn done(&self) -> bool {
         self.now >= self.ends()
     }
 
-    /// What is simulated.
+    /// The scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
@@ -127,18 +127,18 @@ impl Simulation {
         &self.engine
     }
 
-    /// Whether finished zios leave events; they do not at first.
+    /// Switches events of finished zios on or off. They are off at first.
     pub fn record_events(&mut self, on: bool) {
         self.engine.record_events(on);
     }
 
-    /// Takes the events of the zios that have finished since the last time. They are kept until
-    /// then, so take them often.
+    /// Takes the events of the zios that have finished since the last call. They are kept until
+    /// then, so call this often.
     pub fn events(&mut self) -> impl Iterator<Item = Event> + '_ {
         self.engine.events()
     }
 
-    /// What a workload has seen, by its place in the scenario.
+    /// The results of a workload, by its index in the scenario.
     pub fn results(&self, workload: usize) -> Option<&WorkloadResults> {
         Some(&self.workloads.get(workload)?.results)
     }
@@ -150,7 +150,7 @@ impl Simulation {
         own.map(|(id, call)| Unfinished::of(id, call))
     }
 
-    /// The calls that have reached a disk or a volume and were not replied to, in no particular
+    /// The calls that have reached a disk or a volume and have no reply yet, in no particular
     /// order.
     pub fn in_lab(&self, target: Target) -> impl Iterator<Item = Unfinished> {
         let there = move |(_, call): &(u32, &Call)| {
@@ -160,7 +160,7 @@ impl Simulation {
         calls.map(|(id, call)| Unfinished::of(id, call))
     }
 
-    /// Where a call waits that has not ended.
+    /// The place at which an unfinished call waits.
     pub fn waits(&self, call: &Unfinished) -> CallWait {
         let at_volume = |volume| self.engine.waits_at_volume(volume, call.zio);
         let at_disk = |disk| self.engine.in_flight(disk).find(|zio| zio.zio == call.zio);
@@ -174,23 +174,24 @@ impl Simulation {
         in_lab.unwrap_or(CallWait::Client)
     }
 
-    /// Calls that have ended since the beginning, of all workloads.
+    /// How many calls of all workloads have ended since the beginning.
     pub fn calls_ended(&self) -> u64 {
         self.ended.calls
     }
 
-    /// The states noted so far.
+    /// The samples so far.
     pub fn samples(&self) -> &[Sample] {
         &self.samples
     }
 
-    /// What the scenario's commands were answered, by their places, in the order of the answers.
+    /// The answers to the scenario's commands, with the commands' indices, in the order of the
+    /// answers.
     pub fn answers(&self) -> &[(usize, Result<Answer, CommandError>)] {
         &self.answers
     }
 
-    /// Whether everything that was flushed would be on the disks if the power were lost now; what
-    /// else is lost is drawn from the seed. Always, if the scenario is not checked.
+    /// Checks that all flushed data would be on the disks if the power were lost now. The seed
+    /// decides what else is lost. A scenario without checks always passes.
     pub fn check_power_loss(&self, seed: u64) -> Result<(), Violation> {
         let checker = self.checker.as_ref();
         let checked = checker.map_or(Ok(()), |checker| checker.check_power_loss(seed));
@@ -210,7 +211,7 @@ impl Simulation {
         Instant::ZERO + self.scenario.lasts
     }
 
-    /// Notes everything that is known from the beginning.
+    /// Sets all happenings that are known from the beginning.
     fn plan(&mut self) {
         self.crowd = self.scenario.workloads.iter().map(crowd).sum();
         for (command, (at, _)) in (0..).zip(&self.scenario.commands) {
@@ -234,7 +235,7 @@ impl Simulation {
         }
     }
 
-    /// Does what comes next, unless that is after `until`.
+    /// Carries out the next event, unless it is after `until`.
     fn go_on(&mut self, until: Instant) -> Result<bool, Violation> {
         let happening = self.agenda.next().unwrap_or(Instant::NEVER);
         let deadline = self.engine.next_deadline().unwrap_or(Instant::NEVER);
@@ -253,7 +254,7 @@ impl Simulation {
         Ok(true)
     }
 
-    /// Time goes on, or stands still for one more thing to be done.
+    /// Advances the time, or counts one more event at the same time.
     fn tell_time(&mut self, now: Instant) -> Result<(), Violation> {
         if now > self.now {
             (self.now, self.standing, self.ended_now) = (now, 0, 0);
@@ -307,7 +308,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// Does all that the engine has asked for, and what follows from it.
+    /// Carries out all actions of the engine, and their consequences.
     fn perform(&mut self) -> Result<(), Violation> {
         let mut at = 0;
         while let Some(action) = self.actions.get(at) {
@@ -352,8 +353,8 @@ impl Simulation {
     }
 }
 
-/// How many calls a workload may begin at one moment: those of its threads, or those that it is to
-/// begin then.
+/// How many calls a workload may begin at one moment: one for each thread, or the burst that it is
+/// to begin then.
 fn crowd(workload: &WorkloadSpec) -> u64 {
     match &workload.load {
         Load::Closed { threads, .. } => u64::from(*threads),
@@ -362,12 +363,12 @@ fn crowd(workload: &WorkloadSpec) -> u64 {
     }
 }
 
-/// More calls than end at one moment beside a crowd's, unless they go round: as many as a throttle
-/// admits at once.
+/// More calls than can end at one moment, beside those of a crowd: a throttle admits fewer at once.
+/// With more, the simulator is in an endless loop.
 const ENDED_NOW_MAX: u64 = 1 << 22;
-/// More than any lab does at one moment, unless the simulator goes round.
+/// More events than a lab can have at one moment. With more, the simulator is in an endless loop.
 const STANDING_MAX: u64 = 1 << 26;
-/// Of a large call: each of its blocks is moved, and goes to both sides of a mirror.
+/// The steps of a large call: each of its blocks is moved, and goes to both sides of a mirror.
 const STEPS_OF_A_CALL: u64 = 64;
-/// Calls that may be in flight: what memory has room for, at 300 bytes each.
+/// The most calls in flight. Each takes 300 bytes of memory.
 pub const CALLS_MAX: usize = 1 << 21;

@@ -1,8 +1,8 @@
-//! The draws of a random lab.
+//! The random choices of a lab.
 
 use dashpot_engine::{Duration, Random};
 
-/// Draws for labs.
+/// A source of random choices for labs.
 pub(super) struct Dice(Random);
 
 impl Dice {
@@ -10,12 +10,12 @@ impl Dice {
         Dice(Random::new(seed))
     }
 
-    /// A number of this range, its end included.
+    /// A number from `least` to `most`, both included.
     pub(super) fn within(&mut self, least: u64, most: u64) -> u64 {
         least + self.0.below(most - least + 1)
     }
 
-    /// True once in so many times.
+    /// True in one of `times` cases.
     pub(super) fn once_in(&mut self, times: u64) -> bool {
         self.0.below(times) == 0
     }
@@ -25,7 +25,7 @@ impl Dice {
         all[self.0.below(all.len() as u64) as usize]
     }
 
-    /// A time up to this one, of any order of magnitude from 1 µs on.
+    /// A time up to `most`, with any order of magnitude from 1 µs on.
     pub(super) fn time(&mut self, most: Duration) -> Duration {
         let magnitudes = u64::from((most.as_nanos() / 1_000).max(1).ilog2());
         let span = 1_000 << self.within(0, magnitudes);

@@ -9,7 +9,7 @@ use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
 use super::dice::Dice;
 use crate::scenario::{DiskModel, DiskSpec, PoolSpec, Scenario, VolumeSpec};
 
-/// A lab that nobody uses yet.
+/// A lab without clients.
 pub(super) fn lab(seed: u64, dice: &mut Dice) -> Scenario {
     let pooled = dice.within(0, 4) as usize;
     let lone = dice.within(u64::from(pooled == 0), 2) as usize;
@@ -87,7 +87,7 @@ pub(super) fn rule(dice: &mut Dice) -> RuleSpec {
         8 => Effect::Hang,
         _ => Effect::Pass,
     };
-    // Errors and hangs are few, so that something is left that works.
+    // Errors and hangs are rare, so that some of the lab still works.
     let rare = matches!(effect, Effect::Fail { .. } | Effect::Hang);
     let limits = [
         Limit::First(dice.within(1, 5)),
@@ -121,7 +121,7 @@ fn ops(dice: &mut Dice) -> OpSet {
     ])
 }
 
-/// The first disks, joined by a layout.
+/// A pool of the first disks.
 fn pool(disks: usize, dice: &mut Dice) -> PoolSpec {
     let sides = dice.one_of(&[1, 1, 2, 3]).min(disks);
     let members: Vec<usize> = (0..disks).collect();
@@ -136,7 +136,7 @@ fn pool(disks: usize, dice: &mut Dice) -> PoolSpec {
 fn throttle(dice: &mut Dice) -> ThrottleConfig {
     let legacy = LegacyConfig {
         delay_slots: dice.one_of(&[None, Some(1), Some(3)]),
-        // It makes blocks up that nobody has written, which the contents would contradict.
+        // A full pipeline has blocks that no client wrote, so the contents would not match.
         full_pipeline: None,
     };
     dice.one_of(&[
@@ -155,7 +155,7 @@ fn tunables(dice: &mut Dice) -> Tunables {
         (Tunable::WriteLimitMin, dice.within(1, 64) * 4096),
         (Tunable::WriteLimitOverride, dice.one_of(&[0, 1 << 16])),
     ] {
-        // One that is refused keeps its default.
+        // A refused tunable keeps its default.
         let _ = tunables.set(tunable, value);
     }
     for _ in 0..dice.within(0, 4) {
@@ -165,7 +165,7 @@ fn tunables(dice: &mut Dice) -> Tunables {
     tunables
 }
 
-/// A tunable and a value for it.
+/// A tunable, and a value for it.
 pub(super) fn tuning(dice: &mut Dice) -> (Tunable, u64) {
     let most = dice.within(1, 12);
     let percent = dice.within(10, 90);
@@ -190,13 +190,13 @@ pub(super) fn tuning(dice: &mut Dice) -> (Tunable, u64) {
     ])
 }
 
-/// Volumes with room for each, all of the same block size: what a child's buffers hold could not
-/// be told apart otherwise.
+/// Volumes that fit, all with the same block size: otherwise a child's buffers could not be told
+/// apart.
 fn volumes(pool: &PoolSpec, disks: &[DiskSpec], dice: &mut Dice) -> Vec<VolumeSpec> {
     let smallest = pool.members.iter().flatten().map(|disk| disks[*disk].size);
     let block_size = 512 << dice.within(0, 5);
     let count = dice.within(1, 3);
-    // Blocks that each volume can have on each member.
+    // The blocks that each volume can have on each member.
     let room = smallest.min().unwrap_or(0) / block_size / count;
     let volume = |at: u64| VolumeSpec {
         name: format!("tank/v{at}"),
@@ -208,5 +208,5 @@ fn volumes(pool: &PoolSpec, disks: &[DiskSpec], dice: &mut Dice) -> Vec<VolumeSp
     (0..count).map(volume).collect()
 }
 
-/// Disks are multiples of this, and room for three volumes of the largest blocks.
+/// Disks are multiples of this. It has room for three volumes with the largest blocks.
 const DISK_UNIT: u64 = 64 << 10;

@@ -22,7 +22,7 @@ pub(super) fn load(scenario: &mut Scenario, dice: &mut Dice) {
     scenario.workloads.push(audit);
 }
 
-/// What can be read and written, with its size.
+/// The possible targets, with their sizes.
 fn targets(scenario: &Scenario) -> Vec<(Target, u64)> {
     let disks = (0..scenario.disks.len()).map(Target::Disk);
     let volumes = (0..scenario.volumes.len()).map(Target::Volume);
@@ -78,7 +78,7 @@ fn ratio((numerator, denominator): (u64, u64)) -> Ratio {
     Ratio::new(numerator, denominator).unwrap_or(NEVER)
 }
 
-/// I/O that overlaps: most of it is in a small part of its target.
+/// Overlapping I/O: most of it is in a small part of its target.
 fn trace(lasts: Duration, targets: &[(Target, u64)], dice: &mut Dice) -> Load {
     let own: Vec<(Target, u64)> = (0..2).map(|_| dice.one_of(targets)).collect();
     let mut entries = Vec::new();
@@ -178,7 +178,7 @@ fn inject(disk: DiskId, (group, specs): (GroupId, Vec<RuleSpec>), last: &mut u32
     }
 }
 
-/// Nothing fails, hangs or is suspended any more.
+/// Ends all errors, hangs and suspensions.
 fn clear(scenario: &mut Scenario) {
     let at = part(scenario.lasts, CLEARED);
     let clear = Command::Clear {
@@ -191,7 +191,7 @@ fn clear(scenario: &mut Scenario) {
     }
 }
 
-/// A last client that flushes and reads everything.
+/// A last client, which flushes and reads everything.
 fn audit(scenario: &Scenario, targets: &[(Target, u64)]) -> WorkloadSpec {
     let mut entries = Vec::new();
     for (target, size) in targets {
@@ -221,7 +221,7 @@ fn audit(scenario: &Scenario, targets: &[(Target, u64)]) -> WorkloadSpec {
     }
 }
 
-/// So many percent of a time.
+/// A percentage of a time.
 fn part(all: Duration, percent: u64) -> Duration {
     Duration::from_nanos(all.as_nanos() / 100 * percent)
 }
@@ -230,11 +230,11 @@ const NEVER: Ratio = match Ratio::new(0, 1) {
     Some(never) => never,
     None => panic!("nothing of one is a ratio"),
 };
-/// Keeps the number of calls small where disks take no time.
+/// Bounds the number of calls when disks take no time.
 const THINK_LEAST: Duration = Duration::from_micros(500);
-/// When faults are cleared and clients end, in percent of the whole.
+/// When rules are cleared and clients end, in percent of the whole time.
 const CLEARED: u64 = 80;
-/// When the last client begins.
+/// When the last client begins, in percent.
 const AUDITED: u64 = 95;
 /// Bytes that the last client reads at a time.
 const AUDIT_STEP: usize = 64 << 10;

@@ -1,9 +1,10 @@
-//! Random labs, with every check switched on: they find the cases that no test was written for.
+//! The swarm: random labs with every check switched on. They find the cases that no test was
+//! written for.
 //!
-//! A seed makes a small lab: lone disks and a pool, volumes, rules with errors and hangs, clients
-//! whose I/O overlaps, commands and lost connections. In its last part all rules are cleared, all
-//! disks resumed, and a last client flushes and reads everything. The power is lost, for the
-//! checker alone, at moments in between and at the end.
+//! A seed makes a small lab: single disks and a pool, volumes, rules with errors and hangs, clients
+//! with overlapping I/O, commands and lost connections. In its last part all rules are cleared, all
+//! disks resumed, and a last client flushes and reads everything. At some moments and at the end
+//! the checker assumes a loss of power.
 
 mod dice;
 mod lab;
@@ -16,7 +17,7 @@ use crate::driver::Simulation;
 use crate::error::Violation;
 use crate::scenario::Scenario;
 
-/// What a seed has tried.
+/// A summary of a seed's lab.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The seed.
@@ -27,15 +28,15 @@ pub struct Summary {
     pub pools: usize,
     /// Volumes.
     pub volumes: usize,
-    /// Calls that have ended.
+    /// How many calls have ended.
     pub calls: u64,
-    /// Of these, the ones that failed.
+    /// Those of them that failed.
     pub failed: u64,
-    /// Calls that were lost with their connection.
+    /// How many calls were lost with their connection.
     pub aborted: u64,
     /// The virtual time at the end.
     pub lasted: Duration,
-    /// All latencies, as one number: equal for equal runs.
+    /// A digest of all latencies, equal for equal runs.
     pub digest: u64,
 }
 
@@ -105,7 +106,7 @@ fn summary(seed: u64, simulation: &Simulation) -> Summary {
     summary
 }
 
-/// How often the power is lost before the end.
+/// How many losses of power the checker assumes before the end.
 const POWER_LOSSES: u64 = 8;
-/// How long a lab may take to come to rest, in virtual time.
+/// How long a lab may take to finish its work, in virtual time.
 const PATIENCE: Duration = Duration::from_secs(600);

@@ -1,4 +1,4 @@
-//! Clients: when they call, for what, and what they see of it.
+//! Clients: their calls, and the results that they see.
 //!
 //! ```text
 //! closed loop   turn ─ inside ─ link ─ lab ─ link ─ think ─ turn
@@ -23,7 +23,7 @@ pub(crate) struct Workload {
     pub(crate) client: ClientId,
     starts: Instant,
     stops: Instant,
-    /// A link passes bytes both ways at the same time.
+    /// The two directions of a link are independent.
     pub(crate) to_lab: Option<Pipe>,
     pub(crate) to_client: Option<Pipe>,
     load: Loading,
@@ -36,14 +36,14 @@ enum Loading {
         source: Source,
         inside: Duration,
         think: Duration,
-        /// By thread: writes since its last flush.
+        /// By thread: how many writes since its last flush.
         unflushed: Vec<u64>,
     },
     Open {
         source: Source,
         rate: u64,
         burst: u32,
-        /// Calls that have begun.
+        /// How many calls have begun.
         begun: u64,
         unflushed: u64,
     },
@@ -53,14 +53,14 @@ enum Loading {
     },
 }
 
-/// What a thread does at its turn.
+/// The action of a thread at its turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Turn {
-    /// Begins a call, which is for so long with its client.
+    /// It begins a call, which first stays with its client for this long.
     Call(Request, Duration),
-    /// Waits for its next turn.
+    /// It waits for its next turn.
     Wait(Instant),
-    /// Nothing more.
+    /// It ends.
     End,
 }
 
@@ -83,7 +83,7 @@ impl Workload {
         })
     }
 
-    /// Threads, each of which has its first turn when the workload starts.
+    /// The threads. Each has its first turn when the workload starts.
     pub(crate) fn threads(&self) -> u32 {
         match &self.load {
             Loading::Closed { unflushed, .. } => unflushed.len() as u32,
@@ -95,7 +95,7 @@ impl Workload {
         self.starts
     }
 
-    /// What a thread does now. One that calls in an open loop asks again.
+    /// The action of a thread now. A thread of an open loop that calls has another turn at once.
     pub(crate) fn turn(&mut self, thread: u32, now: Instant) -> Turn {
         if now >= self.stops {
             return Turn::End;
@@ -203,7 +203,7 @@ fn check_entries(
     }
 }
 
-/// When the nth burst of an open loop begins.
+/// When burst `n` of an open loop begins.
 fn nth(n: u64, burst: u32, rate: u64) -> Duration {
     let nanos = u128::from(n) * u128::from(burst) * 1_000_000_000 / u128::from(rate);
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))

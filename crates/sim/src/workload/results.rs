@@ -1,4 +1,4 @@
-//! What a workload has seen: latencies at the client and at the lab, and the slowest calls.
+//! The results of a workload: latencies at the client and at the lab, and the slowest calls.
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Duration, Instant, Op};
@@ -6,45 +6,46 @@ use dashpot_engine::{Duration, Instant, Op};
 use crate::calls::Call;
 use crate::scenario::Target;
 
-/// What a workload has seen of the calls that began after the warm-up.
+/// The results of the calls that began after the warm-up.
 #[derive(Clone, Debug, Default)]
 pub struct WorkloadResults {
     ops: [OpResults; Op::ALL.len()],
     /// Its slowest calls, the slowest first.
     pub slowest: Vec<SlowCall>,
-    /// Calls that were lost with their connection, whenever they began.
+    /// How many calls were lost with their connection, whenever they began.
     pub aborted: u64,
     keep_slowest: usize,
 }
 
-/// What a workload has seen of one operation.
+/// The results of one operation.
 #[derive(Clone, Debug, Default)]
 pub struct OpResults {
-    /// Calls that have ended, failed ones included.
+    /// How many calls have ended, including failed ones.
     pub calls: u64,
-    /// Of these, the ones that failed.
+    /// Those of them that failed.
     pub failed: u64,
-    /// Bytes of those that did not fail.
+    /// The bytes of those that did not fail.
     pub bytes: u64,
-    /// From the beginning of a call to its end, in nanoseconds, of those that did not fail.
-    pub at_client: Option<Box<Histogram>>,
-    /// The same of those that failed.
-    pub failed_at_client: Option<Box<Histogram>>,
-    /// From the submission to the disk or volume to its reply, in nanoseconds, of those that did not
+    /// Latencies from the beginning of a call to its end, in nanoseconds, of calls that did not
     /// fail.
+    pub at_client: Option<Box<Histogram>>,
+    /// The same of calls that failed.
+    pub failed_at_client: Option<Box<Histogram>>,
+    /// Latencies from the submission to the disk or volume until its reply, in nanoseconds, of
+    /// calls that did not fail.
     pub at_lab: Option<Box<Histogram>>,
 }
 
-/// A call that took long.
+/// A slow call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlowCall {
-    /// From its beginning to its end.
+    /// The time from its beginning to its end.
     pub latency: Duration,
     /// When it began.
     pub began: Instant,
-    /// What it did.
+    /// Its operation.
     pub op: Op,
-    /// What it was for.
+    /// Its target.
     pub target: Target,
     /// First byte.
     pub offset: u64,
@@ -60,12 +61,12 @@ impl WorkloadResults {
         }
     }
 
-    /// What was seen of one operation.
+    /// The results of one operation.
     pub fn op(&self, op: Op) -> &OpResults {
         &self.ops[op as usize]
     }
 
-    /// The lab has replied.
+    /// Notes the lab's reply.
     pub(crate) fn replied(&mut self, call: &Call, now: Instant) {
         if call.failed {
             return;
@@ -75,7 +76,7 @@ impl WorkloadResults {
         op.at_lab.get_or_insert_default().record(at_lab.as_nanos());
     }
 
-    /// The client has its reply.
+    /// Notes that the client has its reply.
     pub(crate) fn ended(&mut self, call: &Call, now: Instant) {
         let latency = now.since(call.began);
         let op = &mut self.ops[call.request.op as usize];

@@ -1,11 +1,11 @@
-//! Which I/O comes next: reads and writes of one size over a region, with flushes in between.
+//! The I/Os of a workload: reads and writes of one size over a region, with flushes in between.
 
 use dashpot_engine::{Op, Random, Ratio};
 
 use crate::calls::Request;
 use crate::scenario::{Calls, Pattern, Target};
 
-/// Where the calls of a workload come from.
+/// The source of a workload's I/Os.
 #[derive(Debug)]
 pub(crate) struct Source {
     target: Target,
@@ -24,7 +24,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// A source over a target of so many bytes, or `None` if there is no block to call for.
+    /// A source over a target of `size` bytes, or `None` if there is no room for a block.
     pub(crate) fn new(calls: &Calls, size: u64, seed: u64) -> Option<Source> {
         let (start, length) = calls.region.unwrap_or((0, size));
         let inside = start.checked_add(length).is_some_and(|end| end <= size);
@@ -43,7 +43,7 @@ impl Source {
         })
     }
 
-    /// The next I/O of a thread that has written so many times since its last flush.
+    /// The next I/O of a thread. `unflushed` counts its writes since its last flush.
     pub(crate) fn next(&mut self, unflushed: &mut u64) -> Request {
         if *unflushed >= self.flush_every {
             *unflushed = 0;

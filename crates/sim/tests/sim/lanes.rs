@@ -62,7 +62,7 @@ fn reads_and_writes_have_lanes_of_their_own() {
     assert_eq!(ends(rules, &arrivals), [110, 130, 160, 120]);
 }
 
-/// Calls and their mean in µs, of threads that do nothing else for so many seconds.
+/// The number of calls and their mean in µs, for threads that only call, over this many seconds.
 fn closed_loop(rules: Vec<RuleSpec>, threads: u32, seconds: u64) -> (u64, u64) {
     let load = Load::Closed {
         threads,
@@ -86,7 +86,7 @@ fn a_closed_loop_gets_what_the_lanes_give() {
     assert_eq!(closed_loop(vec![rule(10, 2)], 4, 10), (2_000, 19_990));
     let both = || vec![rule(10, 1), rule(25, 2)];
     assert_eq!(closed_loop(both(), 1, 10), (1_000, 10_000));
-    // Σ lanes ÷ delay is 180/s.
+    // The sum of lanes ÷ delay is 180/s.
     let (calls, mean) = closed_loop(both(), 8, 1_000);
     assert!((179_900..=180_000).contains(&calls), "{calls}");
     assert!((44_300..44_500).contains(&mean), "{mean}");

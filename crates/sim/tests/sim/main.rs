@@ -1,4 +1,4 @@
-//! Whole simulations, through what the crate makes public.
+//! Whole simulations, through the public interface.
 
 mod common;
 mod lanes;

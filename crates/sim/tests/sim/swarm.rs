@@ -1,4 +1,4 @@
-//! A few seeds of the swarm: equal seeds give equal runs, and nothing is violated.
+//! A few seeds of the swarm: equal seeds give equal runs, and there is no violation.
 
 use dashpot_sim::swarm::run_seed;
 

@@ -1,6 +1,6 @@
 //! The scenarios of Adam Leventhal's articles on the write throttle, under virtual time.
 //!
-//! The units are binary, as only they make the articles' figures fit: 64,000 × 8 KiB are 500 MiB,
+//! The units are binary, because only these fit the articles' figures: 64,000 × 8 KiB are 500 MiB,
 //! which a disk of 100 MiB/s writes in 5 s.
 
 use crate::common::{workload, writes};
@@ -85,7 +85,7 @@ fn after(simulation: &mut Simulation, seconds: u64) -> Histogram {
     writes.at_lab.as_deref().cloned().unwrap_or_default()
 }
 
-/// Of 64,000 writes of whole cycles, how many took from this long to less than that, in µs.
+/// How many of 64,000 writes of whole cycles took from `from` to less than `to`, in µs.
 fn of_64_000(latencies: &Histogram, from: u64, to: u64) -> u64 {
     let within = latencies.buckets().filter(|(at, _)| {
         let microseconds = lower_bound(*at) / 1_000;
@@ -94,7 +94,7 @@ fn of_64_000(latencies: &Histogram, from: u64, to: u64) -> u64 {
     within.map(|(_, count)| count).sum::<u64>() * 64_000 / latencies.count()
 }
 
-/// KiB that a client of 10 threads at 100 MiB/s has written after so many ms.
+/// The KiB that a client of 10 threads at 100 MiB/s has written by each of these milliseconds.
 fn first_cycle(delay_slots: Option<u32>, moments: [u64; 2]) -> [u64; 2] {
     let client = client(10, Duration::from_nanos(781_250), None);
     let mut simulation = Simulation::new(lab(legacy(delay_slots), client, 60)).unwrap();
@@ -119,12 +119,13 @@ fn legacy_delays_nobody_from_the_second_cycle_on_if_the_disk_keeps_up() {
     let before = after(&mut simulation, 20);
     let since = after(&mut simulation, 60).since(&before);
     assert_eq!(since.count() / 40, 12_799);
-    // Now and then one finds a txg full for the moment in which the next one opens.
+    // Sometimes a write finds a txg full just before the next one opens.
     assert!(since.max().unwrap() < 1_000_000, "{:?}", since.max());
     assert!(since.quantile(999_900).unwrap() < 1_000);
 }
 
-/// Of 64,000 writes of 1,000 threads behind a link of 1 GiB/s: at once, later, and above 200 ms.
+/// Of 64,000 writes of 1,000 threads behind a link of 1 GiB/s: how many were admitted at once,
+/// later, and above 200 ms.
 fn flood(delay_slots: Option<u32>) -> [u64; 3] {
     let client = client(1_000, Duration::ZERO, Some(GIB));
     let mut simulation = Simulation::new(lab(legacy(delay_slots), client, 100)).unwrap();
@@ -135,9 +136,10 @@ fn flood(delay_slots: Option<u32>) -> [u64; 3] {
 
 #[test]
 fn legacy_lets_most_of_a_flood_in_at_once_and_a_thousand_wait_for_seconds() {
-    // The article's 55,000, 8,000 and 1,000; an independent event simulation gives exactly this.
+    // The article says 55,000, 8,000 and 1,000. An independent event simulation gives exactly these
+    // numbers.
     assert_eq!(flood(None), [54_574, 8_433, 992]);
-    // With one delay at a time almost nobody is delayed. That simulation gives 62,550 and 1,450.
+    // With one delay at a time, few writes are delayed. That simulation gives 62,550 and 1,450.
     assert_eq!(flood(Some(1)), [62_548, 39, 1_411]);
 }
 
@@ -150,6 +152,6 @@ fn openzfs_has_one_mode_where_little_says() {
     assert_eq!(since.count() / 30, 12_800);
     let mean = since.mean().unwrap();
     assert!((78_000_000..78_200_000).contains(&mean), "{mean}");
-    // 77.6 ms to 79.3 ms is one bucket.
+    // All are in one bucket, of 77.6 ms to 79.3 ms.
     assert_eq!(since.buckets().count(), 1);
 }

@@ -1,4 +1,4 @@
-//! What a simulation is told on its way, and what is seen of it there.
+//! Commands during a simulation, and views of its progress.
 
 use crate::common::{disk, ms, scenario, trace, workload};
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
@@ -40,7 +40,7 @@ fn a_rule_delays_what_comes_after_it() {
     assert_eq!(simulation.answers(), [(place, Ok(Answer::Done))]);
     simulation.run_until(at(100)).unwrap();
     assert_eq!(latencies(&simulation), [0, 5_000_000]);
-    // The scenario has it now, and does the same by itself.
+    // The scenario has the command now, and does the same again.
     let mut again = Simulation::new(simulation.scenario().clone()).unwrap();
     again.run_until(at(100)).unwrap();
     assert_eq!(latencies(&again), latencies(&simulation));
@@ -71,7 +71,7 @@ fn calls_are_in_the_lab_until_they_are_replied_to() {
     assert_eq!(in_lab(&simulation, Target::Volume(0)), none);
 }
 
-/// How many calls there are, and when the oldest came.
+/// How many calls there are, and when the oldest arrived.
 fn in_lab(simulation: &Simulation, target: Target) -> (usize, Option<Instant>) {
     let came = simulation.in_lab(target).map(|call| call.submitted);
     let came: Vec<_> = came.flatten().collect();

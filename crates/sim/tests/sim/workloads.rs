@@ -1,4 +1,4 @@
-//! Clients: when they call, what their links do, and what is noted of them.
+//! Clients: the times of their calls, their links, and their results.
 
 use crate::common::{disk, ms, scenario, trace, workload, writes};
 use dashpot_engine::histogram::Histogram;
@@ -7,7 +7,7 @@ use dashpot_engine::{Command, Duration, Errno, Instant, Op, OpSet, Target as Rul
 use dashpot_sim::scenario::{Calls, DiskModel, Load, Scenario, Target, WorkloadSpec};
 use dashpot_sim::{CallWait, SetupError, Simulation, WorkloadError, WorkloadResults};
 
-/// A disk that takes so long for each I/O, however many there are.
+/// A disk that takes this long for each I/O, however many there are.
 fn slow(service: Duration) -> DiskModel {
     DiskModel {
         service: Some(Service::Constant(service)),
@@ -74,7 +74,7 @@ fn a_link_passes_writes_on_the_way_in_and_reads_on_the_way_back() {
     };
     let seen = results(client, DiskModel::default(), ms(100));
     let (reads, writes) = (seen.op(Op::Read), seen.op(Op::Write));
-    // A sector takes 1 ms; the first read waits behind two writes, too.
+    // A sector takes 1 ms. The first read also waits behind two writes.
     let ms_of = |ns: Option<u64>| ns.map(|ns| ns / 1_000_000);
     let at_client = writes.at_client.as_ref().unwrap();
     assert_eq!(
@@ -107,7 +107,7 @@ fn what_a_lost_connection_takes_with_it_is_in_no_histogram() {
     let mut simulation = run(lab);
     let seen = simulation.results(0).unwrap();
     assert_eq!(seen.aborted, 6);
-    // Ends at 10, then from 18 on at 28, 38 and 48.
+    // Calls end at 10, and then from 18 on at 28, 38 and 48.
     assert_eq!(seen.op(Op::Write).calls, 12);
     assert_eq!(
         seen.op(Op::Write).at_client.as_ref().unwrap().max(),
@@ -134,7 +134,7 @@ fn calls_that_fail_are_in_no_latency() {
     });
     let simulation = run(scenario(disk(slow(ms(2)), vec![fails]), client, ms(80)));
     let seen = simulation.results(0).unwrap().op(Op::Write);
-    // 5 ms for each that is done, 3 ms for each that fails at once.
+    // A call that works takes 5 ms, and one that fails at once takes 3 ms.
     assert_eq!((seen.calls, seen.failed, seen.bytes), (20, 10, 10 * 8192));
     let figures = |latencies: &Option<Box<Histogram>>| {
         let latencies = latencies.as_ref().unwrap();
