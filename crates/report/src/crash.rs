@@ -1,4 +1,4 @@
-//! What a power cut took, in words.
+//! The loss in a power cut, in words.
 
 use dashpot_api::{ClientLoss, Crashed, KeepWord, LostWrite, ThenWord};
 use dashpot_rules::{nice_number, short_time};
@@ -19,7 +19,8 @@ const WRITES: [Column; 5] = [
     Column::Text("client"),
 ];
 
-/// The power cut of a disk, with at most `top` of the writes that it took, as wide as the screen.
+/// The text about the power cut of a disk. It lists at most `top` of the lost writes, and fits the
+/// screen.
 pub fn text(room: Room, crashed: &Crashed, top: usize) -> String {
     let mut text = prose_within(room, &sentences(crashed));
     if crashed.clients.len() > 1 && !crashed.was_off {

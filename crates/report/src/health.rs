@@ -23,7 +23,7 @@ const PROMISES: [Column; 3] = [
     Column::Text("why"),
 ];
 
-/// What the daemon gets of the host's CPUs.
+/// The line about the CPU time that the host gives the daemon.
 pub fn host_line(host: &Host) -> String {
     let cpus = host.cpus;
     let quota = match host.quota_millicpus {
@@ -38,8 +38,8 @@ pub fn host_line(host: &Host) -> String {
     format!("CPUs: {cpus}, {quota}{throttled}; steal since the start: {steal}\n")
 }
 
-/// Whether shards keep up: how busy they are, how long they did not look at their sockets, what the
-/// probe has read in the last minute, and how often the host has stopped them.
+/// A table about the load of shards: how busy they are, how long they left their sockets unread,
+/// the probe's readings in the last minute, and the stops by the host.
 pub fn shard_table(room: Room, shards: &[Shard]) -> String {
     let row = |shard: &Shard| {
         let (gap, probe) = (&shard.loop_gap, &shard.probe);
@@ -87,7 +87,8 @@ fn state(shard: &Shard) -> String {
     }
 }
 
-/// What clients make shards hold, and callers the API, beside the most that they may.
+/// Lines about the memory that clients make shards hold, and that callers use in the API, beside
+/// the bounds.
 pub fn memory_lines(room: Room, shards: &[Shard], memory: &Memory) -> String {
     let clients = |shard: &Shard| {
         let held = &shard.memory;
@@ -160,7 +161,7 @@ pub fn overload_note(shard: &Shard) -> Option<String> {
     })
 }
 
-/// What the kernel has done to enforce a quota.
+/// A note that the kernel has stopped the daemon to enforce a quota.
 pub fn quota_note(host: &Host) -> Option<String> {
     let what = throttled(host)?;
     let quota = host

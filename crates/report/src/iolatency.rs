@@ -2,9 +2,10 @@
 //!
 //! Source: perf-tools' iolatency by B. Gregg, its man page and example file.
 //!
-//! Differences: an I/O that outlasts an interval is not forgotten. A line at the end names I/O that
-//! was in flight for the whole interval, or at the end of the last one. A row holds what its label
-//! says, `>=` and `<`; the original puts a power of two into the row below ([`Boundary::AsOriginal`]).
+//! Differences: the report does not forget an I/O that outlasts an interval. A line at the end
+//! names I/O that was in flight for the whole interval, or at the end of the last one. A row
+//! contains the latencies that its label says, `>=` and `<`; the original puts a power of two into
+//! the row below ([`Boundary::AsOriginal`]).
 //!
 //! Beyond the original: a histogram for each value of a breakdown, each below a line that names it,
 //! and a table of percentiles in place of histograms.
@@ -19,7 +20,7 @@ use serde::{Serialize, Serializer};
 use super::percentiles::write_percentiles;
 use super::table::Room;
 
-/// Columns of the bar.
+/// The width of the bar.
 const BAR_WIDTH: usize = 38;
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -32,34 +33,34 @@ pub fn opening(interval_s: impl fmt::Display, endless: bool) -> String {
     format!("Tracing block I/O. Output every {interval_s} seconds.{how_to_end}\n")
 }
 
-/// In which row a latency of exactly 2^k ms is.
+/// The row of a latency of exactly 2^k ms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Boundary {
-    /// In the row that begins with it, as the labels say.
+    /// The row that begins with it, as the labels say.
     AsLabelled,
-    /// In the row that ends with it, as the original compares (`--compat=iolatency`).
+    /// The row that ends with it, as the original compares (`--compat=iolatency`).
     AsOriginal,
 }
 
-/// One interval's latencies. JSON:
-/// `{"at_ns": 1764000000000000000, "elapsed_ns": 1000000000, "missed": 0,
-/// "rows": [{"from_ns": 0, "to_ns": 999999, "count": 5}, …], "latency": percentiles,
-/// "in_flight": in flight, "lost": 0}`, of the kernel's disks with `"unmatched": 0`; of a breakdown, in place of rows and latency,
-/// `"by": "device", "values": [{"value": "vda", "rows": […], "latency": percentiles}, …]`.
+/// One interval's latencies. JSON: `{"at_ns": 1764000000000000000, "elapsed_ns": 1000000000,
+/// "missed": 0, "rows": [{"from_ns": 0, "to_ns": 999999, "count": 5}, …], "latency": percentiles,
+/// "in_flight": in flight, "lost": 0}`. For the kernel's disks it also has `"unmatched": 0`. A
+/// breakdown has, in place of rows and latency, `"by": "device", "values": [{"value": "vda",
+/// "rows": […], "latency": percentiles}, …]`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Interval {
     /// The interval's end.
     pub at_ns: u64,
-    /// The time of day at the interval's end, `HH:MM:SS`, if the text is to have it (`-T`).
+    /// The time of day at the interval's end, `HH:MM:SS`, for a text with times (`-T`).
     #[serde(skip)]
     pub time: Option<String>,
-    /// How long the interval was, and what it misses.
+    /// The length of the interval, and the intervals that it stands for.
     #[serde(flatten)]
     pub length: Length,
     /// The latencies, together or by value.
     #[serde(flatten)]
     pub scope: Scope,
-    /// What was in flight at the interval's end.
+    /// The I/Os in flight at the interval's end.
     pub in_flight: InFlight,
     /// Number of events that are missing because a buffer was full.
     pub lost: u64,
@@ -69,10 +70,10 @@ pub struct Interval {
     /// How the text shows latencies; JSON has both.
     #[serde(skip)]
     pub style: Style,
-    /// The part of these that the remark mentions; JSON has all.
+    /// Which of these the remark mentions; JSON has all.
     #[serde(skip)]
     pub mention: Mention,
-    /// How wide the text may be.
+    /// The room for the text.
     #[serde(skip)]
     pub room: Room,
 }
@@ -81,13 +82,13 @@ pub struct Interval {
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum Scope {
-    /// All together.
+    /// The latencies of all I/O.
     All(Distribution),
-    /// Those of each value, in display order.
+    /// The latencies of each value, in display order.
     By {
-        /// What the values are of: `device`, `client`, …
+        /// The dimension of the breakdown: `device`, `client`, …
         by: &'static str,
-        /// The values that are shown.
+        /// The values.
         values: Vec<Value>,
     },
 }
@@ -102,26 +103,27 @@ pub struct Value {
     pub distribution: Distribution,
 }
 
-/// Latencies as both styles show them.
+/// Latencies, in the form for both styles.
 #[derive(Clone, Debug, Serialize)]
 pub struct Distribution {
-    /// From 0 ms to the highest row that counted anything; at least one.
+    /// The rows from 0 ms to the highest one with I/Os; at least one.
     pub rows: Vec<Row>,
     /// The same latencies as percentiles.
     pub latency: Percentiles,
 }
 
-/// How latencies are shown.
+/// The style of latencies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// As the original does.
+    /// A histogram, like the original's.
     #[default]
     Histograms,
-    /// A line for each distribution.
+    /// A line of percentiles for each distribution.
     Percentiles,
 }
 
-/// Latencies between two powers of two. In JSON the edges are as labelled, [`Boundary`] aside.
+/// Latencies between two powers of two. In JSON the edges are as labelled, whatever the
+/// [`Boundary`].
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
     /// The lower edge.
@@ -142,14 +144,14 @@ impl Serialize for Row {
 }
 
 impl Value {
-    /// A line of a table of percentiles.
+    /// Its line in a table of percentiles.
     fn line(&self) -> (&str, &Percentiles) {
         (&self.value, &self.distribution.latency)
     }
 }
 
 impl Distribution {
-    /// Puts latencies into rows.
+    /// Sorts latencies into rows.
     pub fn new(latencies: &Histogram, boundary: Boundary) -> Self {
         let counts = match boundary {
             Boundary::AsLabelled => latencies.log2_rows(Unit::Millis),
@@ -163,8 +165,8 @@ impl Distribution {
 }
 
 impl Interval {
-    /// What is to be said of the zios in flight, beside the text: that is the original tool's, byte
-    /// for byte, whatever is in flight.
+    /// A remark about the zios in flight. It is not part of the text, which stays byte for byte the
+    /// original tool's.
     pub fn remark(&self) -> Option<String> {
         let (mention, elapsed) = (self.mention, self.length.elapsed);
         match self.slowest() {
@@ -173,7 +175,7 @@ impl Interval {
         }
     }
 
-    /// The latencies of those that have ended; of a breakdown, those with the longest tail.
+    /// The latencies of ended zios; in a breakdown, those of the value with the longest tail.
     fn slowest(&self) -> Option<&Percentiles> {
         let tail = |latency: &&Percentiles| latency.p99_9_ns.or(latency.max_ns);
         match &self.scope {
@@ -186,7 +188,7 @@ impl Interval {
     }
 }
 
-/// Puts labels on the rows of a power-of-two view. Without any I/O there is one row.
+/// Labels the rows of a power-of-two view. Without any I/O there is one row.
 fn labelled(counts: &[u64]) -> Vec<Row> {
     let counts = if counts.is_empty() { &[0] } else { counts };
     let rows = counts.iter().zip(0..).map(|(&count, row)| Row {
@@ -198,7 +200,7 @@ fn labelled(counts: &[u64]) -> Vec<Row> {
 }
 
 impl fmt::Display for Interval {
-    /// An empty line, the time if there is one, the table or tables.
+    /// Writes an empty line, the time if there is one, and the table or tables.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f)?;
         if let Some(time) = &self.time {
@@ -217,8 +219,8 @@ impl fmt::Display for Interval {
     }
 }
 
-/// A table for each value below its name, with an empty line between them; of no value, the table of
-/// no I/O.
+/// Writes a table for each value below its name, with an empty line between them. Without values,
+/// writes the table of no I/O.
 fn write_tables(f: &mut impl fmt::Write, room: Room, by: &str, values: &[Value]) -> fmt::Result {
     if values.is_empty() {
         return write_table(f, &labelled(&[]));
@@ -259,7 +261,8 @@ fn write_line(f: &mut impl fmt::Write, cells: [&dyn fmt::Display; 4], bar: &str)
     )
 }
 
-/// The share of the fullest row, rounded up: whatever counted anything has a mark.
+/// The length of the bar for a share of the fullest row, rounded up, so that every count above zero
+/// has a mark.
 fn bar_length(count: u64, most: u64) -> usize {
     let length = (u128::from(count) * BAR_WIDTH as u128).div_ceil(u128::from(most.max(1)));
     usize::try_from(length).unwrap_or(BAR_WIDTH)

@@ -1,13 +1,13 @@
 //! `iostat`: averages per disk over an interval.
 //!
-//! Source: sysstat 12's iostat, its columns, widths and units. Differences: nothing is ever
-//! merged on dashpot's disks, so their merge columns are zero, and their times are exact, where the
-//! kernel counts whole milliseconds; and a line at the end names I/O that has been in flight for the whole interval,
-//! or is in the first and the last report.
-//! As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
+//! Source: sysstat 12's iostat, with its columns, widths and units. Differences: dashpot's disks
+//! never merge I/O, so their merge columns are zero. Their times are exact, where the kernel counts
+//! whole milliseconds. A line at the end names I/O that has been in flight for the whole interval;
+//! in the first and the last report, all I/O in flight. As in the kernel's statistics, writing
+//! zeroes counts as writing, and a trim is a discard.
 //!
-//! On a screen that is too narrow for all columns, the basic report is sysstat's short one, and the
-//! extended report has the columns with which it fits 80.
+//! On a screen that is too narrow for all columns, the basic report becomes sysstat's short one,
+//! and the extended report has only the columns that fit 80.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 
 use super::table::{Room, prose_within};
 
-/// What a disk did in an interval.
+/// The I/O of a disk in an interval.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
     /// The disk's name.
@@ -26,17 +26,17 @@ pub struct Interval {
     pub elapsed: Duration,
     /// Reads that completed.
     pub reads: Completed,
-    /// Writes, those of zeroes included.
+    /// Writes that completed, including writes of zeroes.
     pub writes: Completed,
-    /// Trims.
+    /// Trims that completed.
     pub discards: Completed,
-    /// Flushes; they have no bytes.
+    /// Flushes that completed. They have no bytes.
     pub flushes: Completed,
     /// The integral of the number of zios in flight, in zio-nanoseconds.
     pub depth_time: u128,
     /// The time during which at least one zio was in flight.
     pub busy: Duration,
-    /// What was in flight at the end.
+    /// The I/Os in flight at the end.
     pub in_flight: InFlight,
 }
 
@@ -49,45 +49,45 @@ pub struct Completed {
     pub bytes: u64,
     /// The sum of their latencies in nanoseconds.
     pub time_ns: u128,
-    /// I/Os that joined others before these were issued.
+    /// How many I/Os had joined others before the issue.
     pub merged: u64,
 }
 
-/// Which columns are shown.
+/// The columns to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Columns {
-    /// Transfers and volume.
+    /// Transfers and throughput.
     Basic,
     /// Rates, latencies and sizes by operation, queue and utilisation (`-x`).
     Extended,
-    /// The basic ones with writes and discards together (`-s`).
+    /// The basic columns, with writes and discards together (`-s`).
     BasicShort,
     /// All operations together, queue and utilisation (`-xs`).
     ExtendedShort,
 }
 
-/// The report of an interval. JSON: a list with an object per disk: `{"device": "c1t1d0",
+/// The report of an interval. JSON: a list with an object for each disk: `{"device": "c1t1d0",
 /// "elapsed_ns": 1000000000, "missed": 0, "reads": {"n": 103, "ops_per_s": 103.0, "bytes_per_s": …,
-/// "merged_per_s": …, "merged_percent": …, "mean_ns": …, "mean_bytes": …}, "writes": …,
-/// "discards": …, "flushes": …, "mean_in_flight": 0.4, "busy_percent": 1.6, "in_flight": in
-/// flight}`. The figures are those of all columns, not rounded, and an average of no zio is null,
-/// where the text has 0.00 as sysstat's has.
+/// "merged_per_s": …, "merged_percent": …, "mean_ns": …, "mean_bytes": …}, "writes": …, "discards":
+/// …, "flushes": …, "mean_in_flight": 0.4, "busy_percent": 1.6, "in_flight": in flight}`. It has
+/// the figures of all columns, not rounded. An average of no zios is null, where the text has 0.00
+/// as in sysstat.
 #[derive(Clone, Debug)]
 pub struct Iostat {
-    /// Which figures.
+    /// The columns.
     pub columns: Columns,
-    /// Of which disks, in display order.
+    /// The disks, in display order.
     pub disks: Vec<Interval>,
-    /// Of which zios in flight the text speaks; JSON has all.
+    /// Which zios in flight the text mentions; JSON has all.
     pub mention: Mention,
-    /// How long the interval was to be, and whether it stands for others.
+    /// The intended length of the interval, and the intervals that it stands for.
     pub length: Length,
-    /// How wide the text may be.
+    /// The room for the text.
     pub room: Room,
 }
 
 impl Completed {
-    /// Both together.
+    /// The sum of both.
     fn with(&self, other: &Completed) -> Completed {
         Completed {
             zios: self.zios + other.zios,
@@ -101,7 +101,7 @@ impl Completed {
         self.bytes as f64 / 1_024.0
     }
 
-    /// The share of one of a sum; nothing if there is none.
+    /// The average share of a sum for one I/O; `None` without I/Os.
     fn mean(&self, sum: f64) -> Option<f64> {
         (self.zios > 0).then(|| sum / self.zios as f64)
     }
@@ -111,7 +111,7 @@ impl Completed {
         Some(self.mean(self.time_ns as f64)? / 1e6)
     }
 
-    /// How many of a hundred had joined others.
+    /// The percentage of I/Os that had joined others.
     fn merged_percent(&self) -> Option<f64> {
         let all = self.zios + self.merged;
         Some(self.merged as f64 / all.max(1) as f64 * 100.0)
@@ -124,12 +124,12 @@ impl Completed {
 }
 
 impl Interval {
-    /// `amount` per second; nothing if no time has passed.
+    /// `amount` per second; `None` if no time has passed.
     fn rate(&self, amount: f64) -> Option<f64> {
         (!self.elapsed.is_zero()).then(|| amount / self.elapsed.as_secs_f64())
     }
 
-    /// What sysstat counts as transfers: no flushes.
+    /// The transfers as sysstat counts them, without flushes.
     fn transfers(&self) -> Completed {
         self.reads.with(&self.writes).with(&self.discards)
     }
@@ -159,9 +159,9 @@ struct Column {
     title: &'static str,
     width: usize,
     decimals: usize,
-    /// Among those that are shown on a narrow screen.
+    /// Whether a narrow screen shows the column.
     narrow: bool,
-    /// The figure, or `None` if it is an average of nothing.
+    /// The figure, or `None` if it is an average of no I/Os.
     figure: fn(&Interval) -> Option<f64>,
 }
 
@@ -176,7 +176,7 @@ const fn column(title: &'static str, width: usize, figure: fn(&Interval) -> Opti
     }
 }
 
-/// One that only a wide screen has.
+/// A column for wide screens only.
 const fn wide(title: &'static str, width: usize, figure: fn(&Interval) -> Option<f64>) -> Column {
     Column {
         narrow: false,
@@ -259,7 +259,7 @@ impl Columns {
         }
     }
 
-    /// Those that fit, the first of them in any case.
+    /// The columns that fit, but at least the first.
     fn within(self, room: Room) -> Vec<&'static Column> {
         let fits = |columns: &[&Column]| room.has(NAME_WIDTH + width(columns));
         let all: Vec<&Column> = self.all().iter().collect();
@@ -277,22 +277,22 @@ impl Columns {
     }
 }
 
-/// What columns take, the gaps before them included.
+/// The width of columns, including the gaps before them.
 fn width(columns: &[&Column]) -> usize {
     columns.iter().map(|column| 1 + column.width).sum()
 }
 
-/// Of the disks' names, at least.
+/// The least width of the disks' names.
 const NAME_WIDTH: usize = 13;
 
 impl fmt::Display for Iostat {
-    /// The titles, a line per disk, an empty line.
+    /// Writes the titles, a line for each disk, and an empty line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let columns = self.columns.within(self.room);
         let shortened = |name| self.room.name_beside(width(&columns), name);
         let names = self.disks.iter().map(|disk| disk.disk.as_str());
         let widest = match self.room {
-            // As sysstat: a longer name moves the rest of its line.
+            // As in sysstat, a longer name shifts the rest of its line.
             Room::UNBOUNDED => NAME_WIDTH,
             room => room.widest_name(width(&columns), names).max(NAME_WIDTH),
         };
@@ -320,7 +320,7 @@ impl fmt::Display for Iostat {
 }
 
 impl Iostat {
-    /// On a screen, a number that is too long for its column has fewer decimals.
+    /// Writes a figure. On a screen, a number that is too long for its column loses decimals.
     fn write_figure(
         &self,
         f: &mut fmt::Formatter<'_>,
@@ -365,7 +365,7 @@ struct DeviceObject<'a> {
     in_flight: &'a InFlight,
 }
 
-/// What completed of one kind, as JSON.
+/// The completed I/O of one kind, as JSON.
 #[derive(Serialize)]
 struct KindObject {
     n: u64,

@@ -1,4 +1,5 @@
-//! Latencies of two kinds with little between them: hardly any I/O has their mean or their median.
+//! Latencies of two kinds with little between them, so that hardly any I/O takes the mean or the
+//! median.
 
 use dashpot_engine::histogram::{Histogram, lower_bound, upper_bound};
 use dashpot_rules::short_time;
@@ -8,28 +9,27 @@ use serde::Serialize;
 /// 200000000}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TwoModes {
-    /// I/Os of the fast kind.
+    /// How many I/Os are of the fast kind.
     pub fast: u64,
-    /// What these took at most.
+    /// The longest latency of these.
     pub fast_upto_ns: u64,
-    /// I/Os of the slow kind.
+    /// How many I/Os are of the slow kind.
     pub slow: u64,
-    /// What these took at least.
+    /// The shortest latency of these.
     pub slow_from_ns: u64,
 }
 
-/// Each kind has at least one I/O in this many.
+/// Each kind has at least one in this many of the I/Os.
 const KIND: u64 = 10;
-/// At most one I/O in this many is between the kinds.
+/// At most one in this many of the I/Os is between the kinds.
 const BETWEEN: u64 = 8;
 /// The slow kind takes at least this many times as long as the fast one.
 const APART: u64 = 50;
-/// Whether something took less than this or nothing is the same: in virtual time many writes take
-/// nothing.
+/// Latencies below this are alike: in virtual time many writes take no time.
 const LEAST_NS: u64 = 1_000;
 
 impl TwoModes {
-    /// The two kinds, as far apart as they can be drawn, if the latencies are of two kinds.
+    /// The two kinds, with the widest possible gap, if the latencies are of two kinds.
     pub fn of(latencies: &Histogram) -> Option<TwoModes> {
         let n = latencies.count();
         let buckets: Vec<(usize, u64)> = latencies.buckets().collect();
@@ -56,7 +56,7 @@ impl TwoModes {
         self.slow_from_ns / self.fast_upto_ns.max(LEAST_NS)
     }
 
-    /// What the reader of the latencies of `what` has to know.
+    /// A line for the reader of the latencies of `what`.
     pub fn line(&self, what: &str, latencies: &Histogram) -> String {
         let share = |count: u64| 100.0 * count as f64 / latencies.count().max(1) as f64;
         let fast = match self.fast_upto_ns < LEAST_NS {
@@ -74,8 +74,9 @@ impl TwoModes {
     }
 }
 
-/// The first bucket of the slow kind, as late as `between` I/Os before it allow, and how many I/Os
-/// it has. `above` are the buckets above the fast kind, with `left` I/Os.
+/// The first bucket of the slow kind, and the number of its I/Os. At most `between` I/Os may come
+/// before it, and it is the last such bucket. `above` has the buckets above the fast kind, with
+/// `left` I/Os.
 fn slow_kind(above: &[(usize, u64)], left: u64, between: u64) -> Option<(usize, u64)> {
     let mut slow = left;
     for (bucket, count) in above {
@@ -126,7 +127,7 @@ mod tests {
         let tail = [(0, 970), (1_000_000_000, 30)];
         let near = [(1_000_000, 500), (40_000_000, 500)];
         let few = [(0, 80), (310_000, 920)];
-        // As many in each power of two.
+        // Each power of two has the same count.
         let spread: Vec<(u64, u64)> = (10..30).map(|power| (1 << power, 50)).collect();
         for values in [&one[..], &tail, &near, &few, &spread, &[]] {
             assert_eq!(TwoModes::of(&latencies(values)), None, "{values:?}");

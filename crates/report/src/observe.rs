@@ -14,14 +14,14 @@ use super::table::{Room, time_or_dash};
 pub struct Observation {
     /// The interval's end.
     pub at_ns: u64,
-    /// How long the interval was, and what it misses.
+    /// The length of the interval, and the intervals that it stands for.
     #[serde(flatten)]
     pub length: Length,
     /// The devices, in display order.
     pub devices: Vec<Line>,
-    /// Number of events that were lost; their I/O is in no figure.
+    /// How many events were lost. Their I/Os are in no figure.
     pub lost: u64,
-    /// Number of completions whose start was not seen; null if the source sees every start.
+    /// How many completions had no visible start; null if the source sees every start.
     pub unmatched: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ pub struct Line {
     discards_per_s: f64,
     flushes_per_s: f64,
     bytes_per_s: f64,
-    /// From issue to completion, of all types.
+    /// Latencies from issue to completion, of all operations.
     latency: Percentiles,
     in_flight: InFlight,
 }
@@ -68,7 +68,7 @@ impl Line {
 }
 
 impl Observation {
-    /// A line for each device; with the rates of discards and flushes, and p90, if it is to be `wide`.
+    /// A line for each device. If `wide`, with the rates of discards and flushes, and with p90.
     pub fn text(&self, room: Room, wide: bool) -> String {
         let shown = COLUMNS.iter().filter(|column| wide || !column.wide);
         let columns: Vec<(&Column, usize)> = shown
@@ -103,13 +103,13 @@ impl Observation {
 struct Column {
     title: &'static str,
     width: usize,
-    /// Not among those that fit 80 columns beside a name of 17 letters.
+    /// Whether the column does not fit 80 columns beside a name of 17 letters.
     wide: bool,
     cell: fn(&Line) -> String,
 }
 
 impl Column {
-    /// How wide it is beside these: rates of millions take more than it usually has.
+    /// The width for these devices: rates of millions need more than the usual one.
     fn width_of(&self, devices: &[Line]) -> usize {
         let cells = devices.iter().map(|device| (self.cell)(device).len());
         cells.fold(self.width, usize::max)
@@ -147,7 +147,7 @@ const COLUMNS: [Column; 12] = [
     column("oldest", 6, |line| time_or_dash(line.in_flight.oldest_ns)),
 ];
 
-/// With a decimal where that says more than a hundredth.
+/// A rate, with a decimal if that is significant.
 fn rate(per_second: f64) -> String {
     let decimals = usize::from(per_second < 100.0);
     format!("{per_second:.decimals$}")

@@ -7,8 +7,8 @@ use dashpot_rules::{short_time, visible};
 
 use super::table::Room;
 
-/// A table of percentiles, with a line for each of several that have names: long ones are shortened
-/// where the screen has no room for them.
+/// Writes a table of percentiles, with a line for each name. Long names are shortened if the screen
+/// has no room for them.
 ///
 /// Times have three digits, and a percentile of too few zios is a dash:
 /// `      n    p50    p90    p95    p99  p99.9    max`.
@@ -44,7 +44,7 @@ pub fn write_percentiles<'a>(
 
 const TIMES: [&str; 6] = ["p50", "p90", "p95", "p99", "p99.9", "max"];
 const TIME_WIDTH: usize = 7;
-/// Of the number of zios, at least.
+/// The least width of the number of zios.
 const N_WIDTH: usize = 9;
 
 #[cfg(test)]

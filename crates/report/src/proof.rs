@@ -1,9 +1,9 @@
-//! Proof of injection: what a rule asked for beside what was achieved, how far off that was, and
+//! Proof of injection: the requested and the achieved latencies of a rule, their difference, and
 //! whether it is within the caller's tolerance.
 //!
-//! Only zios that were held are in its figures: their service, as asked for, and the time from the
-//! end of their lane's wait to the moment at which the reply was offered. Percentiles of a constant
-//! are exact to lateness's bucket; of a distribution, to 1.2 %. Means and extremes are exact.
+//! The figures contain only zios that the rule held: their requested service, and the time from the
+//! end of their wait for a lane until the reply was offered. Percentiles of a constant are exact to
+//! the bucket of lateness; those of a distribution, to 1.2 %. Means and extremes are exact.
 
 mod causes;
 mod figures;
@@ -21,7 +21,7 @@ use figures::{Cells, Error, Figures, between_the_ends, exact_time};
 use rows::Row;
 pub use verdict::{Facts, Tolerance, Verdict};
 
-/// Columns of a report's text, of the bar of a row, and of its count.
+/// The widths of a report's text, of the bar of a row, and of its count.
 pub const WIDTH: usize = 80;
 const BAR_WIDTH: usize = 20;
 
@@ -29,21 +29,21 @@ const BAR_WIDTH: usize = 20;
 /// "cannot-tell" | "unproven", "as_asked": true, "why": text, "warnings": [text, …], "tolerance":
 /// {"p50_ns": 500000, "p99_ns": 40000000, "n": 30}, "promise": {"lateness_ns": 30500, "kept":
 /// true}, "client_ns": 12000, "stopped": 0, "requested": figures, "achieved": figures, "error":
-/// {"mean_ns": 14200, "p50_ns": …, "p90_ns": …, "p99_ns": …, "mean_percent": 0.14, …},
-/// "lateness": figures, "rows": [{"from_ns": 10000000, "to_ns": 10000999, "requested": 1000,
-/// "achieved": 0}, …]}`, with figures as `{"n": 1000, "mean_ns": …, "p50_ns": …, "p90_ns": …,
-/// "p99_ns": …, "max_ns": …}`. Both ends of a row are in it. What is not known is null.
+/// {"mean_ns": 14200, "p50_ns": …, "p90_ns": …, "p99_ns": …, "mean_percent": 0.14, …}, "lateness":
+/// figures, "rows": [{"from_ns": 10000000, "to_ns": 10000999, "requested": 1000, "achieved": 0},
+/// …]}`, with figures as `{"n": 1000, "mean_ns": …, "p50_ns": …, "p90_ns": …, "p99_ns": …,
+/// "max_ns": …}`. A row includes both its ends. Unknown figures are null.
 #[derive(Clone, Debug, Serialize)]
 pub struct Proof {
     /// The rule, as the API has it.
     pub rule: Rule,
     /// Whether it was kept.
     pub verdict: Verdict,
-    /// Whether the rule did to the zios what it says, whenever that was.
+    /// Whether the rule did what it says, regardless of time.
     as_asked: bool,
     /// The verdict's reason.
     pub why: String,
-    /// Sentences about what distorts the figures or is worth knowing beside them.
+    /// Sentences about distortions of the figures, and other useful facts.
     pub warnings: Vec<String>,
     tolerance: Limits,
     promise: Promise,
@@ -56,12 +56,12 @@ pub struct Proof {
     error: Error,
     lateness: Figures,
     rows: Vec<Row>,
-    /// The service time, if there was but one.
+    /// The service time, if there was only one.
     #[serde(skip)]
     constant_ns: Option<u64>,
 }
 
-/// The most error that the rule may have, and the least number of zios that it must have held.
+/// The largest error that the rule may have, and the least number of zios that it must have held.
 #[derive(Clone, Debug, Serialize)]
 struct Limits {
     p50_ns: u64,
@@ -69,7 +69,7 @@ struct Limits {
     n: u64,
 }
 
-/// dashpot's own promise on this host. It decides nothing.
+/// dashpot's own promise on this host. It does not affect the verdict.
 #[derive(Clone, Debug, Serialize)]
 struct Promise {
     /// The median lateness.
@@ -120,7 +120,7 @@ impl Proof {
         format!("rule {id}{name} on {disk}: {rule}")
     }
 
-    /// What became of the zios that matched; what is rare is said only where it happened.
+    /// The fates of the matching zios. Rare ones are mentioned only if they occurred.
     fn counts(&self) -> String {
         let counters = self.rule.present();
         let rare = [
@@ -156,7 +156,7 @@ impl Proof {
         format!("{life}: {}", words.join(", "))
     }
 
-    /// What the rule met before its last update, which is judged no more.
+    /// The counts before the last update, which the verdict ignores.
     fn before_update(&self) -> Option<String> {
         let (all, since) = (&self.rule.counters, self.rule.since_update.as_ref()?);
         let matched = all.matched.saturating_sub(since.matched);
@@ -195,7 +195,7 @@ impl Proof {
         Ok(())
     }
 
-    /// The verdict, and what is worth knowing beside it.
+    /// Writes the verdict and the warnings.
     fn write_reasons(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_wrapped(f, &format!("{}: {}", self.verdict, self.why))?;
         let counters = self.rule.present();
@@ -242,7 +242,7 @@ impl Proof {
         )
     }
 
-    /// Rows beside a constant are labelled with what is added to it.
+    /// The label of a row. Beside a constant, it is the time that is added to the constant.
     fn label(&self, index: usize, row: &Row) -> String {
         match self.constant_ns {
             Some(service) if index > 0 => {
@@ -288,7 +288,7 @@ fn write_cells(f: &mut fmt::Formatter<'_>, title: &str, cells: &Cells) -> fmt::R
     writeln!(f, "{}", line.trim_end())
 }
 
-/// A count and its share of the longest bar, rounded up: what is there is seen.
+/// Writes a count, and its share of the longest bar, rounded up so that every count has a mark.
 fn write_bar(f: &mut fmt::Formatter<'_>, count: u64, longest: u64) -> fmt::Result {
     let columns = BAR_WIDTH as u128 * u128::from(count);
     let length = columns.div_ceil(u128::from(longest.max(1))) as usize;
@@ -300,7 +300,7 @@ fn write_wrapped(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
     writeln!(f, "{}", wrapped(text, WIDTH))
 }
 
-/// Words in lines of at most so many columns; those after the first are indented.
+/// Wraps words to lines of at most `width` columns. Lines after the first are indented.
 pub fn wrapped(text: &str, width: usize) -> String {
     let (mut lines, mut line) = (String::new(), String::new());
     for word in text.split(' ') {

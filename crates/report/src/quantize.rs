@@ -18,16 +18,16 @@ use serde::{Serialize, Serializer};
 use super::per_second;
 use super::table::{Room, prose_within};
 
-/// Columns of the bar.
+/// The width of the bar.
 const BAR_WIDTH: usize = 40;
 const NS_PER_US: u64 = 1_000;
 
 /// The report. JSON: `{"elapsed_ns": 60000000000, "missed": 0, "total": aggregation or "devices":
-/// [aggregation, …], "in_flight": in flight, "lost": 0}`, of the kernel's disks with `"unmatched":
-/// 0`, and first `"layer": "store"` if there are several.
+/// [aggregation, …], "in_flight": in flight, "lost": 0}`. For the kernel's disks it also has
+/// `"unmatched": 0`. If there are several layers, it begins with `"layer": "store"`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Quantize {
-    /// The layer, if it is one of several that are shown.
+    /// The layer, if the report is for one of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Layer>,
     /// The time that the report covers.
@@ -36,14 +36,14 @@ pub struct Quantize {
     /// The numbers.
     #[serde(flatten)]
     pub scope: Scope,
-    /// What was in flight at the end.
+    /// The I/Os in flight at the end.
     pub in_flight: InFlight,
-    /// Number of events that are missing because a buffer was full.
+    /// How many events are missing because a buffer was full.
     pub lost: u64,
-    /// Number of completions whose start was not seen; `None` if the source sees every start.
+    /// How many completions had no visible start; `None` if the source sees every start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unmatched: Option<u64>,
-    /// How wide the text may be.
+    /// The room for the text.
     #[serde(skip)]
     pub room: Room,
 }
@@ -54,12 +54,12 @@ pub struct Quantize {
 pub enum Scope {
     /// All I/O together.
     Total(Aggregation),
-    /// Each disk by itself, under its name.
+    /// Each disk, under its name.
     #[serde(rename = "devices")]
     Disks(Vec<Disk>),
 }
 
-/// A disk's numbers. JSON: those of [`Aggregation`] and `"device": "c1t1d0"`.
+/// A disk's numbers. JSON: those of [`Aggregation`], and `"device": "c1t1d0"`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Disk {
     /// Its name.
@@ -72,24 +72,23 @@ pub struct Disk {
 
 /// The numbers of one key. JSON: `{"rows": [{"from_ns": 128000, "to_ns": 255999, "count": 0}, …],
 /// "mean_ns": 2025491, "stddev_ns": 1609120, "ops_per_s": 811.2, "bytes_per_s": 102013952.0,
-/// "latency": percentiles}`, with average and deviation null if there was no I/O. These figures are
-/// exact, where the text's are truncated as the scripts do.
+/// "latency": percentiles}`. Average and deviation are null if there was no I/O. JSON has exact
+/// figures; the text truncates them as the scripts do.
 #[derive(Clone, Debug, Serialize)]
 pub struct Aggregation {
-    /// The rows as printed: those that counted anything, what is between them, and one empty row
-    /// on either side.
+    /// The printed rows: from the first to the last with a count, and one empty row on either side.
     #[serde(serialize_with = "without_margin")]
     pub rows: Vec<Row>,
     /// The average of latencies truncated to microseconds.
     #[serde(skip)]
     pub avg_us: Option<u64>,
-    /// The standard deviation of the same.
+    /// The standard deviation of the truncated latencies.
     #[serde(skip)]
     pub stddev_us: Option<u64>,
-    /// I/O per second, to the nearest.
+    /// I/O per second, rounded.
     #[serde(skip)]
     pub iops: u64,
-    /// Units of 1,024 bytes per second, to the nearest.
+    /// Units of 1,024 bytes per second, rounded.
     #[serde(skip)]
     pub throughput_kib_s: u64,
     mean_ns: Option<u64>,
@@ -100,7 +99,7 @@ pub struct Aggregation {
     pub latency: Percentiles,
 }
 
-/// Latencies from `value_us` to less than its double; of 0, those below 1 µs.
+/// Latencies from `value_us` to less than its double; for 0, those below 1 µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The lower edge.
@@ -131,7 +130,8 @@ impl Aggregation {
         }
     }
 
-    /// What DTrace sorts distributions by: the sum of the rows' values, then the count of row 0.
+    /// The key by which DTrace sorts distributions: the sum of the rows' values, then the count of
+    /// row 0.
     fn weight(&self) -> (i128, u64) {
         let values = self.rows.iter();
         let sum = values.map(|row| i128::from(row.value_us) * i128::from(row.count));
@@ -148,7 +148,7 @@ impl Serialize for Row {
     }
 }
 
-/// The row below 0 is there for the eye.
+/// Omits the row below 0, which only the text needs.
 fn without_margin<S: Serializer>(rows: &[Row], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(rows.iter().filter(|row| row.value_us >= 0))
 }
@@ -177,7 +177,7 @@ impl fmt::Display for Quantize {
             Scope::Total(aggregation) => write_total(f, aggregation)?,
             Scope::Disks(disks) => write_disks(f, self.room, disks)?,
         }
-        // There is no later report that could count them.
+        // No later report could count these I/Os.
         let elapsed = self.length.elapsed;
         let in_flight = match self.slowest() {
             Some(ended) => self.in_flight.line_beside(Mention::All, elapsed, ended),
@@ -190,7 +190,7 @@ impl fmt::Display for Quantize {
 }
 
 impl Quantize {
-    /// The latencies of those that have ended; of several disks, those with the longest tail.
+    /// The latencies of ended zios; of several disks, those with the longest tail.
     fn slowest(&self) -> Option<&Percentiles> {
         let tail = |latency: &&Percentiles| latency.p99_9_ns.or(latency.max_ns);
         match &self.scope {
@@ -213,7 +213,7 @@ fn write_total(f: &mut impl fmt::Write, aggregation: &Aggregation) -> fmt::Resul
 fn write_disks(f: &mut impl fmt::Write, room: Room, disks: &[Disk]) -> fmt::Result {
     writeln!(f, "\nhistogram of latencies (us):\n")?;
     for disk in sorted_by_key(disks, |disk| disk.aggregation.weight()) {
-        // DTrace ends the key with a blank, which the format of the script has before the value.
+        // DTrace ends the key with a blank; in the script's format it comes before the value.
         writeln!(f, "{} ", room.name_beside(1, &disk.disk))?;
         write_distribution(f, &disk.aggregation.rows)?;
         writeln!(f)?;
@@ -233,7 +233,7 @@ fn write_disks(f: &mut impl fmt::Write, room: Room, disks: &[Disk]) -> fmt::Resu
     })
 }
 
-/// Ascending by what the aggregation sorts by, equal ones by name.
+/// Sorts disks by a key, ascending, and equal ones by name.
 fn sorted_by_key<K: Ord>(disks: &[Disk], key: impl Fn(&Disk) -> K) -> Vec<&Disk> {
     let mut sorted: Vec<&Disk> = disks.iter().collect();
     sorted.sort_by(|a, b| (key(a), &a.disk).cmp(&(key(b), &b.disk)));
@@ -251,7 +251,7 @@ fn write_distribution(f: &mut impl fmt::Write, rows: &[Row]) -> fmt::Result {
     Ok(())
 }
 
-/// The share of the total, rounded to the nearest column.
+/// The length of the bar for a share of the total, rounded to the nearest column.
 fn bar_length(count: u64, total: u128) -> usize {
     let halves = 2 * BAR_WIDTH as u128 * u128::from(count) + total;
     let length = halves.checked_div(2 * total).unwrap_or(0);
@@ -279,7 +279,7 @@ fn summary_line([avg, stddev, iops, kib]: [String; 4]) -> String {
     format!("{avg:<16}   {stddev:<11}   {iops:<4}   {kib:<17}")
 }
 
-/// Between a disk and its figures.
+/// The gap between a disk and its figures.
 const SUMMARY_GAP: &str = "   ";
 
 fn title(layer: Layer) -> &'static str {

@@ -1,4 +1,4 @@
-//! Aligned tables without borders, at most as wide as the reader's terminal, and the text of their
+//! Aligned tables without borders, at most as wide as the reader's terminal, and the texts of their
 //! cells.
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
@@ -13,7 +13,7 @@ pub enum Column {
     Figure(&'static str),
 }
 
-/// A column, and the function that makes its cell from a row `T`.
+/// A column, with the function that makes its cell from a row `T`.
 pub struct Field<T> {
     column: Column,
     cell: fn(&T) -> String,
@@ -41,8 +41,8 @@ impl<T> Field<T> {
     }
 }
 
-/// The most columns that a line may take. A file and a pipe have no bound: the report breaks and
-/// leaves out nothing that a script reads.
+/// The most columns that a line may take. Files and pipes have no bound, so that a script gets
+/// whole lines without omissions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Room(pub Option<u16>);
 
@@ -50,7 +50,7 @@ impl Room {
     /// No bound, for a file or a pipe.
     pub const UNBOUNDED: Room = Room(None);
 
-    /// Whether a line of so many columns has room.
+    /// Whether there is room for a line of `width` columns.
     pub fn has(self, width: usize) -> bool {
         self.0.is_none_or(|columns| width <= usize::from(columns))
     }
@@ -69,24 +69,23 @@ impl Room {
         format!("{head}\u{2026}{tail}")
     }
 
-    /// How wide the longest of these names is, each as [`Room::name_beside`] shows it.
+    /// The width of the longest of these names, each as [`Room::name_beside`] shows it.
     pub fn widest_name<'a>(self, taken: usize, names: impl Iterator<Item = &'a str>) -> usize {
         let widths = names.map(|name| self.name_beside(taken, name).chars().count());
         widths.max().unwrap_or_default()
     }
 }
 
-/// Of a name so much is always shown.
+/// At least this much of a name is always shown.
 const NAME_MIN: usize = 6;
 
-/// An aligned table without borders, as wide as its cells. Nothing is printed of no rows but the
-/// head.
+/// An aligned table without borders, as wide as its cells. Without rows, only the head is printed.
 pub fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     table_within(Room::UNBOUNDED, columns, rows)
 }
 
-/// A [`table`] that fits: where the screen is too narrow for it, columns move together, and then
-/// words are broken. Figures never are.
+/// A [`table`] that fits the screen. If the screen is too narrow, columns move together, and then
+/// words are broken. Figures are never broken.
 pub fn table_within(
     room: Room,
     columns: &[Column],
@@ -121,7 +120,8 @@ pub fn table_within(
     table.trim_fmt() + "\n"
 }
 
-/// Lines of text, each broken between words where the screen ends. The last has an end, too.
+/// Lines of text, each broken between words at the screen's edge. The last line ends with a line
+/// feed, too.
 pub fn prose_within(room: Room, lines: &str) -> String {
     let Room(Some(columns)) = room else {
         return lines.lines().map(|line| line.to_owned() + "\n").collect();
@@ -140,7 +140,7 @@ pub fn prose_within(room: Room, lines: &str) -> String {
     lines.lines().map(broken).collect()
 }
 
-/// A table of these fields of each item; the wide ones, too, if `wide` says so.
+/// A table of these fields for each item. If `wide`, it includes the wide fields.
 pub fn table_of<'a, T: 'a>(
     room: Room,
     wide: bool,
@@ -153,12 +153,12 @@ pub fn table_of<'a, T: 'a>(
     table_within(room, &columns, items.into_iter().map(row))
 }
 
-/// A time that may not be known.
+/// A time, or a dash if it is not known.
 pub fn time_or_dash(ns: Option<u64>) -> String {
     ns.map_or_else(|| "-".to_owned(), short_time)
 }
 
-/// Fails if a line of a report is wider than the screen, and says which.
+/// Fails if a line of a report is wider than the screen, and names the line.
 #[cfg(test)]
 #[track_caller]
 pub fn assert_fits(room: Room, text: &str) {

@@ -2,9 +2,9 @@
 //!
 //! Source: the columns, widths and letters of OpenZFS's kstat `txgs` (2.2).
 //!
-//! Differences: a time is 0 until it has ended, qtime is always 0 (a closed txg is quiesced), and the
-//! line of the kstat's own counters is left out. A narrow screen shows only the columns of which a
-//! line fits 80.
+//! Differences: a time is 0 until it has ended. qtime is always 0, because a closed txg is quiesced
+//! at once. The line of the kstat's own counters is left out. A narrow screen shows only columns
+//! that fit 80.
 
 use std::fmt;
 
@@ -19,16 +19,16 @@ use super::table::Room;
 /// "open_ns": …, "quiesce_ns": …, "wait_ns": …, "sync_ns": …}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Txgs {
-    /// The oldest first.
+    /// The groups, the oldest first.
     pub txgs: Vec<TxgStats>,
-    /// How wide the text may be.
+    /// The room for the text.
     pub room: Room,
 }
 
 struct Column {
     title: &'static str,
     width: usize,
-    /// Among those that are shown on a narrow screen.
+    /// Whether a narrow screen shows the column.
     narrow: bool,
     cell: fn(&TxgStats) -> String,
 }
@@ -42,7 +42,7 @@ const fn column(title: &'static str, width: usize, cell: fn(&TxgStats) -> String
     }
 }
 
-/// One that only a wide screen has.
+/// A column for wide screens only.
 const fn wide(title: &'static str, width: usize, cell: fn(&TxgStats) -> String) -> Column {
     Column {
         narrow: false,
@@ -197,7 +197,7 @@ mod tests {
             sync: Duration::ZERO,
             ..txg(5, TxgState::Open)
         };
-        // The blanks at the ends of lines are the kstat's.
+        // The blanks at the ends of lines are the kstat's own.
         let text = all(vec![txg(4, TxgState::Committed), open]).to_string();
         expect![[r#"
             txg      birth            state ndirty       nread        nwritten     reads    writes   otime        qtime        wtime        stime       |

@@ -1,8 +1,8 @@
 //! `zpool-iostat`: the I/O of pools, by class of their disks' queues.
 //!
 //! Source: the columns, widths, labels and arithmetic of OpenZFS's `zpool iostat` (2.2), with `-l`,
-//! `-q`, `-w` and `-r`. Averages under `-l` are ZFS's: those of buckets of powers of two, up to a
-//! third off; `--json` has percentiles of the finer buckets, and exact means.
+//! `-q`, `-w` and `-r`. Averages under `-l` are computed as in ZFS, from buckets of powers of two,
+//! and are up to a third off. `--json` has percentiles of the finer buckets, and exact means.
 //!
 //! Differences: a pool gives space to a volume when it makes the volume, so `alloc` is the sum of
 //! their sizes. There is no scrub and no rebuild, so their columns stay empty. The first report of
@@ -33,13 +33,13 @@ pub struct ZpoolIostat {
     /// The columns of the text; JSON has all of them.
     #[serde(skip)]
     pub view: View,
-    /// Whether the titles come before the lines; a table always has them.
+    /// Whether titles come before the lines. A table always has them.
     #[serde(skip)]
     pub titled: bool,
-    /// How wide the text may be.
+    /// The room for the text.
     #[serde(skip)]
     pub room: Room,
-    /// In display order.
+    /// The pools, in display order.
     pub pools: Vec<Pool>,
 }
 
@@ -51,7 +51,7 @@ pub struct Pool {
     /// Its name.
     #[serde(rename = "pool")]
     pub name: String,
-    /// How long the interval was.
+    /// The length of the interval.
     #[serde(rename = "elapsed_ns", serialize_with = "super::as_nanos")]
     pub elapsed: Duration,
     /// Bytes that are allocated.
@@ -78,11 +78,11 @@ pub struct ClassInterval {
     pub pending: u64,
     /// Number of zios at the disks at the interval's end.
     pub active: u64,
-    /// From the queue to the end.
+    /// The time from the queue to the end.
     pub total_wait: Histogram,
-    /// At the disk.
+    /// The time at the disk.
     pub disk_wait: Histogram,
-    /// In the queue.
+    /// The time in the queue.
     pub queue_wait: Histogram,
     /// Sizes in bytes of the zios that went to a disk alone.
     pub alone: Histogram,
@@ -91,7 +91,7 @@ pub struct ClassInterval {
 }
 
 impl ClassInterval {
-    /// A class in which nothing happened.
+    /// A class without I/O.
     pub fn empty(class: Class) -> ClassInterval {
         ClassInterval {
             class,
@@ -126,7 +126,7 @@ impl ZpoolIostat {
         self.view.groups_upto(self.view.rank_within(self.room)).0
     }
 
-    /// Those of the cells of a line that are in these groups.
+    /// The cells of a line that belong to these groups.
     fn shown(&self, cells: Vec<String>) -> Vec<String> {
         let rank = self.view.rank_within(self.room);
         let groups = self.view.groups().into_iter();
@@ -214,7 +214,7 @@ fn write_head(
     write_dashes(f, groups, width)
 }
 
-/// ZFS's way to centre a title over columns: what does not fit goes over the edge.
+/// Centres a title over columns as ZFS does: a long title goes over the edge.
 fn push_centred(line: &mut String, title: &str, columns: usize) {
     let whole = CELL_WIDTH * columns + 2 * (columns - 1);
     let start = (whole / columns).saturating_sub(title.len() / columns);
@@ -244,7 +244,7 @@ fn write_cells(
 }
 
 impl Pool {
-    /// So many in the interval as a whole number per second.
+    /// The count of an interval as a whole number per second.
     fn rate(&self, count: u64) -> u64 {
         let elapsed = self.elapsed.as_nanos().max(1);
         let rate = u128::from(count) * 1_000_000_000 / elapsed;
@@ -255,7 +255,7 @@ impl Pool {
         &self.classes[class as usize]
     }
 
-    /// Both classes' counts together, in ZFS's rows of latencies.
+    /// The counts of both classes together, in ZFS's rows of latencies.
     fn waits(&self, classes: [Class; 2], of: fn(&ClassInterval) -> &Histogram) -> Vec<u64> {
         let mut both = of(self.class(classes[0])).clone();
         both.merge(of(self.class(classes[1])));
@@ -263,8 +263,8 @@ impl Pool {
     }
 }
 
-/// A histogram in ZFS's rows: row `i` has what is from 2^i to less than 2^(i+1), the first also
-/// nothing, and the last everything above.
+/// A histogram in ZFS's rows. Row `i` has the values from 2^i to less than 2^(i+1). The first row
+/// also has zero, and the last has everything above.
 fn zfs_rows(histogram: &Histogram, rows: usize) -> Vec<u64> {
     let mut counts = vec![0; rows];
     for (row, count) in histogram.log2_rows(Unit::Nanos).into_iter().enumerate() {
@@ -273,7 +273,7 @@ fn zfs_rows(histogram: &Histogram, rows: usize) -> Vec<u64> {
     counts
 }
 
-/// ZFS's average of a histogram: a row counts as its middle, rounded down.
+/// ZFS's average of a histogram: each row counts with its middle, rounded down.
 fn zfs_average(rows: &[u64]) -> u64 {
     let count: u128 = rows.iter().map(|&count| u128::from(count)).sum();
     let middles = (0..rows.len()).map(|row| (1_u128 << row) + (1_u128 << row) / 2);
@@ -324,7 +324,7 @@ fn latency_rows(pool: &Pool) -> Vec<Vec<u64>> {
     ]
 }
 
-/// The classes in the order of ZFS's columns; it has two more that do not exist here.
+/// The classes in the order of ZFS's columns. ZFS has two more, which do not exist here.
 const QUEUE_COLUMNS: [Option<Class>; 7] = [
     Some(Class::SyncRead),
     Some(Class::SyncWrite),

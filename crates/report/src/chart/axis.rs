@@ -1,4 +1,4 @@
-//! From values to places, and the values that are named on the way.
+//! Axes: map values to places, and choose the values to name.
 
 /// A linear axis from 0.
 pub(super) struct Linear {
@@ -30,7 +30,7 @@ impl Linear {
         }
     }
 
-    /// An axis that ends exactly at `end`.
+    /// An axis that ends at exactly `end`.
     pub(super) fn up_to(end: f64, ticks: f64, from: f64, to: f64) -> Linear {
         let end = if end > 0.0 { end } else { 1.0 };
         let step = nice_step(end / ticks);
@@ -46,7 +46,7 @@ impl Linear {
         self.from + (self.to - self.from) * (value / self.end).clamp(0.0, 1.0)
     }
 
-    /// The named values with their names.
+    /// The values to name, with their names.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let count = (self.end / self.step + 1e-9) as usize;
         let decimals = usize::from(self.step < 1.0) + usize::from(self.step < 0.1);

@@ -1,5 +1,5 @@
-//! A heat map as SVG. What a cell is of, and where its column's percentiles lie, is said by each cell
-//! when it is pointed at.
+//! A heat map as SVG. Pointing at a cell shows its time, its latencies, its count, and the
+//! percentiles there.
 
 use std::fmt::Write;
 
@@ -12,12 +12,12 @@ use super::ticks::ticks;
 use crate::clock::time_of_day_ms;
 use crate::heatmap::{Band, Cells, HeatMap, Map, Place, Size};
 
-/// From one I/O to the most: on paper darker, …
+/// Shades from one I/O to the highest count: darker on a light page.
 const LIGHT: [&str; SHADES] = [
     "fbd267", "fdb94a", "fd9c3c", "fb7a32", "f3562a", "e03322", "c31524", "9c0a2a", "730727",
     "47051b",
 ];
-/// … on a dark ground brighter.
+/// Brighter on a dark page.
 const DARK: [&str; SHADES] = [
     "5a2a86", "7b2f8e", "9d3390", "c03a88", "dd4c79", "f0666b", "fa8763", "fdab6e", "fdd08a",
     "fcf4b6",
@@ -28,7 +28,7 @@ const GROUNDS: [&str; 2] = ["f3f5f7", "171c23"];
 const TOP: f64 = 84.0;
 const MAP_HEIGHT: f64 = 400.0;
 const BAND_HEIGHT: std::ops::RangeInclusive<f64> = 5.0..=16.0;
-/// Below the map: moments, and the title of the axis.
+/// The height below the map, for moments and the title of the axis.
 const FOOT: f64 = 58.0;
 const COLUMN_WIDTH_MIN: f64 = 3.0;
 const TICK_WIDTH: f64 = 84.0;
@@ -143,7 +143,7 @@ impl<'a> Picture<'a> {
     }
 
     fn draw_column(&self, svg: &mut Svg, at: usize, column: &Cells) {
-        // Neighbours share an edge to the last digit that is written.
+        // Neighbours share an edge to the last digit.
         let (left, right) = (tenth(self.place(at)), tenth(self.place(at + 1)));
         let mut below = 0;
         for (band, &count) in column.counts.iter().enumerate() {
@@ -160,7 +160,8 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// When, how slow, how many; and how many of the column were not slower.
+    /// The words of a cell: its time, its latencies, its count, and how many I/Os of the column
+    /// were not slower.
     fn words(&self, column: &Cells, band: &Band, count: u64, below: u64) -> String {
         let from = short_time(band.from_ns);
         let range = match band.to_ns {
@@ -184,12 +185,12 @@ impl<'a> Picture<'a> {
         column.start_ns.saturating_add_signed(self.heat.zone_ns)
     }
 
-    /// Where a column begins.
+    /// The place where a column begins.
     fn place(&self, column: usize) -> f64 {
         LEFT + self.column_width * column as f64
     }
 
-    /// Where a band begins, from below.
+    /// The place where a band begins, at its lower edge.
     fn edge(&self, band: usize) -> f64 {
         self.bottom - self.band_height * band as f64
     }
@@ -214,5 +215,5 @@ fn tenth(place: f64) -> f64 {
     libm::round(place * 10.0) / 10.0
 }
 
-/// Of most letters of the legend in most fonts.
+/// The width of most letters of the legend in most fonts.
 const LETTER_WIDTH: f64 = 6.9;

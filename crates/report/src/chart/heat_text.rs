@@ -1,5 +1,6 @@
-//! A heat map in the characters of a terminal. In colour, a line has two bands and a background of
-//! its own, so that the shades are the same on every terminal. Without colour, characters grow darker.
+//! A heat map in the characters of a terminal. With colour, each line shows two bands on a
+//! background of its own, so that the shades are the same on every terminal. Without colour, denser
+//! characters mean more I/Os.
 
 use std::fmt::Write;
 
@@ -17,29 +18,29 @@ pub struct Screen {
     pub columns: usize,
     /// The most lines of the whole picture.
     pub lines: usize,
-    /// Whether it shows colours.
+    /// Whether the terminal shows colours.
     pub colour: bool,
-    /// Whether the newest column is always at the right end, as in a moving picture. If not, the whole
-    /// time is spread over the whole width.
+    /// Whether the newest column is always at the right end, as in a moving picture. Otherwise the
+    /// whole time is spread over the whole width.
     pub moving: bool,
 }
 
-/// The palette of 256 colours: shades from indigo by magenta and orange to pale yellow …
+/// Shades of the palette of 256 colours, from indigo by magenta and orange to pale yellow.
 const COLOURS: [u8; 11] = [55, 91, 127, 163, 198, 204, 209, 215, 221, 227, 229];
-/// … on almost black.
+/// The background: almost black.
 const GROUND: u8 = 234;
 const CHARACTERS: [char; 9] = ['.', ':', '-', '=', '+', '*', '#', '%', '@'];
 const LABEL_WIDTH: usize = 8;
-/// A time of day and a blank.
+/// The width of a time of day and a blank.
 const TICK_WIDTH: usize = 10;
-/// Title, axis, times, legend, in flight.
+/// The other lines: title, axis, times, legend, in flight.
 const OTHER_LINES: usize = 5;
 const LINES_MIN: usize = 4;
-/// The most characters of a column.
+/// The largest width of a column.
 const COLUMN_WIDTH_MAX: usize = 4;
 
 impl Screen {
-    /// Number of columns of a map that fit.
+    /// How many columns of a map fit.
     pub fn map_columns(&self) -> usize {
         self.columns.saturating_sub(LABEL_WIDTH + 1).max(1)
     }
@@ -52,7 +53,7 @@ impl Screen {
     }
 }
 
-/// The picture, with a line's end after each line.
+/// The picture. Each line ends with a line feed.
 pub fn heat_text(heat: &HeatMap, screen: Screen) -> String {
     match screen.moving {
         true => Picture::new(&heat.newest(screen.map_columns()), screen).text(),
@@ -71,7 +72,7 @@ struct Picture<'a> {
     free: usize,
 }
 
-/// Bands of one line of text.
+/// The bands of one line of text.
 struct Line {
     upper: Option<usize>,
     lower: Option<usize>,
@@ -136,7 +137,7 @@ impl<'a> Picture<'a> {
         self.fitting(&title)
     }
 
-    /// A line that a terminal does not break in two.
+    /// The line, cut to the width of the terminal.
     fn fitting(&self, line: &str) -> String {
         line.chars()
             .take(self.screen.columns)
@@ -144,7 +145,7 @@ impl<'a> Picture<'a> {
             .collect()
     }
 
-    /// From the top.
+    /// The lines, from the top.
     fn lines(&self) -> Vec<Line> {
         let mut lines: Vec<Line> = Vec::new();
         for (at, band) in self.map.bands.iter().enumerate() {
@@ -217,7 +218,7 @@ impl<'a> Picture<'a> {
         for (column, name) in ticks(&starts, TICK_WIDTH.div_ceil(self.width)) {
             let place = self.free + column * self.width;
             axis[place] = b'+';
-            // At the right end it stands before its moment.
+            // At the right end, the name is before its moment.
             let start = place.min(length.saturating_sub(name.len()));
             if start >= names.len() {
                 let gap = start - names.len();
@@ -255,7 +256,7 @@ impl<'a> Picture<'a> {
 }
 
 impl Band {
-    /// What it is called along the axis, if it is.
+    /// Its name along the axis, if it has one.
     fn name(&self) -> Option<String> {
         let round = self.round_ns.map(|ns| Duration::from_nanos(ns).to_string());
         Some(match self.place {

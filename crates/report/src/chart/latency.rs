@@ -1,4 +1,4 @@
-//! Latency histograms of several series in one picture, both axes logarithmic.
+//! Latency histograms of several series in one picture. Both axes are logarithmic.
 
 use dashpot_engine::histogram::{Histogram, lower_bound, upper_bound};
 use dashpot_rules::{short_time, thousands};
@@ -8,11 +8,11 @@ use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
 
 /// A picture of the number of I/Os by latency.
 pub struct LatencyChart<'a> {
-    /// What stands above the picture.
+    /// The title above the picture.
     pub title: String,
-    /// The time that it covers, and what it leaves out.
+    /// The time that it covers, and the I/Os that it leaves out.
     pub note: String,
-    /// In the order of the legend.
+    /// The series, in the order of the legend.
     pub series: Vec<LatencySeries<'a>>,
 }
 
@@ -20,18 +20,19 @@ pub struct LatencyChart<'a> {
 pub struct LatencySeries<'a> {
     /// Its name in the legend.
     pub name: String,
-    /// Those that are counted.
+    /// The latencies that are counted.
     pub latencies: &'a Histogram,
-    /// Number of I/Os that have not ended and are older than the slowest that has.
+    /// How many unfinished I/Os are older than the slowest finished one.
     pub waiting: u64,
 }
 
-/// Bars for each factor of ten.
+/// The number of bars for each factor of ten.
 const BINS_PER_DECADE: f64 = 10.0;
-/// The left end of the axis. Shorter latencies count as 0: in virtual time many writes take none.
+/// The left end of the axis. Shorter latencies count as 0, because in virtual time many writes take
+/// no time.
 const LEAST_NS: f64 = 1e3;
 const PLOT_HEIGHT: f64 = 360.0;
-/// Below the frame: names of decades, title of the axis.
+/// The height below the frame, for names of decades and the title of the axis.
 const FOOT: f64 = 58.0;
 
 impl LatencyChart<'_> {
@@ -50,7 +51,7 @@ impl LatencyChart<'_> {
         let most = all().map(|bin| bin.to).fold(1.0, f64::max);
         let fullest = all().map(|bin| bin.count).max().unwrap_or(1);
         let x = Log::new(least.min(most), most, LEFT, RIGHT);
-        // One I/O stands out of the ground.
+        // The bar of one I/O has a visible height.
         let y = Log::new(0.5, fullest as f64 * 1.2, bottom, top);
         draw_axes(&mut svg, &x, &y, top, bottom);
         for (at, (series, bins)) in self.series.iter().zip(&bins).enumerate() {
@@ -98,7 +99,7 @@ struct Bin {
     count: u64,
 }
 
-/// The edges of the bin of a latency. What is below the axis has a decade of its own.
+/// The edges of the bin of a latency. Latencies below the axis have a decade of their own.
 fn edges(ns: f64) -> (f64, f64) {
     if ns < LEAST_NS {
         return (LEAST_NS / 10.0, LEAST_NS);
@@ -139,7 +140,7 @@ fn draw_axes(svg: &mut Svg, x: &Log, y: &Log, top: f64, bottom: f64) {
     svg.upright(20.0, (top + bottom) / 2.0, "I/Os");
 }
 
-/// Bars without gaps, as one outline for each run of neighbours.
+/// Draws bars without gaps, with one outline for each run of neighbours.
 fn draw_bars(
     svg: &mut Svg,
     (series, of): (usize, usize),

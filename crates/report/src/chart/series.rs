@@ -1,19 +1,19 @@
-//! Figures over time: panels below each other, with one axis of time.
+//! Figures over time: panels below one another, with one axis of time.
 
 use super::axis::Linear;
 use super::svg::{Anchor, LEFT, RIGHT, Svg, legend_height};
 
 /// A picture of figures over time.
 pub struct SeriesChart {
-    /// What stands above the picture.
+    /// The title above the picture.
     pub title: String,
-    /// The time that it covers, and the part that counts.
+    /// The time that it covers, and the part of it that counts.
     pub note: String,
     /// Length of the warm-up in seconds, in which no latency counts.
     pub warmup: f64,
     /// The names of the lines, the same in every panel.
     pub names: Vec<String>,
-    /// One below the other.
+    /// The panels, from the top.
     pub panels: Vec<Panel>,
     /// The time at the end of the axis, in seconds.
     pub seconds: f64,
@@ -23,16 +23,16 @@ pub struct SeriesChart {
 pub struct Panel {
     /// The name of the figure, and its unit.
     pub title: String,
-    /// One for each name.
+    /// The lines, one for each name.
     pub lines: Vec<Line>,
 }
 
-/// Moments in seconds, and the figure then.
+/// Moments in seconds, each with its figure.
 pub type Line = Vec<(f64, f64)>;
 
 const PANEL_HEIGHT: f64 = 140.0;
 const GAP: f64 = 44.0;
-/// Below the last panel: moments, and the title of the axis.
+/// The height below the last panel, for moments and the title of the axis.
 const FOOT: f64 = 56.0;
 
 impl SeriesChart {

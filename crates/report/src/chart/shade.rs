@@ -1,16 +1,16 @@
 //! The shade of a cell of a heat map, by the number of I/Os in it.
 //!
-//! It grows with the logarithm, so that one I/O is told from none, and a thousand from a million; a
-//! linear one would lose the few slow ones, which are what one looks for.
+//! The shade grows with the logarithm of the count, so that one I/O differs from none, and a
+//! thousand from a million. A linear shade would hide the few slow I/Os that a reader looks for.
 
-/// From counts to shades.
+/// Maps counts to shades.
 pub struct Shades {
     most: u64,
     steps: usize,
 }
 
 impl Shades {
-    /// Shades up to that of the highest count. Of low counts each has its own.
+    /// Shades up to that of the highest count. Each low count has a shade of its own.
     pub fn new(most: u64, steps: usize) -> Shades {
         Shades {
             most: most.max(steps as u64),
@@ -18,12 +18,12 @@ impl Shades {
         }
     }
 
-    /// What the last shade is for.
+    /// The count of the last shade.
     pub fn most(&self) -> u64 {
         self.most
     }
 
-    /// The shade of a count: none of no I/O, from 0 for one of them to the last for the most.
+    /// The shade of a count, from 0 for one I/O to the last for the most; `None` for no I/O.
     pub fn of(&self, count: u64) -> Option<usize> {
         let last = self.steps - 1;
         let part = libm::log(count.max(1) as f64) / libm::log(self.most.max(2) as f64);

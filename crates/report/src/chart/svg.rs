@@ -1,14 +1,14 @@
-//! What all pictures have in common: their style, and the few shapes that they are made of.
+//! The common parts of all pictures: their style and their few shapes.
 
 use std::fmt::Write;
 
 /// Width of every picture.
 pub(super) const WIDTH: f64 = 920.0;
-/// Where the axes' area begins and ends.
+/// The beginning and the end of the axes' area.
 pub(super) const LEFT: f64 = 104.0;
 pub(super) const RIGHT: f64 = WIDTH - 24.0;
 
-/// Lines that are told apart; more than these take turns.
+/// How many styles of lines there are. With more lines, styles repeat.
 const STYLES: usize = 6;
 
 const STYLE: &str = "\
@@ -26,12 +26,12 @@ text{fill:#e6edf3}.tick{fill:#aab4be}\
 .s0{stroke:#ff9457}.s1{stroke:#62b5f6}.s2{stroke:#5fd08a}.s3{stroke:#d79be8}.s4{stroke:#e3c14b}.s5{stroke:#a8b1bb}\
 .f0{fill:#ff9457}.f1{fill:#62b5f6}.f2{fill:#5fd08a}.f3{fill:#d79be8}.f4{fill:#e3c14b}.f5{fill:#a8b1bb}}";
 
-/// A picture on its way.
+/// A picture under construction.
 pub(super) struct Svg {
     text: String,
 }
 
-/// Where a text's place is in it.
+/// The place of a text: which of its points is fixed.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -40,7 +40,7 @@ pub(super) enum Anchor {
 }
 
 impl Svg {
-    /// An empty picture of this height, and what it is of.
+    /// An empty picture with this height and title.
     pub(super) fn new(height: f64, title: &str) -> Svg {
         let title = escape(title);
         let text = format!(
@@ -69,7 +69,7 @@ impl Svg {
         ));
     }
 
-    /// The title of an axis that goes up.
+    /// The title of a vertical axis.
     pub(super) fn upright(&mut self, x: f64, y: f64, words: &str) {
         self.push(&format!(
             "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\" transform=\"rotate(-90 {x:.1} \
@@ -89,7 +89,7 @@ impl Svg {
         self.rect("frame", (LEFT, top), (RIGHT - LEFT, bottom - top));
     }
 
-    /// Rules for the classes of one kind of picture.
+    /// Adds style rules for one kind of picture.
     pub(super) fn style(&mut self, rules: &str) {
         self.push(&format!("<style>{rules}</style>"));
     }
@@ -99,14 +99,15 @@ impl Svg {
         self.push(&format!("{shape}/>"));
     }
 
-    /// A rectangle that says something when it is pointed at.
+    /// A rectangle that shows words when it is pointed at.
     pub(super) fn cell(&mut self, class: &str, at: (f64, f64), size: (f64, f64), words: &str) {
         let shape = rect(&format!("cell {class}"), at, size);
         self.push(&format!("{shape}><title>{}</title></rect>", escape(words)));
     }
 
-    /// A line of one of so many series through these points; nothing of fewer than two. The first is
-    /// drawn first and widest, so that all are seen where they are on top of each other.
+    /// The line of one of several series through these points. With fewer than two points there is
+    /// none. The first series is drawn first and widest, so that all are visible where they
+    /// overlap.
     pub(super) fn line(&mut self, (series, of): (usize, usize), points: &[(f64, f64)]) {
         if points.len() > 1 {
             let style = series % STYLES;
@@ -116,12 +117,12 @@ impl Svg {
         }
     }
 
-    /// What lies between such a line and the ground.
+    /// Fills the area below such a line.
     pub(super) fn area(&mut self, series: usize, points: &[(f64, f64)]) {
         self.path(&format!("area f{}", series % STYLES), points, "Z");
     }
 
-    /// Names of series in one row, each behind a piece of its line.
+    /// The names of the series, each after a piece of its line.
     pub(super) fn legend(&mut self, y: f64, names: &[String]) {
         let columns = legend_columns(names);
         let width = (RIGHT - LEFT) / columns as f64;
@@ -156,12 +157,12 @@ fn rect(class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) -> String 
     )
 }
 
-/// How high the rows of a legend are together.
+/// The height of all rows of a legend.
 pub(super) fn legend_height(names: &[String]) -> f64 {
     LEGEND_ROW * names.len().div_ceil(legend_columns(names)) as f64
 }
 
-/// As many names beside each other as have room.
+/// How many names fit beside one another.
 fn legend_columns(names: &[String]) -> usize {
     let longest = names.iter().map(|name| name.chars().count()).max();
     let width = 60.0 + LETTER_WIDTH * longest.unwrap_or(0) as f64;
@@ -174,5 +175,5 @@ fn escape(text: &str) -> String {
 }
 
 const LEGEND_ROW: f64 = 22.0;
-/// Of most letters in most fonts at this size, at the most.
+/// An upper bound of the width of most letters at this size, in most fonts.
 const LETTER_WIDTH: f64 = 8.2;

@@ -1,10 +1,10 @@
-//! Latency histograms of several series beside each other, in characters: powers of two of a
-//! microsecond down, logarithmic bars across.
+//! Latency histograms of several series side by side, in characters: a row for each power of two of
+//! a microsecond, with logarithmic bars.
 
 use dashpot_engine::histogram::{Histogram, Unit};
 use dashpot_rules::short_time;
 
-/// What a terminal has.
+/// The width of the text.
 const COLUMNS: usize = 80;
 const LABEL_WIDTH: usize = 8;
 const COUNT_WIDTH: usize = 10;
@@ -55,7 +55,8 @@ fn bar_width(series: usize) -> usize {
     room.saturating_sub(COUNT_WIDTH + 1).clamp(BAR_MIN, BAR_MAX)
 }
 
-/// One mark for one I/O, all of them for the fullest row, and logarithmic between.
+/// The length of a bar: one mark for one I/O, the full width for the fullest row, and logarithmic
+/// between.
 fn bar_length(count: u64, most: u64, width: usize) -> usize {
     if count == 0 || most < 2 {
         return (count as usize).min(width);

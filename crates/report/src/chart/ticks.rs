@@ -1,10 +1,11 @@
-//! The moments that are named along an axis of time.
+//! The moments to name along an axis of time.
 
 use crate::clock::{time_of_day, time_of_day_ms};
 
-/// Which columns are named, and how: those that begin with a round time, so that names keep their
-/// moments when columns move, and the first if there is room. Columns are given by their beginnings, in nanoseconds of the
-/// day; there is room for a name every `apart` columns.
+/// The columns to name, and their names. A column is named if it begins with a round time, so that
+/// names keep their moments when columns move; and the first column is named if there is room.
+/// `starts` are the beginnings of columns, in nanoseconds of the day. There is room for a name
+/// every `apart` columns.
 pub(super) fn ticks(starts: &[u64], apart: usize) -> Vec<(usize, String)> {
     let (Some(first), Some(last)) = (starts.first(), starts.last()) else {
         return Vec::new();
@@ -24,7 +25,7 @@ pub(super) fn ticks(starts: &[u64], apart: usize) -> Vec<(usize, String)> {
         let is_free = named.last().is_none_or(|(last, _)| at - last >= apart);
         if is_free && pair[0] / step < pair[1] / step {
             let round = pair[1] / step * step;
-            // A column that is longer than the others may have begun long before its successor.
+            // A column that is longer than the others may have begun long before the next one.
             let is_near = pair[1] - round < column_ns.max(1);
             named.push((at, name(if is_near { round } else { pair[1] })));
         }
@@ -89,7 +90,7 @@ mod tests {
         let from_zero = named(0, SECOND, 10);
         assert_eq!(places(&from_zero), [0, 10, 20]);
         assert_eq!(from_zero[1].1, "00:00:10");
-        // The first is too near to the next.
+        // The first column is too close to the next named one.
         assert_eq!(places(&named(57 * SECOND, SECOND, 10)), [3, 13, 23]);
         assert_eq!(
             places(&named(59 * SECOND / 2, 20 * SECOND, 11)),

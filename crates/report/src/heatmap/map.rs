@@ -18,7 +18,7 @@ pub struct Crop {
 /// The room for a map.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// At most so many columns.
+    /// The most columns.
     pub columns: usize,
     /// The most bands, without those beyond a crop.
     pub bands: usize,
@@ -27,40 +27,40 @@ pub struct Size {
 /// The cells of a picture, in columns. Each column has one cell for each band.
 #[derive(Clone, Debug)]
 pub struct Map {
-    /// The lowest first.
+    /// The bands, the lowest first.
     pub bands: Vec<Band>,
-    /// The oldest first.
+    /// The columns, the oldest first.
     pub columns: Vec<Cells>,
-    /// Number of columns of the heat map that are joined to one here.
+    /// How many columns of the heat map make one column here.
     pub joined: usize,
-    /// The highest count of a cell.
+    /// The highest count of any cell.
     pub most: u64,
 }
 
-/// Latencies from one to another, both included.
+/// Latencies from one bound to another, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
     /// Its first row.
     pub(super) row: usize,
-    /// The round latency that labels the band, if it has one: its beginning, or its end if all of it is
-    /// below a crop.
+    /// The round latency that labels the band, if it has one. It is the band's beginning, or its
+    /// end if the whole band is below a crop.
     pub round_ns: Option<u64>,
     /// The lowest latency in it.
     pub from_ns: u64,
     /// The highest latency in it.
     pub to_ns: u64,
-    /// Where it lies in respect of the crop.
+    /// The band's place relative to the crop.
     pub place: Place,
 }
 
-/// Where a band lies in respect of a crop.
+/// The place of a band relative to a crop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Below the crop: one band has all of it.
+    /// Below the crop. One band has all of that.
     Below,
     /// In the crop.
     Within,
-    /// Above the crop: one band has all of it.
+    /// Above the crop. One band has all of that.
     Above,
 }
 
@@ -74,8 +74,8 @@ pub struct Cells {
 }
 
 impl Map {
-    /// A heat map in this room: neighbouring columns, and neighbouring rows, are joined until they
-    /// fit.
+    /// Fits a heat map into this room: neighbouring columns, and neighbouring rows, are joined
+    /// until they fit.
     pub fn new(heat: &HeatMap, room: Size) -> Map {
         let joined = heat.columns.len().div_ceil(room.columns.max(1)).max(1);
         let bands = bands(heat, room.bands.max(1));
@@ -95,7 +95,7 @@ impl Map {
 }
 
 impl Map {
-    /// Whether the band below says where this one begins.
+    /// Whether the band below names the latency where this one begins.
     pub fn is_named_below(&self, band: usize) -> bool {
         let below = band.checked_sub(1).and_then(|below| self.bands.get(below));
         below.is_some_and(|below| below.place == Place::Below)
@@ -115,14 +115,14 @@ impl Cells {
         }
     }
 
-    /// How many I/Os it is of.
+    /// How many I/Os it contains.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }
 }
 
-/// From the lowest to the highest latency of all columns, or what a crop says, in no more bands than
-/// fit; those beyond a crop come on top of that.
+/// The bands from the lowest to the highest latency of all columns, or of the crop. At most `most`
+/// bands, plus those beyond a crop.
 fn bands(heat: &HeatMap, most: usize) -> Vec<Band> {
     let rows = rows_shown(heat);
     let count = |joined: usize| rows.end.div_ceil(joined) - rows.start / joined;
@@ -145,8 +145,9 @@ fn rows_occupied(heat: &HeatMap) -> impl Iterator<Item = usize> {
     rows.map(|(row, _)| *row)
 }
 
-/// The rows between which there are I/Os, up to the next round latencies; at least a factor of ten,
-/// and nothing below 1 µs, where only what takes no time in a simulation is. What a crop says stands.
+/// The rows that have I/Os, extended to the next round latencies and to at least a factor of ten.
+/// Rows below 1 µs are left out: only I/O that takes no time in a simulation is there. A crop
+/// overrides all of this.
 fn rows_shown(heat: &HeatMap) -> Range<usize> {
     let floor = row_at(FLOOR_NS);
     let least = rows_occupied(heat)
@@ -193,9 +194,9 @@ impl Band {
     }
 }
 
-/// Rows that can be one band.
+/// How many rows may make one band.
 const JOINED: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
-/// No medium is faster.
+/// No medium is faster than this.
 const FLOOR_NS: u64 = 1_000;
-/// What is shown of no I/O.
+/// The latencies that an empty map shows.
 const IDLE_NS: Range<u64> = 100_000..50_000_000;

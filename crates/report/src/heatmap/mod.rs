@@ -1,6 +1,7 @@
-//! `heatmap`: latency by time, as in Brendan Gregg's "Visualizing System Latency" (2010): time
-//! across, latency up, the number of I/Os as a shade. Both latency and shade are logarithmic here:
-//! the latencies of storage span six powers of ten, and one I/O must be visible beside a million.
+//! `heatmap`: latency by time, as in Brendan Gregg's "Visualizing System Latency" (2010). Time goes
+//! across, latency goes up, and the shade is the number of I/Os. Latency and shade are logarithmic
+//! here, because latencies of storage span six powers of ten, and one I/O must be visible beside a
+//! million.
 
 mod map;
 mod rows;
@@ -19,22 +20,23 @@ pub use map::{Band, Cells, Crop, Map, Place, Size};
 use rows::round_of;
 
 /// An interval: the number of I/Os by latency. JSON: `{"start_ns": …, "elapsed_ns": …, "missed": 0,
-/// "count": 812, "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight": {…}, "lost": 0}`: rows
-/// with I/Os only, of latencies from `from_ns` to `to_ns`, both included, ten to a factor of ten and the same in
-/// all columns. `start_ns` is since 1970, in simulations since their beginning.
+/// "count": 812, "rows": [{"from_ns": 9915137, "to_ns": 12382911, "count": 800}, …], "in_flight":
+/// {…}, "lost": 0}`. Rows without I/Os are left out. A row has the latencies from `from_ns` to
+/// `to_ns`, both included. There are ten rows to a factor of ten, the same in all columns.
+/// `start_ns` counts from 1970, in simulations from their beginning.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// When the interval began.
     pub start_ns: u64,
-    /// How long it was.
+    /// The length of the interval.
     pub elapsed: Duration,
     /// The I/Os in flight at its end.
     pub in_flight: InFlight,
-    /// Number of events that are missing in it.
+    /// How many events are missing in it.
     lost: u64,
-    /// Number of intervals before it that have no column of their own.
+    /// How many intervals before it have no column of their own.
     missed: u64,
-    /// Rows with I/Os, the lowest first, and how many.
+    /// Rows with I/Os, the lowest first, and their counts.
     rows: Vec<(usize, u64)>,
 }
 
@@ -43,9 +45,9 @@ pub struct Column {
 pub struct HeatMap {
     /// The title: the source of the latencies.
     pub title: String,
-    /// The length of each column but the last.
+    /// The length of each column except the last.
     pub interval: dashpot_engine::Duration,
-    /// The oldest first.
+    /// The columns, the oldest first.
     pub columns: Vec<Column>,
     /// The offset of the time zone: `start_ns` plus this is the time of day.
     pub zone_ns: i64,
@@ -84,7 +86,7 @@ impl Column {
         Column { lost, ..self }
     }
 
-    /// The same of an interval of this length.
+    /// The same column, for an interval of this length.
     pub fn lasting(self, length: &Length) -> Column {
         Column {
             elapsed: length.elapsed,
@@ -98,7 +100,7 @@ impl Column {
         self.lost
     }
 
-    /// How many I/Os it is of.
+    /// How many I/Os it contains.
     pub fn count(&self) -> u64 {
         self.rows.iter().map(|(_, count)| count).sum()
     }
@@ -121,7 +123,7 @@ impl HeatMap {
         dashpot_engine::Duration::from_nanos(interval.saturating_mul(columns as u64))
     }
 
-    /// What is to be said of columns that are missing because others took their place.
+    /// A note about intervals without a column of their own.
     pub fn missed(&self) -> String {
         match self.columns.iter().map(|column| column.missed).sum() {
             0_u64 => String::new(),
@@ -129,7 +131,7 @@ impl HeatMap {
         }
     }
 
-    /// Of all that were in flight when the last column ended.
+    /// The I/Os in flight when the last column ended.
     pub fn in_flight(&self) -> InFlight {
         let last = self.columns.last();
         last.map(|column| column.in_flight.clone())

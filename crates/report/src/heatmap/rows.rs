@@ -1,17 +1,17 @@
 //! The rows of latency maps: ten for each factor of ten, named by the preferred numbers R10 (1, 1.25,
 //! 1.6, 2, …).
 //!
-//! A row begins with the bucket that holds its number. Its edges are edges of buckets, so what is
-//! counted in it is exact, and what was asked to take 10 ms is in the row named 10 ms. Above 1 µs
-//! it begins at most 2.4 % below its number.
+//! A row begins with the bucket that contains its number. The edges of rows are edges of buckets,
+//! so counts are exact, and an I/O that a rule delays by 10 ms is in the row named 10 ms. Above 1
+//! µs a row begins at most 2.4 % below its number.
 
 use std::sync::LazyLock;
 
 use dashpot_engine::histogram::{BUCKETS, lower_bound, upper_bound};
 
-/// Rows for each factor of ten.
+/// The number of rows for each factor of ten.
 pub(super) const PER_DECADE: usize = NUMBERS.len();
-/// The last row begins at 4,000 s, and holds everything from there.
+/// The last row begins at 4,000 s, and has all latencies above.
 pub(super) const ROWS: usize = 127;
 
 const NUMBERS: [u64; 10] = [100, 125, 160, 200, 250, 315, 400, 500, 630, 800];
@@ -22,7 +22,7 @@ pub(super) fn row_at(ns: u64) -> usize {
     after.saturating_sub(1)
 }
 
-/// The lowest latency of a row, in nanoseconds; of a row that is not there, where the last ends.
+/// The lowest latency of a row, in nanoseconds. For the row after the last, the end of the last.
 pub(super) fn start_of(row: usize) -> u64 {
     STARTS.get(row).copied().unwrap_or(u64::MAX)
 }
@@ -35,7 +35,7 @@ pub(super) fn end_of(row: usize) -> u64 {
     }
 }
 
-/// The number by which a row is known, in nanoseconds, if it is 1, 2 or 5 of something.
+/// The number that names a row, in nanoseconds, if its first digit is 1, 2 or 5.
 pub(super) fn round_of(row: usize) -> Option<u64> {
     let is_round = matches!(row % PER_DECADE, 0 | 3 | 7);
     (is_round && row < ROWS).then(|| number_of(row))
@@ -46,7 +46,7 @@ fn number_of(row: usize) -> u64 {
     hundredths / 100
 }
 
-/// The lowest latency of each row. Some of the first few nanoseconds' rows are empty, and begin
+/// The lowest latency of each row. Some rows of the first few nanoseconds are empty, and begin
 /// where the next one does.
 static STARTS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let buckets: Vec<u64> = (0..BUCKETS).map(upper_bound).collect();
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn round_latencies_begin_their_rows() {
-        // Below, not every nanosecond has a row.
+        // Below row 20, some nanoseconds have no row.
         for (row, ns) in (20..ROWS).filter_map(|row| Some((row, round_of(row)?))) {
             assert_eq!(row_at(ns), row, "{ns} ns");
             let below = ns - start_of(row);

@@ -1,4 +1,4 @@
-//! Maps against the histograms that they are of.
+//! Compares maps with the histograms that they are made from.
 
 use std::time::Duration;
 
@@ -83,7 +83,7 @@ fn a_map_is_of_the_latencies_that_there_are() {
         edges(&whole(&[300_000, 40_000_000])),
         (Some(200_000), Some(50_000_000))
     );
-    // A constant has surroundings.
+    // A map of a constant still has at least a factor of ten.
     let constant = whole(&[10_000_000]);
     assert_eq!(edges(&constant), (Some(5_000_000), Some(50_000_000)));
     assert_eq!(edges(&whole(&[])), (Some(100_000), Some(100_000_000)));
@@ -107,11 +107,11 @@ fn what_is_beyond_a_crop_is_one_band() {
     assert_eq!((below.place, above.place), (Place::Below, Place::Above));
     assert_eq!(below.to_ns, 999_999);
     assert_eq!((map.bands.len(), map.columns[0].counts[0]), (22, 2));
-    // 99 ms are in the bucket of 100 ms.
+    // A latency of 99 ms is in the bucket of 100 ms.
     assert_eq!(map.columns[0].counts[21], 2);
 }
 
-/// A crop beyond all that there is has a factor of ten beside it.
+/// A crop beyond all latencies still shows a factor of ten beside it.
 #[test]
 fn a_crop_stands_wherever_the_latencies_are() {
     let room = Size {

@@ -1,4 +1,4 @@
-//! The histograms of perf-tools' example file, and what the example does not show.
+//! The histograms of perf-tools' example file, and cases that are not in the example.
 
 use expect_test::expect;
 

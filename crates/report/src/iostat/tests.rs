@@ -1,11 +1,11 @@
-//! The tables beside those of sysstat.
+//! Compares the tables with those of sysstat.
 
 use expect_test::expect;
 
 use super::*;
 use crate::table::assert_fits;
 
-/// What a disk did in the second of which sysstat 12.6's iostat printed the tables below.
+/// The I/O of a disk in the second for which sysstat 12.6's iostat printed the tables below.
 fn second() -> Interval {
     let completed = |zios, kilobytes: u64, ms: u128| Completed {
         zios,
@@ -59,7 +59,7 @@ vda             117.00      2848.00         0.00        56.00       2848        
     assert_eq!(report(Columns::Basic).to_string(), expected);
 }
 
-/// Those of sysstat 12.6's `iostat -s` and `iostat -xs`, of the same second.
+/// The tables of sysstat 12.6's `iostat -s` and `iostat -xs`, for the same second.
 #[test]
 fn short_columns_are_those_of_sysstat() {
     let basic = "\

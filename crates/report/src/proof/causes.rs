@@ -1,4 +1,4 @@
-//! What can have made zios late, or distorts latencies whatever the figures say.
+//! Possible causes of late zios, and distortions that the figures do not show.
 
 use dashpot_rules::short_time;
 
@@ -6,12 +6,12 @@ use super::figures::share;
 use super::verdict::{Facts, Verdict};
 use crate::health::quota_note;
 
-/// Shares in percent from which on something is worth telling.
+/// The shares in percent from which a warning is worthwhile.
 const LATE_SHARE: u64 = 1;
 const STEAL_SHARE: f64 = 1.0;
 
 impl Facts<'_> {
-    /// What is worth knowing beside a verdict.
+    /// The warnings beside a verdict.
     pub(super) fn warnings(&self, verdict: Verdict) -> Vec<String> {
         let counters = self.rule.present();
         let is_late = counters.late * 100 > counters.held * LATE_SHARE;
@@ -43,7 +43,7 @@ impl Facts<'_> {
         let alone = (self.host.cpus < 2).then(|| "daemon and clients share one CPU".to_owned());
         let mut causes = self.distortions();
         causes.extend([steal, alone, self.gaps()].into_iter().flatten());
-        // Stops are a reason of the verdict's own.
+        // Stops have a sentence of their own in the verdict.
         if causes.is_empty() && self.stopped.count() == 0 {
             causes
                 .push("nothing known explains it, 'dashpot doctor' examines this host".to_owned());
@@ -51,8 +51,7 @@ impl Facts<'_> {
         causes
     }
 
-    /// How long the shard did not look at its sockets: what keeps it from that keeps it from
-    /// meeting deadlines, too.
+    /// How long the shard left its sockets unread: a cause of that also makes it miss deadlines.
     fn gaps(&self) -> Option<String> {
         let shard = self.shard?;
         let gap = shard.loop_gap.p99_ns?;
@@ -65,7 +64,7 @@ impl Facts<'_> {
         })
     }
 
-    /// What makes latencies wrong, whatever the verdict is.
+    /// Facts that make latencies wrong, whatever the verdict is.
     fn distortions(&self) -> Vec<String> {
         let stalls = (self.rule.stalls > 0).then(|| {
             let stalls = self.rule.stalls;
@@ -75,7 +74,7 @@ impl Facts<'_> {
         notes.into_iter().flatten().collect()
     }
 
-    /// More work than the shard can do, since the rule was armed.
+    /// A warning if the shard was overloaded since the rule was armed.
     fn overload(&self) -> Option<String> {
         let load = &self.rule.shard_load;
         (load.overloaded_seconds > 0).then(|| {

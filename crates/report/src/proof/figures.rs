@@ -5,7 +5,7 @@ use dashpot_observe::percentile;
 use dashpot_rules::short_time;
 use serde::Serialize;
 
-/// Cells of a line: n, mean, p50, p90, p99, max.
+/// The cells of a line: n, mean, p50, p90, p99, max.
 pub(super) type Cells = [String; 6];
 
 /// A percentile is `None` unless at least one zio is expected above it.
@@ -19,7 +19,7 @@ pub(super) struct Figures {
     pub(super) max_ns: Option<u64>,
 }
 
-/// What was achieved less what was requested, as time and as a share of what was requested.
+/// The achieved time less the requested time, as a time and as a share of the requested time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(super) struct Error {
     pub(super) mean_ns: Option<i64>,
@@ -44,7 +44,8 @@ impl Figures {
         }
     }
 
-    /// The same with the percentiles of a constant and its lateness, whose buckets are finer.
+    /// The same figures, with percentiles from the constant and its lateness, whose buckets are
+    /// finer.
     pub(super) fn at_percentiles_of(self, lateness: &Figures, constant_ns: u64) -> Figures {
         let late = |late: Option<u64>| late.map(|late| constant_ns + late);
         Figures {
@@ -102,7 +103,7 @@ impl Error {
         between_the_ends([self.mean_ns, self.p50_ns, self.p90_ns, self.p99_ns].map(time))
     }
 
-    /// The same as shares of what was requested.
+    /// The same as shares of the requested time.
     pub(super) fn share_cells(&self) -> Cells {
         let share = |percent: Option<f64>| {
             percent.map_or_else(|| "-".to_owned(), |percent| format!("{percent:+.1} %"))

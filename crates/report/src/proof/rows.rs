@@ -1,12 +1,12 @@
-//! Rows in which two histograms of nearly equal latencies can be told apart.
+//! Rows that tell two histograms of nearly equal latencies apart.
 
 use dashpot_engine::histogram::{Histogram, Unit, lower_bound, upper_bound};
 use serde::Serialize;
 
-/// Roughly the number of rows that show a distribution.
+/// Roughly how many rows show a distribution.
 const ROWS: f64 = 12.0;
 
-/// The zios of latencies from `from_ns` to `to_ns`, both included.
+/// The zios with latencies from `from_ns` to `to_ns`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Row {
     pub(super) from_ns: u64,
@@ -15,7 +15,7 @@ pub(super) struct Row {
     pub(super) achieved: u64,
 }
 
-/// All rows from the first to the last that counts anything.
+/// All rows from the first to the last with a count.
 pub(super) fn rows(requested: &Histogram, achieved: &Histogram, lateness: &Histogram) -> Vec<Row> {
     match constant(requested) {
         Some(service) => beside_a_constant(service, requested.count(), lateness),
@@ -23,13 +23,13 @@ pub(super) fn rows(requested: &Histogram, achieved: &Histogram, lateness: &Histo
     }
 }
 
-/// The one value of a histogram, if it is one.
+/// The only value of a histogram, if it has only one.
 pub(super) fn constant(histogram: &Histogram) -> Option<u64> {
     histogram.min().filter(|min| histogram.max() == Some(*min))
 }
 
-/// A row at the constant, and then rows of lateness in powers of two of 1 us: in any rows of the
-/// whole latency nearly all zios would be in one.
+/// A row at the constant, and then rows of lateness in powers of two of 1 us. In rows of the whole
+/// latency, nearly all zios would be in one.
 fn beside_a_constant(service: u64, n: u64, lateness: &Histogram) -> Vec<Row> {
     let counts = lateness.log2_rows(Unit::Micros);
     let occupied = counts.iter().position(|&count| count > 0);
@@ -51,7 +51,7 @@ fn beside_a_constant(service: u64, n: u64, lateness: &Histogram) -> Vec<Row> {
     std::iter::once(at_the_constant).chain(after).collect()
 }
 
-/// Rows that grow by about the same factor and are made of whole buckets, so that their counts are
+/// Rows that grow by roughly the same factor. They consist of whole buckets, so their counts are
 /// exact.
 fn of_a_distribution(requested: &Histogram, achieved: &Histogram) -> Vec<Row> {
     let occupied = || requested.buckets().chain(achieved.buckets());

@@ -1,4 +1,4 @@
-//! Rules that were kept and rules that were not, and what is said of each.
+//! Rules that were kept and rules that were not, with their texts.
 
 mod verdicts;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, from_str, from_value, json};
 
 use super::{Facts, Proof, Tolerance, Verdict};
 
-/// A rule of which nothing was asked yet, as the daemon says it.
+/// A rule at the start, as the daemon sends it.
 const RULE: &str = include_str!("../fixtures/rule.json");
 
 /// A shard that the host has never stopped.
@@ -18,7 +18,7 @@ fn stops() -> Value {
     json!({"all": none, "recent": none, "last_age_ns": null})
 }
 
-/// A rule and what surrounds it, to be changed by each test.
+/// A rule and its surroundings. Each test changes some of it.
 struct Case {
     rule: Value,
     disk: Value,
@@ -35,7 +35,7 @@ struct Case {
 }
 
 impl Case {
-    /// `-D 10ms` on a disk at depth 1, on a host where nothing is in the way.
+    /// `-D 10ms` on a disk at depth 1, on a host without obstacles.
     fn new() -> Case {
         Case {
             rule: from_str(RULE).unwrap(),
@@ -74,7 +74,7 @@ impl Case {
         }
     }
 
-    /// Zios that asked for `service` and ended `late` by so much.
+    /// Holds zios that asked for `service_ns` and ended `late_ns` late.
     fn hold(mut self, zios: u64, service_ns: u64, late_ns: u64) -> Case {
         for _ in 0..zios {
             self.requested.record(service_ns);
@@ -85,7 +85,7 @@ impl Case {
         self.says("matched", held).says("held", held)
     }
 
-    /// As [`Case::hold`], while the host kept the shard from running.
+    /// Like [`Case::hold`], but the host kept the shard from running.
     fn stop(mut self, zios: u64, service_ns: u64, late_ns: u64) -> Case {
         (0..zios).for_each(|_| self.stopped.record(late_ns));
         self.hold(zios, service_ns, late_ns)

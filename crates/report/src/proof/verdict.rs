@@ -1,4 +1,4 @@
-//! Whether a rule was kept. The verdict answers two questions.
+//! The verdict on a rule. It answers two questions.
 //!
 //! *Was it injected as asked?* The rule must have matched and held zios. It holds none if another
 //! rule decides about them, or if the store is slower than the rule. *How far off was it?* The error,
@@ -6,8 +6,8 @@
 //! not, but would be without the zios that fell due while the host kept the shard from running, the
 //! host is to blame, and the verdict is "cannot tell".
 //!
-//! The promise that dashpot makes about its own lateness (microseconds, see SPECIFICATION.md) does not
-//! change the verdict: it depends on the host, and no test of an application needs it.
+//! dashpot's promise about its own lateness (microseconds, see SPECIFICATION.md) does not change
+//! the verdict: it depends on the host, and no test of an application needs it.
 
 use std::fmt;
 
@@ -33,14 +33,14 @@ pub enum Verdict {
     Unproven,
 }
 
-/// The most error that a rule may have, and the least number of zios that it must have held.
+/// The largest error that a rule may have, and the least number of zios that it must have held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tolerance {
-    /// At the median.
+    /// The bound at the median.
     pub within: Allowance,
-    /// At p99.
+    /// The bound at p99.
     pub tail: Allowance,
-    /// Fewer zios than this are not judged.
+    /// With fewer zios than this there is no verdict.
     pub min: u64,
 }
 
@@ -55,19 +55,19 @@ impl Default for Tolerance {
     }
 }
 
-/// All that is known of a rule and of what could have been in its way.
+/// All known facts about a rule and its possible obstacles.
 pub struct Facts<'a> {
     /// The rule, as the API has it.
     pub rule: &'a Rule,
-    /// How long it was to hold zios.
+    /// The requested times of holds.
     pub requested: &'a Histogram,
-    /// How long it held them.
+    /// The achieved times of holds.
     pub achieved: &'a Histogram,
-    /// How much too late their holds ended.
+    /// How late the holds ended.
     pub lateness: &'a Histogram,
-    /// The lateness of those that fell due while the host kept the shard from running.
+    /// The lateness of zios that fell due while the host kept the shard from running.
     pub stopped: &'a Histogram,
-    /// Whether the rule that beat it last shares its lanes, which is no fault.
+    /// Whether the rule that beat it last shares its lanes, so that this is no fault.
     pub beaten_within_group: bool,
     /// Its disk.
     pub disk: &'a Disk,
@@ -75,33 +75,33 @@ pub struct Facts<'a> {
     pub outside_ns: u64,
     /// The age of the oldest zio that the rule holds, if it exceeds every latency of the disk.
     pub outlasting_ns: Option<u64>,
-    /// The shard of its disk, if the daemon told it.
+    /// The shard of its disk, if the daemon has sent it.
     pub shard: Option<&'a Shard>,
     /// The host of the daemon.
     pub host: &'a Host,
-    /// Where the daemon does not spin: how much too long the median sleep of this host is.
+    /// How much too long the median sleep of this host is; `None` if the daemon spins.
     pub oversleep_ns: Option<u64>,
-    /// What the caller allows.
+    /// The caller's tolerance.
     pub tolerance: Tolerance,
 }
 
 /// The answer to both questions.
 pub(super) struct Judgement {
     pub(super) verdict: Verdict,
-    /// Whether the rule did to the zios what it says, whenever that was.
+    /// Whether the rule did what it says, regardless of time.
     pub(super) as_asked: bool,
     pub(super) why: String,
 }
 
-/// The share in percent of zios that a store may have been too slow for.
+/// The largest share, in percent, of zios for which the store may have been too slow.
 const OVERRUN_SHARE: u64 = 1;
-/// The share in percent about which a rule of another group may decide: a tail of 5 % on top of a
-/// rule for all, with room for the luck of the draw.
+/// The largest share, in percent, that a rule of another group may decide: a tail of 5 % on top of
+/// a rule for all zios, with room for chance.
 const BEATEN_SHARE: u64 = 10;
 
 impl Facts<'_> {
-    /// The promised median lateness: at once can be due what is in flight, and no more than there
-    /// are lanes.
+    /// The promised median lateness. As many zios can be due at once as are in flight, but no more
+    /// than there are lanes.
     pub(super) fn promised_lateness(&self) -> u64 {
         let alone = match self.oversleep_ns {
             Some(oversleep) => oversleep + oversleep / 5,
@@ -115,13 +115,13 @@ impl Facts<'_> {
         self.disk.mean_depth().min(lanes)
     }
 
-    /// A rule for the first few zios is judged by as many.
+    /// The least number of zios. A rule for the first few zios needs only that many.
     pub(super) fn min(&self) -> u64 {
         let first = self.rule.fields.first.unwrap_or(u64::MAX);
         self.tolerance.min.min(first).max(1)
     }
 
-    /// `error` is what was achieved less what was requested.
+    /// Judges the rule. `error` is the achieved time less the requested time.
     pub(super) fn judge(&self, error: &Error) -> Judgement {
         if let Some((verdict, why)) = self.not_as_asked() {
             return Judgement {
@@ -152,7 +152,7 @@ impl Facts<'_> {
         }
     }
 
-    /// Why the rule was not injected as asked.
+    /// The reason that the rule was not injected as asked.
     fn not_as_asked(&self) -> Option<(Verdict, String)> {
         let not_kept = |why| (Verdict::NotKept, why);
         let counters = self.rule.present();
@@ -170,7 +170,8 @@ impl Facts<'_> {
         self.beaten().map(not_kept)
     }
 
-    /// Zios that the rule could not delay are in none of its figures, so they must be few.
+    /// A fault if the store was too slow for too many zios: the rule could not delay them, so they
+    /// are in none of its figures.
     fn overrun(&self) -> Option<String> {
         let counters = self.rule.present();
         let (overrun, all) = (counters.overrun, counters.overrun + counters.held);
@@ -183,7 +184,8 @@ impl Facts<'_> {
         })
     }
 
-    /// A rule of another group may decide about a few, as that of a tail does.
+    /// A fault if a rule of another group decided too many zios. A rule for a tail may decide a
+    /// few.
     fn beaten(&self) -> Option<String> {
         let counters = self.rule.present();
         let all = counters.beaten + counters.injected;
@@ -197,7 +199,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Why the rule has injected nothing, with what its disk was asked for instead.
+    /// The reason that the rule has injected nothing, and the operations that its disk did get.
     fn nothing(&self, why: &str) -> String {
         if self.rule.present().matched > 0 {
             return format!(
@@ -247,7 +249,7 @@ impl Facts<'_> {
         "what it held was released before its time".to_owned()
     }
 
-    /// What the rule may be off by at the median and at p99.
+    /// The largest errors at the median and at p99.
     pub(super) fn limits(&self) -> (u64, u64) {
         let asked = |ppm| self.requested.quantile(ppm).unwrap_or_default();
         let Tolerance { within, tail, .. } = self.tolerance;
@@ -279,8 +281,8 @@ impl Facts<'_> {
         )
     }
 
-    /// What the others show, if the zios that fell due while the host kept the shard from running
-    /// explain the shortfall.
+    /// The verdict on the other zios, if the zios that fell due while the host kept the shard from
+    /// running explain the shortfall.
     fn without_stops(&self) -> Option<String> {
         let stopped = self.stopped.count();
         if stopped == 0 {

@@ -9,8 +9,8 @@ use crate::table::assert_fits;
 /// the blanks at the ends of lines.
 const EXAMPLES: &str = include_str!("../fixtures/quantize.txt");
 
-/// A printed output, taken apart: per disk (or for all, without a name) the counts of the rows,
-/// then the figures of the summary by name.
+/// A parsed output. For each disk (or for all, without a name) it has the counts of the rows, then
+/// the figures of the summary by name.
 #[derive(Default)]
 struct Parsed {
     blocks: Vec<(String, Vec<u64>)>,
@@ -57,7 +57,7 @@ fn latencies(counts: &[u64]) -> Histogram {
     histogram
 }
 
-/// What the article's figures say: the distribution from the counts, the rest as printed.
+/// The article's figures: the distribution from the counts, the rest as printed.
 fn aggregation(counts: &[u64], figures: &[String]) -> Aggregation {
     let figures: Vec<u64> = figures.iter().map(|word| word.parse().unwrap()).collect();
     Aggregation {
@@ -83,7 +83,7 @@ fn report(scope: Scope) -> Quantize {
     }
 }
 
-/// Renders what was parsed with the form that the article's script has.
+/// Renders a parsed output in the form of the article's script.
 fn rendered(parsed: &Parsed) -> String {
     if parsed.summary.is_empty() {
         let rows = aggregation(&parsed.blocks[0].1, &vec!["0".into(); 4]).rows;
@@ -95,7 +95,7 @@ fn rendered(parsed: &Parsed) -> String {
         let aggregation = aggregation(&parsed.blocks[0].1, &parsed.summary[0]);
         return report(Scope::Total(aggregation)).to_string();
     }
-    // In the opposite of the order of the article, so that sorting is seen to happen.
+    // The order is the reverse of the article's, so that the sorting matters.
     let disks = parsed.blocks.iter().rev().map(|(name, counts)| {
         let figures = parsed
             .summary
@@ -188,7 +188,7 @@ fn latencies_below_a_microsecond_are_in_row_zero_after_an_empty_one() {
 
 #[test]
 fn distributions_sort_by_their_weight_and_summaries_by_their_average() {
-    // `many` has the greater sum of values, `slow` the greater average.
+    // `many` has the greater sum of values, and `slow` the greater average.
     let disks = [("slow", [0, 0, 1].as_slice()), ("many", &[0, 9, 0])].map(|(name, counts)| Disk {
         disk: name.into(),
         aggregation: Aggregation::new(&latencies(counts), 0, MINUTE),

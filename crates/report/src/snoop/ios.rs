@@ -1,4 +1,4 @@
-//! Lines of the kernel's disks.
+//! Lines for the kernel's disks.
 
 use dashpot_observe::FinishedIo;
 use dashpot_rules::{nice_number, short_time};
@@ -9,14 +9,14 @@ use super::{
 };
 use crate::clock::time_of_day_ms;
 
-/// Letters for what an I/O does.
+/// The letters of an operation.
 const TYPE_WIDTH: usize = 4;
-/// Threads of today's largest machines.
+/// Thread ids on today's largest machines.
 const PID_WIDTH: usize = 7;
-/// What the kernel keeps of a name.
+/// The kernel's bound on a thread's name.
 const COMM_WIDTH: usize = 15;
 
-/// A table of I/Os, one line each.
+/// A table of I/Os, with a line for each.
 pub struct IoTable {
     columns: Vec<Column>,
     shape: Shape,
@@ -24,7 +24,7 @@ pub struct IoTable {
 }
 
 impl IoTable {
-    /// A table of what is yet to come, on disks of these names.
+    /// A table for I/Os that are still to come, on disks with these names.
     pub fn of_disks<'a>(
         names: impl Iterator<Item = &'a str>,
         shape: Shape,
@@ -80,7 +80,7 @@ impl IoTable {
     }
 }
 
-/// An errno as users know it: those that the kernel's block layer gives, by name.
+/// The name of an errno of the kernel's block layer, or its number.
 pub fn errno_name(errno: i32) -> String {
     const NAMES: [(i32, &str); 15] = [
         (5, "EIO"),

@@ -14,8 +14,9 @@ use super::table::Room;
 pub use ios::{IoTable, errno_name};
 pub use zios::ZioTable;
 
-/// A line as JSON: `at_ns`, when it ended, since 1970 (in simulations since their beginning), and
-/// all of [`dashpot_observe::FinishedIo`], or of a finished zio as the API has it, but for the name of its device.
+/// A line as JSON. `at_ns`, when it ended, counts from 1970, in simulations from their beginning.
+/// The other fields are those of [`dashpot_observe::FinishedIo`], or of a finished zio of the API
+/// with `device` for its disk.
 #[derive(Serialize)]
 #[serde(bound = "T: Serialize")]
 pub struct At<'a, T> {
@@ -35,10 +36,10 @@ fn with_device<T: Serialize, S: Serializer>(what: &&T, serializer: S) -> Result<
     object.serialize(serializer)
 }
 
-/// I/Os that were not seen. JSON: `{"lost": 12}`.
+/// I/Os that are missing. JSON: `{"lost": 12}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Missed {
-    /// How many.
+    /// How many there are.
     #[serde(rename = "lost")]
     pub missed: u64,
 }
@@ -54,13 +55,13 @@ impl Missed {
 /// The detail of a line, and its width.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
-    /// Whether the line has every wait, and the offset.
+    /// Whether the line shows every wait, and the offset.
     pub wide: bool,
     /// The columns that a line may take.
     pub room: Room,
 }
 
-/// Where a column's words stand.
+/// The side on which a column's words stand.
 #[derive(Clone, Copy)]
 enum Side {
     Left,
@@ -92,7 +93,7 @@ impl Column {
     }
 }
 
-/// What the columns take, the gaps between them included.
+/// The width of the columns, including the gaps between them.
 fn width(columns: &[Column]) -> usize {
     let widths = columns
         .iter()
@@ -100,13 +101,13 @@ fn width(columns: &[Column]) -> usize {
     widths.sum::<usize>() + columns.len().saturating_sub(1)
 }
 
-/// How wide the column of the disks is beside these others: as the longest name, or as the screen
-/// lets it be.
+/// The width of the column of disks beside these others: that of the longest name, or as much as
+/// the screen allows.
 fn disk_width<'a>(names: impl Iterator<Item = &'a str>, others: &[Column], room: Room) -> usize {
     room.widest_name(width(others) + 1, names)
 }
 
-/// A line of words in their columns. Nothing is cut off: what is too long moves the rest.
+/// A line of words in their columns. Nothing is cut off: a long word shifts the rest.
 fn line<'a>(columns: &[Column], words: impl IntoIterator<Item = &'a str>) -> String {
     let mut line = String::new();
     for (at, (column, word)) in columns.iter().zip(words).enumerate() {

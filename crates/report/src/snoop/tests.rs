@@ -11,7 +11,7 @@ const WIDE: Shape = Shape {
     wide: true,
     room: Room::UNBOUNDED,
 };
-/// On a terminal of 80 columns.
+/// A terminal of 80 columns.
 const NARROW: Shape = Shape {
     wide: false,
     room: Room(Some(80)),

@@ -1,4 +1,4 @@
-//! Lines of dashpot's own disks and volumes: where the time of each zio went, and by which rule.
+//! Lines for dashpot's own disks and volumes: the waits of each zio, and the rule behind them.
 
 use dashpot_api::{FinishedZio, ZioWaits};
 use dashpot_rules::{nice_number, short_time};
@@ -9,10 +9,10 @@ use super::{
 };
 use crate::clock::time_of_day_ms;
 
-/// A wait: its title, and how long a zio waited.
+/// A wait: its title, and its time for a zio.
 type Wait = (&'static str, fn(&ZioWaits) -> u64);
 
-/// In the order in which a zio comes by them.
+/// The waits, in the order in which a zio goes through them.
 const WAITS: [Wait; 8] = [
     ("RECV", |waits| waits.recv_ns),
     ("THROTTLE", |waits| waits.throttle_ns),
@@ -24,7 +24,7 @@ const WAITS: [Wait; 8] = [
     ("REPLY", |waits| waits.reply_ns),
 ];
 const LATE: &str = "LATE";
-/// Those of disks that are in no pool.
+/// The waits on disks outside of pools.
 const OF_LONE_DISKS: [&str; 6] = ["RECV", "SUSPEND", "STORE", "HOLD", LATE, "REPLY"];
 
 /// `write+f` is a write with FUA.
@@ -39,17 +39,17 @@ const ERROR_WIDTH: usize = 5;
 /// The name of a wait.
 const MOSTLY_WIDTH: usize = 8;
 
-/// A table of zios, one line each.
+/// A table of zios, with a line for each.
 pub struct ZioTable {
     columns: Vec<Column>,
-    /// What the lines tell apart, in wide ones.
+    /// The waits that wide lines show.
     waits: Vec<Wait>,
     shape: Shape,
     zone_ns: i64,
 }
 
 impl ZioTable {
-    /// A table of what is yet to come, on disks of these names.
+    /// A table for zios that are still to come, on disks with these names.
     pub fn of_disks<'a>(
         names: impl Iterator<Item = &'a str>,
         shape: Shape,
@@ -60,7 +60,7 @@ impl ZioTable {
         ZioTable::new(names, waits.collect(), shape, zone_ns)
     }
 
-    /// A table of what has been: waits that nobody met are left out.
+    /// A table for finished zios. Waits that none of them had are left out.
     pub fn of_zios(zios: &[FinishedZio], shape: Shape) -> ZioTable {
         let is_met = |(_, wait): &Wait| zios.iter().any(|zio| wait(&zio.waits) > 0);
         let waits = WAITS.into_iter().filter(is_met);
@@ -122,7 +122,7 @@ impl ZioTable {
         self.shape.room.name_beside(others, name)
     }
 
-    /// A wait of no time is a dash, so that those that took some are seen.
+    /// The sizes and the waits. A wait of no time is a dash, so that the others stand out.
     fn sizes_and_waits(&self, zio: &FinishedZio) -> Vec<String> {
         let or_dash = |ns| match ns {
             0 => "-".to_owned(),
@@ -171,8 +171,8 @@ fn wide(waits: &[Wait]) -> Vec<Column> {
     columns
 }
 
-/// Where a zio spent most of its time. Nothing is late that had no target: where no rule held it, the
-/// shard was at work until its reply, or was stopped.
+/// The longest wait of a zio. Only a zio with a target can be late. If no rule held it, the time
+/// counts as the shard's work or a stop.
 fn longest_wait(zio: &FinishedZio) -> &'static str {
     let longest = WAITS.iter().max_by_key(|(_, wait)| wait(&zio.waits));
     let longest = longest.filter(|(_, wait)| wait(&zio.waits) > 0);

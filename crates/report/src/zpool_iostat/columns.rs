@@ -1,15 +1,15 @@
-//! The groups of columns of each view, and which of them have room.
+//! The groups of columns of each view, and the choice of those that fit.
 
 use crate::table::Room;
 
-/// Which columns are shown.
+/// The columns to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     /// A line for each pool, with average waits (`-l`) and queues (`-q`) if asked for.
     Lines {
-        /// With average waits.
+        /// Whether average waits are shown.
         latency: bool,
-        /// With queues.
+        /// Whether queues are shown.
         queues: bool,
     },
     /// A table of latencies for each pool (`-w`).
@@ -22,7 +22,7 @@ pub enum View {
 pub(super) struct Group {
     pub(super) title: &'static str,
     pub(super) columns: &'static [&'static str],
-    /// Where the screen is narrow, those of the highest rank are left out first.
+    /// On a narrow screen, groups with the highest rank are left out first.
     pub(super) rank: u8,
 }
 
@@ -38,7 +38,7 @@ const fn group(title: &'static str, columns: &'static [&'static str], rank: u8) 
     }
 }
 
-/// The rank of groups in which there is never anything here, the highest.
+/// The highest rank, for groups that are always empty here.
 const EMPTY: u8 = 8;
 
 const DEFAULT: [Group; 3] = [
@@ -67,7 +67,7 @@ const QUEUES: [Group; 7] = [
     group("rebuildq_write", QUEUE, EMPTY),
 ];
 
-/// In the tables the last three columns have no title above their own.
+/// In the tables the last three columns have only titles of their own.
 const LATENCY_TABLE: [Group; 7] = [
     group("total_wait", READ_WRITE, 0),
     group("disk_wait", READ_WRITE, 1),
@@ -102,17 +102,17 @@ impl View {
         }
     }
 
-    /// The groups up to a rank, and what they take.
+    /// The groups up to a rank, and their width.
     pub(super) fn groups_upto(self, rank: u8) -> (Vec<&'static Group>, usize) {
         let mut groups = self.groups();
         groups.retain(|group| group.rank <= rank);
         let cells: usize = groups.iter().map(|group| group.columns.len()).sum();
-        // The title of the last of all goes over the edge.
+        // The title of the very last group goes over the edge.
         let spill = if rank == EMPTY { TITLE_SPILL } else { 0 };
         (groups, cells * (CELL_WIDTH + 2) + spill)
     }
 
-    /// Up to which rank groups have room beside a short name.
+    /// The highest rank at which the groups fit beside a short name.
     pub(super) fn rank_within(self, room: Room) -> u8 {
         let fits = |rank: &u8| room.has(NAME_WIDTH + self.groups_upto(*rank).1);
         (0..=EMPTY).rev().find(fits).unwrap_or(0)
@@ -121,7 +121,7 @@ impl View {
 
 /// Width of a figure.
 pub(super) const CELL_WIDTH: usize = 5;
-/// What `rebuild` and `rebuildq_write` are wider than their columns.
+/// How much wider `rebuild` and `rebuildq_write` are than their columns.
 const TITLE_SPILL: usize = 2;
-/// Width of the names, at least.
+/// The least width of the names.
 pub(super) const NAME_WIDTH: usize = 10;

@@ -1,4 +1,4 @@
-//! Texts beside the headers of `zpool iostat`, and figures of hand-made statistics.
+//! Compares texts with the headers of `zpool iostat`, and figures of hand-made statistics.
 
 use expect_test::expect;
 
@@ -21,7 +21,7 @@ fn pool(name: &str) -> Pool {
     }
 }
 
-/// A pool with ten reads of 10 ms that did not wait, and a hundred writes of 131 072 bytes.
+/// A pool with ten reads of 10 ms that did not wait, and a hundred writes of 131,072 bytes.
 fn busy() -> Pool {
     let mut pool = pool("tank");
     let reads = &mut pool.classes[Class::SyncRead as usize];
@@ -49,7 +49,7 @@ fn text(view: View, pools: Vec<Pool>) -> String {
         room: Room::UNBOUNDED,
         pools,
     };
-    // A bar shows the blanks at the ends of lines, which are ZFS's.
+    // A bar marks the blanks at the ends of lines, which ZFS has, too.
     report.to_string().replace('\n', "|\n")
 }
 

@@ -1,4 +1,4 @@
-//! Which rules were kept, which were not, and what is said of it.
+//! Which rules were kept and which were not, and the reasons.
 
 use expect_test::expect;
 use serde_json::{Value, json};
@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::super::Verdict;
 use super::{Case, check, check_text};
 
-/// A delay of 20 ms may be 1 ms off at the median and 40 ms at p99; one of 1 ms, 500 us.
+/// A delay of 20 ms may be 1 ms off at the median and 40 ms at p99; a delay of 1 ms may be 500 us
+/// off.
 #[test]
 fn the_tolerance_is_the_larger_of_a_share_and_a_time() {
     let late = |service, most, tail| {
@@ -278,12 +279,13 @@ fn percentiles_of_few_zios_are_none() {
     assert_eq!(proof["verdict"], "kept");
 }
 
-/// A verdict on what the rule says now, whatever it did before.
+/// The verdict is about the rule's present words, whatever it did before the update.
 #[test]
 fn a_rule_that_was_updated_is_judged_by_what_it_met_since() {
     let since = Case::new().hold(100, 10_000_000, 5_000);
     let judged: Value = since.rule.clone();
-    // Before, half of what matched was too slow for it, and five of it are held.
+    // Before the update, the store was too slow for half of the matching zios, and five are still
+    // held.
     let case = since
         .says("since_update", judged)
         .says("matched", 300)
