@@ -9,6 +9,7 @@ import threading
 
 import pytest
 
+import timed
 import wire
 from conftest import HANG_LIMIT, eventually
 from test_leaks import descriptors, resident
@@ -279,3 +280,30 @@ def test_answers_that_nobody_takes_have_a_total(serve):
         caller.close()
     eventually(lambda: daemon.json("status")["memory"]["answers_bytes"] < MIB, "all is given back")
     assert told(ask(daemon, whole))[0] == 200
+
+
+def test_list_says_that_a_bound_on_memory_distorts_a_daemon.rules()[1]:
+    """Writes that wait hold their payload; a connection that would hold too much is not read."""
+    client = timed.Client(daemon)
+    daemon.cli("inject", "d", "-D", "1ms")
+    assert "stalled" not in daemon.cli("list").stdout
+    daemon.cli("suspend", "d", "--now")
+    requests = [client.write(length=32 << 20) for _ in range(6)]
+
+    def stalls():
+        for _ in range(500):
+            client.handle.poll(1)
+        return daemon.rules()[1]["stalls"]
+
+    eventually(stalls)
+    assert daemon.rules()[1]["stalled"] == 1
+    stalled = "disk d: connections stalled: 1 now, 1 times since rule 1 was armed"
+    assert stalled in daemon.cli("list").stdout
+    daemon.cli("resume", "d")
+    client.wait(*requests)
+    assert daemon.rules()[1]["stalled"] == 0
+    # What was before a rule says nothing about it.
+    daemon.cli("clear", "all")
+    daemon.cli("inject", "d", "-D", "1ms")
+    assert daemon.rules()[2]["stalls"] == 0
+    assert "stalled" not in daemon.cli("list").stdout

@@ -267,26 +267,6 @@ def test_list_says_when_the_store_was_slower(serve, directory):
     assert "--mode add" in daemon.cli("list").stdout
 
 
-def test_list_says_that_a_bound_on_memory_distorts_a_rule(daemon, client):
-    """Writes that wait hold their payload; a connection that would hold too much is not read."""
-    daemon.cli("inject", "d", "-D", "1ms")
-    assert "stalled" not in daemon.cli("list").stdout
-    daemon.cli("suspend", "d", "--now")
-    requests = [client.write(length=32 << 20) for _ in range(6)]
-
-    def stalls():
-        for _ in range(500):
-            client.handle.poll(1)
-        return rule(daemon)["stalls"]
-
-    eventually(stalls)
-    assert rule(daemon)["stalled"] == 1
-    assert "disk d: 1 connections stalled, 1 times since the start" in daemon.cli("list").stdout
-    daemon.cli("resume", "d")
-    client.wait(*requests)
-    assert rule(daemon)["stalled"] == 0
-
-
 def test_inject_answers_with_the_rule_as_understood(daemon):
     answer = daemon.cli("inject", "d", "-D", "0.01s:2", "--name", "slow").stdout
     assert "-D 10ms:2" in answer and "slow" in answer

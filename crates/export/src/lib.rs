@@ -41,4 +41,4 @@ pub use power::{Cut, CutError, Keep, Loss, LostWrite, Sum, Then};
 pub use prober::ProbeReading;
 pub use quota::{CpuQuota, Throttling, cpu_quota, cpu_throttling};
 pub use server::{STORE_THREADS, Server, StartError};
-pub use snapshot::{ClientView, DiskSnapshot, RuleSnapshot, StopSum, Stops, Work};
+pub use snapshot::{ClientView, Counted, DiskSnapshot, RuleSnapshot, StopSum, Stops, Work};

@@ -66,6 +66,9 @@ pub struct RuleSnapshot {
     pub backlog: Duration,
     /// Seconds since it was armed or last updated in which its shard was overloaded.
     pub overloaded_seconds: u64,
+    /// Times since it was armed or last updated that its shard stopped reading a connection of its
+    /// disk, because requests used as much memory as they may.
+    pub stalls: u64,
 }
 
 impl RuleSnapshot {
@@ -78,9 +81,8 @@ impl RuleSnapshot {
         }
     }
 
-    /// The snapshot of a rule. Its shard was overloaded for `overloaded_seconds` since the rule was
-    /// armed.
-    pub fn of(rule: RuleView<'_>, overloaded_seconds: u64) -> RuleSnapshot {
+    /// A rule, and what its shard has counted since it was armed or last updated.
+    pub fn of(rule: RuleView<'_>, since: Counted) -> RuleSnapshot {
         RuleSnapshot {
             id: rule.id,
             group: rule.group,
@@ -90,9 +92,19 @@ impl RuleSnapshot {
             now: rule.now,
             since_update: rule.since_update.cloned().map(Box::new),
             backlog: rule.backlog,
-            overloaded_seconds,
+            overloaded_seconds: since.overloaded_seconds,
+            stalls: since.stalls,
         }
     }
+}
+
+/// What a shard has counted since the start, or since a rule's mark.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Seconds in which it was overloaded.
+    pub overloaded_seconds: u64,
+    /// Times that it stopped reading a connection of the disk.
+    pub stalls: u64,
 }
 
 /// A client of a disk.

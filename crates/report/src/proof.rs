@@ -17,7 +17,7 @@ use dashpot_engine::Duration;
 use dashpot_rules::short_time;
 use serde::Serialize;
 
-use figures::{Cells, Error, Figures, between_the_ends, exact_time};
+use figures::{Cells, Error, Figures, Resolution, between_the_ends, exact_time};
 use rows::Row;
 pub use verdict::{Facts, Tolerance, Verdict};
 
@@ -30,8 +30,8 @@ const BAR_WIDTH: usize = 20;
 /// {"p50_ns": 500000, "p99_ns": 40000000, "n": 30}, "promise": {"lateness_ns": 30500, "kept":
 /// true}, "client_ns": 12000, "stopped": 0, "requested": figures, "achieved": figures, "error":
 /// {"mean_ns": 14200, "p50_ns": …, "p90_ns": …, "p99_ns": …, "mean_percent": 0.14, …}, "lateness":
-/// figures, "rows": [{"from_ns": 10000000, "to_ns": 10000999, "requested": 1000, "achieved": 0},
-/// …]}`, with figures as `{"n": 1000, "mean_ns": …, "p50_ns": …, "p90_ns": …, "p99_ns": …,
+/// figures, "resolution": null | {"p50_ns": 129000, "p99_ns": 237000}, "rows": [{"from_ns":
+/// 10000000, "to_ns": 10000999, "requested": 1000, "achieved": 0}, …]}`, with figures as `{"n": 1000, "mean_ns": …, "p50_ns": …, "p90_ns": …, "p99_ns": …,
 /// "max_ns": …}`. A row includes both its ends. Unknown figures are null.
 #[derive(Clone, Debug, Serialize)]
 pub struct Proof {
@@ -55,6 +55,8 @@ pub struct Proof {
     achieved: Figures,
     error: Error,
     lateness: Figures,
+    /// To what the percentiles are known; null if all delays were equal, and so known exactly.
+    resolution: Option<Resolution>,
     rows: Vec<Row>,
     /// The service time, if there was only one.
     #[serde(skip)]
@@ -105,6 +107,10 @@ impl Proof {
             client_ns: facts.outside_ns,
             stopped: facts.stopped.count(),
             error,
+            resolution: match constant_ns {
+                Some(_) => None,
+                None => Some(Resolution::of(&requested)),
+            },
             rows: rows::rows(facts.requested, facts.achieved, facts.lateness),
             requested,
             achieved,
@@ -209,11 +215,18 @@ impl Proof {
                 f,
                 &format!("injected as asked: {asked}, held {held} of {matched} that matched"),
             )?;
+            let resolution = self.resolution.as_ref();
+            if let Some(line) = resolution.and_then(|known| known.line(&self.error)) {
+                write_wrapped(f, &line)?;
+            }
             write_wrapped(f, &self.promise.words())?;
             let client = short_time(self.client_ns);
             write_wrapped(
                 f,
-                &format!("clients: {client} on average to send a request and take its reply"),
+                &format!(
+                    "clients: {client} on average to send a request and take its reply, since the \
+                     daemon's start"
+                ),
             )?;
         }
         self.warnings

@@ -44,7 +44,8 @@ pub struct Rule {
     /// Number of connections of its disk that the shard does not read now, because requests use as
     /// much memory as they may. This limits the depth, and so distorts the rule's effect.
     pub stalled: u32,
-    /// How often the shard has stopped reading a connection of its disk for that reason.
+    /// How often the shard has stopped reading a connection of its disk for that reason, since the
+    /// rule was armed or last updated.
     pub stalls: u64,
     /// How much of its time the shard of its disk works. An overloaded shard is late. Here
     /// `overloaded_seconds` begins when the rule was armed or last updated.

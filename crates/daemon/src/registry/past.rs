@@ -105,7 +105,6 @@ fn alone(rule: RuleSnapshot, last: &DiskSnapshot) -> DiskSnapshot {
     DiskSnapshot {
         at: last.at,
         rules: vec![rule],
-        stalls: last.stalls,
         work: last.work,
         stops: last.stops,
         ..DiskSnapshot::default()
@@ -144,6 +143,7 @@ mod tests {
             since_update: None,
             backlog: Duration::ZERO,
             overloaded_seconds: 0,
+            stalls: 0,
         };
         alone(rule, &DiskSnapshot::default())
     }

@@ -18,7 +18,7 @@ pub(crate) fn rule(record: &Record, disk: &str, snapshot: &DiskSnapshot) -> Opti
     let rule = snapshot.rules.iter().find(|rule| rule.id == record.id)?;
     Some(Rule {
         stalled: snapshot.stalled,
-        stalls: snapshot.stalls,
+        stalls: rule.stalls,
         shard_load: Load {
             overloaded_seconds: rule.overloaded_seconds,
             ..load(snapshot.work)

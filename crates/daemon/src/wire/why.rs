@@ -93,6 +93,7 @@ mod tests {
             since_update: None,
             backlog: Duration::ZERO,
             overloaded_seconds: 0,
+            stalls: 0,
         }
     }
 

@@ -116,15 +116,21 @@ fn overruns(rule: &Rule) -> Option<String> {
     })
 }
 
-/// What distorts the latencies of all rules of a disk: a bound that they have not set.
+/// What distorts the latencies of all rules of a disk: a bound that they have not set. Of the rules of
+/// a disk, the one that was armed first has seen most of it.
 fn stalls(rules: &[Rule]) -> String {
-    let stalled = rules.iter().filter(|rule| rule.stalls > 0);
-    let by_disk: BTreeMap<&str, &Rule> = stalled.map(|rule| (rule.disk.as_str(), rule)).collect();
+    let mut by_disk: BTreeMap<&str, &Rule> = BTreeMap::new();
+    for rule in rules.iter().filter(|rule| rule.stalls > 0) {
+        let most = by_disk.entry(&rule.disk).or_insert(rule);
+        if rule.stalls > most.stalls {
+            *most = rule;
+        }
+    }
     let line = |(disk, rule): (&str, &Rule)| {
         format!(
-            "disk {disk}: {} connections stalled, {} times since the start: depth is bounded, \
-             latencies are distorted\n",
-            rule.stalled, rule.stalls
+            "disk {disk}: connections stalled: {} now, {} times since rule {} was armed: depth is \
+             bounded, latencies are distorted\n",
+            rule.stalled, rule.stalls, rule.id
         )
     };
     by_disk.into_iter().map(line).collect()

@@ -1,5 +1,6 @@
 //! The requests of other threads: connections, commands, snapshots, events, power cuts.
 
+use dashpot_engine::inject::RuleId;
 use dashpot_engine::{Command, DiskId, Errno, InFlight, Input};
 
 use super::Shard;
@@ -8,7 +9,7 @@ use crate::events::Drops;
 use crate::export::ExportId;
 use crate::message::{CommandAnswer, Handover, Message};
 use crate::power::{Cut, CutError, Loss, Then};
-use crate::snapshot::{DiskSnapshot, RuleSnapshot};
+use crate::snapshot::{Counted, DiskSnapshot, RuleSnapshot};
 
 impl Shard {
     /// Handles as many messages as one pass may.
@@ -75,22 +76,42 @@ impl Shard {
     /// Passes a command to the engine.
     pub(super) fn command(&mut self, command: Command, answer: CommandAnswer) {
         let id = self.control.expect(answer);
-        let now = self.timers.now();
         match &command {
             Command::Inject { disk, rules, .. } => {
-                let rules = rules.iter().map(|(rule, _)| *rule);
-                self.timers.meter_mut().arm(*disk, rules, now);
+                self.mark(*disk, rules.iter().map(|(rule, _)| *rule));
             }
-            Command::Update(rule, _) => self.timers.meter_mut().arm_again(*rule, now),
+            Command::Update(rule, _) => {
+                if let Some(disk) = self.rule_marks.disk(*rule) {
+                    self.mark(disk, std::iter::once(*rule));
+                }
+            }
             _ => {}
         }
         self.step(Input::Command(id, command), None);
         let engine = &self.engine;
         let mut disks = self.exports.client_disks();
         let armed = disks.any(|disk| engine.has_rules(disk));
-        let meter = self.timers.meter_mut();
-        meter.keep_rules(|disk, rule| engine.has_rule(disk, rule));
-        meter.set_armed(armed);
+        self.rule_marks
+            .keep(|disk, rule| engine.has_rule(disk, rule));
+        self.timers.meter_mut().set_armed(armed);
+    }
+
+    /// What is told beside these rules of a disk counts from now on.
+    fn mark(&mut self, disk: DiskId, rules: impl Iterator<Item = RuleId>) {
+        let now = self.timers.now();
+        self.timers.meter_mut().mark(now);
+        let counted = self.counted(disk);
+        self.rule_marks.set(disk, rules, counted);
+    }
+
+    /// What the shard has counted since the start that is told beside the rules of a disk.
+    fn counted(&self, disk: DiskId) -> Counted {
+        let now = self.timers.now();
+        let exports = self.exports.of_disk(disk);
+        Counted {
+            overloaded_seconds: self.timers.meter().work(now).overloaded_seconds,
+            stalls: exports.map(|export| self.budget.stalls(export)).sum(),
+        }
     }
 
     /// The state of the disk of an export, with its `oldest` oldest zios. `None` if this shard has
@@ -99,9 +120,10 @@ impl Shard {
         let info = self.exports.find(export)?;
         let disk = self.exports.disk(export);
         let (now, meter) = (self.timers.now(), self.timers.meter());
+        let counted = self.counted(disk);
         let rules = self.engine.rules(disk, now).map(|rule| {
-            let overloaded = meter.overloaded_since(rule.id, now);
-            RuleSnapshot::of(rule, overloaded)
+            let since = self.rule_marks.since(rule.id, counted);
+            RuleSnapshot::of(rule, since)
         });
         Some(DiskSnapshot {
             at: now,

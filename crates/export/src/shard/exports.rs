@@ -70,6 +70,13 @@ impl Exports {
         self.exports[id.0 as usize].disk
     }
 
+    /// The exports of a disk.
+    pub(super) fn of_disk(&self, disk: DiskId) -> impl Iterator<Item = ExportId> {
+        let numbered = (0..).zip(&self.exports);
+        let of_disk = numbered.filter(move |(_, export)| export.disk == disk);
+        of_disk.map(|(at, _)| ExportId(at))
+    }
+
     /// Whether the export of a disk refuses writes.
     pub(super) fn is_read_only(&self, disk: DiskId) -> bool {
         let mut exports = self.exports.iter();

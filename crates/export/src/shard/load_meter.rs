@@ -14,11 +14,8 @@
 //!
 //! The meter has no timer. Passes add up their times, and a snapshot divides.
 
-use std::collections::HashMap;
-
 use dashpot_engine::histogram::Histogram;
-use dashpot_engine::inject::RuleId;
-use dashpot_engine::{DiskId, Duration, Instant};
+use dashpot_engine::{Duration, Instant};
 
 use super::stops::StopCounts;
 use crate::snapshot::{Stops, Work};
@@ -35,8 +32,6 @@ pub(super) struct LoadMeter {
     took: Duration,
     seconds: Seconds,
     stops: StopCounts,
-    /// By rule: its disk, and how many overloaded seconds there had been when it was armed.
-    before: HashMap<RuleId, (DiskId, u64)>,
 }
 
 impl LoadMeter {
@@ -45,30 +40,11 @@ impl LoadMeter {
         self.seconds.armed = armed;
     }
 
-    /// Counts overloaded seconds for rules from the moment they are armed on a disk.
-    pub(super) fn arm(&mut self, disk: DiskId, rules: impl Iterator<Item = RuleId>, now: Instant) {
+    /// A rule is armed or updated: a second begins now, so that none that began before counts as
+    /// overloaded for it.
+    pub(super) fn mark(&mut self, now: Instant) {
         self.work_until(now);
         self.seconds.restart(now);
-        let before = self.seconds.overloaded;
-        self.before.extend(rules.map(|rule| (rule, (disk, before))));
-    }
-
-    /// Restarts the count of a rule.
-    pub(super) fn arm_again(&mut self, rule: RuleId, now: Instant) {
-        if let Some((disk, _)) = self.before.get(&rule) {
-            self.arm(*disk, std::iter::once(rule), now);
-        }
-    }
-
-    /// Forgets the rules that are gone.
-    pub(super) fn keep_rules(&mut self, is_armed: impl Fn(DiskId, RuleId) -> bool) {
-        self.before.retain(|rule, (disk, _)| is_armed(*disk, *rule));
-    }
-
-    /// The overloaded seconds since a rule was armed or updated.
-    pub(super) fn overloaded_since(&self, rule: RuleId, now: Instant) -> u64 {
-        let before = self.before.get(&rule).map_or(0, |(_, before)| *before);
-        self.work(now).overloaded_seconds.saturating_sub(before)
     }
 
     /// Begins a pass, after a sleep that took `overslept` longer than intended.
@@ -242,10 +218,8 @@ const OVERLOADED_PERCENT: u32 = 50;
 mod tests {
     use super::LoadMeter;
     use crate::snapshot::Work;
-    use dashpot_engine::inject::RuleId;
-    use dashpot_engine::{DiskId, Duration, Instant};
+    use dashpot_engine::{Duration, Instant};
     use proptest::prelude::*;
-    use std::iter;
 
     fn ms(at: u64) -> Instant {
         Instant::from_nanos(at * 1_000_000)
@@ -349,19 +323,17 @@ mod tests {
     #[test]
     fn overloaded_seconds_of_a_rule_count_from_its_arm() {
         let mut passes = armed();
+        let overloaded = |passes: &LoadMeter, at| passes.work(ms(at)).overloaded_seconds;
         work(&mut passes, 1_000, 4_700, 10);
-        let (old, new) = (RuleId(1), RuleId(2));
-        let disk = DiskId(7);
-        passes.arm(disk, iter::once(old), ms(4_700));
-        assert_eq!(passes.overloaded_since(old, ms(4_700)), 0);
+        passes.mark(ms(4_700));
+        let old = overloaded(&passes, 4_700);
         assert_eq!(passes.work(ms(4_700)).busy_percent, 100);
         work(&mut passes, 4_700, 6_700, 10);
-        passes.arm(disk, iter::once(new), ms(6_700));
+        passes.mark(ms(6_700));
+        let new = overloaded(&passes, 6_700);
         work(&mut passes, 6_700, 7_700, 0);
-        assert_eq!(passes.overloaded_since(old, ms(7_700)), 2);
-        assert_eq!(passes.overloaded_since(new, ms(7_700)), 0);
-        passes.keep_rules(|of, rule| of == disk && rule == new);
-        assert_eq!(passes.before.len(), 1);
+        let now = overloaded(&passes, 7_700);
+        assert_eq!((now - old, now - new), (2, 0));
     }
 
     proptest! {

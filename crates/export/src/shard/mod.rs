@@ -30,6 +30,7 @@ mod load_meter;
 mod outbox;
 mod prefetch;
 mod receive;
+mod rule_marks;
 mod send;
 mod shutdown;
 mod sleeper;
@@ -55,6 +56,7 @@ use self::exports::{Exports, Stores};
 use self::intake::Intake;
 use self::outbox::Outbox;
 use self::prefetch::prefetch;
+use self::rule_marks::RuleMarks;
 use self::slots::Slots;
 use self::timers::Timers;
 use self::unfinished::Unfinished;
@@ -79,6 +81,7 @@ pub(crate) struct Shard {
     outbox: Outbox,
     budget: Budget,
     timers: Timers,
+    rule_marks: RuleMarks,
     poller: Poller,
     control: Control,
     recorder: Recorder,
@@ -114,6 +117,7 @@ impl Shard {
             budget: Budget::new(exports.len()),
             exports,
             timers: Timers::new(parts.spins),
+            rule_marks: RuleMarks::default(),
             poller: Poller::new(&*parts.mailbox)?,
             control: Control::new(parts.mailbox),
             recorder: parts.recorder,

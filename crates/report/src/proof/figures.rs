@@ -1,6 +1,6 @@
 //! A few figures of a histogram, and the difference of two.
 
-use dashpot_engine::histogram::Histogram;
+use dashpot_engine::histogram::{Histogram, bucket_of, lower_bound, upper_bound};
 use dashpot_observe::percentile;
 use dashpot_rules::short_time;
 use serde::Serialize;
@@ -115,6 +115,38 @@ impl Error {
             self.p99_percent,
         ];
         between_the_ends(shares.map(share))
+    }
+}
+
+/// To what the percentiles of a distribution are known, and so their difference: the width of their
+/// buckets. A smaller error shows in the mean alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Resolution {
+    p50_ns: Option<u64>,
+    p99_ns: Option<u64>,
+}
+
+impl Resolution {
+    pub(super) fn of(requested: &Figures) -> Resolution {
+        let width = |ns: u64| {
+            let bucket = bucket_of(ns);
+            upper_bound(bucket).saturating_sub(lower_bound(bucket)) + 1
+        };
+        Resolution {
+            p50_ns: requested.p50_ns.map(width),
+            p99_ns: requested.p99_ns.map(width),
+        }
+    }
+
+    /// A line beside the errors.
+    pub(super) fn line(&self, error: &Error) -> Option<String> {
+        let p50 = short_time(self.p50_ns?);
+        let p99 = self.p99_ns.map(short_time);
+        let p99 = p99.map_or_else(String::new, |p99| format!(" and {p99} at p99"));
+        let mean = signed(error.mean_ns?);
+        Some(format!(
+            "the delay varies: percentiles are exact to {p50} at p50{p99}; the mean is off by {mean}"
+        ))
     }
 }
 

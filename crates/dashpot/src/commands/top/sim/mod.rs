@@ -9,7 +9,7 @@ mod pools;
 use dashpot_api::Rule;
 use dashpot_daemon::{Record, Registry, seen_rule};
 use dashpot_engine::{Device, DiskId, Instant};
-use dashpot_export::RuleSnapshot;
+use dashpot_export::{Counted, RuleSnapshot};
 use dashpot_observe::{By, DeviceInterval, Layer};
 use dashpot_sim::scenario::Scenario;
 use dashpot_sim::{Simulation, Violation};
@@ -199,7 +199,7 @@ impl Sim {
         let mut armed = engine.rules(DiskId(record.disk as u32), self.now());
         let view = armed.find(|rule| rule.id == record.id)?;
         let disk = &self.scenario().disks[record.disk];
-        let snapshot = RuleSnapshot::of(view, 0);
+        let snapshot = RuleSnapshot::of(view, Counted::default());
         Some(seen_rule(record, &disk.name, &snapshot, self.now()))
     }
 

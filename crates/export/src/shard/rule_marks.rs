@@ -1,0 +1,75 @@
+//! The marks of rules: what their shard had counted when each was armed or last updated. What is told
+//! of the shard beside a rule counts from there, so that a flood of yesterday says nothing about it.
+
+use std::collections::HashMap;
+
+use dashpot_engine::DiskId;
+use dashpot_engine::inject::RuleId;
+
+use crate::snapshot::Counted;
+
+#[derive(Debug, Default)]
+pub(super) struct RuleMarks {
+    marks: HashMap<RuleId, (DiskId, Counted)>,
+}
+
+impl RuleMarks {
+    /// Marks the rules of a disk.
+    pub(super) fn set(
+        &mut self,
+        disk: DiskId,
+        rules: impl Iterator<Item = RuleId>,
+        counted: Counted,
+    ) {
+        self.marks.extend(rules.map(|rule| (rule, (disk, counted))));
+    }
+
+    /// The disk of a rule that has a mark.
+    pub(super) fn disk(&self, rule: RuleId) -> Option<DiskId> {
+        self.marks.get(&rule).map(|(disk, _)| *disk)
+    }
+
+    /// Forgets the rules that are gone.
+    pub(super) fn keep(&mut self, is_armed: impl Fn(DiskId, RuleId) -> bool) {
+        self.marks.retain(|rule, (disk, _)| is_armed(*disk, *rule));
+    }
+
+    /// What was counted since a rule's mark.
+    pub(super) fn since(&self, rule: RuleId, counted: Counted) -> Counted {
+        let mark = self.marks.get(&rule).map(|(_, mark)| *mark);
+        let mark = mark.unwrap_or_default();
+        let since = |now: u64, then| now.saturating_sub(then);
+        Counted {
+            overloaded_seconds: since(counted.overloaded_seconds, mark.overloaded_seconds),
+            stalls: since(counted.stalls, mark.stalls),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counted, DiskId, RuleId, RuleMarks};
+    use std::iter;
+
+    fn counted(overloaded_seconds: u64, stalls: u64) -> Counted {
+        Counted {
+            overloaded_seconds,
+            stalls,
+        }
+    }
+
+    #[test]
+    fn each_rule_counts_from_its_own_mark() {
+        let mut marks = RuleMarks::default();
+        let (old, new, disk) = (RuleId(1), RuleId(2), DiskId(7));
+        marks.set(disk, iter::once(old), counted(3, 190));
+        marks.set(disk, iter::once(new), counted(5, 191));
+        assert_eq!(marks.since(old, counted(6, 191)), counted(3, 1));
+        assert_eq!(marks.since(new, counted(6, 191)), counted(1, 0));
+        marks.set(disk, iter::once(old), counted(6, 200));
+        assert_eq!(marks.since(old, counted(6, 200)), counted(0, 0));
+        assert_eq!(marks.disk(old), Some(disk));
+        marks.keep(|of, rule| of == disk && rule == new);
+        assert_eq!((marks.disk(old), marks.disk(new)), (None, Some(disk)));
+    }
+}
