@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use dashpot_engine::histogram::Histogram;
 
+use super::interval::OTHER;
 use super::size::class_named;
 
 /// Latencies by name.
@@ -59,8 +60,6 @@ impl Groups {
 
 /// The most groups that are shown, including the group of the rest.
 const GROUPS_MAX: usize = 16;
-/// The name of the group of the rest.
-const OTHER: &str = "other";
 
 #[cfg(test)]
 mod tests {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use dashpot_engine::histogram::Histogram;
 
 use super::in_flight::InFlight;
+use super::kind::Kind;
 use super::layer::Layer;
 
 /// The I/O of a device in an interval.
@@ -25,9 +26,8 @@ pub struct DeviceInterval {
 
 /// The I/O of one operation of a device; in a breakdown, of one value.
 pub struct OpInterval {
-    /// dashpot's word for the operation: `read`, `write`, `flush`, `trim`, `zero`, `cache`, or
-    /// `other`.
-    pub op: String,
+    /// The operation.
+    pub kind: Kind,
     /// The kernel's letters for the operation, for the kernel's disks.
     pub rwbs: Option<String>,
     /// The client, process, control group or size, in a breakdown. `other` stands for all values
@@ -37,6 +37,10 @@ pub struct OpInterval {
     pub completed: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// The sum of their latencies at the disk, in nanoseconds.
+    pub time_ns: u128,
+    /// I/Os that joined others before these were issued, where a source counts them.
+    pub merged: u64,
     /// Latencies from arrival until the reply was accepted. For the kernel's disks they count from
     /// queueing if `-Q` asked for it, and otherwise equal `disk`.
     pub total: Histogram,
@@ -75,12 +79,14 @@ impl DeviceInterval {
 
 impl OpInterval {
     fn is_like(&self, other: &OpInterval) -> bool {
-        (&self.op, &self.rwbs, &self.by) == (&other.op, &other.rwbs, &other.by)
+        (&self.kind, &self.rwbs, &self.by) == (&other.kind, &other.rwbs, &other.by)
     }
 
     fn add(&mut self, more: &OpInterval) {
         self.completed += more.completed;
         self.bytes += more.bytes;
+        self.time_ns += more.time_ns;
+        self.merged += more.merged;
         self.total.merge(&more.total);
         self.disk.merge(&more.disk);
         if let (Some(store), Some(more)) = (&mut self.store, &more.store) {
@@ -93,6 +99,14 @@ impl OpInterval {
         match layer {
             Layer::Volume | Layer::Disk => Some(&self.disk),
             Layer::Store => self.store.as_ref(),
+        }
+    }
+
+    /// The latencies at a layer; if `queued`, those from arrival. A store has no queue.
+    pub fn measured(&self, layer: Layer, queued: bool) -> Option<&Histogram> {
+        match (layer, queued) {
+            (Layer::Volume | Layer::Disk, true) => Some(&self.total),
+            _ => self.at(layer),
         }
     }
 }
@@ -126,11 +140,13 @@ mod tests {
             let mut latencies = Histogram::default();
             (0..completed).for_each(|_| latencies.record(1_000));
             OpInterval {
-                op: op.to_owned(),
+                kind: Kind::of_word(op),
                 rwbs: None,
                 by: Some(by.to_owned()),
                 completed,
                 bytes: completed * 512,
+                time_ns: latencies.sum(),
+                merged: 0,
                 total: latencies.clone(),
                 disk: latencies,
                 store: None,
@@ -154,7 +170,7 @@ mod tests {
         let mut sum = interval(&[("read", "dd", 3), ("write", "dd", 1)], 9);
         sum.go_on(interval(&[("read", "fio", 5), ("read", "dd", 4)], 2), 9);
         let ops = sum.ops.iter();
-        let ops = ops.map(|op| (op.op.as_str(), op.by.as_deref(), op.bytes, op.disk.count()));
+        let ops = ops.map(|op| (op.kind.word(), op.by.as_deref(), op.bytes, op.disk.count()));
         let expected = [
             ("read", Some("dd"), 7 * 512, 7),
             ("write", Some("dd"), 512, 1),

@@ -10,6 +10,8 @@
 //! Beyond the original: a histogram for each value of a breakdown, each below a line that names it,
 //! and a table of percentiles in place of histograms.
 
+mod report;
+
 use std::fmt;
 
 use dashpot_engine::histogram::{Histogram, Unit};
@@ -18,7 +20,10 @@ use dashpot_rules::visible;
 use serde::{Serialize, Serializer};
 
 use super::percentiles::write_percentiles;
+use super::report::Page;
 use super::table::Room;
+
+pub use self::report::{Breakdown, IolatencyReport};
 
 /// The width of the bar.
 const BAR_WIDTH: usize = 38;
@@ -164,17 +169,23 @@ impl Distribution {
     }
 }
 
-impl Interval {
+impl Page for Interval {
+    fn json(&self) -> Option<&dyn erased_serde::Serialize> {
+        Some(self)
+    }
+
     /// A remark about the zios in flight. It is not part of the text, which stays byte for byte the
     /// original tool's.
-    pub fn remark(&self) -> Option<String> {
+    fn remark(&self) -> Option<String> {
         let (mention, elapsed) = (self.mention, self.length.elapsed);
         match self.slowest() {
             Some(ended) => self.in_flight.line_beside(mention, elapsed, ended),
             None => self.in_flight.line(mention, elapsed),
         }
     }
+}
 
+impl Interval {
     /// The latencies of ended zios; in a breakdown, those of the value with the longest tail.
     fn slowest(&self) -> Option<&Percentiles> {
         let tail = |latency: &&Percentiles| latency.p99_9_ns.or(latency.max_ns);

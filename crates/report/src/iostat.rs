@@ -9,13 +9,18 @@
 //! On a screen that is too narrow for all columns, the basic report becomes sysstat's short one,
 //! and the extended report has only the columns that fit 80.
 
+mod report;
+
 use std::fmt;
 use std::time::Duration;
 
 use dashpot_observe::{InFlight, Length, Mention};
 use serde::{Serialize, Serializer};
 
+use super::report::Page;
 use super::table::{Room, prose_within};
+
+pub use self::report::IostatReport;
 
 /// The I/O of a disk in an interval.
 #[derive(Clone, Debug, Default)]
@@ -284,6 +289,12 @@ fn width(columns: &[&Column]) -> usize {
 
 /// The least width of the disks' names.
 const NAME_WIDTH: usize = 13;
+
+impl Page for Iostat {
+    fn json(&self) -> Option<&dyn erased_serde::Serialize> {
+        Some(self)
+    }
+}
 
 impl fmt::Display for Iostat {
     /// Writes the titles, a line for each disk, and an empty line.

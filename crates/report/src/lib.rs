@@ -23,7 +23,9 @@ pub mod observe;
 pub mod percentiles;
 pub mod proof;
 pub mod quantize;
+pub mod report;
 pub mod snoop;
+pub mod surface;
 pub mod table;
 pub mod txgs;
 pub mod zpool_iostat;
@@ -32,11 +34,6 @@ use std::time::Duration;
 
 use serde::Serializer;
 use serde::ser::SerializeStruct;
-
-/// Writes a span of time as an integer number of nanoseconds.
-fn as_nanos<S: Serializer>(span: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_u128(span.as_nanos())
-}
 
 /// The rate of `number` in a span of time, per second; 0 if the span is empty.
 fn per_second(number: u64, span: Duration) -> f64 {

@@ -1,11 +1,19 @@
 //! `observe`: rates, percentiles and I/O in flight, a line for each device.
 
+mod report;
+
+use std::fmt;
+
+use dashpot_engine::Op;
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{DeviceInterval, InFlight, Length, Percentiles};
 use serde::Serialize;
 
 use super::per_second;
+use super::report::Page;
 use super::table::{Room, time_or_dash};
+
+pub use self::report::ObserveReport;
 
 /// The devices of an interval. JSON: `{"at_ns": …, "elapsed_ns": …, "missed": 0, "devices": [{"device": "vda",
 /// "reads_per_s": 45.5, …, "bytes_per_s": …, "latency": percentiles, "in_flight": in flight}, …],
@@ -23,6 +31,12 @@ pub struct Observation {
     pub lost: u64,
     /// How many completions had no visible start; null if the source sees every start.
     pub unmatched: Option<u64>,
+    /// Whether the text has the rates of discards and flushes, and p90.
+    #[serde(skip)]
+    pub wide: bool,
+    /// How wide the text may be.
+    #[serde(skip)]
+    pub room: Room,
 }
 
 /// The figures of a device.
@@ -47,19 +61,17 @@ impl Line {
         let mut latency = Histogram::default();
         interval.ops.iter().for_each(|op| latency.merge(&op.disk));
         let per_second = |number| per_second(number, interval.elapsed);
-        let rate = |words: &[&str]| {
-            let asked = interval
-                .ops
-                .iter()
-                .filter(|op| words.contains(&op.op.as_str()));
+        let rate = |ops: &[Op]| {
+            let asked = interval.ops.iter();
+            let asked = asked.filter(|op| op.kind.is_any(ops));
             per_second(asked.map(|op| op.completed).sum())
         };
         Line {
             device: interval.device.clone(),
-            reads_per_s: rate(&["read"]),
-            writes_per_s: rate(&["write", "zero"]),
-            discards_per_s: rate(&["trim"]),
-            flushes_per_s: rate(&["flush"]),
+            reads_per_s: rate(&[Op::Read]),
+            writes_per_s: rate(&[Op::Write, Op::Zero]),
+            discards_per_s: rate(&[Op::Trim]),
+            flushes_per_s: rate(&[Op::Flush]),
             bytes_per_s: per_second(interval.ops.iter().map(|op| op.bytes).sum()),
             latency: Percentiles::of(&latency),
             in_flight: interval.in_flight.clone(),
@@ -67,9 +79,30 @@ impl Line {
     }
 }
 
+impl Page for Observation {
+    fn json(&self) -> Option<&dyn erased_serde::Serialize> {
+        Some(self)
+    }
+}
+
+impl fmt::Display for Observation {
+    /// A line for each device, and what is missing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_table(f)?;
+        if let Some(line) = self.length.line() {
+            writeln!(f, "{line}")?;
+        }
+        if self.lost > 0 {
+            let lost = self.lost;
+            writeln!(f, "Lost: {lost} events; what they tell of is missing here.")?;
+        }
+        writeln!(f)
+    }
+}
+
 impl Observation {
-    /// A line for each device. If `wide`, with the rates of discards and flushes, and with p90.
-    pub fn text(&self, room: Room, wide: bool) -> String {
+    fn write_table(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (room, wide) = (self.room, self.wide);
         let shown = COLUMNS.iter().filter(|column| wide || !column.wide);
         let columns: Vec<(&Column, usize)> = shown
             .map(|column| (column, column.width_of(&self.devices)))
@@ -82,21 +115,11 @@ impl Observation {
             let cells = cells.map(|(column, width)| format!(" {:>width$}", cell(column)));
             format!("{name:width$}{}\n", cells.collect::<String>())
         };
-        let mut text = line("device", &|column| column.title.to_owned());
-        for device in &self.devices {
+        f.write_str(&line("device", &|column| column.title.to_owned()))?;
+        self.devices.iter().try_for_each(|device| {
             let name = room.name_beside(taken, &device.device);
-            text += &line(&name, &|column| (column.cell)(device));
-        }
-        if let Some(line) = self.length.line() {
-            text += &format!("{line}\n");
-        }
-        if self.lost > 0 {
-            text += &format!(
-                "Lost: {} events; what they tell of is missing here.\n",
-                self.lost
-            );
-        }
-        text + "\n"
+            f.write_str(&line(&name, &|column| (column.cell)(device)))
+        })
     }
 }
 
@@ -162,17 +185,19 @@ mod tests {
 
     use super::{Line, Observation};
     use crate::table::{Room, assert_fits};
-    use dashpot_observe::{DeviceInterval, InFlight, Length, OpInterval};
+    use dashpot_observe::{DeviceInterval, InFlight, Kind, Length, OpInterval};
 
     fn op(op: &str, completed: u64, ns: u64) -> OpInterval {
         let mut latency = Histogram::default();
         (0..completed).for_each(|_| latency.record(ns));
         OpInterval {
-            op: op.to_owned(),
+            kind: Kind::of_word(op),
             rwbs: None,
             by: None,
             completed,
             bytes: completed * 4_096,
+            time_ns: latency.sum(),
+            merged: 0,
             total: latency.clone(),
             disk: latency,
             store: None,
@@ -215,6 +240,8 @@ mod tests {
             ],
             lost: 7,
             unmatched: Some(0),
+            wide: true,
+            room: Room::UNBOUNDED,
         };
         expect![[r#"
             device     r/s    w/s   d/s   f/s    kB/s       n    p50    p90    p99    max  fly oldest
@@ -223,8 +250,13 @@ mod tests {
             Interval: 2.000 s instead of 0.5 s; 3 intervals were missed.
             Lost: 7 events; what they tell of is missing here.
 
-        "#]].assert_eq(&observation.text(Room::UNBOUNDED, true));
-        let narrow = observation.text(Room(Some(80)), false);
+        "#]].assert_eq(&observation.to_string());
+        let narrow = Observation {
+            wide: false,
+            room: Room(Some(80)),
+            ..observation
+        };
+        let narrow = narrow.to_string();
         expect![[r#"
             device     r/s    w/s    kB/s       n    p50    p99    max  fly oldest
             nvme0n1   45.5    5.0     202     101 1.00ms 40.0ms 40.0ms    3  2.50s
@@ -249,16 +281,19 @@ mod tests {
         many.bytes_per_s = 1e12;
         many.latency.n = 1_234_567_890;
         let long = "mapper-of-a-name-that-nobody-would-type-twice-0";
-        let observation = Observation {
+        let mut observation = Observation {
             at_ns: 7,
             length: Length::of(Duration::from_secs(2)),
             devices: vec![many, interval(long, Vec::new(), InFlight::default())],
             lost: 0,
             unmatched: None,
+            wide: false,
+            room: Room::UNBOUNDED,
         };
         for columns in [80, 100] {
             let room = Room(Some(columns));
-            assert_fits(room, &observation.text(room, false));
+            observation.room = room;
+            assert_fits(room, &observation.to_string());
         }
     }
 }

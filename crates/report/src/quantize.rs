@@ -8,6 +8,8 @@
 //! of a vdev's GUID. A disk without I/O has an empty block, where DTrace prints nothing. A line at the
 //! end names I/O that is still in flight, which no number above it includes.
 
+mod report;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -16,7 +18,10 @@ use dashpot_observe::{InFlight, Layer, Length, Mention, Percentiles};
 use serde::{Serialize, Serializer};
 
 use super::per_second;
+use super::report::Page;
 use super::table::{Room, prose_within};
+
+pub use self::report::QuantizeReport;
 
 /// The width of the bar.
 const BAR_WIDTH: usize = 40;
@@ -166,6 +171,12 @@ fn printed_rows(counts: &[u64]) -> Vec<Row> {
         count: 0,
     };
     std::iter::once(before).chain(rows).collect()
+}
+
+impl Page for Quantize {
+    fn json(&self) -> Option<&dyn erased_serde::Serialize> {
+        Some(self)
+    }
 }
 
 impl fmt::Display for Quantize {

@@ -6,19 +6,26 @@
 //! at once. The line of the kstat's own counters is left out. A narrow screen shows only columns
 //! that fit 80.
 
+mod report;
+
 use std::fmt;
 
 use dashpot_engine::pool::{TxgState, TxgStats};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
+use super::report::Page;
 use super::table::Room;
+
+pub use self::report::TxgsReport;
 
 /// The transaction groups of a pool, the oldest first. JSON: a list of `{"txg": 4, "birth_ns": …,
 /// "state": "C", "dirty_bytes": …, "read_bytes": …, "written_bytes": …, "reads": …, "writes": …,
 /// "open_ns": …, "quiesce_ns": …, "wait_ns": …, "sync_ns": …}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Txgs {
+    /// The pool's name, if the text has it above the table.
+    pub pool: Option<String>,
     /// The groups, the oldest first.
     pub txgs: Vec<TxgStats>,
     /// The room for the text.
@@ -77,6 +84,9 @@ impl fmt::Display for Txgs {
             let cells = cells.map(|column| format!("{:<1$}", cell(column), column.width));
             cells.collect::<Vec<_>>().join(" ")
         };
+        if let Some(pool) = &self.pool {
+            writeln!(f, "{pool}:")?;
+        }
         writeln!(f, "{}", line(&|column| column.title.to_owned()))?;
         let mut txgs = self.txgs.iter();
         txgs.try_for_each(|txg| writeln!(f, "{}", line(&|column| (column.cell)(txg))))
@@ -130,6 +140,12 @@ impl TxgObject {
     }
 }
 
+impl Page for Txgs {
+    fn json(&self) -> Option<&dyn erased_serde::Serialize> {
+        Some(self)
+    }
+}
+
 impl Serialize for Txgs {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(Some(self.txgs.len()))?;
@@ -169,6 +185,7 @@ mod tests {
 
     fn all(txgs: Vec<TxgStats>) -> Txgs {
         Txgs {
+            pool: None,
             txgs,
             room: Room::UNBOUNDED,
         }

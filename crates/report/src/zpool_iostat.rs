@@ -10,99 +10,44 @@
 //! narrow for all groups of columns, the report shows the most important ones.
 
 mod columns;
+mod json;
+mod report;
 
 use std::fmt;
 use std::iter::repeat_n;
-use std::time::Duration;
 
 use dashpot_engine::histogram::{Histogram, Unit};
-use dashpot_engine::pool::{Class, Traffic};
-use dashpot_observe::Percentiles;
+use dashpot_engine::pool::Class;
+use dashpot_observe::{ClassInterval, PoolInterval};
 use dashpot_rules::{nice_number, nice_time};
-use serde::Serialize;
 
 use self::columns::{CELL_WIDTH, Group, NAME_WIDTH};
+use super::report::Page;
 use super::table::Room;
 
 pub use self::columns::View;
+pub use self::report::ZpoolIostatReport;
 
-/// The report of an interval. JSON: a list of pools.
-#[derive(Clone, Debug, Serialize)]
-#[serde(transparent)]
-pub struct ZpoolIostat {
-    /// The columns of the text; JSON has all of them.
-    #[serde(skip)]
-    pub view: View,
-    /// Whether titles come before the lines. A table always has them.
-    #[serde(skip)]
-    pub titled: bool,
-    /// The room for the text.
-    #[serde(skip)]
-    pub room: Room,
-    /// The pools, in display order.
-    pub pools: Vec<Pool>,
-}
-
-/// The I/O of a pool in an interval. JSON: `{"pool": "tank", "elapsed_ns": …, "alloc_bytes": …,
-/// "free_bytes": …, "reads": …, "read_bytes": …, "writes": …, "written_bytes": …, "classes":
-/// [class, …]}`.
-#[derive(Clone, Debug, Serialize)]
-pub struct Pool {
-    /// Its name.
-    #[serde(rename = "pool")]
-    pub name: String,
-    /// The length of the interval.
-    #[serde(rename = "elapsed_ns", serialize_with = "super::as_nanos")]
-    pub elapsed: Duration,
-    /// Bytes that are allocated.
-    #[serde(rename = "alloc_bytes")]
-    pub allocated: u64,
-    /// Bytes that are free.
-    #[serde(rename = "free_bytes")]
-    pub free: u64,
-    /// The zios and bytes that the pool sent to its disks.
-    #[serde(flatten, serialize_with = "traffic_object")]
-    pub traffic: Traffic,
-    /// The queues of all disks together, in the order of [`Class::ALL`].
-    pub classes: [ClassInterval; Class::ALL.len()],
-}
-
-/// The I/O of one class of queues. JSON: `{"class": "async_write", "pending": …, "active": …,
+/// The report of an interval. JSON: a list of pools: `{"pool": "tank", "elapsed_ns": …,
+/// "alloc_bytes": …, "free_bytes": …, "reads": …, "read_bytes": …, "writes": …, "written_bytes": …,
+/// "classes": [class, …]}`, and a class is `{"class": "async_write", "pending": …, "active": …,
 /// "total_wait": latency, "disk_wait": latency, "queue_wait": latency, "alone": zios, "joined":
 /// zios}`, with latencies as percentiles and their mean.
 #[derive(Clone, Debug)]
-pub struct ClassInterval {
-    /// The class.
-    pub class: Class,
-    /// Number of zios in the queues at the interval's end.
-    pub pending: u64,
-    /// Number of zios at the disks at the interval's end.
-    pub active: u64,
-    /// The time from the queue to the end.
-    pub total_wait: Histogram,
-    /// The time at the disk.
-    pub disk_wait: Histogram,
-    /// The time in the queue.
-    pub queue_wait: Histogram,
-    /// Sizes in bytes of the zios that went to a disk alone.
-    pub alone: Histogram,
-    /// Sizes in bytes of the zios that the queue aggregated into one.
-    pub joined: Histogram,
+pub struct ZpoolIostat {
+    /// The columns of the text; JSON has all of them.
+    pub view: View,
+    /// Whether the titles come before the lines; a table always has them.
+    pub titled: bool,
+    /// How wide the text may be.
+    pub room: Room,
+    /// The pools, in display order.
+    pub pools: Vec<PoolInterval>,
 }
 
-impl ClassInterval {
-    /// A class without I/O.
-    pub fn empty(class: Class) -> ClassInterval {
-        ClassInterval {
-            class,
-            pending: 0,
-            active: 0,
-            total_wait: Histogram::default(),
-            disk_wait: Histogram::default(),
-            queue_wait: Histogram::default(),
-            alone: Histogram::default(),
-            joined: Histogram::default(),
-        }
+impl Page for ZpoolIostat {
+    fn json(&self) -> Option<&dyn erased_serde::Serialize> {
+        Some(self)
     }
 }
 
@@ -136,7 +81,7 @@ impl ZpoolIostat {
     }
 
     /// A pool's name beside the groups that have room.
-    fn name(&self, pool: &Pool) -> String {
+    fn name(&self, pool: &PoolInterval) -> String {
         let (_, taken) = self.view.groups_upto(self.view.rank_within(self.room));
         self.room.name_beside(taken, &pool.name)
     }
@@ -169,7 +114,7 @@ impl ZpoolIostat {
     fn write_table(
         &self,
         f: &mut fmt::Formatter<'_>,
-        pool: &Pool,
+        pool: &PoolInterval,
         title: &str,
         rows: std::ops::Range<usize>,
         counts: Vec<Vec<u64>>,
@@ -183,7 +128,7 @@ impl ZpoolIostat {
                 View::Sizes => nice_number(1 << row),
                 _ => nice_time((2 << row) - 1),
             };
-            let per_second = |column: &Vec<u64>| nice_number(pool.rate(column[row]));
+            let per_second = |column: &Vec<u64>| nice_number(pool.per_second(column[row]));
             let cells: Vec<String> = counts.iter().map(per_second).collect();
             write_cells(f, &label, width, &self.shown(cells))?;
         }
@@ -243,24 +188,15 @@ fn write_cells(
     writeln!(f)
 }
 
-impl Pool {
-    /// The count of an interval as a whole number per second.
-    fn rate(&self, count: u64) -> u64 {
-        let elapsed = self.elapsed.as_nanos().max(1);
-        let rate = u128::from(count) * 1_000_000_000 / elapsed;
-        u64::try_from(rate).unwrap_or(u64::MAX)
-    }
-
-    fn class(&self, class: Class) -> &ClassInterval {
-        &self.classes[class as usize]
-    }
-
-    /// The counts of both classes together, in ZFS's rows of latencies.
-    fn waits(&self, classes: [Class; 2], of: fn(&ClassInterval) -> &Histogram) -> Vec<u64> {
-        let mut both = of(self.class(classes[0])).clone();
-        both.merge(of(self.class(classes[1])));
-        zfs_rows(&both, LATENCY_ROWS)
-    }
+/// Both classes' counts together, in ZFS's rows of latencies.
+fn waits(
+    pool: &PoolInterval,
+    classes: [Class; 2],
+    of: fn(&ClassInterval) -> &Histogram,
+) -> Vec<u64> {
+    let mut both = of(pool.class(classes[0])).clone();
+    both.merge(of(pool.class(classes[1])));
+    zfs_rows(&both, LATENCY_ROWS)
 }
 
 /// A histogram in ZFS's rows. Row `i` has the values from 2^i to less than 2^(i+1). The first row
@@ -285,7 +221,7 @@ fn zfs_average(rows: &[u64]) -> u64 {
     u64::try_from(total.checked_div(count).unwrap_or(0)).unwrap_or(u64::MAX)
 }
 
-fn default_cells(pool: &Pool) -> Vec<String> {
+fn default_cells(pool: &PoolInterval) -> Vec<String> {
     let traffic = &pool.traffic;
     let rates = [
         traffic.reads,
@@ -293,27 +229,27 @@ fn default_cells(pool: &Pool) -> Vec<String> {
         traffic.bytes_read,
         traffic.bytes_written,
     ];
-    let rates = rates.map(|count| pool.rate(count));
+    let rates = rates.map(|count| pool.per_second(count));
     let figures = [pool.allocated, pool.free].into_iter().chain(rates);
     figures.map(nice_number).collect()
 }
 
-fn latency_cells(pool: &Pool) -> Vec<String> {
+fn latency_cells(pool: &PoolInterval) -> Vec<String> {
     let average = |rows: Vec<u64>| nice_time(zfs_average(&rows));
     latency_rows(pool).into_iter().map(average).collect()
 }
 
 /// The counts of the eleven series of `-l` and `-w`.
-fn latency_rows(pool: &Pool) -> Vec<Vec<u64>> {
+fn latency_rows(pool: &PoolInterval) -> Vec<Vec<u64>> {
     const READS: [Class; 2] = [Class::SyncRead, Class::AsyncRead];
     const WRITES: [Class; 2] = [Class::SyncWrite, Class::AsyncWrite];
     let queue = |class| zfs_rows(&pool.class(class).queue_wait, LATENCY_ROWS);
     let none = || vec![0; LATENCY_ROWS];
     vec![
-        pool.waits(READS, |class| &class.total_wait),
-        pool.waits(WRITES, |class| &class.total_wait),
-        pool.waits(READS, |class| &class.disk_wait),
-        pool.waits(WRITES, |class| &class.disk_wait),
+        waits(pool, READS, |class| &class.total_wait),
+        waits(pool, WRITES, |class| &class.total_wait),
+        waits(pool, READS, |class| &class.disk_wait),
+        waits(pool, WRITES, |class| &class.disk_wait),
         queue(Class::SyncRead),
         queue(Class::SyncWrite),
         queue(Class::AsyncRead),
@@ -335,7 +271,7 @@ const QUEUE_COLUMNS: [Option<Class>; 7] = [
     None,
 ];
 
-fn queue_cells(pool: &Pool) -> Vec<String> {
+fn queue_cells(pool: &PoolInterval) -> Vec<String> {
     let pair = |class: Option<Class>| {
         let interval = class.map(|class| pool.class(class));
         interval.map_or([0, 0], |class| [class.pending, class.active])
@@ -344,7 +280,7 @@ fn queue_cells(pool: &Pool) -> Vec<String> {
     pairs.map(nice_number).collect()
 }
 
-fn size_rows(pool: &Pool) -> Vec<Vec<u64>> {
+fn size_rows(pool: &PoolInterval) -> Vec<Vec<u64>> {
     let pair = |class: Option<Class>| {
         let empty = Histogram::default();
         let interval = class.map(|class| pool.class(class));
@@ -352,67 +288,6 @@ fn size_rows(pool: &Pool) -> Vec<Vec<u64>> {
         [zfs_rows(alone, SIZE_ROWS), zfs_rows(joined, SIZE_ROWS)]
     };
     QUEUE_COLUMNS.into_iter().flat_map(pair).collect()
-}
-
-/// JSON of a latency: percentiles, and the exact mean.
-#[derive(Serialize)]
-struct Latency {
-    mean_ns: Option<u64>,
-    #[serde(flatten)]
-    percentiles: Percentiles,
-}
-
-#[derive(Serialize)]
-struct ClassObject {
-    class: &'static str,
-    pending: u64,
-    active: u64,
-    total_wait: Latency,
-    disk_wait: Latency,
-    queue_wait: Latency,
-    alone: u64,
-    joined: u64,
-}
-
-impl Serialize for ClassInterval {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let latency = |histogram: &Histogram| Latency {
-            mean_ns: histogram.mean(),
-            percentiles: Percentiles::of(histogram),
-        };
-        let object = ClassObject {
-            class: self.class.name(),
-            pending: self.pending,
-            active: self.active,
-            total_wait: latency(&self.total_wait),
-            disk_wait: latency(&self.disk_wait),
-            queue_wait: latency(&self.queue_wait),
-            alone: self.alone.count(),
-            joined: self.joined.count(),
-        };
-        object.serialize(serializer)
-    }
-}
-
-#[derive(Serialize)]
-struct TrafficObject {
-    reads: u64,
-    read_bytes: u64,
-    writes: u64,
-    written_bytes: u64,
-}
-
-pub(super) fn traffic_object<S: serde::Serializer>(
-    traffic: &Traffic,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    let object = TrafficObject {
-        reads: traffic.reads,
-        read_bytes: traffic.bytes_read,
-        writes: traffic.writes,
-        written_bytes: traffic.bytes_written,
-    };
-    object.serialize(serializer)
 }
 
 /// Rows of latencies: the last begins at 68 s.

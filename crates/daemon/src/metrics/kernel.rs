@@ -64,7 +64,7 @@ impl KernelTotals {
                 self.total(interval, op);
             }
             for op in &interval.ops {
-                let total = self.total(interval, &op.op);
+                let total = self.total(interval, op.kind.word());
                 total.completed += op.completed;
                 total.bytes += op.bytes;
                 total.latency.merge(&op.disk);

@@ -39,7 +39,7 @@ pub(crate) use load::LoadArgs;
 pub(crate) use observe::ObserveArgs;
 pub(crate) use proof::ProofArgs;
 pub(crate) use report::{DeviceArgs, IolatencyArgs, IostatArgs, Pace, QuantizeArgs, ReportBy};
-pub(crate) use sim::{ReportKind, ReportWords, SimArgs, TxgsArgs, ZpoolIostatArgs};
+pub(crate) use sim::{ReportKind, ReportWords, SimArgs, ZpoolIostatArgs};
 pub(crate) use snoop::SnoopArgs;
 pub(crate) use top::TopArgs;
 pub(crate) use zinject::{ZinjectArgs, zinject_help, zinject_usage};

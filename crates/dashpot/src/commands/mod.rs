@@ -1,5 +1,6 @@
 //! What each command does. Most ask a running daemon; `serve` and `run` are one.
 
+mod beside;
 mod check;
 mod child;
 mod clear;
@@ -12,17 +13,15 @@ mod inject;
 mod instance;
 mod iolatency;
 mod iostat;
-mod lengths;
 mod list;
 mod load;
-mod lost;
 mod observe;
 mod output;
-mod past;
 mod private;
 mod proof;
 mod quantize;
 mod ready;
+mod report;
 mod reset;
 mod resume;
 mod run;
@@ -36,8 +35,6 @@ mod status;
 mod suspend;
 mod top;
 mod update;
-mod vanished;
-mod wall;
 mod zinject;
 
 use std::process::ExitCode;

@@ -6,7 +6,10 @@ use std::os::fd::AsFd;
 use rustix::termios::{Winsize, tcgetwinsize};
 
 use dashpot_report::chart::Screen;
+use dashpot_report::surface::{Pictures, Surface};
 use dashpot_report::table::Room;
+
+use crate::sources::zone_ns;
 
 /// How wide a table may be on standard output: as the terminal, if there is one and the table is not
 /// asked to be `wide`.
@@ -26,16 +29,35 @@ fn size_of(stream: &impl AsFd) -> Option<Winsize> {
     size.filter(|size| size.ws_col > 0 && size.ws_row > 0)
 }
 
-/// Standard output, for a picture that is drawn once.
-pub(super) fn still() -> Screen {
-    Screen {
+/// What standard output shows of a report as text, or of one as JSON.
+pub(super) fn surface(as_text: bool) -> Surface {
+    Surface {
+        room: room(false),
+        pictures: match (as_text, moving()) {
+            (false, _) => Pictures::Hidden,
+            (true, Some(screen)) => Pictures::Moving(screen),
+            (true, None) => Pictures::Still(PIPE),
+        },
+        zone_ns: zone_ns(),
+    }
+}
+
+/// What standard output shows of a simulation, at its end.
+pub(super) fn surface_of_simulation() -> Surface {
+    let still = |screen| Screen {
         moving: false,
-        ..moving().unwrap_or(PIPE)
+        ..screen
+    };
+    Surface {
+        room: room(false),
+        pictures: Pictures::Still(moving().map_or(PIPE, still)),
+        // A simulation begins at midnight.
+        zone_ns: 0,
     }
 }
 
 /// Standard output, for a picture that is drawn again and again, if it is a terminal that can.
-pub(super) fn moving() -> Option<Screen> {
+fn moving() -> Option<Screen> {
     let says = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let is_dumb = says("TERM").is_none_or(|term| term == "dumb");
     if !io::stdout().is_terminal() || is_dumb {

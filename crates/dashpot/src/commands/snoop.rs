@@ -1,25 +1,24 @@
 //! `snoop`: a line for each I/O when it finishes, until the last, or Ctrl-C.
 
 use dashpot_api::{Client, FinishedZio};
+use dashpot_engine::Duration;
 use dashpot_export::complain;
-use dashpot_observe::FinishedIo;
-use dashpot_rules::ApiAddress;
+use dashpot_observe::{FinishedIo, Layer, Schedule, Wanted};
+use dashpot_rules::{ApiAddress, ParseError};
 use serde::Serialize;
 
+use super::beside::warn_of_vanished;
 use super::output::{print, print_json_line};
 use super::screen::room;
-use super::vanished::warn_of_vanished;
-use super::wall::{unix_ns, zone_ns};
 use crate::cli::SnoopArgs;
-use crate::sources::{IoStream, Stop, Stream, Target, Wanted, ZioStream, now_ns, warn_of_failed};
-use dashpot_report::snoop::{At, IoTable, Missed, Shape, ZioTable};
+use crate::sources::{
+    IoStream, Stop, Stream, Target, ZioStream, now_ns, unix_ns, warn_of_failed, zone_ns,
+};
+use dashpot_report::snoop::{At, IoTable, Missed, Shape, SnoopReport, ZioTable};
 
 pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Result<()> {
     let target = Target::find(api, &args.device)?;
-    let wanted = Wanted {
-        ops: args.op,
-        min_ns: args.min.unwrap_or_default().as_nanos(),
-    };
+    let wanted = wanted(args, Layer::Disk);
     // Before there is something in the kernel that signals must not leave there.
     let stop = Stop::new()?;
     let zone_ns = zone_ns();
@@ -32,7 +31,7 @@ pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Resul
             let line = |at_ns, zio: &FinishedZio| table.line(at_ns, zio);
             follow(stream, &stop, args, &table.header(), line)
         }
-        Target::Kernel(devices) => {
+        Target::Kernel(devices, _) => {
             let stream = IoStream::new(devices, wanted)?;
             let names = devices.iter().map(|device| device.name.as_str());
             let table = IoTable::of_disks(names, shape, zone_ns);
@@ -42,8 +41,33 @@ pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Resul
     }
 }
 
+/// The report of a source that ends by itself.
+pub(super) fn report(args: &SnoopArgs, layer: Layer) -> Result<SnoopReport, ParseError> {
+    if layer == Layer::Store {
+        return Err(ParseError::new(
+            "what a store does is a part of what its disk does: see STORE in '--layer disk'",
+        ));
+    }
+    Ok(SnoopReport {
+        schedule: Schedule::once(args.lasts.unwrap_or(Duration::MAX)),
+        wanted: wanted(args, layer),
+        count: args.count,
+        wide: args.wide,
+        zios: Vec::new(),
+        more: 0,
+    })
+}
+
+fn wanted(args: &SnoopArgs, layer: Layer) -> Wanted {
+    Wanted {
+        layer,
+        ops: args.op,
+        min_ns: args.min.unwrap_or_default().as_nanos(),
+    }
+}
+
 /// What lines look like. Wide ones are as long as they are.
-pub(super) fn shape(args: &SnoopArgs) -> Shape {
+fn shape(args: &SnoopArgs) -> Shape {
     Shape {
         wide: args.wide,
         room: room(args.wide),

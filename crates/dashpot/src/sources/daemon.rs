@@ -8,15 +8,18 @@ use dashpot_api::{
 };
 use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
 use dashpot_observe::{
-    By, DeviceInterval, InFlight, Intervals, OpInterval, Question, Span, size_class, size_name,
+    By, DeviceInterval, InFlight, Intervals, Kind, OpInterval, Question, Schedule, Seen, Span,
+    size_class, size_name,
 };
 use dashpot_rules::parse_size;
 
 use super::failed::warn_of_failed;
 use super::signals::Signals;
+use super::source::Source;
+use super::wall::unix_ns;
 
 /// Looks at disks in turn.
-pub(crate) struct DaemonWatch<'a> {
+pub(super) struct DaemonSource<'a> {
     client: &'a Client,
     disks: Vec<String>,
     breakdown: Option<Breakdown>,
@@ -26,96 +29,88 @@ pub(crate) struct DaemonWatch<'a> {
     /// On the daemon's clock, which may be another machine's.
     intervals: Intervals,
     last: Vec<DiskLatency>,
-    seen: Seen,
-    /// The interval that ended last.
-    span: Span,
-    lost: u64,
+    told: Moment,
 }
 
 /// A moment of the daemon's clock, and of this program's.
 #[derive(Clone, Copy)]
-struct Seen {
+struct Moment {
     at_ns: u64,
     when: Instant,
 }
 
-impl<'a> DaemonWatch<'a> {
+impl<'a> DaemonSource<'a> {
     /// Looks at all disks, or at those that are named, once per interval from now on.
     pub(super) fn new(
         client: &'a Client,
         names: &[String],
         question: &Question,
-        interval: dashpot_engine::Duration,
-        count: Option<u64>,
-    ) -> anyhow::Result<DaemonWatch<'a>> {
+        schedule: &Schedule,
+    ) -> anyhow::Result<DaemonSource<'a>> {
         let breakdown = breakdown(question.by)?;
         let disks = names_of(client, names)?;
         let last = look(client, &disks, breakdown)?;
-        let seen = Seen::new(latest(&last).unwrap_or_default());
-        Ok(DaemonWatch {
+        let told = Moment::new(latest(&last).unwrap_or_default());
+        Ok(DaemonSource {
             client,
             signals: Signals::new(client)?,
-            intervals: Intervals::new(seen.at_ns, interval.as_nanos(), count),
+            intervals: schedule.begin(told.at_ns),
             disks,
             breakdown,
-            misses_dropped: question.by.is_some() || question.store,
+            misses_dropped: question.by.is_some() || question.has_store(),
             last,
-            seen,
-            span: Span::default(),
-            lost: 0,
+            told,
         })
     }
 
-    /// What disks have done since they are served.
-    pub(super) fn since_start(&self) -> anyhow::Result<Vec<DeviceInterval>> {
-        self.last.iter().map(since_start).collect()
+    /// What was done between the last look and this one.
+    fn go_on(&mut self, span: Span, now: Vec<DiskLatency>) -> anyhow::Result<Seen> {
+        let pairs = self.last.iter().zip(&now);
+        let disks = pairs
+            .map(|(earlier, later)| between(earlier, later))
+            .collect::<anyhow::Result<_>>()?;
+        // Nothing is lost of what is counted on the data path.
+        let lost = match self.misses_dropped {
+            true => dropped(&now).saturating_sub(dropped(&self.last)),
+            false => 0,
+        };
+        self.last = now;
+        Ok(Seen {
+            span,
+            at_ns: unix_ns(),
+            disks,
+            lost,
+            ..Seen::default()
+        })
+    }
+}
+
+impl Source for DaemonSource<'_> {
+    fn since_start(&mut self) -> anyhow::Result<Option<Seen>> {
+        let disks = self.last.iter().map(since_start);
+        let disks = disks.collect::<anyhow::Result<Vec<_>>>()?;
+        Ok(Some(Seen::since_start(disks, unix_ns())))
     }
 
-    /// The interval that ended last.
-    pub(super) fn span(&self) -> Span {
-        self.span
-    }
-
-    /// Waits until the next interval has ended; `None` if the last one has. It ends with the
-    /// daemon's answer, however late that comes.
-    pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<DeviceInterval>>> {
+    /// An interval ends with the daemon's answer, however late that comes.
+    fn next(&mut self) -> anyhow::Result<Option<Seen>> {
         while let Some(due_ns) = self.intervals.due_ns() {
-            let rest = due_ns.saturating_sub(self.seen.now_ns());
+            let rest = due_ns.saturating_sub(self.told.now_ns());
             let rest = Duration::from_nanos(rest);
             let is_stopped = self.signals.wait(self.client, rest)?;
             let now = look(self.client, &self.disks, self.breakdown)?;
-            self.seen = Seen::new(latest(&now).unwrap_or(self.seen.now_ns()));
-            let at_ns = self.seen.at_ns;
+            self.told = Moment::new(latest(&now).unwrap_or(self.told.now_ns()));
+            let at_ns = self.told.at_ns;
             let span = match is_stopped {
                 true => self.intervals.close(at_ns),
                 // Nothing, if the daemon's clock is slower than this machine's.
                 false => self.intervals.end(at_ns),
             };
             if let Some(span) = span {
-                self.span = span;
-                return self.go_on(now).map(Some);
+                return self.go_on(span, now).map(Some);
             }
         }
         Ok(None)
-    }
-
-    /// What was done between the last look and this one.
-    fn go_on(&mut self, now: Vec<DiskLatency>) -> anyhow::Result<Vec<DeviceInterval>> {
-        let pairs = self.last.iter().zip(&now);
-        let intervals = pairs
-            .map(|(earlier, later)| between(earlier, later))
-            .collect::<anyhow::Result<_>>()?;
-        self.lost = dropped(&now).saturating_sub(dropped(&self.last));
-        self.last = now;
-        Ok(intervals)
-    }
-
-    /// Nothing is lost of what is counted on the data path.
-    pub(super) fn lost(&self) -> u64 {
-        match self.misses_dropped {
-            true => self.lost,
-            false => 0,
-        }
     }
 }
 
@@ -176,9 +171,9 @@ fn latest(looks: &[DiskLatency]) -> Option<u64> {
     looks.iter().map(|look| look.at_ns).max()
 }
 
-impl Seen {
-    fn new(at_ns: u64) -> Seen {
-        Seen {
+impl Moment {
+    fn new(at_ns: u64) -> Moment {
+        Moment {
             at_ns,
             when: Instant::now(),
         }
@@ -250,14 +245,17 @@ fn op_interval(later: &OpLatency, before: &[&OpLatency]) -> anyhow::Result<OpInt
         let latencies = difference(of(later), before.iter().filter_map(|op| of(op)));
         latencies.context("the daemon's histogram")
     };
+    let disk = difference(|op| Some(&op.disk))?;
     Ok(OpInterval {
-        op: later.op.clone(),
+        kind: Kind::of_word(&later.op),
         rwbs: None,
         by: later.by.clone(),
         completed: later.completed.saturating_sub(sum(|op| op.completed)),
         bytes: later.bytes.saturating_sub(sum(|op| op.bytes)),
+        time_ns: disk.sum(),
+        merged: 0,
         total: difference(|op| Some(&op.total))?,
-        disk: difference(|op| Some(&op.disk))?,
+        disk,
         store: match later.store {
             Some(_) => Some(difference(|op| op.store.as_ref())?),
             None => None,

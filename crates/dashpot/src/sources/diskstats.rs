@@ -8,144 +8,37 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::Context;
-use dashpot_observe::{Intervals, Span};
-use dashpot_probe::{Device, Number};
-
-use super::signals::{Stop, now_ns};
-use super::vanished::Vanished;
+use dashpot_engine::Op;
+use dashpot_engine::histogram::Histogram;
+use dashpot_observe::{DeviceInterval, InFlight, Kind, OpInterval};
+use dashpot_probe::Number;
 
 /// What a device has done since it is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counters {
-    pub(crate) reads: Transfers,
-    pub(crate) writes: Transfers,
-    pub(crate) discards: Transfers,
+pub(super) struct Counters {
+    pub(super) reads: Transfers,
+    pub(super) writes: Transfers,
+    pub(super) discards: Transfers,
     /// Flushes have no bytes, and are not merged as others are.
-    pub(crate) flushes: Transfers,
+    pub(super) flushes: Transfers,
     /// At this moment, not since the beginning.
-    pub(crate) in_flight: u64,
+    pub(super) in_flight: u64,
     /// Time during which at least one I/O was in flight.
-    pub(crate) busy_ms: u32,
+    pub(super) busy_ms: u32,
     /// The integral of the number of I/Os in flight, in I/O-milliseconds.
-    pub(crate) depth_time_ms: u32,
+    pub(super) depth_time_ms: u32,
 }
 
 /// What a device has done of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Transfers {
-    pub(crate) completed: u64,
+pub(super) struct Transfers {
+    pub(super) completed: u64,
     /// I/Os that have joined others before they were issued.
-    pub(crate) merged: u64,
+    pub(super) merged: u64,
     /// Of 512 bytes.
-    pub(crate) sectors: u64,
+    pub(super) sectors: u64,
     /// The sum of the latencies.
-    pub(crate) time_ms: u32,
-}
-
-/// What a device did in an interval.
-pub(crate) struct DiskstatsInterval {
-    pub(crate) device: String,
-    pub(crate) elapsed: Duration,
-    pub(crate) counters: Counters,
-}
-
-/// Looks at the counters of devices, once per interval.
-pub(crate) struct DiskstatsWatch {
-    devices: Vec<Device>,
-    stop: Stop,
-    intervals: Intervals,
-    last: HashMap<Number, Counters>,
-    /// The interval that ended last.
-    span: Span,
-    vanished: Vanished,
-}
-
-impl DiskstatsWatch {
-    pub(crate) fn new(
-        devices: &[Device],
-        interval: dashpot_engine::Duration,
-        count: Option<u64>,
-    ) -> anyhow::Result<DiskstatsWatch> {
-        let stop = Stop::new()?;
-        let last = counters()?;
-        Ok(DiskstatsWatch {
-            devices: devices.to_vec(),
-            stop,
-            intervals: Intervals::new(now_ns(), interval.as_nanos(), count),
-            last,
-            span: Span::default(),
-            vanished: Vanished::default(),
-        })
-    }
-
-    /// Goes on with those devices whose names are chosen.
-    pub(crate) fn keep(&mut self, is_chosen: impl Fn(&str) -> bool) {
-        self.devices.retain(|device| is_chosen(&device.name));
-    }
-
-    /// What devices have done since the machine was started.
-    pub(crate) fn since_start(&self) -> anyhow::Result<Vec<DiskstatsInterval>> {
-        let elapsed = uptime()?;
-        let of = |device: &Device| {
-            Some(DiskstatsInterval {
-                device: device.name.clone(),
-                elapsed,
-                counters: *self.last.get(&device.number)?,
-            })
-        };
-        Ok(self.devices.iter().filter_map(of).collect())
-    }
-
-    /// Waits until the next interval has ended; `None` if the last one has. Devices that are gone
-    /// are not in it.
-    pub(crate) fn next(&mut self) -> anyhow::Result<Option<Vec<DiskstatsInterval>>> {
-        while let Some(due_ns) = self.intervals.due_ns() {
-            let is_stopped = self.stop.is_set();
-            if !is_stopped && now_ns() < due_ns {
-                self.stop.sleep_until(due_ns);
-                continue;
-            }
-            let (now, at_ns) = (counters()?, now_ns());
-            let span = match is_stopped {
-                true => self.intervals.close(at_ns),
-                false => self.intervals.end(at_ns),
-            };
-            if let Some(span) = span {
-                self.span = span;
-                return self.go_on(now).map(Some);
-            }
-        }
-        Ok(None)
-    }
-
-    /// What was done since the last look.
-    fn go_on(&mut self, now: HashMap<Number, Counters>) -> anyhow::Result<Vec<DiskstatsInterval>> {
-        let elapsed = self.span.length().elapsed;
-        let of = |device: &Device| {
-            let later = now.get(&device.number).filter(|_| device.is_there())?;
-            let earlier = self.last.get(&device.number).copied().unwrap_or_default();
-            Some(DiskstatsInterval {
-                device: device.name.clone(),
-                elapsed,
-                counters: later.since(&earlier),
-            })
-        };
-        let intervals: Vec<_> = self.devices.iter().filter_map(of).collect();
-        self.last = now;
-        self.vanished.look(&self.devices);
-        self.vanished.check(&self.devices)?;
-        Ok(intervals)
-    }
-
-    /// Devices that have vanished in the interval that ended last.
-    pub(crate) fn vanished(&self) -> &[String] {
-        self.vanished.news(&self.devices, self.span.is_last)
-    }
-
-    /// The interval that ended last.
-    pub(crate) fn span(&self) -> Span {
-        self.span
-    }
+    pub(super) time_ms: u32,
 }
 
 /// Every device's counters, by its number.
@@ -211,13 +104,50 @@ impl Counters {
     }
 
     /// Whether the device has ever done anything.
-    pub(crate) fn is_used(&self) -> bool {
+    pub(super) fn is_used(&self) -> bool {
         let kinds = [self.reads, self.writes, self.discards, self.flushes];
         kinds.iter().any(|kind| kind.completed > 0)
     }
 }
 
+impl Counters {
+    /// The same as what a device did in an interval. The kernel keeps no latencies but their sum.
+    pub(super) fn interval(&self, device: &str, elapsed: Duration) -> DeviceInterval {
+        DeviceInterval {
+            device: device.to_owned(),
+            elapsed,
+            ops: vec![
+                self.reads.op(Op::Read),
+                self.writes.op(Op::Write),
+                self.discards.op(Op::Trim),
+                self.flushes.op(Op::Flush),
+            ],
+            busy: Duration::from_millis(self.busy_ms.into()),
+            depth_time_ns: u128::from(self.depth_time_ms) * NS_PER_MS,
+            in_flight: InFlight {
+                zios: self.in_flight,
+                ..InFlight::default()
+            },
+        }
+    }
+}
+
 impl Transfers {
+    fn op(&self, op: Op) -> OpInterval {
+        OpInterval {
+            kind: Kind::Op(op),
+            rwbs: None,
+            by: None,
+            completed: self.completed,
+            bytes: self.sectors * SECTOR,
+            time_ns: u128::from(self.time_ms) * NS_PER_MS,
+            merged: self.merged,
+            total: Histogram::default(),
+            disk: Histogram::default(),
+            store: None,
+        }
+    }
+
     fn is_before(&self, earlier: &Transfers) -> bool {
         self.completed < earlier.completed
             || self.merged < earlier.merged
@@ -234,16 +164,10 @@ impl Transfers {
     }
 }
 
-/// How long the machine has been up.
-fn uptime() -> anyhow::Result<Duration> {
-    let text = fs::read_to_string(UPTIME).context(UPTIME)?;
-    let seconds = text.split_ascii_whitespace().next().unwrap_or_default();
-    let seconds: f64 = seconds.parse().context(UPTIME)?;
-    Ok(Duration::from_secs_f64(seconds))
-}
-
 const FILE: &str = "/proc/diskstats";
-const UPTIME: &str = "/proc/uptime";
+/// The unit of lengths, in bytes.
+const SECTOR: u64 = 512;
+const NS_PER_MS: u128 = 1_000_000;
 
 #[cfg(test)]
 mod tests {

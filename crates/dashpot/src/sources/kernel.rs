@@ -8,34 +8,33 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use dashpot_observe::{DeviceInterval, Question, Span};
+use dashpot_observe::{Question, Schedule, Seen};
 use dashpot_probe::Device;
 
 use super::priority;
-use super::reader::{KernelInterval, Reader, Tell, Told};
+use super::reader::{Reader, Tell, Told, weight};
 use super::signals::{Stop, now_ns};
+use super::source::Source;
+use super::wall::unix_ns_before;
 
 /// Devices of the kernel being watched.
-pub(crate) struct KernelWatch {
+pub(crate) struct KernelSource {
     stop: Stop,
     told: Receiver<Told>,
     /// The weight of the intervals that are told and not taken.
     waiting: Arc<AtomicUsize>,
     reader: Option<JoinHandle<()>>,
-    /// The interval that was told of last, without what its devices did.
-    last: KernelInterval,
 }
 
-impl KernelWatch {
-    pub(super) fn new(
+impl KernelSource {
+    pub(crate) fn new(
         devices: &[Device],
         question: &Question,
-        interval: dashpot_engine::Duration,
-        count: Option<u64>,
-    ) -> anyhow::Result<KernelWatch> {
+        schedule: &Schedule,
+    ) -> anyhow::Result<KernelSource> {
         // Before there is something in the kernel that signals must not leave there.
         let stop = Stop::new()?;
-        let reader = Reader::new(devices, question, stop.clone(), interval.as_nanos(), count)?;
+        let reader = Reader::new(devices, question, stop.clone(), schedule)?;
         let (way, told) = channel();
         let waiting = Arc::new(AtomicUsize::new(0));
         let tell = Tell {
@@ -51,51 +50,12 @@ impl KernelWatch {
                     let _ = tell.way.send(untold);
                 }
             })?;
-        Ok(KernelWatch {
+        Ok(KernelSource {
             stop,
             told,
             waiting,
             reader: Some(reader),
-            last: KernelInterval::default(),
         })
-    }
-
-    /// How long ago the interval that was told of last has ended.
-    pub(super) fn age(&self) -> Duration {
-        Duration::from_nanos(now_ns().saturating_sub(self.last.span.end_ns))
-    }
-
-    pub(super) fn span(&self) -> Span {
-        self.last.span
-    }
-
-    pub(super) fn lost(&self) -> u64 {
-        self.last.lost
-    }
-
-    pub(super) fn unmatched(&self) -> u64 {
-        self.last.unmatched
-    }
-
-    pub(super) fn gone(&self) -> &[String] {
-        &self.last.gone
-    }
-
-    pub(super) fn vanished(&self) -> &[String] {
-        &self.last.vanished
-    }
-
-    pub(super) fn next(&mut self) -> anyhow::Result<Option<Vec<DeviceInterval>>> {
-        let Ok(interval) = self.told.recv() else {
-            self.join()?;
-            return Ok(None);
-        };
-        self.last = interval?;
-        if !self.last.span.is_last {
-            let weight = self.last.weight();
-            self.waiting.fetch_sub(weight, Ordering::Relaxed);
-        }
-        Ok(Some(std::mem::take(&mut self.last.devices)))
     }
 
     /// Waits until the thread has put away what it has in the kernel.
@@ -105,7 +65,23 @@ impl KernelWatch {
     }
 }
 
-impl Drop for KernelWatch {
+impl Source for KernelSource {
+    fn next(&mut self) -> anyhow::Result<Option<Seen>> {
+        let Ok(told) = self.told.recv() else {
+            self.join()?;
+            return Ok(None);
+        };
+        let mut seen = told?;
+        if !seen.span.is_last {
+            self.waiting.fetch_sub(weight(&seen), Ordering::Relaxed);
+        }
+        let age = Duration::from_nanos(now_ns().saturating_sub(seen.span.end_ns));
+        seen.at_ns = unix_ns_before(age);
+        Ok(Some(seen))
+    }
+}
+
+impl Drop for KernelSource {
     fn drop(&mut self) {
         self.stop.set();
         while self.told.recv().is_ok() {}

@@ -1,23 +1,27 @@
-//! Watching disks: what they did in an interval, from whatever can say it.
+//! The sources of reports: what sees devices, interval by interval or I/O by I/O.
 
+mod counters;
 mod daemon;
 mod diskstats;
 mod failed;
 mod kernel;
+mod kernel_tally;
 mod priority;
 mod reader;
+mod remembered;
+mod rwbs;
 mod signals;
+mod source;
 mod stream;
-mod tally;
 mod target;
 mod vanished;
-mod watch;
+mod wall;
 
 pub(crate) use daemon::between;
-pub(crate) use diskstats::{DiskstatsInterval, DiskstatsWatch, Transfers};
 pub(crate) use failed::warn_of_failed;
+pub(crate) use kernel::KernelSource;
 pub(crate) use signals::{Stop, now_ns};
-pub(crate) use stream::{IoStream, Stream, Wanted, ZioStream};
-pub(crate) use tally::KEYS_MAX;
+pub(crate) use source::Source;
+pub(crate) use stream::{IoStream, Stream, ZioStream};
 pub(crate) use target::Target;
-pub(crate) use watch::Watch;
+pub(crate) use wall::{unix_ns, zone_ns};

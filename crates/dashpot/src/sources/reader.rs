@@ -8,36 +8,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use dashpot_observe::{By, DeviceInterval, InFlight, Intervals, Question, Span};
+use dashpot_observe::{
+    By, DeviceInterval, InFlight, Intervals, KEYS_MAX, Question, Schedule, Seen, Span,
+};
 use dashpot_probe::{Device, Options, Progress, Start, TraceError, Tracer};
 
+use super::kernel_tally::KernelTally;
 use super::signals::{Stop, now_ns};
-use super::tally::{KEYS_MAX, Tally};
 use super::vanished::Vanished;
 
-/// What devices of the kernel did in an interval, and what is missing in that.
-#[derive(Default)]
-pub(super) struct KernelInterval {
-    pub(super) devices: Vec<DeviceInterval>,
-    pub(super) span: Span,
-    pub(super) lost: u64,
-    pub(super) unmatched: u64,
-    /// Devices that are no longer there.
-    pub(super) gone: Vec<String>,
-    /// Those of them that were there when the interval began.
-    pub(super) vanished: Vec<String>,
-}
-
-impl KernelInterval {
-    /// What it takes of the room for intervals that wait to be printed.
-    pub(super) fn weight(&self) -> usize {
-        let devices = self.devices.iter();
-        devices.map(|device| device.ops.len() + 1).sum()
-    }
+/// The room that an interval takes among those that wait to be printed.
+pub(super) fn weight(seen: &Seen) -> usize {
+    seen.disks.iter().map(|device| device.ops.len() + 1).sum()
 }
 
 /// An interval, or why there is none any more.
-pub(super) type Told = anyhow::Result<KernelInterval>;
+pub(super) type Told = anyhow::Result<Seen>;
 
 /// The way of intervals to the thread that prints them.
 pub(super) struct Tell {
@@ -53,7 +39,7 @@ impl Tell {
 
     /// Whether somebody listens.
     fn tell(&self, told: Told) -> bool {
-        let weight = told.as_ref().map_or(0, KernelInterval::weight);
+        let weight = told.as_ref().map_or(0, weight);
         self.waiting.fetch_add(weight, Ordering::Relaxed);
         self.way.send(told).is_ok()
     }
@@ -69,7 +55,7 @@ pub(super) struct Reader {
     begun_ns: u64,
     /// Up to where everything has been read.
     read_ns: u64,
-    tally: Tally,
+    tally: KernelTally,
     /// What the present interval misses so far.
     lost: u64,
     unmatched: u64,
@@ -81,8 +67,7 @@ impl Reader {
         devices: &[Device],
         question: &Question,
         stop: Stop,
-        interval_ns: u64,
-        count: Option<u64>,
+        schedule: &Schedule,
     ) -> anyhow::Result<Reader> {
         let tracer = Tracer::start(&Options {
             devices: devices.to_vec(),
@@ -96,8 +81,8 @@ impl Reader {
         Ok(Reader {
             begun_ns,
             read_ns: begun_ns,
-            intervals: Intervals::new(begun_ns, interval_ns, count),
-            tally: Tally::new(devices, *question),
+            intervals: schedule.begin(begun_ns),
+            tally: KernelTally::new(devices, question),
             tracer,
             devices: devices.to_vec(),
             stop,
@@ -111,7 +96,7 @@ impl Reader {
     /// to be told when the kernel has been left alone, because it may wait there for long.
     pub(super) fn run(mut self, tell: &Tell) -> Option<Told> {
         while let Some(told) = self.next(tell).transpose() {
-            if told.as_ref().map_or(true, |interval| interval.span.is_last) {
+            if told.as_ref().map_or(true, |seen| seen.span.is_last) {
                 return Some(told);
             }
             if !tell.tell(told) {
@@ -122,7 +107,7 @@ impl Reader {
     }
 
     /// Reads until the present interval has ended.
-    fn next(&mut self, tell: &Tell) -> anyhow::Result<Option<KernelInterval>> {
+    fn next(&mut self, tell: &Tell) -> anyhow::Result<Option<Seen>> {
         if !self.stop.is_set() {
             self.vanished.check(&self.devices)?;
         }
@@ -165,19 +150,20 @@ impl Reader {
     }
 
     /// Tells of the interval that has ended.
-    fn ended(&mut self, span: Span) -> KernelInterval {
-        let devices = self.intervals(&span);
+    fn ended(&mut self, span: Span) -> Seen {
+        let disks = self.intervals(&span);
         self.vanished.look(&self.devices);
-        KernelInterval {
-            devices,
+        Seen {
+            disks,
             span,
             lost: std::mem::take(&mut self.lost),
-            unmatched: std::mem::take(&mut self.unmatched),
+            unmatched: Some(std::mem::take(&mut self.unmatched)),
             gone: self.vanished.gone().to_vec(),
             vanished: self
                 .vanished
                 .news(&self.devices, self.stop.is_set())
                 .to_vec(),
+            ..Seen::default()
         }
     }
 

@@ -3,24 +3,14 @@
 use anyhow::ensure;
 use dashpot_api::{Client, FinishedZio, STARTED_AGAIN, WantedZios};
 use dashpot_engine::{Op, OpSet};
-use dashpot_observe::FinishedIo;
+use dashpot_observe::{FinishedIo, Kind, Wanted};
 use dashpot_probe::{Device, Io, Options, Start, Tracer};
 use dashpot_report::snoop::errno_name;
 use dashpot_rules::format_ops;
 
 use super::priority;
 use super::signals::now_ns;
-use super::tally::op_word;
 use super::vanished::Vanished;
-
-/// Which finished I/Os are wanted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
-    /// Those of these operations; all, if it does not say.
-    pub(crate) ops: Option<OpSet>,
-    /// Those that took at least so long.
-    pub(crate) min_ns: u64,
-}
 
 /// Finished I/Os, in the order in which they were told.
 pub(crate) trait Stream {
@@ -152,7 +142,7 @@ impl Stream for IoStream<'_> {
         let (devices, wanted) = (self.devices, &self.wanted);
         let progress = self.tracer.read(u64::MAX, |io| {
             let device = devices.iter().find(|one| one.has(io.device, io.sector));
-            if let Some(device) = device.filter(|_| wanted.takes(io)) {
+            if let Some(device) = device.filter(|_| takes(wanted, io)) {
                 finished.push((io.completed_ns, finished_io(io, &device.name)));
             }
         })?;
@@ -177,23 +167,19 @@ impl IoStream<'_> {
     }
 }
 
-impl Wanted {
-    fn takes(&self, io: &Io) -> bool {
-        let begun_ns = io.queued_ns.unwrap_or(io.issued_ns);
-        io.completed_ns.saturating_sub(begun_ns) >= self.min_ns
-            && self
-                .ops
-                .is_none_or(|ops| ops.meets(ops_of(io.rwbs.bytes())))
-    }
+fn takes(wanted: &Wanted, io: &Io) -> bool {
+    let begun_ns = io.queued_ns.unwrap_or(io.issued_ns);
+    let is_op = |ops: OpSet| ops.meets(ops_of(io.rwbs.bytes()));
+    io.completed_ns.saturating_sub(begun_ns) >= wanted.min_ns && wanted.ops.is_none_or(is_op)
 }
 
 /// dashpot's operations in the kernel's letters. An `F` behind the operation is FUA. Most kernels have
 /// no letter for zeroes but `N`, which is also that of what drivers ask for.
 fn ops_of(rwbs: &[u8]) -> OpSet {
-    let word = op_word(rwbs);
-    let op = match rwbs {
-        [b'N', ..] => Some(Op::Zero),
-        _ => Op::ALL.into_iter().find(|op| op.name() == word),
+    let op = match (rwbs, Kind::of_letters(rwbs)) {
+        ([b'N', ..], _) => Some(Op::Zero),
+        (_, Kind::Op(op)) => Some(op),
+        (_, Kind::Other) => None,
     };
     let has_fua = rwbs
         .iter()

@@ -2,18 +2,30 @@
 
 use anyhow::{anyhow, bail};
 use dashpot_api::{Client, ClientError};
-use dashpot_observe::{By, Layer, Question};
+use dashpot_observe::{By, Layer, Question, Schedule, Subject};
 use dashpot_probe::Device;
 use dashpot_rules::{ApiAddress, ParseError};
 
+use super::counters::CountersSource;
+use super::daemon::DaemonSource;
+use super::kernel::KernelSource;
+use super::remembered::Remembered;
+use super::source::Source;
 use crate::cli::DeviceArgs;
 
 /// What a report looks at.
 pub(crate) enum Target {
     /// Disks of a daemon, by name; all if none is named.
     Daemon(Client, Vec<String>),
-    /// Block devices of the kernel; at least one.
-    Kernel(Vec<Device>),
+    /// Block devices of the kernel, at least one, and whether the user has named them.
+    Kernel(Vec<Device>, Named),
+}
+
+/// Whether devices are those that the user has named, or all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    Yes,
+    No,
 }
 
 impl Target {
@@ -21,10 +33,10 @@ impl Target {
     /// a disk of the daemon, if it has one of that name, and else the kernel's.
     pub(crate) fn find(api: Option<&ApiAddress>, args: &DeviceArgs) -> anyhow::Result<Target> {
         if args.kernel && args.devices.is_empty() {
-            return Ok(Target::Kernel(Device::all()?));
+            return Ok(Target::Kernel(Device::all()?, Named::No));
         }
         if args.kernel || args.devices.iter().any(|words| is_the_kernels(words)) {
-            return Ok(Target::Kernel(find_all(&args.devices)?));
+            return Ok(Target::Kernel(find_all(&args.devices)?, Named::Yes));
         }
         let client = Client::find(api)?;
         let known = match disks_of(&client) {
@@ -39,22 +51,63 @@ impl Target {
             return Ok(Target::Daemon(client, args.devices.clone()));
         }
         match find_all(&args.devices) {
-            Ok(devices) => Ok(Target::Kernel(devices)),
+            Ok(devices) => Ok(Target::Kernel(devices, Named::Yes)),
             Err(error) => Err(nowhere(&args.devices, &known, &error)),
         }
     }
 
-    /// Whether those who watch can tell what is asked.
+    /// Watches what the question asks, by the schedule. The first interval begins now.
+    pub(crate) fn watch(
+        &self,
+        question: &Question,
+        schedule: &Schedule,
+    ) -> anyhow::Result<Box<dyn Source + '_>> {
+        Ok(match (self, question.past, &question.subject) {
+            (Target::Daemon(client, names), Some(past), _) => {
+                Box::new(Remembered::ask(client, names, past)?)
+            }
+            (Target::Kernel(..), Some(_), _) => {
+                bail!("--last: nobody remembers what the kernel's disks did before: leave it out")
+            }
+            (Target::Daemon(client, names), None, _) => {
+                Box::new(DaemonSource::new(client, names, question, schedule)?)
+            }
+            (Target::Kernel(devices, named), None, Subject::Averages(_)) => {
+                let are_named = *named == Named::Yes;
+                Box::new(CountersSource::new(devices, are_named, schedule)?)
+            }
+            (Target::Kernel(devices, _), None, _) => {
+                Box::new(KernelSource::new(devices, question, schedule)?)
+            }
+        })
+    }
+
+    /// Whether a source of these disks knows what is asked.
     pub(crate) fn check(&self, question: &Question) -> Result<(), ParseError> {
-        let Some(by) = question.by else {
-            return Ok(());
-        };
+        if question.subject == Subject::Pools {
+            return Err(ParseError::new(
+                "pools are simulated so far: dashpot sim LAB --report zpool-iostat",
+            ));
+        }
+        let mut layers = question.layers().iter();
+        layers.try_for_each(|layer| self.check_layer(*layer))?;
+        question.by.map_or(Ok(()), |by| self.check_by(by))?;
+        match (question.past, question.by) {
+            (Some(_), Some(By::Size)) => Err(ParseError::new(
+                "--by size: a daemon remembers its seconds by client, device and type: take one of \
+                 these",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_by(&self, by: By) -> Result<(), ParseError> {
         let why = match (self, by) {
             (Target::Daemon(..), By::Process | By::Cgroup) => {
                 "dashpot knows its clients, not what they run for; --by client, size, device and \
                  type can be had of its disks"
             }
-            (Target::Kernel(_), By::Client) => {
+            (Target::Kernel(..), By::Client) => {
                 "the kernel's disks have no clients; --by process, cgroup, size, device and type \
                  can be had of them"
             }
@@ -63,15 +116,14 @@ impl Target {
         Err(ParseError::new(format!("--by {}: {why}", by.word())))
     }
 
-    /// Whether those who watch can see a layer.
-    pub(crate) fn check_layer(&self, layer: Layer) -> Result<(), ParseError> {
+    fn check_layer(&self, layer: Layer) -> Result<(), ParseError> {
         let why = match (self, layer) {
             (_, Layer::Disk) | (Target::Daemon(..), Layer::Store) => return Ok(()),
             (Target::Daemon(..), Layer::Volume) => {
                 "--layer volume: volumes are simulated so far: dashpot sim LAB --report 'quantize \
                  --layer volume'"
             }
-            (Target::Kernel(_), Layer::Volume | Layer::Store) => {
+            (Target::Kernel(..), Layer::Volume | Layer::Store) => {
                 "--layer: of the kernel's disks nothing is seen but the disk; name the device \
                  below or above it with -d instead"
             }

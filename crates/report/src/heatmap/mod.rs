@@ -4,6 +4,7 @@
 //! million.
 
 mod map;
+mod report;
 mod rows;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use dashpot_observe::{InFlight, Length};
 use serde::Serialize;
 use serde::ser::{SerializeStruct, Serializer};
 
+pub use self::report::HeatmapReport;
 pub use map::{Band, Cells, Crop, Map, Place, Size};
 #[cfg(test)]
 use rows::round_of;

@@ -2,6 +2,7 @@
 //! waits that its time went into. Columns have fixed widths, so that lines are aligned as they come.
 
 mod ios;
+mod report;
 #[cfg(test)]
 mod tests;
 mod zios;
@@ -12,6 +13,7 @@ use serde::{Serialize, Serializer};
 
 use super::table::Room;
 pub use ios::{IoTable, errno_name};
+pub use report::SnoopReport;
 pub use zios::ZioTable;
 
 /// A line as JSON. `at_ns`, when it ended, counts from 1970, in simulations from their beginning.

@@ -2,11 +2,15 @@
 
 use expect_test::expect;
 
+use std::time::Duration;
+
+use dashpot_engine::pool::Traffic;
+
 use super::*;
 use crate::table::assert_fits;
 
-fn pool(name: &str) -> Pool {
-    Pool {
+fn pool(name: &str) -> PoolInterval {
+    PoolInterval {
         name: name.to_owned(),
         elapsed: Duration::from_secs(2),
         allocated: 512 << 20,
@@ -18,11 +22,12 @@ fn pool(name: &str) -> Pool {
             bytes_written: 3_000 << 17,
         },
         classes: Class::ALL.map(ClassInterval::empty),
+        txgs: Vec::new(),
     }
 }
 
 /// A pool with ten reads of 10 ms that did not wait, and a hundred writes of 131,072 bytes.
-fn busy() -> Pool {
+fn busy() -> PoolInterval {
     let mut pool = pool("tank");
     let reads = &mut pool.classes[Class::SyncRead as usize];
     for _ in 0..10 {
@@ -42,7 +47,7 @@ fn busy() -> Pool {
     pool
 }
 
-fn text(view: View, pools: Vec<Pool>) -> String {
+fn text(view: View, pools: Vec<PoolInterval>) -> String {
     let report = ZpoolIostat {
         view,
         titled: true,

@@ -9,11 +9,11 @@ use dashpot_engine::pool::{Class, ClassStats, PoolStats, Traffic, VolumeWait};
 use dashpot_engine::{
     Device, DiskId, DiskStats, Instant, LatencyKind, Op, OpStats, PoolId, VolumeId,
 };
-use dashpot_observe::{DeviceInterval, InFlight, Layer, OpInterval};
+use dashpot_observe::{
+    ClassInterval, DeviceInterval, InFlight, Kind, Layer, OpInterval, PoolInterval,
+};
 use dashpot_sim::scenario::{PoolSpec, Scenario, Target};
 use dashpot_sim::{CallWait, Simulation, Unfinished};
-
-use dashpot_report::zpool_iostat::{ClassInterval, Pool};
 
 /// A disk or a volume at one moment.
 pub(in crate::commands) struct DeviceLook {
@@ -184,21 +184,24 @@ fn op_between(op: Op, later: &OpStats, earlier: &OpStats) -> OpInterval {
         let (later, earlier) = (later.latency(kind), earlier.latency(kind));
         difference(later.as_deref(), earlier.as_deref())
     };
+    let disk = latency(LatencyKind::Disk);
     OpInterval {
-        op: op.name().to_owned(),
+        kind: Kind::Op(op),
         rwbs: None,
         by: None,
         completed: later.completed - earlier.completed,
         bytes: later.bytes - earlier.bytes,
+        time_ns: disk.sum(),
+        merged: 0,
         total: latency(LatencyKind::Total),
-        disk: latency(LatencyKind::Disk),
+        disk,
         store: None,
     }
 }
 
 impl PoolLook {
     /// What was done since an earlier look.
-    pub(super) fn since(&self, earlier: &PoolLook) -> Pool {
+    pub(super) fn since(&self, earlier: &PoolLook) -> PoolInterval {
         let queues = || self.stats.queues.iter().zip(&earlier.stats.queues);
         let class = |class| {
             let mut all = ClassInterval::empty(class);
@@ -208,13 +211,14 @@ impl PoolLook {
             }
             all
         };
-        Pool {
+        PoolInterval {
             name: self.name.clone(),
             elapsed: span(self.at, earlier.at),
             allocated: self.allocated,
             free: self.free,
             traffic: traffic_since(self.stats.disks, earlier.stats.disks),
             classes: Class::ALL.map(class),
+            txgs: self.stats.txgs.clone(),
         }
     }
 }

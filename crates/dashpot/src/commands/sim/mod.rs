@@ -2,11 +2,11 @@
 
 mod charts;
 mod events;
-mod gathered;
 pub(super) mod look;
 mod progress;
 mod reports;
 mod run;
+mod source;
 mod summary;
 mod swarm;
 pub(super) mod tally;

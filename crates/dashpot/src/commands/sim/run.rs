@@ -10,13 +10,13 @@ use dashpot_sim::Simulation;
 use super::events::{EventsFile, Names};
 use super::look::{PoolLook, pools};
 use super::progress::Progress;
-use super::reports::Report;
+use super::reports::Running;
 use crate::cli::ReportWords;
 
 /// A scenario that has come to its end, or was stopped.
 pub(super) struct Run<'a> {
     pub(super) simulation: Simulation,
-    pub(super) reports: Vec<Report<'a>>,
+    pub(super) reports: Vec<Running<'a>>,
     /// The pools when the warm-up was over.
     pub(super) warm: Vec<PoolLook>,
 }
@@ -30,19 +30,19 @@ pub(super) fn run<'a>(
 ) -> anyhow::Result<Run<'a>> {
     let warmup = Instant::ZERO + simulation.scenario().warmup;
     let lasts = simulation.scenario().lasts;
-    let begin = |words| Report::begin(words, &simulation);
+    let begin = |words| Running::begin(words, &simulation);
     let mut reports = words
         .iter()
         .map(begin)
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let wanted = events.is_some() || reports.iter().any(Report::wants_events);
+    let wanted = events.is_some() || reports.iter().any(Running::wants_events);
     simulation.record_events(wanted);
     let names = Names::of(simulation.scenario());
     let mut warm = pools(&simulation);
     let mut progress = Progress::new(lasts);
     let mut pieces = Pieces::default();
     while !simulation.done() && !interrupted.load(Ordering::Relaxed) {
-        let looks = reports.iter().map(Report::next).min();
+        let looks = reports.iter().map(Running::next).min();
         let warming = (simulation.now() < warmup).then_some(warmup);
         let until = pieces.next(simulation.now());
         let until = [looks, warming].into_iter().flatten().fold(until, Ord::min);

@@ -1,96 +1,70 @@
-//! What only events tell of zios: who sent them, how large they were, and what the store took.
+//! What only events tell of zios: the workloads that sent them, their sizes, and the time in the store.
 
-use std::collections::BTreeMap;
-
-use dashpot_engine::histogram::Histogram;
-use dashpot_engine::{ClientId, Device, Event, Op};
-use dashpot_observe::{By, OpInterval, size_class, size_name};
+use dashpot_engine::{Device, Event, Op};
+use dashpot_observe::{By, OpInterval, Part, Sample, Tally};
 use dashpot_sim::scenario::Scenario;
 
 use super::events::Names;
 
 /// The events of an interval, counted.
-pub(in crate::commands) struct Tally {
+pub(in crate::commands) struct SimTally {
     by: Option<By>,
     names: Names,
-    counted: BTreeMap<(Device, Op, Value), Counted>,
+    tally: Tally<Op>,
 }
 
-/// A value of what is broken down by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Value {
-    All,
-    Client(ClientId),
-    Size(u32),
-}
-
-#[derive(Default)]
-struct Counted {
-    completed: u64,
-    bytes: u64,
-    total: Histogram,
-    disk: Histogram,
-    store: Histogram,
-}
-
-impl Tally {
-    pub(in crate::commands) fn new(by: Option<By>, scenario: &Scenario) -> Tally {
-        Tally {
+impl SimTally {
+    pub(in crate::commands) fn new(by: Option<By>, scenario: &Scenario) -> SimTally {
+        SimTally {
             by,
             names: Names::of(scenario),
-            counted: BTreeMap::new(),
+            tally: Tally::default(),
         }
     }
 
     pub(in crate::commands) fn add(&mut self, event: &Event) {
-        let value = match self.by {
-            Some(By::Client) => Value::Client(event.client),
-            Some(By::Size) => Value::Size(size_class(event.length.into())),
-            _ => Value::All,
+        let part = match self.by {
+            Some(By::Client) => Part::Named(self.names.client(event.client)),
+            Some(By::Size) => Part::Size(event.length.into()),
+            _ => Part::All,
         };
-        let key = (event.device, event.op, value);
-        let counted = self.counted.entry(key).or_default();
-        counted.completed += 1;
-        if event.outcome.is_ok() {
-            counted.bytes += u64::from(event.length);
-        }
         let waits = event.waits();
-        counted.total.record(waits.total().as_nanos());
         // As on the data path: what a volume's writes wait for above its disks is the volume's own.
         let disk = match event.device {
             Device::Disk(_) => waits.disk(),
             Device::Volume(_) => event.offered.since(event.submitted),
         };
-        counted.disk.record(disk.as_nanos());
-        counted.store.record(waits.store.as_nanos());
+        let bytes = if event.outcome.is_ok() {
+            event.length
+        } else {
+            0
+        };
+        let sample = Sample {
+            device: place(event.device),
+            of: event.op,
+            bytes: bytes.into(),
+            disk_ns: disk.as_nanos(),
+            total_ns: Some(waits.total().as_nanos()),
+            store_ns: Some(waits.store.as_nanos()),
+        };
+        self.tally.add(&sample, part);
     }
 
     /// What a device did, by operation and value.
     pub(in crate::commands) fn ops(&self, device: Device) -> Vec<OpInterval> {
-        let own = self.counted.iter().filter(|(key, _)| key.0 == device);
-        own.map(|((_, op, value), counted)| OpInterval {
-            op: op.name().to_owned(),
-            rwbs: None,
-            by: self.name(*value),
-            completed: counted.completed,
-            bytes: counted.bytes,
-            total: counted.total.clone(),
-            disk: counted.disk.clone(),
-            store: Some(counted.store.clone()),
-        })
-        .collect()
-    }
-
-    fn name(&self, value: Value) -> Option<String> {
-        match value {
-            Value::All => None,
-            Value::Client(client) => Some(self.names.client(client).to_owned()),
-            Value::Size(class) => Some(size_name(class)),
-        }
+        self.tally.ops(place(device))
     }
 
     /// Begins the next interval.
     pub(in crate::commands) fn clear(&mut self) {
-        self.counted.clear();
+        self.tally.clear();
+    }
+}
+
+/// The place of a device among all: disks have the even ones.
+fn place(device: Device) -> usize {
+    match device {
+        Device::Disk(disk) => 2 * disk.0 as usize,
+        Device::Volume(volume) => 2 * volume.0 as usize + 1,
     }
 }

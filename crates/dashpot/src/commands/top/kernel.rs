@@ -5,16 +5,17 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use dashpot_engine::Duration as Interval;
-use dashpot_observe::{By, DeviceInterval, Intervals, Question};
+use dashpot_observe::{By, DeviceInterval, Intervals, KEYS_MAX, Layer, Question, Schedule, Seen};
+use dashpot_probe::Device;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::ask::{Ask, Told};
 use super::look::{ClientLook, Condition, DiskLook, Done, Look};
-use crate::sources::{KEYS_MAX, Target, Watch};
+use crate::sources::{KernelSource, Source};
 
 /// Devices of the kernel, and who is told of them.
 pub(super) struct Kernel {
-    pub(super) target: Target,
+    pub(super) devices: Vec<Device>,
     pub(super) interval: Duration,
     pub(super) asked: Receiver<Ask>,
     pub(super) told: UnboundedSender<Told>,
@@ -23,15 +24,15 @@ pub(super) struct Kernel {
 impl Kernel {
     /// Watches until nobody asks any more, or a signal ends it; `begun` is told whether it can.
     pub(super) fn run(mut self, begun: impl FnOnce(anyhow::Result<()>)) {
-        let target = std::mem::replace(&mut self.target, Target::Kernel(Vec::new()));
         let question = Question {
             by: Some(By::Process),
-            ..Question::default()
+            ..Question::latencies(&[Layer::Disk])
         };
-        match Watch::new(&target, &question, STEP, None) {
-            Ok(watch) => {
+        let source = KernelSource::new(&self.devices, &question, &Schedule::every(STEP, None));
+        match source {
+            Ok(source) => {
                 begun(Ok(()));
-                if let Err(error) = self.watch(watch) {
+                if let Err(error) = self.watch(source) {
                     let _ = self.told.send(Told::Down(format!("{error:#}")));
                 }
             }
@@ -39,16 +40,17 @@ impl Kernel {
         }
     }
 
-    fn watch(&mut self, mut watch: Watch<'_>) -> anyhow::Result<()> {
+    fn watch(&mut self, mut source: KernelSource) -> anyhow::Result<()> {
         let mut sum: Vec<DeviceInterval> = Vec::new();
         let mut lost = 0;
         let mut begun: Option<Intervals> = None;
-        while let Some(step) = watch.next()? {
-            let (step_span, period_ns) = (watch.span(), self.interval.as_nanos() as u64);
-            let begin = || Intervals::new(step_span.start_ns, period_ns, None);
+        while let Some(step) = source.next()? {
+            let Seen { span, gone, .. } = step;
+            let period_ns = self.interval.as_nanos() as u64;
+            let begin = || Intervals::new(span.start_ns, period_ns, None);
             let intervals = begun.get_or_insert_with(begin);
-            lost += watch.lost();
-            add(&mut sum, step);
+            lost += step.lost;
+            add(&mut sum, step.disks);
             match self.asked.try_recv() {
                 Ok(Ask::Every(interval)) => {
                     self.interval = interval;
@@ -57,8 +59,8 @@ impl Kernel {
                 Ok(_) | Err(TryRecvError::Empty) => {}
                 Err(TryRecvError::Disconnected) => return Ok(()),
             }
-            if let Some(span) = intervals.end(step_span.end_ns) {
-                let mut look = look(&sum, watch.gone(), std::mem::take(&mut lost));
+            if let Some(span) = intervals.end(span.end_ns) {
+                let mut look = look(&sum, &gone, std::mem::take(&mut lost));
                 look.check_length(self.interval, span.missed);
                 let _ = self.told.send(Told::Look(Box::new(look)));
                 sum.clear();

@@ -5,6 +5,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use dashpot_observe::Intervals;
+use dashpot_probe::Device;
 use dashpot_rules::Speed;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -12,7 +13,7 @@ use super::ask::{Ask, Told};
 use super::daemon::Daemon;
 use super::kernel::Kernel;
 use super::sim::{Live, Sim};
-use crate::sources::{Target, now_ns};
+use crate::sources::now_ns;
 
 /// A thread that looks once per interval, for the first time after one, until this is dropped.
 pub(super) struct Link {
@@ -44,14 +45,14 @@ impl Link {
 
     /// The kernel must be left as it was found, so the end of the thread is waited for.
     pub(super) fn to_kernel(
-        target: Target,
+        devices: Vec<Device>,
         interval: Duration,
         told: UnboundedSender<Told>,
     ) -> anyhow::Result<Link> {
         let (asks, asked) = channel();
         let (begun, begins) = channel();
         let kernel = Kernel {
-            target,
+            devices,
             interval,
             asked,
             told,

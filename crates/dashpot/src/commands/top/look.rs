@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use dashpot_api::{Promise, Rule, Shard};
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::{ThrottleLevel, TxgStats};
-use dashpot_engine::{Duration, Instant};
-use dashpot_observe::{DeviceInterval, InFlight, Layer, Length, percentile};
+use dashpot_engine::{Duration, Instant, Op};
+use dashpot_observe::{DeviceInterval, InFlight, Layer, Length, OpInterval, percentile};
 
 use dashpot_report::heatmap::Column;
 
@@ -115,18 +115,18 @@ impl Done {
         let elapsed = interval.elapsed;
         let seconds = Some(elapsed.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
         let ops = || interval.ops.iter();
-        let rate = |names: &[&str]| {
-            let named = ops().filter(|op| names.is_empty() || names.contains(&op.op.as_str()));
-            named.map(|op| op.completed).sum::<u64>() as f64 / seconds
+        let rate = |ops: &mut dyn Iterator<Item = &OpInterval>| {
+            ops.map(|op| op.completed).sum::<u64>() as f64 / seconds
         };
+        let rate_of = |wanted: &[Op]| rate(&mut ops().filter(|op| op.kind.is_any(wanted)));
         let bytes: u64 = ops().map(|op| op.bytes).sum();
         let mut latencies = Histogram::default();
         ops().for_each(|op| latencies.merge(&op.disk));
         Some(Done {
-            reads: rate(&["read"]),
-            writes: rate(&["write", "zero"]),
-            flushes: rate(&["flush"]),
-            all: rate(&[]),
+            reads: rate_of(&[Op::Read]),
+            writes: rate_of(&[Op::Write, Op::Zero]),
+            flushes: rate_of(&[Op::Flush]),
+            all: rate(&mut ops()),
             kilobytes: bytes as f64 / 1_024.0 / seconds,
             p50_ns: percentile(&latencies, 500_000),
             p99_ns: percentile(&latencies, 990_000),

@@ -89,8 +89,8 @@ impl Session {
                 state.told(Told::Look(Box::new(daemon.look()?)));
                 (state, Link::to_daemon(daemon, interval, tell)?)
             }
-            kernel @ Target::Kernel(_) => {
-                let link = Link::to_kernel(kernel, interval, tell)?;
+            Target::Kernel(devices, _) => {
+                let link = Link::to_kernel(devices, interval, tell)?;
                 (State::new(Source::Kernel, interval), link)
             }
         };

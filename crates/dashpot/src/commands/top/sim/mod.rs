@@ -17,7 +17,7 @@ use dashpot_sim::{Simulation, Violation};
 use self::pools::{pool_look, pool_of, written};
 use super::look::{ClientLook, Condition, DiskLook, Done, Look, Moment};
 use crate::commands::sim::look::{DeviceLook, PoolLook, devices, pools};
-use crate::commands::sim::tally::Tally;
+use crate::commands::sim::tally::SimTally;
 
 pub(super) use self::live::Live;
 
@@ -29,7 +29,7 @@ pub(super) struct Sim {
     /// How many of the scenario's commands are the lab's own.
     planned: usize,
     /// What the volumes' and disks' clients have done since the last look.
-    tally: Tally,
+    tally: SimTally,
     last: Seen,
     /// What the clients of each device, and those of each pool, did in the last interval.
     clients: Vec<Vec<ClientLook>>,
@@ -50,7 +50,7 @@ impl Sim {
         let mut sim = Sim {
             rules,
             planned: simulation.scenario().commands.len(),
-            tally: Tally::new(Some(By::Client), simulation.scenario()),
+            tally: SimTally::new(Some(By::Client), simulation.scenario()),
             clients: vec![Vec::new(); last.devices.len()],
             written: vec![None; last.pools.len()],
             last,

@@ -1,8 +1,8 @@
 //! How the pools of a simulation stand.
 
-use dashpot_engine::Device;
 use dashpot_engine::pool::ThrottleConfig;
-use dashpot_observe::DeviceInterval;
+use dashpot_engine::{Device, Op};
+use dashpot_observe::{DeviceInterval, Kind};
 use dashpot_sim::scenario::Scenario;
 
 use crate::commands::sim::look::PoolLook as Seen;
@@ -52,7 +52,7 @@ fn written_to(volume: &DeviceInterval) -> Option<(f64, f64)> {
     let writes = volume
         .ops
         .iter()
-        .filter(|op| op.op == "write" || op.op == "zero");
+        .filter(|op| matches!(op.kind, Kind::Op(Op::Write | Op::Zero)));
     let sum = writes.fold((0, 0), |sum, op| (sum.0 + op.completed, sum.1 + op.bytes));
     Some((sum.0 as f64 / seconds, sum.1 as f64 / seconds))
 }

@@ -1,0 +1,168 @@
+//! What a daemon remembers of its disks: the past of `--last`, second by second or as one interval. What
+//! was in flight at the ends of seconds it does not remember.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use dashpot_api::{Client, Second, SecondLatency, Seconds};
+use dashpot_engine::histogram::LAYOUT;
+use dashpot_observe::{DeviceInterval, InFlight, Kind, OpInterval, Past, Seen, Span};
+
+use super::source::Source;
+use super::wall::unix_ns;
+
+/// The intervals of the past that are yet to be taken, the oldest first.
+pub(super) struct Remembered(VecDeque<Seen>);
+
+impl Remembered {
+    /// Asks a daemon for what disks did from `past` until now, as far as it is remembered.
+    pub(super) fn ask(client: &Client, names: &[String], past: Past) -> anyhow::Result<Remembered> {
+        let told = Told::ask(client, names, past.last)?;
+        Ok(Remembered(match past.each_second {
+            true => told.each_second()?,
+            false => VecDeque::from([told.whole(past.last)?]),
+        }))
+    }
+}
+
+impl Source for Remembered {
+    fn next(&mut self) -> anyhow::Result<Option<Seen>> {
+        Ok(self.0.pop_front())
+    }
+}
+
+/// What a daemon remembers of the time up to now.
+struct Told {
+    told: Vec<Seconds>,
+    /// When the first second begins of which all is told, and the moment of the answer.
+    first_ns: u64,
+    end_ns: u64,
+    /// What is added to a moment of the daemon's clock to have nanoseconds since 1970.
+    ahead_ns: u64,
+}
+
+impl Told {
+    fn ask(
+        client: &Client,
+        names: &[String],
+        last: dashpot_engine::Duration,
+    ) -> anyhow::Result<Told> {
+        let now_ns = client.clock()?.now_ns;
+        let after_ns = now_ns.saturating_sub(last.as_nanos());
+        let told = match names {
+            [] => vec![ask(client, after_ns, None)?],
+            names => {
+                let each = names.iter().map(|name| ask(client, after_ns, Some(name)));
+                each.collect::<anyhow::Result<Vec<_>>>()?
+            }
+        };
+        let since_ns = told.iter().map(|one| one.since_ns).max();
+        let end_ns = told.iter().map(|one| one.now_ns).max().unwrap_or(now_ns);
+        // A second is told if it began after that moment.
+        let first = (after_ns / SECOND_NS + 1).max(since_ns.unwrap_or_default() / SECOND_NS);
+        Ok(Told {
+            told,
+            first_ns: first * SECOND_NS,
+            end_ns,
+            ahead_ns: unix_ns().saturating_sub(end_ns),
+        })
+    }
+
+    /// All of it as one interval.
+    fn whole(&self, last: dashpot_engine::Duration) -> anyhow::Result<Seen> {
+        let span = Span {
+            asked_ns: Some(last.as_nanos()),
+            ..self.span(self.first_ns, self.end_ns)
+        };
+        self.seen(span, &self.seconds().collect::<Vec<_>>())
+    }
+
+    /// An interval for each second, those in which nothing was done among them.
+    fn each_second(&self) -> anyhow::Result<VecDeque<Seen>> {
+        let mut by_start: BTreeMap<u64, Vec<&Second>> = BTreeMap::new();
+        for second in self.seconds() {
+            by_start.entry(second.start_ns).or_default().push(second);
+        }
+        let numbers = self.first_ns / SECOND_NS..=self.end_ns / SECOND_NS;
+        let each = numbers.map(|number| {
+            let start_ns = number * SECOND_NS;
+            let seconds = by_start.remove(&start_ns).unwrap_or_default();
+            let end_ns = self.end_ns.min(start_ns + SECOND_NS);
+            self.seen(self.span(start_ns, end_ns), &seconds)
+        });
+        each.collect()
+    }
+
+    fn span(&self, start_ns: u64, end_ns: u64) -> Span {
+        Span {
+            start_ns,
+            end_ns: end_ns.max(start_ns),
+            ..Span::default()
+        }
+    }
+
+    fn seconds(&self) -> impl Iterator<Item = &Second> {
+        self.told.iter().flat_map(Seconds::all)
+    }
+
+    /// What disks did in some seconds.
+    fn seen(&self, span: Span, seconds: &[&Second]) -> anyhow::Result<Seen> {
+        let elapsed = span.length().elapsed;
+        let mut disks: BTreeMap<&str, DeviceInterval> = BTreeMap::new();
+        for one in seconds.iter().flat_map(|second| &second.latencies) {
+            let disk = disks
+                .entry(&one.disk)
+                .or_insert_with(|| idle(&one.disk, elapsed));
+            disk.add(op(one)?);
+        }
+        Ok(Seen {
+            span,
+            at_ns: span.end_ns.saturating_add(self.ahead_ns),
+            disks: disks.into_values().collect(),
+            lost: seconds.iter().map(|second| second.dropped).sum(),
+            ..Seen::default()
+        })
+    }
+}
+
+/// The seconds that began after a moment, of one disk or of all.
+fn ask(client: &Client, after_ns: u64, disk: Option<&String>) -> anyhow::Result<Seconds> {
+    let told = client.seconds(after_ns, disk.map(String::as_str))?;
+    ensure!(
+        told.layout == LAYOUT,
+        "the daemon's histograms are of layout {}, not {LAYOUT}: is it of another version?",
+        told.layout
+    );
+    Ok(told)
+}
+
+fn idle(disk: &str, elapsed: Duration) -> DeviceInterval {
+    DeviceInterval {
+        device: disk.to_owned(),
+        elapsed,
+        ops: Vec::new(),
+        busy: Duration::ZERO,
+        depth_time_ns: 0,
+        in_flight: InFlight::default(),
+    }
+}
+
+/// What a client did of one operation in a second.
+fn op(one: &SecondLatency) -> anyhow::Result<OpInterval> {
+    let latency = one.latency.histogram().context("the daemon's histogram")?;
+    Ok(OpInterval {
+        kind: Kind::of_word(&one.op),
+        rwbs: None,
+        by: Some(one.client.clone()),
+        completed: one.completed,
+        bytes: one.bytes,
+        time_ns: latency.sum(),
+        merged: 0,
+        total: latency.clone(),
+        disk: latency,
+        store: None,
+    })
+}
+
+const SECOND_NS: u64 = 1_000_000_000;

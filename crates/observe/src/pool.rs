@@ -1,0 +1,76 @@
+//! What pools did in an interval.
+
+use std::time::Duration;
+
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::pool::{Class, Traffic, TxgStats};
+
+/// What a pool did in an interval.
+#[derive(Clone, Debug)]
+pub struct PoolInterval {
+    /// Its name.
+    pub name: String,
+    /// How long the interval was.
+    pub elapsed: Duration,
+    /// Bytes that are allocated.
+    pub allocated: u64,
+    /// Bytes that are free.
+    pub free: u64,
+    /// The zios and bytes that the pool sent to its disks.
+    pub traffic: Traffic,
+    /// The queues of all disks together, in the order of [`Class::ALL`].
+    pub classes: [ClassInterval; Class::ALL.len()],
+    /// The transaction groups that are remembered at the interval's end, the oldest first.
+    pub txgs: Vec<TxgStats>,
+}
+
+/// What one class of a pool's queues did in an interval.
+#[derive(Clone, Debug)]
+pub struct ClassInterval {
+    /// The class.
+    pub class: Class,
+    /// Number of zios in the queues at the interval's end.
+    pub pending: u64,
+    /// Number of zios at the disks at the interval's end.
+    pub active: u64,
+    /// From the queue to the end.
+    pub total_wait: Histogram,
+    /// At the disk.
+    pub disk_wait: Histogram,
+    /// In the queue.
+    pub queue_wait: Histogram,
+    /// Sizes in bytes of the zios that went to a disk alone.
+    pub alone: Histogram,
+    /// Sizes in bytes of the zios that the queue aggregated into one.
+    pub joined: Histogram,
+}
+
+impl PoolInterval {
+    /// The interval of a class.
+    pub fn class(&self, class: Class) -> &ClassInterval {
+        &self.classes[class as usize]
+    }
+
+    /// A number of the interval as a whole number per second.
+    pub fn per_second(&self, count: u64) -> u64 {
+        let elapsed = self.elapsed.as_nanos().max(1);
+        let rate = u128::from(count) * 1_000_000_000 / elapsed;
+        u64::try_from(rate).unwrap_or(u64::MAX)
+    }
+}
+
+impl ClassInterval {
+    /// A class in which nothing happened.
+    pub fn empty(class: Class) -> ClassInterval {
+        ClassInterval {
+            class,
+            pending: 0,
+            active: 0,
+            total_wait: Histogram::default(),
+            disk_wait: Histogram::default(),
+            queue_wait: Histogram::default(),
+            alone: Histogram::default(),
+            joined: Histogram::default(),
+        }
+    }
+}

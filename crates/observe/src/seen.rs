@@ -1,0 +1,78 @@
+//! One interval, as a source saw it.
+
+use super::in_flight::Mention;
+use super::interval::{DeviceInterval, elapsed_of_all};
+use super::intervals::Span;
+use super::layer::Layer;
+use super::length::Length;
+use super::pool::PoolInterval;
+
+/// What a source saw in an interval, and what it missed.
+#[derive(Default)]
+pub struct Seen {
+    /// When the interval began and ended, on the clock of the source.
+    pub span: Span,
+    /// When it ended, in nanoseconds since 1970; in a simulation, since its beginning.
+    pub at_ns: u64,
+    /// The disks that are watched, in the same order each time. A disk that has vanished is left out.
+    pub disks: Vec<DeviceInterval>,
+    /// The volumes that are watched.
+    pub volumes: Vec<DeviceInterval>,
+    /// The pools that are watched.
+    pub pools: Vec<PoolInterval>,
+    /// Number of events that are missing because a buffer was full.
+    pub lost: u64,
+    /// Number of completions whose beginning was not seen, because it was lost or came before the
+    /// watch. `None` if the source sees every beginning.
+    pub unmatched: Option<u64>,
+    /// Devices that are no longer there.
+    pub gone: Vec<String>,
+    /// Those of them that were there when the interval began.
+    pub vanished: Vec<String>,
+}
+
+impl Seen {
+    /// What disks did from their start until a moment. No interval was asked for, and the report
+    /// mentions all I/Os in flight: over so long a time, none would be old enough.
+    pub fn since_start(disks: Vec<DeviceInterval>, at_ns: u64) -> Seen {
+        let elapsed_ns = elapsed_of_all(&disks).as_nanos() as u64;
+        Seen {
+            span: Span {
+                end_ns: elapsed_ns,
+                is_last: true,
+                ..Span::default()
+            },
+            at_ns,
+            disks,
+            ..Seen::default()
+        }
+    }
+
+    /// The devices of a layer. A store's figures are in those of its disk.
+    pub fn at(&self, layer: Layer) -> &[DeviceInterval] {
+        match layer {
+            Layer::Volume => &self.volumes,
+            Layer::Disk | Layer::Store => &self.disks,
+        }
+    }
+
+    /// How long the interval was for its devices, which are looked at one after another.
+    pub fn length(&self) -> Length {
+        let length = self.span.length();
+        let devices = [&self.disks, &self.volumes];
+        let elapsed = devices.map(|devices| elapsed_of_all(devices));
+        match elapsed
+            .into_iter()
+            .max()
+            .filter(|elapsed| !elapsed.is_zero())
+        {
+            Some(elapsed) => length.seen(elapsed),
+            None => length,
+        }
+    }
+
+    /// The I/Os in flight that a report's text mentions.
+    pub fn mention(&self) -> Mention {
+        self.span.mention()
+    }
+}

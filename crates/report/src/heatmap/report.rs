@@ -1,0 +1,175 @@
+//! `heatmap` as a [`Report`]: a column for each interval. The picture is drawn again with each column, or
+//! once at the end.
+
+use std::fmt;
+
+use dashpot_engine::OpSet;
+use dashpot_engine::histogram::Histogram;
+use dashpot_observe::{Layer, Past, Question, Schedule, Seen, elapsed_of_all, in_flight_of_all};
+
+use super::{Column, HeatMap};
+use crate::chart::{Screen, heat_svg, heat_text};
+use crate::report::{Page, Pages, Report, Tells};
+use crate::surface::{Pictures, Surface};
+
+/// Latencies by time.
+#[derive(Clone, Debug)]
+pub struct HeatmapReport {
+    /// Where latencies are measured.
+    pub layer: Layer,
+    /// Its columns.
+    pub schedule: Schedule,
+    /// The past that it shows, if it is of the past.
+    pub past: Option<Past>,
+    /// Whether latencies begin with the I/O's arrival (`-Q`).
+    pub queued: bool,
+    /// The operations that it takes; `None` takes all.
+    pub ops: Option<OpSet>,
+    /// Whether an SVG picture of all columns is asked for.
+    pub svg: bool,
+    /// The picture so far.
+    pub map: HeatMap,
+    /// Lines of the picture that was drawn last.
+    pub drawn: usize,
+}
+
+/// The newest column, if there is one, and the picture, if it is drawn now.
+struct Drawn {
+    column: Option<Column>,
+    picture: String,
+}
+
+impl Report for HeatmapReport {
+    fn question(&self) -> Question {
+        Question {
+            queued: self.queued,
+            past: self.past,
+            ..Question::latencies(&[self.layer])
+        }
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    fn tells(&self) -> Tells {
+        Tells {
+            length: false,
+            lost: false,
+        }
+    }
+
+    /// A terminal shows at once what will be there.
+    fn open(&mut self, surface: &Surface) -> Pages {
+        match self.moving(surface) {
+            Some(screen) => vec![Box::new(Drawn::picture(self.redraw(screen)))],
+            None => Pages::new(),
+        }
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        let column = self.column(seen);
+        self.map.zone_ns = surface.zone_ns;
+        self.map.columns.push(column.clone());
+        let screen = self.moving(surface);
+        let picture = screen.map(|screen| self.redraw(screen)).unwrap_or_default();
+        if !self.svg && self.still(surface).is_none() {
+            let old = self.map.columns.len().saturating_sub(SHOWN_MAX);
+            self.map.columns.drain(..old);
+        }
+        let column = Some(column);
+        vec![Box::new(Drawn { column, picture })]
+    }
+
+    /// The columns from before a source failed are not lost with it.
+    fn close(&mut self, is_whole: bool, surface: &Surface) -> Pages {
+        match self
+            .still(surface)
+            .filter(|_| is_whole || !self.map.columns.is_empty())
+        {
+            Some(screen) => vec![Box::new(Drawn::picture(heat_text(&self.map, screen)))],
+            None => Pages::new(),
+        }
+    }
+
+    fn svg(&self) -> Option<String> {
+        self.svg.then(|| heat_svg(&self.map))
+    }
+}
+
+impl HeatmapReport {
+    fn column(&self, seen: &Seen) -> Column {
+        let devices = seen.at(self.layer);
+        let mut latencies = Histogram::default();
+        let ops = devices.iter().flat_map(|interval| &interval.ops);
+        for op in ops.filter(|op| self.ops.is_none_or(|ops| op.kind.is_in(ops))) {
+            let measured = op.measured(self.layer, self.queued);
+            measured.into_iter().for_each(|one| latencies.merge(one));
+        }
+        let length = seen.length();
+        let start_ns = seen.at_ns.saturating_sub(length.elapsed.as_nanos() as u64);
+        let elapsed = elapsed_of_all(devices);
+        Column::new(&latencies, start_ns, elapsed, in_flight_of_all(devices))
+            .lasting(&length)
+            .without(seen.lost)
+    }
+
+    /// The screen, if the picture moves on it. The past does not.
+    fn moving(&self, surface: &Surface) -> Option<Screen> {
+        match surface.pictures {
+            Pictures::Moving(screen) if self.past.is_none() => Some(screen),
+            _ => None,
+        }
+    }
+
+    /// The screen, if the picture is drawn at the end.
+    fn still(&self, surface: &Surface) -> Option<Screen> {
+        match surface.pictures {
+            Pictures::Moving(screen) if self.past.is_some() => Some(Screen {
+                moving: false,
+                ..screen
+            }),
+            Pictures::Still(screen) => Some(screen),
+            Pictures::Moving(_) | Pictures::Hidden => None,
+        }
+    }
+
+    /// The picture, over the one that was drawn last.
+    fn redraw(&mut self, screen: Screen) -> String {
+        let picture = heat_text(&self.map, screen);
+        let back = match self.drawn {
+            0 => String::new(),
+            lines => format!("\x1b[{lines}A\r"),
+        };
+        self.drawn = picture.lines().count();
+        // The old picture is overwritten line by line, so that nothing flickers.
+        format!("{back}{}\x1b[J", picture.replace('\n', "\x1b[K\n"))
+    }
+}
+
+impl Drawn {
+    fn picture(picture: String) -> Drawn {
+        let column = None;
+        Drawn { column, picture }
+    }
+}
+
+impl fmt::Display for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.picture)
+    }
+}
+
+impl Page for Drawn {
+    fn json(&self) -> Option<&dyn erased_serde::Serialize> {
+        let column = self.column.as_ref()?;
+        Some(column)
+    }
+
+    fn is_picture(&self) -> bool {
+        true
+    }
+}
+
+/// More columns than a terminal has.
+const SHOWN_MAX: usize = 1_000;

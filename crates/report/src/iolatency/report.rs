@@ -1,0 +1,188 @@
+//! `iolatency` as a [`Report`]: which I/Os it takes, and how they are grouped.
+
+use dashpot_engine::histogram::Histogram;
+use dashpot_engine::{Op, glob_matches};
+use dashpot_observe::{
+    By, DeviceInterval, Groups, Kind, Layer, OpInterval, Order, Past, Question, Schedule, Seen,
+    in_flight_of_all,
+};
+
+use super::{Boundary, Distribution, ENDING, Interval, Scope, Style, Value, opening};
+use crate::clock::time_of_day;
+use crate::report::{Pages, Report, Tells, Words};
+use crate::surface::Surface;
+
+/// Histograms or percentiles, once per interval.
+#[derive(Clone, Debug)]
+pub struct IolatencyReport {
+    /// Where latencies are measured.
+    pub layer: Layer,
+    /// Its intervals.
+    pub schedule: Schedule,
+    /// Whether the user has to end it.
+    pub endless: bool,
+    /// The past that it shows, if it is of the past.
+    pub past: Option<Past>,
+    /// Whether latencies begin with the I/O's arrival (`-Q`).
+    pub queued: bool,
+    /// The types that it takes, as a glob over the kernel's letters; all, if there is none.
+    pub types: Option<String>,
+    /// What has a histogram of its own.
+    pub by: Option<Breakdown>,
+    /// The edges of rows.
+    pub boundary: Boundary,
+    /// How latencies are shown.
+    pub style: Style,
+    /// Whether the time of day comes before each interval (`-T`).
+    pub timestamp: bool,
+    /// Whether names are shown whole where the terminal is narrow.
+    pub wide: bool,
+}
+
+/// What a report can be broken down by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Breakdown {
+    /// Devices.
+    Device,
+    /// Types.
+    Type,
+    /// What the source is asked to tell apart.
+    By(By),
+}
+
+impl Report for IolatencyReport {
+    fn question(&self) -> Question {
+        Question {
+            by: match self.by {
+                Some(Breakdown::By(by)) => Some(by),
+                _ => None,
+            },
+            queued: self.queued,
+            past: self.past,
+            ..Question::latencies(&[self.layer])
+        }
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    /// The text is the original tool's.
+    fn tells(&self) -> Tells {
+        Tells {
+            length: false,
+            lost: false,
+        }
+    }
+
+    fn open(&mut self, _: &Surface) -> Pages {
+        let seconds = self.schedule.interval.as_nanos() as f64 / 1e9;
+        match self.past {
+            Some(_) => Pages::new(),
+            None => vec![Box::new(Words(opening(seconds, self.endless)))],
+        }
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        let devices = seen.at(self.layer);
+        let time = || time_of_day(surface.local_ns(seen.at_ns));
+        vec![Box::new(Interval {
+            at_ns: seen.at_ns,
+            time: self.timestamp.then(time),
+            length: seen.length(),
+            scope: self.scope(devices),
+            in_flight: in_flight_of_all(devices),
+            lost: seen.lost,
+            unmatched: seen.unmatched,
+            style: self.style,
+            mention: seen.mention(),
+            room: surface.room(self.wide),
+        })]
+    }
+
+    fn close(&mut self, is_whole: bool, _: &Surface) -> Pages {
+        match is_whole && self.past.is_none() {
+            true => vec![Box::new(Words(ENDING.to_owned()))],
+            false => Pages::new(),
+        }
+    }
+}
+
+impl IolatencyReport {
+    fn scope(&self, devices: &[DeviceInterval]) -> Scope {
+        let taken = self.ops(devices);
+        let Some(by) = self.by else {
+            let mut all = Histogram::default();
+            taken.for_each(|(_, _, latencies)| all.merge(latencies));
+            return Scope::All(Distribution::new(&all, self.boundary));
+        };
+        let mut groups = Groups::default();
+        taken.for_each(|(device, op, latencies)| groups.add(by.value_of(device, op), latencies));
+        let shown = groups.shown(by.order()).into_iter();
+        let values = shown.map(|(value, latencies)| Value {
+            value,
+            distribution: Distribution::new(&latencies, self.boundary),
+        });
+        Scope::By {
+            by: by.word(),
+            values: values.collect(),
+        }
+    }
+
+    /// The operations that the report takes, with their devices and their latencies.
+    fn ops<'a>(
+        &self,
+        devices: &'a [DeviceInterval],
+    ) -> impl Iterator<Item = (&'a str, &'a OpInterval, &'a Histogram)> {
+        let glob = self.types.as_deref().unwrap_or("*");
+        let all = devices.iter().flat_map(|interval| {
+            let device = interval.device.as_str();
+            interval.ops.iter().map(move |op| (device, op))
+        });
+        all.filter(move |(_, op)| has_type(op, glob))
+            .filter_map(|(device, op)| Some((device, op, op.measured(self.layer, self.queued)?)))
+    }
+}
+
+impl Breakdown {
+    fn word(self) -> &'static str {
+        match self {
+            Breakdown::Device => "device",
+            Breakdown::Type => "type",
+            Breakdown::By(by) => by.word(),
+        }
+    }
+
+    fn order(self) -> Order {
+        match self {
+            Breakdown::By(By::Size) => Order::BySize,
+            _ => Order::ByCount,
+        }
+    }
+
+    fn value_of<'a>(self, device: &'a str, op: &'a OpInterval) -> &'a str {
+        match self {
+            Breakdown::Device => device,
+            Breakdown::Type => op.rwbs.as_deref().unwrap_or(op.kind.word()),
+            Breakdown::By(_) => op.by.as_deref().unwrap_or("unknown"),
+        }
+    }
+}
+
+/// Whether a glob over the kernel's letters takes an operation. Writes that ask for durability
+/// are counted with the others, so that both `W` and `WF` take them.
+fn has_type(op: &OpInterval, glob: &str) -> bool {
+    if let Some(rwbs) = &op.rwbs {
+        return glob_matches(glob.as_bytes(), rwbs.as_bytes());
+    }
+    let letters: &[&str] = match op.kind {
+        Kind::Op(Op::Read) => &["R"],
+        Kind::Op(Op::Write) => &["W", "WF"],
+        Kind::Op(Op::Zero) => &["W"],
+        Kind::Op(Op::Flush) => &["F"],
+        Kind::Op(Op::Trim) => &["D"],
+        Kind::Op(Op::Cache) | Kind::Other => &["RA"],
+    };
+    let mut letters = letters.iter();
+    letters.any(|letters| glob_matches(glob.as_bytes(), letters.as_bytes()))
+}

@@ -1,0 +1,76 @@
+//! `iostat` as a [`Report`]: the figures of each disk.
+
+use dashpot_engine::Op;
+use dashpot_observe::{DeviceInterval, Layer, Question, Schedule, Seen, Subject};
+
+use super::{Columns, Completed, Interval, Iostat};
+use crate::report::{Pages, Report, Tells};
+use crate::surface::Surface;
+
+/// Averages of disks, first since they are served, then per interval.
+#[derive(Clone, Debug)]
+pub struct IostatReport {
+    /// What it is of: disks or volumes.
+    pub layer: Layer,
+    /// Its intervals.
+    pub schedule: Schedule,
+    /// Which figures it shows.
+    pub columns: Columns,
+    /// Whether all columns are shown where the terminal is narrow.
+    pub wide: bool,
+}
+
+impl Report for IostatReport {
+    fn question(&self) -> Question {
+        Question::of(Subject::Averages(self.layer))
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    fn tells(&self) -> Tells {
+        Tells {
+            length: true,
+            lost: false,
+        }
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        vec![Box::new(Iostat {
+            columns: self.columns,
+            disks: seen.at(self.layer).iter().map(disk).collect(),
+            mention: seen.mention(),
+            length: seen.length(),
+            room: surface.room(self.wide),
+        })]
+    }
+}
+
+/// As in the kernel's statistics, writing zeroes counts as writing, and a trim is a discard.
+fn disk(interval: &DeviceInterval) -> Interval {
+    Interval {
+        disk: interval.device.clone(),
+        elapsed: interval.elapsed,
+        reads: completed(interval, &[Op::Read]),
+        writes: completed(interval, &[Op::Write, Op::Zero]),
+        discards: completed(interval, &[Op::Trim]),
+        flushes: completed(interval, &[Op::Flush]),
+        depth_time: interval.depth_time_ns,
+        busy: interval.busy,
+        in_flight: interval.in_flight.clone(),
+    }
+}
+
+fn completed(interval: &DeviceInterval, ops: &[Op]) -> Completed {
+    let mut all = Completed::default();
+    for op in interval.ops.iter().filter(|op| op.kind.is_any(ops)) {
+        all = all.with(&Completed {
+            zios: op.completed,
+            bytes: op.bytes,
+            time_ns: op.time_ns,
+            merged: op.merged,
+        });
+    }
+    all
+}

@@ -1,0 +1,45 @@
+//! `observe` as a [`Report`].
+
+use dashpot_observe::{Layer, Question, Schedule, Seen};
+
+use super::{Line, Observation};
+use crate::report::{Pages, Report, Tells};
+use crate::surface::Surface;
+
+/// Rates and percentiles, a table for each interval.
+#[derive(Clone, Copy, Debug)]
+pub struct ObserveReport {
+    /// Its intervals.
+    pub schedule: Schedule,
+    /// Whether all columns are shown where the terminal is narrow.
+    pub wide: bool,
+}
+
+impl Report for ObserveReport {
+    fn question(&self) -> Question {
+        Question::latencies(&[Layer::Disk])
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    fn tells(&self) -> Tells {
+        Tells {
+            length: true,
+            lost: true,
+        }
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        vec![Box::new(Observation {
+            at_ns: seen.at_ns,
+            length: seen.length(),
+            devices: seen.disks.iter().map(Line::of).collect(),
+            lost: seen.lost,
+            unmatched: seen.unmatched,
+            wide: self.wide,
+            room: surface.room(self.wide),
+        })]
+    }
+}

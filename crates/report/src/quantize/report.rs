@@ -1,0 +1,83 @@
+//! `quantize` as a [`Report`]: one stretch of time, at each layer that is named.
+
+use dashpot_engine::OpSet;
+use dashpot_engine::histogram::Histogram;
+use dashpot_observe::{
+    DeviceInterval, Layer, Question, Schedule, Seen, elapsed_of_all, in_flight_of_all,
+};
+
+use super::{Aggregation, Disk, Quantize, Scope};
+use crate::report::{Page, Pages, Report, Tells};
+use crate::surface::Surface;
+
+/// Latencies in powers of two, over one stretch of time.
+#[derive(Clone, Debug)]
+pub struct QuantizeReport {
+    /// Where latencies are measured; each has a page of its own.
+    pub layers: Vec<Layer>,
+    /// Its one interval.
+    pub schedule: Schedule,
+    /// The operations that it takes.
+    pub ops: OpSet,
+    /// Whether each disk has numbers of its own.
+    pub by_disk: bool,
+}
+
+impl Report for QuantizeReport {
+    fn question(&self) -> Question {
+        Question::latencies(&self.layers)
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    fn tells(&self) -> Tells {
+        Tells {
+            length: true,
+            lost: false,
+        }
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        let page = |layer: &Layer| Box::new(self.page(*layer, seen, surface)) as Box<dyn Page>;
+        self.layers.iter().map(page).collect()
+    }
+}
+
+impl QuantizeReport {
+    fn page(&self, layer: Layer, seen: &Seen, surface: &Surface) -> Quantize {
+        let devices = seen.at(layer);
+        Quantize {
+            layer: (self.layers.len() > 1).then_some(layer),
+            length: seen.length(),
+            scope: match self.by_disk {
+                true => Scope::Disks(devices.iter().map(|one| self.disk(one, layer)).collect()),
+                false => Scope::Total(self.aggregate(devices, layer)),
+            },
+            in_flight: in_flight_of_all(devices),
+            lost: seen.lost,
+            unmatched: seen.unmatched,
+            room: surface.room,
+        }
+    }
+
+    fn disk(&self, interval: &DeviceInterval, layer: Layer) -> Disk {
+        Disk {
+            disk: interval.device.clone(),
+            aggregation: self.aggregate(std::slice::from_ref(interval), layer),
+        }
+    }
+
+    fn aggregate(&self, devices: &[DeviceInterval], layer: Layer) -> Aggregation {
+        let (mut latencies, mut bytes) = (Histogram::default(), 0);
+        let ops = devices.iter().flat_map(|interval| &interval.ops);
+        for op in ops.filter(|op| op.kind.is_in(self.ops)) {
+            if let Some(at_layer) = op.at(layer) {
+                latencies.merge(at_layer);
+                bytes += op.bytes;
+            }
+        }
+        Aggregation::new(&latencies, bytes, elapsed_of_all(devices))
+    }
+}

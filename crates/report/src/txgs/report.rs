@@ -1,0 +1,42 @@
+//! `txgs` as a [`Report`].
+
+use dashpot_engine::Duration;
+use dashpot_observe::{Question, Schedule, Seen, Subject};
+
+use super::Txgs;
+use crate::report::{Page, Pages, Report, Tells};
+use crate::surface::Surface;
+
+/// The transaction groups of pools, at the end.
+#[derive(Clone, Copy, Debug)]
+pub struct TxgsReport {
+    /// Whether all columns are shown where the terminal is narrow.
+    pub wide: bool,
+}
+
+impl Report for TxgsReport {
+    fn question(&self) -> Question {
+        Question::of(Subject::Pools)
+    }
+
+    fn schedule(&self) -> Schedule {
+        Schedule::once(Duration::MAX)
+    }
+
+    fn tells(&self) -> Tells {
+        Tells {
+            length: true,
+            lost: false,
+        }
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        let titled = seen.pools.len() > 1;
+        let pages = seen.pools.iter().map(|pool| Txgs {
+            pool: titled.then(|| pool.name.clone()),
+            txgs: pool.txgs.clone(),
+            room: surface.room(self.wide),
+        });
+        pages.map(|page| Box::new(page) as Box<dyn Page>).collect()
+    }
+}

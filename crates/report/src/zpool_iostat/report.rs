@@ -1,0 +1,47 @@
+//! `zpool-iostat` as a [`Report`].
+
+use dashpot_observe::{Question, Schedule, Seen, Subject};
+
+use super::{View, ZpoolIostat};
+use crate::report::{Pages, Report, Tells};
+use crate::surface::Surface;
+
+/// The I/O of pools, once per interval.
+#[derive(Clone, Debug)]
+pub struct ZpoolIostatReport {
+    /// Its intervals.
+    pub schedule: Schedule,
+    /// The columns that it shows.
+    pub view: View,
+    /// Whether all columns are shown where the terminal is narrow.
+    pub wide: bool,
+    /// Whether the titles have been shown.
+    pub titled: bool,
+}
+
+impl Report for ZpoolIostatReport {
+    fn question(&self) -> Question {
+        Question::of(Subject::Pools)
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    fn tells(&self) -> Tells {
+        Tells {
+            length: false,
+            lost: false,
+        }
+    }
+
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        let titled = !std::mem::replace(&mut self.titled, true);
+        vec![Box::new(ZpoolIostat {
+            view: self.view,
+            titled,
+            room: surface.room(self.wide),
+            pools: seen.pools.clone(),
+        })]
+    }
+}
