@@ -1,6 +1,6 @@
 //! dashpot: a slow disk you control, and a microscope for storage latency.
 
-// `complain` says it without a panic where nobody reads it, and `output::print` fails in order.
+// `complain` does not panic without a reader, and `output::print` returns an error.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod checks;

@@ -10,11 +10,11 @@ use super::names::{Names, Subject};
 /// An expectation.
 #[derive(Clone, Debug)]
 pub(crate) struct Expression {
-    /// As it was typed.
+    /// The text as the user typed it.
     pub(crate) text: String,
     pub(crate) subject: Subject,
     pub(crate) comparison: Comparison,
-    /// In nanoseconds, bytes or ones.
+    /// The value in nanoseconds, bytes or ones.
     pub(crate) value: f64,
 }
 
@@ -29,7 +29,7 @@ pub(crate) enum Comparison {
     NotEqual,
 }
 
-/// The longer words come first, so that none is taken for the beginning of another.
+/// The longer words come first, so that none is mistaken for the beginning of another.
 const WORDS: [(&str, Comparison); 6] = [
     ("<=", Comparison::LessOrEqual),
     (">=", Comparison::GreaterOrEqual),

@@ -1,4 +1,4 @@
-//! Whether an expectation holds, by two looks at a daemon.
+//! Judges whether an expectation holds, from two looks at a daemon.
 
 use std::collections::HashMap;
 
@@ -14,24 +14,24 @@ use super::metric::{DiskMetric, Figure, Kind, RuleMetric, Span};
 use super::names::Subject;
 use dashpot_report::table::{Room, prose_within};
 
-/// How the disks and rules that are named stood at one moment, by their names.
+/// The state of the named disks and rules at one moment, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Look {
     /// When the daemon started.
     pub(crate) started_ns: u64,
     pub(crate) disks: HashMap<String, DiskLatency>,
-    /// Those of a name, armed or gone.
+    /// The rules with a name, armed or cleared.
     pub(crate) rules: HashMap<String, Vec<RuleLatency>>,
 }
 
-/// What came of one expectation. JSON: `{"check": "wal.flush.p99 < 30ms", "holds": true,
-/// "observed": "21.3ms (n=400)", "n": 400, "observed_ns": 21300000}`, where what was observed is
-/// `observed_ns`, `count` or `observed_per_s`, as the metric is; null without data.
+/// The result of one expectation. JSON: `{"check": "wal.flush.p99 < 30ms", "holds": true,
+/// "observed": "21.3ms (n=400)", "n": 400, "observed_ns": 21300000}`. The observed value is
+/// `observed_ns`, `count` or `observed_per_s`, depending on the metric; null without data.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Outcome {
     check: String,
     pub(crate) holds: bool,
-    /// In words; without data, why there is none.
+    /// The observation in words; without data, the reason.
     observed: String,
     n: Option<u64>,
     observed_ns: Option<u64>,
@@ -39,14 +39,14 @@ pub(crate) struct Outcome {
     observed_per_s: Option<f64>,
 }
 
-/// A figure, or why there is none.
+/// A figure, or the reason that there is none.
 enum Observed {
     Figure { value: f64, n: Option<u64> },
     Nothing(String),
 }
 
 impl Look {
-    /// Judges by what has happened since `earlier`, or since the daemon's start.
+    /// Judges the I/O since `earlier`, or since the daemon's start.
     pub(crate) fn judge(
         &self,
         expression: &Expression,
@@ -77,7 +77,7 @@ impl Look {
     }
 }
 
-/// What a latency of those that have ended leaves out, if that is older than nearly all of them.
+/// The age of the oldest I/O in flight, if it is older than nearly all I/Os that have ended.
 fn outlasting(
     now: &DiskLatency,
     earlier: Option<&DiskLatency>,
@@ -93,7 +93,7 @@ fn outlasting(
     Ok(outlasts.then(|| format!("; one in flight for {age} is not in it")))
 }
 
-/// What a disk, or one of its operations, has done in an interval.
+/// The I/O of a disk, or of one of its operations, in an interval.
 struct Done {
     completed: u64,
     failed: u64,
@@ -186,7 +186,7 @@ fn observe_latency(latency: &Histogram, figure: Figure) -> Observed {
     }
 }
 
-/// Rules of one name count together.
+/// Adds up the rules of one name.
 fn observe_rules(
     name: &str,
     now: &[RuleLatency],
@@ -229,7 +229,7 @@ fn observe_rules(
     })
 }
 
-/// The same rule at the earlier look.
+/// The same rule in the earlier look.
 fn before<'a>(one: &RuleLatency, earlier: &'a [RuleLatency]) -> Option<&'a RuleLatency> {
     earlier.iter().find(|before| before.rule.id == one.rule.id)
 }
@@ -274,8 +274,8 @@ impl Outcome {
         outcome
     }
 
-    /// `ok    wal.flush.p99 < 30ms    21.3ms (n=400)`, with the checks as wide as the longest that has
-    /// room.
+    /// The lines of a report: `ok    wal.flush.p99 < 30ms    21.3ms (n=400)`. The column of checks
+    /// is as wide as the longest check that fits.
     pub(crate) fn lines(room: Room, outcomes: &[Outcome]) -> String {
         let observed = outcomes
             .iter()
@@ -293,9 +293,9 @@ impl Outcome {
     }
 }
 
-/// The verdict, and the gaps.
+/// The width of the verdict and the gaps.
 const BESIDE_CHECK: usize = 8;
-/// What is observed may take so much before it is broken into lines: it can be a sentence.
+/// An observation can be a sentence. It is broken into lines beyond this width.
 const OBSERVED_MOST: usize = 30;
 
 impl Kind {

@@ -1,4 +1,4 @@
-//! What is observed between two looks, and when there is nothing to observe.
+//! The observations between two looks, and the cases without any.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, from_value, json};
 use super::super::{Expression, Names};
 use super::{Look, Outcome};
 
-/// A rule of which nothing was asked yet, as the daemon says it.
+/// A rule at the start, as the daemon sends it.
 const RULE: &str = include_str!("../../../report/src/fixtures/rule.json");
 
 fn histogram(ns: &[u64]) -> Value {
@@ -18,7 +18,7 @@ fn histogram(ns: &[u64]) -> Value {
     serde_json::to_value(LatencyHistogram::of(&histogram)).unwrap()
 }
 
-/// A disk that has done these flushes by `at_s` seconds after its start.
+/// A disk that has finished these flushes `at_s` seconds after its start.
 fn disk(at_s: u64, flushes: &[u64]) -> Value {
     let none = histogram(&[]);
     json!({
@@ -32,7 +32,7 @@ fn disk(at_s: u64, flushes: &[u64]) -> Value {
     })
 }
 
-/// A rule that has held these by now.
+/// A rule that has held zios with these latenesses.
 fn rule(id: u32, late: &[u64]) -> Value {
     let mut rule: Value = serde_json::from_str(RULE).unwrap();
     (rule["id"], rule["matched"], rule["held"]) = (id.into(), late.len().into(), late.len().into());

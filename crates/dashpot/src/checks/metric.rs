@@ -1,14 +1,14 @@
-//! What can be asked of a disk, of one of its operations, or of a rule.
+//! The metrics of a disk, of one of its operations, or of a rule.
 
 use dashpot_api::RuleCounters;
 use dashpot_rules::{Decimal, ParseError, parse_bandwidth, parse_duration};
 
-/// What is asked of a latency.
+/// A figure of a latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Figure {
     Mean,
     Max,
-    /// The value that so many millionths do not exceed.
+    /// The value that this many millionths of the values do not exceed.
     Quantile(u32),
 }
 
@@ -20,7 +20,7 @@ pub(crate) enum Span {
     Lateness,
 }
 
-/// What is asked of a disk or of one of its operations.
+/// A metric of a disk or of one of its operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DiskMetric {
     Latency(Figure),
@@ -34,18 +34,18 @@ pub(crate) enum DiskMetric {
 /// A counter of a rule.
 pub(crate) type Counter = fn(&RuleCounters) -> u64;
 
-/// What is asked of a rule.
+/// A metric of a rule.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RuleMetric {
-    /// With whether it is known of a rule that nothing has matched.
+    /// A counter, and whether its value is known if nothing has matched.
     Counter(Counter, bool),
     Latency(Span, Figure),
 }
 
-/// What a figure is measured in.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nanoseconds.
+    /// Times, in nanoseconds.
     Time,
     Count,
     PerSecond,
@@ -113,7 +113,7 @@ impl DiskMetric {
         }
     }
 
-    /// The names of all.
+    /// The names of all metrics.
     pub(crate) fn words() -> Vec<String> {
         let figures = FIGURES.iter().map(|(name, _)| *name);
         let named = OF_DISKS.iter().map(|(name, _)| *name);
@@ -138,7 +138,7 @@ impl RuleMetric {
         }
     }
 
-    /// The names of all.
+    /// The names of all metrics.
     pub(crate) fn words() -> Vec<String> {
         let counters = COUNTERS.iter().map(|(name, ..)| (*name).to_owned());
         let of_span = |(span, _): &(&str, Span)| {
@@ -152,7 +152,7 @@ impl RuleMetric {
 }
 
 impl Kind {
-    /// A value to compare with, in nanoseconds, bytes or ones.
+    /// Parses a value to compare with, in nanoseconds, bytes or ones.
     pub(crate) fn parse(self, text: &str) -> Result<f64, ParseError> {
         match self {
             Kind::Time => parse_duration(text).map(|span| span.as_nanos() as f64),

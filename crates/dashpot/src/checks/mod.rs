@@ -1,7 +1,7 @@
-//! Checks: what a CI expects of disks and rules, `wal.flush.p99 < 30ms`, and whether it holds.
+//! Checks: a CI's expectations of disks and rules, such as `wal.flush.p99 < 30ms`.
 //!
-//! Pure: an expression is parsed against the names that there are, and judged by looks at a daemon
-//! that the caller has taken. What cannot be known does not hold: no data is no success.
+//! This module does no I/O. It parses an expression against known names, and judges it from looks
+//! at a daemon that the caller has taken. Without data an expectation does not hold.
 
 mod expression;
 mod judge;

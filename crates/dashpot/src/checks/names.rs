@@ -1,21 +1,21 @@
-//! The disks and rules that there are, and which of them an expression means.
+//! The known disks and rules, and the subject of an expression among them.
 
 use dashpot_rules::{ParseError, nearest};
 
 use super::metric::{DiskMetric, RuleMetric};
 
-/// What can be named.
+/// The known names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     pub(crate) disks: Vec<String>,
     pub(crate) ops: Vec<String>,
-    /// Names and ids of rules, armed or gone.
+    /// Names and ids of rules, armed or cleared.
     pub(crate) rules: Vec<String>,
-    /// Whether a command may arm rules that do not exist yet, if they are written `rule(NAME)`.
+    /// Whether a command may arm unknown rules, if they are written `rule(NAME)`.
     pub(crate) rules_may_come: bool,
 }
 
-/// Who is asked, and for what.
+/// The subject and the metric of an expression.
 #[derive(Clone, Debug)]
 pub(crate) enum Subject {
     Disk {
@@ -30,8 +30,9 @@ pub(crate) enum Subject {
 }
 
 impl Names {
-    /// `wal.p99`, `wal.flush.p99`, `slow.achieved.p50`, `rule(slow).held`. Names may have points in
-    /// them: the first point after which there is a metric of what is before it counts.
+    /// Finds the subject of `wal.p99`, `wal.flush.p99`, `slow.achieved.p50`, `rule(slow).held`.
+    /// Names may contain points. The first point counts that separates a known name from one of its
+    /// metrics.
     pub(super) fn subject(&self, text: &str) -> Result<Subject, ParseError> {
         if let Some((name, metric)) = explicit_rule(text) {
             return self.explicit(name, metric);
@@ -86,7 +87,8 @@ impl Names {
         })
     }
 
-    /// Why nothing is meant: the subject is known and the metric is not, or the other way round.
+    /// The error for an expression without a meaning: the subject is known and the metric is not,
+    /// or the other way round.
     fn unknown<'a>(
         &self,
         text: &str,
@@ -140,7 +142,7 @@ fn explicit_rule(text: &str) -> Option<(&str, &str)> {
 }
 
 fn no_subject(what: &str, name: &str, known: &[String]) -> ParseError {
-    // Nobody mistypes an id, or means it by a name.
+    // An id is not a likely misspelling of a name.
     let is_name = |known: &&str| known.parse::<u64>().is_err();
     let names = known.iter().map(String::as_str).filter(is_name);
     let remedy = match nearest(name, names) {

@@ -1,4 +1,4 @@
-//! What is said to a running daemon, reports aside.
+//! The commands that inspect or change a running daemon, except reports.
 
 use std::ffi::OsString;
 
@@ -121,7 +121,8 @@ pub(crate) struct ResumeArgs {
     pub(crate) json: bool,
 }
 
-/// A word that names something; an empty one, as of a variable that is not set, names nothing.
+/// Parses a word that names something. An empty word, such as that of an unset variable, is
+/// refused.
 fn parse_target(text: &str) -> Result<String, ParseError> {
     match text {
         "" => Err(ParseError::new(

@@ -25,7 +25,8 @@ pub(crate) struct CompletionsArgs {
     pub(crate) shell: Shell,
 }
 
-/// Writes `dashpot.1` and a page for every command into a directory, which it makes if need be.
+/// Writes `dashpot.1` and a page for every command into a directory. Makes the directory if it does
+/// not exist.
 pub(crate) fn write_man_pages(dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)?;
     let mut root = Cli::command().disable_help_subcommand(true);
@@ -45,8 +46,8 @@ fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
     below.try_for_each(|below| write_pages(below, dir))
 }
 
-/// Keeps the lines of the notes and the examples after the options as they are: a reader cannot copy
-/// a command that is broken, or joined to the next one.
+/// Keeps the line breaks of the notes and examples after the options. A command that is broken, or
+/// joined to the next one, could not be copied.
 fn with_lines_kept(page: &str) -> String {
     let Some((before, after)) = page.split_once(".SH EXTRA\n") else {
         return page.to_owned();
@@ -58,16 +59,16 @@ fn with_lines_kept(page: &str) -> String {
     format!("{before}.SH \"NOTES AND EXAMPLES\"\n.nf\n{lines}.fi\n{rest}")
 }
 
-/// Fixes the usage of each command as its help shows it: the one that a page would get otherwise
-/// has no names of values.
+/// Fixes the usage of each command to that of its help. Otherwise the usage in the page would lack
+/// the names of values.
 fn with_usage(mut command: Command) -> Command {
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();
     command.override_usage(usage).mut_subcommands(with_usage)
 }
 
-/// The completion script of a shell. It is made in memory, because what makes it panics where it
-/// cannot write, such as into a closed pipe.
+/// The completion script of a shell. It is made in memory, because its generator panics if it
+/// cannot write, for example into a closed pipe.
 pub(crate) fn completions(shell: Shell) -> String {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "dashpot", &mut script);

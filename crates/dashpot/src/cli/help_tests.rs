@@ -4,7 +4,7 @@ use super::Cli;
 
 const LINES_MAX: usize = 40;
 
-/// The words that lead to every command.
+/// The words that lead to each command.
 fn every_level() -> Vec<String> {
     let root = Cli::command();
     let below = root
@@ -27,7 +27,7 @@ fn every_help_fits_a_screen_and_ends_with_an_example() {
     }
 }
 
-/// clap would break them anew, where nobody meant it.
+/// clap would break longer lines at the wrong places.
 #[test]
 fn the_lines_below_the_options_are_as_they_were_written() {
     let root = Cli::command();
@@ -40,9 +40,9 @@ fn the_lines_below_the_options_are_as_they_were_written() {
     }
 }
 
-/// What a user sees.
+/// The text that a user sees.
 fn help(words: &str, flag: &str) -> String {
-    // zinject's help is not clap's to give: its flags are zinject's own.
+    // zinject prints its own help.
     if words == "dashpot zinject" {
         return super::zinject_help();
     }
@@ -53,7 +53,7 @@ fn help(words: &str, flag: &str) -> String {
 
 fn check_help(words: &str, text: &str) {
     let lines: Vec<_> = text.lines().collect();
-    // The list of the commands grows with them.
+    // The list of commands may grow with their number.
     let commands = Cli::command().get_subcommands().count();
     let most = if words == "dashpot" {
         commands + 20
@@ -75,7 +75,7 @@ fn check_help(words: &str, text: &str) {
     );
 }
 
-/// The words of a shell line, or why they are refused.
+/// Parses the words of a shell line.
 fn parse(line: &str) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(shlex::split(line).expect("words"))
 }

@@ -1,4 +1,4 @@
-//! `run` and `serve`: what is served, and where.
+//! `run` and `serve`: the disks, and their addresses.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

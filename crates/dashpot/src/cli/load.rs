@@ -69,7 +69,7 @@ fn parse_many(text: &str) -> Result<u32, ParseError> {
     })
 }
 
-/// The length of a request: NBD has none above 32M.
+/// The length of a request. NBD allows at most 32M.
 fn parse_length(text: &str) -> Result<u32, ParseError> {
     let length = parse_size(text)?;
     let fits = u32::try_from(length).ok();
@@ -77,7 +77,7 @@ fn parse_length(text: &str) -> Result<u32, ParseError> {
         .ok_or_else(|| ParseError::new(format!("requests of '{text}': give 1 byte to 32M")))
 }
 
-/// `A..B`: at least A requests, at most B.
+/// Parses `A..B`: at least A requests, at most B.
 fn parse_burst(text: &str) -> Result<(u32, u32), ParseError> {
     let (least, most) = text.split_once("..").unwrap_or((text, text));
     let (least, most) = (parse_many(least)?, parse_many(most)?);

@@ -1,9 +1,10 @@
 //! The command line: the commands, their options, and their help.
 //!
-//! Definitions only. Values are parsed by [`dashpot_rules`], so that a wrong one ends here with
-//! usage (exit code 2); `zinject` alone has a grammar that clap cannot hold, and parses itself.
+//! This module has only definitions. [`dashpot_rules`] parses the values, so a wrong value ends the
+//! program here, with usage and exit code 2. Only `zinject` parses its own words, because clap
+//! cannot express its grammar.
 
-// Comments here are the help that clap prints: `[1]` is a default, and no link.
+// Doc comments here are the help that clap prints. `[1]` is a default, not a link.
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod check;
@@ -58,7 +59,8 @@ Example: a daemon with two disks, and a rule that slows one down
   dashpot inject c1t1d0 -D 20ms~5ms -f 10%")]
 pub(crate) struct Cli {
     /// Address of the daemon's API [env: DASHPOT_API]
-    // clap would show an option that the environment gives in every usage line, as if required.
+    // With clap's own support for the environment, every usage line would show the option as if it
+    // were required.
     #[arg(long, global = true, value_name = "ADDR", value_parser = parse_api)]
     pub(crate) api: Option<ApiAddress>,
 
@@ -67,15 +69,15 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// What was said. A mistake ends the program with 2, and that of `run` with `run_failed`, so
-    /// that it is not taken for the status of the command that was to run.
+    /// The parsed command line. A mistake ends the program with 2; a mistake in `run` ends it with
+    /// `run_failed`, so that it is not taken for the status of the command.
     pub(crate) fn parse_or_exit(run_failed: u8) -> Cli {
         let error = match Cli::try_parse() {
             Ok(cli) => return cli,
             Err(error) => error,
         };
         if error.use_stderr() && is_run(std::env::args_os()) {
-            // Without a reader, the exit code says it.
+            // Without a reader, the exit code must do.
             let _ = error.print();
             std::process::exit(i32::from(run_failed));
         }
@@ -83,15 +85,15 @@ impl Cli {
     }
 }
 
-/// Whether the words are for `run`, mistakes aside.
+/// Whether the words are for `run`, even if they have mistakes.
 fn is_run(words: impl Iterator<Item = OsString>) -> bool {
     let lenient = Cli::command().ignore_errors(true);
     let matches = lenient.try_get_matches_from(words);
     matches.is_ok_and(|matches| matches.subcommand_name() == Some("run"))
 }
 
-/// In place of `--api` where no daemon is asked: it is not in the help, and does nothing, so that
-/// it may be in an alias.
+/// A hidden `--api` for commands that ask no daemon. It does nothing, so that `--api` may be in an
+/// alias.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct NoApi {
     #[arg(id = "api", long = "api", value_name = "ADDR", value_parser = parse_api, hide = true)]

@@ -37,7 +37,7 @@ pub(crate) struct ObserveArgs {
 }
 
 impl ObserveArgs {
-    /// The devices, and the pace.
+    /// The devices and the pace.
     pub(crate) fn split(&self) -> Result<(&[String], Pace), ParseError> {
         let (devices, pace) = split_words(&self.words)?;
         let interval = pace.interval.or(Some(SECOND));

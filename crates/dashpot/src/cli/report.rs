@@ -1,4 +1,4 @@
-//! The reports. Their options are those of the tools whose output they print.
+//! The options of reports, which are those of the original tools.
 
 use clap::{Args, ValueEnum};
 use dashpot_engine::{Duration, OpSet};
@@ -80,7 +80,7 @@ pub(crate) struct IolatencyArgs {
     pub(crate) json: bool,
 }
 
-/// A glob that the letters of some I/O can match.
+/// Parses a glob that must match the letters of some I/O.
 fn parse_type(text: &str) -> Result<String, ParseError> {
     let is_known = |c: char| LETTERS.contains(c) || "*?".contains(c);
     if text.is_empty() || !text.chars().all(is_known) {
@@ -92,7 +92,7 @@ fn parse_type(text: &str) -> Result<String, ParseError> {
     Ok(text.to_owned())
 }
 
-/// All that the kernel has for the types of I/O, the most frequent first.
+/// The kernel's letters for types of I/O, the most frequent first.
 const LETTERS: &str = "RWFDSMANEZPU";
 
 /// What a report's `--by` takes.
@@ -139,8 +139,8 @@ pub(crate) struct IostatArgs {
 }
 
 impl IostatArgs {
-    /// The disks, those of `-d` first, and the pace. sysstat's `-d` takes no disk, so a number after
-    /// it, which no disk has for a name, is the interval.
+    /// The disks, with those of `-d` first, and the pace. sysstat's `-d` takes no disk. So a number
+    /// after it is the interval, because no disk is named by a number.
     pub(crate) fn split(&self) -> Result<(DeviceArgs, Pace), ParseError> {
         let mut device = self.device.clone();
         let is_number = |word: &String| word.parse::<f64>().is_ok_and(f64::is_finite);
@@ -155,10 +155,11 @@ impl IostatArgs {
     }
 }
 
-/// Devices, then an interval and a count: the first word that begins with a digit and has no comma,
-/// as a device's number has, is the interval. A disk of such a name takes `-d`.
+/// Splits words into devices, an interval and a count. The interval is the first word that begins
+/// with a digit and has no comma (a comma means a device's number). A disk with such a name needs
+/// `-d`.
 pub(super) fn split_words(words: &[String]) -> Result<(&[String], Pace), ParseError> {
-    // A negative number is one, so that it is refused as such.
+    // A negative number counts as the interval, so that its own message refuses it.
     let begins = |word: &String| {
         word.trim_start_matches('-')
             .starts_with(|c: char| c.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! The options of a rule on the command line, from the table of them.
+//! The options of a rule on the command line, generated from their table.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -9,12 +9,12 @@ use dashpot_rules::{Injection, ParseError, RULE_OPTIONS, RuleDraft, RuleOption, 
 pub(crate) struct RuleArgs(RuleDraft);
 
 impl RuleArgs {
-    /// The rules that were asked for.
+    /// The rules.
     pub(crate) fn injection(&self) -> Result<Injection, ParseError> {
         self.0.injection()
     }
 
-    /// The one rule that takes the place of another.
+    /// The one rule that replaces another.
     pub(crate) fn replacement(&self) -> Result<TypedRule, ParseError> {
         self.injection()?.replacement()
     }
@@ -50,7 +50,7 @@ impl FromArgMatches for RuleArgs {
     }
 }
 
-/// The values that were given to an option; of a switch, an empty one.
+/// The values of an option. A switch has one empty value.
 fn values<'a>(option: &RuleOption, matches: &'a ArgMatches) -> Vec<&'a str> {
     match option.value_name {
         Some(_) => {
@@ -88,7 +88,7 @@ fn arg(option: &'static RuleOption) -> Arg {
     }
 }
 
-/// A value that the option can read. It is read once more, with the others, when all are known.
+/// Checks that the option can read the value. The value is read again together with all others.
 fn checked(option: &RuleOption, value: &str) -> Result<String, ParseError> {
     option.read(value, &mut RuleDraft::default())?;
     Ok(value.to_owned())

@@ -69,7 +69,7 @@ pub(crate) struct SimArgs {
     _no_api: NoApi,
 }
 
-/// A report, and the words that asked for it.
+/// A report, and its words on the command line.
 #[derive(Clone, Debug)]
 pub(crate) struct ReportWords {
     pub(crate) words: String,
@@ -162,7 +162,7 @@ pub(crate) struct ZpoolIostatArgs {
 }
 
 impl ZpoolIostatArgs {
-    /// The pools that are named, and how often they are shown.
+    /// The pools, and the pace of the report.
     pub(crate) fn pools_and_pace(&self) -> Result<(&[String], Pace), ParseError> {
         split_words(&self.words)
     }
@@ -178,7 +178,7 @@ pub(crate) struct TxgsArgs {
     pub(crate) wide: bool,
 }
 
-/// The words of a report that come as one string.
+/// A parser for the words of a report in one string.
 #[derive(Parser)]
 #[command(
     name = "--report",
@@ -191,7 +191,7 @@ struct Report {
     kind: ReportKind,
 }
 
-/// A report and its options, in one string.
+/// Parses a report and its options in one string.
 pub(crate) fn parse_report(text: &str) -> Result<ReportWords, ParseError> {
     let words = shlex::split(text)
         .ok_or_else(|| ParseError::new(format!("'{text}' has a quote that does not end")))?;
@@ -225,7 +225,7 @@ pub(crate) fn parse_report(text: &str) -> Result<ReportWords, ParseError> {
     })
 }
 
-/// What is wrong, without the usage of a command that does not exist.
+/// The error itself, without the usage of a command that does not exist.
 fn first_line(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     line.strip_prefix("error: ").unwrap_or(line).to_owned()

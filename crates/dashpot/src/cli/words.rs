@@ -1,4 +1,4 @@
-//! Values that are one of a few words.
+//! Values that are one word of a short list.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use dashpot_api::KeepWord;
@@ -18,7 +18,7 @@ pub(super) fn compat() -> impl TypedValueParser<Value = Compat> {
     })
 }
 
-/// What survives a power cut.
+/// The writes that survive a power cut.
 pub(super) fn keep() -> impl TypedValueParser<Value = KeepWord> {
     PossibleValuesParser::new(["none", "all", "random"]).map(|word| match word.as_str() {
         "none" => KeepWord::None,

@@ -1,4 +1,4 @@
-//! `zinject`: its options, and its help, which is zinject's.
+//! `zinject`: its options, and the help of zinject itself.
 
 use clap::{Args, Command, CommandFactory};
 use dashpot_rules::zinject::Compat;
@@ -43,12 +43,12 @@ pub(crate) struct ZinjectArgs {
     pub(crate) words: Vec<String>,
 }
 
-/// What `zinject -h` prints.
+/// The help of `zinject -h`.
 pub(crate) fn zinject_help() -> String {
     of_command(|zinject| zinject.render_help().to_string())
 }
 
-/// What follows an error in the words: the forms of the command, and where to read more.
+/// The text after an error in the words: the forms of the command, and a pointer to the help.
 pub(crate) fn zinject_usage() -> String {
     let usage = of_command(|zinject| zinject.render_usage().to_string());
     format!("{usage}\n\nFor more information, try 'dashpot zinject -h'.")

@@ -1,4 +1,4 @@
-//! `check`: whether disks and rules are as a CI expects them, now, after a time, or after a
+//! `check`: compares disks and rules with a CI's expectations, now, after a time, or after a
 //! command.
 
 use std::env::current_dir;
@@ -50,7 +50,7 @@ fn now_or_later(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     Ok(status(&outcomes))
 }
 
-/// What the command prints is its own: the outcomes go to stderr.
+/// Stdout belongs to the command, so the outcomes go to stderr.
 fn around(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let checks = Checks::parse(client, &args.expressions, true)?;
     let checks = checks.unwrap_or_else(|error| refuse(&error));
@@ -59,8 +59,8 @@ fn around(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     conclude(ended, checks.judge(client, Some(&earlier)), args.json)
 }
 
-/// The exit status of a command and of what is expected of it: its own failure comes first, even
-/// if the daemon can no longer be asked.
+/// The exit status of a command and its checks. The command's own failure has precedence, even if
+/// the daemon no longer answers.
 pub(super) fn conclude(
     ended: ExitCode,
     outcomes: anyhow::Result<Vec<Outcome>>,
@@ -89,11 +89,12 @@ fn tell(outcomes: &[Outcome], json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Expectations that a daemon can be asked about.
+/// Expectations about the disks and rules of a daemon.
 pub(super) struct Checks(Vec<Expression>);
 
 impl Checks {
-    /// Parses expressions against what the daemon has. A command may arm rules that it has not.
+    /// Parses expressions against the daemon's names. A command may arm rules that do not exist
+    /// yet.
     pub(super) fn parse(
         client: &Client,
         texts: &[String],
@@ -104,7 +105,7 @@ impl Checks {
         Ok(parsed.collect::<Result<_, _>>().map(Checks))
     }
 
-    /// How what they name stands.
+    /// The state of the named disks and rules.
     pub(super) fn look(&self, client: &Client) -> anyhow::Result<Look> {
         let mut look = Look {
             started_ns: client.clock()?.started_ns,
@@ -124,7 +125,7 @@ impl Checks {
         Ok(look)
     }
 
-    /// Judges by what has happened since `earlier`, or since the daemon's start.
+    /// Judges the I/O since `earlier`, or since the daemon's start.
     pub(super) fn judge(
         &self,
         client: &Client,
@@ -139,7 +140,7 @@ impl Checks {
     }
 }
 
-/// The names of disks and rules, with those of rules that are gone if an expression may mean one.
+/// The names of disks and rules; with those of cleared rules if an expression may mean one.
 fn names(client: &Client, texts: &[String], rules_may_come: bool) -> anyhow::Result<Names> {
     let disks = client.exports()?;
     let mut rules = client.rules()?;
@@ -160,7 +161,7 @@ fn names(client: &Client, texts: &[String], rules_may_come: bool) -> anyhow::Res
     })
 }
 
-/// What a rule could be called that an expression is about.
+/// The names that a rule in an expression could have.
 fn may_be_rules(text: &str) -> Vec<&str> {
     let left = text
         .split(['<', '>', '=', '!'])
@@ -191,7 +192,8 @@ fn status(outcomes: &[Outcome]) -> ExitCode {
     }
 }
 
-/// Ends the program: an expression means nothing. A shell that took its `>` has made a file.
+/// Ends the program, because an expression cannot be parsed. If the shell took its `>` for a
+/// redirection, warns about the new file.
 fn refuse(error: &ParseError) -> ! {
     let error = match eaten() {
         Some(file) => ParseError::new(format!(

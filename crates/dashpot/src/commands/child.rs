@@ -1,7 +1,7 @@
 //! A command that runs under dashpot: `run -- CMD` and `inject … -- CMD`.
 //!
-//! Its exit status is ours. Failures to start it have the codes that shells, env and timeout give
-//! them. It ends with dashpot, however that ends.
+//! dashpot's exit status is the command's. Failures to start it have the codes of shells, env and
+//! timeout. The command ends with dashpot, however dashpot ends.
 
 use std::env::ArgsOs;
 use std::ffi::{OsStr, OsString};
@@ -19,28 +19,28 @@ use super::signals::{ENDS, Signals, USERS};
 
 /// dashpot itself failed.
 pub(crate) const FAILED: u8 = 125;
-/// The command was found, and cannot be run.
+/// The command was found, but cannot be run.
 const CANNOT_RUN: u8 = 126;
 /// There is no such command.
 const NOT_FOUND: u8 = 127;
-/// What shells add to the number of the signal that ended a command.
+/// Shells add this to the number of the signal that ended a command.
 const SIGNAL_BASE: i32 = 128;
 
 /// The name by which dashpot starts itself to become the command.
 const BECOMES: &str = "dashpot-becomes-command";
 
-/// The signals that are passed on to the command, caught from now on.
+/// Begins to catch the signals that are passed on to the command.
 pub(crate) fn passed_on() -> io::Result<Signals> {
     Signals::catch(ENDS.into_iter().chain(USERS))
 }
 
-/// Runs a command to its end.
+/// Runs a command until it ends.
 pub(crate) async fn run_child(command: &[OsString]) -> io::Result<ExitCode> {
     run_with(command, &[], &mut passed_on()?).await
 }
 
-/// Runs a command to its end, with variables of its own. Signals that would end dashpot are passed on to it, so that there is
-/// time to clean up after it.
+/// Runs a command, with additional variables, until it ends. Passes signals on to it that would end
+/// dashpot, so that dashpot can clean up afterwards.
 pub(crate) async fn run_with(
     command: &[OsString],
     variables: &[(String, String)],
@@ -55,11 +55,11 @@ pub(crate) async fn run_with(
     wait(child, signals).await.map(exit_code)
 }
 
-/// Becomes the command, if dashpot was started by [`run_with`] for that; returns what went wrong.
+/// Becomes the command, if [`run_with`] has started dashpot for that. Returns only on failure.
 ///
-/// A command that outlives its dashpot, killed by a signal that cannot be caught, would go on
-/// without its disks. The kernel ends it then, but only if the process itself asks for that, after
-/// it was forked: so dashpot is started first, asks, and makes way for the command.
+/// If a signal kills dashpot that cannot be caught, the kernel should end the command, which would
+/// go on without its disks. The kernel does that only if the process itself asks for it, after it
+/// was forked. So dashpot starts itself, asks, and then becomes the command.
 pub(crate) fn become_command() -> Option<ExitCode> {
     let mut words = std::env::args_os();
     if words.next()? != BECOMES {
@@ -75,7 +75,7 @@ fn exec(parent: &OsStr, program: &OsStr, arguments: ArgsOs) -> u8 {
         complain(format_args!("dashpot: cannot follow its end: {error}"));
         return FAILED;
     }
-    // A parent that had ended by then sends no signal any more.
+    // If the parent has ended already, it no longer sends a signal.
     let is_parent = |pid: Pid| parent == pid.as_raw_nonzero().to_string().as_str();
     if !getppid().is_some_and(is_parent) {
         return FAILED;
@@ -99,14 +99,14 @@ async fn wait(mut child: Child, signals: &mut Signals) -> io::Result<ExitStatus>
 }
 
 fn pass_on(child: &Child, signal: UnixSignal) {
-    // A terminal has sent Ctrl-C and Ctrl-\ to the command as well.
+    // A terminal has sent Ctrl-C and Ctrl-\ to the command, too.
     let of_terminal = matches!(signal, UnixSignal::INT | UnixSignal::QUIT);
     if of_terminal && io::stdin().is_terminal() {
         return;
     }
     let pid = child.id().and_then(|id| i32::try_from(id).ok());
     if let Some(pid) = pid.and_then(Pid::from_raw) {
-        // If it has just ended, the loop is about to see that.
+        // If the command has just ended, the loop will notice.
         let _ = kill_process(pid, signal);
     }
 }

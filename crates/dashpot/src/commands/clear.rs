@@ -27,7 +27,7 @@ pub(crate) fn listed(ids: &[u32]) -> String {
     format!("{noun} {}", numbers.join(", "))
 }
 
-/// No rule has the name of a disk.
+/// Clears the rules. No rule has the name of a disk.
 fn cleared(client: &Client, target: &str, release: bool) -> Result<Cleared, ClientError> {
     if target == "all" {
         return client.clear_all(release);

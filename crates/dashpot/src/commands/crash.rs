@@ -18,7 +18,7 @@ pub(crate) fn crash(client: &Client, args: &CrashArgs) -> anyhow::Result<()> {
     let seed = args.seed.map_or_else(random_seed, Ok)?;
     let (mut crashed, mut failed) = (Vec::new(), Vec::new());
     for (at, disk) in disks.into_iter().enumerate() {
-        // Disks with equal content must not all lose the same.
+        // Disks with equal content should lose different writes.
         let request = request(args, seed.wrapping_add(at as u64));
         match client.crash(&disk, &request) {
             Ok(one) => crashed.push(one),
@@ -53,7 +53,7 @@ fn request(args: &CrashArgs, seed: u64) -> Crash {
     }
 }
 
-/// The disks that can lose something; the others are named.
+/// The disks with a lossy store. Names the others on stderr.
 fn lossy_disks(client: &Client) -> anyhow::Result<Vec<String>> {
     let disks = client.disks()?;
     let (lossy, others): (Vec<Disk>, Vec<Disk>) = disks
@@ -75,7 +75,7 @@ fn lossy_disks(client: &Client) -> anyhow::Result<Vec<String>> {
     Ok(lossy.into_iter().map(|disk| disk.name).collect())
 }
 
-/// One that is easily typed again.
+/// A seed that is short enough to type.
 fn random_seed() -> anyhow::Result<u64> {
     let seed = getrandom::u32().map(u64::from);
     seed.map_err(|error| anyhow::anyhow!("no randomness from the kernel: {error}"))

@@ -1,4 +1,4 @@
-//! `doctor`: what this host can do.
+//! `doctor`: examines this host.
 
 use dashpot_api::Client;
 

@@ -1,4 +1,4 @@
-//! A file that an option names: whole, or not at all.
+//! A file that an option names. It is written whole, or not at all.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use dashpot_daemon::http::random_word;
 
-/// A file on its way. It is a draft beside its place until it is complete, and goes if it never is.
+/// A file that is being written. It is a draft beside its final place until it is complete. If it
+/// is never published, it is removed.
 pub(super) struct Draft {
     option: &'static str,
     place: PathBuf,
@@ -16,7 +17,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Makes sure that the file which `option` names can be there.
+    /// Checks that the file which `option` names can be written, and begins a draft.
     pub(super) fn create(option: &'static str, place: &Path) -> anyhow::Result<Draft> {
         let refused = || format!("{option} {}: cannot be written", place.display());
         check_replaceable(option, place)?;
@@ -33,7 +34,7 @@ impl Draft {
         })
     }
 
-    /// Puts the whole file into its place.
+    /// Moves the complete file to its place.
     pub(super) fn publish(mut self) -> anyhow::Result<()> {
         let refused = || {
             format!(
@@ -47,8 +48,8 @@ impl Draft {
     }
 }
 
-/// Refuses what is no regular file: whoever may write to `/dev` would remove a device by putting a
-/// file into its place.
+/// Refuses a place that is not a regular file. Otherwise a user with write access to `/dev` would
+/// replace a device by a file.
 pub(super) fn check_replaceable(option: &str, place: &Path) -> anyhow::Result<()> {
     let is_other = fs::metadata(place).is_ok_and(|there| !there.is_file());
     ensure!(
@@ -61,10 +62,10 @@ pub(super) fn check_replaceable(option: &str, place: &Path) -> anyhow::Result<()
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // A published one is no longer there.
+        // After publishing, the draft no longer exists.
         let _ = fs::remove_file(&self.draft);
     }
 }
 
-/// Random letters in the name of a draft.
+/// How many random letters the name of a draft has.
 const DRAFT_LETTERS: usize = 8;

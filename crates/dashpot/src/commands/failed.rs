@@ -1,9 +1,9 @@
-//! What was not done to every disk.
+//! Changes that failed on some disks.
 
 use anyhow::bail;
 use dashpot_api::Failure;
 
-/// Fails if something was not done to every disk.
+/// Fails if a change failed on any disk.
 pub(crate) fn check(failed: &[Failure]) -> anyhow::Result<()> {
     if failed.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `inject`: arms a rule, for good or for the life of a command.
+//! `inject`: arms a rule, for good or while a command runs.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -34,7 +34,7 @@ pub(crate) fn inject(client: &Client, args: &InjectArgs) -> anyhow::Result<ExitC
     Ok(ExitCode::SUCCESS)
 }
 
-/// Arms rules while the command runs, and says at its end what they have injected.
+/// Arms rules while the command runs, and then reports what they have injected.
 fn while_it_runs(
     client: &Client,
     disks: &[String],
@@ -42,7 +42,7 @@ fn while_it_runs(
     args: &InjectArgs,
 ) -> anyhow::Result<ExitCode> {
     let started_ns = client.clock()?.started_ns;
-    // If this process is killed, the connections of the leases end, and the rules with them.
+    // If this process is killed, the connections of the leases end, and so do the rules.
     let (mut rules, mut leases) = (Vec::new(), Vec::new());
     for disk in disks {
         let (armed, lease) = client.inject_leased(disk, request)?;
@@ -63,7 +63,7 @@ fn while_it_runs(
     Ok(ended?)
 }
 
-/// Another daemon gives the same ids to rules of others.
+/// Fails if the daemon was started again: ids then belong to other rules.
 fn same_daemon(client: &Client, started_ns: u64) -> anyhow::Result<()> {
     ensure!(client.clock()?.started_ns == started_ns, STARTED_AGAIN);
     Ok(())
@@ -78,7 +78,7 @@ fn disks(client: &Client, word: &str) -> anyhow::Result<Vec<String>> {
     Ok(disks.into_iter().map(|disk| disk.name).collect())
 }
 
-/// No disk has this name.
+/// The word for all disks. No disk has this name.
 const ALL: &str = "all";
 
 /// Arms a rule on each of these disks, or on none.
@@ -99,7 +99,7 @@ fn arm(client: &Client, disks: &[String], request: &Inject) -> anyhow::Result<Ve
     Ok(armed)
 }
 
-/// Says on stderr what rules have injected. The status is the command's, whatever this comes to.
+/// Reports on stderr what rules have injected. A failure here does not change the exit status.
 fn tell(client: &Client, rules: &[Rule]) {
     match proofs(client, rules, Tolerance::default()) {
         Ok(proofs) => proofs.iter().for_each(|proof| {
@@ -116,14 +116,14 @@ fn complain_of_unknown(error: &anyhow::Error) {
     ));
 }
 
-/// Whether the words end where a command should begin. The parser of the command line does not
-/// tell an empty command, such as `-- $CMD` without a `CMD`, from none.
+/// Whether the words end where a command should begin. The parser of the command line cannot tell
+/// an empty command, such as `-- $CMD` with an unset `CMD`, from no command.
 fn ends_at_a_command(words: impl Iterator<Item = OsString>) -> bool {
     words.last().is_some_and(|word| word == "--")
 }
 
-/// Clears a rule whose command has ended. The command's status is the answer; that the rule is
-/// gone already, or its daemon, must not hide it.
+/// Clears a rule whose command has ended. A missing rule or daemon is only reported, because the
+/// exit status must be the command's.
 fn disarm(client: &Client, id: u32) {
     match client.clear(&id.to_string(), false) {
         Ok(_) => {}
@@ -138,7 +138,7 @@ fn disarm(client: &Client, id: u32) {
     }
 }
 
-/// A rule as the daemon understood it.
+/// A rule as the daemon parsed it.
 pub(crate) fn understood(rule: &Rule) -> String {
     let name = rule.name.as_deref();
     let name = name.map_or_else(String::new, |name| format!(" ({name})"));
@@ -153,7 +153,7 @@ pub(crate) fn understood(rule: &Rule) -> String {
     )
 }
 
-/// The words of rules that came together: they differ in their first option and its value alone.
+/// The words of the rules of one call: they differ only in their first option and its value.
 fn request(injection: &Injection) -> Inject {
     let words: Vec<&str> = injection
         .rules

@@ -1,4 +1,4 @@
-//! Running disks with their control plane: what `serve` and `run` have in common.
+//! Running disks with their control plane: the common part of `serve` and `run`.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use crate::cli::{LabArgs, SpinWhen};
 use crate::lab::Lab;
 
-/// How long held and suspended zios have to end by themselves at the end.
+/// How long held and suspended zios have to end by themselves at shutdown.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How many bytes of finished zios are remembered.
+/// The default memory for finished zios, in bytes.
 const DEFAULT_EVENTS: u64 = 64 << 20;
 
-/// More threads than this have not been shown to be of use.
+/// More threads than this have not been shown to help.
 const SHARDS_MAX: usize = 2;
 
 /// Disks that are served.
@@ -33,8 +33,8 @@ pub(crate) struct Instance {
     exports: Vec<Export>,
 }
 
-/// Disks whose API answers. To be stopped: dropped, it leaves its sockets behind, and stores that
-/// were not synced.
+/// Disks with a running API. It must be stopped: dropping it leaves sockets behind, and stores
+/// unsynced.
 #[must_use]
 pub(crate) struct Running {
     instance: Instance,
@@ -45,13 +45,13 @@ pub(crate) struct Running {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Export {
     pub(crate) name: String,
-    /// The first of them.
+    /// The first of its URIs.
     pub(crate) uri: String,
     pub(crate) uris: Vec<String>,
 }
 
 impl Instance {
-    /// Serves the disks of a lab, with its rules armed before the first client is let in.
+    /// Serves the disks of a lab. Arms the lab's rules before it lets the first client in.
     pub(crate) async fn start(
         lab: &Lab,
         listen: Vec<Address>,
@@ -100,7 +100,7 @@ impl Instance {
         self.server.open().map_err(explain)
     }
 
-    /// Answers requests to the API, and scrapers of the metrics, from now on.
+    /// Begins to answer requests to the API, and scrapers of the metrics.
     pub(crate) fn answer(
         self,
         api: HttpListener,
@@ -134,10 +134,9 @@ impl Running {
         &self.instance.exports
     }
 
-    /// Drains the disks; `hurry` ends the grace that what is held has.
+    /// Drains the disks. `hurry` ends the grace period of held zios.
     pub(crate) async fn stop(self, hurry: impl Future<Output = ()>) {
-        // Shards that drain take no commands. A listener, and with it its socket, goes with its
-        // task.
+        // Shards that drain take no commands. Each listener, with its socket, goes with its task.
         for answering in self.answering {
             answering.abort();
             let _ = answering.await;
@@ -166,7 +165,7 @@ impl Export {
     }
 }
 
-/// Names the option. The error's sources are in its text already.
+/// Names the option. The error's text already contains its sources.
 fn explain(error: StartError) -> anyhow::Error {
     match error {
         StartError::Listen(error) => anyhow!("--nbd {error}"),
@@ -174,14 +173,15 @@ fn explain(error: StartError) -> anyhow::Error {
     }
 }
 
-/// A write beyond the limit of a file's size (`ulimit -f`) is to fail, not to end the disks of
-/// all others. The signal is caught and not ignored, because a command would inherit that.
+/// Catches SIGXFSZ, so that a write beyond the limit of a file's size (`ulimit -f`) fails, and does
+/// not end all disks. The signal is caught rather than ignored, because a command would inherit an
+/// ignored one.
 fn survive_full_files() -> anyhow::Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     Ok(())
 }
 
-/// Collects what finishes.
+/// Starts the collector of finished zios.
 fn collector(server: &mut Server, lab: &Lab) -> anyhow::Result<Collector> {
     let reader = server
         .events()
@@ -196,7 +196,7 @@ fn collector(server: &mut Server, lab: &Lab) -> anyhow::Result<Collector> {
     })
 }
 
-/// The rules of a lab with the index of their disk.
+/// The rules of a lab, with the indices of their disks.
 fn lab_rules(lab: &Lab) -> Vec<(usize, Injection)> {
     let with_index = lab.disks.iter().enumerate();
     let rules = with_index.flat_map(|(index, disk)| {
@@ -206,7 +206,7 @@ fn lab_rules(lab: &Lab) -> Vec<(usize, Injection)> {
     rules.collect()
 }
 
-/// Where an export is, as the NBD URI specification has it.
+/// The address of an export, as the NBD URI specification has it.
 fn nbd_uri(address: &Address, name: &str) -> String {
     match address {
         Address::Unix(path) => {
@@ -230,7 +230,7 @@ fn default_shards() -> usize {
     cpus.min(SHARDS_MAX)
 }
 
-/// Rules draw from a seed that is another one each time: a test should not come to rely on it.
+/// A random seed for the rules. It differs each time, so that no test comes to rely on it.
 fn random_seed() -> anyhow::Result<u64> {
     getrandom::u64().map_err(|error| anyhow::anyhow!("no randomness from the kernel: {error}"))
 }

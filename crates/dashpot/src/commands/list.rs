@@ -1,4 +1,4 @@
-//! `list`: what the rules have done, and why nothing.
+//! `list`: the counters of rules, and the reasons of those that did nothing.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::screen::room;
 use crate::cli::ListArgs;
 use crate::sources::warn_of_failed;
 
-/// What is shown of a rule, its words last: they are the widest.
+/// The columns of a rule. Its words are last, because they are the widest.
 const FIELDS: [Field<Rule>; 13] = [
     Field::new(Column::Figure("id"), |rule| rule.id.to_string()),
     Field::new(Column::Figure("matched"), |rule| {
@@ -75,7 +75,7 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
     print(&(table + &prose_within(room, &(remarks(&rules) + &notes + &hung))))
 }
 
-/// What hangs by rules that are no longer armed, and will not end by itself.
+/// Zios that hang because of rules that are no longer armed. They will not end by themselves.
 fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> String {
     let shown = disks
         .iter()
@@ -93,17 +93,17 @@ fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> Str
     shown.filter_map(line).collect()
 }
 
-/// Zios in flight, the oldest of each disk, among which those are looked for that hang by no rule.
+/// The oldest zios of each disk to search for zios that hang without an armed rule.
 const LOOKED_AT: usize = 100;
 
-/// What the table does not say.
+/// Remarks that do not fit the table.
 fn remarks(rules: &[Rule]) -> String {
     let notes = rules.iter().flat_map(|rule| [note(rule), overruns(rule)]);
     let notes = notes.flatten().map(|note| note + "\n");
     notes.collect::<String>() + &stalls(rules)
 }
 
-/// What a rule could not hold, where it held others.
+/// A note about zios that a rule could not hold, although it held others.
 fn overruns(rule: &Rule) -> Option<String> {
     let counters = rule.present();
     let is_partial = counters.overrun > 0 && rule.why_nothing.is_none();
@@ -136,7 +136,7 @@ fn stalls(rules: &[Rule]) -> String {
     by_disk.into_iter().map(line).collect()
 }
 
-/// What the figures of a rule do not say.
+/// A note beside the figures of a rule.
 pub(super) fn note(rule: &Rule) -> Option<String> {
     let why = match (&rule.why_nothing, rule.state) {
         (Some(why), _) if rule.present().matched == 0 => why.clone(),

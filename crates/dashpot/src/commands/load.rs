@@ -1,4 +1,4 @@
-//! `load`: loads a disk over NBD, and says what came of it.
+//! `load`: loads a disk over NBD, and reports the figures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use super::screen::room;
 use crate::cli::LoadArgs;
 use dashpot_report::table::{Column, table_within, time_or_dash};
 
-/// Runs the load until its time is over or Ctrl-C.
+/// Runs the load until its time is over, or until Ctrl-C.
 pub(super) fn load(args: &LoadArgs) -> anyhow::Result<()> {
     let config = config(args)?;
     let interrupted = stop_on_signals()?;
@@ -35,7 +35,7 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<()> {
     verdict(report)
 }
 
-/// Whether what was measured is a load that the disk has served.
+/// Whether the disk has served the load.
 fn verdict(report: LoadReport) -> anyhow::Result<()> {
     let wrong = report.ops.iter().map(|op| op.wrong).sum::<u64>();
     if let Some(broken) = report.broken {
@@ -71,7 +71,8 @@ fn config(args: &LoadArgs) -> anyhow::Result<LoadConfig> {
         (None, Some(burst)) => Pace::ClosedBursts { burst },
         (None, None) => Pace::Closed,
     };
-    // A burst is in flight at once, and an open loop must not turn into a closed one.
+    // The whole burst is in flight at once, and the depth must not turn an open loop into a closed
+    // one.
     let depth = args.depth.unwrap_or(match pace {
         Pace::Closed => 1,
         Pace::ClosedBursts { burst } => burst.1,
@@ -106,11 +107,11 @@ fn ppm(share: Option<Ratio>) -> u32 {
     share.map_or(0, |share| ppm(share) as u32)
 }
 
-/// Becomes true with SIGINT or SIGTERM: a load that is stopped still says what came of it.
+/// A flag that SIGINT or SIGTERM sets. A load that is stopped still prints its figures.
 pub(super) fn stop_on_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stopped = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // A second one ends the program as it would without this.
+        // A second signal ends the program, as without this.
         signal_hook::flag::register_conditional_default(signal, Arc::clone(&stopped))?;
         signal_hook::flag::register(signal, Arc::clone(&stopped))?;
     }
@@ -132,7 +133,7 @@ fn per_second(n: u64, report: &LoadReport) -> f64 {
     n as f64 * 1e9 / report.elapsed.as_nanos().max(1) as f64
 }
 
-/// The operations that were asked for, with what came of them.
+/// The operations of the load, with their figures.
 fn asked(report: &LoadReport) -> impl Iterator<Item = (Op, &OpReport)> {
     let ops = [Op::Read, Op::Write, Op::Flush].into_iter();
     let of = |op: Op| report.op(op).map(|report| (op, report));
@@ -176,9 +177,10 @@ fn text(report: &LoadReport) -> String {
     table_within(room(false), &columns, asked(report).map(row))
 }
 
-/// JSON: `{"elapsed_ns": …, "unanswered": 0, "ops": [{"op": "read", "iops": …, "bytes_per_second": …, "errors": 0,
-/// "wrong": 0, "min_ns": …, "mean_ns": …, "latency": {"n": …, "p50_ns": …, …}, "histogram":
-/// [{"upto_ns": …, "count": …}, …]}]}`. A bucket reaches from above the one before up to `upto_ns`.
+/// JSON: `{"elapsed_ns": …, "unanswered": 0, "ops": [{"op": "read", "iops": …, "bytes_per_second":
+/// …, "errors": 0, "wrong": 0, "min_ns": …, "mean_ns": …, "latency": {"n": …, "p50_ns": …, …},
+/// "histogram": [{"upto_ns": …, "count": …}, …]}]}`. A bucket has the values above the one before,
+/// up to `upto_ns`.
 #[derive(Serialize)]
 struct Summary {
     elapsed_ns: u64,
@@ -233,7 +235,7 @@ fn bucket(value: IterationValue<u64>) -> Bucket {
     }
 }
 
-/// The percentiles that there are enough requests for, to four digits.
+/// The percentiles for which there are enough requests, to four digits.
 fn percentiles(latency: &Histogram<u64>) -> Percentiles {
     let at = |ppm: u32| {
         let quantile = f64::from(ppm) / 1e6;
@@ -250,5 +252,5 @@ fn percentiles(latency: &Histogram<u64>) -> Percentiles {
     }
 }
 
-/// Requests that an open loop may have in flight.
+/// The most requests in flight of an open loop.
 const OPEN_DEPTH: u32 = 100_000;

@@ -1,4 +1,4 @@
-//! What each command does. Most ask a running daemon; `serve` and `run` are one.
+//! The commands. Most ask a running daemon; `serve` and `run` are one themselves.
 
 mod beside;
 mod check;
@@ -48,13 +48,13 @@ use crate::cli::{self, Cli, Command};
 pub(crate) use child::{FAILED, become_command};
 pub(crate) use output::is_broken_pipe;
 
-/// Does what the command line says, and returns the program's exit code.
+/// Runs the command, and returns the program's exit code.
 pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     if let Command::Top(args) = &cli.command {
         top::check_api(cli.api.as_ref(), args);
     }
     let api = match cli.command {
-        // It has an API of its own.
+        // `run` has an API of its own.
         Command::Run(_) => None,
         _ => cli.api.or_else(api_from_environment),
     };
@@ -97,7 +97,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What `DASHPOT_API` says, where `--api` says nothing.
+/// The value of `DASHPOT_API`, for calls without `--api`.
 fn api_from_environment() -> Option<ApiAddress> {
     let address = std::env::var_os("DASHPOT_API")?;
     let parsed = parse_api(&address.to_string_lossy());

@@ -30,7 +30,7 @@ pub(super) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
     };
     let totals = Arc::new(Mutex::new(KernelTotals::default()));
     let mut private = None;
-    // Before the watch begins: a place that is taken is to be said at once.
+    // This comes before the watch begins, so that an address in use is reported at once.
     let _scraper = match &args.metrics {
         Some(listen) => Some(scraper(listen, args, &totals, &mut private)?),
         None => None,

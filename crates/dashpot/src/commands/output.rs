@@ -1,4 +1,4 @@
-//! How answers are printed: text, JSON, and progress.
+//! Prints answers: text, JSON, and progress.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -27,7 +27,7 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a value as one line of JSON, for reports that go on.
+/// Prints a value as one line of JSON, for reports with several values.
 pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     serde_json::to_writer(&mut out, value).map_err(io::Error::from)?;
@@ -36,12 +36,13 @@ pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints lines of text, of which nothing but the ends of lines moves a cursor.
+/// Prints lines of text. Escapes all characters that move the cursor, except line ends.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_drawn(&lines(text))
 }
 
-/// Prints a picture as it is: it moves the cursor and changes colours, and has no text from outside.
+/// Prints a picture unescaped: it moves the cursor and changes colours, and has no text from
+/// outside.
 pub(crate) fn print_drawn(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -49,12 +50,12 @@ pub(crate) fn print_drawn(text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Ends the program as clap does where options make no sense together.
+/// Ends the program as clap does for options that cannot be combined.
 pub(crate) fn usage(error: &ParseError) -> ! {
     clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n")).exit()
 }
 
-/// Whether a reader such as `head` has had enough, which is no failure.
+/// Whether a reader such as `head` has closed the pipe, which is not a failure.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let pipe = |cause: &io::Error| cause.kind() == io::ErrorKind::BrokenPipe;
     error

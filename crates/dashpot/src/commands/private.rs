@@ -1,4 +1,4 @@
-//! A directory of sockets that only this user can enter, and that goes when its owner does.
+//! A directory of sockets that only this user can enter. It is removed with its owner.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use dashpot_daemon::http::random_word;
 
-/// The directory. Dropped, it is removed with all that is in it. An owner that is killed leaves it to
-/// the next one: the lock on a file in it is then free.
+/// The directory. Dropping it removes it with its content. If its owner is killed, the next dashpot
+/// removes it: the lock on a file in it is then free.
 pub(crate) struct PrivateDir {
     path: PathBuf,
-    /// Locked as long as the owner lives.
+    /// The lock is held as long as the owner lives.
     _lock: File,
 }
 
 impl PrivateDir {
-    /// A new one among the temporary files.
+    /// Makes a directory among the temporary files.
     pub(crate) fn new() -> anyhow::Result<PrivateDir> {
         PrivateDir::below(&std::env::temp_dir())
     }
@@ -37,7 +37,8 @@ impl PrivateDir {
     }
 }
 
-/// The lock of a new directory. It gets its name when it is taken, so that nobody finds it free before.
+/// Locks a new directory. The lock file gets its name after it is locked, so that no other process
+/// finds it unlocked.
 fn locked(directory: &Path) -> io::Result<File> {
     let unnamed = directory.join("lock.new");
     let lock = File::create_new(&unnamed)?;
@@ -52,14 +53,14 @@ fn sweep(temporary: &Path) {
     for entry in entries {
         let is_named = entry.file_name().to_string_lossy().starts_with(PREFIX);
         if is_named && is_left(&entry.path()) {
-            // Another one may sweep at the same time.
+            // Another dashpot may remove them at the same time.
             let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
 
-/// Whether a directory is surely of a dashpot of this user that is gone: nobody else can have put into
-/// it what is there, and its lock is free.
+/// Whether a directory certainly belongs to a dashpot of this user that is gone. Only this user can
+/// have put the lock file there, and it is unlocked.
 fn is_left(path: &Path) -> bool {
     let is_own = |found: &Metadata| {
         found.is_dir()
@@ -72,13 +73,14 @@ fn is_left(path: &Path) -> bool {
 }
 
 const PREFIX: &str = "dashpot-";
-/// Nothing else that is named like this has such a file: a daemon's default directory, dashpot-UID, has
-/// none.
+/// Other files with a similar name do not contain this: a daemon's default directory, dashpot-UID,
+/// has none.
 const LOCK: &str = "lock";
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        // What is left then is empty, and is cleaned up with the other temporary files.
+        // If this fails, an empty directory is left, to be cleaned up with the other temporary
+        // files.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! `proof`: whether rules do what they say, each with what it asked for beside what was achieved.
+//! `proof`: whether rules do what they say, with their requested and achieved times.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use crate::doctor::median_oversleep;
 
 /// A check has failed.
 pub(crate) const NOT_KEPT: u8 = 3;
-/// The host does not let anybody tell.
+/// The host makes a verdict impossible.
 const CANNOT_TELL: u8 = 4;
 
 pub(crate) fn proof(client: &Client, args: &ProofArgs) -> anyhow::Result<ExitCode> {
@@ -37,7 +37,7 @@ pub(crate) fn proof(client: &Client, args: &ProofArgs) -> anyhow::Result<ExitCod
     })
 }
 
-/// The proofs of rules, armed or gone.
+/// The proofs of rules, armed or cleared.
 pub(super) fn proofs(
     client: &Client,
     rules: &[Rule],
@@ -55,7 +55,7 @@ pub(super) fn proofs(
     rules.iter().map(|rule| look.proof(rule)).collect()
 }
 
-/// The rules of an id, a name or a disk, or all. No rule has the name of a disk.
+/// The rules with an id or a name, those of a disk, or all. No rule has the name of a disk.
 fn chosen(client: &Client, target: Option<&str>) -> anyhow::Result<Vec<Rule>> {
     let Some(target) = target else {
         return Ok(client.rules()?);
@@ -66,7 +66,7 @@ fn chosen(client: &Client, target: Option<&str>) -> anyhow::Result<Vec<Rule>> {
     })
 }
 
-/// What is the same for all rules that are looked at together.
+/// The facts that all rules of one look share.
 struct Look<'a> {
     client: &'a Client,
     status: Status,
@@ -77,7 +77,8 @@ struct Look<'a> {
 
 impl Look<'_> {
     fn proof(&self, rule: &Rule) -> anyhow::Result<Proof> {
-        // The disk first: then its zios that came after an update are younger than that.
+        // Ask for the disk first. Then its zios that came after an update are younger than the
+        // update.
         let latency = self.client.latency(&rule.disk, None)?;
         let looks = self.client.rule_latency(&rule.id.to_string())?;
         let look = looks.first().context("the daemon has forgotten the rule")?;
@@ -118,7 +119,7 @@ fn received(sent: &LatencyHistogram) -> anyhow::Result<Histogram> {
     sent.histogram().context("the daemon's histogram")
 }
 
-/// What the zios of a disk took on average beside the disk and its suspension.
+/// The average time of a disk's zios that was not spent in the disk or its suspension.
 fn outside(latency: &DiskLatency) -> u64 {
     let ops = latency.ops.iter();
     let (total, disk, count) = ops.fold((0, 0, 0), |(total, disk, count), op| {
@@ -134,11 +135,10 @@ fn outside(latency: &DiskLatency) -> u64 {
     mean.map_or(0, |mean| u64::try_from(mean).unwrap_or(u64::MAX))
 }
 
-/// For how long a rule has held the disk's oldest zio, if that is longer than those took that have
-/// ended.
+/// How long a rule has held the disk's oldest zio, if that exceeds the latencies of the ended ones.
 fn outlasting(latency: &DiskLatency, rule: &Rule) -> anyhow::Result<Option<u64>> {
     let oldest = latency.oldest.as_ref();
-    // What came before an update is held as the rule said then.
+    // Zios from before an update are held as the rule said then.
     let is_present = |age_ns| rule.since_update.is_none() || age_ns <= rule.age_ns;
     let oldest = oldest.filter(|zio| is_present(zio.age_ns));
     let Some(oldest) = oldest.filter(|zio| zio.rule == Some(rule.id)) else {
@@ -160,7 +160,7 @@ fn text(proofs: &[Proof]) -> String {
     each.join("\n")
 }
 
-/// The exit status of a check, and on stderr which rule it is due to.
+/// The exit status of a check. The rule behind it goes to stderr.
 fn check(proofs: &[Proof]) -> ExitCode {
     if proofs.is_empty() {
         complain(format_args!("dashpot: nothing is proven: no rule is armed"));

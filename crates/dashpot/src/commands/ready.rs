@@ -1,4 +1,5 @@
-//! The file that says that clients can connect, for scripts and supervisors that wait for it.
+//! The ready file: it appears when clients can connect, for scripts and supervisors that wait for
+//! that.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
@@ -11,36 +12,36 @@ use serde::Serialize;
 
 use super::instance::Export;
 
-/// Random letters in the name of a draft.
+/// How many random letters the name of a draft has.
 const DRAFT_LETTERS: usize = 8;
 
-/// A ready file, which goes when its daemon does. Until it is published it is a draft beside its
-/// place, so that whoever sees it sees all of it.
+/// A ready file, which is removed with its daemon. Before it is published it is a draft beside its
+/// place, so that readers never see a part of it.
 pub(crate) struct ReadyFile {
     place: PathBuf,
-    /// Where the file is.
+    /// The path of the file.
     path: PathBuf,
-    /// Locked: the file of a daemon that was killed is told from that of one that runs.
+    /// The locked file. A killed daemon's file is not locked, a running one's is.
     file: File,
 }
 
 #[derive(Serialize)]
 struct Ready<'a> {
     pid: u32,
-    /// With the token, over TCP.
+    /// The address of the API; over TCP, with the token.
     api: &'a str,
-    /// Where metrics are scraped, if they are.
+    /// The address of the metrics, if there is one.
     metrics: Option<&'a str>,
     exports: &'a [Export],
 }
 
 impl ReadyFile {
-    /// Removes what a dead daemon left at `place`, and makes sure that a file can be there.
+    /// Removes the file of a dead daemon at `place`, and checks that a new one can be written.
     pub(crate) fn claim(place: &Path) -> anyhow::Result<ReadyFile> {
         remove_stale(place)?;
         let refused = || format!("--ready-file {}: cannot be written", place.display());
         let path = draft(place)?;
-        // It will hold a token: nobody else may read it.
+        // The file will have a token, so no other user may read it.
         let file = OpenOptions::new()
             .write(true)
             .create_new(true)
@@ -56,7 +57,7 @@ impl ReadyFile {
         Ok(ready)
     }
 
-    /// Says where everything is.
+    /// Writes all addresses, and moves the file to its place.
     pub(crate) fn publish(
         &mut self,
         api: &str,
@@ -80,7 +81,7 @@ impl ReadyFile {
 
 impl Drop for ReadyFile {
     fn drop(&mut self) {
-        // It may have been removed by hand, which is what is wanted.
+        // The file may have been removed by hand, with the same result.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -106,7 +107,7 @@ fn remove_stale(place: &Path) -> anyhow::Result<()> {
     fs::remove_file(place).with_context(refused)
 }
 
-/// A name beside the file's that nobody can guess, and occupy.
+/// A name beside the file's place that no other user can guess and take.
 fn draft(place: &Path) -> anyhow::Result<PathBuf> {
     let Some(name) = place.file_name() else {
         bail!("--ready-file {}: that names no file", place.display());

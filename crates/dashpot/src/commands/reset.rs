@@ -1,4 +1,4 @@
-//! `reset`: back to what the lab says.
+//! `reset`: returns to the lab's state.
 
 use dashpot_api::Client;
 

@@ -1,4 +1,4 @@
-//! `resume`: lets a suspended disk go on.
+//! `resume`: ends the suspension of a disk.
 
 use dashpot_api::Client;
 

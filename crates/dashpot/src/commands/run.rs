@@ -1,4 +1,4 @@
-//! `run`: disks for the life of a command.
+//! `run`: serves disks while a command runs.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -34,7 +34,7 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        // Before there is anything that a signal could leave behind.
+        // This comes first, before there is anything that a signal could leave behind.
         let mut signals = passed_on()?;
         let sockets = PrivateDir::new()?;
         let nbd = Address::Unix(sockets.path().join("nbd.sock"));
@@ -49,7 +49,7 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Runs the command, and then sees whether what `--check` expects of it holds.
+/// Runs the command, and then checks the expectations of `--check`.
 async fn checked(
     args: &RunArgs,
     api: &Address,
@@ -73,7 +73,7 @@ async fn checked(
     conclude(ended, outcomes.await?, false)
 }
 
-/// Refuses two disks whose variables would be one.
+/// Refuses two disks with the same variable.
 fn check_variables(lab: &Lab) -> anyhow::Result<()> {
     let mut seen: HashMap<String, &str> = HashMap::new();
     for disk in &lab.disks {
@@ -87,7 +87,7 @@ fn check_variables(lab: &Lab) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the command finds its disks and their control by.
+/// The variables that tell the command its disks and their API.
 fn variables(api: &Address, exports: &[Export]) -> Vec<(String, String)> {
     let first = exports.first().map(|export| export.uri.clone());
     let mut variables = vec![
@@ -100,7 +100,8 @@ fn variables(api: &Address, exports: &[Export]) -> Vec<(String, String)> {
     variables
 }
 
-/// `DASHPOT_URI_C1T1D0` for `c1t1d0`: what a shell cannot have in a name becomes `_`.
+/// The variable of a disk: `DASHPOT_URI_C1T1D0` for `c1t1d0`. Characters that a shell does not
+/// allow become `_`.
 fn variable(disk: &str) -> String {
     let letter = |c: char| {
         if c.is_ascii_alphanumeric() {

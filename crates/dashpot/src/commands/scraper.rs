@@ -9,9 +9,9 @@ use tokio::sync::oneshot;
 
 use super::serve::metrics_url;
 
-/// Answers scrapers from a thread of its own until it is dropped, which removes its socket.
+/// Answers scrapers from a thread of its own. Dropping it removes its socket.
 pub(super) struct Scraper {
-    /// Where.
+    /// The address.
     pub(super) url: String,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -48,7 +48,8 @@ impl Drop for Scraper {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // If it has panicked, that has been said, and there is nothing left to put away.
+            // If the thread has panicked, it has printed its message, and there is nothing to clean
+            // up.
             let _ = thread.join();
         }
     }

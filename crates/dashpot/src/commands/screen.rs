@@ -1,4 +1,4 @@
-//! What standard output can show.
+//! The capabilities of standard output.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
@@ -17,13 +17,13 @@ pub(super) fn room(wide: bool) -> Room {
     room_on(&io::stdout(), wide)
 }
 
-/// The same on another stream.
+/// The same for another stream.
 pub(super) fn room_on(stream: &(impl AsFd + IsTerminal), wide: bool) -> Room {
     let columns = size_of(stream).map_or(PIPE.columns as u16, |size| size.ws_col);
     Room((stream.is_terminal() && !wide).then_some(columns))
 }
 
-/// The size of a terminal that says one.
+/// The size of a terminal, if it has one.
 fn size_of(stream: &impl AsFd) -> Option<Winsize> {
     let size = tcgetwinsize(stream).ok();
     size.filter(|size| size.ws_col > 0 && size.ws_row > 0)
@@ -75,12 +75,12 @@ fn moving() -> Option<Screen> {
     })
 }
 
-/// A file, or whatever else has no size.
+/// The assumed size of a file or of anything else without a size.
 const PIPE: Screen = Screen {
     columns: 80,
     lines: 42,
     colour: false,
     moving: false,
 };
-/// A higher picture shows no more.
+/// A higher picture would not show more.
 const LINES_MAX: usize = 30;

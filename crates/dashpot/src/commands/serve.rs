@@ -1,4 +1,4 @@
-//! `serve`: disks until told to stop.
+//! `serve`: serves disks until it is told to stop.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -18,7 +18,7 @@ use super::signals::{ENDS, Signals, USERS};
 use crate::cli::ServeArgs;
 use crate::lab::Lab;
 
-/// Random letters of a token.
+/// How many random letters a token has.
 const TOKEN_LETTERS: usize = 32;
 
 /// Serves until a signal ends it.
@@ -27,7 +27,7 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
         bail!("--api or DASHPOT_API: a new daemon makes a new token; give it tcp:HOST:PORT");
     }
     let api = api.map(|api| &api.at);
-    // First: whoever waits for this daemon must not read what the last one said.
+    // Do this first: a script that waits for this daemon must not read the file of the last one.
     let ready = args.ready_file.as_deref().map(ReadyFile::claim);
     let ready = ready.transpose()?;
     let lab = Lab::from_args(&args.lab)?;
@@ -45,10 +45,10 @@ async fn serve_lab(
     mut ready: Option<ReadyFile>,
 ) -> anyhow::Result<()> {
     let mut signals = Signals::catch(ENDS)?;
-    // Whoever has sent one by mistake must not end the disks of others.
+    // A signal that was sent by mistake must not end the disks of others.
     let _ignored = Signals::catch(USERS)?;
     let mut places = Places::default();
-    // Before the disks: if a daemon is there already, its stores must not be touched.
+    // Do this before opening the disks: if another daemon runs, its stores must not be touched.
     let api = HttpListener::bind("--api", &places.api(api)?).await?;
     let metrics = match args.metrics.as_ref().or(lab.metrics.as_ref()) {
         Some(listen) => Some(HttpListener::bind("--metrics", &places.metrics(listen)?).await?),
@@ -67,7 +67,7 @@ async fn serve_lab(
         (metrics, hosts)
     });
     let running = instance.answer(api, door.access.clone(), metrics);
-    // Whatever comes of it, what runs is stopped: stores are to be synced, sockets removed.
+    // Whatever the result, stop the instance: stores must be synced, and sockets removed.
     let announced = announce(
         &door.url,
         metrics_url.as_deref(),
@@ -105,7 +105,7 @@ fn announcement(api: &str, metrics: Option<&str>, exports: &[Export]) -> String 
     format!("{}API  {api}\n{metrics}", lines.collect::<String>())
 }
 
-/// Where sockets are, and the directories that exist for them alone.
+/// The places of sockets, and the directories that exist only for them.
 #[derive(Default)]
 struct Places {
     private: Option<PrivateDir>,
@@ -153,7 +153,7 @@ impl Places {
     }
 }
 
-/// How the API is reached and what for that must be brought along.
+/// The address of the API, and the token that it needs.
 struct Door {
     url: String,
     access: Option<Arc<Access>>,
@@ -180,7 +180,7 @@ impl Door {
     }
 }
 
-/// Where metrics are scraped.
+/// The address of the metrics.
 pub(super) fn metrics_url(listener: &HttpListener) -> String {
     match listener.address() {
         Address::Tcp(socket) => format!("http://{}/metrics", reachable(*socket)),
@@ -188,7 +188,7 @@ pub(super) fn metrics_url(listener: &HttpListener) -> String {
     }
 }
 
-/// Where this host reaches a socket that may listen at every address.
+/// An address by which this host reaches a socket that may listen on all addresses.
 fn reachable(mut socket: SocketAddr) -> SocketAddr {
     if socket.ip().is_unspecified() {
         socket.set_ip(match socket {

@@ -1,4 +1,4 @@
-//! Signals that end a program in order, or that it passes on to the command it runs.
+//! Signals that end a program in order, or that it passes on to its command.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -15,7 +15,7 @@ pub(super) const ENDS: [UnixSignal; 4] = [
     UnixSignal::TERM,
 ];
 
-/// The signals without a meaning of their own. They, too, end a program that does not catch them.
+/// The user signals. They, too, end a program that does not catch them.
 pub(super) const USERS: [UnixSignal; 2] = [UnixSignal::USR1, UnixSignal::USR2];
 
 /// Signals that are caught for as long as the program lives.
@@ -24,8 +24,8 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Catches `wanted` from now on, except those that the program was started to ignore, as
-    /// `nohup` does. To be called within a runtime.
+    /// Begins to catch `wanted`, except signals that the program was started to ignore, as by
+    /// `nohup`. Call it within a runtime.
     pub(super) fn catch(wanted: impl IntoIterator<Item = UnixSignal>) -> io::Result<Signals> {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let wanted = wanted.into_iter().filter(|one| !ignores(&status, *one));

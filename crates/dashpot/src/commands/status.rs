@@ -1,4 +1,4 @@
-//! `status`: what is served, who is connected, and where zios wait.
+//! `status`: the disks, their clients, and zios in flight.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use super::output::{print, print_json};
 use super::screen::room;
 use crate::cli::StatusArgs;
 
-/// How long between two looks for a daemon that is starting.
+/// The time between two attempts while a daemon is starting.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long a daemon that is there has for its answer, however short the wait was to be.
+/// The least time that a daemon has for its answer, however short the wait.
 const ANSWER_LEAST: Duration = Duration::from_secs(1);
 
 const DISKS: [Column; 8] = [
@@ -128,8 +128,8 @@ fn state(disk: &Disk) -> String {
     }
 }
 
-/// Where clients connect to a disk, and which have. An address is a line of its own, and whole, so
-/// that it can be copied.
+/// The addresses of a disk, and its clients. Each address has a line of its own and is not
+/// shortened, so that it can be copied.
 fn ways_in(disk: &Disk) -> String {
     let uris = disk.uris.iter().map(|uri| format!("  {uri}\n"));
     let clients = disk.clients.iter().map(|client| {

@@ -33,13 +33,13 @@ pub(crate) fn suspend(client: &Client, args: &SuspendArgs) -> anyhow::Result<()>
     }
 }
 
-/// Zios in flight, the oldest, among which the one is looked for that ends last.
+/// The oldest zios in flight to search for the one that will end last.
 const LOOKED_AT: usize = 100;
-/// A shorter wait needs no words.
+/// A shorter wait is not reported.
 const LONG_NS: u64 = 1_000_000_000;
 
-/// What a suspension waits for, where that is known to take long: who asked for it, what holds it,
-/// and the way out.
+/// An explanation of a long wait: the client that sent the zio, the rule that holds it, and the
+/// remedy.
 fn long_wait(disk: &Disk) -> Option<String> {
     let name = &disk.name;
     let rule = |zio: &InFlightZio| {
@@ -82,8 +82,8 @@ fn warn_of_kernel_clients(disk: &Disk) {
     }
 }
 
-/// The process that connected, `nbd-client` or its like, hands the socket to the kernel and ends,
-/// or waits in the kernel until the device is disconnected.
+/// Whether the client is the kernel. `nbd-client` and similar programs hand the socket to the
+/// kernel, and then end or wait in the kernel until the device is disconnected.
 fn is_kernel(client: &str) -> bool {
     let pid = client.split(' ').find_map(|word| word.strip_prefix("pid="));
     let Some(pid) = pid.filter(|pid| *pid != "0") else {

@@ -1,4 +1,4 @@
-//! `update`: replaces what a rule says.
+//! `update`: replaces the words of a rule.
 
 use dashpot_api::{Client, Update};
 

@@ -1,4 +1,4 @@
-//! `zinject`: the same rules in zinject's words.
+//! `zinject`: rules in zinject's words.
 
 use std::process::ExitCode;
 
@@ -10,7 +10,7 @@ use dashpot_rules::zinject::{Add, Cancel, Handler, Refusal, Request, added, list
 use super::output::{print, print_json};
 use crate::cli::{ZinjectArgs, zinject_help, zinject_usage};
 
-/// Of a rule that was not armed by zinject.
+/// The pool of a rule that zinject did not arm.
 const NO_POOL: &str = "-";
 
 pub(crate) fn zinject(
@@ -43,7 +43,7 @@ fn show(client: &Client, args: &ZinjectArgs) -> anyhow::Result<()> {
     print(&list(&handlers, args.compat))
 }
 
-/// Rules that zinject has no words for are left out.
+/// The rules as handlers. Rules that zinject has no words for are left out.
 fn handlers(rules: &[Rule]) -> Vec<Handler> {
     rules.iter().filter_map(handler).collect()
 }
@@ -54,7 +54,7 @@ fn handler(rule: &Rule) -> Option<Handler> {
     let handler = Handler::of(rule.id, pool, &rule.disk, &typed.spec)?;
     Some(Handler {
         matched: rule.counters.matched,
-        // zinject counts what it took, whether or not that was slower than its device.
+        // zinject counts the I/Os that it took, whether or not they were slower than its device.
         injected: rule.counters.taken,
         ..handler
     })
@@ -84,7 +84,7 @@ fn add(client: &Client, add: &Add, args: &ZinjectArgs) -> anyhow::Result<Result<
     Ok(Ok(()))
 }
 
-/// Removes what [`show`] shows; rules that zinject has no words for are not its to remove.
+/// Removes handlers that [`show`] lists. It must not remove rules that zinject has no words for.
 fn remove(client: &Client, cancel: Cancel) -> anyhow::Result<Result<(), Refusal>> {
     let rules = client.rules()?;
     let handlers = handlers(&rules);
@@ -104,7 +104,7 @@ fn remove(client: &Client, cancel: Cancel) -> anyhow::Result<Result<(), Refusal>
     Ok(Ok(()))
 }
 
-/// One that somebody else has removed in the meantime is removed.
+/// Removes one handler. If another caller has removed it meanwhile, that is fine.
 fn remove_one(client: &Client, id: u32) -> Result<(), ClientError> {
     match client.clear(&id.to_string(), false) {
         Err(ClientError::Refused { status, .. }) if status == StatusCode::NOT_FOUND => Ok(()),

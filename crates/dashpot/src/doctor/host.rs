@@ -1,5 +1,5 @@
-//! What decides how late a delayed I/O is: how long a sleeping CPU takes to wake, and how much of
-//! the CPU this process gets.
+//! The causes of late I/Os on this host: how long a sleeping CPU takes to wake, and how much CPU
+//! time this process gets.
 
 use std::fs;
 use std::num::NonZeroU64;
@@ -11,21 +11,21 @@ use dashpot_rules::{cpus_of, short_time};
 use rustix::thread::{ClockId, NanosleepRelativeResult, Timespec, clock_nanosleep_relative};
 use serde::Serialize;
 
-/// Sleeps that are measured, and how long each is meant to be.
+/// How many sleeps are measured, and their intended length.
 const SLEEPS: usize = 200;
 const SLEEP_NS: u64 = 1_000_000;
 
-/// What was found.
+/// The findings.
 #[derive(Debug, Serialize)]
 pub(super) struct Host {
-    /// How much longer than 1 ms a sleep of 1 ms is: the median and the 99th percentile.
+    /// How much longer than 1 ms a sleep of 1 ms takes: the median and the 99th percentile.
     wake_cost_p50_ns: u64,
     wake_cost_p99_ns: u64,
-    /// What this process gets of the CPUs. Steal is counted from the boot, and what a quota has
-    /// stopped from the making of the control group.
+    /// The CPU time of this process. Steal counts from the boot; throttling counts from the making
+    /// of the control group.
     #[serde(flatten)]
     cpus: Cpus,
-    /// Memory that RAM disks may take.
+    /// The memory that RAM disks may take.
     memory_bytes: Option<u64>,
     /// Whether the kernel's own block events can be read.
     tracefs: bool,
@@ -44,12 +44,12 @@ impl Host {
         }
     }
 
-    /// How much longer than asked for a sleep takes at the median.
+    /// How much longer than intended a sleep takes, at the median.
     pub(super) fn wake_cost_p50_ns(&self) -> u64 {
         self.wake_cost_p50_ns
     }
 
-    /// What a daemon here would get of the CPUs.
+    /// The CPU time that a daemon would get here.
     pub(super) fn cpus(&self) -> &Cpus {
         &self.cpus
     }
@@ -159,14 +159,14 @@ impl Host {
     }
 }
 
-/// How much longer than 1 ms the median sleep of 1 ms is.
+/// How much longer than 1 ms the median sleep of 1 ms takes.
 pub(crate) fn median_oversleep() -> Option<u64> {
     measure_sleeps().get(SLEEPS / 2).copied()
 }
 
-/// How much longer than asked for sleeps were, in order.
+/// How much longer than intended each sleep took, sorted.
 fn measure_sleeps() -> Vec<u64> {
-    // Where slack cannot be set the default of 50 us is measured, and is what there is.
+    // If slack cannot be set, the default of 50 us applies, to the measurement as to a daemon.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let request = Timespec {
         tv_sec: 0,

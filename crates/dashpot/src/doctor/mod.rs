@@ -1,4 +1,4 @@
-//! `doctor`: what this host can do for dashpot, how precisely, and what would change it.
+//! `doctor`: the precision that this host allows, the reasons, and the remedies.
 
 mod host;
 mod ways;
@@ -13,13 +13,14 @@ use host::Host;
 pub(crate) use host::median_oversleep;
 use ways::Way;
 
-/// What the host is, and how a program here can reach a disk.
+/// The findings about the host, and the ways in which a program here can reach a disk.
 #[derive(Debug, Serialize)]
 pub(crate) struct Diagnosis {
     host: Host,
-    /// Which promises about time can hold here: for the daemon that runs, or one that would.
+    /// The promises about time that can hold here: for the running daemon, or for one that would
+    /// run.
     promises: Vec<Promise>,
-    /// The shards of the daemon that runs, with what their probes have read.
+    /// The shards of the running daemon, with their probes' readings.
     shards: Vec<Shard>,
     ways: Vec<Way>,
 }
@@ -37,8 +38,8 @@ const WAYS: [Column; 3] = [
 ];
 
 impl Diagnosis {
-    /// Examines the host. It changes nothing, and needs no daemon; one that runs has said how it
-    /// does.
+    /// Examines the host. It changes nothing and needs no daemon. `daemon` has the status of a
+    /// running one.
     pub(crate) fn examine(daemon: Option<Status>) -> Diagnosis {
         let host = Host::examine();
         let (promises, shards) = match daemon {
@@ -58,7 +59,7 @@ impl Diagnosis {
         }
     }
 
-    /// Four tables, as wide as the screen at most.
+    /// Four tables that fit the screen.
     pub(crate) fn text(&self, room: Room) -> String {
         let host = table_within(room, &HOST, self.host.rows());
         let ways = table_within(room, &WAYS, self.ways.iter().map(Way::row));

@@ -9,19 +9,19 @@ use serde::Serialize;
 /// Programs that speak NBD themselves.
 const NBD_CLIENTS: [&str; 6] = ["nbdinfo", "nbdcopy", "nbdsh", "qemu-img", "qemu-io", "fio"];
 
-/// A way to a disk.
+/// One way to reach a disk.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Way {
     way: &'static str,
     works: bool,
     why: String,
-    /// What would change it, if it does not work.
+    /// The remedy, if it does not work.
     change: Option<&'static str>,
-    /// What to know before it is used.
+    /// A warning for its users.
     warning: Option<&'static str>,
 }
 
-/// All of them, those that need least first.
+/// All ways. Those with the fewest requirements come first.
 pub(super) fn all() -> Vec<Way> {
     vec![
         nbd_client(),
@@ -102,12 +102,12 @@ fn kernel_nbd() -> Way {
     }
 }
 
-/// Seen with Linux 6.12.
+/// This was seen with Linux 6.12.
 const KERNEL_NBD_WARNING: &str = "Beware: with N connections, more than one, a stall beyond about N \
      times 30 s fails the I/O and leaves a node that is dead until it is attached again; with one, \
      the I/O waits. Programs see every error as EIO";
 
-/// `nbdfuse` of libnbd, which is an NBD client that shows a disk as a file.
+/// `nbdfuse` of libnbd, an NBD client that shows a disk as a file.
 fn fuse() -> Way {
     let fuse = opened("/dev/fuse");
     let (why, change) = match (&fuse, installed("nbdfuse")) {
@@ -153,7 +153,7 @@ fn loop_device() -> Way {
     }
 }
 
-/// A way of a later version.
+/// A way that a later version will have.
 fn ublk() -> Way {
     let device = "/dev/ublk-control";
     let (why, change) = match opened(device) {

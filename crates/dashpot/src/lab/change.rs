@@ -1,7 +1,7 @@
-//! `[[at]]`: what is done to a lab while it is simulated, in the words of the daemon's commands.
+//! `[[at]]`: changes of a lab during its simulation, in the words of the daemon's commands.
 //!
-//! Changes are read in the order of their times, whatever their order in the file: a rule has to be
-//! armed before it is cleared, and what a tunable may be depends on what others are by then.
+//! Changes are read in the order of their times, not of the file. A rule must be armed before it is
+//! cleared, and the bounds of a tunable depend on the others at that time.
 
 use dashpot_daemon::Registry;
 use dashpot_engine::inject::RuleId;
@@ -61,16 +61,16 @@ pub(super) const ACTION_KEYS: [Key; 5] = [
     },
 ];
 
-/// What is done to a lab, and when.
+/// The changes of a lab, and their times.
 #[derive(Default)]
 pub(super) struct Changes {
     pub(super) commands: Vec<(Duration, Command)>,
-    /// Where each `[[at]]` is, and its time.
+    /// The place of each `[[at]]` in the file, and its time.
     pub(super) places: Vec<(Duration, String)>,
 }
 
-/// Reads what is done to the lab, and when. `registry` has the rules that it begins with; those that
-/// it arms later are added to `ever_armed`.
+/// Reads the changes of the lab, and their times. `registry` has the rules at the start. Rules that
+/// are armed later are added to `ever_armed`.
 pub(super) fn read_changes(
     file: &Section<'_>,
     disks: &[DiskSpec],
@@ -106,7 +106,7 @@ fn no_time(section: &Section<'_>) -> ParseError {
     section.error(section.start(), "", "no time; add time = \"10s\"")
 }
 
-/// What the lab is like at the time of a change.
+/// The state of the lab at the time of a change.
 struct State<'a> {
     disks: &'a [DiskSpec],
     disk_names: Vec<&'a str>,
@@ -194,7 +194,7 @@ impl State<'_> {
         Ok(inject.into_iter().collect())
     }
 
-    /// The rules of `all`, of a disk, or of an id or a name, in this order.
+    /// The rules that a word names: `all`, a disk, or an id or a name; in this order of precedence.
     fn clear(&mut self, word: &str) -> Result<Vec<Command>, ParseError> {
         let disk = self.disk_names.iter().position(|name| *name == word);
         let of_disk = |at: usize| word == "all" || disk == Some(at);
@@ -232,9 +232,8 @@ impl State<'_> {
     }
 }
 
-/// Changes in an order in which the engine, which is told them one by one, can make each of them.
-/// There is one if all of them together are possible: what is to be a higher limit is raised first,
-/// and what is to be a lower one is lowered last.
+/// Orders changes so that the engine can make them one by one. This is possible if all of them
+/// together are: changes that raise an upper limit come first, and those that lower one come last.
 fn one_by_one(mut tunables: Tunables, mut changes: Vec<(Tunable, u64)>) -> Vec<(Tunable, u64)> {
     let mut ordered = Vec::new();
     while let Some(next) = changes

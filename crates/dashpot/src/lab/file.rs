@@ -1,4 +1,4 @@
-//! What a daemon serves, from a lab file: TOML, `[disk.NAME]` and `[serve]`.
+//! The disks of a daemon, from a lab file: TOML, `[disk.NAME]` and `[serve]`.
 
 use dashpot_rules::{
     DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, ParseError, block_size, check_blocks, disk_size,
@@ -12,8 +12,8 @@ use super::model::MODEL_KEYS;
 use super::section::{Section, line_of};
 use super::{Lab, LabDisk};
 
-/// The tables of a lab. A daemon has no use for workloads, and for the changes and settings of
-/// simulations, and a simulation has none for addresses.
+/// The tables of a lab. A daemon ignores workloads, and the changes and settings of simulations. A
+/// simulation ignores addresses.
 pub(super) const FILE_KEYS: [&str; 7] =
     ["disk", "pool", "volume", "serve", "workload", "at", "sim"];
 pub(super) const DISK_KEYS: [Key; 5] = [
@@ -91,10 +91,10 @@ pub(super) const SERVE_KEYS: [Key; 5] = [
     },
 ];
 
-/// Known to a lab, but to no daemon so far.
+/// Keys that a lab may have, but that no daemon supports yet.
 const LATER_KEYS: [&str; 2] = ["pool", "volume"];
 
-/// Reads what a daemon serves. An error begins with the number of its line.
+/// Reads a lab for a daemon. An error begins with the number of its line.
 pub(super) fn parse(text: &str) -> Result<Lab, ParseError> {
     let table = parse_toml(text)?;
     let file = Section::of_file(text, table.get_ref());
@@ -134,7 +134,7 @@ fn refuse_later(file: &Section<'_>) -> Result<(), ParseError> {
 pub(super) fn read_disk(section: &Section<'_>, name: &str) -> Result<LabDisk, ParseError> {
     let misplaced = |why: &str| section.error(section.start(), "", why);
     let name = parse_name(name).map_err(|error| misplaced(&error.to_string()))?;
-    // Before the store is missed, because that is most often a typo of its key.
+    // This check comes before that of a missing store, which is most often a typo of its key.
     section.refuse_unknown(&names(&[&DISK_KEYS, &MODEL_KEYS]))?;
     let store = section.value("store", parse_store)?;
     let store = store.ok_or_else(|| misplaced("no store; add store = \"ram\""))?;

@@ -1,4 +1,5 @@
-//! Keys of a lab file's tables: the errors and the tables of docs/lab.md come from the same lists.
+//! Keys of a lab file's tables. The error messages and the tables of docs/lab.md use the same
+//! lists.
 
 /// A key of a table.
 #[cfg_attr(
@@ -11,9 +12,9 @@ pub(super) struct Key {
     pub(super) kind: &'static str,
     /// A value, as TOML.
     pub(super) example: &'static str,
-    /// What a table without the key has: a value, as TOML, or words.
+    /// The default of the key: a value, as TOML, or words.
     pub(super) default: &'static str,
-    /// One line of Markdown.
+    /// The meaning, in one line of Markdown.
     pub(super) meaning: &'static str,
 }
 

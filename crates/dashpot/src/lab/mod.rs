@@ -1,4 +1,5 @@
-//! The lab: what one daemon serves, from a lab file, from the command line, or from both.
+//! The lab: the disks and settings of one daemon, from a lab file, from the command line, or from
+//! both.
 
 mod change;
 mod file;
@@ -30,32 +31,32 @@ pub(crate) use pool::DEFAULT_RAM;
 pub(crate) use simulation::{SimLab, check_samples, load_sim_lab};
 pub(crate) use tunable::in_words as tunable_in_words;
 
-/// What one daemon serves.
+/// The disks and settings of one daemon.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lab {
     /// The disks, at least one, in the order in which they were named.
     pub(crate) disks: Vec<LabDisk>,
-    /// Where NBD clients connect, if that was said.
+    /// Where NBD clients connect; empty for the default.
     pub(crate) nbd: Vec<Listen>,
-    /// Where the API is, if that was said.
+    /// Where the API listens; `None` for the default.
     pub(crate) api: Option<Listen>,
-    /// Where metrics are scraped, if that was said.
+    /// Where metrics are scraped; `None` for nowhere.
     pub(crate) metrics: Option<Listen>,
-    /// The number of shards, if that was said.
+    /// The number of shards; `None` for the default.
     pub(crate) shards: Option<usize>,
-    /// How many bytes of finished zios are remembered, if that was said.
+    /// The memory for finished zios in bytes; `None` for the default.
     pub(crate) events: Option<u64>,
 }
 
-/// A disk and what is armed on it at the start.
+/// A disk, and the rules that are armed on it at the start.
 #[derive(Clone, Debug)]
 pub(crate) struct LabDisk {
     pub(crate) config: DiskConfig,
-    /// Each is a group of its own, as if `inject` had been called for it.
+    /// Each is a group of its own, as if it had its own call of `inject`.
     pub(crate) injections: Vec<Injection>,
 }
 
-/// The disks of the lab that nobody described: those of the field's examples.
+/// The disks of the default lab, named as in the articles' examples.
 const DEFAULT_DISKS: [&str; 2] = ["c1t1d0", "c1t2d0"];
 
 impl Lab {
@@ -163,8 +164,8 @@ fn read_file(path: &Path) -> Result<String, ParseError> {
     read_text(path, "lab file", LAB_BYTES_MAX)
 }
 
-/// The text of a file, which is of some kind and of so many bytes at most. What is no file, such as
-/// `/dev/zero`, may have no end.
+/// The text of a file. `kind` is for messages. Refuses files of more than `bytes_max`, because a
+/// device such as `/dev/zero` has no end.
 fn read_text(path: &Path, kind: &str, bytes_max: u64) -> Result<String, ParseError> {
     let shown = path.display();
     let refused = |error| ParseError::new(format!("the {kind} '{shown}' cannot be read: {error}"));
@@ -184,14 +185,14 @@ fn read_text(path: &Path, kind: &str, bytes_max: u64) -> Result<String, ParseErr
 
 const LAB_BYTES_MAX: u64 = 16 << 20;
 
-/// Refuses rules that nothing can match. A file that gives its disk the size is not open yet.
+/// Refuses rules that no zio can match. If a file gives the disk's size, the file is not open yet.
 fn check_ranges(disk: &LabDisk) -> Result<(), ParseError> {
     let size = disk.config.size.unwrap_or(u64::MAX);
     let mut injections = disk.injections.iter();
     injections.try_for_each(|injection| check_range(injection, &disk.config.name, size))
 }
 
-/// Refuses rules that nothing on a disk can match.
+/// Refuses rules that no zio on the disk can match.
 pub(crate) fn check_range(injection: &Injection, disk: &str, size: u64) -> Result<(), ParseError> {
     for rule in &injection.rules {
         if let Some((start, _)) = rule.spec.range.filter(|(start, _)| *start >= size) {
@@ -207,7 +208,7 @@ pub(crate) fn check_range(injection: &Injection, disk: &str, size: u64) -> Resul
     Ok(())
 }
 
-/// Paths in a lab file are relative to it, so that it means the same wherever dashpot is started.
+/// Makes a path relative to the lab file, so that it means the same wherever dashpot is started.
 fn anchor(store: &mut StoreConfig, directory: &Path) {
     match store {
         StoreConfig::File(path) => *path = directory.join(&*path),

@@ -1,4 +1,4 @@
-//! How long a simulated disk takes: the keys of `[disk.NAME]` that only simulations read.
+//! The model of a simulated disk's time: keys of `[disk.NAME]` that only simulations read.
 
 use dashpot_engine::Duration;
 use dashpot_engine::inject::Service;
@@ -53,7 +53,7 @@ pub(super) const MODEL_KEYS: [Key; 6] = [
     },
 ];
 
-/// Reads how long a disk takes, and whether it has a head that moves.
+/// Reads the model of a disk's time, and whether the disk has a head that moves.
 pub(super) fn read_model(section: &Section<'_>) -> Result<(DiskModel, bool), ParseError> {
     let service = |word: &str| parse_service(word).map(|(service, _)| service);
     let model = DiskModel {

@@ -1,4 +1,4 @@
-//! Where a simulation's parts are in its lab file, for what is found after the file has been read.
+//! The places of a simulation's parts in its lab file, for errors that are found after reading.
 
 use std::path::PathBuf;
 
@@ -15,12 +15,12 @@ pub(super) struct Origin {
     pub(super) pools: Vec<String>,
     pub(super) volumes: Vec<String>,
     pub(super) workloads: Vec<String>,
-    /// Those of `[[at]]`, with their times.
+    /// The places of `[[at]]`, with their times.
     pub(super) changes: Vec<(Duration, String)>,
 }
 
 impl Origin {
-    /// Why a simulation cannot begin, with the place of what is to blame.
+    /// The reason that a simulation cannot begin, with the place in the lab.
     pub(super) fn refusal(&self, error: &SetupError) -> ParseError {
         let (places, at, why) = match error {
             SetupError::Rules { disk, error } => (&self.disks, *disk, error.to_string()),
@@ -33,7 +33,7 @@ impl Origin {
         self.at(places.get(at).map_or("", String::as_str), &why)
     }
 
-    /// What a lab has, or has not, in vain.
+    /// Warnings about parts of a lab that have no effect, and about missing parts.
     pub(super) fn warnings(&self, scenario: &Scenario) -> Vec<ParseError> {
         let lasts = scenario.lasts;
         let workloads = scenario.workloads.iter().zip(&self.workloads);

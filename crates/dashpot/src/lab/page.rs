@@ -1,4 +1,4 @@
-//! docs/lab.md has the tables of this build, and its examples are labs.
+//! Checks that docs/lab.md has the tables of this build, and that its examples are valid labs.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::volume::VOLUME_KEYS;
 use super::workload::{CALL_KEYS, CLOSED_KEYS, COMMON_KEYS, OPEN_KEYS};
 use super::{LAB_BYTES_MAX, file, simulation, trace, workload};
 
-/// The tables of keys, by the names of their places in the page.
+/// The tables of keys, by the names of their markers in the page.
 const TABLES: [(&str, &[Key]); 13] = [
     ("disk", &DISK_KEYS),
     ("model", &MODEL_KEYS),
@@ -32,7 +32,7 @@ const TABLES: [(&str, &[Key]); 13] = [
     ("sim", &SIM_KEYS),
 ];
 
-/// What a lab can have at most.
+/// The bounds of a lab.
 fn limits() -> [(&'static str, String); 11] {
     let count = |number: u64| number.to_string();
     [
@@ -162,7 +162,7 @@ fn examples_of_keys_are_toml() {
     }
 }
 
-/// A lab with one more line in one of its tables.
+/// A lab with one more line in a table.
 fn lab_with(table: &str, line: &str) -> String {
     let tables = [
         ("pool", "[pool.p]\ndisks = [\"a\"]\n"),
@@ -180,7 +180,8 @@ fn lab_with(table: &str, line: &str) -> String {
     texts.concat()
 }
 
-/// Of the keys that a simulation reads; those of the legacy throttle need a volume that has it.
+/// Checks the keys that a simulation reads. Those of the legacy throttle need a volume that uses
+/// it.
 #[test]
 fn defaults_are_what_a_lab_without_the_key_has() {
     let read = |text: &str| {

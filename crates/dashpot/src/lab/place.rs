@@ -1,8 +1,8 @@
-//! Names of what a lab has, and what is said of one that it does not have.
+//! Looks names of a lab up, and words the errors for unknown ones.
 
 use dashpot_rules::{ParseError, nearest};
 
-/// The place of a name in a list.
+/// The index of a name in a list.
 pub(super) fn place_of(kind: &str, name: &str, known: &[&str]) -> Result<usize, ParseError> {
     let place = known.iter().position(|known| *known == name);
     place.ok_or_else(|| {

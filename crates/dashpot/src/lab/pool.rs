@@ -44,22 +44,22 @@ pub(super) const LEGACY_KEYS: [Key; 2] = [
     },
 ];
 
-/// A pool of which the throttle is not known before its volumes are.
+/// A pool that is being read. Its throttle is known only after its volumes are read.
 pub(super) struct PoolDraft<'a> {
     section: Section<'a>,
     pub(super) name: String,
     members: Vec<Vec<usize>>,
     tunables: Tunables,
     legacy: LegacyConfig,
-    /// What volumes can take.
+    /// The room for volumes.
     pub(super) capacity: u64,
-    /// What volumes have taken.
+    /// The room that volumes have taken.
     pub(super) allocated: u64,
-    /// What write-back volumes wait for, and the first that said so.
+    /// The throttle of its write-back volumes, and the first volume that named it.
     pub(super) throttle: Option<(Throttle, String)>,
 }
 
-/// The disks of the lab, and which pool has which.
+/// The disks of the lab, and the pool of each.
 pub(super) struct Disks<'a> {
     pub(super) names: Vec<&'a str>,
     pub(super) sizes: Vec<u64>,
@@ -114,7 +114,7 @@ pub(super) fn read_pool<'a>(
     })
 }
 
-/// Blocks are dealt to the members in turn, so the smallest ends the pool.
+/// The room of a pool. Blocks are dealt to the members in turn, so the smallest member limits it.
 fn capacity(members: &[Vec<usize>], sizes: &[u64]) -> u64 {
     let smallest = members.iter().flatten().map(|disk| sizes[*disk]).min();
     smallest.unwrap_or(0).saturating_mul(members.len() as u64)
@@ -141,7 +141,7 @@ fn parse_slots(text: &str) -> Result<Option<u32>, ParseError> {
 }
 
 impl PoolDraft<'_> {
-    /// The pool, when all of its volumes have been read.
+    /// The pool, once all of its volumes have been read.
     pub(super) fn finish(self) -> Result<PoolSpec, ParseError> {
         let throttle = self.throttle.map(|(throttle, _)| throttle);
         if throttle != Some(Throttle::Legacy)
@@ -167,7 +167,8 @@ impl PoolDraft<'_> {
     }
 }
 
-/// ZFS derives defaults from the memory of the machine; that of the model is no machine's.
+/// The default memory of a modelled host. ZFS derives defaults of tunables from the memory of its
+/// machine.
 pub(crate) const DEFAULT_RAM: u64 = 8 << 30;
 
 /// The throttle of a pool.

@@ -1,4 +1,4 @@
-//! A table of a lab file, read by key: every error names the line, the table and the key.
+//! A table of a lab file, read by key. Every error names the line, the table and the key.
 
 use std::ops::Range;
 
@@ -6,16 +6,16 @@ use dashpot_rules::{ParseError, nearest};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-/// A table and where it is.
+/// A table, with its place in the file.
 pub(super) struct Section<'a> {
     text: &'a str,
     name: String,
-    /// Where its name is.
+    /// The place of its name.
     start: Range<usize>,
     table: &'a DeTable<'a>,
 }
 
-/// A table and its name in the table around it.
+/// A table, and its name in the enclosing table.
 pub(super) type NamedTable<'a> = (&'a Spanned<DeString<'a>>, &'a DeTable<'a>);
 
 impl<'a> Section<'a> {
@@ -29,7 +29,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// A table of this one, its name in brackets, as the file has it, and where that is.
+    /// A table inside this one. `name` is in brackets, as in the file.
     pub(super) fn below(
         &self,
         name: impl Into<String>,
@@ -44,7 +44,7 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Refuses every key that is not known.
+    /// Refuses unknown keys.
     pub(super) fn refuse_unknown(&self, known: &[&str]) -> Result<(), ParseError> {
         for key in self.table.keys() {
             let name = key.get_ref().as_ref();
@@ -59,7 +59,7 @@ impl<'a> Section<'a> {
         Ok(())
     }
 
-    /// The value of a key, by the parser of its words. Integers are words, too.
+    /// The value of a key, parsed. An integer counts as a word.
     pub(super) fn value<T>(
         &self,
         key: &str,
@@ -71,7 +71,7 @@ impl<'a> Section<'a> {
         self.parse_word(key, value, parse).map(Some)
     }
 
-    /// The values of a key that takes a list of words.
+    /// The values of a key that is a list of words.
     pub(super) fn list<T>(
         &self,
         key: &str,
@@ -89,7 +89,7 @@ impl<'a> Section<'a> {
             .collect()
     }
 
-    /// The values of a key that takes a list of words and of lists of words; a word by itself is a
+    /// The values of a key that is a list of words and of lists of words. A single word counts as a
     /// list of one.
     pub(super) fn nested_list<T>(
         &self,
@@ -163,12 +163,12 @@ impl<'a> Section<'a> {
             .transpose()
     }
 
-    /// Whether there is such a key.
+    /// Whether the table has this key.
     pub(super) fn has(&self, key: &str) -> bool {
         self.table.contains_key(key)
     }
 
-    /// Where the table's name is.
+    /// The place of the table's name.
     pub(super) fn start(&self) -> Range<usize> {
         self.start.clone()
     }
@@ -178,12 +178,12 @@ impl<'a> Section<'a> {
         format!("{}: {}", line_of(self.text, self.start.start), self.name)
     }
 
-    /// Where a key is.
+    /// The place of a key.
     pub(super) fn span_of(&self, key: &str) -> Option<Range<usize>> {
         self.table.get_key_value(key).map(|(key, _)| key.span())
     }
 
-    /// Refuses what a key says.
+    /// Refuses the value of a key.
     pub(super) fn refuse<T>(&self, key: &str, message: &str) -> Result<T, ParseError> {
         Err(self.error(self.span_of(key).unwrap_or_default(), key, message))
     }
@@ -228,7 +228,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The number of the line with this byte.
+/// The number of the line that contains this byte.
 pub(super) fn line_of(text: &str, byte: usize) -> usize {
     let before = text.as_bytes().iter().take(byte);
     before.filter(|byte| **byte == b'\n').count() + 1

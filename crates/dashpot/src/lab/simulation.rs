@@ -1,4 +1,4 @@
-//! A lab file as a simulation: all of its tables but `[serve]`, as one scenario.
+//! Reads a lab file as a scenario: all of its tables except `[serve]`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -56,11 +56,11 @@ pub(super) const SIM_KEYS: [Key; 4] = [
 /// Groups of rules, in the order in which they are armed.
 type Groups = Vec<(GroupId, Vec<RuleSpec>)>;
 
-/// A lab as a simulation, and what the engine does not know of its rules.
+/// A lab as a simulation, and the facts about its rules that the engine does not know.
 #[derive(Debug)]
 pub(crate) struct SimLab {
     pub(crate) scenario: Scenario,
-    /// Every rule that the lab arms at some time.
+    /// All rules that the lab arms at any time.
     pub(crate) rules: Registry,
     origin: Origin,
 }
@@ -72,7 +72,7 @@ impl SimLab {
         begun.map_err(|error| self.origin.refusal(&error))
     }
 
-    /// What the lab has, or has not, in vain, with its lines.
+    /// Warnings about the lab, with its lines.
     pub(crate) fn warnings(&self) -> Vec<ParseError> {
         self.origin.warnings(&self.scenario)
     }
@@ -88,8 +88,8 @@ pub(crate) fn load_sim_lab(path: &Path) -> Result<SimLab, ParseError> {
     Ok(lab)
 }
 
-/// A lab with this text, and with traces in `directory`. An error begins with the number of its
-/// line.
+/// Reads a lab with this text, and with traces in `directory`. An error begins with the number of
+/// its line.
 pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> {
     let table = parse_toml(text)?;
     let file = Section::of_file(text, table.get_ref());
@@ -162,7 +162,7 @@ fn below<'a>(file: &Section<'a>, kind: &str, (key, table): NamedTable<'a>) -> Se
     file.below(format!("[{kind}.{}]", key.get_ref()), key.span(), table)
 }
 
-/// The tables of a kind, of which a lab has a bounded number.
+/// The tables of a kind. Their number is bounded.
 fn tables<'a>(file: &Section<'a>, kind: &str) -> Result<Vec<NamedTable<'a>>, ParseError> {
     let tables = file.tables(kind)?;
     match tables.get(TABLES_MAX) {
@@ -206,7 +206,7 @@ fn read_disks(
     Ok(disks)
 }
 
-/// The rules of a disk with the ids and groups that a daemon would give them.
+/// Gives the rules of a disk the ids and groups that a daemon would give them.
 fn arm(registry: &mut Registry, disk: usize, injections: Vec<Injection>) -> Result<Groups, String> {
     let mut groups = Vec::new();
     for injection in injections {
@@ -263,7 +263,7 @@ fn with_settings(scenario: Scenario, sim: &Section<'_>) -> Result<Scenario, Pars
     }
 }
 
-/// Refuses more samples than memory has room for.
+/// Refuses more samples than fit into memory.
 pub(crate) fn check_samples(scenario: &Scenario) -> Result<(), String> {
     let Some(every) = scenario.sample_every else {
         return Ok(());
@@ -282,16 +282,16 @@ pub(crate) fn check_samples(scenario: &Scenario) -> Result<(), String> {
     ))
 }
 
-/// Tables of a kind in a lab. A busy disk takes 200 KB, with its clients.
+/// The most tables of a kind. A busy disk takes 200 KB, with its clients.
 pub(super) const TABLES_MAX: usize = 4_096;
-/// Threads of all workloads of a lab. One takes 300 bytes.
+/// The most threads of all workloads. One takes 300 bytes.
 pub(super) const THREADS_MAX: u64 = 1_000_000;
-/// Samples of a simulation: more than a picture is wide.
+/// The most samples of a simulation: more than the width of a picture.
 pub(super) const SAMPLES_MAX: u64 = 100_000;
-/// Disks and pools in all samples together. One takes up to 16 bytes.
+/// The most disks and pools in all samples together. Each takes up to 16 bytes.
 pub(super) const SAMPLED_FIGURES_MAX: u64 = 10_000_000;
 
-/// How long a simulation lasts that does not say.
+/// How long a simulation lasts by default.
 const DEFAULT_LASTS: Duration = Duration::from_secs(60);
 
 #[cfg(test)]

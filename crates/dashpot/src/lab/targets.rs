@@ -1,13 +1,13 @@
-//! What a workload or a trace can name: disks and volumes.
+//! The possible targets of a workload or a trace: disks and volumes.
 
 use dashpot_rules::ParseError;
 use dashpot_sim::scenario::Target;
 
 use super::place::place_of;
 
-/// What a workload can have as its target, with sizes.
+/// The possible targets of a workload, with sizes.
 pub(super) struct Targets<'a> {
-    /// Disks, and the pool that a disk belongs to.
+    /// Disks, with the pool of each.
     pub(super) disks: Vec<(&'a str, u64, Option<&'a str>)>,
     pub(super) volumes: Vec<(&'a str, u64)>,
 }

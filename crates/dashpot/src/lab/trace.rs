@@ -1,6 +1,6 @@
-//! Traces: a CSV of `time_ns,op,target,offset,length`, one I/O a line.
+//! Traces: a CSV of `time_ns,op,target,offset,length`, with one I/O in a line.
 //!
-//! Nothing is quoted, because no name has a comma. A line of titles at the beginning is optional.
+//! Nothing is quoted, because no name has a comma. The line of titles is optional.
 
 use std::path::Path;
 
@@ -84,7 +84,7 @@ fn number(field: &str, text: &str) -> Result<u64, ParseError> {
     })
 }
 
-/// An operation, and whether it has to be durable.
+/// Parses an operation, and whether it must be durable.
 fn parse_op(text: &str) -> Result<(Op, bool), ParseError> {
     if text == "fua" {
         return Ok((Op::Write, true));
@@ -126,9 +126,9 @@ fn too_long(length: u64) -> ParseError {
     ParseError::new(format!("length: {length} is too long: at most 32M"))
 }
 
-/// Text of a trace. Its I/Os take four times as much of memory.
+/// The most bytes of a trace. Its I/Os take four times as much memory.
 pub(super) const BYTES_MAX: u64 = 128 << 20;
-/// NBD's longest request.
+/// The longest request of NBD.
 pub(super) const LENGTH_MAX: u64 = 32 << 20;
 
 #[cfg(test)]

@@ -11,14 +11,14 @@ pub(super) fn names() -> Vec<&'static str> {
     tunables.map(|tunable| tunable.info().name).collect()
 }
 
-/// The tunables that a pool begins with.
+/// The tunables of a pool at the start.
 pub(super) fn read_tunables(section: &Section<'_>, ram: u64) -> Result<Tunables, ParseError> {
     let mut tunables = Tunables::new(ram);
     set_tunables(section, &mut tunables)?;
     Ok(tunables)
 }
 
-/// Sets the tunables that a table names, all at once, because some limit each other. Returns them.
+/// Sets the tunables of a table, all at once, because some limit each other. Returns them.
 pub(super) fn set_tunables(
     section: &Section<'_>,
     tunables: &mut Tunables,
@@ -41,7 +41,7 @@ pub(super) fn set_tunables(
     Ok(changes)
 }
 
-/// The tunables that are to blame: one of them was set.
+/// The tunables that an error is about. One of them was set.
 fn culprit(error: &TunableError) -> (&'static str, &'static str) {
     let pair = match error {
         TunableError::OutOfBounds { tunable, .. } => (*tunable, *tunable),
@@ -78,7 +78,7 @@ fn parse_count(digits: &str, text: &str) -> Result<u64, ParseError> {
         .map_err(|_| ParseError::new(format!("'{text}' is no whole number: give one")))
 }
 
-/// A time as a whole number of units of so many nanoseconds.
+/// Parses a time as a whole number of units of `unit_ns`.
 fn whole(text: &str, unit_ns: u64) -> Result<u64, ParseError> {
     let span = parse_duration(text)?.as_nanos();
     if !span.is_multiple_of(unit_ns) {
@@ -100,7 +100,7 @@ fn parse_choice(text: &str, words: &[&str]) -> Result<u64, ParseError> {
     })
 }
 
-/// A value in the words that a lab file takes.
+/// A value in the words of a lab file.
 pub(crate) fn in_words(value: u64, unit: Unit) -> String {
     let span = |ns: u64| dashpot_engine::Duration::from_nanos(value.saturating_mul(ns)).to_string();
     match unit {

@@ -1,4 +1,4 @@
-//! `[volume."POOL/NAME"]`: block devices carved from pools, and what their writes wait for.
+//! `[volume."POOL/NAME"]`: block devices carved from pools, and the throttles of their writes.
 
 use dashpot_engine::pool::WritePolicy;
 use dashpot_rules::{ParseError, format_size, parse_name, parse_size};
@@ -33,14 +33,15 @@ pub(super) const VOLUME_KEYS: [Key; 3] = [
     },
 ];
 
-/// What a volume's `write` can say: when its writes are acknowledged, and what they wait for.
+/// The value of a volume's `write`: when it acknowledges writes, and which throttle holds them
+/// back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Write {
     Through,
     Back(Throttle),
 }
 
-/// Reads a volume, and takes its room and its throttle from its pool.
+/// Reads a volume. Takes its room from the pool, and sets the pool's throttle.
 pub(super) fn read_volume(
     section: &Section<'_>,
     name: &str,
@@ -143,6 +144,6 @@ fn parse_write(text: &str, volume: &str, pool: &mut PoolDraft<'_>) -> Result<Wri
     }
 }
 
-/// ZFS's default (`volblocksize`) of the time of the articles.
+/// ZFS's default (`volblocksize`) when the articles were written.
 const DEFAULT_BLOCK_SIZE: u32 = 8 << 10;
 const BLOCK_SIZE_MAX: u32 = 1 << 20;

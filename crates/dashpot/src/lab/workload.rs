@@ -1,4 +1,4 @@
-//! `[workload.NAME]`: who reads and writes in a simulation.
+//! `[workload.NAME]`: the clients of a simulation.
 
 use std::path::Path;
 
@@ -135,7 +135,7 @@ pub(super) const COMMON_KEYS: [Key; 4] = [
     },
 ];
 
-/// Reads a workload. Traces are found beside the lab, in `directory`.
+/// Reads a workload. Traces are in `directory`, beside the lab.
 pub(super) fn read_workload(
     section: &Section<'_>,
     name: &str,
@@ -229,7 +229,7 @@ fn read_calls(section: &Section<'_>, targets: &Targets<'_>) -> Result<Calls, Par
     })
 }
 
-/// A region as its first byte and its length.
+/// Parses a region into its first byte and its length.
 fn region_within(text: &str, size: u64) -> Result<(u64, u64), ParseError> {
     let (start, end) = parse_range(text)?;
     if end > size {
@@ -267,7 +267,7 @@ fn parse_pattern(text: &str) -> Result<Pattern, ParseError> {
     }
 }
 
-/// A number of threads, calls or writes.
+/// Parses a number of threads, calls or writes.
 fn parse_number<N: TryFrom<u64>>(text: &str) -> Result<N, ParseError> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number
@@ -300,10 +300,10 @@ fn at_most<N: PartialOrd + std::fmt::Display>(
     }
 }
 
-/// What memory has room for, without a look at how much there is.
+/// A fixed bound that fits into usual memories.
 pub(super) const THREADS_MAX: u32 = 1_000_000;
-/// Calls per second; time has no unit that is finer.
+/// The most calls per second: time has no finer unit.
 pub(super) const RATE_MAX: u64 = 1_000_000_000;
 const DEFAULT_BLOCK: u32 = 8 << 10;
-/// NBD's longest request.
+/// The longest request of NBD.
 pub(super) const BLOCK_MAX: u64 = 32 << 20;

@@ -1,4 +1,4 @@
-//! The wall's clock, and how the local one differs from it.
+//! The wall clock, and the local time zone.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ pub(crate) fn unix_ns() -> u64 {
     since.map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// Nanoseconds since 1970, of a moment so long ago.
+/// The moment that was `age` ago, in nanoseconds since 1970.
 pub(super) fn unix_ns_before(age: Duration) -> u64 {
     unix_ns().saturating_sub(age.as_nanos() as u64)
 }

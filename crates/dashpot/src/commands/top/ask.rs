@@ -1,10 +1,10 @@
-//! What the screen asks for, and what it is told.
+//! The screen's requests, and the news that it gets.
 
 use std::time::Duration;
 
 use super::look::Look;
 
-/// Something to be done where the disks are.
+/// A request to whatever serves the disks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
     Arm {
@@ -24,15 +24,15 @@ pub(super) enum Ask {
     Resume {
         disk: String,
     },
-    /// Look so often from now on.
+    /// Look at this interval from now on.
     Every(Duration),
 }
 
-/// What is said of the disks.
+/// News about the disks.
 pub(super) enum Told {
     Look(Box<Look>),
-    /// A look failed; it is tried again.
+    /// A look failed. It will be tried again.
     Down(String),
-    /// What was asked for is done, or refused.
+    /// A request is done, or refused.
     Answer(Ask, Result<String, String>),
 }

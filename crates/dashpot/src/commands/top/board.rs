@@ -1,4 +1,4 @@
-//! What is known of the disks: the last look, and what came before it.
+//! The facts about the disks: the last look, and the history.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use dashpot_api::Rule;
 use super::history::History;
 use super::look::{DiskLook, Look};
 
-/// What can be shown.
+/// The facts to show.
 #[derive(Clone, Default)]
 pub(super) struct Board {
     pub(super) look: Look,
@@ -25,12 +25,12 @@ pub(super) enum Contact {
     Up,
     /// The last attempt failed.
     Down(String),
-    /// The last attempt has not been answered for so long.
+    /// The last attempt has not been answered for this long.
     Silent(Duration),
 }
 
 impl Board {
-    /// Takes a look in. One that ends no interval leaves the figures of the last interval.
+    /// Takes in a look. A look that ends no interval keeps the figures of the last interval.
     pub(super) fn take(&mut self, mut look: Look) {
         if look.restarted {
             self.histories.clear();

@@ -1,5 +1,5 @@
-//! Looks at a daemon's disks, and changes to them, through its API: two requests for each look, and
-//! two more for each disk.
+//! Looks at a daemon's disks and changes them, through its API: two requests for each look, and two
+//! more for each disk.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use super::look::{ClientLook, Condition, DiskLook, Done, Look};
 use super::said;
 use crate::sources::between;
 
-/// A daemon, and what its disks had counted when they were looked at last.
+/// A daemon, and the counters of its disks at the last look.
 pub(super) struct Daemon {
     client: Client,
-    /// The disks that are shown; all if none is named.
+    /// The names of the disks to show; empty for all.
     only: Vec<String>,
-    /// By disk: as a whole, and by client.
+    /// By disk: its latencies as a whole, and by client.
     last: BTreeMap<String, [DiskLatency; 2]>,
 }
 
@@ -53,7 +53,7 @@ impl Daemon {
         Ok([whole, self.client.latency(disk, Some(By::Client))?])
     }
 
-    /// What is to be seen without ending an interval.
+    /// A look that ends no interval.
     pub(super) fn glance(&self) -> Result<Look, ClientError> {
         let status = self.client.status(1)?;
         let shown = |disk: &&Disk| self.only.is_empty() || self.only.contains(&disk.name);
@@ -68,7 +68,7 @@ impl Daemon {
         })
     }
 
-    /// Does what was asked for, and says what was done.
+    /// Carries out a request. Answers what was done.
     pub(super) fn carry_out(&self, ask: &Ask) -> Result<String, ClientError> {
         match ask {
             Ask::Arm { disk, words } => self.arm(disk, words),
@@ -101,7 +101,8 @@ impl Daemon {
         Ok(said::armed(&rules))
     }
 
-    /// Does not wait for what is in flight: the screen shows when it has ended.
+    /// Suspends a disk without waiting for the zios in flight: the screen shows when they have
+    /// ended.
     fn suspend(&self, disk: &str) -> Result<String, ClientError> {
         let request = Suspend {
             now: true,
@@ -112,13 +113,13 @@ impl Daemon {
     }
 }
 
-/// Whether both have been counted by the same daemon.
+/// Whether the same run of the daemon has counted both.
 fn is_of_one_life(before: &[DiskLatency; 2], now: &[DiskLatency; 2]) -> bool {
     let mut pairs = before.iter().zip(now);
     pairs.all(|(before, now)| before.since_ns == now.since_ns)
 }
 
-/// What was done between two looks; nothing is said of two lives.
+/// The I/O between two looks; `None` if they are of different runs of the daemon.
 fn end_interval(
     disk: &mut DiskLook,
     notes: &mut Vec<String>,
@@ -137,7 +138,7 @@ fn end_interval(
         client.per_second = Some(own.per_second.unwrap_or(0.0));
         client.p99_ns = own.p99_ns;
     }
-    // Those that have gone, and those that are too many to be told apart.
+    // Omit clients that have gone, and those that are counted in `other`.
     active.retain(|one| one.per_second > Some(0.0));
     disk.clients.append(&mut active);
     let dropped = now[1].dropped.saturating_sub(before[1].dropped);

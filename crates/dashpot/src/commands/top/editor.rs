@@ -1,8 +1,8 @@
-//! One line that is typed and corrected.
+//! A line of text that a user types and edits.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// A line and where in it is typed.
+/// A line and the place of the cursor in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Editor {
     before: String,
@@ -10,7 +10,7 @@ pub(super) struct Editor {
 }
 
 impl Editor {
-    /// A line to be corrected, from its end.
+    /// A line to edit, with the cursor at its end.
     pub(super) fn of(text: &str) -> Editor {
         Editor {
             before: text.to_owned(),
@@ -22,12 +22,12 @@ impl Editor {
         format!("{}{}", self.before, self.after)
     }
 
-    /// How many characters are before the one that is typed next.
+    /// How many characters are before the cursor.
     pub(super) fn cursor(&self) -> usize {
         self.before.chars().count()
     }
 
-    /// Does what a shell's line does on a key.
+    /// Handles a key as a shell's line editor does.
     pub(super) fn key(&mut self, key: KeyEvent) {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {

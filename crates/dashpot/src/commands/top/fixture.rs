@@ -15,7 +15,7 @@ pub(super) fn look() -> Look {
     look_after(0)
 }
 
-/// The same, so many intervals later.
+/// The same, `second` intervals later.
 pub(super) fn look_after(second: u64) -> Look {
     Look {
         disks: vec![c1t1d0(second), c1t2d0(second), log()],
@@ -48,7 +48,8 @@ pub(super) fn look_after(second: u64) -> Look {
     }
 }
 
-/// A simulation: the volume `tank/foo` on `c1t1d0`, whose throttle delays writes, and a lone disk.
+/// A simulation: the volume `tank/foo` on `c1t1d0`, whose throttle delays writes, and a disk
+/// outside of pools.
 pub(super) fn simulated() -> Look {
     let tank = || Some("tank".to_owned());
     let volume = DiskLook {
@@ -78,7 +79,7 @@ pub(super) fn simulated() -> Look {
     }
 }
 
-/// One that delays writes, with a txg in each state.
+/// A pool that delays writes, with a txg in each state.
 pub(super) fn pool() -> PoolLook {
     const MIB: u64 = 1 << 20;
     PoolLook {

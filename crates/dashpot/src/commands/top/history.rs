@@ -1,4 +1,4 @@
-//! What a disk did in the last intervals: one column of the charts for each.
+//! The history of a disk: one column of the charts for each of the last intervals.
 
 use std::collections::VecDeque;
 
@@ -11,11 +11,11 @@ pub(super) struct History {
     columns: VecDeque<Column>,
 }
 
-/// An interval.
+/// One interval.
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) per_second: u64,
-    /// Of fewer than 100 I/Os the largest, which is what the nearest rank gives.
+    /// For fewer than 100 I/Os, the largest latency, which is the nearest rank.
     pub(super) p99_ns: Option<u64>,
     pub(super) heat: heatmap::Column,
 }
@@ -32,12 +32,12 @@ impl History {
         });
     }
 
-    /// As many of the last as there is room for, the oldest first.
+    /// The last intervals, as many as fit, the oldest first.
     pub(super) fn last(&self, room: usize) -> impl ExactSizeIterator<Item = &Column> {
         let skipped = self.columns.len().saturating_sub(room);
         self.columns.range(skipped..)
     }
 }
 
-/// More than a terminal is wide.
+/// No terminal is wider.
 const COLUMNS_MAX: usize = 512;

@@ -1,5 +1,5 @@
-//! Looks at the kernel's disks: short intervals, added up to those of the screen, so that it can
-//! change its mind about their length, and leave, at any time.
+//! Looks at the kernel's disks. Short intervals are added up to those of the screen, so that the
+//! user can change the interval or leave at any time.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::ask::{Ask, Told};
 use super::look::{ClientLook, Condition, DiskLook, Done, Look};
 use crate::sources::{KernelSource, Source};
 
-/// Devices of the kernel, and who is told of them.
+/// Devices of the kernel, and the channel to the screen.
 pub(super) struct Kernel {
     pub(super) devices: Vec<Device>,
     pub(super) interval: Duration,
@@ -22,7 +22,7 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Watches until nobody asks any more, or a signal ends it; `begun` is told whether it can.
+    /// Watches until the screen is gone or a signal comes. `begun` gets the result of the start.
     pub(super) fn run(mut self, begun: impl FnOnce(anyhow::Result<()>)) {
         let question = Question {
             by: Some(By::Process),
@@ -70,8 +70,8 @@ impl Kernel {
     }
 }
 
-/// Adds a step to those before it. They are not kept one by one: an interval can be hours long. So
-/// can the list of those who have asked; only as many as in a step are told apart.
+/// Adds a step to the current interval. Steps are not kept one by one, because an interval can last
+/// for hours. For the same reason, no more submitters are told apart than in one step.
 fn add(sum: &mut Vec<DeviceInterval>, step: Vec<DeviceInterval>) {
     for next in step {
         let counted: usize = sum.iter().map(|one| one.ops.len()).sum();
@@ -82,7 +82,7 @@ fn add(sum: &mut Vec<DeviceInterval>, step: Vec<DeviceInterval>) {
     }
 }
 
-/// What devices did in an interval.
+/// The look at the end of an interval.
 fn look(intervals: &[DeviceInterval], gone: &[String], lost: u64) -> Look {
     let disks = intervals.iter().map(|interval| DiskLook {
         name: interval.device.clone(),

@@ -1,4 +1,4 @@
-//! The thread that looks at the disks and changes them, so that the screen never waits for either.
+//! The thread that looks at the disks and changes them, so that the screen never waits.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -15,15 +15,15 @@ use super::kernel::Kernel;
 use super::sim::{Live, Sim};
 use crate::sources::now_ns;
 
-/// A thread that looks once per interval, for the first time after one, until this is dropped.
+/// A thread that looks at the end of each interval. Dropping this ends it.
 pub(super) struct Link {
     asks: Option<Sender<Ask>>,
-    /// What must have ended before the program does.
+    /// The thread, if the program must wait for its end.
     thread: Option<JoinHandle<()>>,
 }
 
 impl Link {
-    /// A daemon that does not answer is not waited for at the end.
+    /// Looks at a daemon. At the end, the program does not wait for a daemon that does not answer.
     pub(super) fn to_daemon(
         daemon: Daemon,
         interval: Duration,
@@ -43,7 +43,8 @@ impl Link {
         })
     }
 
-    /// The kernel must be left as it was found, so the end of the thread is waited for.
+    /// Looks at the kernel's disks. The program waits for the end of the thread, which must clean
+    /// up in the kernel.
     pub(super) fn to_kernel(
         devices: Vec<Device>,
         interval: Duration,
@@ -57,7 +58,7 @@ impl Link {
             asked,
             told,
         };
-        // Nobody has gone before it has been said.
+        // The receiver lives until this message arrives.
         let thread = spawn(move || kernel.run(|outcome| drop(begun.send(outcome))))?;
         begins.recv()??;
         Ok(Link {
@@ -66,7 +67,7 @@ impl Link {
         })
     }
 
-    /// A simulation leaves nothing behind, so its end is not waited for.
+    /// Looks at a simulation. It leaves nothing behind, so the program does not wait for its end.
     pub(super) fn to_simulation(
         sim: Sim,
         speed: Speed,
@@ -82,7 +83,7 @@ impl Link {
         })
     }
 
-    /// What cannot be asked any more is seen by the end of what is told.
+    /// Sends a request. If the thread is gone, the screen notices by the end of the news.
     pub(super) fn ask(&self, ask: Ask) {
         if let Some(asks) = &self.asks {
             let _ = asks.send(ask);
@@ -94,7 +95,7 @@ impl Drop for Link {
     fn drop(&mut self) {
         self.asks = None;
         if let Some(thread) = self.thread.take() {
-            // Its panic has been printed.
+            // If it has panicked, it has printed its message.
             let _ = thread.join();
         }
     }
@@ -130,7 +131,8 @@ impl Watcher {
         }
     }
 
-    /// Tells of a look. The interval ends with the answer: those that have passed meanwhile are missed.
+    /// Sends a look. The interval ends with the daemon's answer; intervals that have passed
+    /// meanwhile are missed.
     fn look(&mut self, intervals: &mut Intervals) {
         let answer = self.daemon.look();
         let missed = intervals.end(now_ns()).map_or(0, |span| span.missed);
@@ -146,13 +148,13 @@ impl Watcher {
     fn carry_out(&self, ask: Ask) {
         let answer = self.daemon.carry_out(&ask);
         self.tell(Told::Answer(ask, answer.map_err(|error| error.to_string())));
-        // What fails here fails in the next look, too, which says so.
+        // If this fails, the next look fails, too, and reports it.
         if let Ok(look) = self.daemon.glance() {
             self.tell(Told::Look(Box::new(look)));
         }
     }
 
-    /// That nobody listens is seen before the next turn.
+    /// Sends news. The thread notices before its next turn if the screen is gone.
     fn tell(&self, news: Told) {
         let _ = self.told.send(news);
     }

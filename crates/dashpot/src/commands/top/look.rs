@@ -1,4 +1,4 @@
-//! What one look at the disks has seen, whoever was asked.
+//! One look at the disks, from any source.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,24 @@ use dashpot_observe::{DeviceInterval, InFlight, Layer, Length, OpInterval, perce
 
 use dashpot_report::heatmap::Column;
 
-/// A look. Figures of an interval are in it if it ends one.
+/// A look. If it ends an interval, it has the figures of that interval.
 #[derive(Clone, Default)]
 pub(super) struct Look {
     pub(super) disks: Vec<DiskLook>,
     pub(super) rules: Vec<Rule>,
     pub(super) shards: Vec<Shard>,
-    /// Those that do not hold, or may not.
+    /// The promises that do not hold, or may not.
     pub(super) promises: Vec<Promise>,
-    /// What else distorts the figures.
+    /// Other facts that distort the figures.
     pub(super) notes: Vec<String>,
-    /// Whether what was counted before is of another life of the daemon.
+    /// Whether the daemon was started again since the last look.
     pub(super) restarted: bool,
-    /// Of a simulation.
+    /// The pools of a simulation.
     pub(super) pools: Vec<PoolLook>,
     pub(super) moment: Option<Moment>,
 }
 
-/// How far a simulation is.
+/// The progress of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
     pub(super) at: Instant,
@@ -39,39 +39,39 @@ pub(super) struct Moment {
 pub(super) struct DiskLook {
     pub(super) name: String,
     pub(super) layer: Layer,
-    /// Whose disk or volume it is, if there are pools.
+    /// The pool that it belongs to, if there is one.
     pub(super) pool: Option<String>,
     pub(super) store: String,
     pub(super) conditions: Vec<Condition>,
     pub(super) clients: Vec<ClientLook>,
     pub(super) in_flight: u64,
     pub(super) oldest_ns: Option<u64>,
-    /// Where the oldest waits.
+    /// The reason that the oldest zio waits.
     pub(super) wait: Option<String>,
     pub(super) done: Option<Done>,
 }
 
-/// A pool, and how its throttle stands.
+/// A pool, and the state of its throttle.
 #[derive(Clone)]
 pub(super) struct PoolLook {
     pub(super) name: String,
-    /// What holds its writes back, in the words of a lab file.
+    /// The throttle, in the words of a lab file.
     pub(super) throttle: &'static str,
     /// Acknowledged bytes that are not yet on the disks.
     pub(super) dirty: u64,
     pub(super) level: ThrottleLevel,
-    /// Writes that wait for admission.
+    /// How many writes wait for admission.
     pub(super) throttled: u32,
-    /// What clients wrote in the interval, if one has ended: operations and bytes a second.
+    /// The writes of clients in the interval, if one has ended: operations and bytes per second.
     pub(super) written: Option<(f64, f64)>,
     /// Transaction groups, the newest first.
     pub(super) txgs: Vec<TxgStats>,
 }
 
-/// What is not as it should be, the worst first.
+/// Problems of a disk, the worst first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Condition {
-    /// A device that the kernel has not any longer.
+    /// The kernel no longer has the device.
     Vanished,
     Failed(String),
     Faulted(String),
@@ -83,23 +83,23 @@ pub(super) enum Condition {
     ReadOnly,
 }
 
-/// Who asks: a client of a daemon, or a process that uses the kernel's disks.
+/// A client of a daemon, or a process that uses the kernel's disks.
 #[derive(Clone, Default)]
 pub(super) struct ClientLook {
     pub(super) name: String,
     pub(super) connections: Option<u32>,
-    /// Of the interval, if somebody counts by client.
+    /// The I/Os per second in the interval, if the source counts by client.
     pub(super) per_second: Option<f64>,
     pub(super) p99_ns: Option<u64>,
 }
 
-/// What a disk has done in an interval.
+/// The I/O of a disk in an interval.
 #[derive(Clone, Debug)]
 pub(super) struct Done {
     pub(super) reads: f64,
     pub(super) writes: f64,
     pub(super) flushes: f64,
-    /// With trims and what else there is.
+    /// Reads, writes, trims and all other operations.
     pub(super) all: f64,
     pub(super) kilobytes: f64,
     pub(super) p50_ns: Option<u64>,
@@ -109,8 +109,8 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// The rates and latencies of a disk in an interval; latencies are of the disk, hold included.
-    /// None if there was no time.
+    /// The rates and latencies of a disk in an interval. Latencies are the disk's, including holds.
+    /// `None` if no time has passed.
     pub(super) fn of(interval: &DeviceInterval) -> Option<Done> {
         let elapsed = interval.elapsed;
         let seconds = Some(elapsed.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
@@ -137,7 +137,7 @@ impl Done {
 }
 
 impl ClientLook {
-    /// Whoever the operations of an interval are broken down by, the busiest first.
+    /// The values of the interval's breakdown, the busiest first.
     pub(super) fn all(interval: &DeviceInterval) -> Vec<ClientLook> {
         let seconds = interval.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let mut counted: BTreeMap<&str, (u64, Histogram)> = BTreeMap::new();
@@ -163,7 +163,7 @@ impl ClientLook {
 }
 
 impl Condition {
-    /// For a table.
+    /// A word for a table.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Condition::Vanished => "vanished",
@@ -183,8 +183,8 @@ impl Moment {
 }
 
 impl Look {
-    /// Says how long the interval was that it ends, if that is not about what was asked for, and how
-    /// many others it took the place of.
+    /// Notes if the length of its interval is off by too much, and how many other intervals it
+    /// replaces.
     pub(super) fn check_length(&mut self, asked: std::time::Duration, missed: u64) {
         let done = self.disks.iter().filter_map(|disk| disk.done.as_ref());
         let elapsed = done.map(|done| done.heat.elapsed).max();
@@ -196,7 +196,7 @@ impl Look {
         self.notes.extend(length.and_then(|length| length.line()));
     }
 
-    /// Whether it is the last there will be.
+    /// Whether it is the last look.
     pub(super) fn is_last(&self) -> bool {
         self.moment.is_some_and(|moment| moment.is_over())
     }

@@ -1,5 +1,5 @@
-//! `top`: the full screen. This file connects the state, which decides, with the terminal, the clock
-//! and the disks.
+//! `top`: the full screen. This file connects the state, which makes the decisions, with the
+//! terminal, the clock and the disks.
 
 mod ask;
 mod board;
@@ -58,8 +58,8 @@ pub(crate) fn top(api: Option<&ApiAddress>, args: &TopArgs) -> anyhow::Result<Ex
     runtime.block_on(session.run())
 }
 
-/// A daemon that the command line names is refused beside a simulation; that of the environment is
-/// meant for other commands.
+/// Refuses `--api` together with a simulation. The address in the environment is ignored, because
+/// it is meant for other commands.
 pub(crate) fn check_api(api: Option<&ApiAddress>, args: &TopArgs) {
     if args.sim.is_some() && api.is_some() {
         usage(&ParseError::new(
@@ -68,18 +68,18 @@ pub(crate) fn check_api(api: Option<&ApiAddress>, args: &TopArgs) {
     }
 }
 
-/// A state, and what it is connected with.
+/// A state and its connections.
 struct Session {
     state: State,
     theme: Theme,
     link: Link,
     told: UnboundedReceiver<Told>,
-    /// When something was told last.
+    /// When the last news came.
     heard: Instant,
 }
 
 impl Session {
-    /// Looks for the first time: what is wrong from the beginning is said without a full screen.
+    /// Takes the first look, so that early errors are printed without a full screen.
     fn start(target: Target, interval: Duration) -> anyhow::Result<Session> {
         let (tell, told) = unbounded_channel();
         let (state, link) = match target {
@@ -97,7 +97,7 @@ impl Session {
         Ok(Session::new(state, link, told))
     }
 
-    /// Begins to simulate a lab.
+    /// Begins the simulation of a lab.
     fn simulate(lab: &Path, speed: Speed, interval: Duration) -> anyhow::Result<Session> {
         let (tell, told) = unbounded_channel();
         let simulated = load_sim_lab(lab)?;
@@ -122,7 +122,7 @@ impl Session {
         }
     }
 
-    /// Draws, and waits for something to happen, until the user has seen enough.
+    /// Draws and waits for events, until the user quits.
     async fn run(mut self) -> anyhow::Result<ExitCode> {
         let mut ends = Ends::new()?;
         let mut screen = Screen::take()?;
@@ -133,7 +133,8 @@ impl Session {
                 .draw(|frame| draw::draw(frame, &self.state, self.theme))?;
             let doubt = self.heard + self.state.interval + PATIENCE;
             tokio::select! {
-                // A signal is known to be the reason why nothing is told any more.
+                // If a signal has come, it explains why there are no more news, so look for it
+                // first.
                 biased;
                 () = ends.recv() => return Ok(ExitCode::SUCCESS),
                 told = self.told.recv() => self.hear(told)?,
@@ -162,7 +163,8 @@ impl Session {
         Ok(())
     }
 
-    /// Whether it is over. Every other event, a resize among them, is followed by a drawing anyway.
+    /// Handles an event. Answers whether the session is over. Every event, such as a resize, is
+    /// followed by a drawing.
     fn obey(&mut self, event: &Event) -> anyhow::Result<bool> {
         let Event::Key(key) = event else {
             return Ok(false);
@@ -179,7 +181,7 @@ impl Session {
     }
 }
 
-/// The signals that end it; Ctrl-C is a key here.
+/// The signals that end the screen. Ctrl-C is a key here.
 struct Ends {
     terminate: Signal,
     interrupt: Signal,
@@ -197,7 +199,8 @@ impl Ends {
         })
     }
 
-    /// Until one of them comes. As of all that watches until it is told to end, that is no failure.
+    /// Waits for one of them. Like for every command that watches until it is stopped, this is not
+    /// a failure.
     async fn recv(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
@@ -208,7 +211,7 @@ impl Ends {
     }
 }
 
-/// What the terminal says, read by a thread of its own, which ends with the program.
+/// The events of the terminal, read by a thread of its own that ends with the program.
 fn terminal_events() -> std::io::Result<UnboundedReceiver<Event>> {
     let (tell, told) = unbounded_channel();
     let read = move || {
@@ -223,6 +226,7 @@ fn terminal_events() -> std::io::Result<UnboundedReceiver<Event>> {
 }
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How much longer than an interval a look may take before the screen says so, and how often then.
+/// How much longer than an interval a look may take before the screen reports it, and how often it
+/// repeats that.
 const PATIENCE: Duration = Duration::from_secs(2);
 const DOUBT_EVERY: Duration = Duration::from_secs(1);

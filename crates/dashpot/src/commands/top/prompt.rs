@@ -1,4 +1,4 @@
-//! A line in which the words of a rule are typed, checked before they are sent.
+//! A line in which the user types the words of a rule. It is checked before it is sent.
 
 use dashpot_rules::{ParseError, parse_injection};
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
@@ -6,17 +6,17 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use super::ask::Ask;
 use super::editor::Editor;
 
-/// What is typed, and what it is for.
+/// The typed line, and its purpose.
 pub(super) struct Prompt {
     pub(super) purpose: Purpose,
     pub(super) line: Editor,
-    /// What was wrong with the line as it was entered last.
+    /// The error in the line when it was last entered.
     pub(super) error: Option<String>,
-    /// What was sent, and has no answer yet.
+    /// The request that was sent and has no answer yet.
     pub(super) sent: Option<Ask>,
 }
 
-/// What becomes of the words.
+/// The purpose of the words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     Arm { disk: String },
@@ -33,13 +33,13 @@ impl Prompt {
         }
     }
 
-    /// The answer to what was sent: the line can be corrected.
+    /// Takes a refusal: the user can correct the line.
     pub(super) fn refused(&mut self, why: String) {
         self.error = Some(why);
         self.sent = None;
     }
 
-    /// Edits the line, or asks for what it says. While that is under way, keys do nothing.
+    /// Edits the line, or sends it. While a request has no answer, keys do nothing.
     pub(super) fn key(&mut self, key: KeyEvent) -> Option<Ask> {
         if self.sent.is_some() {
             return None;
@@ -58,7 +58,7 @@ impl Prompt {
 }
 
 impl Purpose {
-    /// The words as the daemon would read them: what it would not understand is not sent.
+    /// Parses the words as the daemon would. Words that it would refuse are not sent.
     fn ask(&self, words: &str) -> Result<Ask, ParseError> {
         let words = words.trim().to_owned();
         let injection = parse_injection(&words)?;

@@ -1,11 +1,11 @@
-//! What came of what was asked for, in one line, wherever the disks are.
+//! The results of requests, in one line, for every source.
 
 use dashpot_api::Rule;
 
 use crate::commands::clear::listed;
 use crate::commands::inject::understood;
 
-/// Rules as they were understood.
+/// The rules as they were parsed.
 pub(super) fn armed(rules: &[Rule]) -> String {
     let each: Vec<String> = rules.iter().map(understood).collect();
     each.concat().trim_end().replace('\n', "; ")

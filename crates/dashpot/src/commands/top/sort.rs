@@ -1,4 +1,4 @@
-//! In which order disks are listed.
+//! The order of disks in the list.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use dashpot_observe::Layer;
 
 use super::look::{DiskLook, Done};
 
-/// What disks are sorted by: names up, figures down.
+/// The sort key: names ascending, figures descending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum SortKey {
     #[default]
@@ -23,7 +23,7 @@ pub(super) enum SortKey {
 }
 
 impl SortKey {
-    /// In the order of the table's columns.
+    /// All keys, in the order of the table's columns.
     pub(super) const ALL: [SortKey; 10] = [
         SortKey::Name,
         SortKey::Reads,
@@ -53,7 +53,7 @@ impl SortKey {
         }
     }
 
-    /// For `sorted by …`.
+    /// The word in `sorted by …`.
     pub(super) fn word(self) -> &'static str {
         match self {
             SortKey::Name => "name",
@@ -62,7 +62,7 @@ impl SortKey {
         }
     }
 
-    /// The key so many columns to the right, round the end.
+    /// The key this many columns to the right, wrapping at the end.
     pub(super) fn moved(self, by: isize) -> SortKey {
         let count = SortKey::ALL.len() as isize;
         let at = SortKey::ALL.iter().position(|key| *key == self);
@@ -70,7 +70,7 @@ impl SortKey {
         SortKey::ALL[to as usize]
     }
 
-    /// Volumes before disks, and each in this order; equals stay as they are.
+    /// Sorts volumes before disks, and each by this key. The sort is stable.
     pub(super) fn sorted(self, disks: &[DiskLook]) -> Vec<&DiskLook> {
         let mut sorted: Vec<&DiskLook> = disks.iter().collect();
         match self {

@@ -1,5 +1,5 @@
-//! The screen's state: what is known, what is selected, and what a key means now. Keys and news go
-//! in; what is to be done comes out. There is no clock and no terminal here.
+//! The screen's state: the known facts, the selection, and the meaning of keys. Keys and news go
+//! in; deeds come out. There is no clock and no terminal here.
 
 use std::time::Duration;
 
@@ -13,34 +13,34 @@ use super::look::{DiskLook, PoolLook};
 use super::prompt::{Prompt, Purpose};
 use super::sort::SortKey;
 
-/// Everything that the screen is drawn from.
+/// Everything that is drawn on the screen.
 pub(super) struct State {
     board: Board,
-    /// What is shown while the display is paused.
+    /// The board that is shown while the display is paused.
     paused: Option<Board>,
     pub(super) source: Source,
     pub(super) interval: Duration,
     pub(super) sort: SortKey,
     pub(super) focus: Pane,
     pub(super) mode: Mode,
-    /// What came of the last thing that was asked for.
+    /// The result of the last request.
     pub(super) message: Option<Message>,
     disk: Option<String>,
     rule: Option<u32>,
     client: usize,
 }
 
-/// Whose disks are shown.
+/// The source of the disks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Those of the daemon at this address.
+    /// A daemon at this address.
     Daemon(String),
     Kernel,
-    /// Those of a simulation of this lab.
+    /// A simulation of this lab.
     Simulation(String),
 }
 
-/// A part of the screen that the keys can move in.
+/// A pane that keys can move in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pane {
     Disks,
@@ -48,13 +48,13 @@ pub(super) enum Pane {
     Clients,
 }
 
-/// What keys are for.
+/// The current meaning of keys.
 pub(super) enum Mode {
     Watch,
-    /// From so many lines on, where not all of them fit.
+    /// Help, beginning with this line.
     Help(usize),
     Prompt(Prompt),
-    /// Whether this rule is to be cleared.
+    /// The question whether to clear this rule.
     Confirm(u32),
 }
 
@@ -65,7 +65,7 @@ pub(super) enum Message {
     Refused(String),
 }
 
-/// What a key leads to outside.
+/// An effect of a key outside of the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Deed {
     Ask(Ask),
@@ -89,12 +89,12 @@ impl State {
         }
     }
 
-    /// What is shown.
+    /// The board to show.
     pub(super) fn board(&self) -> &Board {
         self.paused.as_ref().unwrap_or(&self.board)
     }
 
-    /// Whether looks still come, also while the display is paused.
+    /// Whether looks still come, even while the display is paused.
     pub(super) fn contact(&self) -> &Contact {
         &self.board.contact
     }
@@ -107,7 +107,7 @@ impl State {
         self.sort.sorted(&self.board().look.disks)
     }
 
-    /// The selected disk; there is one if there are disks.
+    /// The selected disk; `None` only without disks.
     pub(super) fn disk(&self) -> Option<&DiskLook> {
         let selected = self.disk.as_deref();
         let selected = selected.and_then(|name| self.board().disk(name));
@@ -128,20 +128,20 @@ impl State {
             .map_or_else(Vec::new, |disk| self.board().rules_of(&disk.name).collect())
     }
 
-    /// The selected rule; there is one if the selected disk has rules.
+    /// The selected rule; `None` only if the selected disk has none.
     pub(super) fn rule(&self) -> Option<&Rule> {
         let rules = self.rules();
         let selected = rules.iter().find(|rule| Some(rule.id) == self.rule);
         selected.or_else(|| rules.first()).copied()
     }
 
-    /// The place of the selected client in the selected disk's list.
+    /// The index of the selected client in the selected disk's list.
     pub(super) fn client(&self) -> usize {
         let clients = self.disk().map_or(0, |disk| disk.clients.len());
         self.client.min(clients.saturating_sub(1))
     }
 
-    /// Takes news in.
+    /// Takes in news.
     pub(super) fn told(&mut self, told: Told) {
         match told {
             Told::Look(look) => self.board.take(*look),
@@ -150,7 +150,8 @@ impl State {
         }
     }
 
-    /// Nothing has been told for longer than a look should take. After the last one nothing is.
+    /// Notes that no news has come for longer than a look should take. After the last look, silence
+    /// is normal.
     pub(super) fn silent_for(&mut self, silence: Duration) {
         if self.board.look.is_last() {
             return;
@@ -177,7 +178,7 @@ impl State {
         });
     }
 
-    /// Does what a key stands for.
+    /// Handles a key.
     pub(super) fn key(&mut self, key: KeyEvent) -> Option<Deed> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
@@ -255,7 +256,7 @@ impl State {
         }
     }
 
-    /// The next of the intervals that are offered, or the previous one.
+    /// Selects the next or the previous of the offered intervals.
     fn slower(&mut self, slower: bool) -> Deed {
         let mut offered = INTERVALS.into_iter().map(Duration::from_millis);
         let next = match slower {
@@ -293,7 +294,7 @@ impl State {
         })
     }
 
-    /// The selected disk, unless it cannot be changed; the message says why then.
+    /// The selected disk, if it can be changed. Otherwise sets a message with the reason.
     fn disk_to_change(&mut self) -> Option<String> {
         let refusal = match (&self.source, self.disk()) {
             (Source::Kernel, _) => KERNELS,
@@ -306,7 +307,7 @@ impl State {
         None
     }
 
-    /// The selected rule and its words, unless there is none; the message says why then.
+    /// The selected rule and its words. Without one, sets a message.
     fn rule_to_change(&mut self) -> Option<(u32, String)> {
         let disk = self.disk_to_change()?;
         let rule = self.rule().map(|rule| (rule.id, rule.rule.clone()));
@@ -328,14 +329,14 @@ impl Pane {
     }
 }
 
-/// The one that is so many places further, or the last in that direction.
+/// The element `by` places further, or the last in that direction.
 fn neighbour<T: PartialEq>(all: &[T], now: Option<T>, by: isize) -> Option<&T> {
     let at = all.iter().position(|one| Some(one) == now.as_ref());
     let to = at.map_or(0, |at| at.saturating_add_signed(by));
     all.get(to.min(all.len().saturating_sub(1)))
 }
 
-/// In milliseconds.
+/// The offered intervals, in milliseconds.
 const INTERVALS: [u64; 9] = [100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000];
 
 const KERNELS: &str =

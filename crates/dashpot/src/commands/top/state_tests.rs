@@ -1,7 +1,7 @@
 use super::*;
 use crate::commands::top::fixture;
 
-/// A state of three disks, the second of which has two rules.
+/// A state with three disks. The second has two rules.
 fn state() -> State {
     let mut state = State::new(Source::Daemon("unix:/run/api".to_owned()), SECOND);
     state.told(Told::Look(Box::new(fixture::look())));
@@ -10,7 +10,7 @@ fn state() -> State {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Types keys: characters, and names in `<>`. The deeds that come of them.
+/// Types keys: characters, and names in `<>`. Answers the resulting deeds.
 fn press(state: &mut State, keys: &str) -> Vec<Deed> {
     let mut deeds = Vec::new();
     let mut rest = keys;
@@ -62,7 +62,7 @@ fn the_selection_stays_within_the_list_and_on_its_disk() {
     assert_eq!(selected(&state), "log");
     press(&mut state, "<up>");
     assert_eq!(selected(&state), "c1t2d0");
-    // In whatever order the disks are.
+    // This holds for any order of the disks.
     press(&mut state, "ss");
     assert_eq!(selected(&state), "c1t2d0");
 }
@@ -91,7 +91,7 @@ fn a_rule_is_armed_in_the_words_of_inject() {
         words: "-D 10ms:1".to_owned(),
     };
     assert_eq!(deeds, [Deed::Ask(ask.clone())]);
-    // Until it is answered, keys do nothing.
+    // Keys do nothing until the answer comes.
     assert_eq!(press(&mut state, "q<enter>"), []);
     state.told(Told::Answer(ask, Ok("rule 7".to_owned())));
     assert!(matches!(state.mode, Mode::Watch));
@@ -110,7 +110,7 @@ fn words_that_are_no_rule_are_not_sent() {
         assert_eq!(press(&mut state, &format!("a{words}<enter>")), []);
         let error = prompt(&state).error.clone().expect(words);
         assert!(error.contains(why), "{error}");
-        // The words are there to be corrected, and the error goes with the first key.
+        // The words stay for correction, and the error disappears with the first key.
         assert_eq!(prompt(&state).line.text(), words);
         press(&mut state, "x");
         assert_eq!(prompt(&state).error, None);
@@ -187,7 +187,7 @@ fn the_kernels_disks_are_only_watched() {
     }
 }
 
-/// A simulation of a volume, its disk, and a lone disk.
+/// A simulation of a volume, its disk, and a disk outside of pools.
 fn simulated() -> State {
     let mut state = State::new(Source::Simulation("lab.toml".to_owned()), SECOND);
     state.told(Told::Look(Box::new(fixture::simulated())));

@@ -1,4 +1,4 @@
-//! The terminal, taken for the full screen and given back however the program ends.
+//! The terminal: taken for the full screen, and restored however the program ends.
 
 use std::io::{self, IsTerminal, Stdout, stdin, stdout};
 use std::panic;
@@ -12,17 +12,17 @@ use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
-/// The full screen. Dropping it gives the terminal back.
+/// The full screen. Dropping it restores the terminal.
 pub(super) struct Screen {
     pub(super) terminal: Terminal<CrosstermBackend<Stdout>>,
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     pub(super) fn take() -> io::Result<Screen> {
         give_back_on_panic();
         enable_raw_mode()?;
-        // From here on it is given back.
+        // From here on, it is restored when dropped.
         let screen =
             Terminal::new(CrosstermBackend::new(stdout())).map(|terminal| Screen { terminal });
         if screen.is_err() {
@@ -39,7 +39,7 @@ impl Drop for Screen {
     }
 }
 
-/// Whether there is a terminal to draw on, and to read keys from.
+/// Checks that there is a terminal to draw on and to read keys from.
 pub(super) fn check(simulated: bool) -> anyhow::Result<()> {
     let instead = match simulated {
         true => "dashpot sim LAB",
@@ -57,7 +57,8 @@ pub(super) fn has_colour() -> bool {
     std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// A panic's message would be lost with the full screen, and the shell left without an echo.
+/// Restores the terminal before a panic's message is printed. Otherwise the message would be lost,
+/// and the shell would have no echo.
 fn give_back_on_panic() {
     let before = panic::take_hook();
     panic::set_hook(Box::new(move |what| {
@@ -66,7 +67,7 @@ fn give_back_on_panic() {
     }));
 }
 
-/// A terminal that is gone cannot be given back, and need not be.
+/// Restores the terminal. A terminal that is gone need not be restored.
 fn give_back() {
     let _ = execute!(stdout(), LeaveAlternateScreen, Show);
     let _ = disable_raw_mode();

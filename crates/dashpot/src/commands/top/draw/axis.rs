@@ -1,4 +1,4 @@
-//! The axis of time under the charts: how long ago each column was.
+//! The axis of time under the charts: the age of the columns.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use ratatui::layout::Rect;
 
 use super::Theme;
 
-/// Writes the axis into the first row of `area`, under columns that end at its right. `elapsed` is how
-/// long each of them took, the oldest first.
+/// Writes the axis into the first row of `area`, under columns that end at its right. `elapsed` has
+/// the length of each column, the oldest first.
 pub(super) fn draw(elapsed: &[Duration], area: Rect, buffer: &mut Buffer, theme: Theme) {
     let start = usize::from(area.right()).saturating_sub(elapsed.len());
     for (column, name) in names(elapsed) {
@@ -17,7 +17,7 @@ pub(super) fn draw(elapsed: &[Duration], area: Rect, buffer: &mut Buffer, theme:
     }
 }
 
-/// The columns that are named, the newest first: those in which a round time ago lies.
+/// The columns to name, the newest first: those that contain a round age.
 fn names(elapsed: &[Duration]) -> Vec<(usize, String)> {
     let Some(newest) = elapsed.len().checked_sub(NOW.len()) else {
         return Vec::new();
@@ -47,7 +47,7 @@ fn names(elapsed: &[Duration]) -> Vec<(usize, String)> {
     names
 }
 
-/// The least round time that takes as many columns as a name needs.
+/// The least round time whose columns have room for a name.
 fn step(elapsed: &[Duration]) -> Option<Duration> {
     let all: Duration = elapsed.iter().sum();
     let least = all * APART / u32::try_from(elapsed.len()).ok()?;
@@ -58,7 +58,7 @@ fn step(elapsed: &[Duration]) -> Option<Duration> {
 }
 
 const NOW: &str = "now";
-/// Columns from one name to the next, at the least.
+/// The least number of columns from one name to the next.
 const APART: u32 = 10;
 const STEPS_MS: [u64; 19] = [
     1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000, 300_000,
@@ -91,7 +91,7 @@ mod tests {
     fn an_interval_that_was_longer_takes_its_time() {
         let mut elapsed = [1_000; 30];
         elapsed[20] = 60_000;
-        // Ten seconds ago one began that took a minute.
+        // The column at ten seconds took a minute.
         assert_eq!(named(&elapsed), text(&[(27, "now"), (20, "-30s")]));
     }
 

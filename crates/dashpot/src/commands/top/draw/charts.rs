@@ -1,5 +1,5 @@
-//! What the selected disk did over time, one column for each interval, the newest on the right: IOPS,
-//! p99, and where its latencies were.
+//! The history of the selected disk, with one column for each interval and the newest on the right:
+//! IOPS, p99, and a map of its latencies.
 
 use dashpot_engine::Duration;
 use dashpot_report::heatmap::{HeatMap, Map, Size};
@@ -12,7 +12,7 @@ use super::gutter::{GUTTER, gutter};
 use super::{Theme, axis, heat};
 use crate::commands::top::history::{Column, History};
 
-/// Draws the charts below each other, so that a moment is at one place in all of them.
+/// Draws the charts below one another, so that a moment has the same place in all of them.
 pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let room = usize::from(area.width.saturating_sub(GUTTER));
     let columns: Vec<&Column> = history.last(room).collect();
@@ -50,7 +50,7 @@ pub(super) fn draw(history: &History, area: Rect, buffer: &mut Buffer, theme: Th
     }
 }
 
-/// Two charts of bars, and the rest.
+/// The areas of two charts of bars, and the rest.
 fn split(area: Rect, each: u16) -> [Rect; 3] {
     let part = |from: u16, height: u16| Rect {
         y: area.y + from.min(area.height),
@@ -60,7 +60,7 @@ fn split(area: Rect, each: u16) -> [Rect; 3] {
     [part(0, each), part(each, each), part(2 * each, area.height)]
 }
 
-/// The map, and below it a row for the axis of time, unless the map is low.
+/// The areas of the map and of the axis below it. A low map has no axis.
 fn with_axis(area: Rect) -> [Rect; 2] {
     let axis = u16::from(area.height >= AXIS_FROM);
     let map = Rect {
@@ -75,7 +75,7 @@ fn with_axis(area: Rect) -> [Rect; 2] {
     [map, axis]
 }
 
-/// Bars that begin at zero and end at the right.
+/// Bars with a common scale from zero. The last bar is at the right.
 struct Bars {
     name: &'static str,
     values: Vec<Option<u64>>,
@@ -102,7 +102,7 @@ impl Bars {
     }
 }
 
-/// How many eighths of a character a bar is high. What is not nothing is seen.
+/// The height of a bar in eighths of a character. Every value above zero is visible.
 fn eighths(value: Option<u64>, most: u64, height: u16) -> usize {
     let Some(value) = value.filter(|value| *value > 0) else {
         return 0;
@@ -112,9 +112,9 @@ fn eighths(value: Option<u64>, most: u64, height: u16) -> usize {
     ((part * full).round() as usize).max(1)
 }
 
-/// The lowest map that gives a row to an axis.
+/// The lowest map that has an axis.
 const AXIS_FROM: u16 = 3;
-/// The highest chart of bars.
+/// The largest height of a chart of bars.
 const BARS_MAX: u16 = 6;
 
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

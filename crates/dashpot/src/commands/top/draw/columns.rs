@@ -1,4 +1,4 @@
-//! Tables whose columns give way where there is no room: the least important first.
+//! Tables that leave out columns if there is no room, the least important first.
 
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
@@ -7,19 +7,20 @@ use ratatui::text::{Line, Span};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column {
     pub(super) title: &'static str,
-    /// In characters; of one that grows, at least.
+    /// The width in characters; the least width if it grows.
     pub(super) width: usize,
     pub(super) flush: Flush,
-    /// The higher, the sooner it is left out. 0: never.
+    /// Columns with the highest rank are left out first. 0: never.
     pub(super) rank: u8,
-    /// Whether it grows to its longest cell where there is room, and is left out if all are empty.
+    /// Whether the column grows to its longest cell if there is room, and is left out if all cells
+    /// are empty.
     pub(super) grows: bool,
 }
 
-/// What a cell says and how.
+/// The text and the style of a cell.
 pub(super) type Cell = (String, Style);
 
-/// On which side a cell's text lies.
+/// The side on which a cell's text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flush {
     Left,
@@ -27,7 +28,7 @@ pub(super) enum Flush {
 }
 
 impl Column {
-    /// Words.
+    /// A column of words.
     pub(super) const fn text(title: &'static str, width: usize, rank: u8) -> Column {
         Column {
             title,
@@ -38,7 +39,7 @@ impl Column {
         }
     }
 
-    /// Figures.
+    /// A column of figures.
     pub(super) const fn figure(title: &'static str, width: usize, rank: u8) -> Column {
         Column {
             flush: Flush::Right,
@@ -60,7 +61,7 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// What there is room for in so many characters, one of them between two columns.
+    /// The columns that fit into `room` characters, with one between two columns.
     pub(super) fn new(columns: &[Column], rows: &[Vec<Cell>], room: usize) -> Fit {
         let says = |at: usize| {
             rows.iter()
@@ -89,7 +90,7 @@ impl Fit {
         Fit { columns: kept }
     }
 
-    /// The titles; that of `marked` in a style of its own.
+    /// The titles. The title `marked` has a style of its own.
     pub(super) fn head(&self, style: Style, marked: (&str, Style)) -> Line<'static> {
         let title = |column: &Column| {
             let style = if column.title == marked.0 {
@@ -102,7 +103,7 @@ impl Fit {
         self.line(|at| title(&self.columns[at].1))
     }
 
-    /// A row of cells, one for each column that was asked for.
+    /// A row. `cells` has one cell for each column, including those that do not fit.
     pub(super) fn row(&self, cells: &[Cell]) -> Line<'static> {
         self.line(|at| cells.get(self.columns[at].0).cloned().unwrap_or_default())
     }
@@ -126,7 +127,7 @@ impl Fit {
     }
 }
 
-/// At most so many characters; what is cut off is seen to be.
+/// At most this many characters. A sign shows that the text was cut off.
 pub(super) fn clip(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();

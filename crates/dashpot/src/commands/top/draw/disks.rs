@@ -46,7 +46,7 @@ pub(super) fn row(disk: &DiskLook, theme: Theme) -> Vec<Cell> {
     ]
 }
 
-/// One word if there is nothing to say.
+/// The state of a disk, in one word if it is well.
 fn state(disk: &DiskLook, theme: Theme) -> Cell {
     let worst = disk.conditions.iter().min();
     let style = match worst {
@@ -62,7 +62,7 @@ fn state(disk: &DiskLook, theme: Theme) -> Cell {
     }
 }
 
-/// What the table has no room for: why a disk is not well.
+/// A longer note, if a disk is not well.
 pub(super) fn note(disk: &DiskLook) -> Option<String> {
     let all: Vec<String> = disk.conditions.iter().filter_map(explained).collect();
     (!all.is_empty()).then(|| format!("{}: {}", disk.name, all.join(", ")))

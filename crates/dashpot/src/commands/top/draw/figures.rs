@@ -1,4 +1,4 @@
-//! Figures in few characters.
+//! Figures with few characters.
 
 use dashpot_rules::short_time;
 
@@ -30,17 +30,17 @@ pub(super) fn whole(value: f64) -> String {
     }
 }
 
-/// A time that may not be known.
+/// A time, or a dash if it is not known.
 pub(super) fn time(ns: Option<u64>) -> String {
     ns.map_or_else(|| "-".to_owned(), short_time)
 }
 
-/// A figure that may not be known.
+/// A figure, or a dash if it is not known.
 pub(super) fn known(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), count)
 }
 
-/// The next of 1, 2, 5, 10, 20, ... that is not less.
+/// The next of 1, 2, 5, 10, 20, ... that is not smaller.
 pub(super) fn round_up(value: u64) -> u64 {
     let unit = 10_u64.pow(value.max(1).ilog10());
     let mut steps = [1, 2, 5, 10]

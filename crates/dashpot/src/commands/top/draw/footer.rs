@@ -1,4 +1,4 @@
-//! The last lines: keys, or a question, or what came of the last one.
+//! The last lines: keys, a question, or the result of the last one.
 
 use ratatui::text::{Line, Span};
 
@@ -7,10 +7,10 @@ use super::columns::clip;
 use crate::commands::top::prompt::{Prompt, Purpose};
 use crate::commands::top::state::{Message, Mode, State};
 
-/// The last lines, and where in them is typed.
+/// The last lines, and the place of the cursor in them.
 pub(super) struct Footer {
     pub(super) lines: Vec<Line<'static>>,
-    /// Row and column.
+    /// The row and the column.
     pub(super) cursor: Option<(u16, u16)>,
 }
 
@@ -72,7 +72,7 @@ fn prompt_footer(prompt: &Prompt, theme: Theme, width: usize) -> Footer {
     }
 }
 
-/// The part of a line that fits and has the cursor in it, and where that is.
+/// The part of a line that fits and contains the cursor, and the cursor's place in it.
 fn window(text: &str, cursor: usize, room: usize) -> (String, usize) {
     let skipped = (cursor + 1).saturating_sub(room);
     (
@@ -81,7 +81,7 @@ fn window(text: &str, cursor: usize, room: usize) -> (String, usize) {
     )
 }
 
-/// A text in as many lines as it takes, up to four.
+/// Breaks a text into up to four lines.
 fn wrapped(text: &str, width: usize, line: impl Fn(String) -> Line<'static>) -> Vec<Line<'static>> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
@@ -97,7 +97,7 @@ fn wrapped(text: &str, width: usize, line: impl Fn(String) -> Line<'static>) -> 
     lines.into_iter().map(line).collect()
 }
 
-/// As many of the keys as fit, the most important first.
+/// As many keys as fit, the most important first.
 fn keys(theme: Theme, width: usize) -> Line<'static> {
     let mut spans = Vec::new();
     let mut used = 0;

@@ -13,5 +13,5 @@ pub(super) fn gutter(area: Rect, row: u16, label: &str, buffer: &mut Buffer, sty
     }
 }
 
-/// Room for `IOPS 12345` and a space.
+/// The width for `IOPS 12345` and a space.
 pub(super) const GUTTER: u16 = 12;

@@ -1,4 +1,4 @@
-//! The lines above the tables: whose disks these are, whether the figures can be trusted.
+//! The lines above the tables: the source of the disks, and whether the figures can be trusted.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::commands::top::board::Contact;
 use crate::commands::top::look::{DiskLook, Moment};
 use crate::commands::top::state::{Source, State};
 
-/// The first line, and what is wrong below it: with the contact, the host, and the observation.
+/// The first line, and problems below it: with the contact, the host, and the observation.
 pub(super) fn lines(state: &State, theme: Theme, wide: bool) -> Vec<Line<'static>> {
     let look = &state.board().look;
     let mut lines = vec![first(state, theme)];
@@ -67,7 +67,7 @@ fn counted(disks: &[DiskLook]) -> String {
     }
 }
 
-/// How far a simulation is.
+/// The progress of a simulation.
 fn moment(moment: &Moment, theme: Theme) -> Span<'static> {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let at = seconds(moment.at.as_nanos());
@@ -99,7 +99,7 @@ fn contact(contact: &Contact, theme: Theme) -> Option<Line<'static>> {
     Some(Line::styled(text, theme.bad()))
 }
 
-/// Whether a shard keeps up, and what a client of it meets.
+/// A line about a shard: whether it keeps up, and its probe.
 fn shard(shard: &Shard, theme: Theme) -> Line<'static> {
     let (state, style) = match (shard.load.overloaded, shard.spins) {
         (true, _) => ("OVERLOADED", theme.bad()),
@@ -137,7 +137,7 @@ fn promise(promise: &Promise, theme: Theme) -> Line<'static> {
     )
 }
 
-/// A line for each reason why promises do not hold, or may not.
+/// A line for each reason that promises do not hold, or may not.
 fn by_reason(promises: &[Promise], theme: Theme) -> Vec<Line<'static>> {
     let is_like = |a: &Promise, b: &Promise| a.can_hold == b.can_hold && a.why == b.why;
     let line = |(at, one): (usize, &Promise)| {
@@ -155,7 +155,7 @@ fn by_reason(promises: &[Promise], theme: Theme) -> Vec<Line<'static>> {
     promises.iter().enumerate().filter_map(line).collect()
 }
 
-/// The worst, and how many more there are.
+/// The worst promise, and how many more there are.
 fn promises(promises: &[Promise], theme: Theme) -> Option<Line<'static>> {
     let broken = promises.iter().find(|one| one.can_hold == CanHold::No);
     let worst = broken.or_else(|| promises.first())?;

@@ -1,4 +1,4 @@
-//! What the keys do, and what the columns mean.
+//! Help for the keys and the columns.
 
 use dashpot_report::proof::wrapped;
 use ratatui::buffer::Buffer;
@@ -8,7 +8,7 @@ use ratatui::widgets::{Block, Clear, Paragraph, Widget};
 
 use super::Theme;
 
-/// Draws the help over the middle of the screen, from a line on where it does not fit.
+/// Draws the help over the middle of the screen. If it does not fit, it begins with line `from`.
 pub(super) fn draw(from: usize, simulated: bool, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let width = area.width.min(WIDTH);
     let lines = lines(text(simulated), usize::from(width - BORDERS), theme);
@@ -30,7 +30,7 @@ pub(super) fn draw(from: usize, simulated: bool, area: Rect, buffer: &mut Buffer
     Paragraph::new(shown).block(block).render(over, buffer);
 }
 
-/// The text in lines of so many columns: what does not fit goes on below.
+/// Breaks the text into lines of this width.
 fn lines(text: Vec<(&'static str, &str)>, width: usize, theme: Theme) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for (what, means) in text {
@@ -46,7 +46,7 @@ fn lines(text: Vec<(&'static str, &str)>, width: usize, theme: Theme) -> Vec<Lin
     lines
 }
 
-/// A simulation has pools as well, and ends with the program.
+/// The text. A simulation has pools as well, and ends with the program.
 fn text(simulated: bool) -> Vec<(&'static str, &'static str)> {
     let mut text = TEXT.to_vec();
     if simulated {
@@ -116,5 +116,5 @@ const TEXT: [(&str, &str); 20] = [
 
 const WIDTH: u16 = 75;
 const BORDERS: u16 = 2;
-/// Columns of what is explained.
+/// The width of the first column.
 const WHAT: usize = 12;

@@ -1,4 +1,4 @@
-//! From the state to the screen: drawing decides nothing and changes nothing.
+//! Draws the state on the screen. Drawing decides nothing and changes nothing.
 
 mod axis;
 mod charts;
@@ -54,14 +54,14 @@ fn too_small(area: Rect, buffer: &mut Buffer) {
     }
 }
 
-/// What is drawn, and how.
+/// The state to draw, and the colours.
 struct Canvas<'a> {
     state: &'a State,
     theme: Theme,
 }
 
 impl Canvas<'_> {
-    /// Where something is typed, if it is.
+    /// Draws everything. Answers the place of the cursor, if the user types.
     fn draw(&self, area: Rect, buffer: &mut Buffer) -> Option<Position> {
         let width = usize::from(area.width);
         let header = header::lines(self.state, self.theme, area.height >= TALL);
@@ -245,7 +245,7 @@ impl Canvas<'_> {
     }
 }
 
-/// Lines of text; what is cut off is seen to be.
+/// Draws lines of text. A sign shows if one is cut off.
 fn lines(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
     for (row, line) in area.rows().zip(lines) {
         line.render(row, buffer);
@@ -257,7 +257,7 @@ fn lines(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
 
 const WIDTH_MIN: u16 = 60;
 const HEIGHT_MIN: u16 = 12;
-/// High enough for every promise that does not hold.
+/// From this height on, every promise that does not hold is shown.
 const TALL: u16 = 36;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use ratatui::layout::Rect;
 
-/// How many lines each part would like to have.
+/// How many lines each panel wants.
 pub(super) struct Wants {
     pub(super) header: u16,
     pub(super) footer: u16,
@@ -13,7 +13,7 @@ pub(super) struct Wants {
     pub(super) clients: u16,
 }
 
-/// Where each part is. What there is no room for has no height.
+/// The place of each panel. Panels without room have no height.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Places {
     pub(super) header: Rect,
@@ -27,8 +27,9 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// From above: header, disks, pools and their transaction groups, rules and clients (beside each other where it is wide), charts,
-    /// footer. Each table gets at least a row, the charts what is left.
+    /// From the top: header, disks, pools and their transaction groups, rules and clients (side by
+    /// side on a wide screen), charts, footer. Each table gets at least a row. The charts get the
+    /// rest.
     pub(super) fn new(area: Rect, wants: &Wants) -> Places {
         let wide = area.width >= WIDE;
         let mut column = Column { area, y: area.y };
@@ -36,7 +37,7 @@ impl Places {
         let header = wants.header.min(area.height / 6).max(1);
         let room = area.height - header - footer;
         let charts = (room / 3).max(CHARTS_MIN);
-        // What tables may have: of a low screen everything, and no charts.
+        // The height for tables. On a low screen they get everything, and there are no charts.
         let tables_min = TABLES_MIN + wants.pools.min(TABLE_MIN);
         let tables = if room >= charts + tables_min {
             room - charts
@@ -85,12 +86,12 @@ impl Places {
     }
 }
 
-/// Nothing rather than less than there has to be.
+/// The height, or nothing if it is less than the least useful one.
 fn at_least(least: u16, height: u16) -> u16 {
     if height < least { 0 } else { height }
 }
 
-/// Rules are longer than clients.
+/// Splits an area for rules and clients. Rules are longer.
 fn beside(area: Rect) -> (Rect, Rect) {
     let left = area.width * 5 / 8;
     let (rules, clients) = (left, area.width - left - 2);
@@ -107,7 +108,7 @@ fn beside(area: Rect) -> (Rect, Rect) {
     )
 }
 
-/// Rows from above.
+/// Allocates rows from the top.
 struct Column {
     area: Rect,
     y: u16,
@@ -125,10 +126,10 @@ impl Column {
     }
 }
 
-/// Wide enough for rules and clients beside each other.
+/// From this width on, rules and clients are side by side.
 const WIDE: u16 = 150;
-/// A title, a head and a row: of one table, and of three.
+/// The least heights of one table and of three: a title, a head and a row each.
 const TABLE_MIN: u16 = 3;
 const TABLES_MIN: u16 = 3 * TABLE_MIN;
-/// A title, two charts and a heat map of three rows.
+/// The least height of charts: a title, two charts, and a heat map of three rows.
 const CHARTS_MIN: u16 = 6;

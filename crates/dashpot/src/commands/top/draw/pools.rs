@@ -1,4 +1,4 @@
-//! The pools of a simulation: how near their throttles are to holding writes back.
+//! The pools of a simulation, and how close their throttles are to holding writes back.
 
 use dashpot_rules::nice_number;
 use ratatui::style::Style;
@@ -55,7 +55,7 @@ fn is_stopped(pool: &PoolLook) -> bool {
     pool.level.filled >= pool.level.stops_at
 }
 
-/// What a write that comes now meets.
+/// The delay of a write that would come now.
 fn delay(pool: &PoolLook) -> String {
     match (is_stopped(pool), pool.level.delay.as_nanos()) {
         (true, _) => "stop".to_owned(),
@@ -64,14 +64,14 @@ fn delay(pool: &PoolLook) -> String {
     }
 }
 
-/// How full it is, in brackets; writes are delayed from the mark on.
+/// The fill level, in brackets. Writes are delayed from the mark on.
 fn bar(pool: &PoolLook) -> String {
     let level = &pool.level;
     let most = level.stops_at.max(1);
     let eighths =
         |bytes: u64| (u128::from(bytes.min(most)) * EIGHTHS_MAX / u128::from(most)) as usize;
     let filled = match eighths(level.filled) {
-        // What is not nothing is seen.
+        // Every value above zero is visible.
         0 if level.filled > 0 => 1,
         filled => filled,
     };
@@ -84,7 +84,7 @@ fn bar(pool: &PoolLook) -> String {
     format!("[{cells}]")
 }
 
-/// Characters between the brackets.
+/// The number of characters between the brackets.
 const BAR: usize = 14;
 const EIGHTHS_MAX: u128 = 8 * BAR as u128;
 const EIGHTHS: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];

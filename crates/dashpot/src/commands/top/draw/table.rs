@@ -1,4 +1,4 @@
-//! A pane with a table in it: a line with its title, a head, rows of which one is selected, a note.
+//! A pane with a table: a line with its title, a head, rows with a selected one, and a note.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -6,27 +6,27 @@ use ratatui::layout::Rect;
 use super::Theme;
 use super::columns::{Cell, Column, Fit, clip};
 
-/// A table, and what is around it.
+/// A table and its surroundings.
 pub(super) struct Table<'a> {
     pub(super) focused: bool,
     pub(super) title: String,
     pub(super) columns: &'a [Column],
-    /// The title of the column that stands out.
+    /// The title of the highlighted column.
     pub(super) marked: &'static str,
     pub(super) rows: Vec<Vec<Cell>>,
     pub(super) selected: Option<usize>,
-    /// Shown in place of rows if there are none, and below them else.
+    /// A note, below the rows or in their place if there are none.
     pub(super) note: Option<String>,
 }
 
 impl Table<'_> {
-    /// Title, head, rows and note.
+    /// The height of title, head, rows and note.
     pub(super) fn height(&self) -> u16 {
         let head = u16::from(!self.rows.is_empty());
         1 + head + self.rows.len() as u16 + u16::from(self.note.is_some())
     }
 
-    /// Draws it, with as many rows as fit, the selected one among them.
+    /// Draws as many rows as fit, including the selected one.
     pub(super) fn draw(&self, area: Rect, buffer: &mut Buffer, theme: Theme) {
         if area.height < 2 {
             return;
@@ -47,7 +47,7 @@ impl Table<'_> {
         self.draw_note(below.y + rows, below, buffer, theme);
     }
 
-    /// The head and the rows; answers how many lines they took.
+    /// Draws the head and the rows. Answers how many lines they took.
     fn draw_rows(&self, room: usize, area: Rect, buffer: &mut Buffer, theme: Theme) -> u16 {
         if self.rows.is_empty() {
             return 0;
@@ -85,7 +85,7 @@ impl Table<'_> {
     }
 }
 
-/// The line at the top of a pane. The one with the focus has a mark, too.
+/// Draws the line at the top of a pane. The focused pane has a mark.
 pub(super) fn head_line(title: &str, focused: bool, area: Rect, buffer: &mut Buffer, theme: Theme) {
     let (mark, style) = match focused {
         true => ("▸", theme.focused()),
@@ -97,5 +97,5 @@ pub(super) fn head_line(title: &str, focused: bool, area: Rect, buffer: &mut Buf
     buffer.set_string(area.x, area.y, text, style);
 }
 
-/// Left of the rows, for the mark of the selected one.
+/// The width to the left of the rows, for the mark of the selected one.
 const MARGIN: u16 = 1;

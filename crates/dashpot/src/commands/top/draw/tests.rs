@@ -21,7 +21,7 @@ fn drawn(state: &State, width: u16, height: u16, colour: bool) -> Terminal<TestB
     terminal
 }
 
-/// What is on the screen, without what is right of it.
+/// The text on the screen, without blanks at the ends of lines.
 fn text(state: &State, width: u16, height: u16) -> String {
     let terminal = drawn(state, width, height, true);
     let text = terminal.backend().to_string();
@@ -103,7 +103,7 @@ fn a_terminal_that_is_too_small_says_so() {
     "#]]
     .assert_eq(&text(&watched(), 59, 12));
     assert!(text(&watched(), 60, 11).contains("60x11 is too small"));
-    // Whatever is left of one.
+    // No size may make the drawing fail.
     for (width, height) in [(1, 1), (10, 2), (1, 60), (200, 1)] {
         text(&watched(), width, height);
     }
@@ -138,7 +138,7 @@ fn every_size_and_every_mode_can_be_drawn() {
     }
 }
 
-/// The last lines of a small terminal after these keys.
+/// Compares the last lines of a small terminal after these keys.
 fn footer(keys: &str, expected: &Expect) {
     let mut state = watched();
     press(&mut state, keys);
@@ -196,7 +196,7 @@ fn the_last_lines_are_what_is_asked() {
     );
 }
 
-/// The same simulation, watched for forty looks.
+/// The same simulation after forty looks.
 fn simulated() -> State {
     let lab = "scenario3-openzfs".to_owned();
     let mut state = State::new(Source::Simulation(lab), Duration::from_secs(1));
@@ -226,7 +226,7 @@ fn the_end_of_a_simulation_is_on_the_screen() {
         lasts,
     });
     state.told(Told::Look(Box::new(last)));
-    // That nothing more is told is no silence.
+    // After the last look, silence is not an error.
     state.silent_for(Duration::from_secs(7));
     let text = text(&state, 80, 24);
     assert!(
@@ -267,7 +267,7 @@ fn a_daemon_that_is_gone_is_on_the_screen() {
     assert!(text(&state, 80, 24).contains("NO LOOK, trying again: no daemon at unix:/run/api"));
     state.silent_for(Duration::from_secs(7));
     assert!(text(&state, 80, 24).contains("NO ANSWER for 7 s"));
-    // What was known is still there.
+    // The last facts are still shown.
     assert!(text(&state, 80, 24).contains("c1t2d0"));
 }
 
@@ -283,7 +283,7 @@ fn no_colour_means_none() {
     }
 }
 
-/// Whatever is told by colour is there without it.
+/// Everything that colour shows is visible without it, too.
 #[test]
 fn colours_say_nothing_alone() {
     let symbols = |colour| {

@@ -1,8 +1,8 @@
-//! Colours and the like. Whatever a colour says is said by a word or a mark as well.
+//! Colours and styles. A word or a mark repeats whatever a colour shows.
 
 use ratatui::style::{Color, Modifier, Style};
 
-/// What things look like.
+/// The styles.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::commands::top) struct Theme {
     colour: bool,
@@ -20,7 +20,7 @@ impl Theme {
         }
     }
 
-    /// Lines, scales, and what is not asked for.
+    /// For lines, scales, and less important text.
     pub(super) fn faint(self) -> Style {
         match self.colour {
             true => self.fore(Color::DarkGray),
@@ -33,17 +33,17 @@ impl Theme {
         self.fore(Color::Cyan)
     }
 
-    /// What the keys act on.
+    /// For the pane on which keys act.
     pub(super) fn focused(self) -> Style {
         self.title().add_modifier(Modifier::BOLD)
     }
 
-    /// The selected row of the pane that has the focus: even, whatever its cells are like.
+    /// For the selected row of the focused pane. It overrides the styles of cells.
     pub(super) fn selected(self) -> Style {
         Style::reset().add_modifier(Modifier::REVERSED)
     }
 
-    /// A key in a line of keys.
+    /// For a key in a line of keys.
     pub(super) fn key(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
@@ -75,5 +75,6 @@ impl Theme {
     }
 }
 
-/// From the 256 colours: blue to yellow by way of red, readable on dark and on light.
+/// Colours of the 256, from blue to yellow by way of red. They are readable on dark and on light
+/// backgrounds.
 const HEAT: [u8; 4] = [61, 133, 203, 220];

@@ -1,4 +1,4 @@
-//! Changes to a simulation that somebody watches: they take effect at its moment.
+//! Changes to a watched simulation. They take effect at its current moment.
 
 use dashpot_api::Rule;
 use dashpot_engine::inject::RuleId;
@@ -11,11 +11,11 @@ use crate::commands::top::ask::Ask;
 use crate::commands::top::said;
 use crate::lab::check_range;
 
-/// What came of it, or why it was refused.
+/// The result, or the reason of a refusal.
 type Outcome = Result<String, String>;
 
 impl Sim {
-    /// Does what was asked for, and says what was done.
+    /// Carries out a request. Answers what was done.
     pub(super) fn carry_out(&mut self, ask: &Ask) -> Result<Outcome, Violation> {
         if self.is_over() {
             return Ok(Err("the simulation has ended".to_owned()));
@@ -55,7 +55,7 @@ impl Sim {
         }))
     }
 
-    /// What is to be armed, and the place of its disk.
+    /// The rules to arm, and the index of their disk.
     fn injection(&self, disk: &str, words: &str) -> Result<(usize, Injection), String> {
         if let Some(at) = self.arms_last() {
             return Err(format!(
@@ -67,7 +67,7 @@ impl Sim {
         Ok((place, injection))
     }
 
-    /// The words of a rule, of which something on the disk can match.
+    /// Parses the words of a rule, and checks that a zio on the disk can match.
     fn checked(&self, disk: usize, words: &str) -> Result<Injection, String> {
         let injection = parse_injection(words).map_err(|error| error.to_string())?;
         let disk = &self.scenario().disks[disk];
@@ -75,7 +75,7 @@ impl Sim {
         Ok(injection)
     }
 
-    /// When the lab arms a rule for the last time, if it is yet to do so.
+    /// When the lab arms its last rule, if that is still to come.
     fn arms_last(&self) -> Option<Duration> {
         let to_come = self.scenario().commands.iter();
         let to_come = to_come.filter(|(at, _)| Instant::ZERO + *at > self.now());
@@ -122,7 +122,8 @@ impl Sim {
         }))
     }
 
-    /// Does not wait for what is in flight: the screen shows when it has ended.
+    /// Suspends a disk without waiting for the zios in flight: the screen shows when they have
+    /// ended.
     fn suspend(&mut self, name: &str) -> Result<Outcome, Violation> {
         let suspend = |disk| Command::Suspend {
             disk,

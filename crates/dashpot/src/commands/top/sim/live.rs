@@ -1,5 +1,5 @@
-//! The thread that simulates a lab at the pace of the clock. It sleeps until the next look is due or
-//! something is asked for, and only then lets the simulation catch up.
+//! The thread that simulates a lab at the pace of the clock. It sleeps until the next look is due
+//! or a request comes. Then the simulation catches up.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant as WallClock};
@@ -15,20 +15,20 @@ use super::pace::Pace;
 use crate::commands::top::ask::{Ask, Told};
 use crate::commands::top::look::Look;
 
-/// A simulation, and who is told of it.
+/// A simulation, and the channel to the screen.
 pub(in crate::commands::top) struct Live {
     sim: Sim,
     pace: Pace,
     speed: Speed,
     interval: Duration,
-    /// On the wall's clock, from when it has begun.
+    /// Intervals of the wall clock, once it has begun.
     intervals: Intervals,
     begun: WallClock,
-    /// What was simulated of what was to be, if the last interval was too short for it.
+    /// How far it fell behind, if the last interval was too short.
     behind: Option<Behind>,
-    /// How much is simulated between two looks at the clock.
+    /// How much is simulated between two readings of the clock.
     piece: VirtualTime,
-    /// Whether the end has been told of.
+    /// Whether the end has been reported.
     has_ended: bool,
     asked: Receiver<Ask>,
     told: UnboundedSender<Told>,
@@ -59,7 +59,7 @@ impl Live {
         }
     }
 
-    /// Goes on until nobody asks any more. After the end of the simulation it only answers.
+    /// Runs until the screen is gone. After the end of the simulation it only answers requests.
     pub(in crate::commands::top) fn run(mut self) {
         if let Err(violation) = self.simulate() {
             self.tell(Told::Down(format!("the simulation has failed {violation}")));
@@ -81,7 +81,7 @@ impl Live {
         Ok(())
     }
 
-    /// What is asked for, or nothing until the next look. The end is looked at when it comes.
+    /// Waits for a request, or until the next look. Also wakes at the simulation's end.
     fn wait(&self) -> Result<Ask, RecvTimeoutError> {
         if self.has_ended {
             let asked = self.asked.recv();
@@ -94,8 +94,8 @@ impl Live {
         self.asked.recv_timeout(left)
     }
 
-    /// Tells of a look. The interval ends when it begins to catch up: if that takes up to the end of
-    /// the next one, it goes on at once.
+    /// Sends a look. The interval ends when the catching up begins. If that lasts until the end of
+    /// the next interval, the next look follows at once.
     fn look(&mut self) -> Result<(), Violation> {
         let now_ns = self.begun.elapsed().as_nanos() as u64;
         let missed = self.intervals.end(now_ns).map_or(0, |span| span.missed);
@@ -123,8 +123,8 @@ impl Live {
         Ok(())
     }
 
-    /// Simulates what is to have happened by now, piece by piece, so that it ends soon after nobody
-    /// looks any more. What takes longer than the interval is not made up for.
+    /// Simulates up to the present, piece by piece, so that it ends soon after the screen is gone.
+    /// Lost time beyond an interval is not made up for.
     fn catch_up(&mut self) -> Result<(), Violation> {
         let (began, from) = (WallClock::now(), self.sim.now());
         let target = self.pace.at(began).min(self.sim.ends());
@@ -145,13 +145,13 @@ impl Live {
         Ok(())
     }
 
-    /// That nobody listens is seen before the next turn.
+    /// Sends news. The thread notices before its next turn if the screen is gone.
     fn tell(&self, news: Told) {
         let _ = self.told.send(news);
     }
 }
 
-/// How far a simulation came in an interval.
+/// The progress of a simulation in an interval.
 struct Behind {
     simulated: VirtualTime,
     due: VirtualTime,
@@ -167,8 +167,8 @@ impl Behind {
     }
 }
 
-/// What is simulated next before the clock is looked at again. How much happens in a piece cannot be
-/// known before, so it grows and shrinks with the time that the last one took.
+/// How much to simulate before the clock is read again. The work in a piece is not known in
+/// advance, so the size follows the time that the last piece took.
 fn next_piece(last: VirtualTime, took: Duration, interval: Duration) -> VirtualTime {
     let is_long = took > interval / PIECES;
     let nanos = match is_long {
@@ -178,7 +178,7 @@ fn next_piece(last: VirtualTime, took: Duration, interval: Duration) -> VirtualT
     VirtualTime::from_nanos(nanos.clamp(1, PIECE_MOST.as_nanos()))
 }
 
-/// Into how many pieces an interval is divided, at the least.
+/// An interval has at least this many pieces.
 const PIECES: u32 = 64;
 const PIECE_FIRST: VirtualTime = VirtualTime::from_nanos(100_000);
 const PIECE_MOST: VirtualTime = VirtualTime::from_nanos(1_000_000_000_000);
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn pieces_take_a_small_share_of_an_interval_whatever_happens_in_them() {
-        // Of a lab of which this machine simulates so many virtual nanoseconds in a nanosecond.
+        // This machine simulates `speed` virtual nanoseconds in a nanosecond.
         for speed in [0.001, 1.0, 1_000.0, 1e9] {
             let took =
                 |piece: VirtualTime| Duration::from_nanos((piece.as_nanos() as f64 / speed) as u64);

@@ -1,5 +1,5 @@
-//! Looks at a simulated lab. There is no clock here: whoever has one says how far the simulation is
-//! to go before it is looked at.
+//! Looks at a simulated lab. There is no clock here: the caller says how far the simulation goes
+//! before each look.
 
 mod change;
 mod live;
@@ -21,29 +21,29 @@ use crate::commands::sim::tally::SimTally;
 
 pub(super) use self::live::Live;
 
-/// A simulation, and how it stood when it was looked at last.
+/// A simulation, and its state at the last look.
 pub(super) struct Sim {
     simulation: Simulation,
-    /// The names and words of rules, of those that the lab is yet to arm among them.
+    /// The names and words of rules, including those that the lab will arm later.
     rules: Registry,
     /// How many of the scenario's commands are the lab's own.
     planned: usize,
     /// What the volumes' and disks' clients have done since the last look.
     tally: SimTally,
     last: Seen,
-    /// What the clients of each device, and those of each pool, did in the last interval.
+    /// The I/O of the clients of each device and of each pool in the last interval.
     clients: Vec<Vec<ClientLook>>,
     written: Vec<Option<(f64, f64)>>,
 }
 
-/// Everything at one moment: volumes before disks.
+/// The state at one moment: volumes before disks.
 struct Seen {
     devices: Vec<DeviceLook>,
     pools: Vec<PoolLook>,
 }
 
 impl Sim {
-    /// A simulation at its beginning, and the rules of its lab.
+    /// A simulation at its start, and the rules of its lab.
     pub(super) fn new(mut simulation: Simulation, rules: Registry) -> Result<Sim, Violation> {
         simulation.record_events(true);
         let last = Seen::new(&simulation);
@@ -60,7 +60,7 @@ impl Sim {
         Ok(sim)
     }
 
-    /// Goes on up to a moment, or to the end.
+    /// Runs up to a moment, or to the end.
     pub(super) fn go_to(&mut self, moment: Instant) -> Result<(), Violation> {
         self.simulation.run_until(moment)?;
         let events = self.simulation.events();
@@ -76,7 +76,7 @@ impl Sim {
         self.simulation.done()
     }
 
-    /// When it is over.
+    /// When the simulation ends.
     pub(super) fn ends(&self) -> Instant {
         Instant::ZERO + self.simulation.scenario().lasts
     }
@@ -102,12 +102,12 @@ impl Sim {
         look
     }
 
-    /// What is to be seen without ending an interval.
+    /// A look that ends no interval.
     pub(super) fn glance(&self) -> Look {
         self.shown(&Seen::new(&self.simulation))
     }
 
-    /// The present, with the figures of clients of the last interval.
+    /// The present state, with the clients' figures of the last interval.
     fn shown(&self, seen: &Seen) -> Look {
         let own = self.clients.iter();
         let devices = seen.devices.iter().zip(own);
@@ -203,7 +203,7 @@ impl Sim {
         Some(seen_rule(record, &disk.name, &snapshot, self.now()))
     }
 
-    /// What the lab was to do by itself, and could not: its rules may have been cleared by hand.
+    /// The lab's own changes that failed, for example because the user cleared their rules.
     fn refused_changes(&self) -> Vec<String> {
         let own = self.simulation.answers().iter();
         let own = own.filter(|(place, _)| *place < self.planned);

@@ -1,11 +1,11 @@
-//! How virtual time follows the clock: so many simulated seconds for each second.
+//! The pace of a simulation: how many simulated seconds pass in a second.
 
 use std::time::Instant as WallClock;
 
 use dashpot_engine::Instant;
 use dashpot_rules::Speed;
 
-/// A moment of both times, and how fast one goes by the other.
+/// A moment of both clocks, and their ratio.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     wall: WallClock,
@@ -14,7 +14,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// From these moments on.
+    /// Begins at these moments.
     pub(super) fn new(wall: WallClock, virtual_time: Instant, speed: Speed) -> Pace {
         Pace {
             wall,
@@ -23,18 +23,18 @@ impl Pace {
         }
     }
 
-    /// Where the simulation should be by now.
+    /// The moment that the simulation should have reached.
     pub(super) fn at(&self, now: WallClock) -> Instant {
         let elapsed = now.saturating_duration_since(self.wall);
         self.virtual_time + self.speed.simulated(elapsed)
     }
 
-    /// When it should come to a moment.
+    /// When the simulation should reach a moment.
     pub(super) fn reaches(&self, moment: Instant) -> WallClock {
         self.wall + self.speed.takes(moment.since(self.virtual_time))
     }
 
-    /// As fast, from these moments on: what was missed is not made up for.
+    /// The same speed, from these moments on: lost time is not made up for.
     pub(super) fn again(&self, wall: WallClock, virtual_time: Instant) -> Pace {
         Pace::new(wall, virtual_time, self.speed)
     }

@@ -1,4 +1,4 @@
-//! How the pools of a simulation stand.
+//! The state of a simulation's pools.
 
 use dashpot_engine::pool::ThrottleConfig;
 use dashpot_engine::{Device, Op};
@@ -8,7 +8,7 @@ use dashpot_sim::scenario::Scenario;
 use crate::commands::sim::look::PoolLook as Seen;
 use crate::commands::top::look::PoolLook;
 
-/// The pool of this place. `written` is what its clients wrote, in operations and bytes a second.
+/// The pool at this index. `written` has its clients' writes, in operations and bytes per second.
 pub(super) fn pool_look(
     scenario: &Scenario,
     place: usize,
@@ -31,8 +31,8 @@ pub(super) fn pool_look(
     }
 }
 
-/// What clients wrote to each pool in an interval, in operations and bytes a second; the intervals
-/// of volumes come first.
+/// The clients' writes to each pool in an interval, in operations and bytes per second. The
+/// intervals of volumes must come first.
 pub(super) fn written(
     scenario: &Scenario,
     intervals: &[DeviceInterval],
@@ -46,7 +46,7 @@ pub(super) fn written(
     (0..scenario.pools.len()).map(of_pool).collect()
 }
 
-/// None if there was no time.
+/// `None` if no time has passed.
 fn written_to(volume: &DeviceInterval) -> Option<(f64, f64)> {
     let seconds = Some(volume.elapsed.as_secs_f64()).filter(|seconds| *seconds > 0.0)?;
     let writes = volume
@@ -57,7 +57,7 @@ fn written_to(volume: &DeviceInterval) -> Option<(f64, f64)> {
     Some((sum.0 as f64 / seconds, sum.1 as f64 / seconds))
 }
 
-/// The name of the pool that a volume is of, or that a disk belongs to.
+/// The name of the pool of a volume or a disk.
 pub(super) fn pool_of(scenario: &Scenario, device: Device) -> Option<String> {
     let pool = match device {
         Device::Volume(volume) => scenario.pools.get(scenario.volumes[volume.0 as usize].pool),
@@ -69,5 +69,5 @@ pub(super) fn pool_of(scenario: &Scenario, device: Device) -> Option<String> {
     pool.map(|pool| pool.name.clone())
 }
 
-/// Those that live, and the last that are on the disks.
+/// The live ones, and the last that are on the disks.
 const TXGS_MAX: usize = 6;

@@ -13,7 +13,7 @@ fn at(millis: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(millis)
 }
 
-/// A simulation of this lab, which is at its beginning.
+/// A simulation of this lab at its start.
 fn sim(lab: &str) -> Sim {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("lab.toml");
@@ -53,7 +53,7 @@ fn arm(sim: &mut Sim, words: &str) -> Result<String, String> {
     ask(sim, Ask::Arm { disk, words })
 }
 
-/// One disk that is read 1,000 times a second and takes 1 ms.
+/// One disk with 1,000 reads per second that take 1 ms each.
 const LONE: &str = r#"
 [disk.d]
 store = "null"
@@ -130,7 +130,7 @@ fn a_rule_lives_on_a_simulated_disk() {
         "cleared rule 1"
     );
     assert!(sim.glance().rules.is_empty());
-    // Ids are never used again, names are.
+    // Ids are never used again, but names are.
     let armed = arm(&mut sim, "-D 5ms --name slow").unwrap();
     assert!(armed.starts_with("rule 2 (slow)"), "{armed}");
 }
@@ -196,7 +196,7 @@ clear = "planned"
     );
     let seen = look(&mut sim, 3_000);
     assert_eq!(seen.rules[0].name.as_deref(), Some("planned"));
-    // Now its name is taken; when it is cleared it is free again.
+    // The lab's rule has this name now. Once it is cleared, the name is free again.
     assert!(arm(&mut sim, "-D 1ms --name planned").is_err());
     assert!(arm(&mut sim, "-D 1ms").unwrap().starts_with("rule 2 "));
     ask(&mut sim, Ask::Clear { rule: 1 }).unwrap();
@@ -214,7 +214,7 @@ clear = "planned"
 
 #[test]
 fn a_pool_shows_its_throttle_its_volumes_and_its_txgs() {
-    // Writers faster than the disk, so that the throttle has to hold them back.
+    // The writers are faster than the disk, so the throttle holds them back.
     let mut sim = of_repository("scenario3-openzfs.toml");
     look(&mut sim, 29_000);
     let seen = look(&mut sim, 30_000);
