@@ -1,4 +1,4 @@
-"""How far latencies are from what was asked for, in bursts and spread, beside nbdkit's delay filter."""
+"""Compares achieved latencies with requested ones, in bursts and spread, beside nbdkit's delay filter."""
 
 import collections
 import contextlib
@@ -47,7 +47,9 @@ def run(bench):
 
 
 def start(bench, stack, place):
-    """`zero`: without a delay, for the ceilings; then by delay. dashpot is the same process throughout."""
+    """Starts the servers: `zero` without a delay, for the ceilings; the others by delay. dashpot is one
+    process throughout.
+    """
     disk = [f"d=ram,size={servers.SIZE}"]
     spins = {name: bench.start(stack, name, lambda: Dashpot(place, disk, ["--spin", name.split()[1]], name=name))
              for name in OURS}
@@ -64,7 +66,9 @@ def start(bench, stack, place):
 
 
 def threads_of(name):
-    """Each sleeps with one request: with fewer than are due, an open loop's errors only say how long it ran."""
+    """How many threads sleep with one request each. With too few, the errors of an open loop only tell how
+    long it ran.
+    """
     return int(name.split("-")[1])
 
 
@@ -76,7 +80,7 @@ def ceiling(bench, server):
 
 def measure(bench, running, ceilings, cell, name):
     if name == CONTROL:
-        # One thread sleeps as well as another: depth means nothing to it.
+        # The depth does not matter: one thread sleeps as well as another.
         return control(cell.delay_ns, bench.seconds(1, 0.5)) if cell.depth == 1 and cell.pace == "spread" else None
     server = running[cell.delay_ns][name]
     if server is None or (name in PEERS and cell.pace == "spread" and cell.depth > threads_of(name)):
@@ -91,18 +95,21 @@ def measure(bench, running, ceilings, cell, name):
     finally:
         server.ask("clear", "all")
     if figures["min_error_ns"] < 0:
-        # The one thing that must not happen, whatever the machine does.
+        # This must never happen, on any machine.
         bench.fail(f"accuracy: {cell}, {name}: a zio completed {-figures['min_error_ns']} ns before its target")
     late = rule["lateness"]
     return {**figures, "late_p50_ns": late["p50_ns"], "late_p99_ns": late["p99_ns"]}
 
 
 def errors(bench, server, cell):
-    """The client polls: its own waking up would hide the server's error, and is the same for all."""
+    """The client's errors. It polls: its own wake-ups would hide the server's error, and they are the same
+    for all servers.
+    """
     if cell.pace == "bursts":
         depth, pace = cell.depth, ["--burst", f"{cell.depth}..{cell.depth}"]
     else:
-        # What a pause of the host has held up starts at once: a bound near the depth would make a second pause of it.
+        # After a pause of the host, all held-up requests start at once. A bound near the depth would turn that into a
+        # second pause.
         depth, pace = OPEN_DEPTH, ["--rate", cell.rate]
     figures = load(server, bench.seconds(1.2, 0.5), depth, "--busy", *pace)
     ask = cell.delay_ns
@@ -155,7 +162,7 @@ def promise(bench, samples, feasible):
 
 
 def promise_beside(bench, samples, cell, error):
-    """What holds beside the control and the peers."""
+    """The promises that hold beside the control and the peers."""
     unspun = samples.spread(cell, "spin never", "late_p50_ns")
     slept = samples.spread(Cell(cell.delay_ns, 1, "spread"), CONTROL, "p50_ns")
     if unspun and slept and cell.pace == "spread":

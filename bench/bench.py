@@ -1,4 +1,4 @@
-"""One run of the bench: its rounds, what failed, and which promises held."""
+"""One run of the bench: its rounds, its failures, and the promises that held."""
 
 import contextlib
 import sys
@@ -24,8 +24,10 @@ class Bench:
         return quick if self.quick else full
 
     def measure(self, part, cells, servers, unit, rounds=None):
-        """Interleaves: every server in every cell, then the next round, which begins with another server, so that it is not
-        always the same one that meets what another leaves behind. `unit(cell, server)` gives figures, or None."""
+        """Measures every server in every cell, then the next round. Each round begins with another server, so
+        that the aftermath of one server does not always hit the same other. `unit(cell, server)` gives
+        figures, or None.
+        """
         samples, rounds = Samples(), rounds or self.rounds
         self.progress.begin(part, rounds * len(cells) * len(servers))
         for number in range(rounds):
@@ -42,7 +44,7 @@ class Bench:
 
     @contextlib.contextmanager
     def guard(self, name):
-        """What fails in here names itself, and the rest goes on."""
+        """Records a failure under its name, and continues with the rest."""
         try:
             yield
         except Exception as error:
@@ -54,7 +56,7 @@ class Bench:
             self.progress.say(f"FAILED {failure}")
 
     def start(self, stack, name, begin):
-        """A server that lives as long as `stack`, or None if it cannot be had."""
+        """A server that lives as long as `stack`, or None if it cannot be started."""
         try:
             return stack.enter_context(begin())
         except Unavailable as reason:
@@ -74,21 +76,23 @@ class Bench:
         self.promises.setdefault(promise, []).append((used, f"{where}: {value:.3g}, bound {bound:.3g}"))
 
     def verdicts(self):
-        """By promise: in how many places it holds, and the place where it is hardest."""
+        """By promise: in how many places it holds, and the place where it is closest to failing."""
         for promise, places in self.promises.items():
             held = sum(used[0] <= 1 for used, _ in places)
             yield {"promise": promise, "held": held, "of": len(places), "hardest": max(places)[1]}
 
 
 def _over(value, bound):
-    """How much of the bound is used; at most 1 holds."""
+    """The used share of the bound; at most 1 holds."""
     if bound > 0:
         return value / bound
     return float(value > bound) * 2
 
 
 def share_lost():
-    """The share of a short time that a loop which only reads the clock loses to others: the machine's noise now."""
+    """The share of a short time in which other programs stop a loop that only reads the clock: the machine's
+    present noise.
+    """
     began = before = time.monotonic_ns()
     lost = 0
     while before - began < NOISE_NS:
@@ -100,7 +104,7 @@ def share_lost():
 
 
 class Progress:
-    """One line on a terminal; in a pipe, only what matters."""
+    """One line on a terminal; in a pipe, only the important lines."""
 
     def __init__(self):
         self.shown = sys.stderr.isatty()
@@ -125,5 +129,5 @@ class Progress:
 
 
 def directory():
-    """Where the sockets of one part are; gone with it."""
+    """The directory for the sockets of one part, removed afterwards."""
     return tempfile.TemporaryDirectory(prefix="dashpot-bench.")

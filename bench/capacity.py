@@ -33,7 +33,9 @@ def ratio(samples, n):
 
 
 def unit(bench, n):
-    """A daemon of its own: memory that a larger load has left behind would hide what this one takes."""
+    """Measures with a daemon of its own: memory left behind by a larger load would hide the memory that this
+    load takes.
+    """
     seconds = bench.seconds(4, 2.5)
     with directory() as place, Dashpot(place, ["d=null,size=1G"]) as server:
         server.ask("inject", "d", "-D", "1s")
@@ -41,7 +43,7 @@ def unit(bench, n):
         argv = words(server.uri(), seconds, 2 * n, "--busy", "--rate", n)
         loading = process.start(argv, stdout=subprocess.PIPE)
         try:
-            # Past the first second as many are issued as completed.
+            # After the first second, as many requests are issued as completed.
             time.sleep(seconds - 0.7)
             in_flight, after = server.in_flight(), process.memory_bytes(server.pid, "RssAnon")
             text, _ = loading.communicate(timeout=30)

@@ -1,4 +1,4 @@
-"""What one client does to another on the same shard: one that does not read, one that floods."""
+"""The effect of one client on another on the same shard: a client that does not read, and a client that floods."""
 
 import contextlib
 import subprocess
@@ -45,7 +45,7 @@ def stall(bench, name):
         stack.callback(connection.close)
         for cookie in range(64):
             connection.request(wire.CMD_READ, 0, 1 << 20, cookie=cookie)
-        # Until the sockets' buffers are full.
+        # This takes until the sockets' buffers are full.
         time.sleep(0.5)
         return quiet(server.pid, bench.seconds(3, 1))
 
@@ -70,7 +70,7 @@ def flooded(bench):
 
 
 def beside(bench, server, cell):
-    """Both clients sleep while they wait: three that poll would not fit two CPUs."""
+    """Both clients sleep while they wait: three polling processes would not fit two CPUs."""
     seconds, figures = bench.seconds(3, 1.5), {}
     # A rule's lateness counts from its last update.
     server.ask("clear", "all")

@@ -1,4 +1,4 @@
-"""`dashpot load` against a server, and what it cost the server."""
+"""`dashpot load` against a server, and its cost on the server."""
 
 import json
 import subprocess
@@ -6,7 +6,7 @@ import subprocess
 import process
 from servers import DASHPOT
 
-# Beyond the asked time: the load waits up to 5 s for the last replies.
+# Added to the requested time, because the load waits up to 5 s for the last replies.
 GRACE_SECONDS = 20
 
 
@@ -31,7 +31,7 @@ def load(server, seconds, depth, *options, export=None):
 
 
 def read(text):
-    """What a load has printed. Every load of this bench asks for one kind of operation."""
+    """Parses the output of a load. Every load of this bench has one kind of operation."""
     (op,) = json.loads(text)["ops"]
     if op["errors"]:
         raise RuntimeError(f"{op['errors']} of {op['latency']['n']} requests failed")

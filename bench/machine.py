@@ -1,4 +1,4 @@
-"""When, of what, and where a run was made."""
+"""The time, the build and the machine of a run."""
 
 import datetime
 import os

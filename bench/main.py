@@ -8,7 +8,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).parent.parent
-# The NBD protocol byte by byte, which the tests have.
+# The tests have a client that speaks NBD byte by byte.
 sys.path.append(str(ROOT / "tests"))
 
 import accuracy, capacity, engine, fair, observe, scale, speed  # noqa: E401
@@ -21,8 +21,7 @@ PARTS = {"speed": speed, "accuracy": accuracy, "capacity": capacity, "scale": sc
 
 def main():
     arguments = parse()
-    # What a supervisor sends unwinds as Ctrl-C does.
-    # (A shell starts its background jobs with SIGINT ignored.)
+    # SIGTERM, which a supervisor sends, unwinds like Ctrl-C. (A shell starts its background jobs with SIGINT ignored.)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))

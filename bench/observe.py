@@ -1,8 +1,8 @@
-"""What it costs to watch a block device: CPU time per I/O of the whole machine, with an observer and without.
+"""The cost of watching a block device: CPU time per I/O of the whole machine, with and without an observer.
 
-The device is a loop device over tmpfs, read by fio at depth 32: the fastest that this machine has, so that what is
-added stands out. Instances of tracefs, BPF programs and the kernel's own work are nobody's process, so all CPUs are
-added up: what else runs on the machine is in the figures, and the machine has to be quiet.
+The device is a loop device over tmpfs, read by fio at depth 32: the fastest device of this machine, so that
+the additional cost shows. Instances of tracefs, BPF programs and the kernel's own work belong to no process,
+so the CPU time of all CPUs counts. That includes other programs, so the machine must be quiet.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ from table import count, print_table, spread
 
 CELL = "loop over tmpfs, random reads of 4K at depth 32"
 SIZE = 512 << 20
-# Fewer pairs cannot tell what a few percent are.
+# With fewer pairs, a few percent could not be distinguished from noise.
 ROUNDS = 24
 TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
 
@@ -56,7 +56,7 @@ def row(samples, name):
 
 
 def added(samples, name):
-    """CPU time per I/O more than with nobody, taken round by round: its median, and where that is with 95 %."""
+    """The additional CPU time per I/O, compared round by round: its median, and its 95 % interval."""
     return None if name == NOBODY else difference(samples, CELL, "cpu_ns", name, NOBODY)
 
 
@@ -65,7 +65,7 @@ class Loop:
 
     def __enter__(self):
         self.file = tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="dashpot-bench.")
-        # Written once: a hole would be read for nothing.
+        # The file is written once: reads of a hole would cost less.
         for _ in range(SIZE >> 20):
             self.file.write(b"\xa5" * (1 << 20))
         self.file.flush()
@@ -82,7 +82,7 @@ class Loop:
         return pathlib.Path(f"/sys/class/block/{self.name}/{file}").read_text()
 
     def reads(self):
-        """Those that the kernel has finished."""
+        """Reads that the kernel has finished."""
         return int(self.said("stat").split()[0])
 
     def __exit__(self, *_):
@@ -103,7 +103,7 @@ def watched(bench, name, device):
             return None
         busy, before = busy_ns(), device.reads()
         iops = fio(device, bench.seconds(2.5, 1))
-        # What an observer does with its last interval is part of watching.
+        # The observer's work on its last interval is a part of watching.
         time.sleep(1.2 * INTERVAL_S)
         spent, done = busy_ns() - busy, device.reads() - before
         figures = observer.end()
@@ -122,7 +122,8 @@ def fio(device, seconds):
 
 
 def busy_ns():
-    """Time in which CPUs were not idle and not the host's, from any moment on. The kernel counts idle time by the clock,
-    and work by who has the CPU at each tick, of which a short run has few."""
+    """Time in which CPUs were neither idle nor taken by the host. The kernel counts idle time by the clock.
+    It counts work by the process that has the CPU at each tick, and a short run has few ticks.
+    """
     _, _, _, idle, iowait, _, _, steal, *_ = map(int, pathlib.Path("/proc/stat").read_text().split("\n")[0].split()[1:])
     return time.monotonic_ns() * os.cpu_count() - (idle + iowait + steal) * TICK_NS

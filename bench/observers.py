@@ -1,4 +1,4 @@
-"""Programs that watch a block device, as they are started, stopped, and put away."""
+"""Programs that watch a block device: how to start, stop and clean up each."""
 
 import contextlib
 import json
@@ -17,23 +17,23 @@ from servers import DASHPOT, Unavailable
 NOBODY = "nobody"
 START_SECONDS, END_SECONDS = 20, 20
 INTERVAL_S = 1
-# perf-tools' iolatency uses the events of the whole machine, and this file against a second one.
+# perf-tools' iolatency uses the events of the whole machine, and this file as a lock.
 EVENTS = pathlib.Path("/sys/kernel/tracing/events/block/enable")
 LOCK = pathlib.Path("/var/tmp/.ftrace-lock")
-# It wants debugfs at its old place: in a mount namespace of its own, where it is not there for all.
+# It needs debugfs at its old place. It gets that in a mount namespace of its own, if the machine has none there.
 DEBUGFS = "[ -d /sys/kernel/debug/tracing ] || mount -t debugfs nodev /sys/kernel/debug && exec iolatency-perf -d {number} {interval}"
 # A row of a histogram of either peer.
 ROW = re.compile(r"-> \d+ +: (\d+) +\|")
 
 
 class Observer:
-    """A program that watches the device, from when it says so."""
+    """A program that watches the device, beginning when it says so."""
 
     def __init__(self, name, device):
         self.name, self.argv = name, OBSERVERS[name](device)
 
     def __enter__(self):
-        # Appended to, because both sides share one place in it.
+        # Both sides share one position in the file, so it is opened for appending.
         self.out = tempfile.TemporaryFile("a+")
         self.process = None
         if self.argv is None:
@@ -52,7 +52,7 @@ class Observer:
         return self
 
     def wait(self):
-        """Until it has reported once: what it takes to begin is not what it takes to watch."""
+        """Waits until it has reported once, so that its start is not measured."""
         end = time.monotonic() + START_SECONDS
         while self.said().count("\n") < 2:
             if self.process.poll() is not None:
@@ -66,7 +66,7 @@ class Observer:
         return self.out.read()
 
     def end(self):
-        """What it has seen, and what it says of events that it has not: only dashpot does."""
+        """The number of I/Os that it has seen and, only from dashpot, the number of events that it has missed."""
         if self.argv is None:
             return {}
         self.interrupt()
@@ -84,7 +84,7 @@ class Observer:
     def __exit__(self, *_):
         if self.process:
             self.interrupt()
-            # Scripts leave children behind, and those the events.
+            # Scripts leave their children behind, and the children leave events enabled.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -98,7 +98,7 @@ def is_tracing():
 
 
 def put_away():
-    """Ends what iolatency should have ended, and says so: who comes next is to be measured without it."""
+    """Ends what iolatency should have ended, with a message: the next program must be measured without it."""
     if not is_tracing() and not LOCK.exists():
         return
     EVENTS.write_text("0")
@@ -107,11 +107,11 @@ def put_away():
 
 
 def dashpot(*words):
-    # `--json` says how much was lost; a histogram costs the same either way.
+    # `--json` says how much was lost. The cost is that of a text histogram.
     return lambda device: [DASHPOT, "iolatency", "--json", *words, "-d", device.path, str(INTERVAL_S)]
 
 
-# biolatency writes into a buffer unless it is told otherwise.
+# biolatency buffers its output unless an option prevents it.
 OBSERVERS = {
     NOBODY: lambda device: None,
     "dashpot": dashpot(),

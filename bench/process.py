@@ -1,4 +1,4 @@
-"""Processes that are measured: started so that none outlives the bench, and read through /proc."""
+"""Measured processes: none of them outlives the bench, and they are read through /proc."""
 
 import contextlib
 import ctypes
@@ -14,8 +14,8 @@ import time
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
-# The kernel's number for the CPU time of a process, all its threads, the dead ones included
-# (clock_getcpuclockid): nanoseconds, where /proc/PID/stat has ticks of 10 ms.
+# The kernel's clock id for the CPU time of a process and all its threads, including ended ones (clock_getcpuclockid).
+# It counts nanoseconds, where /proc/PID/stat has ticks of 10 ms.
 CPUCLOCK_SCHED = 2
 PERF = ["perf", "stat", "-x", ",", "-e", "instructions"]
 
@@ -28,13 +28,13 @@ def start(argv, **options):
 
 
 def interrupt_group(process):
-    """As Ctrl-C on a terminal: a script's children are told, too."""
+    """Interrupts a group as Ctrl-C on a terminal does: a script's children get the signal, too."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGINT)
 
 
 def stop(process):
-    """Asks, waits, and insists."""
+    """Asks the process to end, waits, and then kills it."""
     process.terminate()
     try:
         process.wait(5)
@@ -47,7 +47,7 @@ def stop(process):
 
 
 def complaint(errors):
-    """The first line of what a program said; the rest is how to ask for help."""
+    """The first line of a program's error output. The rest is usage."""
     return errors.strip().partition("\n")[0][:300]
 
 
@@ -57,7 +57,9 @@ def cpu_ns(pid):
 
 
 class Instructions:
-    """Counts the instructions of a process, all its threads, while a command runs that `under` has put under perf."""
+    """Counts the instructions of a process and all its threads, while a command runs that `under` has put
+    under perf.
+    """
 
     def __init__(self, pid):
         self.pid = pid
@@ -75,7 +77,7 @@ class Instructions:
         return [*PERF, "-o", self.file.name, "-p", str(self.pid), "--", *argv]
 
     def count(self):
-        """None where the machine does not let perf count, as most virtual ones."""
+        """The count, or None if perf cannot count on this machine, as on most virtual ones."""
         found = re.search(r"^(\d+),", self.file.read(), re.MULTILINE)
         return int(found[1]) if found else None
 
@@ -94,7 +96,7 @@ def memory_bytes(pid, kind="VmRSS"):
 
 
 def wake_ups(pid):
-    """Times at which a thread of the process went to sleep: each is a wake-up before or after."""
+    """How often the threads of the process went to sleep: as often as they woke up."""
     tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
     return sum(_number(task / "status", "voluntary_ctxt_switches") for task in tasks)
 

@@ -1,4 +1,4 @@
-"""What the rounds gave: medians, ranges, and ratios within a round."""
+"""The results of the rounds: medians, ranges, and ratios within a round."""
 
 import collections
 import math
@@ -6,7 +6,7 @@ import statistics
 
 
 class Spread(collections.namedtuple("Spread", "median least most")):
-    """The median of the rounds, and between what they lay."""
+    """The median of the rounds, and their range."""
 
     @classmethod
     def of(cls, values):
@@ -28,7 +28,9 @@ class Samples:
         return Spread.of(figures.get(figure) for figures in self.rounds[cell, server].values())
 
     def ratio(self, cell, figure, one, other):
-        """One server's figure over another's, taken round by round: what slows a whole round cancels out."""
+        """The ratio of two servers' figures, taken round by round, so that noise that slows a whole round
+        cancels out.
+        """
         rounds = (self.rounds[cell, one], self.rounds[cell, other])
         pairs = ((rounds[0][n].get(figure), rounds[1][n].get(figure)) for n in rounds[0].keys() & rounds[1].keys())
         return Spread.of(a / b for a, b in pairs if a is not None and b)
@@ -62,8 +64,10 @@ def difference(samples, cell, figure, one, other):
 
 
 def sign_test_rank(count):
-    """How many of the least and of the greatest of `count` values can be left out and what is between still has the
-    median with 95 %: of fair coins, fewer fall on one side than that in 2.5 % of cases. No assumption on the noise."""
+    """How many of the least and of the greatest of `count` values can be left out, so that the median is
+    still within the rest with 95 % probability. By the binomial distribution of fair coins, without
+    assumptions about the noise.
+    """
     tail, rank = 0.5**count, 0
     while rank < count // 2 and tail <= 0.025:
         rank += 1

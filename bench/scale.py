@@ -1,4 +1,4 @@
-"""Many disks in one daemon, many connections that do nothing: memory, the time to start, wake-ups."""
+"""Many disks in one daemon, and many idle connections: memory, the time to start, wake-ups."""
 
 import contextlib
 import resource
@@ -23,7 +23,9 @@ def run(bench):
 
 
 def allow_files():
-    """Each connection is a file here and one in the server, which inherits the limit."""
+    """Raises the limit of open files. Each connection takes one here, and one in the server, which inherits
+    the limit.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -51,7 +53,7 @@ def start_with(n):
 
 
 def anonymous(server):
-    """What differences are taken of: the pages of the program's file come and go by themselves."""
+    """The memory to take differences of. Pages of the program's file come and go by themselves."""
     return process.memory_bytes(server.pid, "RssAnon")
 
 
@@ -64,7 +66,7 @@ def idle(bench):
             rows.append([cell, name, of("wake_ups"), of("cpu_us"), of("rss_bytes"), of("connection_bytes")])
         woken = samples.spread(cell, "dashpot", "wake_ups")
         if woken:
-            # The shard that has clients looks once a second whether it can.
+            # A shard with clients wakes up once a second, to notice stops.
             most = 0 if cell == IDLE else 1
             bench.at_most("idle: wake-ups per second, the most of all rounds", cell, woken.most, most)
     columns = ["", "server", "wake-ups/s", "CPU us/s", "RSS bytes", "own bytes per connection"]
@@ -83,7 +85,7 @@ def unit(bench, cell, name):
             for _ in range(n):
                 stack.callback(server.connect().close)
             figures["connection_bytes"] = (anonymous(server) - before) / n
-        # What the start and the handshakes have left to do.
+        # The start and the handshakes may still have work to do.
         time.sleep(0.3)
         figures["rss_bytes"] = process.memory_bytes(server.pid)
         return {**figures, **quiet(server.pid, bench.seconds(3, 1))}
@@ -98,7 +100,7 @@ def begin(place, name):
 
 
 def quiet(pid, seconds):
-    """What a process does in a time in which it has nothing to do, per second."""
+    """The activity of an idle process, per second."""
     woken, cpu = process.wake_ups(pid), process.cpu_ns(pid)
     time.sleep(seconds)
     return {"wake_ups": (process.wake_ups(pid) - woken) / seconds, "cpu_us": (process.cpu_ns(pid) - cpu) / 1e3 / seconds}

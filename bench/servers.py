@@ -1,4 +1,4 @@
-"""dashpot and its peers: how each is started, and whether it answers."""
+"""dashpot and its peers: how to start each, and whether it answers."""
 
 import json
 import os
@@ -33,7 +33,7 @@ class Server:
     def start(self, argv):
         if not shutil.which(argv[0]):
             raise Unavailable(f"{argv[0]} is not installed: make deps")
-        # A file, because nobody reads a pipe while it runs.
+        # The output goes to a file, because no one reads a pipe while the server runs.
         self.errors = open(f"{self.directory}/stderr", "w+")
         self.process = process.start(argv, stderr=self.errors)
         end = time.monotonic() + START_SECONDS
@@ -94,7 +94,7 @@ class Server:
         return True
 
     def fill(self, export=None):
-        """Writes everything once, so that no server reads memory which it never had to allocate."""
+        """Writes to the whole disk once, so that no server reads memory that it never had to allocate."""
         connection = self.connect(export)
         for offset in range(0, SIZE, 1 << 20):
             error = connection.call(wire.CMD_WRITE, offset, 1 << 20, data=b"\xa5" * (1 << 20))
@@ -115,7 +115,7 @@ class Dashpot(Server):
         try:
             self.start([DASHPOT, "serve", *words, "--nbd", nbd, "--api", api, *options])
         except Unavailable as reason:
-            # A peer may be missing; what is measured may not.
+            # A peer may be missing, but dashpot may not.
             raise RuntimeError(str(reason)) from None
 
     def ask(self, *words):
@@ -138,7 +138,7 @@ def nbdkit(directory, kind="unix", options=(), filter_options=(), name="nbdkit")
 
 
 def nbdkit_delay(directory, delay_ms, threads):
-    """One that delays reads and writes, in whole milliseconds: its filter knows no smaller unit."""
+    """A server that delays reads and writes in whole milliseconds, because its filter has no smaller unit."""
     delays = [f"rdelay={delay_ms}ms", f"wdelay={delay_ms}ms"]
     options = ["-t", str(threads), "--filter=delay"]
     return nbdkit(directory, "unix", options, delays, f"nbdkit-{threads} {delay_ms}ms")
@@ -148,7 +148,7 @@ def qemu_nbd(directory, kind, image, name):
     """`image` as QEMU's --image-opts."""
     server = Server(name, directory, kind)
     place = ["-k", server.socket] if kind == "unix" else ["-b", "127.0.0.1", "-p", str(server.port)]
-    # -t: stay when the last client leaves. -e: how many clients there may be.
+    # -t: stay when the last client leaves. -e: the maximum number of clients.
     return server.start(["qemu-nbd", "-t", "-e", "1000", *place, "--image-opts", image])
 
 

@@ -1,7 +1,7 @@
 """The control: a bare loop of clock_nanosleep. `sleeps.py DELAY_NS SECONDS` prints its overshoot as JSON.
 
-A process of its own, because timer slack is inherited: a peer started afterwards would get it too.
-Beside it runs what runs beside a server: something that never leaves its CPU.
+It is a process of its own, because timer slack is inherited: a peer started afterwards would get it, too.
+Beside it runs a busy loop, as beside a server.
 """
 
 import json
@@ -18,7 +18,7 @@ SPIN = "while True: pass"
 def main():
     delay_ns, seconds = int(sys.argv[1]), float(sys.argv[2])
     spinner = process.start([sys.executable, "-c", SPIN])
-    # The default, 50 us, would be the slack's figure and not the machine's.
+    # With the default slack of 50 us, the result would be the slack's, not the machine's.
     process.LIBC.prctl(PR_SET_TIMERSLACK, 1)
     try:
         overshoots = sorted(sleep_until(delay_ns, time.monotonic_ns() + int(seconds * 1e9)))

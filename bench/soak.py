@@ -27,19 +27,18 @@ from servers import DASHPOT, Unavailable
 
 INSTANCES = pathlib.Path("/sys/kernel/tracing/instances")
 INTERVAL_S = 1
-# What a fresh observer allocates while it first meets each kind of I/O.
+# How long a fresh observer may allocate, until it has met each kind of I/O.
 SETTLED_S = 90
 GROWTH_BYTES = 1 << 20
 MIN_MINUTES = 3
 WORK = ["--direct=1", "--ioengine=libaio", "--bs=4k", "--rw=randrw", "--iodepth=32", "--time_based"]
-# A host has other things to do: most of the time the device is not at its limit.
+# Hosts do other things, too: for most of the time the device is not at its limit.
 TURNS = [["--runtime=50", "--rate_iops=5000,5000"], ["--runtime=5"], ["--runtime=5", "--rate_iops=1,1"]]
 
 
 def main():
     minutes = parse().minutes
-    # What a supervisor sends unwinds as Ctrl-C does.
-    # (A shell starts its background jobs with SIGINT ignored.)
+    # SIGTERM, which a supervisor sends, unwinds like Ctrl-C. (A shell starts its background jobs with SIGINT ignored.)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
@@ -61,14 +60,15 @@ def parse():
 
 
 class Soak:
-    """An observer, and what is known of it."""
+    """An observer, and the facts known about it."""
 
     def __init__(self, device):
         self.device = device
         self.intervals, self.memory = [], []
 
     def __enter__(self):
-        # Files, because nobody reads a pipe while it runs; appended to, because both sides share one place in them.
+        # The output goes to files, because no one reads a pipe while it runs. They are opened for appending, because
+        # both sides share one position in each.
         self.out, self.errors, self.place = tempfile.TemporaryFile("a+"), tempfile.TemporaryFile("a+"), 0
         self.began, self.counted = time.monotonic(), counters(self.device)
         argv = [DASHPOT, "iolatency", "--json", "-Q", "--by", "process", "-d", self.device.path, str(INTERVAL_S)]
@@ -81,7 +81,7 @@ class Soak:
         self.errors.close()
 
     def run(self, end):
-        """One turn after the other."""
+        """Runs the turns one after the other."""
         self.rest()
         for turn in itertools.cycle(TURNS):
             if (left := end - time.monotonic()) <= 0:
@@ -103,7 +103,7 @@ class Soak:
             process.stop(load)
 
     def rest(self):
-        """Until an interval is over that began when nothing was done any more."""
+        """Waits until an interval is over that began after all I/O had ended."""
         known = len(self.intervals)
         while len(self.intervals) < known + 2:
             self.look()
@@ -116,7 +116,7 @@ class Soak:
         self.read()
 
     def read(self):
-        """Intervals that have been written since; a line may be there in part."""
+        """Reads the intervals that have been written since the last call. The last line may be incomplete."""
         self.out.seek(self.place)
         while (line := self.out.readline()).endswith("\n"):
             self.intervals.append(json.loads(line))
@@ -141,7 +141,7 @@ class Soak:
         return self.errors.read().strip()
 
     def judge(self):
-        """Prints what was seen, and returns the exit status."""
+        """Prints the result, and returns the exit status."""
         settled = [size for when, size in self.memory if when > SETTLED_S]
         left = [instance.name for instance in INSTANCES.glob(f"dashpot-{self.watch.pid}-*")]
         checks = {

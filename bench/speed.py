@@ -23,7 +23,7 @@ class Cell(collections.namedtuple("Cell", "kind op block depth connections")):
 
 
 def cells():
-    """Four connections take at least four requests in flight, so that there is no such cell at depth 1."""
+    """The cells. Four connections have at least four requests in flight, so there is no such cell at depth 1."""
     shapes = [("4K", 1, 1), ("4K", 32, 1), ("4K", 128, 1), ("1M", 8, 1), ("4K", 32, 4), ("4K", 128, 4), ("1M", 8, 4)]
     for kind, op, shape in itertools.product(["unix", "tcp"], ["read", "write"], shapes):
         yield Cell(kind, op, *shape)
@@ -47,7 +47,7 @@ def files_in(bench):
 
 
 def start(bench, stack, kind, place, files):
-    """By name, the servers that can be had."""
+    """The available servers, by name."""
     raw = lambda name: servers.raw_image(files, f"{name}.{kind}")
     begin = {
         "dashpot": lambda: Dashpot(place, [f"d=ram,size={servers.SIZE}"], kind=kind),
@@ -64,7 +64,9 @@ def start(bench, stack, kind, place, files):
 
 
 def unit(bench, running, cell, name):
-    """The client sleeps while it waits: one that polls would take one of two CPUs from servers with many threads."""
+    """Runs one load. The client sleeps while it waits: a polling client would take one of two CPUs from
+    servers with many threads.
+    """
     server = running[cell.kind][name]
     if server is None:
         return None

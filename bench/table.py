@@ -21,7 +21,7 @@ def spread(value, form):
 
 
 def print_table(title, columns, rows):
-    """Columns as wide as they must be; the first one is text."""
+    """Prints columns as wide as their cells. The first column is text."""
     rows = [list(map(str, row)) for row in [columns, *rows]]
     widths = [max(map(len, column)) for column in zip(*rows)]
     print(f"\n{title}")

@@ -24,7 +24,7 @@ KEPT, NOT_KEPT, CANNOT_TELL = 0, 3, 4
 
 
 class Daemon:
-    """`dashpot serve` with one disk, and the commands that are given to it."""
+    """`dashpot serve` with one disk, and its commands."""
 
     def __init__(self, directory):
         self.api, self.nbd = (f"{directory}/{name}.sock" for name in ("api", "nbd"))
@@ -42,7 +42,7 @@ class Daemon:
         assert done.returncode == 0, done.stderr
 
     def load(self, delay_ms, *words):
-        """Somewhat more I/Os than are enough."""
+        """Loads with somewhat more I/Os than needed."""
         milliseconds = round(1.25 * ENOUGH * delay_ms / DEPTH) + 100
         uri = f"nbd+unix:///d?socket={self.nbd}"
         done = self.run("load", uri, "--depth", str(DEPTH), "--time", f"{milliseconds}ms", *words)
@@ -50,7 +50,7 @@ class Daemon:
 
 
 def kept(daemon, delay_ms):
-    """A rule that is what it says, and two expectations of it that hold."""
+    """A rule that does what it says, and two expectations about it that hold."""
     daemon.arm("-D", f"{delay_ms}ms", "--name", "slow")
     while json.loads(daemon.run("list", "--json").stdout)[0]["held"] < ENOUGH:
         daemon.load(delay_ms)
@@ -60,12 +60,12 @@ def kept(daemon, delay_ms):
 
 
 def as_asked(delay_ms):
-    """What holds on any host: what the host adds is in `achieved`."""
+    """A check that holds on any host, because the host's delays are only in `achieved`."""
     return f"slow.requested.p50 < {delay_ms * 1.05:.2f}ms"
 
 
 def off(daemon, delay_ms):
-    """A rule whose delay is a quarter longer than what is expected of it."""
+    """A rule whose delay is a quarter longer than expected."""
     daemon.arm("-D", f"{delay_ms * 1.25:g}ms", "--name", "slow")
     daemon.load(delay_ms)
     yield "delay 25 % off", daemon.run("check", as_asked(delay_ms))
@@ -78,7 +78,7 @@ def wrong_type(daemon, delay_ms):
 
 
 def beaten(daemon, delay_ms):
-    """Another rule holds everything longer."""
+    """A rule that another rule always beats, because it holds longer."""
     daemon.arm("-D", f"{delay_ms}ms", "--name", "slow")
     daemon.arm("-D", f"{delay_ms * 1.5:g}ms")
     daemon.load(delay_ms * 1.5)
@@ -99,7 +99,7 @@ def busy_loops(count):
 
 
 def measure(runs, daemon, place, table, reasons):
-    """Adds the statuses of so many runs of every case to the table."""
+    """Runs every case `count` times, and adds the exit statuses to the table."""
     for delay_ms in (20, 50):
         for case, wanted in CASES:
             for _ in range(runs):
@@ -112,7 +112,7 @@ def measure(runs, daemon, place, table, reasons):
 
 
 def is_right(wanted, statuses):
-    """A rule that is kept may be one of which nobody can tell; a broken one may not."""
+    """Whether a status is allowed: a kept rule may get “cannot tell”, a broken one may not."""
     allowed = {wanted, CANNOT_TELL} if wanted == KEPT else {wanted}
     return set(statuses) <= allowed
 
