@@ -15,7 +15,7 @@ SECONDS = 8
 
 
 class Fio:
-    """fio on a disk at the article's depth, for a time."""
+    """fio on a disk, at the article's depth, for a while."""
 
     def __init__(self, uri, direction, seconds=SECONDS):
         self.direction = direction
@@ -61,7 +61,7 @@ def delayed(claims, lab, direction, delay_ms, article):
 
 
 def iostat(lab, seconds):
-    """A report for each second, without the first, which is of the time since the start."""
+    """The reports of each second. Omits the first, which covers the time since the start."""
     return lab.ask("iostat", "-x", "1", str(seconds + 1)).split("\n\n", 1)[1]
 
 

@@ -1,4 +1,4 @@
-"""What the experiments share: a daemon, two columns, and claims that hold or do not."""
+"""The common parts of the experiments: a daemon, two columns, and claims that hold or do not."""
 
 import contextlib
 import itertools
@@ -12,7 +12,7 @@ import time
 
 
 def find_dashpot():
-    """What DASHPOT names, or else what cargo has built here last."""
+    """The program that DASHPOT names, or else the one that cargo has built here last."""
     if "DASHPOT" in os.environ:
         return os.path.abspath(os.environ["DASHPOT"])
     target = pathlib.Path(__file__).resolve().parent.parent / "target"
@@ -27,7 +27,7 @@ WIDTH = 78
 
 
 class Claims:
-    """What an article says, and whether it is so here."""
+    """The claims of an article, and whether each holds here."""
 
     def __init__(self):
         self.failed = []
@@ -41,7 +41,7 @@ class Claims:
             self.failed.append(claim)
 
     def near(self, claim, here, there, share):
-        """That a figure is within a share of the article's."""
+        """Claims that a figure is within a share of the article's."""
         self(f"{claim}: {here:.5g} here, {there:.5g} there, within {share:.0%}", abs(here - there) <= share * there)
 
     def verdict(self):
@@ -103,7 +103,7 @@ def title(text):
 
 
 def beside(here, there):
-    """Prints two texts in two columns."""
+    """Prints two texts side by side."""
     left, right = (["dashpot", "", *here.splitlines()], ["the article", "", *there.splitlines()])
     print()
     for one, other in itertools.zip_longest(left, right, fillvalue=""):

@@ -1,4 +1,4 @@
-"""Runs all experiments; the exit code says whether every claim held."""
+"""Runs all experiments. The exit code tells whether every claim held."""
 
 import sys
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Repeats Adam Leventhal's comparison of ZFS's write throttles (2014) under virtual time.
 
-The simulations give the same figures on every machine, so the pages in docs/ are held to them: a
-table there is what comes out here, to the byte. `throttle.py NAME` prints a table as the page has it,
-`throttle.py --write` writes tables and pictures anew.
+The simulations give the same figures on every machine. So the tables in docs/ must equal the results here, to
+the byte. `throttle.py NAME` prints a table as it is in the page; `throttle.py --write` writes tables and
+pictures anew.
 """
 
 import json
@@ -24,12 +24,12 @@ PER = 64_000
 
 
 def simulate(lab):
-    """What comes of a lab of the project."""
+    """The results of a lab of the project."""
     return outcome_of(LABS / f"{lab}.toml")
 
 
 def tuned(lab, tunable, value):
-    """What comes of a lab of the project with one tunable changed."""
+    """The results of a lab of the project with one tunable changed."""
     line = f"{tunable} = {value}"
     text, count = re.subn(rf"^{tunable} *=.*$", line, (LABS / f"{lab}.toml").read_text(), flags=re.M)
     if count == 0:
@@ -52,7 +52,7 @@ def op(outcome, workload, name):
 
 
 def between(latency, low_ns, high_ns):
-    """How many of 64,000 took from this long to less than that."""
+    """How many of 64,000 writes took from `low_ns` to less than `high_ns`."""
     within = sum(bucket["count"] for bucket in latency["histogram"] if low_ns <= bucket["upto_ns"] < high_ns)
     return round(within * PER / latency["n"])
 
@@ -105,7 +105,7 @@ class Table:
 def first_cycle(claims):
     table = Table("write-throttle.md", "first-cycle",
                   ["delay", "at once", "delayed", "of these, KiB", "MiB/s then", "the article"])
-    # The seven eighths of 500 MiB are in after 4.375 s; the sync ends after 5 s.
+    # Seven eighths of 500 MiB have come in after 4.375 s; the sync ends after 5 s.
     for name, lab, there, expected in [
         ("one at a time", "first-cycle-serial", "500 KB, less than 1 MB/s", 62),
         ("each by itself", "first-cycle", "–", 570),
@@ -204,7 +204,7 @@ def two_modes(claims):
         fast, slow = (between(latency, *edges) / PER for edges in ((0, 1_000), (200 * MS, 2**64)))
         shares[lab] = (fast, slow, latency["p99_ns"] / MS, latency["modes"])
         table.add(most, scale, f"{fast:.1%}", f"{slow:.1%}", *shape(latency))
-    # Of an independent model of the same throttle.
+    # These values come from an independent model of the same throttle.
     fast, slow, p99, modes = shares["bimodal-12m"]
     claims.near("12M: share of the writes below 1 µs", fast, 0.71, 0.02)
     claims.near("12M: share of the writes above 200 ms", slow, 0.19, 0.02)
@@ -263,7 +263,7 @@ def tuning(claims):
 
 
 def pictures(claims, write):
-    """Of the pages; whether they are those of this run."""
+    """The pictures of the pages; checks whether they are those of this run."""
     for scenario, variants, drawn, words in [
         ("scenario1", POLICIES, ["series"], ["--for", "60s"]),
         ("scenario2", POLICIES, ["latency", "latency-at-volume"], []),
@@ -280,7 +280,7 @@ def pictures(claims, write):
 
 
 def publish(claims, write, drawn, name):
-    """Writes a picture to its place, or compares it with what is there."""
+    """Writes a picture to its place, or compares it with the existing one."""
     place = DOCS / "pictures" / name
     if write:
         place.parent.mkdir(exist_ok=True)
@@ -310,7 +310,7 @@ def run(claims, write=False):
 
 
 class NoClaims(Claims):
-    """Where a table is all that was asked for."""
+    """Stands in for the claims if the user asked only for a table."""
 
     def __call__(self, claim, holds):
         pass

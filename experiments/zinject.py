@@ -50,8 +50,9 @@ def text(report):
 
 
 def parse(text):
-    """What `dashpot quantize` printed: a report for each disk by name, or one of all under "".
-    Distributions and figures are sorted differently, as DTrace sorts them."""
+    """Parses the output of `dashpot quantize`: a report for each disk by name, or one of all under "".
+    Distributions and figures are sorted differently, as by DTrace.
+    """
     figures = {
         name: map(int, numbers.split())
         for name, numbers in re.findall(r"^([a-z]\w*)? *((?:\d+ +){3}\d+) *$", text, re.MULTILINE)
@@ -106,7 +107,7 @@ class Writer(threading.Thread):
 
 
 def measure(lab, writers, *words):
-    """What dashpot reports while the writers write."""
+    """The reports of dashpot while the writers write."""
     for writer in writers:
         writer.start()
     report = lab.start("quantize", "--op", "write", "--for", f"{SECONDS}s", *words)
@@ -118,7 +119,7 @@ def measure(lab, writers, *words):
 
 
 def misplaced(here, there):
-    """The share of I/Os that would have to be in other rows for the histograms to be alike."""
+    """The share of I/Os that would have to move to other rows to make the histograms equal."""
     rows = here.rows.keys() | there.rows.keys()
     share = lambda report, row: report.rows.get(row, 0) / sum(report.rows.values())  # noqa: E731
     return sum(abs(share(here, row) - share(there, row)) for row in rows) / 2
@@ -166,7 +167,7 @@ def two_disks(claims, lab):
     lab.command("zinject", "-d", "c1t1d0", "-D", "16:16", "tank")
     lab.command("zinject", "-d", "c1t2d0", "-D", "32:16", "tank")
     lab.command("zinject", "--compat=2.3")
-    # The article's rates times its latencies: 8.6 in flight on either disk.
+    # 8.6 writes are in flight on either disk: the article's rates times its latencies.
     writers = [Writer(lab.uri(disk), [1], 0) for disk in ("c1t1d0", "c1t2d0") for _ in range(8)]
     reports = parse(measure(lab, writers, "--by", "disk"))
     fast, slow = reports["c1t1d0"], reports["c1t2d0"]

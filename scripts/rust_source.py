@@ -1,6 +1,6 @@
-"""Reads Rust: the modules of a crate, which file imports from which, and the circles among them.
+"""Reads Rust: the modules of a crate, the imports of each file, and circles of imports.
 
-It reads paths, not types. Calls of methods are not seen, nor are paths that a macro builds.
+It reads paths, not types. It sees neither calls of methods nor paths that a macro builds.
 """
 
 import re
@@ -30,7 +30,7 @@ def blank_span(text, start, end):
 
 
 def end_of_block(code, opening):
-    """The offset behind the brace that closes the one at `opening`."""
+    """The offset after the brace that closes the one at `opening`."""
     depth = 0
     for found in re.compile(r"[{}]").finditer(code, opening):
         depth += 1 if found.group() == "{" else -1
@@ -40,7 +40,7 @@ def end_of_block(code, opening):
 
 
 def block_or_semicolon(code, start):
-    """The offset of the first `{` or `;` at `start` or behind it that no bracket encloses."""
+    """The offset of the first `{` or `;` from `start` on that is not inside brackets."""
     depth = 0
     for found in re.compile(r"[][(){;]").finditer(code, start):
         if found.group() in "([":
@@ -58,7 +58,7 @@ def end_of_item(code, start):
 
 
 def without_tests(code):
-    """The code with each item behind `#[cfg(test)]` blanked."""
+    """The code, with each item after `#[cfg(test)]` blanked."""
     while found := CFG_TEST.search(code):
         code = blank_span(code, found.start(), end_of_item(code, found.end()))
     return code
@@ -112,7 +112,7 @@ class Reader:
         return self.module(Module(path, file, parent), text, code, folder)
 
     def module(self, module, text, code, folder):
-        """Fills a module in. `folder` is where the files of its children are."""
+        """Reads a module. `folder` has the files of its children."""
         at = 0
         while found := MOD.search(code, at):
             name, at = found.group(1), found.end()
@@ -209,7 +209,7 @@ def defines(module, path, name):
 
 
 def arrows_of(root):
-    """Which files import from which, as {(from, to)}. A re-export counts only if its module uses the name."""
+    """The imports between files, as {(from, to)}. A re-export counts only if its module uses the name."""
     arrows = set()
     for module in root.all():
         used = set(re.findall(r"\w+", module.code))
@@ -221,7 +221,7 @@ def arrows_of(root):
 
 
 def circles_of(arrows):
-    """The sets of files that all reach each other."""
+    """The sets of files that can all reach one another."""
     after = {}
     for source, target in arrows:
         after.setdefault(source, set()).add(target)

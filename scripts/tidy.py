@@ -70,7 +70,7 @@ class Repository:
         return read_toml(self.root / "crates" / crate / "Cargo.toml")
 
     def dependencies(self, crate):
-        """What the production code of a crate depends on: ours without their prefix, and others."""
+        """The dependencies of a crate's production code: dashpot's crates without their prefix, and others."""
         names = set(self.manifest(crate).get("dependencies", {}))
         ours = {name.removeprefix("dashpot-") for name in names if name.startswith("dashpot-")}
         return ours, {name for name in names if not name.startswith("dashpot-")}
@@ -83,7 +83,7 @@ class Repository:
 
 
 def against_list(section, found, listed, remedy):
-    """Compares what was found, {name: (place, what)}, with the exceptions of a section."""
+    """Compares findings, {name: (place, what)}, with the exceptions of a section."""
     for name in sorted(found.keys() - set(listed)):
         place, what = found[name]
         yield f"{place}: {what}; {remedy}"
@@ -273,7 +273,7 @@ def test_names(repository, crate):
 
 
 def proofs(text, crates):
-    """What a specification says keeps its promises, as (line, crate or None, Python file or None, name)."""
+    """The tests that a specification names, as (line, crate or None, Python file or None, name)."""
     kept_by = re.compile(r"^\|[^|]*\|(.*)$|^Kept by(?:.|\n(?!\n))*", re.MULTILINE)
     token = re.compile(rf"(?:\b({'|'.join(crates)})\s+)?`([^`]+)`")
     for part in kept_by.finditer(text):
@@ -338,7 +338,7 @@ def commands_in(text):
 
 
 class Help:
-    """What the program says of its commands and options."""
+    """The program's help about its commands and options."""
 
     def __init__(self, program):
         self.program, self.options = program, {}
@@ -355,7 +355,7 @@ class Help:
 
 
 def unknown_words(line, known):
-    """What a command line has that the program does not."""
+    """The words of a command line that the program does not have."""
     try:
         words = shlex.split(line, comments=True)
     except ValueError:

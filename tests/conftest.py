@@ -20,7 +20,7 @@ import pytest
 
 import tracefs
 
-# Before the first test module asks what this machine has.
+# This comes before any test module asks what the machine has.
 tracefs.mount()
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -31,12 +31,12 @@ HANG_LIMIT = 120
 
 
 def requires(tool):
-    """Skips the test by the name of the tool that it lacks."""
+    """Skips the test if a tool is missing, and names the tool."""
     return pytest.mark.skipif(shutil.which(tool) is None, reason=f"{tool} is missing: make deps")
 
 
 def eventually(probe, describe="the condition"):
-    """Asks until `probe` answers truthfully, and returns the answer."""
+    """Calls `probe` until its answer is true, and returns the answer."""
     deadline = time.monotonic() + HANG_LIMIT
     while time.monotonic() < deadline:
         if answer := probe():
@@ -101,7 +101,7 @@ class Daemon:
         return run(BINARY, *arguments, code=code, env={"DASHPOT_API": f"unix:{self.api}"})
 
     def start(self, *arguments):
-        """Starts a command against this daemon; its output is read by the caller."""
+        """Starts a command against this daemon. The caller reads its output."""
         return subprocess.Popen(
             [BINARY, *map(str, arguments)], text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -116,12 +116,12 @@ class Daemon:
         return {rule["id"]: rule for rule in self.json("list", *([disk] if disk else []))}
 
     def disk(self, name="d"):
-        """What the daemon says of a disk, with all its zios in flight."""
+        """The daemon's view of a disk, with all zios in flight."""
         (disk,) = [disk for disk in self.json("status", "--inflight")["disks"] if disk["name"] == name]
         return disk
 
     def stop(self):
-        """Ends the daemon as its user would, and checks that it leaves in order."""
+        """Ends the daemon as its user would, and checks that it exits in order."""
         self.over = True
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -133,7 +133,7 @@ class Daemon:
         assert not left, f"sockets left behind: {left}"
 
     def abandon(self):
-        """Ends the daemon of a test that has failed, or that wants it killed."""
+        """Ends the daemon of a test that has failed, or that wants the daemon killed."""
         self.over = True
         self.watchdog.cancel()
         self.process.kill()
@@ -143,7 +143,7 @@ class Daemon:
 
 @pytest.fixture
 def directory():
-    """A short path: the name of a unix socket may have 107 bytes."""
+    """A directory with a short path, because the name of a unix socket may have only 107 bytes."""
     with tempfile.TemporaryDirectory(prefix="dashpot.") as path:
         yield pathlib.Path(path)
 
@@ -157,7 +157,7 @@ def pytest_runtest_makereport(item, call):
 
 @pytest.fixture
 def serve(directory, request):
-    """Starts daemons; each is stopped, and checked, at the end of the test."""
+    """Starts daemons. Each is stopped, and checked, at the end of the test."""
     daemons = []
 
     def start(*arguments, under=()):
@@ -178,7 +178,7 @@ def serve(directory, request):
 
 @pytest.fixture
 def daemon(serve):
-    """The daemon that most tests want: one disk, `d`, of 64 MiB in memory."""
+    """The daemon for most tests: one disk, `d`, of 64 MiB in memory."""
     return serve("-d", "d=ram,size=64M")
 
 

@@ -1,4 +1,4 @@
-"""Disks of the kernel's for tests: loop devices over memory, and what the kernel counts of them."""
+"""Disks of the kernel for tests: loop devices over memory, and the kernel's counts of them."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ FIELDS = (
 
 
 def why_not():
-    """Why the kernel's disks cannot be tested here, if they cannot."""
+    """The reason that the kernel's disks cannot be tested here, or None."""
     if os.geteuid() != 0:
         return "takes root: run the tests as root"
     if not (TRACEFS / "events/block").is_dir():
@@ -51,7 +51,7 @@ class Loop:
     def __init__(self, backing):
         self.path = run("losetup", "-f", "--show", backing).stdout.strip()
         self.name = os.path.basename(self.path)
-        # Nobody but the test is to read it; udev and blkid have had their look when this returns.
+        # No other program may read it. udev and blkid have finished when this returns.
         if shutil.which("udevadm"):
             run("udevadm", "settle", code=None)
 
@@ -60,14 +60,14 @@ class Loop:
         return dict(zip(FIELDS, map(int, words)))
 
     def limit(self, kilobytes):
-        """Makes the kernel split what is larger."""
+        """Makes the kernel split larger requests."""
         pathlib.Path(f"/sys/block/{self.name}/queue/max_sectors_kb").write_text(str(kilobytes))
 
     def number(self):
         return pathlib.Path(f"/sys/block/{self.name}/dev").read_text().strip().replace(":", ",")
 
     def detach(self):
-        """Once: by the second time it may be somebody else's."""
+        """Detaches once: by the second time another program may own the device."""
         if not self.is_detached:
             self.is_detached = True
             run("losetup", "-d", self.path, code=None)
@@ -92,7 +92,7 @@ def loop_in_memory(megabytes=64):
 
 @contextlib.contextmanager
 def loop_that_can_be_frozen(directory):
-    """A loop device whose backing file is on a file system of its own, and that file system's place."""
+    """A loop device whose backing file is on a file system of its own, and the path of that file system."""
     with loop_in_memory() as below:
         run("mkfs.ext4", "-q", "-O", "^has_journal", below.path)
         place = directory / "frozen"
@@ -112,24 +112,26 @@ def dd(*words):
 
 
 def instances_of(pid):
-    """Of tracefs, those that a process has made."""
+    """The instances of tracefs that a process has made."""
     return list((TRACEFS / "instances").glob(f"dashpot-{pid}-*"))
 
 
 def is_watching(pid):
-    """Whether a process has begun to watch, and sees everything from now on."""
+    """Whether a process has begun to watch, and sees all events from now on."""
     return any(map(is_on, instances_of(pid)))
 
 
 def is_on(instance):
-    """An instance records from when it is made; an observer switches that off first, and on when it has asked for events."""
-    # Its files come after its directory.
+    """Whether an instance records. It does from its creation; the observer switches it off, enables events,
+    and switches it on.
+    """
+    # The directory exists before its files.
     with contextlib.suppress(FileNotFoundError):
         is_asked = (instance / "events/block/enable").read_text().strip() != "0"
         return is_asked and (instance / "tracing_on").read_text().strip() == "1"
 
 
 def left_behind():
-    """Instances of tracefs whose owner is no more; others on this machine may have theirs."""
+    """Instances of tracefs whose owner has ended. Other processes on this machine may have live ones."""
     instances = (TRACEFS / "instances").glob("dashpot-*")
     return {path.name for path in instances if not pathlib.Path("/proc", path.name.split("-")[1]).exists()}

@@ -1,9 +1,11 @@
-"""A slow disk of the kernel's for tests, without device-mapper: a loop device over a file that is one of dashpot's disks.
+"""A slow disk of the kernel for tests, without device-mapper: a loop device over a file that is one of
+dashpot's disks.
 
-dashpot's disk is seen as a file through nbdfuse, and the loop device reads and writes that file without the page
-cache: with it, the loop device would do one I/O at a time. nbdfuse has libfuse's 10 threads, each with one request, so
-10 I/Os at once are the disk's, and more of them wait in between; the connections are as many because those share a
-lock. Nothing here can wait for itself: dashpot's disk is in memory, and no page of the file is ever dirty.
+nbdfuse shows dashpot's disk as a file, and the loop device reads and writes that file without the page cache.
+(With the page cache, the loop device would do one I/O at a time.) nbdfuse has libfuse's 10 threads with one
+request each, so at most 10 I/Os are at the disk at once, and more wait before it. There are as many
+connections, because the threads of one connection share a lock. No deadlock is possible: dashpot's disk is in
+memory, and no page of the file is ever dirty.
 """
 
 import contextlib
@@ -18,24 +20,25 @@ from kernel import Loop
 
 CONNECTIONS = 10
 LOOP_CONTROL = "/dev/loop-control"
-# Of linux/loop.h.
+# The numbers are from linux/loop.h.
 LOOP_CTL_ADD, LOOP_CTL_REMOVE = 0x4C80, 0x4C81
 needs_nbdfuse = requires("nbdfuse")
 
 
 @pytest.fixture
 def slow(daemon, tmp_path):
-    """The daemon's disk `d` as a loop device; it is as slow as rules make it."""
+    """The daemon's disk `d` as a loop device. Rules make it slow."""
     with disk_as_file(daemon, tmp_path) as file, contextlib.closing(OwnLoop(file)) as loop:
         yield loop
 
 
 class OwnLoop(Loop):
-    """A loop device that did not exist before. One that did keeps what its former users have set: a lowered
-    `nr_requests` stays in force even when it is set back."""
+    """A loop device that did not exist before. An existing one keeps the settings of former users: a lowered
+    `nr_requests` stays in force even when it is set back.
+    """
 
     def __init__(self, backing):
-        # Far from those that `losetup -f` looks for, and from those of other test runs.
+        # The index is far from those that `losetup -f` picks, and from those of other test runs.
         self.index = 1000 + os.getpid() % 500_000
         control(LOOP_CTL_ADD, self.index)
         self.name = f"loop{self.index}"
@@ -71,7 +74,7 @@ def disk_as_file(daemon, directory):
             assert nbdfuse.poll() is None, (directory / "nbdfuse.log").read_text()
             yield file
         finally:
-            # What still waits fails with it: a test that has failed must not leave anything that waits for ever.
+            # Waiting I/Os fail with it: a failed test must not leave anything that waits for ever.
             nbdfuse.kill()
             nbdfuse.wait()
             subprocess.run(["umount", "--lazy", str(file)], check=False)

@@ -1,4 +1,4 @@
-"""The API, through plain HTTP: what it answers, and to whom it does not."""
+"""The API, through plain HTTP: its answers, and who may use it."""
 
 import json
 import os
@@ -93,7 +93,7 @@ def test_a_body_without_end(ask, daemon, directory):
 
 
 def test_a_body_that_is_too_large_is_refused_and_the_refusal_arrives(daemon):
-    """Its client sends all of it before it reads: the answer must not be lost with the connection."""
+    """The client sends the whole body before it reads, so the answer must not be lost with the connection."""
     body = b'{"rule": "' + b"x" * (3 << 20)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as plain:
         plain.connect(str(daemon.api))
@@ -156,13 +156,13 @@ def test_a_lab_with_bad_names_moves_no_cursor(directory):
 
 
 def resident(daemon):
-    """In MiB."""
+    """The daemon's resident memory in MiB."""
     status = open(f"/proc/{daemon.pid}/status").read()
     return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1024
 
 
 def test_rules_have_a_bound_on_their_lanes(ask, daemon):
-    """What all of them take is bounded, and given back when they are cleared."""
+    """The lanes of all rules together have a bound. Clearing rules gives lanes back."""
     before = resident(daemon)
     answers = [ask("/v1/disks/d/rules", *JSON, "-d", '{"rule": "-D 0s:65534"}') for _ in range(20)]
     statuses = [status for status, _ in answers]
@@ -183,7 +183,9 @@ def test_clear_wants_a_word(daemon):
 # TCP.
 
 def test_strangers_keep_nobody_out(tcp):
-    """Many connect, ask on and on, and never read; the daemon keeps few of them, and answers."""
+    """Many strangers connect, send request after request, and never read. The daemon keeps few of them, and
+    still answers.
+    """
     strangers = []
     for _ in range(600):
         stranger = socket.create_connection(tuple(tcp.address.split(":")))
@@ -193,7 +195,7 @@ def test_strangers_keep_nobody_out(tcp):
         except OSError:
             pass  # It was shown out already.
         strangers.append(stranger)
-    # NBD clients come in beside them.
+    # NBD clients can connect at the same time.
     clients = [Wire(tcp.connect()) for _ in range(100)]
     for client in clients:
         client.go("d")
@@ -229,7 +231,7 @@ def test_tcp_health_wants_nothing_and_says_nothing(tcp):
     "Origin: http://localhost:5173", "Origin: https://127.0.0.1",
 ])
 def test_tcp_refuses_foreign_pages(tcp, header):
-    """Against DNS rebinding and cross-site requests, even with the token."""
+    """Protects against DNS rebinding and cross-site requests, even with the token."""
     status, body = curl("-H", header, "-H", f"Authorization: Bearer {tcp.token}", f"http://{tcp.address}/v1/disks")
     assert status == 403
     assert "--allow-host" in body or "Origin" in header
@@ -253,13 +255,13 @@ def test_the_token_changes_with_each_daemon(serve):
 
 
 def test_sockets_are_private(daemon):
-    """Nobody else may connect: the default directory is 0700, and the API's socket is 0600."""
+    """No other user may connect: the default directory has mode 0700, and the API's socket 0600."""
     assert daemon.api.stat().st_mode & 0o077 == 0
 
 
 @requires("strace")
 def test_a_socket_is_private_from_its_first_moment_on(serve, directory):
-    """It is made so: it is not open to others until somebody has mended that."""
+    """The socket has its mode when it is made, so that it is never open to others, not even for a moment."""
     trace = directory / "trace"
     daemon = serve("-d", "d=ram,size=1M", under=["strace", "-D", "-o", trace, "-e", "trace=fchmod,bind,chmod,fchmodat"])
     calls = trace.read_text().splitlines()
@@ -275,7 +277,7 @@ def cli(address, *words, code=0):
 
 
 def test_each_daemon_has_its_own_token_file(serve):
-    """A second daemon takes the first one's away neither when it starts nor when it ends."""
+    """A second daemon removes the first one's file neither when it starts nor when it ends."""
     first, second = (serve("-d", f"{name}=ram,size=1M", "--api", "tcp:127.0.0.1:0") for name in "ab")
     for daemon, disk in [(first, "a"), (second, "b")]:
         api = json.loads(daemon.ready.read_text())["api"]
@@ -294,7 +296,7 @@ def test_the_printed_address_is_taken_as_it_is(tcp):
 
 
 def test_a_token_is_sent_to_nobody_else(tcp):
-    """Whoever else is asked learns nothing, though the token's file can be read."""
+    """The client sends a token to no other address, though the token's file is readable."""
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         asking = subprocess.Popen(

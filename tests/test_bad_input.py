@@ -1,5 +1,6 @@
-"""What is refused is refused whole: the message names the option, the value and the remedy;
-nothing is started, nothing is changed, nothing is left behind."""
+"""Bad input is refused as a whole: the message names the option, the value and the remedy; nothing is
+started, changed or left behind.
+"""
 
 import os
 import re
@@ -14,7 +15,7 @@ USAGE, REFUSED = 2, 1
 
 @pytest.fixture
 def refused(directory):
-    """Starts a daemon that must not start; what it says."""
+    """Starts a daemon that must refuse to start. Returns its message."""
 
     def serve(*arguments, code=REFUSED, under=()):
         home = directory / "refused"
@@ -91,7 +92,7 @@ def test_a_file_that_is_a_directory(refused, directory):
 
 
 def test_a_file_that_cannot_be_written(refused, store):
-    """Root writes what it likes, unless that capability is taken from it."""
+    """Root may write to any file, unless that capability is taken away."""
     store.chmod(0o444)
     under = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
     names(refused("-d", f"d=file:{store}", under=under), "`d`", store, "ro")
@@ -142,7 +143,7 @@ def test_a_socket_that_a_dead_daemon_left_is_taken_over(serve, directory):
 # The ready file.
 
 def test_a_ready_file_is_for_its_user_alone(serve):
-    """Over TCP it holds the token."""
+    """Over TCP the file contains the token."""
     daemon = serve("-d", "d=ram,size=1M", "--api", "tcp:127.0.0.1:0")
     assert "token=" in daemon.ready.read_text()
     assert daemon.ready.stat().st_mode & 0o777 == 0o600
@@ -304,7 +305,7 @@ def test_an_update_that_is_refused_changes_nothing(daemon):
     assert daemon.rules()[1]["rule"] == before
 
 
-# A daemon that is not there.
+# A daemon that is not running.
 
 @pytest.mark.parametrize("words", [["list"], ["status"], ["inject", "d", "-D", "1ms"], ["iolatency", "1", "1"]])
 def test_a_daemon_that_is_not_running(directory, words):
@@ -333,7 +334,7 @@ def test_a_load_of_nothing_says_so_once(directory):
 
 
 def test_run_fails_as_itself_and_as_its_command(directory):
-    """125 to 127 are our own failures, as with env and timeout; all else is the command's."""
+    """125 to 127 are dashpot's own failures, as with env and timeout. All other statuses are the command's."""
     run(BINARY, "run", "-d", "d=ram,size=1M", "--", "sh", "-c", "exit 3", code=3)
     run(BINARY, "run", "-d", "d=ram,size=100T", "--", "true", code=125)
     run(BINARY, "run", "-d", "d=ram,size=1M", "--", directory, code=126)

@@ -1,4 +1,4 @@
-"""What clients can make a shard hold is bounded, and what one of them holds keeps nobody out."""
+"""The memory that clients can make a shard hold is bounded, and one client's share does not keep others out."""
 
 import contextlib
 import json
@@ -19,9 +19,9 @@ LARGEST = 32 * MIB
 # SPECIFICATION.md, "Bounds": 256 MiB of payload, one request beyond it, and room for the rest.
 HELD_MAX = 256 * MIB + LARGEST
 SLACK = 96 * MIB
-# What all answers of the API take together.
+# The bound of all API answers together.
 ANSWERS_MAX = 256 * MIB
-# What connections keep beside their requests.
+# The bound of the bytes that connections keep beside their requests.
 KEPT_MAX = 64 * MIB
 
 
@@ -40,7 +40,7 @@ def enter(daemon, disk="d", plain=None):
 
 @pytest.fixture
 def descriptor_limit():
-    """As many descriptors as this process may have."""
+    """Raises the limit of open files as far as this process may."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield
@@ -48,7 +48,7 @@ def descriptor_limit():
 
 
 def test_large_reads_of_a_file_that_nobody_takes(serve, directory):
-    """Sixty-four of the largest reads are 1.8 KB of requests and 2 GiB of replies."""
+    """64 of the largest reads are requests of 1.8 KB and replies of 2 GiB."""
     daemon = file_disk(serve, directory, LARGEST)
     before = resident(daemon)
     client = enter(daemon)
@@ -85,7 +85,7 @@ def test_large_writes_that_are_held(serve):
 
 
 def test_bad_requests_from_many_that_read_every_answer(daemon):
-    """Answers to bad requests hold bytes of their own; reading must not outrun sending."""
+    """Answers to bad requests have bytes of their own, so reading must not outrun sending."""
     clients = [enter(daemon) for _ in range(50)]
     before = resident(daemon)
     batch = b"".join(wire.request(99, cookie=i) for i in range(2000))
@@ -108,7 +108,7 @@ def test_bad_requests_from_many_that_read_every_answer(daemon):
 
 
 def test_announced_payloads_keep_nobody_out(daemon):
-    """Nine headers, 252 bytes, announce more than there is room for."""
+    """Nine headers, 252 bytes in all, announce more payload than there is room for."""
     greedy = [enter(daemon) for _ in range(9)]
     for client in greedy:
         client.send(wire.request(wire.CMD_WRITE, 0, LARGEST))
@@ -119,7 +119,7 @@ def test_announced_payloads_keep_nobody_out(daemon):
 
 
 def test_a_quarter_of_a_megabyte_passes_to_the_byte(daemon):
-    """One request of 256 KiB, payload without header, is let through by a shard that is full."""
+    """A full shard lets one request through whose payload, without its header, has 256 KiB."""
     greedy = [enter(daemon) for _ in range(9)]
     for client in greedy:
         client.send(wire.request(wire.CMD_WRITE, 0, LARGEST))
@@ -130,7 +130,7 @@ def test_a_quarter_of_a_megabyte_passes_to_the_byte(daemon):
 
 
 def test_dripping_payloads_starve_nobody(daemon):
-    """Clients that send a byte now and then are silent for no long time, and never done."""
+    """Clients that send a byte now and then are never silent for long, and never done."""
     slow = [enter(daemon) for _ in range(6)]
     for client in slow:
         client.send(wire.request(wire.CMD_WRITE, 0, LARGEST))
@@ -155,7 +155,7 @@ def test_dripping_payloads_starve_nobody(daemon):
 
 
 def test_connections_that_take_no_replies(daemon, descriptor_limit):
-    """What each of a thousand keeps is bounded by what all of them may."""
+    """A thousand connections together may keep only what all connections may."""
     batch = b"".join(wire.request(wire.CMD_READ, 0, 1 << 16, cookie=i) for i in range(40_000))
     clients = [enter(daemon) for _ in range(1000)]
     before = resident(daemon)
@@ -175,7 +175,7 @@ def test_connections_that_take_no_replies(daemon, descriptor_limit):
 
 
 def test_replies_of_a_block_status_are_bounded_in_a_pass(serve, directory):
-    """A pass takes 64 requests, and 16 replies with bytes of their own: no more of them are made."""
+    """A pass takes 64 requests, but only 16 replies with bytes of their own are made."""
     daemon = serve("-d", "d=ram,size=64M")
     writer = enter(daemon)
     for i in range(512):
@@ -199,9 +199,9 @@ def test_replies_of_a_block_status_are_bounded_in_a_pass(serve, directory):
 
 
 def test_a_peer_that_goes_away_over_tcp_is_noticed_while_it_is_not_read(serve):
-    """With TCP the end of the stream is no hang-up: it shows only to those who look for it."""
+    """With TCP the end of the stream is not a hang-up event: a reader must look for it."""
     daemon = serve("-d", "d=ram,size=64M", "-r", "--hang", "--nbd", "tcp:127.0.0.1:0")
-    # Not from `status`: its connection to the API may still be there when descriptors are counted.
+    # `status` is not used here: its own connection to the API may still be open when descriptors are counted.
     (disk,) = json.loads(daemon.ready.read_text())["exports"]
     (uri,) = [uri for uri in disk["uris"] if uri.startswith("nbd://")]
     host, port = uri.removeprefix("nbd://").split("/")[0].rsplit(":", 1)
@@ -228,7 +228,7 @@ def test_what_was_asked_before_a_good_bye_is_done(serve):
 
 
 def test_long_work_in_memory_lets_others_through(serve):
-    """Four gigabytes of zeroes take their time; a read of another disk does not wait for them."""
+    """Zeroing four gigabytes takes long, but a read of another disk does not wait for it."""
     daemon = serve("-d", "big=ram,size=5G", "-d", "d=ram,size=64M", "--shards", "1", "--overcommit")
     big, small = enter(daemon, "big"), enter(daemon)
     big.request(wire.CMD_ZEROES, 0, 1 << 30, flags=wire.FLAG_NO_HOLE, cookie=7)
@@ -238,7 +238,7 @@ def test_long_work_in_memory_lets_others_through(serve):
 
 
 def ask(daemon, path):
-    """Asks the API, and leaves the answer in the socket."""
+    """Sends a request to the API, and leaves the answer in the socket."""
     caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     caller.settimeout(HANG_LIMIT)
     caller.connect(str(daemon.api))
@@ -247,7 +247,7 @@ def ask(daemon, path):
 
 
 def told(caller):
-    """The status of an answer, and all of it."""
+    """Reads an answer: its status, and its whole text."""
     with caller, caller.makefile("rb") as answer:
         head, _, body = answer.read().partition(b"\r\n\r\n")
     return int(head.split()[1]), head.decode().lower(), body
@@ -270,7 +270,7 @@ def test_answers_that_nobody_takes_have_a_total(serve):
     assert "retry-after: 1" in head
     assert "of 256 MiB" in refusal["error"] and "ask again" in refusal["remedy"]
     assert resident(daemon) - before < ANSWERS_MAX + SLACK
-    # What is small is told all the same, also what is held.
+    # Small answers still come, including those about memory.
     memory = json.loads(told(ask(daemon, "/v1/status"))[2])["memory"]
     assert memory["answers_max_bytes"] == ANSWERS_MAX
     assert ANSWERS_MAX - 2 * len(body) < memory["answers_bytes"] <= ANSWERS_MAX
@@ -282,7 +282,7 @@ def test_answers_that_nobody_takes_have_a_total(serve):
 
 
 def test_list_says_that_a_bound_on_memory_distorts_a_rule(daemon):
-    """Writes that wait hold their payload; a connection that would hold too much is not read."""
+    """Waiting writes hold their payload. The shard stops reading a connection that would hold too much."""
     from timed import Client  # noqa: PLC0415 (without libnbd this test alone is skipped)
 
     client = Client(daemon)

@@ -1,4 +1,4 @@
-"""`check`: what a CI expects, what was observed, and which exit status that comes to."""
+"""`check`: expectations of a CI, observations, and exit statuses."""
 
 import json
 import os
@@ -17,13 +17,13 @@ def client(daemon):
 
 
 def lines(text):
-    """What each check came to: its verdict by its text, with what was observed."""
+    """The outcome of each check: its verdict by its text, with the observation."""
     assert [line for line in text.splitlines() if len(line) > WIDTH] == []
     return [line.split(maxsplit=1)[0] for line in text.splitlines()]
 
 
 def test_what_holds_and_what_does_not(daemon, client):
-    """The whole is exit 3 if one does not hold, and every line says what was observed."""
+    """The exit status is 3 if one check fails. Every line has its observation."""
     daemon.cli("inject", "d", "-D", "3ms", "-T", "read", "--name", "slow")
     client.many(60, 4)
     held = ["d.read.p50 >= 3ms", "d.count == 60", "slow.held == 60", "rule(slow).achieved.p99 < 1m", "d.failed == 0"]
@@ -61,7 +61,7 @@ def test_what_is_unknown_is_refused_before_the_command_starts(daemon, directory,
 
 
 def test_around_a_command(daemon, directory):
-    """What it does alone counts; what it prints is its own; its failure comes first."""
+    """Only the command's I/O counts. Stdout is the command's. Its failure has precedence."""
     daemon.cli("load", daemon.uri("d"), "--depth", "4", "--time", "200ms")
     load = f"{BINARY} load '{daemon.uri('d')}' --depth 2 --time 300ms >&2; echo out"
     inject = f"{BINARY} inject d -D 2ms --name later -- sh -c"
@@ -98,7 +98,7 @@ def test_a_comparison_that_the_shell_took_is_explained(daemon, directory):
 
 
 def test_of_a_run():
-    """`run` checks what its command did."""
+    """`run` checks the I/O of its command."""
     lab = ["-d", "db=ram,size=1M", "-r", "-D 2ms -T flush --name slow"]
     script = f"{BINARY} load $DASHPOT_URI --depth 1 --flush 50% --time 300ms >/dev/null"
     command = ["--", "sh", "-c", script]
@@ -114,7 +114,7 @@ def test_of_a_run():
     (["inject", "d", "-D", "1ms", "--name", "mine"], 0),
 ])
 def test_a_daemon_that_was_started_again_while_a_command_ran(directory, serve, words, code):
-    """What it counts says nothing of the time before, and its rules are others'."""
+    """The new daemon's counters do not cover the time before, and its rules are others."""
     api = ["--api", f"unix:{directory}/api.sock"]
     daemon = serve("-d", "d=ram,size=1M", *api)
     daemon.api = directory / "api.sock"

@@ -1,5 +1,6 @@
-"""An I/O longer than an interval, and one across an interval's end, are counted exactly once, and
-are named as in flight until then: for disks that are served, and in simulations."""
+"""An I/O that is longer than an interval, or that crosses an interval's end, is counted exactly once, and is
+shown as in flight until then. Tests served disks and simulations.
+"""
 
 import json
 import re
@@ -24,7 +25,7 @@ trace = "trace.csv"
 [sim]
 lasts = "8s"
 """
-# From 250 ms to 2.75 s, from 1.9 s to 4.4 s, and from the very end of an interval to 5.5 s.
+# The reads last from 250 ms to 2.75 s, from 1.9 s to 4.4 s, and from the very end of an interval to 5.5 s.
 TRACE = """250000000,read,d,0,4096
 1900000000,write,d,4096,4096
 3000000000,read,d,8192,4096
@@ -40,8 +41,9 @@ def slow(daemon):
 
 
 def watched(daemon, *words):
-    """Starts `iolatency`, asks for three I/Os in turn, and stops when later intervals have seen
-    their ends. Returns what it said, and on stderr."""
+    """Starts `iolatency`, sends three I/Os in turn, and stops when later intervals have shown their ends.
+    Returns stdout and stderr.
+    """
     report = daemon.start("iolatency", *words)
     begun = report.stdout.readline()
     client = Client(daemon)

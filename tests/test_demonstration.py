@@ -22,7 +22,7 @@ def of_group(session):
 
 
 def read_until(terminal, words):
-    """What the demonstration shows up to these words."""
+    """Reads the demonstration's output up to these words."""
     text = b""
     while words not in text:
         part = os.read(terminal, 1 << 16)
@@ -32,7 +32,7 @@ def read_until(terminal, words):
 
 
 def drain(terminal):
-    """Takes what is still shown, so that nobody waits for room."""
+    """Reads the remaining output, so that no process blocks on a full terminal."""
     try:
         while os.read(terminal, 1 << 16):
             pass

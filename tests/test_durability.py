@@ -1,4 +1,4 @@
-"""What a flush acknowledged is on the disk, as seen from the system calls of the daemon."""
+"""Data that a flush has acknowledged is on the disk, as the daemon's system calls show."""
 
 import errno
 import re
@@ -15,7 +15,7 @@ pytestmark = requires("strace")
 
 @pytest.fixture
 def daemon(serve, directory):
-    """A file disk, traced."""
+    """A daemon with a file disk, under strace."""
     store = directory / "store.img"
     with open(store, "wb") as file:
         file.truncate(16 << 20)
@@ -25,7 +25,7 @@ def daemon(serve, directory):
 
 
 class Trace:
-    """strace on a running daemon until `stop`; its lines in the order of the calls' events."""
+    """strace on a running daemon until `stop`. Its lines are in the order of the calls' ends."""
 
     def __init__(self, daemon, *options):
         self.path = daemon.directory / "trace"
@@ -45,9 +45,9 @@ class Trace:
 
 
 def events(lines, store):
-    """The trace as a string: W a write of the store ends, ( a sync starts, ) it ends, R a reply is
-    sent. A call that another thread interrupts in the log has two lines, the second of which says
-    when it ended."""
+    """The trace as a string: W a write of the store ends, ( a sync starts, ) it ends, R a reply is sent. A
+    call that another thread interrupts in the log has two lines; the second has the time of its end.
+    """
     found, started = "", {}
     for line in lines:
         thread, call = line.split(None, 1)
@@ -65,7 +65,7 @@ def events(lines, store):
             found += ")"
         elif re.match(r"p?write(v|v2|64)?\(|pwrite", call) and str(store) in call and "= -1" not in call:
             found += "W"
-        # The probe's socket has no path.
+        # The prober's socket has no path.
         elif re.match(r"(send\w*|write\w*)\([^,]*UNIX[^,]*->[^,]*, *\"/", call) and "= -1" not in call:
             found += "R"
     return found
@@ -103,7 +103,7 @@ def test_a_flush_covers_the_writes_of_other_connections(daemon):
 
 
 def test_a_flush_that_fails_faults_the_disk(daemon):
-    """A later fdatasync would succeed, for the kernel has dropped what it could not write."""
+    """A later fdatasync would succeed, because the kernel has dropped the data that it could not write."""
     client = Client(daemon)
     trace = Trace(daemon, "-e", "trace=fdatasync,fsync", "-e", "inject=fdatasync,fsync:error=EIO")
     assert client.wait(client.write()).error == 0
@@ -138,7 +138,7 @@ def test_a_clean_end_flushes(daemon):
 
 
 def test_a_medium_that_blocks_for_seconds_holds_up_nobody(serve, directory):
-    """A flush that hangs in the kernel, and reads and writes of the same shard beside it."""
+    """A flush hangs in the kernel, while other reads and writes of the same shard go on."""
     store = directory / "store.img"
     with open(store, "wb") as file:
         file.truncate(16 << 20)

@@ -1,4 +1,4 @@
-"""What has finished, one by one, second by second, and by client and size."""
+"""Finished zios: one by one, second by second, and by client and size."""
 
 import http.client
 import json
@@ -15,12 +15,12 @@ from conftest import eventually
 from wire import Wire
 
 TESTS = pathlib.Path(__file__).resolve().parent
-# What a finished zio takes in the memory of those that finished last.
+# The memory that one remembered zio takes.
 KEPT = 88
 
 
 def ask(daemon, path, **query):
-    """What the API answers; what was asked has to be right."""
+    """An answer of the API. The request must be valid."""
     connection = http.client.HTTPConnection("localhost")
     connection.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.sock.connect(str(daemon.api))
@@ -47,7 +47,7 @@ def write(client, offset, data, flags=0):
 
 
 def read_elsewhere(daemon, count, disk="d"):
-    """Reads by a process of its own; its pid."""
+    """Reads from a process of its own. Returns its pid."""
     script = f"""
 import os, socket, sys
 sys.path.insert(0, {str(TESTS)!r})
@@ -64,7 +64,7 @@ print(os.getpid())
 
 
 def totals(latency):
-    """Completed, bytes and the number of disk latencies, by operation; and that of the store."""
+    """Completed zios, bytes and the number of disk latencies, by operation; and the number of the store's latencies."""
     sums = {}
     for op in latency["ops"]:
         numbers = [op["completed"], op["bytes"], op["disk"]["count"], op["store"]["count"]]
@@ -143,7 +143,7 @@ def test_errors_and_suspensions_are_told(daemon):
 
 
 def test_proof_does_not_blame_clients_for_a_suspension(daemon):
-    """A read waits for its disk to resume: the wait is in its total, and in nothing of its client."""
+    """A read waits until its disk is resumed. The wait is in its total, but in no figure of its client."""
     daemon.cli("inject", "d", "-D", "1ms", "-T", "read")
     client = connect(daemon)
     daemon.cli("suspend", "d")
@@ -178,7 +178,7 @@ def test_clients_add_up_to_their_disk(daemon):
     assert [count for name, count in reads.items() if name.endswith(f"pid={other}")] == [30]
     names = {(zio["client"], zio["op"]) for zio in ask(daemon, "/v1/events", after=0)["zios"]}
     assert {name for name, _ in names} == set(reads)
-    # It has gone; what it did stays, and whoever gets its id has a name of its own.
+    # The client has gone. Its counts stay, and the next client with its id has a name of its own.
     third = read_elsewhere(daemon, 7)
     again = ask(daemon, "/v1/disks/d/latency", by="client")
     reads = {op["by"]: op["completed"] for op in again["ops"] if op["op"] == "read"}
@@ -284,15 +284,15 @@ def test_an_idle_daemon_does_not_wake_up(daemon):
         woken = [task for task, count in wake_ups(daemon).items() if count != before.get(task)]
         return {pathlib.Path(f"/proc/{daemon.pid}/task/{task}/comm").read_text().strip() for task in woken}
 
-    # Connected, but nothing is asked: the shard looks whether it could, now and then. That what had
-    # finished is collected takes a moment.
+    # A client is connected but sends no requests: the shard wakes up now and then to notice stops. It may take a moment
+    # until the collector has taken the last events.
     eventually(lambda: awake() <= {"dashpot-shard-0"}, "nothing but the shard of the client wakes up")
     client.close()
     eventually(lambda: not awake(), "nothing wakes up")
 
 
 def test_a_search_through_much_finds_everything(serve):
-    """It looks at 100,000 at a time."""
+    """The search looks at 100,000 zios at a time."""
     daemon = serve("-d", "d=ram,size=64M", "--events", "1G")
     client = connect(daemon)
     write(client, 0, b"first" + bytes(507))

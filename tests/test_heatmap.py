@@ -1,4 +1,4 @@
-"""heatmap: latency by time, in characters, as SVG and as JSON; nothing is missing from it."""
+"""heatmap: latency by time, in characters, as SVG and as JSON, without missing I/O."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What distorts latencies and is no rule's doing is measured, and said beside them."""
+"""Distortions of latency that no rule causes are measured and reported."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup")
 
 @contextlib.contextmanager
 def cpu_quota(quota_us, period_us):
-    """A control group with a quota, of either version. Skips where none can be made."""
+    """A control group with a quota, of version 1 or 2. Skips the test if it cannot be made."""
     for root, files in (
         (CGROUPS / "cpu", {"cpu.cfs_period_us": period_us, "cpu.cfs_quota_us": quota_us}),
         (CGROUPS, {"cpu.max": f"{quota_us} {period_us}"}),
@@ -35,7 +35,7 @@ def cpu_quota(quota_us, period_us):
                 yield group
                 return
         finally:
-            # What a test that has failed leaves in it goes back to where it came from.
+            # Processes that a failed test leaves in it go back to their former group.
             for pid in (group / "cgroup.procs").read_text().split():
                 (root / "cgroup.procs").write_text(pid)
             group.rmdir()
@@ -89,14 +89,14 @@ def test_a_flooded_shard_is_overloaded_and_its_disks_are_named(serve):
         load.send_signal(signal.SIGINT)
         load.communicate()
     eventually(lambda: not shard(daemon)["load"]["overloaded"], "the flood is over")
-    # That it was is known for as long as the daemon lives: the rule's figures are of that time, too.
+    # The daemon remembers this for its whole life, because the rule's figures also cover that time.
     assert daemon.rules()[1]["shard_load"]["overloaded_seconds"] > 0
     assert "(overloaded for " in daemon.cli("status").stdout
     assert "shard 0 (disks d): busy for " in daemon.cli("list").stdout
 
 
 def sleeps_of_the_probe(daemon):
-    """How often its thread has gone to sleep."""
+    """How often the prober's thread has gone to sleep."""
     for task in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir():
         if (task / "comm").read_text() == "dashpot-probe\n":
             return int(re.search(r"\nvoluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text())[1])

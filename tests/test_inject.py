@@ -1,7 +1,7 @@
-"""Rules, seen from a client: what they delay, fail and hang, and what `list` says of them.
+"""Rules, seen from a client: delays, errors and hangs, and the figures of `list`.
 
-A latency is never asserted to be short: a busy machine makes it long. What is asserted is that
-nothing finishes early, and that everything is counted.
+No test asserts that a latency is short, because a busy machine makes it long. Tests assert that nothing
+finishes early, and that everything is counted.
 """
 
 import errno
@@ -55,7 +55,7 @@ def test_a_distribution_is_never_below_its_minimum(daemon, client, service, leas
 
 
 def test_without_lanes_there_is_no_queue(daemon, client):
-    """Every one of 64 is held for its own delay only: all are held at the same time."""
+    """Each of 64 requests is held only for its own delay, because all are held at the same time."""
     daemon.cli("inject", "d", "-D", "60m")
     requests = [client.read() for _ in range(64)]
     eventually(lambda: rule(daemon)["matched"] == 64)
@@ -146,7 +146,7 @@ def test_a_client_is_chosen_by_its_name(daemon, client):
 
 
 def test_probability_injects_into_about_that_share(daemon, client):
-    """2,000 draws at 10 % outside of 100 to 320: less likely than 1 in 10^12."""
+    """With 2,000 draws at 10 %, a count outside of 100 to 320 has a probability of less than 1 in 10^12."""
     daemon.cli("inject", "d", "-e", "EIO", "-f", "10%")
     failed = sum(request.error == errno.EIO for request in client.many(2000, 32))
     assert 100 < failed < 320
@@ -377,7 +377,7 @@ def test_a_daemon_that_is_gone_before_the_command_leaves_the_status(daemon):
 
 
 def test_an_empty_command_is_refused(daemon):
-    """`-- $CMD` without a `CMD` must not arm the rule for good."""
+    """`-- $CMD` with an unset `CMD` must not arm the rule for good."""
     assert "no command after '--'" in daemon.cli("inject", "d", "-D", "1ms", "--", code=2).stderr
     assert daemon.rules() == {}
 
@@ -467,7 +467,7 @@ def test_lanes_are_charged_at_resume(daemon, client):
 
 
 def test_a_client_that_leaves_gives_its_lane_back(daemon):
-    """Its zios are gone from the lane: the next one waits for its own service alone."""
+    """Its zios leave the lane: the next zio waits only for its own service."""
     daemon.cli("inject", "d", "-D", "60m:1")
     leaver = Client(daemon)
     held = [leaver.read() for _ in range(5)]
@@ -479,7 +479,7 @@ def test_a_client_that_leaves_gives_its_lane_back(daemon):
 
 @pytest.mark.parametrize("state", ["held", "hung", "suspended"])
 def test_shutdown_fails_what_it_cannot_finish(daemon, state):
-    """It never succeeds early, and never blocks the daemon's end."""
+    """The zio never succeeds early, and never blocks the daemon's end."""
     client = wire.Wire(daemon.connect())
     client.go("d")
     if state == "suspended":

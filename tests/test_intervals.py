@@ -1,4 +1,6 @@
-"""Intervals say how long they were: what a report or a daemon slept through is in the next one, and is said to be missed."""
+"""Intervals show their true length: time that a report or a daemon slept through counts in the next one, and
+is reported as missed.
+"""
 
 import contextlib
 import json
@@ -24,7 +26,7 @@ STOPPED = 1.5
 
 @contextlib.contextmanager
 def stopped(process):
-    """A process that does not run, for several intervals at least."""
+    """Stops a process for at least several intervals."""
     process.send_signal(signal.SIGSTOP)
     begun = time.monotonic()
     yield
@@ -44,7 +46,7 @@ def busy_loops(number):
 
 
 def lines_until(report, is_enough):
-    """Lines of JSON, up to the first that is enough."""
+    """Lines of JSON, up to the first one that satisfies the caller."""
     lines = []
     while not lines or not is_enough(lines[-1]):
         lines.append(json.loads(report.stdout.readline()))
@@ -64,7 +66,7 @@ def first(line):
 
 
 def check_long(line):
-    """It stands for all that were due while nothing ran, and for no more."""
+    """The interval stands for all those that were due while the process was stopped, and for no more."""
     missed = first(line)["missed"]
     assert missed in (elapsed(line) // PERIOD_NS - 1, elapsed(line) // PERIOD_NS)
 
@@ -130,7 +132,7 @@ def test_a_daemon_that_was_stopped_makes_one_long_interval(daemon, words):
     assert report.returncode == 0, errors
     lines += [json.loads(line) for line in rest.splitlines()]
     due = sum(1 + first(line)["missed"] for line in lines)
-    # Each stands for the due moments in it, and the last for none: none is there twice.
+    # Each interval stands for the due moments in it, and the last one for none. No moment counts twice.
     assert (due - 1) * PERIOD_NS <= sum(map(elapsed, lines)) + PERIOD_NS
     assert LONG.search(errors), errors
 
@@ -161,8 +163,9 @@ def test_quantize_divides_by_the_time_that_passed(daemon):
 
 
 def test_snoop_says_that_the_daemon_was_started_again(directory, serve):
-    """It looks 20 times a second, each time on a connection of its own: one that is open when the daemon is killed says
-    so first, and then it is tried again."""
+    """snoop looks 20 times a second, each time on a connection of its own. If a connection is open when the
+    daemon is killed, snoop reports that first, and the test tries again.
+    """
     said = ""
     while "the daemon was started again" not in said:
         assert "connection" in said or not said, said
@@ -175,7 +178,7 @@ def said_after_a_restart(directory, serve):
     daemon.api = directory / "api.sock"
     snoop = daemon.start("snoop")
     snoop.stdout.readline()
-    # While it does not look, so that it finds no daemon missing.
+    # snoop is stopped, so that it does not notice that no daemon is there.
     snoop.send_signal(signal.SIGSTOP)
     daemon.abandon()
     daemon = serve("-d", "d=ram,size=1M", *api)
@@ -196,7 +199,7 @@ def test_iolatency_of_what_the_daemon_remembers(serve):
     assert {value["value"]: value["latency"]["n"] for value in report["values"]} == {"fast": 30, "slow": 20}
     only = daemon.cli("iolatency", "--last", "10m", "-d", "slow", "-i", "*R*")
     assert sum(counted(only.stdout).values()) == 20 and min(counted(only.stdout)) >= 32
-    # It has not been there for so long.
+    # The daemon has not been running for that long.
     ((length, asked),) = SHORT.findall(only.stderr)
     assert float(length) < float(asked) == 600
     assert "--by size" in daemon.cli("iolatency", "--last", "1m", "--by", "size", code=2).stderr
@@ -238,7 +241,7 @@ def test_iostat_of_the_kernels_disks_that_was_stopped(loop):
 
 @takes_a_kernel
 def test_a_report_of_the_kernels_disks_that_was_stopped_misses_nothing(loop):
-    """Events have the time of their ends: as long as none is lost, no interval is."""
+    """Events carry the times of their ends. As long as no event is lost, no interval is missed."""
     report = Watching("iolatency", "-d", loop.name, "--json", PERIOD)
     with stopped(report.process):
         read_all(loop, 500)
@@ -254,7 +257,7 @@ def test_a_report_of_the_kernels_disks_that_was_stopped_misses_nothing(loop):
 @requires("dd")
 @pytest.mark.parametrize("text", [[], ["--json"]], ids=["text", "json"])
 def test_the_tail_of_a_watch_is_read_up_to_the_signal(loop, text):
-    """On a busy host the program is behind with what it prints, and behind with what it reads."""
+    """On a busy host the program prints late, and reads late."""
     with busy_loops(4):
         report = Watching("iolatency", "-d", loop.path, *text, "5ms")
         read_all(loop, 15_000)

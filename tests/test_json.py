@@ -1,4 +1,4 @@
-"""The JSON of all reports has one convention, which docs/observe.md states."""
+"""The JSON of all reports follows the conventions of docs/observe.md."""
 
 import json
 import re
@@ -14,7 +14,7 @@ from test_sim import POOL
 from timed import Client
 
 UNITS = ("_ns", "_per_s", "_percent", "_bytes")
-# Figures that have no unit, or are names as numbers.
+# Figures without a unit, and names that are numbers.
 PLAIN = {
     "n", "count", "zios", "lost", "missed", "unmatched", "bytes", "merged", "requeued", "sector", "pid", "rule", "lane",
     "requested", "achieved", "stopped", "mean_in_flight",
@@ -38,7 +38,7 @@ def check(value, place=""):
     elif isinstance(value, dict):
         for key, each in value.items():
             check_key(key, each, place)
-            # A rule is the API's, which has names of its own.
+            # A rule is the API's object, with the API's keys.
             if not (key == "rule" and isinstance(each, dict)):
                 check(each, f"{place}.{key}")
 
@@ -57,7 +57,7 @@ def lines(text):
 
 
 def parsed(words, text):
-    """Reports that go on print a line for each interval, the others one document."""
+    """Parses the output: reports with several intervals print a line for each, others print one document."""
     return json.loads(text) if words[0] in ("quantize", "proof") else lines(text)
 
 

@@ -1,4 +1,4 @@
-"""The latencies of the kernel's disks: fio measures the same, and nothing is missed because it was slow."""
+"""The latencies of the kernel's disks: fio measures the same, and no slow I/O is missed."""
 
 import bisect
 import json
@@ -22,7 +22,7 @@ ATTEMPTS = 5
 
 
 class Watching:
-    """`dashpot iolatency` on a loop device, from when it sees everything."""
+    """`dashpot iolatency` on a loop device, ready to see all events."""
 
     def __init__(self, loop, *words):
         environment = {name: value for name, value in os.environ.items() if name != "DASHPOT_API"}
@@ -33,7 +33,7 @@ class Watching:
         eventually(lambda: is_watching(self.process.pid) or self.process.poll() is not None, "the watch")
 
     def end(self):
-        """As Ctrl-C: its output and what it said beside it."""
+        """Ends it as Ctrl-C does. Returns its stdout and stderr."""
         self.process.send_signal(signal.SIGINT)
         said = self.process.communicate(timeout=120)
         assert self.process.returncode == 0, said
@@ -41,7 +41,7 @@ class Watching:
         return said
 
     def intervals(self):
-        """Of one that was asked for JSON."""
+        """The intervals of a report in JSON."""
         text, errors = self.end()
         assert "lost" not in errors, errors
         return [json.loads(line) for line in text.splitlines()]
@@ -55,9 +55,9 @@ def nothing_left():
 
 
 def fio(loop, depth, number, directory):
-    """Random reads past the page cache: the completion latency of each, in the order in which fio saw them end."""
+    """Random reads without the page cache: the completion latency of each, in the order of fio's log."""
     done = subprocess.run([
-        # Before everything else on the machine: the kernel's clock is stopped when an I/O ends, fio's when fio runs again.
+        # fio gets real-time priority. The kernel's clock stops when an I/O ends, but fio's stops when fio runs again.
         "chrt", "--fifo", "1", "fio", "--name=fio", f"--filename={loop.path}", "--direct=1", "--ioengine=libaio", "--rw=randread",
         "--bs=4k", f"--iodepth={depth}", f"--io_size={4 * number}k", "--readonly", "--output-format=json", "--write_lat_log=fio",
     ], capture_output=True, text=True, timeout=300, cwd=directory)
@@ -69,7 +69,7 @@ def fio(loop, depth, number, directory):
 
 
 def read(loop):
-    """One read of 4 KiB, begun."""
+    """Starts one read of 4 KiB."""
     return subprocess.Popen(["dd", f"if={loop.path}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct", "status=none"])
 
 
@@ -84,9 +84,10 @@ def bucket(ns):
     ("uniform=10ms..40ms", 1, 300), ("uniform=2ms..6ms", 32, 4000), ("uniform=1ms..5ms", 128, 8000),
 ])
 def test_percentiles_are_fios_within_a_bucket(daemon, slow, tmp_path, delay, depth, number):
-    """Buckets are about 2.2 % wide. fio's clock is stopped later than the kernel's, by system calls and by what a busy
-    machine does before fio runs again: that is noise of fio's, so one attempt of several has to agree. Of a constant
-    delay p90 and p99 would be nothing but that noise."""
+    """Buckets are about 2.2 % wide. fio's clock stops later than the kernel's, because of system calls and of
+    other work on a busy machine. That is noise in fio's figures, so only one of several attempts must agree.
+    With a constant delay, p90 and p99 would show only that noise.
+    """
     daemon.cli("inject", "d", "-D", delay)
     for _ in range(ATTEMPTS):
         figures = measured(slow, depth, number, tmp_path)
@@ -97,7 +98,7 @@ def test_percentiles_are_fios_within_a_bucket(daemon, slow, tmp_path, delay, dep
 
 
 def measured(loop, depth, number, directory):
-    """By share, fio's percentile and ours."""
+    """fio's percentile and dashpot's, by share."""
     report = Watching(loop, "--percentiles", "--json", 600)
     theirs = fio(loop, depth, number, directory)
     (interval,) = report.intervals()
@@ -105,7 +106,7 @@ def measured(loop, depth, number, directory):
     assert interval["lost"] == 0 and interval["in_flight"]["zios"] == 0
     assert ours["n"] == len(theirs) == number
     assert ours["p50_ns"] >= 10_000_000
-    # When fio has asked for everything it waits until all of it has ended, and only then looks at its clock.
+    # When fio has sent all requests it waits until all have ended, and looks at its clock only then.
     theirs = sorted(theirs[:-depth])
     return {share: (theirs[math.ceil(len(theirs) * share / 100) - 1], ours[f"p{share}_ns"]) for share in SHARES}
 
@@ -140,7 +141,7 @@ def test_what_outlasts_intervals_is_counted_once_and_named_meanwhile(daemon, slo
 
 
 def block(daemon, how):
-    """What is read from now on waits for two ends of intervals at least."""
+    """Makes reads wait from now on until at least two intervals have ended."""
     if how == "suspended":
         daemon.cli("suspend", "d")
     else:
@@ -148,7 +149,7 @@ def block(daemon, how):
 
 
 def in_flight(line, loop):
-    """Since when the one that a remark names has been in flight, and that remark."""
+    """How long the I/O that a remark names has been in flight, and that remark."""
     number, age, name, wait = IN_FLIGHT.match(line.rstrip("\n")).groups()
     assert (number, name, wait) == ("1", loop.name, "issued"), line
     return float(age), line
@@ -156,7 +157,7 @@ def in_flight(line, loop):
 
 @requires("fio")
 def test_what_crosses_ends_of_intervals_is_counted_once(daemon, slow, tmp_path):
-    """Each I/O is there at two ends at least, and in no interval but the one in which it ends."""
+    """Each I/O is in flight at two ends at least, and counts only in the interval in which it ends."""
     daemon.cli("inject", "d", "-D", "250ms")
     report = Watching(slow, "--json", "100ms")
     assert len(fio(slow, 8, 60, tmp_path)) == 60

@@ -1,5 +1,4 @@
-"""The reports over the kernel's own disks: nothing is missing, nothing is counted twice, and nothing
-is left behind in the kernel."""
+"""The reports over the kernel's own disks: no I/O is missing or counted twice, and nothing is left in the kernel."""
 
 import fcntl
 import itertools
@@ -50,7 +49,7 @@ def started(words):
 
 
 class Watching:
-    """A report that has begun."""
+    """A running report."""
 
     def __init__(self, *words):
         self.errors = ""
@@ -59,7 +58,7 @@ class Watching:
 
     @classmethod
     def quiet(cls, *words, watches=True):
-        """One that may print nothing before something happens. What needs no events never watches."""
+        """A report that may print nothing before an I/O ends. A report that needs no events never watches."""
         self = cls.__new__(cls)
         self.first = self.errors = ""
         self.process = started(words)
@@ -68,7 +67,7 @@ class Watching:
         return self
 
     def end(self, how=signal.SIGINT, code=0):
-        """Its output, when it has ended."""
+        """Its output, after its end."""
         self.process.send_signal(how)
         text, errors = self.process.communicate(timeout=120)
         self.errors += errors
@@ -77,12 +76,12 @@ class Watching:
 
 
 def iolatency(*words):
-    """Begins before it returns: the first line comes when everything is in place."""
+    """Returns once iolatency has begun: its first line comes when everything is in place."""
     return Watching("iolatency", *words)
 
 
 def counted(text):
-    """The counts of all rows by their lower bounds, zeroes left out."""
+    """The counts of all rows by their lower bounds, without zeroes."""
     counts = {}
     for low, _high, count, _bar in rows(text, IOLATENCY_ROW):
         if count != "0":
@@ -118,7 +117,7 @@ def test_counts_are_those_of_the_kernel(loop, nothing_left, queued):
     flushes = sum(count for kind, count in kinds.items() if set(kind) == {"F"})
     assert reads == after["reads"] - before["reads"]
     assert flushes == after["flushes"] - before["flushes"] > 0
-    # The kernel counts who asked for a flush alone as a write of nothing, beside the flush.
+    # If only one process waits for a flush, the kernel counts an empty write for it, beside the flush.
     assert writes + flushes == after["writes"] - before["writes"]
     assert "lost" not in report.errors
 
@@ -161,7 +160,7 @@ def test_iostat_prints_what_sysstats_does(loop, extended):
     tables = [[line.split() for line in text.splitlines() if re.match(f"Device|{loop.name} ", line)] for text in (theirs, ours)]
     (titles, figures), (our_titles, our_figures) = tables
     assert our_titles == titles
-    # The time since the machine was started has gone on between the two.
+    # The time since the boot has advanced between the two.
     for title, figure, our_figure in zip(titles[1:], figures[1:], our_figures[1:]):
         assert float(our_figure) == pytest.approx(float(figure), rel=0.02, abs=0.011), title
     widths = [[len(line) for line in text.splitlines() if line.startswith(loop.name)] for text in (theirs, ours)]
@@ -181,7 +180,7 @@ def test_iostat_of_all_disks_takes_no_privilege(loop):
 @requires("mkfs.ext4")
 @requires("fsfreeze")
 def test_what_outlasts_intervals_is_counted_once(tmp_path, nothing_left):
-    """A write that blocks for more than two intervals of a second. It is named while it does."""
+    """A write blocks for more than two intervals of a second. Reports mention it meanwhile."""
     with loop_that_can_be_frozen(tmp_path) as (loop, place):
         report = iolatency("-d", loop.path, 1)
         run("fsfreeze", "-f", place)
@@ -204,7 +203,7 @@ def test_what_outlasts_intervals_is_counted_once(tmp_path, nothing_left):
 
 
 def test_every_io_is_in_one_interval(loop, nothing_left):
-    """Intervals so short that many I/Os lie across their ends, or complete while one is shown."""
+    """The intervals are so short that many I/Os cross their ends, or complete while one is printed."""
     before = loop.stat()
     report = iolatency("-d", loop.path, "5ms")
     dd(f"if={loop.path}", "of=/dev/null", "bs=4k", "count=15000", "iflag=direct")
@@ -274,7 +273,7 @@ def test_quantize_of_a_disk(loop, nothing_left):
     report.send_signal(signal.SIGINT)
     quantized = json.loads(report.communicate(timeout=120)[0])
     counts = sum(row["count"] for row in quantized["total"]["rows"])
-    # What was done before the watch had begun is in no interval.
+    # I/O from before the watch is in no interval.
     assert 0 < counts <= 200 and quantized["total"]["latency"]["n"] == counts and quantized["lost"] == 0
 
 
@@ -283,7 +282,7 @@ def test_quantize_of_a_disk(loop, nothing_left):
 @requires("fio")
 @pytest.mark.parametrize("queued", [[], ["-Q"]])
 def test_losses_invent_no_latency(loop, nothing_left, queued):
-    """What an observer that is stopped misses, it says; an end is not paired with a beginning that was another's."""
+    """A stopped observer reports the events that it misses, and never pairs an end with another I/O's beginning."""
     report = Watching("iolatency", "--percentiles", "--json", "-d", loop.path, *queued, "500ms")
     work = subprocess.Popen(
         ["fio", "--name=fio", f"--filename={loop.path}", "--direct=1", "--ioengine=libaio", "--rw=randread", "--bs=4k",
@@ -301,7 +300,7 @@ def test_losses_invent_no_latency(loop, nothing_left, queued):
     assert all(interval["in_flight"]["zios"] <= 32 for interval in intervals if not is_doubtful(interval["in_flight"]))
     slowest = max(interval["latency"]["max_ns"] or 0 for interval in intervals)
     assert sum(interval["lost"] for interval in intervals) > 0
-    # Of a queueing fio sees all that the kernel sees, from before to after it.
+    # fio's latency includes all of the time that the kernel sees between queueing and the end.
     assert slowest <= told["jobs"][0]["read"]["lat_ns"]["max"]
     assert intervals[-1]["in_flight"]["zios"] == 0
     while not intervals[-1]["latency"]["n"]:
@@ -315,7 +314,7 @@ def is_doubtful(in_flight):
 
 
 def is_overwritten(pid):
-    """Whether the kernel has lost events of a process that watches."""
+    """Whether the kernel has lost events of a watching process."""
     stats = [path for instance in instances_of(pid) for path in instance.glob("per_cpu/cpu*/stats")]
     return any(not re.search(r"^overrun: 0$", path.read_text(), re.MULTILINE) for path in stats)
 

@@ -26,7 +26,7 @@ def resident(daemon):
 
 
 def connect_and_drop(daemon, count):
-    """Half of the connections end in the middle of a request, half after one."""
+    """Half of the connections end in the middle of a request, the other half after one."""
     for i in range(count):
         client = Wire(daemon.connect())
         client.go("d")
@@ -50,7 +50,7 @@ def test_ten_thousand_connections_leave_nothing_behind(daemon):
 
 
 def test_held_requests_of_clients_that_left_are_given_back(daemon):
-    # Before any command: its connection to the API may outlive it for a moment, and be counted.
+    # This comes before any command: a command's connection to the API may outlive it for a moment, and be counted.
     descriptors_before = descriptors(daemon)
     daemon.cli("inject", "d", "-D", "60m")
     for _ in range(200):
@@ -63,7 +63,7 @@ def test_held_requests_of_clients_that_left_are_given_back(daemon):
 
 
 def test_half_open_handshakes_give_way(daemon):
-    """The oldest of them is closed where somebody waits, long before its time is over."""
+    """The daemon closes the oldest handshake when another client waits, long before the handshake times out."""
     idle = [Wire(daemon.connect()) for _ in range(HALF_OPEN)]
     client = Wire(daemon.connect())
     client.go("d")

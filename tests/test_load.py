@@ -1,4 +1,4 @@
-"""`load` says what came of it, and does not call a load a success that the disk has not served."""
+"""`load` reports its figures, and does not succeed if the disk has not served the load."""
 
 import json
 
@@ -41,7 +41,7 @@ def test_a_load_that_is_never_answered_fails_and_names_how_many(daemon):
     done = run(BINARY, "load", daemon.uri("d"), "--depth", "3", "--time", "100ms", "--json", code=1)
     assert json.loads(done.stdout)["unanswered"] == 3
     assert "3 requests were not answered" in done.stderr
-    # They are gone by now, so the advice must not be to look for them.
+    # The requests have ended, so the remedy must not be to look for them.
     assert "'dashpot list' shows the rules that held them" in done.stderr
 
 

@@ -1,5 +1,6 @@
-"""What a flush acknowledged survives a power cut: a disk on a `lossy` store, real clients on
-several connections, random losses, and a memory of every version that each sector may have."""
+"""Data that a flush has acknowledged survives a power cut: a disk on a `lossy` store, real clients on several
+connections, random losses, and a record of every version that each sector may have.
+"""
 
 import json
 import random
@@ -14,8 +15,7 @@ SECTORS = 64
 
 
 class Sectors:
-    """Which versions of each sector may be on the medium: the last one that was flushed, and
-    every one that was written since."""
+    """The possible versions of each sector on the medium: the last flushed version, and every later one."""
 
     def __init__(self):
         self.possible = [{0} for _ in range(SECTORS)]
@@ -31,7 +31,7 @@ class Sectors:
             self.possible[sector] = {self.latest[sector]}
 
     def found(self, versions):
-        """What was read after a loss is what there is from now on."""
+        """Records the versions that were read after a loss: later reads must give these."""
         for sector, version in enumerate(versions):
             assert version in self.possible[sector], (
                 f"sector {sector} has version {version}, not one of {self.possible[sector]}")
@@ -39,7 +39,7 @@ class Sectors:
 
 
 def versions(data):
-    """The version of each sector; one that is made of two was torn below 512 bytes."""
+    """The version of each sector. A sector with two versions was torn below 512 bytes."""
     found = []
     for at in range(0, len(data), SECTOR):
         sector = data[at:at + SECTOR]
@@ -49,7 +49,7 @@ def versions(data):
 
 
 def crash(daemon, *words):
-    """A power cut of the only disk, and what it says that it took."""
+    """Cuts the power of the only disk. Returns the report of the loss."""
     (said,) = daemon.json("crash", "d", *words)
     return said
 
@@ -125,7 +125,7 @@ def test_off_drops_its_clients_and_refuses_new_ones_until_the_restart(lossy):
 
 
 def test_what_is_in_flight_when_the_power_goes_is_never_acknowledged(lossy):
-    """Held before and after the store, and suspended: nothing of it is written afterwards."""
+    """Writes that are held before or after the store, or suspended, are not written afterwards."""
     client = Client(lossy)
     lossy.cli("inject", "d", "-D", "60s", "-T", "write")
     client.write(0, 4096)
@@ -145,7 +145,9 @@ def test_what_is_in_flight_when_the_power_goes_is_never_acknowledged(lossy):
 
 
 def test_writes_that_the_store_was_not_asked_for_never_reach_it_after_the_cut(lossy):
-    """More than a pass aborts, due one after the other from before the cut until long after it."""
+    """There are more zios than a pass aborts. They fall due one after the other, from before the cut until
+    long after it.
+    """
     clients = [Client(lossy).handle for _ in range(4)]
     lossy.cli("inject", "d", "-D", "uniform=1ms..300ms", "--mode", "add", "-T", "write")
     lossy.cli("suspend", "d", "--now")
@@ -247,7 +249,7 @@ def test_an_orderly_end_loses_nothing(serve, directory):
 
 @pytest.mark.parametrize("store", ["ram", "file"])
 def test_a_read_of_any_length_is_answered(serve, directory, store):
-    """Large reads of a file are the pool's. This store has none, and waits on its shard."""
+    """For a plain file, the pool does large reads. This store has no pool, and waits on its shard."""
     size = 4 << 20
     if store == "file":
         image = directory / "d.img"

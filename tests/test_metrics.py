@@ -1,5 +1,6 @@
-"""What Prometheus scrapes: a real server of it reads the numbers that dashpot itself tells, its
-queries of the dashboard and the alerts return something, and nobody who scrapes is a danger."""
+"""Metrics: a real Prometheus reads the same numbers that dashpot reports itself, the dashboard's and the
+alerts' queries return results, and no scraper can harm the daemon.
+"""
 
 import asyncio
 import http.client
@@ -39,7 +40,7 @@ def scrape(daemon, accept=OPEN_METRICS):
 
 
 def samples(text):
-    """By name and labels, as a parser of another project reads them."""
+    """Samples by name and labels, as another project's parser reads them."""
     parser = pytest.importorskip(
         "prometheus_client.openmetrics.parser", reason="python3-prometheus-client is missing: make deps"
     )
@@ -134,11 +135,11 @@ def layout():
 
 
 def test_buckets_are_exact(scraped):
-    """Each `le` holds exactly the I/Os that dashpot's fine buckets have up to there."""
+    """Each `le` counts exactly the I/Os in dashpot's fine buckets up to it."""
     scraped.cli("inject", "d", "-D", "lognormal=1ms..20ms")
     client = Client(scraped)
     client.many(400, 64)
-    # What waits for a suspended disk has a total latency beyond that of the disk.
+    # The total latency of an I/O that waits for a suspended disk exceeds its disk latency.
     scraped.cli("suspend", "d")
     late = client.read()
     eventually(lambda: scraped.disk()["in_flight"] == 1)
@@ -296,14 +297,14 @@ def test_a_thousand_scrapes_at_once_are_all_answered(scraped):
     peak = memory(scraped, "VmHWM")
     answers = asyncio.run(asyncio.wait_for(all_of_them(), HANG_LIMIT))
     assert all(answer.startswith(b"HTTP/1.1 200") and answer.endswith(b"# EOF\n") for answer in answers)
-    # A text for each of them would be twice as much.
+    # A text for each scraper would take twice as much.
     assert memory(scraped, "VmHWM") - peak < 500 * len(answers[0]) / 1024
     open_files = pathlib.Path(f"/proc/{scraped.pid}/fd")
     eventually(lambda: len(list(open_files.iterdir())) < 100, "the connections are closed")
 
 
 def memory(daemon, what):
-    """In KiB."""
+    """Memory in KiB."""
     status = pathlib.Path(f"/proc/{daemon.pid}/status").read_text()
     return int(re.search(rf"^{what}:\s+(\d+) kB", status, re.MULTILINE).group(1))
 
@@ -450,7 +451,7 @@ def test_observe_refuses_what_it_does_not_understand(words, code, why):
 # A real Prometheus.
 
 class Prometheus:
-    """A server with a directory of its own that scrapes every second."""
+    """A server with a directory of its own, which scrapes every second."""
 
     def __init__(self, directory, targets):
         self.directory = directory
@@ -492,7 +493,7 @@ class Prometheus:
         return {frozenset(one["metric"].items()): float(one["value"][1]) for one in found}
 
     def number(self, expression):
-        """The one value that it has, or None."""
+        """The only value of an expression, or None."""
         values = list(self.query(expression).values())
         assert len(values) <= 1, (expression, values)
         return values[0] if values else None
@@ -520,8 +521,9 @@ def prometheus(directory):
 
 @pytest.fixture
 def watched(scraped, prometheus):
-    """A daemon whose disk takes 3 ms, and for one in ten 40 ms, and the Prometheus that has seen it
-    before and after 600 reads."""
+    """A daemon with a disk that takes 3 ms, and 40 ms for one read in ten. Prometheus has scraped it before
+    and after 600 reads.
+    """
     scraped.cli("inject", "d", "-D", "3ms", "--name", "base")
     scraped.cli("inject", "d", "-D", "40ms", "--every", "10", "--name", "tail")
     server = prometheus(urllib.parse.urlsplit(url_of(scraped)).netloc)
@@ -544,7 +546,7 @@ def bucket_around(seconds):
 
 
 def percentile(buckets, share):
-    """In seconds, by nearest rank: the upper edge of the fine bucket."""
+    """The percentile in seconds, by nearest rank: the upper edge of the fine bucket."""
     seen = 0
     rank = math.ceil(share * sum(bucket["count"] for bucket in buckets))
     for bucket in buckets:
@@ -577,7 +579,7 @@ def test_percentiles_of_prometheus_are_dashpots_within_a_bucket(watched):
         theirs = server.number(
             f'histogram_quantile({share}, dashpot_disk_latency_seconds_bucket{{disk="d",op="read"}})'
         )
-        # 0.9 is where the tail begins: a rank more or less is another bucket.
+        # The tail begins at 0.9, so one rank more or less gives another bucket.
         assert low / 2 <= theirs <= high * 2 if share == 0.9 else low <= theirs <= high, (share, own, theirs)
     assert server.number('histogram_quantile(0.5, dashpot_disk_latency_seconds_bucket{disk="d",op="read"})') < 0.004
     assert server.number('histogram_quantile(0.99, dashpot_disk_latency_seconds_bucket{disk="d",op="read"})') > 0.03
@@ -602,7 +604,7 @@ def dashboard():
 
 
 def test_the_dashboard_shows_the_disks_that_are_chosen():
-    """Among ten disks the slow one is found by choosing it: every panel of disks asks for those alone."""
+    """A user finds the slow one of ten disks by choosing it: every panel about disks shows only the chosen ones."""
     board = json.loads((MONITORING / "grafana-dashboard.json").read_text())
     variables = {variable["name"]: variable for variable in board["templating"]["list"]}
     for name in ("disk", "device"):
@@ -620,12 +622,12 @@ def test_the_dashboard_shows_the_disks_that_are_chosen():
 def test_every_query_of_the_dashboard_returns_something(watched):
     _daemon, server = watched
     queries = [(title, query) for title, query in dashboard() if "dashpot_kernel" not in query]
-    # The probe of a shard reads once a second while there is load.
+    # The prober of a shard reads once a second under load.
     always = [(title, query) for title, query in queries if "probe" not in query and "steal" not in query]
     assert len(always) > 20
     for title, query in always:
         found = server.query(query)
-        # There is no percentile of what has not happened.
+        # Without I/Os there is no percentile.
         numbers = [number for number in found.values() if not math.isnan(number)]
         assert numbers and min(numbers) >= 0, f"{title}: {query}: {found}"
     for _title, query in dashboard():
@@ -664,7 +666,7 @@ def test_the_alerts_are_evaluated_and_quiet(watched):
 
 @requires("prometheus")
 def test_an_alert_fires_for_what_hangs(scraped, prometheus):
-    """With its threshold of 30 s made 0.5 s."""
+    """The alert's threshold of 30 s is lowered to 0.5 s."""
     server = prometheus(urllib.parse.urlsplit(url_of(scraped)).netloc)
     scraped.cli("inject", "d", "--hang")
     client = Client(scraped)
@@ -685,12 +687,12 @@ def test_promtool_accepts_the_files(words):
 
 
 def test_what_the_files_ask_for_is_there(scraped):
-    """A metric that was renamed would leave a panel empty, or an alert silent, for ever."""
+    """If a metric were renamed, a panel would stay empty, or an alert silent."""
     scraped.cli("inject", "d", "-D", "1ms")
     Client(scraped).many(10, 2)
     there = {name for name, _ in samples(scrape(scraped)[1])}
     files = "".join((MONITORING / name).read_text() for name in ("alerts.yml", "grafana-dashboard.json"))
     asked = set(re.findall(r"\bdashpot_\w+", files))
-    # Of the last reading of a probe, there may be none yet.
+    # A prober may have no reading yet.
     missing = {name for name in asked - there if not name.startswith("dashpot_kernel") and "probe" not in name}
     assert not missing - {"dashpot_host_cpu_steal_ratio"}

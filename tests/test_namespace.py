@@ -1,4 +1,4 @@
-"""What the tests mount for themselves is not mounted on the machine."""
+"""The tests' own mounts do not appear on the machine."""
 
 import os
 import pathlib

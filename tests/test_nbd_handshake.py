@@ -1,4 +1,4 @@
-"""The handshake, byte by byte: what the protocol demands, and what it lets a client get wrong."""
+"""The handshake, byte by byte: the protocol's demands, and the possible mistakes of clients."""
 
 import stat
 import struct
@@ -17,7 +17,7 @@ def daemon(serve):
 
 @pytest.fixture
 def client(daemon):
-    """A client that has said hello."""
+    """A client that has completed the greeting."""
     client = Wire(daemon.connect())
     client.greet()
     return client
@@ -28,7 +28,7 @@ def last(replies):
 
 
 def serves(daemon):
-    """Whether a new client still gets through."""
+    """Whether a new client can still connect."""
     fresh = Wire(daemon.connect())
     fresh.go("one")
     return fresh.in_step()
@@ -76,7 +76,7 @@ def test_list_names_every_export_in_order(client):
 
 
 def test_a_list_tells_nobody_where_a_store_is(serve, directory):
-    """Clients of TCP may be strangers: they learn the kind and the size of a store, and no path."""
+    """TCP clients may be strangers: they learn the kind and the size of a store, but no path."""
     image = directory / "secret.img"
     image.write_bytes(bytes(1 << 20))
     daemon = serve("-d", f"one=file:{image}", "-d", "two=null,size=2G")

@@ -1,4 +1,4 @@
-"""Transmission: bad requests get the error that the protocol names, and the stream stays in step."""
+"""Transmission: a bad request gets the protocol's error, and the stream stays in step."""
 
 import errno
 import random
@@ -28,7 +28,7 @@ def payload(command, length):
 
 
 def libnbd(daemon, disk="d", **setters):
-    """A libnbd client that sends what it is told to."""
+    """A libnbd client that sends even invalid requests."""
     handle = nbd.NBD()
     handle.set_strict_mode(0)
     for name, value in setters.items():
@@ -43,7 +43,7 @@ def fails(expected, call, *arguments):
     assert caught.value.errno == errno.errorcode[expected]
 
 
-# Requests that make no sense.
+# Invalid requests.
 
 PAST_THE_END = {
     "across": (SIZE - 512, 1024),
@@ -103,7 +103,7 @@ def test_a_read_larger_than_the_limit(client, length):
 
 
 def test_a_write_larger_than_the_limit(daemon, client):
-    """The server may take the payload and refuse it, or close; it may not get out of step."""
+    """The server may read the payload and refuse it, or close the connection. It must not get out of step."""
     try:
         assert client.call(CMD_WRITE, 0, (32 << 20) + 512, data=bytes((32 << 20) + 512)) == EINVAL
         assert client.in_step()
@@ -155,7 +155,7 @@ def test_libnbd_sees_the_same_errors(daemon):
     handle.shutdown()
 
 
-# What works.
+# Valid requests.
 
 def test_pipelined_requests_are_each_answered_once(client):
     for i in range(256):
@@ -295,7 +295,7 @@ def test_a_write_cut_short_changes_nothing(daemon):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_requests_are_each_answered_once(daemon, client, seed):
-    """Whatever the numbers in a request are, it has one reply and the next one is understood."""
+    """Whatever numbers a request has, it gets one reply, and the next request is understood."""
     draw = random.Random(seed)
     lengths = {}
     for cookie in range(500):

@@ -1,5 +1,6 @@
-"""docs/power-cuts.md: its script is run as it stands, and leaves what the page says. README.md: a file
-system on a disk, as it is typed there."""
+"""Runs the script of docs/power-cuts.md as it is in the page, and checks that it leaves the rows that the
+page says. Runs the README's commands for a file system on a disk, too.
+"""
 
 import os
 import re
@@ -34,7 +35,7 @@ def test_as_many_rows_are_left_as_the_page_says(pragmas, directory):
     (directory / "bin/dashpot").symlink_to(shutil.which(BINARY))
     words = "; ".join(f"pragma {word}" for word in pragmas.split("; "))
     with open(directory / "said", "w+") as said:
-        # Into a file: nbdfuse would keep a pipe open if the script failed.
+        # The output goes to a file: nbdfuse would keep a pipe open if the script failed.
         code = subprocess.run(
             ["unshare", "--mount", "bash", str(directory / "power-cut.sh"), words], stdin=subprocess.DEVNULL,
             stdout=said, stderr=said, timeout=HANG_LIMIT,
@@ -53,7 +54,7 @@ def test_a_file_system_as_the_readme_makes_it(serve, directory):
     lines = [line.removeprefix("# ") for line in typed[1].splitlines()]
     assert len(lines) == 5
     (directory / "mnt").mkdir()
-    # A user types more slowly than nbdfuse starts.
+    # A user types slower than nbdfuse starts.
     waits = [f"{line} until [ -s /tmp/slow ]; do sleep 0.1; done" if line.endswith("&") else line for line in lines]
     written = "echo kept > /mnt/file && sync --file-system /mnt && cat /mnt/file"
     script = "\n".join(["set -e", *waits, written, typed[2]])

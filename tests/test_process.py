@@ -1,4 +1,4 @@
-"""The program as a process: what signals, limits and pipes without a reader make of it."""
+"""The program as a process: its reaction to signals, limits, and pipes without a reader."""
 
 import os
 import pathlib
@@ -22,7 +22,7 @@ def number(name):
 
 
 def runs(pid):
-    """Whether a process is there, and not only its exit status."""
+    """Whether a process still exists. The exit status alone would not show that."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -33,7 +33,7 @@ def runs(pid):
 
 @requires("prlimit")
 def test_a_write_beyond_the_limit_of_a_files_size_is_refused(serve, directory):
-    """By default the kernel ends a process that writes beyond `ulimit -f`, with all of its disks."""
+    """By default the kernel ends a process, with all its disks, when it writes beyond `ulimit -f`."""
     image = directory / "d.img"
     with open(image, "wb") as file:
         file.truncate(8 * MIB)
@@ -72,7 +72,7 @@ def test_nobody_reads(words, directory):
 
 @pytest.fixture
 def start(directory):
-    """Starts `dashpot run` with its own place for temporary files; the process, and that place."""
+    """Starts `dashpot run` with a place of its own for temporary files. Returns the process and that place."""
     place = directory / "tmp"
     place.mkdir()
     started = []
@@ -123,7 +123,7 @@ def test_a_signal_that_ends_the_command_is_its_status(start, directory, name):
 
 
 def test_a_command_does_not_outlive_its_disks(start, directory):
-    """Not even where dashpot cannot do anything about it any more."""
+    """This holds even if dashpot is killed and cannot clean up."""
     process, _place = start("sh", "-c", f"echo $$ > {directory}/pid; exec sleep 1000")
     file = directory / "pid"
     pid = int(eventually(lambda: file.exists() and file.read_text().strip(), "the command runs"))
@@ -133,7 +133,7 @@ def test_a_command_does_not_outlive_its_disks(start, directory):
 
 
 def test_what_nohup_ignores_the_command_ignores(start):
-    """A caught signal would be back to its default in the command."""
+    """A signal that dashpot caught would be back to its default in the command."""
     ignoring = f"import os, signal, sys; signal.signal(signal.SIGHUP, signal.SIG_IGN); os.execv({BINARY!r}, sys.argv[1:])"
     command = [BINARY, "run", "-d", "d=ram,size=1M", "--", "grep", "SigIgn", "/proc/self/status"]
     done = run(sys.executable, "-c", ignoring, *command)

@@ -1,7 +1,7 @@
-"""Proof of injection: what each rule asked for beside what was achieved, and whether it was kept.
+"""Proof of injection: the requested and the achieved times of each rule, and whether it was kept.
 
-Whether the host lets a rule be kept is never asserted: the verdict must follow from the figures
-that are printed with it, and everything must be counted.
+No test asserts that the host allows a rule to be kept. The verdict must follow from the printed figures, and
+everything must be counted.
 """
 
 import json
@@ -34,14 +34,14 @@ def proof(daemon, *words):
 
 
 def text(daemon, *words):
-    """What a user sees, which fits a terminal."""
+    """The text for a user. It fits a terminal."""
     printed = daemon.cli("proof", *words).stdout
     assert [line for line in printed.splitlines() if len(line) > WIDTH] == []
     return printed
 
 
 def check_verdict(found):
-    """The verdict is the comparison of the error with the tolerance, at the median and at p99."""
+    """The verdict compares the error with the tolerance, at the median and at p99."""
     error, tolerance = found["error"], found["tolerance"]
     off = [(abs(error[at]), tolerance[at]) for at in ("p50_ns", "p99_ns") if error[at] is not None]
     kept = all(error <= most for error, most in off)
@@ -51,7 +51,7 @@ def check_verdict(found):
 
 
 def check_rows(found, n):
-    """Rows without gaps, in which nothing is lost."""
+    """Checks that the rows have no gaps, and that their counts are complete."""
     rows = found["rows"]
     assert sum(row["requested"] for row in rows) == sum(row["achieved"] for row in rows) == n
     assert all(one["to_ns"] + 1 == two["from_ns"] for one, two in zip(rows, rows[1:]))
@@ -89,7 +89,7 @@ def test_a_constant(daemon, client):
 
 
 def test_lane_wait_is_no_part_of_it(daemon, client):
-    """Eight at once on one lane of 3 ms take up to 24 ms, and 3 ms were asked for and achieved."""
+    """Eight requests at once on one lane of 3 ms take up to 24 ms, but 3 ms were requested and achieved."""
     daemon.cli("inject", "d", "-D", "3ms:1")
     requests = client.many(40, 8)
     assert max(request.latency for request in requests) >= 24e-3
@@ -191,7 +191,7 @@ def test_check_fails_with_the_reason_unless_all_is_kept(serve, directory):
 
 
 def test_check_judges_by_the_tolerances_that_are_given(daemon, client):
-    """What is late by nothing at all is within no host's reach, and a whole minute within all."""
+    """No host can keep a tolerance of zero, and every host keeps one of a minute."""
     daemon.cli("inject", "d", "-D", "2ms")
     client.many(120, 4)
     daemon.cli("proof", "--check", "--within", "1m", "--tail", "1m")
@@ -243,7 +243,7 @@ def test_a_rule_that_is_gone_is_proven_until_a_reset(daemon, client):
     check_verdict(found)
     check_rows(found, 60)
     (by_name,), (by_id,) = proofs(daemon, "t1"), proofs(daemon, "1")
-    # Warnings are of the shard, which lives on.
+    # Warnings are about the shard, which keeps running.
     assert {**by_name, "warnings": None} == {**by_id, "warnings": None}
     assert proofs(daemon) == []
     daemon.cli("inject", "d", "-D", "3ms", "--name", "t1")
@@ -253,7 +253,7 @@ def test_a_rule_that_is_gone_is_proven_until_a_reset(daemon, client):
 
 
 def test_what_a_command_was_given_is_said_at_its_end(daemon):
-    """On stderr: what the command prints is its own."""
+    """The report goes to stderr, because stdout is the command's."""
     script = "echo out; exit 7"
     done = daemon.cli("inject", "d", "-D", "2ms", "--name", "slow", "--", "sh", "-c", script, code=7)
     assert done.stdout == "out\n"
@@ -264,7 +264,7 @@ def test_what_a_command_was_given_is_said_at_its_end(daemon):
 
 
 def test_a_rule_of_a_command_ends_with_its_client(daemon):
-    """Even if that is killed and cannot clear it."""
+    """The rule ends even if the client is killed and cannot clear it."""
     client = daemon.start("inject", "d", "-D", "2ms", "--name", "slow", "--", "sh", "-c", "echo $$; exec sleep 1000")
     command = int(client.stdout.readline())
     assert [rule["name"] for rule in daemon.rules().values()] == ["slow"]
@@ -281,7 +281,7 @@ def test_a_rule_of_a_command_ends_with_its_client(daemon):
 # After an update.
 
 def test_an_update_begins_the_evidence_anew(daemon, client):
-    """Those held at the update end as the rule said before it, and do not count as late now."""
+    """Zios that are held at the update end as the rule said before, and do not count as late now."""
     daemon.cli("inject", "d", "-D", "1ms", "--name", "slow")
     client.many(60, 4)
     daemon.cli("update", "slow", "-D", "60m")

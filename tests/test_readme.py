@@ -1,4 +1,4 @@
-"""What the README and the pages tell a newcomer to type works as it stands, and fits a terminal of 80 columns."""
+"""The commands in the README and the pages work as they are, and their output fits a terminal of 80 columns."""
 
 import os
 import pathlib
@@ -11,13 +11,13 @@ from conftest import BINARY, HANG_LIMIT, ROOT, requires, run
 
 
 def blocks(page, heading):
-    """The shell commands below a heading, a string for each block."""
+    """The shell commands below a heading, one string for each block."""
     section = (ROOT / page).read_text().split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
     return re.findall(r"^```sh\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
 
 
 def typed(block):
-    """The commands of a block: what follows a prompt, continued lines included, without what is printed."""
+    """The commands of a block: the text after each prompt, with continued lines, but without output."""
     lines, goes_on = [], False
     for line in block.splitlines():
         if line.startswith("$ ") or goes_on:
@@ -27,9 +27,9 @@ def typed(block):
 
 
 def bash(script, directory):
-    """Runs commands as they are typed, but with sockets of the test's own, and stops at the first that fails."""
+    """Runs commands as typed, but with the test's own sockets. Stops at the first that fails."""
     script = script.replace("/tmp/nbd.sock", f"{directory}/nbd.sock")
-    # Who types is slower than a daemon starts.
+    # A user types slower than a daemon starts.
     script = re.sub(r"^(dashpot serve .*&)$", r"\1\ndashpot status --wait 60s >/dev/null", script, flags=re.MULTILINE)
     bin_ = directory / "bin"
     bin_.mkdir(exist_ok=True)
@@ -69,7 +69,7 @@ def test_what_is_to_be_typed_fits_80_columns(page):
 
 
 def test_the_program_is_installed_with_its_pages_and_completions(directory):
-    """`make install`, of the program that is built already."""
+    """`make install` installs the program that is already built."""
     prefix = directory / "local"
     run("make", "-C", ROOT, "install", f"PREFIX={prefix}", env={"DASHPOT": BINARY})
     version = run(prefix / "bin" / "dashpot", "--version").stdout

@@ -1,5 +1,6 @@
-"""The reports: their formats are those of the tools that they are named after, nothing is missing
-from them, and each has a JSON form."""
+"""The reports: their formats are those of the tools that they are named after, no I/O is missing, and each
+has a JSON form.
+"""
 
 import json
 import re
@@ -26,7 +27,7 @@ def client(daemon):
 
 
 def watch(daemon, *words, until):
-    """Starts a report, calls `until` when it has begun, and returns its output."""
+    """Starts a report, calls `until` once it has begun, and returns its output."""
     report = daemon.start(*words)
     first = report.stdout.readline()
     until()
@@ -40,7 +41,7 @@ def rows(text, pattern):
 
 
 def has_begun(process):
-    """Whether a report that prints nothing at first has seen the daemon, and catches signals by now."""
+    """Whether a report that prints nothing at first has contacted the daemon, and catches signals."""
     with open(f"/proc/{process.pid}/status") as status:
         (caught,) = [int(line.split()[1], 16) for line in status if line.startswith("SigCgt:")]
     return caught >> (signal.SIGINT - 1) & 1
@@ -81,8 +82,9 @@ def test_iolatency_has_the_format_of_the_original(daemon, client):
 
 
 def test_iolatency_misses_nothing_that_is_slow(daemon, client):
-    """The original forgets what is in flight when an interval ends: with I/Os as long as the
-    interval it would see none."""
+    """The original forgets the I/O in flight when an interval ends. If I/Os took as long as the interval, it
+    would see none.
+    """
     daemon.cli("inject", "d", "-D", "1100ms")
     requests = []
     text = watch(daemon, "iolatency", "1", "4", until=lambda: requests.extend(client.read() for _ in range(20)))
@@ -102,7 +104,7 @@ def test_iolatency_names_what_is_still_in_flight(daemon, client):
 
 
 def test_the_last_interval_names_what_it_did_not_see_end(daemon, client):
-    """However young: no later interval can count it. Ctrl-C makes this interval the last."""
+    """This applies to young I/O, too, because no later interval can count it. Ctrl-C makes this interval the last."""
     daemon.cli("inject", "d", "--hang")
     report = daemon.start("iolatency", "600")
     report.stdout.readline()
@@ -141,7 +143,7 @@ def test_iolatency_as_json(daemon, client):
 
 
 def counted(text):
-    """The counts of rows that are not empty, by their lower bounds."""
+    """The counts of non-empty rows, by their lower bounds."""
     return {int(low): int(count) for low, _, count, _ in rows(text, IOLATENCY_ROW) if count != "0"}
 
 
@@ -158,7 +160,7 @@ def test_iolatency_counts_what_outlasts_intervals_once(daemon, client):
 
 
 def values(text):
-    """Of a table of percentiles, each value's n."""
+    """The n of each value in a table of percentiles."""
     lines = iter(text.splitlines())
     for line in lines:
         if line.endswith("max"):
@@ -222,7 +224,7 @@ def test_without_a_daemon_the_kernels_disks_are_offered(directory):
 # quantize.
 
 def test_quantize_above_and_below_the_injection(daemon, client):
-    """The zinject article's trap: what is measured below the injection does not see it."""
+    """The trap of the zinject article: a measurement below the injection does not see the injection."""
     daemon.cli("inject", "d", "-D", "10ms")
     report = daemon.start("quantize", "--layer", "disk", "--layer", "store", "--for", "2s")
     while report.poll() is None:
@@ -235,7 +237,7 @@ def test_quantize_above_and_below_the_injection(daemon, client):
     assert min(values[0]) >= 8192
     assert max(values[1]) < 8192
     n = [sum(int(count) for _, _, count in rows(half, QUANTIZE_ROW)) for half in (above, below)]
-    # Looks at both are a moment apart.
+    # The two looks are a moment apart.
     assert abs(n[0] - n[1]) <= 8
 
 
@@ -261,7 +263,7 @@ def test_quantize_has_the_layout_of_the_article(daemon, client):
 
 
 def daemon_quantize(daemon, client, *words):
-    """Quantize beside a load that lasts as long as it does."""
+    """Runs quantize beside a load of the same duration."""
     report = daemon.start("quantize", *words)
     while report.poll() is None:
         client.many(8, 4)

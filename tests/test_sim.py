@@ -1,4 +1,4 @@
-"""`dashpot sim`: labs under the virtual clock, by their output alone."""
+"""`dashpot sim`: labs under the virtual clock, tested only by their output."""
 
 import csv
 import json
@@ -82,7 +82,7 @@ def test_json_counts_what_the_client_asked_for(lab):
     lone = next(one for one in outcome["workloads"] if one["workload"] == "lone")
     writes = next(op for op in lone["ops"] if op["op"] == "write")
     flushes = next(op for op in lone["ops"] if op["op"] == "flush")
-    # A call each 10 ms, of which every eleventh is a flush; the last ones have not ended.
+    # A call begins every 10 ms, and every eleventh is a flush. The last calls have not ended.
     asked = writes["client"]["n"] + flushes["client"]["n"] + lone["in_flight"]
     assert 300 <= asked <= 301
     assert writes["failed"] == 0 and writes["failed_client"] is None
@@ -95,7 +95,7 @@ def test_json_counts_what_the_client_asked_for(lab):
 
 
 def test_failures_are_told_apart_from_latencies(lab):
-    """Every second write fails at once; the others take a millisecond."""
+    """Every second write fails at once. The others take a millisecond."""
     path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["-e EIO -T write --every 2"]\n'
                '[workload.w]\ntarget = "d"\nthink = "1ms"\n[sim]\nlasts = "300ms"\n')
     text = sim(path).stdout
@@ -107,7 +107,7 @@ def test_failures_are_told_apart_from_latencies(lab):
 
 
 def test_what_waits_longer_than_all_that_was_counted_is_said(lab):
-    """Three of ten writers hang, and are in no figure of those that go through."""
+    """Three of ten writers hang. No figure of the other writers includes them."""
     path = lab('[disk.d]\nstore = "null"\nsize = "1M"\nservice = "1ms"\nrules = ["--hang -T write --first 3"]\n'
                '[workload.w]\ntarget = "d"\nthreads = 10\nthink = "1ms"\n[sim]\nlasts = "2s"\n')
     text = sim(path).stdout
@@ -118,7 +118,7 @@ def test_what_waits_longer_than_all_that_was_counted_is_said(lab):
 
 
 def test_what_is_in_flight_names_the_wait_it_is_in_and_since_when(lab):
-    """The oldest at the disk has waited in the pool's queue for most of its time."""
+    """The oldest zio at the disk has spent most of its time in the pool's queue."""
     lines = "".join(sim(LABS / "scenario2-legacy.toml", "--for", "33s", "--report", f"quantize --layer {layer}").stdout
                     for layer in ("disk", "volume"))
     at_disk = re.search(r"^In flight: \d+, the oldest for ([\d.]+) s on c1t1d0 \(store for [\d.]+us\)\.", lines, re.M)
@@ -127,7 +127,7 @@ def test_what_is_in_flight_names_the_wait_it_is_in_and_since_when(lab):
 
 
 def test_reads_that_writes_cause_are_counted_against_the_writes(lab):
-    """Writes of 8 KiB to blocks of 128 KiB: each reads what it does not replace of its block."""
+    """Writes of 8 KiB to blocks of 128 KiB: each first reads the rest of its block."""
     pool = ('[disk.a]\nstore = "null"\nsize = "256M"\nbandwidth = "400M"\n[pool.tank]\ndisks = ["a"]\n'
             '[volume."tank/v"]\nsize = "256M"\nblock_size = "128K"\nwrite = "openzfs"\n[workload.w]\n'
             'target = "tank/v"\nrate = 100\nread = "%s"\n[sim]\nlasts = "3s"\n')
@@ -194,19 +194,19 @@ def test_intervals_are_of_virtual_time(lab):
     assert [line.split()[0] for line in table[1:]] == ["pool", "----------", "tank", "tank", "tank"]
     assert len(sim(path, "--report", "zpool-iostat tank 1 2").stdout.splitlines()) == 5
     text = sim(path, "--report", "iolatency -T 2").stdout
-    # The last interval is cut short by the end.
+    # The end of the simulation cuts the last interval short.
     assert re.findall(r"^\d\d:\d\d:\d\d:$", text, re.M) == ["00:00:02:", "00:00:03:"]
 
 
 def of_report(path, report, *words):
-    """The report's intervals, as JSON."""
+    """The intervals of the report, as JSON."""
     [outcome] = as_json(path, "--report", report, *words)
     [one] = outcome["reports"]
     return one["output"]
 
 
 def rows_of(*histograms):
-    """The counts of all of them together, by the lower bound."""
+    """The counts of all of them together, by lower bound."""
     counts = Counter()
     for one in histograms:
         counts.update({row["from_ns"]: row["count"] for row in one["rows"]})
@@ -215,7 +215,7 @@ def rows_of(*histograms):
 
 @pytest.mark.parametrize("layer", ["disk", "volume"])
 def test_breakdowns_add_up_to_the_whole(lab, layer):
-    """What is counted in events, one by one, is what is counted on the data path."""
+    """Counts from single events equal those of the data path."""
     path = lab(POOL)
     whole = of_report(path, f"iolatency --layer {layer} 1")
     names = {"client": {"client", "lone", "other"}, "device": {"a", "b", "c", "tank/foo"},
@@ -235,14 +235,14 @@ def test_the_same_interval_at_every_layer(lab):
     volume, disk, store = of_report(lab(POOL), "quantize --op read --layer volume --layer disk --layer store")
     assert [one["layer"] for one in (volume, disk, store)] == ["volume", "disk", "store"]
     assert disk["total"]["latency"]["n"] == store["total"]["latency"]["n"] > 0
-    # A third of the reads, those of disk a, are held to a millisecond.
+    # The reads of disk a, a third of all, are held for a millisecond.
     assert disk["total"]["latency"]["p90_ns"] >= 1_000_000 > store["total"]["latency"]["p90_ns"]
     [alone] = of_report(lab(POOL), "quantize --op read --layer disk")
     assert alone == {name: disk[name] for name in disk if name != "layer"}
 
 
 def test_a_volume_is_the_same_with_its_store_beside_it():
-    """What writers wait for the throttle is a volume's own latency, whatever is shown with it."""
+    """The wait of writers for the throttle is part of a volume's own latency, whatever else is shown."""
     flood = LABS / "scenario2-legacy.toml"
     beside, _ = of_report(flood, "quantize --layer volume --layer store", "--for", "60s")
     [alone] = of_report(flood, "quantize --layer volume", "--for", "60s")
@@ -438,7 +438,7 @@ def test_a_swarm_checks_random_labs_and_counts_them():
 
 
 def test_a_lab_changes_at_its_times(lab):
-    """A rule that is armed and cleared, and a maximum of dirty data that shrinks under way."""
+    """A rule is armed and cleared, and the maximum of dirty data shrinks during the run."""
     text = POOL + """
 [[at]]
 time = "1s"

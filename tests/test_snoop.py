@@ -1,4 +1,4 @@
-"""snoop: a line for each I/O, with where its time went, whoever's disk it is."""
+"""snoop: a line for each finished I/O with its waits, on disks from every source."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def client(daemon):
 
 
 def snoop(daemon, *words, until):
-    """Starts snoop, calls `until` when it looks, ends it as its user would, and returns its lines."""
+    """Starts snoop, calls `until` once it has begun, ends it as its user would, and returns its lines."""
     process = daemon.start("snoop", *words)
     header = process.stdout.readline().rstrip()
     until()
@@ -38,7 +38,7 @@ def test_lines_say_where_the_time_went_and_which_rule_did_it(daemon, client):
     for line in lines:
         assert re.match(r"\d\d:\d\d:\d\d\.\d{3} d +read ", line), line
         assert line.split()[12] == "1/0"
-        # A column's words end where its title does.
+        # The words of a column end where its title ends.
         end = header.index("HOLD") + len("HOLD")
         assert re.search(r"[\d.]+ms$", line[:end]), line
 
@@ -48,7 +48,7 @@ def test_waits_add_up(daemon, client):
     process = daemon.start("snoop", "--json", "-n", "20")
 
     def ended():
-        # Nothing says when it begins to look.
+        # No output shows when it begins.
         client.many(1, 1)
         return process.poll() is not None
     eventually(ended, "the end of 20 lines")
@@ -104,7 +104,7 @@ def check_writes(loop):
     )
 
     def ended():
-        # Nothing says when it begins to look.
+        # No output shows when it begins.
         run("dd", "if=/dev/zero", f"of={loop.path}", "bs=4k", "count=8", "oflag=direct")
         return process.poll() is not None
     eventually(ended, "the end of 8 lines")

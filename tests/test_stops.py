@@ -1,4 +1,4 @@
-"""A daemon that was stopped says so: as a paused virtual machine or a frozen container would be."""
+"""A daemon reports that it was stopped, as by a paused virtual machine or a frozen container."""
 
 import contextlib
 import pathlib
@@ -12,20 +12,20 @@ from conftest import eventually
 from test_metrics import scrape
 from wire import Wire
 
-# While clients ask for something a shard is woken this often, so that it notices.
+# While clients send requests, a shard wakes up this often, to notice stops.
 BEAT_S = 0.02
 
 
 @contextlib.contextmanager
 def stopped(daemon, seconds):
-    """Stops the daemon for so long at least, while the test does something else."""
+    """Stops the daemon for at least this long, while the test does something else."""
     stat = pathlib.Path(f"/proc/{daemon.pid}/stat")
     daemon.process.send_signal(signal.SIGSTOP)
     try:
         eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it is stopped")
         over = time.monotonic() + seconds
         yield
-        # That is how long the stop is to be, not how long a result may take.
+        # This bounds the length of the stop from below. It does not bound the time of a result.
         time.sleep(max(0, over - time.monotonic()))
     finally:
         daemon.process.send_signal(signal.SIGCONT)

@@ -1,7 +1,8 @@
-"""What a terminal of 80 columns shows: tables that fit it, whatever disks, rules and files are called. What goes into
-a pipe is whole, a line for each row, and byte for byte what sysstat, `zpool iostat` and the others print.
+"""The output on a terminal of 80 columns: tables fit it, whatever the names of disks, rules and files.
 
-Only zinject's tables are as wide as zinject's on a terminal, too."""
+In a pipe nothing is shortened. A pipe gets a line for each row, and byte for byte the output of sysstat,
+`zpool iostat` and the others. Only zinject's tables are as wide as zinject's on a terminal, too.
+"""
 
 import fcntl
 import os
@@ -23,7 +24,7 @@ RULE = ["-D", "lognormal=10ms..30ms:4", "-T", "read,write,flush", "-f", "50%", "
 
 
 def on_terminal(words, columns=80, env=None, code=0):
-    """What a command shows on a terminal of its own, as lines."""
+    """The output of a command on a terminal of its own, as lines."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
@@ -45,13 +46,13 @@ def on_terminal(words, columns=80, env=None, code=0):
 
 
 def too_wide(lines, columns=80):
-    """Lines that a terminal breaks. An address is whole, so that it can be copied."""
+    """Lines that a terminal would break. Addresses are exempt, because they must be whole to be copied."""
     return [line for line in lines if len(line) > columns and not line.strip().startswith("nbd")]
 
 
 @pytest.fixture
 def busy(serve, directory):
-    """Two disks of awkward names under load, and rules of many words."""
+    """Two disks with awkward names under load, and rules with many words."""
     image = directory / "a-file-whose-path-is-longer-than-a-column-of-a-table-could-be.img"
     image.write_bytes(bytes(1 << 20))
     daemon = serve("-d", f"{LONG}=ram,size=64M", "-d", f"wal=file:{image}")

@@ -1,4 +1,4 @@
-"""scripts/tidy.py sees each rule broken, in a small repository that keeps them all."""
+"""scripts/tidy.py notices each broken rule, in a small repository that otherwise keeps all rules."""
 
 import os
 import sys
@@ -90,7 +90,7 @@ def test_a_tree_that_keeps_the_rules_passes(tree):
     assert tidy(tree, code=0) == "tidy: every rule holds\n"
 
 
-# Each breaks one rule by appending to one file: (file, what is appended, what is said).
+# Each entry breaks one rule by appending to one file: (file, appended text, message).
 BROKEN = {
     "a long file": ("tests/test_words.py", "#\n" * 19, "tests/test_words.py:21: 21 lines, at most 20 are allowed; split"),
     "a long function": (

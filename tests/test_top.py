@@ -15,7 +15,7 @@ pytestmark = requires("tmux")
 
 
 class Terminal:
-    """A terminal of its own tmux, with a shell that tells how it was before and after."""
+    """A terminal of its own tmux, with a shell that shows its settings before and after."""
 
     def __init__(self, directory, size, command, env):
         self.socket = directory / "tmux"
@@ -41,7 +41,7 @@ class Terminal:
         return self.tmux("capture-pane", "-p", *how)
 
     def sees(self, *texts):
-        """Waits until all of these are on the screen."""
+        """Waits until all of these words are on the screen."""
         eventually(lambda: all(text in self.screen() for text in texts), f"{texts} in\n{self.screen()}")
 
     def type(self, *keys):
@@ -52,12 +52,12 @@ class Terminal:
         self.tmux("send-keys", "-l", "--", text)
 
     def pid(self):
-        """The process that draws."""
+        """The process of the screen."""
         shell = self.tmux("display-message", "-p", "#{pane_pid}").strip()
         return int(run("pgrep", "-P", shell, "-f", "dashpot").stdout.split()[0])
 
     def check_restored(self, code=0):
-        """The program is over, and has left the terminal as it was."""
+        """Checks that the program has ended and has restored the terminal."""
         self.sees("the shell goes on")
         assert self.states.with_suffix(".code").read_text().strip() == str(code)
         before, after = (self.states.with_suffix(f".{when}").read_text() for when in ("before", "after"))
@@ -68,7 +68,7 @@ class Terminal:
 
 @pytest.fixture
 def terminal(directory):
-    """Starts `dashpot top` in a terminal, for a daemon or for none."""
+    """Starts `dashpot top` in a terminal, for a daemon or without one."""
     terminals = []
 
     def start(daemon, *arguments, size=(100, 30), env=()):
@@ -150,7 +150,7 @@ def test_an_interval_in_which_the_daemon_was_stopped_says_how_long_it_was(daemon
     daemon.process.send_signal(signal.SIGSTOP)
     top.sees("NO ANSWER for")
     daemon.process.send_signal(signal.SIGCONT)
-    # Until the next interval has ended.
+    # The next interval must have ended.
     top.sees("Interval:", "s instead of 2 s")
     top.type("q")
 
@@ -252,7 +252,7 @@ lasts = "LASTS"
 
 @pytest.fixture
 def lab(directory):
-    """Writes a lab with a pool whose clients are too fast for its disk, and a lone disk."""
+    """Writes a lab with a pool whose clients are too fast for its disk, and a disk outside of pools."""
 
     def write(throttle="openzfs", lasts="60m"):
         path = directory / "flood.toml"
@@ -268,7 +268,7 @@ def test_a_simulated_throttle_is_seen_at_work(lab, terminal, throttle):
     top.sees("1 volume, 2 disks", "s of 3600.0 s  flood", "tank/foo", "transaction groups of tank", "syncing")
     row = rf"tank +{throttle} .*\[█+.?.*\]"
     eventually(lambda: re.search(row, top.screen()), "the throttle fills up")
-    # Some write is delayed or stopped, and some txg has come to the disks.
+    # A write is delayed or stopped, and a txg has reached the disks.
     held = re.compile(rf"{throttle} .*\] .* (stop|\d[\d.]*[mun]s) +[1-9]\d* ")
     eventually(lambda: held.search(top.screen()), "writes that wait")
     eventually(lambda: "committed" in top.screen(), "a txg on the disks")
@@ -310,7 +310,7 @@ def test_rules_and_suspension_act_on_simulated_disks(lab, terminal):
 
 def test_a_simulation_stays_on_its_last_look(lab, terminal):
     top = terminal(None, "--sim", lab(lasts="2s"), "10m", size=(120, 40))
-    # It is looked at when it ends, not only when the interval does.
+    # The screen looks when the simulation ends, and not only when the interval does.
     top.sees("ENDED at 2.0 s", "tank/foo", "openzfs")
     at_the_end = top.screen()
     for key in ["a", "z"]:
@@ -324,7 +324,7 @@ def test_a_simulation_stays_on_its_last_look(lab, terminal):
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])
 def test_a_signal_ends_a_simulation(lab, terminal, name):
-    # As much as this machine can do, so that it is in the middle of something.
+    # This is as fast as the machine can simulate, so the simulation is always busy.
     top = terminal(None, "--sim", lab(), "--speed", "1000")
     top.sees("write throttle")
     os.kill(top.pid(), getattr(signal, name))
@@ -361,6 +361,6 @@ def test_a_simulation_has_no_daemon_and_no_kernel(lab):
         assert "cannot be used with" in run(BINARY, "top", "--sim", path, *words, code=2).stderr
     for words in (["--api", "unix:/x", "top"], ["top", "--api", "unix:/x"]):
         assert "leave --api out" in run(BINARY, *words, "--sim", path, code=2).stderr
-    # That of the environment is for others; here there is no terminal.
+    # An address in the environment is meant for other commands. And there is no terminal here.
     assert "terminal" in run(BINARY, "top", "--sim", path, code=1, env={"DASHPOT_API": "unix:/x"}).stderr
     assert "dashpot sim LAB" in run(BINARY, "top", "--sim", path, code=1).stderr

@@ -1,4 +1,4 @@
-"""A daemon that does not answer: the command line says what it does, and does not wait for ever."""
+"""A daemon that does not answer: the command line reports the state of the daemon, and does not wait for ever."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ from conftest import BINARY, eventually, run
 
 @pytest.fixture
 def stopped(daemon):
-    """A daemon that a signal has stopped; it goes on at the end of the test."""
+    """A daemon that a signal has stopped. It continues at the end of the test."""
     os.kill(daemon.pid, signal.SIGSTOP)
     yield daemon
     os.kill(daemon.pid, signal.SIGCONT)
@@ -43,7 +43,7 @@ def test_something_that_never_answers_is_not_called_stopped(directory):
 
 
 def test_a_daemon_that_dies_while_it_is_asked_is_gone(daemon):
-    """A suspend that waits for what hangs lasts as long as its daemon, and no longer."""
+    """A suspend that waits for a hanging zio waits exactly as long as the daemon lives."""
     daemon.cli("inject", "d", "--hang")
     reading = daemon.start("load", daemon.uri("d"), "--time", "100s", "--depth", "1")
     eventually(lambda: daemon.disk()["in_flight"] == 1)
@@ -57,7 +57,7 @@ def test_a_daemon_that_dies_while_it_is_asked_is_gone(daemon):
 
 
 def test_a_suspend_that_waits_is_not_given_up(daemon):
-    """It outlives the patience for an answer: the daemon answers others meanwhile."""
+    """The call waits for longer than other calls may, because the daemon answers others meanwhile."""
     daemon.cli("inject", "d", "-D", "7s", "--first", "1")
     reading = daemon.start("load", daemon.uri("d"), "--time", "1s", "--depth", "1")
     eventually(lambda: daemon.disk()["in_flight"] == 1)

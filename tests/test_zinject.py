@@ -33,8 +33,9 @@ def test_a_delay_is_added_and_in_milliseconds(daemon):
 
 
 def test_delays_of_one_disk_share_their_lanes(daemon):
-    """Within the disk's one group the lane that finishes soonest serves, so the faster handler is
-    never beaten by a slower one."""
+    """All handlers of a disk are one group, and the lane that finishes soonest serves. So a slower handler
+    never beats a faster one.
+    """
     zinject(daemon, "-d", "c1t1d0", "-D", "10:1", "tank")
     zinject(daemon, "-d", "c1t1d0", "-D", "25:2", "tank")
     client = Client(daemon, "c1t1d0")

@@ -1,4 +1,4 @@
-"""A libnbd client that notes when each of its requests was sent and answered."""
+"""A libnbd client that records when each of its requests was sent and answered."""
 
 import pytest
 
@@ -26,7 +26,7 @@ class Request:
 
 
 class Client:
-    """One connection; requests are sent at once and answered in `wait`."""
+    """One connection. Requests are sent at once, and answered in `wait`."""
 
     def __init__(self, daemon, disk="d"):
         self.handle = nbd.NBD()
@@ -59,17 +59,17 @@ class Client:
         return request
 
     def close(self):
-        """At once, whatever is in flight."""
+        """Closes at once, even with requests in flight."""
         del self.handle
 
     def wait(self, *requests):
-        """Until all of them are answered; an error that libnbd meets on the way raises."""
+        """Waits until all of them are answered. Raises an error that libnbd meets meanwhile."""
         while any(request.answered is None for request in requests):
             self.handle.poll(1000)
         return requests[0] if len(requests) == 1 else requests
 
     def many(self, count, depth, issue=None):
-        """So many requests, so many of them in flight at any time."""
+        """Sends `count` requests, with at most `depth` of them in flight."""
         issue = issue or self.read
         requests, flying = [], []
         while len(requests) < count or flying:

@@ -1,6 +1,8 @@
-"""Mounts tracefs for the tests, in a mount namespace of their own: the machine itself is left as it is.
+"""Mounts tracefs for the tests, in a mount namespace of their own, so that the machine itself does not
+change.
 
-`usage: tracefs.py COMMAND...` runs a command there. `conftest.py` calls `mount` for a pytest that was started alone.
+`usage: tracefs.py COMMAND...` runs a command there. `conftest.py` calls `mount` when pytest is started
+directly.
 """
 
 import ctypes
@@ -13,12 +15,12 @@ TRACEFS = pathlib.Path("/sys/kernel/tracing")
 CLONE_NEWNS = 0x00020000  # of linux/sched.h; os.unshare came with Python 3.12
 REMEDY = "mount it: mount -t tracefs nodev /sys/kernel/tracing"
 
-# Why there is no tracefs, if there is none.
+# The reason that there is no tracefs, if there is none.
 complaint = None
 
 
 def mount():
-    """Mounts tracefs where only this process and its children see it, if it is missing and this user may."""
+    """Mounts tracefs, visible only to this process and its children, if it is missing and this user may."""
     global complaint
     if (TRACEFS / "events/block").is_dir():
         return
@@ -29,7 +31,7 @@ def mount():
     if libc.unshare(CLONE_NEWNS) != 0:
         complaint = f"tracefs is not mounted, and a mount namespace is refused ({os.strerror(ctypes.get_errno())}); {REMEDY}"
         return
-    # A mount of the machine's goes on to appear and to disappear here; none of ours appears there.
+    # The machine's later mounts still appear here, and disappear. Mounts made here do not appear on the machine.
     for words in (["mount", "--make-rslave", "/"], ["mount", "-t", "tracefs", "nodev", str(TRACEFS)]):
         done = subprocess.run(words, capture_output=True, text=True)
         if done.returncode != 0:

@@ -1,4 +1,4 @@
-"""The NBD protocol byte by byte, for what no client library would send.
+"""The NBD protocol byte by byte, for messages that no client library would send.
 
 Written from the protocol's specification (NetworkBlockDevice/nbd, doc/proto.md).
 """
@@ -38,7 +38,7 @@ class Closed(Exception):
 
 
 class Wire:
-    """One connection, as far through the handshake as its caller takes it."""
+    """One connection. The caller decides how far the handshake goes."""
 
     def __init__(self, plain):
         self.plain = plain
@@ -47,7 +47,7 @@ class Wire:
         self.plain.sendall(data)
 
     def take(self, length):
-        """Exactly so many bytes."""
+        """Reads exactly this many bytes."""
         data = bytearray()
         while len(data) < length:
             try:
@@ -66,7 +66,7 @@ class Wire:
         self.plain.close()
 
     def is_closed_by_server(self):
-        """Whether nothing but the end of the stream follows. Waits for it."""
+        """Waits for the next byte. Whether the stream ends instead."""
         try:
             self.take(1)
         except Closed:
@@ -92,7 +92,7 @@ class Wire:
         return kind, self.take(length)
 
     def option(self, option, data=b""):
-        """Sends an option; its replies up to the acknowledgement or the error."""
+        """Sends an option. Returns its replies up to the acknowledgement or the error."""
         self.send_option(option, data)
         replies = [self.option_reply(option)]
         while replies[-1][0] != REP_ACK and replies[-1][0] < 0x80000000:
@@ -116,7 +116,7 @@ class Wire:
         self.send(request(command, offset, length, flags, cookie) + data)
 
     def simple_reply(self, length=0):
-        """A simple reply, and the data of a read that succeeded."""
+        """A simple reply, and the data of a successful read."""
         magic, error, cookie = self.unpack(">IIQ")
         assert magic == SIMPLE_REPLY
         return Reply(error, cookie, b"" if error else self.take(length))
@@ -129,7 +129,7 @@ class Wire:
         return reply.error
 
     def in_step(self):
-        """Whether the stream is where both sides believe it to be."""
+        """Whether client and server still agree about the position in the stream."""
         return self.call(CMD_READ, 0, 4096, cookie=0x5157E9) == 0
 
 
