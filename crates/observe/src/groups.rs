@@ -67,8 +67,7 @@ mod tests {
     use dashpot_engine::histogram::Histogram;
 
     fn latencies(count: u64) -> Histogram {
-        let mut latencies = Histogram::default();
-        (0..count).for_each(|_| latencies.record(1_000_000));
+        let latencies = Histogram::of(1_000_000, count);
         latencies
     }
 

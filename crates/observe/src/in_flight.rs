@@ -203,8 +203,8 @@ mod tests {
 
     #[test]
     fn what_outlasts_the_survivors_is_mentioned_however_young() {
-        let few = Percentiles::of(&latencies(&[(700_000_000, 9)]));
-        let many = Percentiles::of(&latencies(&[(20_000_000, 5_000)]));
+        let few = Percentiles::of(&Histogram::from_iter([(700_000_000, 9)]));
+        let many = Percentiles::of(&Histogram::from_iter([(20_000_000, 5_000)]));
         let line = |ended| hung().line_beside(Mention::default(), Duration::from_secs(10), ended);
         assert_eq!(line(&few), None, "twice as long would be 1.4 s");
         let text = line(&many).unwrap_or_default();
@@ -235,17 +235,9 @@ mod tests {
         assert_eq!(queued.to_string(), text);
     }
 
-    fn latencies(values: &[(u64, u64)]) -> Histogram {
-        let mut histogram = Histogram::default();
-        for (ns, count) in values {
-            (0..*count).for_each(|_| histogram.record(*ns));
-        }
-        histogram
-    }
-
     #[test]
     fn what_outlasts_those_that_have_ended_is_counted() {
-        let ended = latencies(&[(0, 9_995), (1_000_000, 5)]);
+        let ended = Histogram::from_iter([(0, 9_995), (1_000_000, 5)]);
         let ages = [0, 5_000, 1_000_000, 1_000_001, 9_000_000_000];
         // The 99.9th percentile is 0; the longest zio took a millisecond.
         let outlasting = Outlasting::of(ages, &ended);
@@ -269,7 +261,7 @@ mod tests {
 
     #[test]
     fn the_latencies_are_the_whole_truth_where_nothing_waits_for_long() {
-        let ended = latencies(&[(5_000, 10)]);
+        let ended = Histogram::from_iter([(5_000, 10)]);
         assert_eq!(
             Outlasting::of([5_000, 100], &ended).line("read", "c", &ended),
             None

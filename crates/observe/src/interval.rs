@@ -137,8 +137,7 @@ mod tests {
 
     fn interval(ops: &[(&str, &str, u64)], in_flight: u64) -> DeviceInterval {
         let op = |&(op, by, completed): &(&str, &str, u64)| {
-            let mut latencies = Histogram::default();
-            (0..completed).for_each(|_| latencies.record(1_000));
+            let latencies = Histogram::of(1_000, completed);
             OpInterval {
                 kind: Kind::of_word(op),
                 rwbs: None,

@@ -81,6 +81,15 @@ impl Intervals {
         })
     }
 
+    /// Ends the present interval at a moment if it is due, or in any case if `is_last`. See
+    /// [`Intervals::end`] and [`Intervals::close`].
+    pub fn end_or_close(&mut self, at_ns: u64, is_last: bool) -> Option<Span> {
+        match is_last {
+            true => self.close(at_ns),
+            false => self.end(at_ns),
+        }
+    }
+
     /// Changes the length of the present interval and of the following ones.
     pub fn every(&mut self, period_ns: u64) {
         self.period_ns = period_ns.max(1);

@@ -70,8 +70,7 @@ mod tests {
 
     #[test]
     fn a_percentile_needs_a_zio_above_it() {
-        let mut latencies = Histogram::default();
-        (0..99).for_each(|_| latencies.record(5_000_000));
+        let mut latencies = Histogram::of(5_000_000, 99);
         let few = Percentiles::of(&latencies);
         latencies.record(5_000_000);
         let enough = Percentiles::of(&latencies);

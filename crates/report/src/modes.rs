@@ -92,17 +92,9 @@ fn slow_kind(above: &[(usize, u64)], left: u64, between: u64) -> Option<(usize, 
 mod tests {
     use super::*;
 
-    fn latencies(values: &[(u64, u64)]) -> Histogram {
-        let mut histogram = Histogram::default();
-        for (ns, count) in values {
-            (0..*count).for_each(|_| histogram.record(*ns));
-        }
-        histogram
-    }
-
     #[test]
     fn two_kinds_are_told_with_their_shares() {
-        let histogram = latencies(&[
+        let histogram = Histogram::from_iter([
             (0, 710),
             (50_000_000, 60),
             (150_000_000, 40),
@@ -130,13 +122,14 @@ mod tests {
         // Each power of two has the same count.
         let spread: Vec<(u64, u64)> = (10..30).map(|power| (1 << power, 50)).collect();
         for values in [&one[..], &tail, &near, &few, &spread, &[]] {
-            assert_eq!(TwoModes::of(&latencies(values)), None, "{values:?}");
+            let latencies = values.iter().copied().collect();
+            assert_eq!(TwoModes::of(&latencies), None, "{values:?}");
         }
     }
 
     #[test]
     fn what_is_below_a_microsecond_is_one_kind() {
         let both = [(1, 500), (900, 500)];
-        assert_eq!(TwoModes::of(&latencies(&both)), None);
+        assert_eq!(TwoModes::of(&Histogram::from_iter(both)), None);
     }
 }

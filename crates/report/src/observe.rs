@@ -188,8 +188,7 @@ mod tests {
     use dashpot_observe::{DeviceInterval, InFlight, Kind, Length, OpInterval};
 
     fn op(op: &str, completed: u64, ns: u64) -> OpInterval {
-        let mut latency = Histogram::default();
-        (0..completed).for_each(|_| latency.record(ns));
+        let latency = Histogram::of(ns, completed);
         OpInterval {
             kind: Kind::of_word(op),
             rwbs: None,

@@ -56,8 +56,7 @@ mod tests {
 
     #[test]
     fn a_table_has_a_dash_where_there_are_too_few() {
-        let mut latencies = Histogram::default();
-        (0..30).for_each(|_| latencies.record(10_000_000));
+        let latencies = Histogram::of(10_000_000, 30);
         let (some, none) = (
             Percentiles::of(&latencies),
             Percentiles::of(&Histogram::default()),

@@ -18,7 +18,9 @@ pub trait Report {
     fn schedule(&self) -> Schedule;
 
     /// What the report's own text says, and the caller need not say beside it.
-    fn tells(&self) -> Tells;
+    fn tells(&self) -> Tells {
+        Tells::NOTHING
+    }
 
     /// The pages before the first interval.
     fn open(&mut self, _surface: &Surface) -> Pages {
@@ -73,6 +75,24 @@ pub struct Tells {
     pub length: bool,
     /// How many events were lost.
     pub lost: bool,
+}
+
+impl Tells {
+    /// The text is another tool's, byte for byte.
+    pub const NOTHING: Tells = Tells {
+        length: false,
+        lost: false,
+    };
+    /// The text says how long the interval was.
+    pub const LENGTH: Tells = Tells {
+        length: true,
+        lost: false,
+    };
+    /// The text says all of it.
+    pub const ALL: Tells = Tells {
+        length: true,
+        lost: true,
+    };
 }
 
 /// Words that belong to no interval.

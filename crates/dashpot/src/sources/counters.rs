@@ -97,11 +97,7 @@ impl Source for CountersSource {
                 continue;
             }
             let (now, at_ns) = (counters()?, now_ns());
-            let span = match is_stopped {
-                true => self.intervals.close(at_ns),
-                false => self.intervals.end(at_ns),
-            };
-            if let Some(span) = span {
+            if let Some(span) = self.intervals.end_or_close(at_ns, is_stopped) {
                 return self.go_on(span, now).map(Some);
             }
         }

@@ -101,12 +101,8 @@ impl Source for DaemonSource<'_> {
             let now = look(self.client, &self.disks, self.breakdown)?;
             self.told = Moment::new(latest(&now).unwrap_or(self.told.now_ns()));
             let at_ns = self.told.at_ns;
-            let span = match is_stopped {
-                true => self.intervals.close(at_ns),
-                // Nothing, if the daemon's clock is slower than this machine's.
-                false => self.intervals.end(at_ns),
-            };
-            if let Some(span) = span {
+            // None ends if the daemon's clock is slower than this machine's.
+            if let Some(span) = self.intervals.end_or_close(at_ns, is_stopped) {
                 return self.go_on(span, now).map(Some);
             }
         }
@@ -295,8 +291,7 @@ mod tests {
 
     /// A disk that was asked for `reads` reads of 4 KiB, each of 10 ms, one at a time.
     fn look(since_ns: u64, reads: u64) -> DiskLatency {
-        let mut latencies = Histogram::default();
-        (0..reads).for_each(|_| latencies.record(10_000_000));
+        let latencies = Histogram::of(10_000_000, reads);
         let sent = LatencyHistogram::of(&latencies);
         let read = OpLatency {
             by: None,

@@ -57,6 +57,17 @@ impl Unit {
     }
 }
 
+/// Values, each with the number of times that it was recorded.
+impl FromIterator<(u64, u64)> for Histogram {
+    fn from_iter<I: IntoIterator<Item = (u64, u64)>>(values: I) -> Histogram {
+        let mut all = Histogram::default();
+        for (ns, count) in values {
+            all.merge(&Histogram::of(ns, count));
+        }
+        all
+    }
+}
+
 impl Histogram {
     /// Records one value.
     #[inline]

@@ -12,8 +12,7 @@ use crate::heatmap::{Column, Crop, HeatMap};
 /// Reads of 10 ms. From the fourth second on, others take 100 µs, and one takes half a second.
 fn heat() -> HeatMap {
     let column = |second: u64| {
-        let mut latencies = Histogram::default();
-        (0..40).for_each(|_| latencies.record(10_020_000));
+        let mut latencies = Histogram::of(10_020_000, 40);
         (0..second.saturating_sub(3) * 1_000).for_each(|at| latencies.record(100_000 + 10 * at));
         if second == 6 {
             latencies.record(500_000_000);

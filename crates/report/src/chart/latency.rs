@@ -179,17 +179,10 @@ pub(super) fn decade_name(ns: f64) -> String {
 mod tests {
     use super::*;
 
-    fn latencies(values: &[(u64, u64)]) -> Histogram {
-        let mut histogram = Histogram::default();
-        for (ns, count) in values {
-            (0..*count).for_each(|_| histogram.record(*ns));
-        }
-        histogram
-    }
-
     #[test]
     fn every_io_is_in_one_bin() {
-        let histogram = latencies(&[(780_000, 550), (10_000_000, 80), (4_500_000_000, 10)]);
+        let histogram =
+            Histogram::from_iter([(780_000, 550), (10_000_000, 80), (4_500_000_000, 10)]);
         let series = LatencySeries {
             name: "legacy".to_owned(),
             latencies: &histogram,
@@ -223,7 +216,8 @@ mod tests {
 
     #[test]
     fn what_took_nothing_is_seen_beside_microseconds_and_seconds() {
-        let histogram = latencies(&[(0, 500), (999, 40), (2_000, 3), (4_500_000_000, 10)]);
+        let histogram =
+            Histogram::from_iter([(0, 500), (999, 40), (2_000, 3), (4_500_000_000, 10)]);
         let chart = LatencyChart {
             title: "at the volume".to_owned(),
             note: String::new(),

@@ -9,7 +9,7 @@ use dashpot_observe::{Layer, Past, Question, Schedule, Seen, elapsed_of_all, in_
 
 use super::{Column, HeatMap};
 use crate::chart::{Screen, heat_svg, heat_text};
-use crate::report::{Page, Pages, Report, Tells};
+use crate::report::{Page, Pages, Report};
 use crate::surface::{Pictures, Surface};
 
 /// Latencies by time.
@@ -50,13 +50,6 @@ impl Report for HeatmapReport {
 
     fn schedule(&self) -> Schedule {
         self.schedule
-    }
-
-    fn tells(&self) -> Tells {
-        Tells {
-            length: false,
-            lost: false,
-        }
     }
 
     /// A terminal shows at once what will be there.

@@ -9,7 +9,7 @@ use dashpot_observe::{
 
 use super::{Boundary, Distribution, ENDING, Interval, Scope, Style, Value, opening};
 use crate::clock::time_of_day;
-use crate::report::{Pages, Report, Tells, Words};
+use crate::report::{Pages, Report, Words};
 use crate::surface::Surface;
 
 /// Histograms or percentiles, once per interval.
@@ -65,14 +65,6 @@ impl Report for IolatencyReport {
 
     fn schedule(&self) -> Schedule {
         self.schedule
-    }
-
-    /// The text is the original tool's.
-    fn tells(&self) -> Tells {
-        Tells {
-            length: false,
-            lost: false,
-        }
     }
 
     fn open(&mut self, _: &Surface) -> Pages {

@@ -30,10 +30,7 @@ impl Report for IostatReport {
     }
 
     fn tells(&self) -> Tells {
-        Tells {
-            length: true,
-            lost: false,
-        }
+        Tells::LENGTH
     }
 
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {

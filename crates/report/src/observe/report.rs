@@ -25,10 +25,7 @@ impl Report for ObserveReport {
     }
 
     fn tells(&self) -> Tells {
-        Tells {
-            length: true,
-            lost: true,
-        }
+        Tells::ALL
     }
 
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {

@@ -33,10 +33,7 @@ impl Report for QuantizeReport {
     }
 
     fn tells(&self) -> Tells {
-        Tells {
-            length: true,
-            lost: false,
-        }
+        Tells::LENGTH
     }
 
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {

@@ -49,12 +49,9 @@ fn set_row(counts: &mut Vec<u64>, value: &str, count: &str) {
 
 /// A histogram with `counts[i]` latencies inside row `i`.
 fn latencies(counts: &[u64]) -> Histogram {
-    let mut histogram = Histogram::default();
-    for (row, &count) in counts.iter().enumerate() {
-        let ns = (1_000 << row) * 3 / 4;
-        (0..count).for_each(|_| histogram.record(ns));
-    }
-    histogram
+    let rows = counts.iter().enumerate();
+    rows.map(|(row, &count)| ((1_000 << row) * 3 / 4, count))
+        .collect()
 }
 
 /// The article's figures: the distribution from the counts, the rest as printed.
@@ -286,8 +283,7 @@ fn one_of_several_layers_has_a_title_above_what_it_has_anyway() {
 
 #[test]
 fn long_names_are_shortened_where_the_screen_is_narrow() {
-    let mut busy = Histogram::default();
-    (0..9).for_each(|_| busy.record(3_000_000));
+    let busy = Histogram::of(3_000_000, 9);
     let of = |name: &str, bytes| Disk {
         disk: name.to_owned(),
         aggregation: Aggregation::new(&busy, bytes, std::time::Duration::from_millis(1)),

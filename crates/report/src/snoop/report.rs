@@ -44,10 +44,7 @@ impl Report for SnoopReport {
 
     /// There is no figure that the length of the interval or lost events could distort.
     fn tells(&self) -> Tells {
-        Tells {
-            length: true,
-            lost: false,
-        }
+        Tells::LENGTH
     }
 
     fn wanted(&self) -> Option<Wanted> {

@@ -24,10 +24,7 @@ impl Report for TxgsReport {
     }
 
     fn tells(&self) -> Tells {
-        Tells {
-            length: true,
-            lost: false,
-        }
+        Tells::LENGTH
     }
 
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {

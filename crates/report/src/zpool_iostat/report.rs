@@ -3,7 +3,7 @@
 use dashpot_observe::{Question, Schedule, Seen, Subject};
 
 use super::{View, ZpoolIostat};
-use crate::report::{Pages, Report, Tells};
+use crate::report::{Pages, Report};
 use crate::surface::Surface;
 
 /// The I/O of pools, once per interval.
@@ -26,13 +26,6 @@ impl Report for ZpoolIostatReport {
 
     fn schedule(&self) -> Schedule {
         self.schedule
-    }
-
-    fn tells(&self) -> Tells {
-        Tells {
-            length: false,
-            lost: false,
-        }
     }
 
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {

@@ -101,11 +101,7 @@ impl SimSource {
         over: bool,
     ) -> Result<Option<Seen>, ParseError> {
         let now_ns = simulation.now().as_nanos();
-        let span = match over {
-            true => self.intervals.close(now_ns),
-            false => self.intervals.end(now_ns),
-        };
-        let Some(span) = span else {
+        let Some(span) = self.intervals.end_or_close(now_ns, over) else {
             return Ok(None);
         };
         let look = Look::new(&self.question, &self.chosen.names, simulation)?;

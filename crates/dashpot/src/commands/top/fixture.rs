@@ -174,10 +174,10 @@ fn log() -> DiskLook {
 }
 
 fn done(reads: f64, writes: f64, flushes: f64, spread: &[(u64, u64)]) -> Done {
-    let mut latencies = Histogram::default();
-    for (ns, count) in spread {
-        (0..*count).for_each(|_| latencies.record(*ns));
-    }
+    let latencies = spread
+        .iter()
+        .map(|(ns, count)| (*ns, *count))
+        .collect::<Histogram>();
     Done {
         reads,
         writes,
