@@ -67,8 +67,7 @@ mod tests {
     use dashpot_engine::histogram::Histogram;
 
     fn latencies(count: u64) -> Histogram {
-        let latencies = Histogram::of(1_000_000, count);
-        latencies
+        Histogram::of(1_000_000, count)
     }
 
     fn shown(counts: &[(&str, u64)], order: Order) -> Vec<(String, u64)> {
