@@ -1,6 +1,5 @@
-"""Metrics: a real Prometheus reads the same numbers that dashpot reports itself, the dashboard's and the
-alerts' queries return results, and no scraper can harm the daemon.
-"""
+"""Metrics: a real Prometheus reads dashpot's own numbers, the queries of the dashboard and the alerts return
+results, and no scraper can harm the daemon."""
 
 import asyncio
 import http.client
@@ -521,9 +520,7 @@ def prometheus(directory):
 
 @pytest.fixture
 def watched(scraped, prometheus):
-    """A daemon with a disk that takes 3 ms, and 40 ms for one read in ten. Prometheus has scraped it before
-    and after 600 reads.
-    """
+    """A daemon whose disk takes 3 ms, or 40 ms for one read in ten, scraped before and after 600 reads."""
     scraped.cli("inject", "d", "-D", "3ms", "--name", "base")
     scraped.cli("inject", "d", "-D", "40ms", "--every", "10", "--name", "tail")
     server = prometheus(urllib.parse.urlsplit(url_of(scraped)).netloc)

@@ -1,25 +1,25 @@
-//! What an I/O does.
+//! The operation of an I/O.
 
 use dashpot_engine::{Op, OpSet};
 
-/// An operation of dashpot's, or one that only the kernel's disks have.
+/// An operation of dashpot's, or another one of the kernel's disks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// One of dashpot's.
+    /// An operation of dashpot's.
     Op(Op),
     /// Another one, such as a command of a driver.
     Other,
 }
 
 impl Kind {
-    /// The kind that has this word. A word that dashpot does not know is [`Kind::Other`].
+    /// The kind with this word. A word that dashpot does not know gives [`Kind::Other`].
     pub fn of_word(word: &str) -> Kind {
         let op = Op::ALL.into_iter().find(|op| op.name() == word);
         op.map_or(Kind::Other, Kind::Op)
     }
 
-    /// The kind that the kernel's letters stand for. An `F` before the operation asks for a flush
-    /// first. Without an operation behind it, it is a flush.
+    /// The kind for the kernel's letters. An `F` before the operation asks for a flush first.
+    /// Without an operation after it, it is a flush.
     pub fn of_letters(rwbs: &[u8]) -> Kind {
         let flushes = rwbs.iter().take_while(|&&letter| letter == b'F').count();
         match (&rwbs[flushes..], flushes) {
@@ -32,7 +32,7 @@ impl Kind {
         }
     }
 
-    /// dashpot's word for it: `read`, `write`, `flush`, `trim`, `zero`, `cache`, or `other`.
+    /// dashpot's word: `read`, `write`, `flush`, `trim`, `zero`, `cache`, or `other`.
     pub fn word(self) -> &'static str {
         match self {
             Kind::Op(op) => op.name(),
@@ -45,8 +45,8 @@ impl Kind {
         matches!(self, Kind::Op(op) if ops.contains(&op))
     }
 
-    /// Whether a set that a user has named takes it. Writes that ask for durability are counted with
-    /// the other writes, so `fua` takes all writes.
+    /// Whether a user's set of operations contains it. Writes that ask for durability count as
+    /// writes, so `fua` selects all writes.
     pub fn is_in(self, ops: OpSet) -> bool {
         match self {
             Kind::Op(op) => {

@@ -1,16 +1,16 @@
-//! What pools did in an interval.
+//! The I/O of pools in an interval.
 
 use std::time::Duration;
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::pool::{Class, Traffic, TxgStats};
 
-/// What a pool did in an interval.
+/// The I/O of a pool in an interval.
 #[derive(Clone, Debug)]
 pub struct PoolInterval {
     /// Its name.
     pub name: String,
-    /// How long the interval was.
+    /// The length of the interval.
     pub elapsed: Duration,
     /// Bytes that are allocated.
     pub allocated: u64,
@@ -20,24 +20,24 @@ pub struct PoolInterval {
     pub traffic: Traffic,
     /// The queues of all disks together, in the order of [`Class::ALL`].
     pub classes: [ClassInterval; Class::ALL.len()],
-    /// The transaction groups that are remembered at the interval's end, the oldest first.
+    /// The transaction groups that the pool remembers at the interval's end, the oldest first.
     pub txgs: Vec<TxgStats>,
 }
 
-/// What one class of a pool's queues did in an interval.
+/// The I/O of one class of a pool's queues in an interval.
 #[derive(Clone, Debug)]
 pub struct ClassInterval {
     /// The class.
     pub class: Class,
-    /// Number of zios in the queues at the interval's end.
+    /// The number of zios in the queues at the interval's end.
     pub pending: u64,
-    /// Number of zios at the disks at the interval's end.
+    /// The number of zios at the disks at the interval's end.
     pub active: u64,
-    /// From the queue to the end.
+    /// The times from the queue to the end.
     pub total_wait: Histogram,
-    /// At the disk.
+    /// The times at the disk.
     pub disk_wait: Histogram,
-    /// In the queue.
+    /// The times in the queue.
     pub queue_wait: Histogram,
     /// Sizes in bytes of the zios that went to a disk alone.
     pub alone: Histogram,
@@ -51,7 +51,7 @@ impl PoolInterval {
         &self.classes[class as usize]
     }
 
-    /// A number of the interval as a whole number per second.
+    /// A count of the interval as a whole number per second.
     pub fn per_second(&self, count: u64) -> u64 {
         let elapsed = self.elapsed.as_nanos().max(1);
         let rate = u128::from(count) * 1_000_000_000 / elapsed;
@@ -60,7 +60,7 @@ impl PoolInterval {
 }
 
 impl ClassInterval {
-    /// A class in which nothing happened.
+    /// A class without I/O.
     pub fn empty(class: Class) -> ClassInterval {
         ClassInterval {
             class,

@@ -1,29 +1,29 @@
-//! What a report asks of a source.
+//! A report's question to a source.
 
 use dashpot_engine::{Duration, OpSet};
 
 use super::intervals::Intervals;
 use super::layer::Layer;
 
-/// What a source is to look at and to tell apart. It always tells devices and types apart.
+/// The subject of a report, and its breakdown. A source always tells devices and types apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// What is looked at.
+    /// The devices or pools that the report is about.
     pub subject: Subject,
-    /// What each operation is broken down by.
+    /// The breakdown of each operation.
     pub by: Option<By>,
-    /// Whether latencies from arrival are looked at. On the kernel's disks that takes more events.
+    /// Whether latencies from arrival are needed. On the kernel's disks they take more events.
     pub queued: bool,
-    /// How far back the report begins, if it is of the past.
+    /// The past that the report covers; `None` if it begins now.
     pub past: Option<Past>,
 }
 
-/// What is looked at.
+/// The subject of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// Devices, at these layers, with their latencies.
+    /// Devices at these layers, with their latencies.
     Latencies(Vec<Layer>),
-    /// Devices at a layer: counts and sums only, which the kernel counts without being watched.
+    /// Devices at a layer, with counts and sums only. The kernel has these without being watched.
     Averages(Layer),
     /// Pools.
     Pools,
@@ -38,25 +38,25 @@ pub struct Past {
     pub each_second: bool,
 }
 
-/// Which intervals a report takes.
+/// The intervals of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Schedule {
     /// The length of an interval; [`Duration::MAX`] lasts until the source ends.
     pub interval: Duration,
-    /// How many there are; without a number, they go on until the source ends.
+    /// The number of intervals; `None` until the source ends.
     pub count: Option<u64>,
-    /// Whether an interval from the devices' start to now comes before them.
+    /// Whether another interval comes first, from the devices' start until now.
     pub since_start: bool,
 }
 
-/// Which finished I/Os are taken one by one.
+/// The finished I/Os that a report takes one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Those of disks, or those of volumes.
+    /// The layer: disks or volumes.
     pub layer: Layer,
-    /// Those of these operations; `None` takes all.
+    /// The operations; `None` for all.
     pub ops: Option<OpSet>,
-    /// Those that took at least this long, in nanoseconds.
+    /// The least time of an I/O, in nanoseconds.
     pub min_ns: u64,
 }
 
@@ -89,7 +89,7 @@ impl Question {
         }
     }
 
-    /// The layers of the devices that are looked at.
+    /// The layers of the subject.
     pub fn layers(&self) -> &[Layer] {
         match &self.subject {
             Subject::Latencies(layers) => layers,
@@ -98,14 +98,14 @@ impl Question {
         }
     }
 
-    /// Whether latencies of stores are looked at, which are known from events only.
+    /// Whether latencies of stores are needed, which are known only from events.
     pub fn has_store(&self) -> bool {
         self.layers().contains(&Layer::Store)
     }
 }
 
 impl Schedule {
-    /// Intervals of this length: as many as `count`, or without an end.
+    /// Intervals of this length: `count` of them, or without an end.
     pub fn every(interval: Duration, count: Option<u64>) -> Schedule {
         Schedule {
             interval,
@@ -114,7 +114,7 @@ impl Schedule {
         }
     }
 
-    /// The first of its intervals begins at a moment.
+    /// The intervals, the first of which begins at this moment.
     pub fn begin(&self, start_ns: u64) -> Intervals {
         Intervals::new(start_ns, self.interval.as_nanos(), self.count)
     }

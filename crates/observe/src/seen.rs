@@ -7,33 +7,34 @@ use super::layer::Layer;
 use super::length::Length;
 use super::pool::PoolInterval;
 
-/// What a source saw in an interval, and what it missed.
+/// The I/O that a source saw in an interval, and counts of what it missed.
 #[derive(Default)]
 pub struct Seen {
     /// When the interval began and ended, on the clock of the source.
     pub span: Span,
     /// When it ended, in nanoseconds since 1970; in a simulation, since its beginning.
     pub at_ns: u64,
-    /// The disks that are watched, in the same order each time. A disk that has vanished is left out.
+    /// The watched disks, in the same order each time. A disk that has vanished is left out.
     pub disks: Vec<DeviceInterval>,
     /// The volumes that are watched.
     pub volumes: Vec<DeviceInterval>,
     /// The pools that are watched.
     pub pools: Vec<PoolInterval>,
-    /// Number of events that are missing because a buffer was full.
+    /// How many events are missing because a buffer was full.
     pub lost: u64,
-    /// Number of completions whose beginning was not seen, because it was lost or came before the
-    /// watch. `None` if the source sees every beginning.
+    /// How many completions had no visible beginning, because it was lost or came before the watch.
+    /// `None` if the source sees every beginning.
     pub unmatched: Option<u64>,
-    /// Devices that are no longer there.
+    /// Devices that no longer exist.
     pub gone: Vec<String>,
-    /// Those of them that were there when the interval began.
+    /// Those that existed when the interval began.
     pub vanished: Vec<String>,
 }
 
 impl Seen {
-    /// What disks did from their start until a moment. No interval was asked for, and the report
-    /// mentions all I/Os in flight: over so long a time, none would be old enough.
+    /// The I/O of disks from their start until a moment. The interval has no intended length. The
+    /// report mentions all I/Os in flight, because none would be old enough for so long an
+    /// interval.
     pub fn since_start(disks: Vec<DeviceInterval>, at_ns: u64) -> Seen {
         let elapsed_ns = elapsed_of_all(&disks).as_nanos() as u64;
         Seen {
@@ -56,7 +57,7 @@ impl Seen {
         }
     }
 
-    /// How long the interval was for its devices, which are looked at one after another.
+    /// The length of the interval for its devices, which are read one after another.
     pub fn length(&self) -> Length {
         let length = self.span.length();
         let devices = [&self.disks, &self.volumes];

@@ -1,7 +1,7 @@
-//! Finished I/Os, counted by device, type and what they are broken down by.
+//! A tally of finished I/Os, by device, type and value of a breakdown.
 //!
-//! Sources of single I/Os, the kernel and a simulation, count with this. A daemon counts on its data
-//! path instead, and its collector has a table of its own, because it also keeps each second.
+//! Sources that get single I/Os (the kernel and a simulation) count with this. A daemon counts on
+//! its data path instead. Its collector has a table of its own, because it also keeps each second.
 
 use std::collections::HashMap;
 
@@ -22,21 +22,21 @@ pub struct Tally<T> {
 
 /// A type of I/O as a source knows it.
 pub trait Type: Copy + Ord + std::hash::Hash {
-    /// What it does.
+    /// Its kind.
     fn kind(&self) -> Kind;
 
-    /// The kernel's letters for it, if it has some.
+    /// The kernel's letters for it, if it has any.
     fn letters(&self) -> Option<String>;
 }
 
 /// An I/O that has finished.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<T> {
-    /// The place of its device among those that are watched.
+    /// The index of its device among the watched ones.
     pub device: usize,
     /// Its type.
     pub of: T,
-    /// The bytes that it moved.
+    /// Its bytes.
     pub bytes: u64,
     /// See [`OpInterval::disk`].
     pub disk_ns: u64,
@@ -46,7 +46,7 @@ pub struct Sample<T> {
     pub store_ns: Option<u64>,
 }
 
-/// The value that an I/O has of what all are broken down by.
+/// The value of a breakdown that an I/O belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
     /// There is no breakdown.
@@ -68,7 +68,7 @@ struct Key<T> {
 enum Value {
     All,
     Size(u32),
-    /// A place among the names.
+    /// An index into the names.
     Named(usize),
     Other,
 }
@@ -82,7 +82,7 @@ struct Counted {
     store: Option<Histogram>,
 }
 
-/// Names in the order in which they came up.
+/// Names in the order of their first I/Os.
 #[derive(Debug, Default)]
 struct Names {
     places: HashMap<String, usize, RandomState>,
@@ -131,7 +131,7 @@ impl<T: Type> Tally<T> {
         }
     }
 
-    /// What a device did, by type and value.
+    /// The I/O of a device, by type and value.
     pub fn ops(&self, device: usize) -> Vec<OpInterval> {
         let own = self.counted.iter().filter(|(key, _)| key.device == device);
         let mut own: Vec<_> = own.collect();
@@ -201,8 +201,8 @@ impl Names {
     }
 }
 
-/// Sets of histograms of an interval. At 10 to 20 KiB for a histogram they take 80 MiB at most. Values
-/// beyond that are counted as [`OTHER`].
+/// The most sets of histograms in an interval. At 10 to 20 KiB for a histogram they take at most 80
+/// MiB. Values beyond that are counted as [`OTHER`].
 pub const KEYS_MAX: usize = 2_048;
 
 #[cfg(test)]

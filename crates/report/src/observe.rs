@@ -34,7 +34,7 @@ pub struct Observation {
     /// Whether the text has the rates of discards and flushes, and p90.
     #[serde(skip)]
     pub wide: bool,
-    /// How wide the text may be.
+    /// The room for the text.
     #[serde(skip)]
     pub room: Room,
 }
@@ -86,7 +86,7 @@ impl Page for Observation {
 }
 
 impl fmt::Display for Observation {
-    /// A line for each device, and what is missing.
+    /// Writes a line for each device, and a line about missing events.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_table(f)?;
         if let Some(line) = self.length.line() {

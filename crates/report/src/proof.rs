@@ -55,7 +55,8 @@ pub struct Proof {
     achieved: Figures,
     error: Error,
     lateness: Figures,
-    /// To what the percentiles are known; null if all delays were equal, and so known exactly.
+    /// How exactly the percentiles are known; null if all delays were equal, so that they are
+    /// exact.
     resolution: Option<Resolution>,
     rows: Vec<Row>,
     /// The service time, if there was only one.

@@ -1,6 +1,6 @@
-//! What all reports have in common. A report says what it asks of a source, takes the intervals that
-//! the source gives, and makes pages of them. It does not know which source that is, nor where its
-//! pages go.
+//! The common interface of reports. A report has a question for a source, takes the intervals that
+//! the source gives, and makes pages from them. It does not know the source, nor where its pages
+//! go.
 
 use std::fmt;
 
@@ -9,15 +9,15 @@ use dashpot_observe::{Question, Schedule, Seen, Wanted};
 
 use super::surface::Surface;
 
-/// A report on its way.
+/// A running report.
 pub trait Report {
-    /// What the source is asked.
+    /// Its question to the source.
     fn question(&self) -> Question;
 
-    /// Which intervals the report takes.
+    /// Its intervals.
     fn schedule(&self) -> Schedule;
 
-    /// What the report's own text says, and the caller need not say beside it.
+    /// The warnings that its own text contains, so that the caller need not print them.
     fn tells(&self) -> Tells {
         Tells::NOTHING
     }
@@ -30,7 +30,7 @@ pub trait Report {
     /// Takes an interval.
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages;
 
-    /// The finished zios that the report takes one by one, if it does.
+    /// The finished zios that it takes one by one, if it takes any.
     fn wanted(&self) -> Option<Wanted> {
         None
     }
@@ -43,59 +43,59 @@ pub trait Report {
         Pages::new()
     }
 
-    /// Everything as an SVG picture, if the report is one.
+    /// The whole report as an SVG picture, if it can be one.
     fn svg(&self) -> Option<String> {
         None
     }
 }
 
-/// A part of a report's output: its `Display` is the text.
+/// A part of a report's output. Its `Display` is the text.
 pub trait Page: fmt::Display {
-    /// What `--json` prints; `None` of words that only the text has.
+    /// The output of `--json`; `None` for words that only the text has.
     fn json(&self) -> Option<&dyn erased_serde::Serialize>;
 
-    /// What is to be said beside the text, because the text is another tool's byte for byte.
+    /// A remark to print beside the text, if the text must stay the original tool's byte for byte.
     fn remark(&self) -> Option<String> {
         None
     }
 
-    /// Whether the text is a picture, which moves the cursor and changes colours.
+    /// Whether the text is a picture, so that it may move the cursor and change colours.
     fn is_picture(&self) -> bool {
         false
     }
 }
 
-/// Pages in the order in which they are shown.
+/// Pages in display order.
 pub type Pages = Vec<Box<dyn Page>>;
 
-/// What a report's text says itself.
+/// The warnings that a report's text contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tells {
-    /// How long an interval was that is not as long as was asked for.
+    /// Whether it mentions an interval's length that differs from the intended one.
     pub length: bool,
-    /// How many events were lost.
+    /// Whether it mentions lost events.
     pub lost: bool,
 }
 
 impl Tells {
-    /// The text is another tool's, byte for byte.
+    /// The text copies another tool's format byte for byte.
     pub const NOTHING: Tells = Tells {
         length: false,
         lost: false,
     };
-    /// The text says how long the interval was.
+    /// The text contains the interval's length.
     pub const LENGTH: Tells = Tells {
         length: true,
         lost: false,
     };
-    /// The text says all of it.
+    /// The text contains both.
     pub const ALL: Tells = Tells {
         length: true,
         lost: true,
     };
 }
 
-/// Words that belong to no interval.
+/// A page of words without an interval.
 pub(crate) struct Words(pub(crate) String);
 
 impl fmt::Display for Words {

@@ -1,32 +1,32 @@
-//! Where a report's text is shown.
+//! The place where a report's text is shown.
 
 use super::chart::Screen;
 use super::table::Room;
 
-/// What the place of a report's text can show.
+/// The capabilities of that place.
 #[derive(Clone, Copy, Debug)]
 pub struct Surface {
-    /// How wide tables may be.
+    /// The room for tables.
     pub room: Room,
-    /// How pictures are shown.
+    /// The way in which pictures are shown.
     pub pictures: Pictures,
-    /// What is added to a moment to have the local time of day.
+    /// The offset of the local time zone.
     pub zone_ns: i64,
 }
 
-/// How pictures are shown.
+/// The way in which pictures are shown.
 #[derive(Clone, Copy, Debug)]
 pub enum Pictures {
-    /// A picture is drawn again and again, over the one before.
+    /// Pictures are drawn again and again, each over the one before.
     Moving(Screen),
-    /// A picture is drawn once, when it is whole.
+    /// A picture is drawn once, when it is complete.
     Still(Screen),
     /// No picture is drawn: the output is JSON.
     Hidden,
 }
 
 impl Surface {
-    /// How wide a table may be that the user may have asked to be `wide`.
+    /// The room for a table. It is unbounded if the user wants it `wide`.
     pub fn room(&self, wide: bool) -> Room {
         match wide {
             true => Room::UNBOUNDED,
@@ -34,7 +34,7 @@ impl Surface {
         }
     }
 
-    /// The local time of a moment, since a midnight.
+    /// The local time of a moment, counted from a midnight.
     pub(crate) fn local_ns(&self, at_ns: u64) -> u64 {
         at_ns.saturating_add_signed(self.zone_ns)
     }

@@ -37,9 +37,9 @@ pub use self::report::ZpoolIostatReport;
 pub struct ZpoolIostat {
     /// The columns of the text; JSON has all of them.
     pub view: View,
-    /// Whether the titles come before the lines; a table always has them.
+    /// Whether titles come before the lines. A table always has them.
     pub titled: bool,
-    /// How wide the text may be.
+    /// The room for the text.
     pub room: Room,
     /// The pools, in display order.
     pub pools: Vec<PoolInterval>,
@@ -188,7 +188,7 @@ fn write_cells(
     writeln!(f)
 }
 
-/// Both classes' counts together, in ZFS's rows of latencies.
+/// The counts of both classes together, in ZFS's rows of latencies.
 fn waits(
     pool: &PoolInterval,
     classes: [Class; 2],

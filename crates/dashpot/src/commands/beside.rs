@@ -1,11 +1,11 @@
-//! What is said beside a report, on standard error: how long intervals really were, the events that were
-//! lost, and the devices that have vanished.
+//! Messages beside a report, on standard error: about the true lengths of intervals, lost events,
+//! and devices that have vanished.
 
 use dashpot_export::complain;
 use dashpot_observe::{Length, Seen};
 use dashpot_report::report::Tells;
 
-/// Says which devices have vanished in what has just been shown.
+/// Warns about devices that have vanished in the last shown interval.
 pub(super) fn warn_of_vanished(names: &[String]) {
     for name in names {
         complain(format_args!(
@@ -14,17 +14,17 @@ pub(super) fn warn_of_vanished(names: &[String]) {
     }
 }
 
-/// What is to be said, and what is to be summed up at the end.
+/// The warnings that are still to be printed, and the sums for the end.
 #[derive(Debug)]
 pub(super) struct Beside {
-    /// What the report says itself.
+    /// The warnings that the report's own text contains.
     tells: Tells,
-    /// Whether each interval is spoken of. If not, only the sum is.
+    /// Whether to warn about each interval, or only in the sum.
     each: bool,
-    /// Intervals that were missed and not spoken of: of intervals of a few milliseconds, those are many
-    /// on a busy host.
+    /// Missed intervals without a warning. With intervals of a few milliseconds there are many on a
+    /// busy host.
     missed: u64,
-    /// Events that were lost, and in how many intervals.
+    /// How many events were lost, and in how many intervals.
     lost: u64,
     lossy: u64,
 }
@@ -40,7 +40,7 @@ impl Beside {
         }
     }
 
-    /// Speaks of the interval that has just been shown.
+    /// Warns about the last shown interval.
     pub(super) fn say(&mut self, seen: &Seen) {
         self.say_length(&seen.length());
         if !self.tells.lost {
@@ -70,7 +70,7 @@ impl Beside {
         }
     }
 
-    /// Sums up at the end.
+    /// Prints the sums.
     pub(super) fn sum_up(&self) {
         if self.missed > 0 {
             let missed = self.missed;

@@ -1,4 +1,4 @@
-//! `heatmap`: latencies by time, as they come on a terminal, and at the end in a pipe.
+//! `heatmap`: latencies by time. A terminal shows them as they come, a pipe at the end.
 
 use dashpot_engine::Duration;
 use dashpot_observe::{Layer, Past, Schedule};
@@ -18,7 +18,7 @@ pub(super) fn heatmap(api: Option<&ApiAddress>, args: &HeatmapArgs) -> anyhow::R
     show_over(&target, &mut report, Format::lines(args.json), svg)
 }
 
-/// The file for the picture, if one is asked for.
+/// The file for the picture, if the user wants one.
 pub(super) fn svg_draft(args: &HeatmapArgs) -> anyhow::Result<Option<Draft>> {
     let place = args.svg.as_deref();
     place.map(|place| Draft::create("--svg", place)).transpose()
@@ -74,5 +74,5 @@ fn crop(args: &HeatmapArgs) -> Result<Crop, ParseError> {
     })
 }
 
-/// The length of a column, unless the user says one.
+/// The default length of a column.
 const INTERVAL: Duration = Duration::from_secs(1);

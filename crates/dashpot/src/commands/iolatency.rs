@@ -16,7 +16,7 @@ pub(super) fn iolatency(api: Option<&ApiAddress>, args: &IolatencyArgs) -> anyho
     show(api, &args.device, report, Format::lines(args.json))
 }
 
-/// The report that ends with its source.
+/// The report over a source that ends by itself.
 pub(super) fn report(args: &IolatencyArgs, layer: Layer) -> IolatencyReport {
     let interval = args.pace.interval.unwrap_or(INTERVAL);
     IolatencyReport {
@@ -54,5 +54,5 @@ fn breakdown(by: ReportBy) -> Breakdown {
     }
 }
 
-/// iolatency's own default.
+/// The default of the original.
 const INTERVAL: Duration = Duration::from_secs(1);

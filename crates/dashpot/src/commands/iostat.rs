@@ -1,4 +1,4 @@
-//! `iostat`: averages of disks, first since they are served, then per interval.
+//! `iostat`: averages of disks, first since the daemon serves them, then per interval.
 
 use dashpot_engine::Duration;
 use dashpot_observe::{Layer, Schedule};
@@ -37,8 +37,8 @@ pub(super) fn report(args: &IostatArgs, layer: Layer) -> Result<IostatReport, Pa
     })
 }
 
-/// As with sysstat, the report since the start is one of those that are counted, and without
-/// an interval it is the only one.
+/// The intervals. As with sysstat, the report since the start counts as one of the number, and
+/// without an interval it is the only one.
 fn schedule(pace: &Pace) -> Schedule {
     Schedule {
         interval: pace.interval.unwrap_or(Duration::MAX),

@@ -116,8 +116,8 @@ fn overruns(rule: &Rule) -> Option<String> {
     })
 }
 
-/// What distorts the latencies of all rules of a disk: a bound that they have not set. Of the rules of
-/// a disk, the one that was armed first has seen most of it.
+/// A note about stalled connections, which distort the latencies of all rules of a disk. It gives
+/// the count of the rule that was armed first, because that is the largest.
 fn stalls(rules: &[Rule]) -> String {
     let mut by_disk: BTreeMap<&str, &Rule> = BTreeMap::new();
     for rule in rules.iter().filter(|rule| rule.stalls > 0) {

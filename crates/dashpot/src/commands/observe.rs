@@ -40,7 +40,7 @@ pub(super) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
     Showing::new(&mut report, Format::lines(args.json), None).run(&mut counted)
 }
 
-/// A source whose intervals are added to what is scraped.
+/// A source whose intervals are also added to the metrics.
 struct Counted<'a> {
     source: Box<dyn Source + 'a>,
     totals: Arc<Mutex<KernelTotals>>,

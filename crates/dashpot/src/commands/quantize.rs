@@ -1,4 +1,4 @@
-//! `quantize`: latencies of disks in powers of two, over one stretch of time.
+//! `quantize`: latencies of disks in powers of two, over one interval.
 
 use dashpot_engine::{Duration, OpSet};
 use dashpot_observe::{Layer, Schedule};

@@ -1,4 +1,4 @@
-//! Shows a report over what a source sees: the one way from both to standard output.
+//! Runs a report over a source, and prints its pages to standard output.
 
 use std::io::Write;
 
@@ -16,7 +16,7 @@ use super::screen;
 use crate::cli::DeviceArgs;
 use crate::sources::{Source, Target};
 
-/// How a report is printed.
+/// The format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     Text,
@@ -27,7 +27,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// That of a report that goes on.
+    /// The format of a report with several intervals.
     pub(super) fn lines(json: bool) -> Format {
         match json {
             true => Format::JsonLines,
@@ -35,7 +35,7 @@ impl Format {
         }
     }
 
-    /// That of a report of one interval.
+    /// The format of a report with one interval.
     pub(super) fn document(json: bool) -> Format {
         match json {
             true => Format::Json,
@@ -44,7 +44,7 @@ impl Format {
     }
 }
 
-/// Shows a report over disks of a daemon or of the kernel.
+/// Runs a report over disks of a daemon or of the kernel.
 pub(super) fn show(
     api: Option<&ApiAddress>,
     device: &DeviceArgs,
@@ -55,7 +55,8 @@ pub(super) fn show(
     show_over(&target, &mut report, format, None)
 }
 
-/// Shows a report over disks that have been found. Its picture, if it is one, goes into a file, too.
+/// Runs a report over disks that have been found. If it can be a picture, writes that to a file,
+/// too.
 pub(super) fn show_over(
     target: &Target,
     report: &mut dyn Report,
@@ -70,7 +71,7 @@ pub(super) fn show_over(
     Showing::new(report, format, svg).run(&mut *source)
 }
 
-/// A report that is being shown.
+/// A running report.
 pub(super) struct Showing<'a> {
     report: &'a mut dyn Report,
     format: Format,
@@ -86,7 +87,7 @@ impl<'a> Showing<'a> {
         format: Format,
         svg: Option<Draft>,
     ) -> Showing<'a> {
-        // JSON says what is missing in fields, but a reader of the terminal would not see them.
+        // JSON has fields for what is missing, but a user at the terminal would not see them.
         let tells = report.tells();
         let tells = Tells {
             length: tells.length && format == Format::Text,
@@ -103,12 +104,12 @@ impl<'a> Showing<'a> {
         }
     }
 
-    /// Shows all that a source sees.
+    /// Shows all intervals of a source.
     pub(super) fn run(mut self, source: &mut dyn Source) -> anyhow::Result<()> {
         let pages = self.report.open(&self.surface());
         self.print(&pages)?;
         let watched = self.take_all(source);
-        // What was seen before a daemon died or a device vanished is not lost with it.
+        // Intervals from before a daemon's end or a device's disappearance are shown, too.
         if watched.is_ok() || self.has_begun {
             self.finish(watched.is_ok())?;
         }
@@ -144,7 +145,7 @@ impl<'a> Showing<'a> {
         self.print(&pages)
     }
 
-    /// What standard output shows now: its size may have changed.
+    /// The present capabilities of standard output. Its size may have changed.
     fn surface(&self) -> dashpot_report::surface::Surface {
         screen::surface(self.format == Format::Text)
     }

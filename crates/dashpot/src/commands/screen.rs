@@ -11,8 +11,8 @@ use dashpot_report::table::Room;
 
 use crate::sources::zone_ns;
 
-/// How wide a table may be on standard output: as the terminal, if there is one and the table is not
-/// asked to be `wide`.
+/// The width for a table on standard output: the terminal's, if there is one and the table need not
+/// be `wide`.
 pub(super) fn room(wide: bool) -> Room {
     room_on(&io::stdout(), wide)
 }
@@ -29,7 +29,7 @@ fn size_of(stream: &impl AsFd) -> Option<Winsize> {
     size.filter(|size| size.ws_col > 0 && size.ws_row > 0)
 }
 
-/// What standard output shows of a report as text, or of one as JSON.
+/// The capabilities of standard output for a report as text, or as JSON.
 pub(super) fn surface(as_text: bool) -> Surface {
     Surface {
         room: room(false),
@@ -42,7 +42,7 @@ pub(super) fn surface(as_text: bool) -> Surface {
     }
 }
 
-/// What standard output shows of a simulation, at its end.
+/// The capabilities of standard output for a simulation's report, at its end.
 pub(super) fn surface_of_simulation() -> Surface {
     let still = |screen| Screen {
         moving: false,
@@ -56,7 +56,7 @@ pub(super) fn surface_of_simulation() -> Surface {
     }
 }
 
-/// Standard output, for a picture that is drawn again and again, if it is a terminal that can.
+/// Standard output, for a moving picture, if it is a terminal that can show one.
 fn moving() -> Option<Screen> {
     let says = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let is_dumb = says("TERM").is_none_or(|term| term == "dumb");

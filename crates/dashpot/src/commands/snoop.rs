@@ -1,4 +1,4 @@
-//! `snoop`: a line for each I/O when it finishes, until the last, or Ctrl-C.
+//! `snoop`: a line for each finished I/O, until the last one or Ctrl-C.
 
 use dashpot_api::{Client, FinishedZio};
 use dashpot_engine::Duration;
@@ -19,7 +19,7 @@ use dashpot_report::snoop::{At, IoTable, Missed, Shape, SnoopReport, ZioTable};
 pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Result<()> {
     let target = Target::find(api, &args.device)?;
     let wanted = wanted(args, Layer::Disk);
-    // Before there is something in the kernel that signals must not leave there.
+    // This comes before there is anything in the kernel that a signal could leave behind.
     let stop = Stop::new()?;
     let zone_ns = zone_ns();
     let shape = shape(args);
@@ -41,7 +41,7 @@ pub(crate) fn snoop(api: Option<&ApiAddress>, args: &SnoopArgs) -> anyhow::Resul
     }
 }
 
-/// The report of a source that ends by itself.
+/// The report over a source that ends by itself.
 pub(super) fn report(args: &SnoopArgs, layer: Layer) -> Result<SnoopReport, ParseError> {
     if layer == Layer::Store {
         return Err(ParseError::new(
@@ -66,7 +66,7 @@ fn wanted(args: &SnoopArgs, layer: Layer) -> Wanted {
     }
 }
 
-/// What lines look like. Wide ones are as long as they are.
+/// The shape of lines. Wide lines have no bound.
 fn shape(args: &SnoopArgs) -> Shape {
     Shape {
         wide: args.wide,
@@ -74,7 +74,7 @@ fn shape(args: &SnoopArgs) -> Shape {
     }
 }
 
-/// Prints what finishes until the time is over, or there were enough lines.
+/// Prints finished I/Os until the time is over, or until there are enough lines.
 fn follow<S: Stream<Io: Serialize>>(
     mut stream: S,
     stop: &Stop,
@@ -131,7 +131,7 @@ fn say(missed: Missed, json: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The disks whose lines there may be.
+/// The disks that may appear in lines.
 fn names_of(client: &Client, names: &[String]) -> anyhow::Result<Vec<String>> {
     if !names.is_empty() {
         return Ok(names.to_vec());

@@ -1,5 +1,5 @@
-//! The kernel's disks, by what the kernel counts of them in any case: no event is traced, and no
-//! privilege taken.
+//! The kernel's disks, from counters that the kernel always keeps. They need neither events nor
+//! privilege.
 
 use std::collections::HashMap;
 use std::fs;
@@ -15,7 +15,7 @@ use super::source::Source;
 use super::vanished::Vanished;
 use super::wall::unix_ns;
 
-/// Looks at the counters of devices, once per interval.
+/// Reads the counters of devices, once per interval.
 pub(super) struct CountersSource {
     devices: Vec<Device>,
     /// Whether the user has named them.
@@ -44,7 +44,7 @@ impl CountersSource {
         })
     }
 
-    /// As with sysstat, a device that has never been used is not worth a line, unless it is named.
+    /// Leaves out devices that have never been used, as sysstat does, unless the user named them.
     fn forget_unused(&mut self) {
         let is_used = |device: &Device| {
             let counters = self.last.get(&device.number);
@@ -54,7 +54,7 @@ impl CountersSource {
             .retain(|device| self.are_named || is_used(device));
     }
 
-    /// What was done since the last look. Devices that are gone are left out.
+    /// The I/O since the last look. Devices that are gone are left out.
     fn go_on(&mut self, span: Span, now: HashMap<Number, Counters>) -> anyhow::Result<Seen> {
         let elapsed = span.length().elapsed;
         let did = |device: &Device| {

@@ -1,4 +1,4 @@
-//! The disks of a daemon, watched through its API: an interval is the difference of two looks.
+//! The disks of a daemon, through its API. An interval is the difference of two looks.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ pub(super) struct DaemonSource<'a> {
     client: &'a Client,
     disks: Vec<String>,
     breakdown: Option<Breakdown>,
-    /// Whether what is asked for comes from events, some of which may have been dropped.
+    /// Whether the question needs events, some of which may have been dropped.
     misses_dropped: bool,
     signals: Signals,
     /// On the daemon's clock, which may be another machine's.
@@ -32,7 +32,7 @@ pub(super) struct DaemonSource<'a> {
     told: Moment,
 }
 
-/// A moment of the daemon's clock, and of this program's.
+/// A moment of the daemon's clock, and the same moment of this program's clock.
 #[derive(Clone, Copy)]
 struct Moment {
     at_ns: u64,
@@ -40,7 +40,7 @@ struct Moment {
 }
 
 impl<'a> DaemonSource<'a> {
-    /// Looks at all disks, or at those that are named, once per interval from now on.
+    /// Looks at all disks, or at the named ones, once per interval from now on.
     pub(super) fn new(
         client: &'a Client,
         names: &[String],
@@ -63,13 +63,13 @@ impl<'a> DaemonSource<'a> {
         })
     }
 
-    /// What was done between the last look and this one.
+    /// The I/O between the last look and this one.
     fn go_on(&mut self, span: Span, now: Vec<DiskLatency>) -> anyhow::Result<Seen> {
         let pairs = self.last.iter().zip(&now);
         let disks = pairs
             .map(|(earlier, later)| between(earlier, later))
             .collect::<anyhow::Result<_>>()?;
-        // Nothing is lost of what is counted on the data path.
+        // The counters of the data path lose nothing.
         let lost = match self.misses_dropped {
             true => dropped(&now).saturating_sub(dropped(&self.last)),
             false => 0,
@@ -101,7 +101,7 @@ impl Source for DaemonSource<'_> {
             let now = look(self.client, &self.disks, self.breakdown)?;
             self.told = Moment::new(latest(&now).unwrap_or(self.told.now_ns()));
             let at_ns = self.told.at_ns;
-            // None ends if the daemon's clock is slower than this machine's.
+            // If the daemon's clock is slower than this machine's, the interval may not have ended.
             if let Some(span) = self.intervals.end_or_close(at_ns, is_stopped) {
                 return self.go_on(span, now).map(Some);
             }
@@ -110,7 +110,7 @@ impl Source for DaemonSource<'_> {
     }
 }
 
-/// The disks to look at: those named, or all that are served.
+/// The named disks, or all disks that the daemon serves.
 fn names_of(client: &Client, names: &[String]) -> anyhow::Result<Vec<String>> {
     if !names.is_empty() {
         return Ok(names.to_vec());
@@ -121,7 +121,7 @@ fn names_of(client: &Client, names: &[String]) -> anyhow::Result<Vec<String>> {
     Ok(serving.map(|disk| disk.name).collect())
 }
 
-/// The breakdown as the API has it.
+/// The breakdown in the API's terms.
 fn breakdown(by: Option<By>) -> anyhow::Result<Option<Breakdown>> {
     match by {
         None => Ok(None),
@@ -154,7 +154,7 @@ fn look(
     disks.iter().map(look).collect()
 }
 
-/// The sizes that a daemon means by the least of them.
+/// The range of sizes; the daemon names it by its least size.
 fn size_range(least: &str) -> String {
     size_name(parse_size(least).map_or(0, size_class))
 }
@@ -175,7 +175,7 @@ impl Moment {
         }
     }
 
-    /// What the daemon's clock should say by now.
+    /// The present time of the daemon's clock, as estimated.
     fn now_ns(&self) -> u64 {
         let since = self.when.elapsed().as_nanos();
         let since = u64::try_from(since).unwrap_or(u64::MAX);
@@ -188,7 +188,7 @@ fn since_start(later: &DiskLatency) -> anyhow::Result<DeviceInterval> {
     interval(later, None, Duration::from_nanos(elapsed_ns))
 }
 
-/// What a disk did between two looks.
+/// The I/O of a disk between two looks.
 pub(crate) fn between(
     earlier: &DiskLatency,
     later: &DiskLatency,
@@ -220,11 +220,11 @@ fn interval(
     })
 }
 
-/// What is in an operation's counts from before the interval: its own, and in those of the others
-/// also what clients had counted who have since been added to them.
+/// The counts of an operation before the interval: its own. For `other`, also the counts of clients
+/// that have since been added to it.
 fn before<'a>(op: &OpLatency, later: &DiskLatency, earlier: &'a DiskLatency) -> Vec<&'a OpLatency> {
     let is_same = |one: &OpLatency, other: &OpLatency| one.op == other.op && one.by == other.by;
-    // A name that counts less than before has begun anew.
+    // A name that counts less than before is a new client.
     let goes_on =
         |old: &OpLatency, new: &OpLatency| is_same(old, new) && old.completed <= new.completed;
     let is_added = |old: &OpLatency| !later.ops.iter().any(|new| goes_on(old, new));
@@ -378,7 +378,7 @@ mod tests {
     fn who_has_been_added_to_the_others_is_not_counted_again() {
         let earlier = vec![by("a", 3), by("b", 5), by("other", 10)];
         let later = vec![by("b", 1), by("other", 20)];
-        // a and the first b are in the others now, which were 18 in all; b has begun anew.
+        // a and the first b, 18 I/Os in all, are in `other` now. b is a new client.
         assert_eq!(counts(earlier, later), expected(&[("b", 1), ("other", 2)]));
     }
 

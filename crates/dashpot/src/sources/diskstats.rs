@@ -1,7 +1,7 @@
-//! What the kernel counts of its block devices in any case: `/proc/diskstats`.
+//! The counters that the kernel always keeps for its block devices: `/proc/diskstats`.
 //!
 //! Source: the kernel's Documentation/admin-guide/iostats.rst. Times are whole milliseconds in 32
-//! bits and begin again at zero; a device that was replaced counts from zero, too.
+//! bits, and start again at zero. The counters of a device that was replaced start at zero, too.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,15 +13,15 @@ use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{DeviceInterval, InFlight, Kind, OpInterval};
 use dashpot_probe::Number;
 
-/// What a device has done since it is there.
+/// The counters of a device since it exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counters {
     pub(super) reads: Transfers,
     pub(super) writes: Transfers,
     pub(super) discards: Transfers,
-    /// Flushes have no bytes, and are not merged as others are.
+    /// Flushes have no bytes, and are not merged like other I/Os.
     pub(super) flushes: Transfers,
-    /// At this moment, not since the beginning.
+    /// The present number of I/Os in flight.
     pub(super) in_flight: u64,
     /// Time during which at least one I/O was in flight.
     pub(super) busy_ms: u32,
@@ -29,13 +29,13 @@ pub(super) struct Counters {
     pub(super) depth_time_ms: u32,
 }
 
-/// What a device has done of one kind.
+/// The counters of one kind of I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Transfers {
     pub(super) completed: u64,
-    /// I/Os that have joined others before they were issued.
+    /// How many I/Os had joined others before the issue.
     pub(super) merged: u64,
-    /// Of 512 bytes.
+    /// Sectors of 512 bytes.
     pub(super) sectors: u64,
     /// The sum of the latencies.
     pub(super) time_ms: u32,
@@ -47,7 +47,7 @@ pub(super) fn counters() -> anyhow::Result<HashMap<Number, Counters>> {
     Ok(text.lines().filter_map(parse).collect())
 }
 
-/// A line: the number, the name, and 11 to 17 figures, as many as the kernel is new.
+/// Parses a line: the number, the name, and 11 to 17 figures, depending on the kernel.
 fn parse(line: &str) -> Option<(Number, Counters)> {
     let mut words = line.split_ascii_whitespace();
     let major = words.next()?.parse().ok()?;
@@ -77,7 +77,7 @@ fn parse(line: &str) -> Option<(Number, Counters)> {
 }
 
 impl Counters {
-    /// What was done since the device stood at `earlier`; all of it, if it is another device now.
+    /// The difference from earlier counters; all of it if the device is a new one.
     pub(super) fn since(&self, earlier: &Counters) -> Counters {
         let kinds = [
             (&self.reads, &earlier.reads),
@@ -103,7 +103,7 @@ impl Counters {
         }
     }
 
-    /// Whether the device has ever done anything.
+    /// Whether the device has ever had any I/O.
     pub(super) fn is_used(&self) -> bool {
         let kinds = [self.reads, self.writes, self.discards, self.flushes];
         kinds.iter().any(|kind| kind.completed > 0)
@@ -111,7 +111,7 @@ impl Counters {
 }
 
 impl Counters {
-    /// The same as what a device did in an interval. The kernel keeps no latencies but their sum.
+    /// The same as a device's interval. The kernel keeps only the sums of latencies.
     pub(super) fn interval(&self, device: &str, elapsed: Duration) -> DeviceInterval {
         DeviceInterval {
             device: device.to_owned(),

@@ -1,8 +1,8 @@
-//! Disks whose shard has failed: they are left out, while the others go on.
+//! Disks whose shard has failed: reports leave them out, and show the others.
 
 use dashpot_export::complain;
 
-/// Says what a report over all disks leaves out: of each disk its name, and why it has failed.
+/// Warns about disks that a report leaves out, each with its name and the reason.
 pub(crate) fn warn_of_failed<'a>(disks: impl Iterator<Item = (&'a String, &'a Option<String>)>) {
     for (name, failed) in disks {
         if let Some(why) = failed {

@@ -1,5 +1,5 @@
-//! The kernel's disks, watched by a thread of their own: whoever prints may be held up by a terminal,
-//! a pipe or a disk, and what is not read in time is lost.
+//! The kernel's disks, watched by a thread of their own. Printing can block on a terminal, a pipe
+//! or a disk, and events that are not read in time are lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,11 +17,11 @@ use super::signals::{Stop, now_ns};
 use super::source::Source;
 use super::wall::unix_ns_before;
 
-/// Devices of the kernel being watched.
+/// The watch of some devices.
 pub(crate) struct KernelSource {
     stop: Stop,
     told: Receiver<Told>,
-    /// The weight of the intervals that are told and not taken.
+    /// The weight of the intervals that wait to be printed.
     waiting: Arc<AtomicUsize>,
     reader: Option<JoinHandle<()>>,
 }
@@ -32,7 +32,7 @@ impl KernelSource {
         question: &Question,
         schedule: &Schedule,
     ) -> anyhow::Result<KernelSource> {
-        // Before there is something in the kernel that signals must not leave there.
+        // This comes before there is anything in the kernel that a signal could leave behind.
         let stop = Stop::new()?;
         let reader = Reader::new(devices, question, stop.clone(), schedule)?;
         let (way, told) = channel();
@@ -46,7 +46,7 @@ impl KernelSource {
             .spawn(move || {
                 priority::raise();
                 if let Some(untold) = reader.run(&tell) {
-                    // The report has it if somebody takes it yet.
+                    // The report gets it if it is still listening.
                     let _ = tell.way.send(untold);
                 }
             })?;
@@ -58,7 +58,7 @@ impl KernelSource {
         })
     }
 
-    /// Waits until the thread has put away what it has in the kernel.
+    /// Waits until the thread has cleaned up in the kernel.
     fn join(&mut self) -> anyhow::Result<()> {
         let ended = self.reader.take().map_or(Ok(()), JoinHandle::join);
         ended.map_err(|_| anyhow!("the thread that reads the kernel's events has failed"))

@@ -1,5 +1,5 @@
-//! Finished I/Os of the kernel's disks, as a tally counts them: their devices, and the processes or
-//! control groups that asked for them.
+//! A tally of the kernel's finished I/Os, with their devices, and the processes or control groups
+//! that asked for them.
 
 use dashpot_engine::Op;
 use dashpot_observe::{By, Kind, OpInterval, Part, Question, Sample, Tally};
@@ -7,7 +7,7 @@ use dashpot_probe::{Cgroups, Device, Io};
 
 use super::rwbs::Letters;
 
-/// What an interval has counted so far.
+/// The counts of an interval so far.
 pub(super) struct KernelTally {
     devices: Vec<Device>,
     by: Option<By>,
@@ -27,7 +27,7 @@ impl KernelTally {
         }
     }
 
-    /// Counts an I/O, if it is one of the devices'.
+    /// Counts an I/O, if it belongs to one of the devices.
     pub(super) fn add(&mut self, io: &Io) {
         let mut devices = self.devices.iter();
         let Some(device) = devices.position(|device| device.has(io.device, io.sector)) else {
@@ -48,7 +48,7 @@ impl KernelTally {
         let part = match (self.by, &io.submitter) {
             (None | Some(By::Client), _) => Part::All,
             (Some(By::Size), _) => Part::Size(io.bytes),
-            // The kernel makes one flush of those that several have asked for.
+            // The kernel may make one flush for several processes.
             (_, None) if Kind::of_letters(io.rwbs.bytes()) == Kind::Op(Op::Flush) => {
                 Part::Named(FLUSH)
             }
@@ -62,7 +62,7 @@ impl KernelTally {
         self.tally.add(&sample, part);
     }
 
-    /// What a device did, by type and value.
+    /// The I/O of a device, by type and value.
     pub(super) fn ops(&self, device: usize) -> Vec<OpInterval> {
         self.tally.ops(device)
     }

@@ -1,4 +1,4 @@
-//! The sources of reports: what sees devices, interval by interval or I/O by I/O.
+//! The sources of reports: they watch devices, interval by interval or I/O by I/O.
 
 mod counters;
 mod daemon;

@@ -2,12 +2,12 @@
 
 use rustix::process::setpriority_process;
 
-/// Before what has none: the kernel overwrites what is not read in time, and a host is watched when
-/// it is busy. A reader that is never kept waiting long takes no more time than another.
+/// These threads run before others: the kernel overwrites events that are not read in time, and
+/// people watch busy hosts. A reader that never waits long takes no more CPU time than another.
 const NICE: i32 = -10;
 
-/// Lets this thread run before others. Who may watch but not do this reads as others do.
+/// Raises the priority of this thread. A user without that right reads at normal priority.
 pub(super) fn raise() {
-    // On Linux this is the thread's own, and not the process's.
+    // On Linux the priority belongs to the thread, not to the process.
     let _ = setpriority_process(None, NICE);
 }

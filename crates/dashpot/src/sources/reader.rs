@@ -1,7 +1,7 @@
-//! From the kernel's events to intervals.
+//! Turns the kernel's events into intervals.
 //!
-//! An I/O is counted in the interval in which it was completed, whenever it began, or in the next if
-//! its CPU told of it only then. What was given to the driver before the watch began is not seen.
+//! An I/O counts in the interval in which it was completed, whenever it began; or in the next one,
+//! if its CPU reported it only then. I/O that the driver got before the watch began is not seen.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,18 +17,19 @@ use super::kernel_tally::KernelTally;
 use super::signals::{Stop, now_ns};
 use super::vanished::Vanished;
 
-/// The room that an interval takes among those that wait to be printed.
+/// The weight of an interval: the room that it takes while it waits to be printed.
 pub(super) fn weight(seen: &Seen) -> usize {
     seen.disks.iter().map(|device| device.ops.len() + 1).sum()
 }
 
-/// An interval, or why there is none any more.
+/// An interval, or the error that ends the watch.
 pub(super) type Told = anyhow::Result<Seen>;
 
-/// The way of intervals to the thread that prints them.
+/// The channel to the thread that prints intervals.
 pub(super) struct Tell {
     pub(super) way: Sender<Told>,
-    /// The weight of those that wait there; that thread takes off what it has taken.
+    /// The weight of the intervals in the channel. The printing thread subtracts those that it has
+    /// taken.
     pub(super) waiting: Arc<AtomicUsize>,
 }
 
@@ -37,7 +38,7 @@ impl Tell {
         self.waiting.load(Ordering::Relaxed) < ROOM
     }
 
-    /// Whether somebody listens.
+    /// Sends an interval or an error. Whether the printing thread still listens.
     fn tell(&self, told: Told) -> bool {
         let weight = told.as_ref().map_or(0, weight);
         self.waiting.fetch_add(weight, Ordering::Relaxed);
@@ -53,10 +54,10 @@ pub(super) struct Reader {
     intervals: Intervals,
     /// The beginning of the watch.
     begun_ns: u64,
-    /// Up to where everything has been read.
+    /// The moment up to which all events have been read.
     read_ns: u64,
     tally: KernelTally,
-    /// What the present interval misses so far.
+    /// How many events the present interval misses so far.
     lost: u64,
     unmatched: u64,
     vanished: Vanished,
@@ -92,8 +93,9 @@ impl Reader {
         })
     }
 
-    /// Tells of each interval while somebody listens. The last one, or an error, is returned: it is
-    /// to be told when the kernel has been left alone, because it may wait there for long.
+    /// Sends each interval while the printing thread listens. Returns the last interval, or an
+    /// error: it must be sent only after the kernel is cleaned up, because sending may block for
+    /// long.
     pub(super) fn run(mut self, tell: &Tell) -> Option<Told> {
         while let Some(told) = self.next(tell).transpose() {
             if told.as_ref().map_or(true, |seen| seen.span.is_last) {
@@ -116,7 +118,7 @@ impl Reader {
             if is_stopped || self.is_nothing_left() {
                 self.read(u64::MAX)?;
                 let span = self.intervals.close(self.read_ns).unwrap_or_default();
-                // If nothing is left, an error comes after it.
+                // If no device is left, an error follows.
                 return Ok(Some(self.ended(Span {
                     is_last: is_stopped,
                     ..span
@@ -132,9 +134,10 @@ impl Reader {
         Ok(None)
     }
 
-    /// Reads on in the present interval, and says whether it is to end. What is read late is still in
-    /// the interval in which it ended; but while those before it wait to be printed and there is no
-    /// room for more, it goes on: nothing is left in the kernel until it is lost there.
+    /// Reads more events of the present interval. Answers whether the interval should end. Events
+    /// that are read late still count in the interval of their time. If there is no room for more
+    /// intervals to be printed, the interval goes on: events must not stay in the kernel until they
+    /// are lost there.
     fn is_due(&mut self, due_ns: u64, tell: &Tell) -> Result<bool, TraceError> {
         let has_room = tell.has_room() || self.intervals.is_last();
         let is_late = !has_room && now_ns() >= due_ns;
@@ -142,14 +145,14 @@ impl Reader {
         if self.read_ns < due_ns || is_late {
             return Ok(false);
         }
-        // Nobody knows when they were lost: no interval since is to look idle.
+        // The time of the loss is unknown, so no interval since the last reading may look idle.
         if progress.lost > 0 {
             self.read(u64::MAX)?;
         }
         Ok(true)
     }
 
-    /// Tells of the interval that has ended.
+    /// The interval that has ended.
     fn ended(&mut self, span: Span) -> Seen {
         let disks = self.intervals(&span);
         self.vanished.look(&self.devices);
@@ -171,8 +174,8 @@ impl Reader {
         self.tracer.vanished().count() == self.devices.len()
     }
 
-    /// Counts what was completed before the interval's end. What a CPU tells only after that is
-    /// counted in the next one.
+    /// Counts I/O that was completed before the interval's end. I/O that a CPU reports later counts
+    /// in the next interval.
     fn read(&mut self, end_ns: u64) -> Result<Progress, TraceError> {
         let (tally, begun_ns) = (&mut self.tally, self.begun_ns);
         let progress = self.tracer.read(end_ns, |io| {
@@ -186,7 +189,8 @@ impl Reader {
         Ok(progress)
     }
 
-    /// Of how busy a device was, events say too little: `iostat` asks the kernel's statistics.
+    /// The I/O of each device. Events cannot tell how busy a device was: `iostat` reads the
+    /// kernel's counters for that.
     fn intervals(&mut self, span: &Span) -> Vec<DeviceInterval> {
         let devices = self.devices.iter().enumerate();
         let intervals = devices.map(|(at, device)| DeviceInterval {
@@ -202,8 +206,8 @@ impl Reader {
         intervals
     }
 
-    /// What has begun and not ended at the interval's end. Those whose ends may have been lost are
-    /// spoken of only if there are no others: most of them are likely to have ended.
+    /// The I/Os in flight at the interval's end. Doubtful ones are mentioned only if there are no
+    /// others, because most of them have probably ended.
     fn in_flight(&self, device: &Device, at_ns: u64) -> InFlight {
         let own = |doubtful: bool| {
             let all = self.tracer.in_flight();
@@ -222,7 +226,7 @@ impl Reader {
     }
 }
 
-/// Where an I/O waits, in a word.
+/// The place at which an I/O waits, in a word.
 fn wait(issued: bool, doubtful: bool) -> &'static str {
     match (issued, doubtful) {
         (true, false) => "issued",
@@ -232,6 +236,6 @@ fn wait(issued: bool, doubtful: bool) -> &'static str {
     }
 }
 
-/// How much may wait to be printed: intervals of few operations for long, and of as many values of a
-/// breakdown as are told apart only one.
+/// The most weight that may wait to be printed: many intervals with few operations, or one with the
+/// maximum number of values.
 const ROOM: usize = KEYS_MAX;

@@ -1,5 +1,5 @@
-//! What a daemon remembers of its disks: the past of `--last`, second by second or as one interval. What
-//! was in flight at the ends of seconds it does not remember.
+//! The past of `--last`, from a daemon's memory, second by second or as one interval. The daemon
+//! does not remember the I/Os in flight at the ends of seconds.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -12,11 +12,11 @@ use dashpot_observe::{DeviceInterval, InFlight, Kind, OpInterval, Past, Seen, Sp
 use super::source::Source;
 use super::wall::unix_ns;
 
-/// The intervals of the past that are yet to be taken, the oldest first.
+/// The remaining intervals of the past, the oldest first.
 pub(super) struct Remembered(VecDeque<Seen>);
 
 impl Remembered {
-    /// Asks a daemon for what disks did from `past` until now, as far as it is remembered.
+    /// Asks a daemon for the I/O of disks from `past` until now, as far as it remembers.
     pub(super) fn ask(client: &Client, names: &[String], past: Past) -> anyhow::Result<Remembered> {
         let told = Told::ask(client, names, past.last)?;
         Ok(Remembered(match past.each_second {
@@ -32,13 +32,13 @@ impl Source for Remembered {
     }
 }
 
-/// What a daemon remembers of the time up to now.
+/// The seconds that a daemon remembers.
 struct Told {
     told: Vec<Seconds>,
-    /// When the first second begins of which all is told, and the moment of the answer.
+    /// The beginning of the first complete second, and the moment of the answer.
     first_ns: u64,
     end_ns: u64,
-    /// What is added to a moment of the daemon's clock to have nanoseconds since 1970.
+    /// The offset from the daemon's clock to nanoseconds since 1970.
     ahead_ns: u64,
 }
 
@@ -59,7 +59,7 @@ impl Told {
         };
         let since_ns = told.iter().map(|one| one.since_ns).max();
         let end_ns = told.iter().map(|one| one.now_ns).max().unwrap_or(now_ns);
-        // A second is told if it began after that moment.
+        // The answer has the seconds that began after that moment.
         let first = (after_ns / SECOND_NS + 1).max(since_ns.unwrap_or_default() / SECOND_NS);
         Ok(Told {
             told,
@@ -69,7 +69,7 @@ impl Told {
         })
     }
 
-    /// All of it as one interval.
+    /// All seconds as one interval.
     fn whole(&self, last: dashpot_engine::Duration) -> anyhow::Result<Seen> {
         let span = Span {
             asked_ns: Some(last.as_nanos()),
@@ -78,7 +78,7 @@ impl Told {
         self.seen(span, &self.seconds().collect::<Vec<_>>())
     }
 
-    /// An interval for each second, those in which nothing was done among them.
+    /// An interval for each second, including those without I/O.
     fn each_second(&self) -> anyhow::Result<VecDeque<Seen>> {
         let mut by_start: BTreeMap<u64, Vec<&Second>> = BTreeMap::new();
         for second in self.seconds() {
@@ -106,7 +106,7 @@ impl Told {
         self.told.iter().flat_map(Seconds::all)
     }
 
-    /// What disks did in some seconds.
+    /// The I/O of disks in some seconds.
     fn seen(&self, span: Span, seconds: &[&Second]) -> anyhow::Result<Seen> {
         let elapsed = span.length().elapsed;
         let mut disks: BTreeMap<&str, DeviceInterval> = BTreeMap::new();
@@ -126,7 +126,7 @@ impl Told {
     }
 }
 
-/// The seconds that began after a moment, of one disk or of all.
+/// Asks for the seconds that began after a moment, of one disk or of all.
 fn ask(client: &Client, after_ns: u64, disk: Option<&String>) -> anyhow::Result<Seconds> {
     let told = client.seconds(after_ns, disk.map(String::as_str))?;
     ensure!(
@@ -148,7 +148,7 @@ fn idle(disk: &str, elapsed: Duration) -> DeviceInterval {
     }
 }
 
-/// What a client did of one operation in a second.
+/// The I/O of one client with one operation in a second.
 fn op(one: &SecondLatency) -> anyhow::Result<OpInterval> {
     let latency = one.latency.histogram().context("the daemon's histogram")?;
     Ok(OpInterval {

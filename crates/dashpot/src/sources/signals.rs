@@ -1,5 +1,5 @@
-//! The signals that end a report, and not the program: something in the kernel is to be put away
-//! first, and a report that has begun is worth its end.
+//! Signals that end a report, but not the program: dashpot must clean up in the kernel first, and a
+//! report that has begun is completed.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 const SIGNALS: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
-/// Whether a signal has come: for threads that look at it from time to time.
+/// Whether a signal has come. Threads check it from time to time.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Takes the signals over.
+    /// Begins to catch the signals.
     pub(crate) fn new() -> io::Result<Stop> {
         let stopped = Arc::new(AtomicBool::new(false));
         for number in SIGNALS {
@@ -28,7 +28,7 @@ impl Stop {
         Ok(Stop(stopped))
     }
 
-    /// Stops as a signal does.
+    /// Has the effect of a signal.
     pub(super) fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -37,7 +37,7 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Sleeps for a moment, but not beyond a time that is to come.
+    /// Sleeps for a moment, but not beyond this time.
     pub(crate) fn sleep_until(&self, at_ns: u64) {
         let rest = Duration::from_nanos(at_ns.saturating_sub(now_ns()));
         thread::sleep(match rest.is_zero() {
@@ -47,11 +47,11 @@ impl Stop {
     }
 }
 
-/// The same for those who wait for a daemon.
+/// The signals, for reports that wait for a daemon.
 pub(super) struct Signals(Vec<Signal>);
 
 impl Signals {
-    /// Takes the signals over.
+    /// Begins to catch the signals.
     pub(super) fn new(client: &Client) -> io::Result<Signals> {
         let take = |number| signal(SignalKind::from_raw(number));
         let taken: io::Result<_> =
@@ -59,8 +59,8 @@ impl Signals {
         Ok(Signals(taken?))
     }
 
-    /// Waits for so long, and says whether a signal has ended it. An error if the daemon is gone
-    /// meanwhile: a user who waits for an hour, or for Ctrl-C, is told at once.
+    /// Waits for this time. Answers whether a signal has ended the wait. Fails at once if the
+    /// daemon goes, so that a user who waits for an hour, or for Ctrl-C, learns of it.
     pub(super) fn wait(&mut self, client: &Client, rest: Duration) -> Result<bool, ClientError> {
         let signals = &mut self.0;
         client.block_on(async {
@@ -74,7 +74,7 @@ impl Signals {
     }
 }
 
-/// Ready when one of them has come.
+/// Ready when a signal has come.
 fn poll(signals: &mut [Signal], context: &mut Context<'_>) -> Poll<()> {
     let has_come = |signal: &mut Signal| signal.poll_recv(context).is_ready();
     match signals.iter_mut().any(has_come) {
@@ -83,10 +83,10 @@ fn poll(signals: &mut [Signal], context: &mut Context<'_>) -> Poll<()> {
     }
 }
 
-/// `CLOCK_MONOTONIC`, which the kernel stamps its events by.
+/// `CLOCK_MONOTONIC`, the clock of the kernel's events.
 pub(crate) fn now_ns() -> u64 {
     dashpot_export::now().as_nanos()
 }
 
-/// How long a signal may have to wait, and events in the kernel's buffers.
+/// The longest time that a signal, or events in the kernel's buffers, may have to wait.
 const MOMENT: Duration = Duration::from_millis(50);

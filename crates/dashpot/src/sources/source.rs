@@ -1,16 +1,17 @@
-//! What every source is.
+//! The common interface of sources.
 
 use dashpot_observe::Seen;
 
-/// Sees what devices do, one interval after another. Each knows its question and its schedule from its
-/// beginning.
+/// Watches devices, one interval after another. A source gets its question and its schedule when it
+/// is made.
 pub(crate) trait Source {
-    /// What the devices did from their start until the first interval; `None` if the source has not
-    /// seen that.
+    /// The I/O of the devices from their start until the first interval; `None` if the source did
+    /// not see it.
     fn since_start(&mut self) -> anyhow::Result<Option<Seen>> {
         Ok(None)
     }
 
-    /// Waits until the next interval has ended. `None` if the last one has, or if Ctrl-C has ended it.
+    /// Waits until the next interval has ended. `None` after the last one, or if Ctrl-C has ended
+    /// it.
     fn next(&mut self) -> anyhow::Result<Option<Seen>>;
 }

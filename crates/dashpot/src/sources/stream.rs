@@ -12,25 +12,25 @@ use super::priority;
 use super::signals::now_ns;
 use super::vanished::Vanished;
 
-/// Finished I/Os, in the order in which they were told.
+/// Finished I/Os, in the order in which the source reports them.
 pub(crate) trait Stream {
-    /// All that is known of one.
+    /// All known facts about one I/O.
     type Io;
 
-    /// The present time of the clock by which I/Os end.
+    /// The present time of the clock that dates the ends of I/Os.
     fn now_ns(&self) -> anyhow::Result<u64>;
 
-    /// Appends what has finished since the last time, each with the moment of its end. Does not
-    /// wait; to be called 20 times a second.
+    /// Appends the I/Os that have finished since the last call, each with the moment of its end. It
+    /// does not wait, so call it 20 times a second.
     fn read(&mut self, finished: &mut Vec<(u64, Self::Io)>) -> anyhow::Result<Progress>;
 }
 
-/// How far a reading got.
+/// The progress of a reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// I/Os, or of the kernel's disks events, that were not seen since the last reading.
+    /// How many I/Os (for the kernel's disks: events) were missed since the last reading.
     pub(crate) missed: u64,
-    /// Whether there is more already.
+    /// Whether there are more already.
     pub(crate) more: bool,
     /// Devices that have vanished since the last reading.
     pub(crate) vanished: Vec<String>,
@@ -39,18 +39,18 @@ pub(crate) struct Progress {
 /// The zios of a daemon's disks.
 pub(crate) struct ZioStream<'a> {
     client: &'a Client,
-    /// All disks, if none is named.
+    /// The names of the disks; empty for all.
     names: &'a [String],
     wanted: WantedZios,
     next: u64,
-    /// When the daemon was started whose cursor it is.
+    /// When the daemon started to which the cursor belongs.
     since_ns: u64,
-    /// What the daemon had dropped at the last reading.
+    /// How many events the daemon had dropped at the last reading.
     dropped: u64,
 }
 
 impl<'a> ZioStream<'a> {
-    /// What finishes from now on.
+    /// Begins with I/Os that finish from now on.
     pub(crate) fn new(
         client: &'a Client,
         names: &'a [String],
@@ -107,12 +107,12 @@ pub(crate) struct IoStream<'a> {
     devices: &'a [Device],
     wanted: Wanted,
     vanished: Vanished,
-    /// When it looks next whether devices have vanished.
+    /// When to look next for devices that have vanished.
     look_ns: u64,
 }
 
 impl<'a> IoStream<'a> {
-    /// What begins and finishes from now on.
+    /// Begins with I/Os that begin and finish from now on.
     pub(crate) fn new(devices: &'a [Device], wanted: Wanted) -> anyhow::Result<IoStream<'a>> {
         let tracer = Tracer::start(&Options {
             devices: devices.to_vec(),
@@ -155,7 +155,7 @@ impl Stream for IoStream<'_> {
 }
 
 impl IoStream<'_> {
-    /// Devices that have vanished since it looked last, which is at most once a second.
+    /// Looks for devices that have vanished, at most once a second.
     fn look(&mut self) -> Vec<String> {
         let now_ns = now_ns();
         if now_ns < self.look_ns {
@@ -173,8 +173,8 @@ fn takes(wanted: &Wanted, io: &Io) -> bool {
     io.completed_ns.saturating_sub(begun_ns) >= wanted.min_ns && wanted.ops.is_none_or(is_op)
 }
 
-/// dashpot's operations in the kernel's letters. An `F` behind the operation is FUA. Most kernels have
-/// no letter for zeroes but `N`, which is also that of what drivers ask for.
+/// dashpot's operations for the kernel's letters. An `F` after the operation is FUA. Most kernels
+/// have only `N` for zeroes, which is also the letter of drivers' own requests.
 fn ops_of(rwbs: &[u8]) -> OpSet {
     let op = match (rwbs, Kind::of_letters(rwbs)) {
         ([b'N', ..], _) => Some(Op::Zero),
@@ -210,7 +210,7 @@ fn finished_io(io: &Io, disk: &str) -> FinishedIo {
 }
 
 const LOOK_EVERY_NS: u64 = 1_000_000_000;
-/// The most that the daemon tells at once.
+/// The most zios in an answer of the daemon.
 const LIMIT: usize = 10_000;
 
 #[cfg(test)]

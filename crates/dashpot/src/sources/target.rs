@@ -1,4 +1,4 @@
-//! Whose disks are watched: a daemon's, or the kernel's.
+//! The target of a report: a daemon's disks, or the kernel's.
 
 use anyhow::{anyhow, bail};
 use dashpot_api::{Client, ClientError};
@@ -13,15 +13,15 @@ use super::remembered::Remembered;
 use super::source::Source;
 use crate::cli::DeviceArgs;
 
-/// What a report looks at.
+/// The target of a report.
 pub(crate) enum Target {
-    /// Disks of a daemon, by name; all if none is named.
+    /// Disks of a daemon, by name; empty for all.
     Daemon(Client, Vec<String>),
     /// Block devices of the kernel, at least one, and whether the user has named them.
     Kernel(Vec<Device>, Named),
 }
 
-/// Whether devices are those that the user has named, or all.
+/// Whether the user has named the devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     Yes,
@@ -29,8 +29,9 @@ pub(crate) enum Named {
 }
 
 impl Target {
-    /// A path, a number (`7,0`) and everything under `--kernel` is the kernel's; a name is that of
-    /// a disk of the daemon, if it has one of that name, and else the kernel's.
+    /// Finds a target. A path, a number (`7,0`) and everything under `--kernel` means the kernel's
+    /// disks. A name means the daemon's disk with that name, if there is one, and otherwise the
+    /// kernel's.
     pub(crate) fn find(api: Option<&ApiAddress>, args: &DeviceArgs) -> anyhow::Result<Target> {
         if args.kernel && args.devices.is_empty() {
             return Ok(Target::Kernel(Device::all()?, Named::No));
@@ -56,7 +57,7 @@ impl Target {
         }
     }
 
-    /// Watches what the question asks, by the schedule. The first interval begins now.
+    /// Makes the source for a question and a schedule. The first interval begins now.
     pub(crate) fn watch(
         &self,
         question: &Question,
@@ -82,7 +83,7 @@ impl Target {
         })
     }
 
-    /// Whether a source of these disks knows what is asked.
+    /// Whether a source of these disks can answer the question.
     pub(crate) fn check(&self, question: &Question) -> Result<(), ParseError> {
         if question.subject == Subject::Pools {
             return Err(ParseError::new(
@@ -136,7 +137,7 @@ fn is_the_kernels(words: &str) -> bool {
     words.contains(['/', ',']) && !words.starts_with(',')
 }
 
-/// The kernel's devices of these words, each once.
+/// The kernel's devices with these names, paths or numbers, each once.
 fn find_all(words: &[String]) -> anyhow::Result<Vec<Device>> {
     let mut devices: Vec<Device> = Vec::new();
     for words in words {
@@ -172,7 +173,7 @@ fn disks_of(client: &Client) -> Result<Vec<String>, ClientError> {
     Ok(disks.into_iter().map(|disk| disk.name).collect())
 }
 
-/// What is said of names that are not all the daemon's, nor all the kernel's.
+/// The error for names that belong neither all to the daemon nor all to the kernel.
 fn nowhere(names: &[String], known: &[String], kernel: &anyhow::Error) -> anyhow::Error {
     let daemon = match known {
         [] => "no daemon is here".to_owned(),

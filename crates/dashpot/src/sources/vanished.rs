@@ -1,9 +1,9 @@
-//! Devices of the kernel that go while they are watched.
+//! Devices of the kernel that vanish during the watch.
 
 use anyhow::bail;
 use dashpot_probe::Device;
 
-/// Which of the watched devices are gone.
+/// The watched devices that are gone.
 #[derive(Default)]
 pub(super) struct Vanished {
     gone: Vec<String>,
@@ -11,7 +11,7 @@ pub(super) struct Vanished {
 }
 
 impl Vanished {
-    /// Looks for those that are gone.
+    /// Looks for devices that are gone.
     pub(super) fn look(&mut self, devices: &[Device]) {
         let gone = devices.iter().filter(|device| !device.is_there());
         let gone: Vec<String> = gone.map(|device| device.name.clone()).collect();
@@ -32,13 +32,13 @@ impl Vanished {
         Ok(())
     }
 
-    /// Those that were gone at the last look.
+    /// The devices that were gone at the last look.
     pub(super) fn gone(&self) -> &[String] {
         &self.gone
     }
 
-    /// Those that were gone at the last look, and not at the one before. If [`Self::check`] will
-    /// name them, `is_last` being false, they are not named twice.
+    /// The devices that have gone between the last two looks. If [`Self::check`] will name them,
+    /// because `is_last` is false, they are left out here.
     pub(super) fn news(&self, devices: &[Device], is_last: bool) -> &[String] {
         match self.is_all(devices) && !is_last {
             true => &[],

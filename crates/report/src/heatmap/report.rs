@@ -12,24 +12,24 @@ use crate::chart::{Screen, heat_svg, heat_text};
 use crate::report::{Page, Pages, Report};
 use crate::surface::{Pictures, Surface};
 
-/// Latencies by time.
+/// The report: latencies by time.
 #[derive(Clone, Debug)]
 pub struct HeatmapReport {
-    /// Where latencies are measured.
+    /// The layer at which latencies are measured.
     pub layer: Layer,
     /// Its columns.
     pub schedule: Schedule,
-    /// The past that it shows, if it is of the past.
+    /// The past that it covers; `None` if it begins now.
     pub past: Option<Past>,
     /// Whether latencies begin with the I/O's arrival (`-Q`).
     pub queued: bool,
     /// The operations that it takes; `None` takes all.
     pub ops: Option<OpSet>,
-    /// Whether an SVG picture of all columns is asked for.
+    /// Whether it also makes an SVG picture of all columns.
     pub svg: bool,
     /// The picture so far.
     pub map: HeatMap,
-    /// Lines of the picture that was drawn last.
+    /// How many lines the last drawn picture has.
     pub drawn: usize,
 }
 
@@ -52,7 +52,7 @@ impl Report for HeatmapReport {
         self.schedule
     }
 
-    /// A terminal shows at once what will be there.
+    /// Draws the empty picture on a terminal.
     fn open(&mut self, surface: &Surface) -> Pages {
         match self.moving(surface) {
             Some(screen) => vec![Box::new(Drawn::picture(self.redraw(screen)))],
@@ -74,7 +74,7 @@ impl Report for HeatmapReport {
         vec![Box::new(Drawn { column, picture })]
     }
 
-    /// The columns from before a source failed are not lost with it.
+    /// Columns from before a source's failure are shown, too.
     fn close(&mut self, is_whole: bool, surface: &Surface) -> Pages {
         match self
             .still(surface)
@@ -107,7 +107,7 @@ impl HeatmapReport {
             .without(seen.lost)
     }
 
-    /// The screen, if the picture moves on it. The past does not.
+    /// The screen, if the picture moves on it. A picture of the past does not move.
     fn moving(&self, surface: &Surface) -> Option<Screen> {
         match surface.pictures {
             Pictures::Moving(screen) if self.past.is_none() => Some(screen),
@@ -127,7 +127,7 @@ impl HeatmapReport {
         }
     }
 
-    /// The picture, over the one that was drawn last.
+    /// Draws the picture over the last one.
     fn redraw(&mut self, screen: Screen) -> String {
         let picture = heat_text(&self.map, screen);
         let back = match self.drawn {

@@ -1,4 +1,4 @@
-//! `iolatency` as a [`Report`]: which I/Os it takes, and how they are grouped.
+//! `iolatency` as a [`Report`]: selects I/Os and groups them.
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::{Op, glob_matches};
@@ -12,26 +12,26 @@ use crate::clock::time_of_day;
 use crate::report::{Pages, Report, Words};
 use crate::surface::Surface;
 
-/// Histograms or percentiles, once per interval.
+/// The report: histograms or percentiles, once per interval.
 #[derive(Clone, Debug)]
 pub struct IolatencyReport {
-    /// Where latencies are measured.
+    /// The layer at which latencies are measured.
     pub layer: Layer,
     /// Its intervals.
     pub schedule: Schedule,
-    /// Whether the user has to end it.
+    /// Whether it ends only with Ctrl-C.
     pub endless: bool,
-    /// The past that it shows, if it is of the past.
+    /// The past that it covers; `None` if it begins now.
     pub past: Option<Past>,
     /// Whether latencies begin with the I/O's arrival (`-Q`).
     pub queued: bool,
-    /// The types that it takes, as a glob over the kernel's letters; all, if there is none.
+    /// The types that it takes, as a glob over the kernel's letters; `None` for all.
     pub types: Option<String>,
-    /// What has a histogram of its own.
+    /// The breakdown; `None` for a single histogram.
     pub by: Option<Breakdown>,
     /// The edges of rows.
     pub boundary: Boundary,
-    /// How latencies are shown.
+    /// The style of latencies.
     pub style: Style,
     /// Whether the time of day comes before each interval (`-T`).
     pub timestamp: bool,
@@ -39,14 +39,14 @@ pub struct IolatencyReport {
     pub wide: bool,
 }
 
-/// What a report can be broken down by.
+/// The dimension of a breakdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Breakdown {
     /// Devices.
     Device,
     /// Types.
     Type,
-    /// What the source is asked to tell apart.
+    /// A breakdown by the source.
     By(By),
 }
 
@@ -161,8 +161,8 @@ impl Breakdown {
     }
 }
 
-/// Whether a glob over the kernel's letters takes an operation. Writes that ask for durability
-/// are counted with the others, so that both `W` and `WF` take them.
+/// Whether a glob over the kernel's letters matches an operation. Writes that ask for durability
+/// count as writes, so both `W` and `WF` match them.
 fn has_type(op: &OpInterval, glob: &str) -> bool {
     if let Some(rwbs) = &op.rwbs {
         return glob_matches(glob.as_bytes(), rwbs.as_bytes());

@@ -7,14 +7,14 @@ use super::{Columns, Completed, Interval, Iostat};
 use crate::report::{Pages, Report, Tells};
 use crate::surface::Surface;
 
-/// Averages of disks, first since they are served, then per interval.
+/// The report: averages of disks, first since the daemon serves them, then per interval.
 #[derive(Clone, Debug)]
 pub struct IostatReport {
-    /// What it is of: disks or volumes.
+    /// The layer: disks or volumes.
     pub layer: Layer,
     /// Its intervals.
     pub schedule: Schedule,
-    /// Which figures it shows.
+    /// The columns.
     pub columns: Columns,
     /// Whether all columns are shown where the terminal is narrow.
     pub wide: bool,

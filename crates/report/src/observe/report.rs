@@ -6,7 +6,7 @@ use super::{Line, Observation};
 use crate::report::{Pages, Report, Tells};
 use crate::surface::Surface;
 
-/// Rates and percentiles, a table for each interval.
+/// The report: rates and percentiles, in a table for each interval.
 #[derive(Clone, Copy, Debug)]
 pub struct ObserveReport {
     /// Its intervals.

@@ -1,4 +1,4 @@
-//! `quantize` as a [`Report`]: one stretch of time, at each layer that is named.
+//! `quantize` as a [`Report`]: one interval, at each of its layers.
 
 use dashpot_engine::OpSet;
 use dashpot_engine::histogram::Histogram;
@@ -10,10 +10,10 @@ use super::{Aggregation, Disk, Quantize, Scope};
 use crate::report::{Page, Pages, Report, Tells};
 use crate::surface::Surface;
 
-/// Latencies in powers of two, over one stretch of time.
+/// The report: latencies in powers of two, over one interval.
 #[derive(Clone, Debug)]
 pub struct QuantizeReport {
-    /// Where latencies are measured; each has a page of its own.
+    /// The layers at which latencies are measured. Each has a page of its own.
     pub layers: Vec<Layer>,
     /// Its one interval.
     pub schedule: Schedule,

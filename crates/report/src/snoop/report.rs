@@ -1,4 +1,4 @@
-//! `snoop` as a [`Report`]: zios that are shown at the end, in columns that have room for all of them.
+//! `snoop` as a [`Report`]: shows zios at the end, in columns that have room for all of them.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use super::{At, Shape, ZioTable};
 use crate::report::{Page, Pages, Report, Tells, Words};
 use crate::surface::Surface;
 
-/// A line for each finished zio.
+/// The report: a line for each finished zio.
 #[derive(Clone, Debug)]
 pub struct SnoopReport {
     /// Its one interval.
     pub schedule: Schedule,
     /// The zios that it takes.
     pub wanted: Wanted,
-    /// How many lines there are; without a number, as many as memory has room for.
+    /// The number of lines; `None` for as many as fit into memory.
     pub count: Option<u64>,
     /// Whether a line has every wait, and the offset.
     pub wide: bool,
     /// The zios so far.
     pub zios: Vec<FinishedZio>,
-    /// How many there were beyond those.
+    /// How many zios came after those.
     pub more: u64,
 }
 
@@ -42,7 +42,7 @@ impl Report for SnoopReport {
         self.schedule
     }
 
-    /// There is no figure that the length of the interval or lost events could distort.
+    /// No figure here depends on the interval's length or on lost events.
     fn tells(&self) -> Tells {
         Tells::LENGTH
     }
@@ -104,6 +104,5 @@ impl Page for Finished {
     }
 }
 
-/// The most lines of a report without a count: what memory has room for, and more than a reader takes
-/// in.
+/// The most lines of a report without a count. They fit into memory, and no reader needs more.
 const LINES_MAX: u64 = 100_000;

@@ -7,7 +7,7 @@ use super::Txgs;
 use crate::report::{Page, Pages, Report, Tells};
 use crate::surface::Surface;
 
-/// The transaction groups of pools, at the end.
+/// The report: the transaction groups of pools, at the end.
 #[derive(Clone, Copy, Debug)]
 pub struct TxgsReport {
     /// Whether all columns are shown where the terminal is narrow.

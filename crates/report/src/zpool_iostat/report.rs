@@ -6,7 +6,7 @@ use super::{View, ZpoolIostat};
 use crate::report::{Pages, Report};
 use crate::surface::Surface;
 
-/// The I/O of pools, once per interval.
+/// The report: the I/O of pools, once per interval.
 #[derive(Clone, Debug)]
 pub struct ZpoolIostatReport {
     /// Its intervals.

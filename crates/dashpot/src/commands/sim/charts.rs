@@ -1,4 +1,4 @@
-//! Pictures of simulations: latencies, and what the pools and the disks did over time.
+//! Pictures of simulations: latencies, and figures of the pools and the disks over time.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use dashpot_report::chart::{
     LatencyChart, LatencySeries, Line, Panel, SeriesChart, histogram_text,
 };
 
-/// What a picture over time has of one simulation.
+/// The figures of one simulation over time.
 pub(super) struct Series {
     seconds: f64,
     dirty: Line,
@@ -24,12 +24,12 @@ pub(super) struct Series {
     throughput: Line,
 }
 
-/// How often a simulation that does not say is sampled.
+/// The default interval between samples.
 pub(super) fn sample_interval(lasts: Duration) -> Duration {
     Duration::from_nanos((lasts.as_nanos() / SAMPLES).max(1))
 }
 
-/// The latencies at the clients beside each other; nothing if there were none.
+/// The latencies at the clients side by side; empty if there were none.
 pub(super) fn terminal(outcomes: &[Outcome<'_>]) -> String {
     let mut text = String::new();
     for group in groups(outcomes, Place::Client) {
@@ -44,7 +44,7 @@ pub(super) fn terminal(outcomes: &[Outcome<'_>]) -> String {
     text
 }
 
-/// Refuses what is no directory, before a simulation that may take long.
+/// Refuses a path that is not a directory, before a simulation that may take long.
 pub(super) fn check(directory: &Path) -> anyhow::Result<()> {
     match directory.is_dir() {
         true => Ok(()),
@@ -80,7 +80,7 @@ pub(super) fn write(directory: &Path, outcomes: &[Outcome<'_>]) -> anyhow::Resul
     write_file(&directory.join("series.svg"), &over_time(outcomes).svg())
 }
 
-/// How long the simulations were, and from when on latencies are counted.
+/// A note about the length of the simulations, and the moment from which latencies count.
 fn note(outcomes: &[Outcome<'_>]) -> String {
     let of = |summary: &Summary| {
         let lasted = Duration::from_nanos(summary.elapsed_ns);
@@ -106,32 +106,33 @@ fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(refused)
 }
 
-/// Where latencies are taken.
+/// The place where latencies are measured.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// At the clients.
     Client,
-    /// At the volumes and disks that these ask.
+    /// At the volumes and disks that the clients use.
     Device,
 }
 
-/// Latencies that belong into one picture, each with a name.
+/// The latencies of one picture, each with a name.
 struct Group<'a> {
-    /// Nothing, if there is one group only.
+    /// Empty if there is only one group.
     name: String,
-    /// What the clients ask.
+    /// The target of the clients: a volume or a disk.
     device: &'static str,
     series: Vec<LatencySeries<'a>>,
 }
 
 impl Group<'_> {
-    /// Its device in the name of a file.
+    /// The word for its target in the name of a file.
     fn kind(&self) -> &'static str {
         self.device.trim_start_matches("the ")
     }
 }
 
-/// What takes time: of one lab all together, of several what is to be compared.
+/// The groups. With one lab, all latencies are in one group; with several, each group has those to
+/// compare.
 fn groups<'a>(outcomes: &'a [Outcome<'_>], place: Place) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for Summary { lab, workloads, .. } in outcomes.iter().map(|outcome| &outcome.summary) {
@@ -143,7 +144,7 @@ fn groups<'a>(outcomes: &'a [Outcome<'_>], place: Place) -> Vec<Group<'a>> {
                 Place::Client => &op.client.histogram,
                 Place::Device => &op.device.histogram,
             };
-            // At a volume what takes no time is a part of the picture.
+            // At a volume, writes that take no time belong to the picture.
             let least = u64::from(place == Place::Client);
             if latencies.max().is_none_or(|max| max < least) {
                 continue;
@@ -202,7 +203,7 @@ impl Series {
     }
 }
 
-/// What the transaction groups held when their sync began: those that are remembered.
+/// The dirty data of the remembered transaction groups when their syncs began.
 fn txgs(simulation: &Simulation) -> Line {
     let pools = pools(simulation);
     let mut line: Line = pools
@@ -266,6 +267,6 @@ fn over_time(outcomes: &[Outcome<'_>]) -> SeriesChart {
     }
 }
 
-/// Samples of a simulation that does not say how many.
+/// The default number of samples.
 const SAMPLES: u64 = 600;
 const MEBI: f64 = (1 << 20) as f64;

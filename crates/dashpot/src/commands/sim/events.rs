@@ -1,4 +1,4 @@
-//! `--events`: one line for each finished zio, with all that is known of it.
+//! `--events`: one line for each finished zio, with all known facts.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -18,7 +18,7 @@ const TITLES: &str = "number,parent,device,client,class,op,fua,offset,length,out
 pub(super) struct EventsFile(Draft);
 
 impl EventsFile {
-    /// Makes sure that a file can be there, and begins it.
+    /// Checks that the file can be written, and begins it.
     pub(super) fn create(place: &Path) -> anyhow::Result<EventsFile> {
         let mut draft = Draft::create("--events", place)?;
         writeln!(draft.out, "{TITLES}").context("--events")?;
@@ -30,7 +30,7 @@ impl EventsFile {
         write_line(&mut self.0.out, event, names).context("--events")
     }
 
-    /// Puts the whole file into its place.
+    /// Moves the complete file to its place.
     pub(super) fn publish(self) -> anyhow::Result<()> {
         self.0.publish()
     }
@@ -80,7 +80,7 @@ impl Names {
         }
     }
 
-    /// A finished zio as the API would show it.
+    /// A finished zio in the form of the API.
     pub(super) fn zio(&self, event: &Event) -> FinishedZio {
         let waits = event.waits();
         FinishedZio {

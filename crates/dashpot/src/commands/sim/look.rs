@@ -1,5 +1,4 @@
-//! Looks at a simulation, in place of those that a daemon's API gives, and what was done between
-//! two of them.
+//! Looks at a simulation, which replace those of a daemon's API, and the I/O between two of them.
 
 use std::time::Duration;
 
@@ -33,7 +32,7 @@ pub(in crate::commands) struct PoolLook {
     free: u64,
 }
 
-/// All disks or all volumes as they stand.
+/// The present state of all disks or all volumes.
 pub(in crate::commands) fn devices(simulation: &Simulation, layer: Layer) -> Vec<DeviceLook> {
     let (scenario, now) = (simulation.scenario(), simulation.now());
     let look = |name: &String, device, stats: Option<DiskStats>, in_flight| DeviceLook {
@@ -72,7 +71,7 @@ pub(in crate::commands) fn devices(simulation: &Simulation, layer: Layer) -> Vec
     }
 }
 
-/// All pools as they stand.
+/// The present state of all pools.
 pub(in crate::commands) fn pools(simulation: &Simulation) -> Vec<PoolLook> {
     let (scenario, now) = (simulation.scenario(), simulation.now());
     let look = |(at, pool): (usize, &PoolSpec)| {
@@ -90,7 +89,7 @@ pub(in crate::commands) fn pools(simulation: &Simulation) -> Vec<PoolLook> {
     scenario.pools.iter().enumerate().map(look).collect()
 }
 
-/// Blocks are dealt to the members in turn, so the smallest ends the pool.
+/// The room of a pool. Blocks are dealt to the members in turn, so the smallest member limits it.
 fn capacity(scenario: &Scenario, pool: &PoolSpec) -> u64 {
     let disks = pool.members.iter().flatten();
     let smallest = disks.map(|disk| scenario.disks[*disk].size).min();
@@ -102,7 +101,7 @@ fn capacity(scenario: &Scenario, pool: &PoolSpec) -> u64 {
 fn in_flight_of_disk(simulation: &Simulation, disk: DiskId, name: &str) -> InFlight {
     let now = simulation.now();
     let zios = simulation.engine().in_flight(disk);
-    // The order of the engine's list is that of its slots.
+    // The engine lists zios in the order of their slots.
     let oldest = zios.min_by_key(|zio| (zio.arrived, zio.zio));
     InFlight {
         zios: simulation.engine().in_flight_total(disk).into(),
@@ -130,14 +129,14 @@ fn in_flight_of_volume(simulation: &Simulation, volume: VolumeId, name: &str) ->
     }
 }
 
-/// Where a call waits, in a word.
+/// The place at which a call waits, in a word.
 pub(super) struct WaitLook {
     pub(super) word: &'static str,
-    /// Since when, if it was not there from its beginning on.
+    /// Since when it waits there; `None` if it was there from its beginning.
     pub(super) since: Option<Instant>,
 }
 
-/// Where a call waits that has not ended.
+/// The place at which an unfinished call waits.
 pub(super) fn call_wait(simulation: &Simulation, call: &Unfinished) -> WaitLook {
     let (word, since) = match simulation.waits(call) {
         CallWait::Client => ("client or link", None),
@@ -165,7 +164,7 @@ impl DeviceLook {
         &self.in_flight
     }
 
-    /// What was done since an earlier look.
+    /// The I/O since an earlier look.
     pub(in crate::commands) fn since(&self, earlier: &DeviceLook) -> DeviceInterval {
         let op = |op: Op| op_between(op, self.stats.op(op), earlier.stats.op(op));
         DeviceInterval {
@@ -200,7 +199,7 @@ fn op_between(op: Op, later: &OpStats, earlier: &OpStats) -> OpInterval {
 }
 
 impl PoolLook {
-    /// What was done since an earlier look.
+    /// The I/O since an earlier look.
     pub(super) fn since(&self, earlier: &PoolLook) -> PoolInterval {
         let queues = || self.stats.queues.iter().zip(&earlier.stats.queues);
         let class = |class| {
@@ -223,7 +222,7 @@ impl PoolLook {
     }
 }
 
-/// What was counted since it stood at `earlier`.
+/// The difference of two counts.
 pub(super) fn traffic_since(later: Traffic, earlier: Traffic) -> Traffic {
     Traffic {
         reads: later.reads - earlier.reads,

@@ -34,7 +34,7 @@ use super::screen::room;
 use crate::cli::{ReportKind, ReportWords, SimArgs};
 use crate::lab::{SimLab, check_samples, load_sim_lab};
 
-/// Simulates labs until their end or Ctrl-C, which shows what there is so far.
+/// Simulates labs until their end. Ctrl-C shows the results so far.
 pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     if args.tunables {
         tunables::list(args.json)?;
@@ -53,7 +53,7 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     if args.labs.len() > 1 && args.reports.iter().any(has_svg) {
         usage(&ParseError::new("heatmap --svg is of one lab: name one"));
     }
-    // All of them before the first, which may take long.
+    // Read all labs before the first simulation, which may take long.
     let simulated = args.labs.iter().map(|lab| load(lab, args));
     let simulated = simulated.collect::<Result<Vec<_>, ParseError>>()?;
     for warning in simulated.iter().flat_map(SimLab::warnings) {
@@ -87,7 +87,7 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// What came of a lab. JSON: the summary's, and `"reports": [{"report": "txgs", "output": […]}]`.
+/// The result of a lab. JSON: the summary's, and `"reports": [{"report": "txgs", "output": […]}]`.
 #[derive(Serialize)]
 struct Outcome<'a> {
     #[serde(flatten)]
@@ -105,7 +105,7 @@ struct Output<'a> {
     text: String,
 }
 
-/// A lab, with what the command line says instead of it.
+/// Reads a lab. Options of the command line override its settings.
 fn load(lab: &Path, args: &SimArgs) -> Result<SimLab, ParseError> {
     let mut simulated = load_sim_lab(lab)?;
     let scenario = &simulated.scenario;
@@ -118,7 +118,7 @@ fn load(lab: &Path, args: &SimArgs) -> Result<SimLab, ParseError> {
             lab.display(),
         )));
     }
-    // Only pictures show samples.
+    // Samples are only needed for pictures.
     let sample = || {
         scenario
             .sample_every
@@ -177,7 +177,7 @@ impl<'a> Outcome<'a> {
         }
     }
 
-    /// The summary, or the reports that were asked for; with headings where there are several.
+    /// The summary, or the reports of `--report`, with headings if there are several.
     fn text(&self, args: &SimArgs, first: bool) -> String {
         let gap = if first { "" } else { "\n" };
         if self.reports.is_empty() {
@@ -198,5 +198,5 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// What a shell says of a program that SIGINT has ended.
+/// The exit status that a shell gives to a program that SIGINT has ended.
 const INTERRUPTED: u8 = 130;

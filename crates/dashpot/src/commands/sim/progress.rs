@@ -1,4 +1,4 @@
-//! The progress line: virtual time, and how much faster than time it goes.
+//! The progress line: the virtual time, and the speed of the simulation.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! Reports over virtual time. Each shows what it would show over a daemon. What a daemon's report shows
-//! since the start, before the first interval, is left out: nothing was done before the start.
+//! Reports over virtual time. Each shows the same as over a daemon, except the first report since
+//! the start: there was no I/O before the start.
 
 use anyhow::Context;
 use dashpot_engine::{Duration, Event, Instant};
@@ -21,7 +21,7 @@ use crate::commands::report::write_svg;
 use crate::commands::screen::surface_of_simulation;
 use crate::commands::{heatmap, iolatency, iostat, quantize, snoop};
 
-/// A report on its way, and what it has said so far.
+/// A running report, and its output so far.
 pub(super) struct Running<'a> {
     words: &'a str,
     report: Box<dyn Report>,
@@ -33,7 +33,7 @@ pub(super) struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    /// A report that begins now.
+    /// Begins a report now.
     pub(super) fn begin(
         words: &'a ReportWords,
         simulation: &Simulation,
@@ -63,7 +63,7 @@ impl<'a> Running<'a> {
         self.words
     }
 
-    /// Whether it has to be given events.
+    /// Whether it needs events.
     pub(super) fn wants_events(&self) -> bool {
         self.source.wants_events() || self.report.wanted().is_some()
     }
@@ -83,7 +83,7 @@ impl<'a> Running<'a> {
         self.source.due()
     }
 
-    /// Looks if it is time to, or if this is the end.
+    /// Looks if an interval is due to end, or if this is the end.
     pub(super) fn go_on(&mut self, simulation: &Simulation, over: bool) -> anyhow::Result<()> {
         let Some(seen) = self.source.look(simulation, over)? else {
             return Ok(());
@@ -96,7 +96,7 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// What is said when there is nothing more to look at.
+    /// Adds the output of the report's end.
     pub(super) fn end(&mut self) -> anyhow::Result<()> {
         if let (Some(draft), Some(svg)) = (self.svg.take(), self.report.svg()) {
             write_svg(draft, &svg)?;
@@ -115,7 +115,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// A simulation has nothing before its start: its first interval takes the place of that one.
+/// The schedule without the interval since the start, which a simulation does not have.
 fn without_past(schedule: Schedule) -> Schedule {
     match schedule.since_start {
         true => Schedule {
@@ -127,7 +127,7 @@ fn without_past(schedule: Schedule) -> Schedule {
     }
 }
 
-/// The report that words stand for, and what it is of.
+/// The report for words of the command line, and the devices or pools that it is about.
 fn parse(kind: &ReportKind) -> Result<(Box<dyn Report>, Chosen), ParseError> {
     Ok(match kind {
         ReportKind::Iolatency { args, layer } => (
@@ -175,7 +175,7 @@ fn pools(names: &[String]) -> Chosen {
 fn zpool_iostat(args: &ZpoolIostatArgs) -> Result<ZpoolIostatReport, ParseError> {
     let (_, pace) = args.pools_and_pace()?;
     Ok(ZpoolIostatReport {
-        // Without an interval there is one report, of everything.
+        // Without an interval there is one report about everything.
         schedule: match pace.interval {
             Some(interval) => Schedule::every(interval, pace.count),
             None => Schedule::once(Duration::MAX),

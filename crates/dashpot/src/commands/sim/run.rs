@@ -13,7 +13,7 @@ use super::progress::Progress;
 use super::reports::Running;
 use crate::cli::ReportWords;
 
-/// A scenario that has come to its end, or was stopped.
+/// A scenario that has ended or was stopped.
 pub(super) struct Run<'a> {
     pub(super) simulation: Simulation,
     pub(super) reports: Vec<Running<'a>>,
@@ -21,7 +21,7 @@ pub(super) struct Run<'a> {
     pub(super) warm: Vec<PoolLook>,
 }
 
-/// Runs a simulation. What it does is the same however it is cut into pieces.
+/// Runs a simulation. Its results do not depend on the size of the pieces.
 pub(super) fn run<'a>(
     mut simulation: Simulation,
     words: &'a [ReportWords],
@@ -75,7 +75,7 @@ pub(super) fn run<'a>(
     })
 }
 
-/// Pieces of virtual time that take about as long as an eye needs to see a change.
+/// Pieces of virtual time. Each takes about as long as an eye needs to notice a change.
 struct Pieces {
     length: dashpot_engine::Duration,
     began: Option<WallClock>,
@@ -91,7 +91,7 @@ impl Default for Pieces {
 }
 
 impl Pieces {
-    /// The end of the next piece: longer or shorter than the one before by how long that took.
+    /// The end of the next piece. Its size follows the time that the last piece took.
     fn next(&mut self, now: Instant) -> Instant {
         let took = self.began.map(|began| began.elapsed());
         let nanos = self.length.as_nanos();
@@ -106,7 +106,7 @@ impl Pieces {
     }
 }
 
-/// Pieces are to be longer than this, …
+/// A piece should take longer than this.
 const SHORT: Duration = Duration::from_millis(20);
-/// … and shorter than this.
+/// A piece should take less than this.
 const LONG: Duration = Duration::from_millis(100);

@@ -1,5 +1,5 @@
-//! A simulation as the source of one report. The simulation does not wait for its reports, so it is told
-//! when to look instead of being asked for the next interval.
+//! A simulation as the source of one report. A simulation does not wait for its reports: it tells
+//! this source when to look.
 
 use dashpot_api::FinishedZio;
 use dashpot_engine::{Device, Event, Instant, OpSet};
@@ -14,26 +14,26 @@ use super::events::Names;
 use super::look::{DeviceLook, PoolLook, devices, pools};
 use super::tally::SimTally;
 
-/// What a report looks at.
+/// The source of one report.
 pub(super) struct SimSource {
     question: Question,
     chosen: Chosen,
     /// On the virtual clock.
     intervals: Intervals,
     last: Look,
-    /// If events are needed for latencies.
+    /// The tally, if latencies need events.
     tally: Option<SimTally>,
 }
 
-/// The devices or pools that a report is of.
+/// The devices or pools of a report.
 pub(super) struct Chosen {
-    /// Their names; all, if there is none.
+    /// Their names; empty for all.
     pub(super) names: Vec<String>,
-    /// Whether the kernel's are asked for (`-k`).
+    /// Whether the user asked for the kernel's disks (`-k`).
     pub(super) kernel: bool,
 }
 
-/// How things stand at one moment.
+/// The state at one moment.
 struct Look {
     disks: Vec<DeviceLook>,
     volumes: Vec<DeviceLook>,
@@ -75,7 +75,7 @@ impl SimSource {
         }
     }
 
-    /// The zio of an event, if it is wanted and an interval goes on.
+    /// The zio of an event, if the report takes it and an interval is running.
     pub(super) fn finished(
         &self,
         wanted: &Wanted,
@@ -94,7 +94,7 @@ impl SimSource {
         due_ns.map_or(Instant::NEVER, Instant::from_nanos)
     }
 
-    /// The interval that ends now, if one is due to, or if this is the end.
+    /// The interval that ends now, if one is due, or if this is the end.
     pub(super) fn look(
         &mut self,
         simulation: &Simulation,
@@ -180,7 +180,7 @@ fn is_wanted(wanted: &Wanted, event: &Event) -> bool {
         && wanted.ops.is_none_or(|asked| asked.meets(ops))
 }
 
-/// Counts events for a question that only they answer.
+/// A tally for a question that needs events.
 fn tally(question: &Question, simulation: &Simulation) -> Result<Option<SimTally>, ParseError> {
     match question.by {
         Some(By::Process | By::Cgroup) => Err(ParseError::new(
@@ -221,7 +221,7 @@ fn pools_between(later: &[PoolLook], earlier: &[PoolLook]) -> Vec<PoolInterval> 
     pairs.map(|(later, earlier)| later.since(earlier)).collect()
 }
 
-/// Keeps those that are named, all of which have to be there; all, if none is named.
+/// Keeps the named ones, which must all exist; all if none is named.
 fn keep_named<T>(
     all: &mut Vec<T>,
     names: &[String],
@@ -242,7 +242,7 @@ fn keep_named<T>(
     Ok(())
 }
 
-/// Refuses more intervals than memory has room for.
+/// Refuses more intervals than fit into memory.
 fn check_intervals(schedule: &Schedule, simulation: &Simulation) -> Result<(), ParseError> {
     let (interval, lasts) = (schedule.interval, simulation.scenario().lasts);
     let intervals = lasts.as_nanos() / interval.as_nanos().max(1);
@@ -255,5 +255,5 @@ fn check_intervals(schedule: &Schedule, simulation: &Simulation) -> Result<(), P
     }
 }
 
-/// What a report keeps of an interval is up to 10 KB.
+/// The most intervals. A report keeps up to 10 KB of each.
 const INTERVALS_MAX: u64 = 100_000;

@@ -11,8 +11,8 @@ use super::INTERRUPTED;
 use crate::commands::load::stop_on_signals;
 use crate::commands::output::{print, progress_bar};
 
-/// Runs the labs of `count` seeds. The first that fails ends it, and is named with the words that
-/// show it again.
+/// Runs the labs of `count` seeds. Stops at the first failure, and prints the command that repeats
+/// it.
 pub(super) fn swarm(first: u64, count: u64) -> anyhow::Result<ExitCode> {
     let interrupted = stop_on_signals()?;
     let progress = progress_bar();
@@ -26,7 +26,7 @@ pub(super) fn swarm(first: u64, count: u64) -> anyhow::Result<ExitCode> {
         match catch_unwind(|| run_seed(seed)) {
             Ok(Ok(summary)) => add(&mut total, &summary),
             Ok(Err(violation)) => bail!("seed {seed}, {violation}; {again}"),
-            // What panicked has said why.
+            // The panic has printed its message.
             Err(_) => bail!("seed {seed} panicked; {again}"),
         }
         seeds += 1;
@@ -43,7 +43,7 @@ pub(super) fn swarm(first: u64, count: u64) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The digest depends on the order of the seeds, so that none can be lost.
+/// Adds a summary. The digest depends on the order of the seeds, so that a missing seed changes it.
 fn add(total: &mut Summary, summary: &Summary) {
     total.calls += summary.calls;
     total.failed += summary.failed;

@@ -1,4 +1,5 @@
-//! What only events tell of zios: the workloads that sent them, their sizes, and the time in the store.
+//! Facts about zios that only events carry: the workloads that sent them, their sizes, and the time
+//! in the store.
 
 use dashpot_engine::{Device, Event, Op};
 use dashpot_observe::{By, OpInterval, Part, Sample, Tally};
@@ -29,7 +30,7 @@ impl SimTally {
             _ => Part::All,
         };
         let waits = event.waits();
-        // As on the data path: what a volume's writes wait for above its disks is the volume's own.
+        // As on the data path, the wait of a volume's writes above its disks belongs to the volume.
         let disk = match event.device {
             Device::Disk(_) => waits.disk(),
             Device::Volume(_) => event.offered.since(event.submitted),
@@ -50,7 +51,7 @@ impl SimTally {
         self.tally.add(&sample, part);
     }
 
-    /// What a device did, by operation and value.
+    /// The I/O of a device, by operation and value.
     pub(in crate::commands) fn ops(&self, device: Device) -> Vec<OpInterval> {
         self.tally.ops(place(device))
     }
@@ -61,7 +62,7 @@ impl SimTally {
     }
 }
 
-/// The place of a device among all: disks have the even ones.
+/// The index of a device among all: disks have even indices.
 fn place(device: Device) -> usize {
     match device {
         Device::Disk(disk) => 2 * disk.0 as usize,

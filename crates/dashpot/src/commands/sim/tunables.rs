@@ -1,4 +1,4 @@
-//! `sim --tunables`: the engine's table of what a pool can be tuned in.
+//! `sim --tunables`: the engine's table of a pool's tunables.
 
 use dashpot_engine::pool::{Tunable, TunableInfo};
 use serde::Serialize;
@@ -7,8 +7,8 @@ use crate::commands::output::{print, print_json};
 use crate::lab::{DEFAULT_RAM, tunable_in_words};
 use dashpot_report::table::{Column, table};
 
-/// A row. JSON: `{"name": "zfs_delay_scale", "default": "500us", "min": "1ns", "max": "1s",
-/// "help": "The delay …"}`, values as a lab file takes them.
+/// A row. JSON: `{"name": "zfs_delay_scale", "default": "500us", "min": "1ns", "max": "1s", "help":
+/// "The delay …"}`. Values are written as in a lab file.
 #[derive(Serialize)]
 struct Row {
     name: &'static str,

@@ -1,5 +1,5 @@
-//! What came of a simulation: latencies at the clients and at the devices, what has not ended, what
-//! pools made of it, and how writes were admitted.
+//! The summary of a simulation: latencies at the clients and at the devices, unfinished calls, the
+//! I/O of pools, and the admissions of writes.
 
 mod text;
 
@@ -32,44 +32,44 @@ pub(super) struct Summary {
 #[derive(Serialize)]
 pub(super) struct WorkloadSummary {
     pub(super) workload: String,
-    /// Calls that have not ended, and are in no number.
+    /// Unfinished calls. They are in no other figure.
     in_flight: usize,
-    /// How long the first of them has taken so far.
+    /// The age of the oldest unfinished call.
     oldest_ns: Option<u64>,
-    /// Where that one waits.
+    /// The place at which it waits.
     oldest_wait: Option<&'static str>,
     /// How long it has waited there.
     oldest_wait_ns: Option<u64>,
-    /// What it asks: the volume, the disk, or both.
+    /// The target: the volume, the disk, or both.
     #[serde(skip)]
     pub(super) device: &'static str,
     pub(super) ops: Vec<OpSummary>,
 }
 
-/// What a workload saw of one operation. JSON: `{"op": "write", "failed": 0, "iops": …,
+/// The results of one operation of a workload. JSON: `{"op": "write", "failed": 0, "iops": …,
 /// "bytes_per_second": …, "client": latency, "device": latency, "failed_client": null or latency,
-/// "in_flight": 10, "outlasting": {…}}`. Rates and latencies are of the calls that did not fail, but
-/// for `failed_client`.
+/// "in_flight": 10, "outlasting": {…}}`. Rates and latencies are those of the calls that did not
+/// fail, except `failed_client`.
 #[derive(Serialize)]
 pub(super) struct OpSummary {
     pub(super) op: &'static str,
     failed: u64,
     iops: f64,
     bytes_per_second: f64,
-    /// From the beginning of a call to its end.
+    /// The time from the beginning of a call to its end.
     pub(super) client: Latency,
-    /// From its submission to the volume or disk to the reply.
+    /// The time from its submission to the volume or disk until the reply.
     pub(super) device: Latency,
-    /// As at the client, of the calls that failed.
+    /// The time at the client, of the calls that failed.
     failed_client: Option<Latency>,
     in_flight: usize,
-    /// How many of those have taken longer so far than the calls that ended.
+    /// The unfinished calls that are already older than ended calls were.
     pub(super) outlasting: Outlasting,
 }
 
-/// JSON: `{"mean_ns": …, "stddev_ns": …, "n": …, "p50_ns": …, …, "max_ns": …, "modes":
-/// null or {…}, "histogram": [{"upto_ns": …, "count": …}, …]}`. A bucket reaches from above the one
-/// before up to `upto_ns`.
+/// JSON: `{"mean_ns": …, "stddev_ns": …, "n": …, "p50_ns": …, …, "max_ns": …, "modes": null or {…},
+/// "histogram": [{"upto_ns": …, "count": …}, …]}`. A bucket has the values above the one before, up
+/// to `upto_ns`.
 #[derive(Serialize)]
 pub(super) struct Latency {
     mean_ns: Option<u64>,
@@ -98,12 +98,12 @@ struct PoolSummary {
     disks: TrafficSummary,
     /// Before zios were joined.
     amplification_queued: Amplification,
-    /// After.
+    /// After zios were joined.
     amplification: Amplification,
     admissions: AdmissionsSummary,
-    /// At the end.
+    /// Dirty bytes at the end.
     dirty_bytes: u64,
-    /// Writes that wait at the end.
+    /// How many writes wait at the end.
     throttled: u32,
 }
 
@@ -115,17 +115,17 @@ struct TrafficSummary {
     written_bytes: u64,
 }
 
-/// Operations and bytes below for each one above; null where there was none above.
+/// Operations and bytes at a lower level for each one at a higher level; null without any there.
 #[derive(Clone, Copy, Serialize)]
 struct Amplification {
     reads: Option<f64>,
     read_bytes: Option<f64>,
     writes: Option<f64>,
     written_bytes: Option<f64>,
-    /// Reads below for each write above, where clients only write: what writes of a part of a block
-    /// make the pool read.
+    /// Lower reads for each higher write, if clients only write: writes of parts of blocks make the
+    /// pool read.
     reads_per_write: Option<f64>,
-    /// Bytes of these for each byte written above.
+    /// The bytes of these reads for each byte written above.
     read_bytes_per_written_byte: Option<f64>,
 }
 
@@ -176,7 +176,7 @@ impl WorkloadSummary {
 }
 
 impl OpSummary {
-    /// Nothing, if no call of this operation was counted or is in flight.
+    /// `None` if no call of this operation was counted or is in flight.
     fn of(
         simulation: &Simulation,
         at: usize,
@@ -215,7 +215,7 @@ impl OpSummary {
     }
 }
 
-/// What a workload asks, in words.
+/// The target of a workload, in words.
 fn device(load: &Load) -> &'static str {
     let is_volume = |target: Target| matches!(target, Target::Volume(_));
     let (volumes, disks) = match load {

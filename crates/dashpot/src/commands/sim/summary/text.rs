@@ -1,4 +1,4 @@
-//! The summary as text: tables, and below them what their figures leave out.
+//! The summary as text: tables, and below them notes on what the figures leave out.
 
 use dashpot_engine::Duration;
 use dashpot_observe::plural;
@@ -75,7 +75,7 @@ impl Summary {
             Column::Figure("MiB"),
             Column::Figure("writes"),
             Column::Figure("MiB"),
-            // Times what the volumes were asked for.
+            // The factor relative to the requests to the volumes.
             Column::Figure("×reads"),
             Column::Figure("×MiB"),
             Column::Figure("×writes"),
@@ -125,14 +125,14 @@ impl WorkloadSummary {
         self.ops.iter().flat_map(rows).collect()
     }
 
-    /// What the tables do not say.
+    /// Notes that do not fit the tables.
     fn diagnoses(&self) -> String {
         let ops = self.ops.iter();
         let ops = ops.map(|op| op.diagnoses(&self.workload, self.device));
         self.waiting().into_iter().chain(ops).collect()
     }
 
-    /// What has not ended.
+    /// A note about unfinished calls.
     fn waiting(&self) -> Option<String> {
         let oldest = short_time(self.oldest_ns?);
         let wait = match (self.oldest_wait, self.oldest_wait_ns) {
@@ -227,7 +227,7 @@ impl PoolSummary {
         ]
     }
 
-    /// What clients that only write make the pool read.
+    /// A note about reads by the pool that clients' writes have caused.
     fn reads_of_writes(&self) -> String {
         let times = self.amplification;
         match (times.reads_per_write, times.read_bytes_per_written_byte) {
