@@ -182,7 +182,7 @@ struct Text<'a> {
 }
 
 impl Text<'_> {
-    /// Grows by a quarter. If it grew twofold, the charge might not fit where the text does.
+    /// Grows by a quarter. Doubling could reserve more memory than the text needs, and be refused.
     fn grow(&mut self, least: usize) -> Result<(), Refusal> {
         let more = least.max(self.bytes.len() / 4).max(FREE);
         let charge = self.memory.take_of(&mut self.reserved, more)?;

@@ -1,4 +1,4 @@
-//! However much is due at once, a step does a bounded part of it and asks for the next step.
+//! A step does a bounded part of the work that is due, and asks for the next step.
 
 use dashpot_engine::inject::{GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{
@@ -9,7 +9,7 @@ use dashpot_engine::{
 use crate::machine::DISK;
 
 const ZIOS: u32 = 5_000;
-/// The most that one step may complete.
+/// The most zios that one step may complete.
 const MOST: usize = 600;
 
 fn ms(at: u64) -> Instant {
@@ -29,7 +29,7 @@ fn read(id: ZioId, arrived: Instant) -> Zio {
     }
 }
 
-/// So many zios that one rule holds for 10 ms each, all since time 0.
+/// Makes an engine in which one rule holds many zios for 10 ms each, all since time 0.
 fn held(mode: Mode) -> Engine {
     let mut engine = Engine::new();
     engine.add_disk(DiskConfig { seed: 1 });
@@ -51,7 +51,7 @@ fn held(mode: Mode) -> Engine {
     engine
 }
 
-/// Plays a store that takes no time and a transport that takes everything. Says how many completed.
+/// Carries out actions for an instant store and transport. Returns the number of completed zios.
 fn obey(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) -> usize {
     let mut completed = 0;
     while let Some(action) = actions.pop() {
@@ -68,8 +68,8 @@ fn obey(engine: &mut Engine, now: Instant, actions: &mut Vec<Action>) -> usize {
     completed
 }
 
-/// Steps for as long as something is due at `now`. Says how much the largest step began or ended, and
-/// how many completed.
+/// Repeats steps while something is due at `now`. Returns how many zios the largest step began or
+/// ended, and how many completed.
 fn drain(engine: &mut Engine, now: Instant, first: Input<'_>) -> (usize, usize) {
     let (mut actions, mut most, mut completed) = (Vec::new(), 0, 0);
     engine.step(now, first, &mut actions);
@@ -140,7 +140,7 @@ fn what_is_released_is_released_in_parts_and_at_once() {
     }
 }
 
-/// A zio that takes the id of one that was to be released keeps its hold.
+/// A zio that reuses the id of a zio due for release keeps its own hold.
 #[test]
 fn an_id_that_is_used_again_is_not_released() {
     let mut engine = held(Mode::Floor);
@@ -166,7 +166,7 @@ fn an_id_that_is_used_again_is_not_released() {
     assert_eq!(engine.next_deadline(), Some(ms(11)));
 }
 
-/// Before the next tick comes there may be thousands of new zios.
+/// Thousands of new zios may arrive before the next tick.
 #[test]
 fn what_is_due_ends_faster_than_new_zios_come() {
     let mut engine = held(Mode::Floor);
@@ -179,7 +179,7 @@ fn what_is_due_ends_faster_than_new_zios_come() {
     assert_eq!(engine.next_deadline(), Some(ms(20)));
 }
 
-/// So many zios that wait for their disk to resume, since time 0.
+/// Makes a suspended disk with many zios that wait since time 0.
 fn suspended(lasts: Option<Duration>) -> Engine {
     let mut engine = Engine::new();
     engine.add_disk(DiskConfig { seed: 1 });
@@ -218,7 +218,7 @@ fn what_has_waited_for_its_disk_is_issued_in_parts_and_at_once() {
     }
 }
 
-/// Those that come while others are issued keep their order, and a suspension begins at once.
+/// Zios that arrive while others are issued keep their order, and a suspension begins at once.
 #[test]
 fn what_comes_while_a_disk_resumes_is_issued_behind() {
     let mut engine = suspended(None);
@@ -262,7 +262,7 @@ fn what_fails_at_the_end_fails_in_parts_and_at_once() {
     }
 }
 
-/// A zio that takes the id of one that was to fail fails once.
+/// A zio that reuses the id of a zio due to fail fails only once.
 #[test]
 fn an_id_that_is_used_again_fails_once() {
     let mut engine = suspended(None);

@@ -1,10 +1,11 @@
-//! A virtual clock: carries a machine from event to event, and plays the store and the transport.
+//! A virtual clock: carries a machine from event to event, and simulates the store and the
+//! transport.
 //!
-//! A driver may be late, as a real one always is: it then looks at the clock at the multiples of
-//! its grain only, and learns at these what the store has done and what is due.
+//! A driver may be late, as every real driver is. A late driver reads the clock only at multiples
+//! of its grain, and only then learns what the store has finished and what is due.
 //!
-//! The store takes as long for a zio as the test says; the transport takes no time. Zios are told
-//! apart by their serial, the order of submission, because ids are used again.
+//! The test sets how long the store takes for a zio; the transport takes no time. A zio's serial,
+//! which is its order of submission, identifies it, because ids are used again.
 
 use std::collections::VecDeque;
 
@@ -15,10 +16,11 @@ use dashpot_engine::{
 
 use crate::machine::{DISK, Machine};
 
-/// More steps at one moment than any history needs: the machine asks for the same one for ever.
+/// More steps at one moment than any history needs. A machine that takes more asks for the same
+/// step for ever.
 const STEPS_AT_ONE_MOMENT_MAX: u32 = 100_000;
 
-/// What a client asks for.
+/// A client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ask {
     pub(crate) op: Op,
@@ -26,7 +28,7 @@ pub(crate) struct Ask {
     pub(crate) client: ClientId,
     pub(crate) offset: u64,
     pub(crate) length: u32,
-    /// How long the store works on it, and what comes of that.
+    /// How long the store works on it; the store's result follows.
     pub(crate) store: Duration,
     pub(crate) outcome: Outcome,
 }
@@ -53,8 +55,8 @@ pub(crate) enum End {
     Dropped,
 }
 
-/// All that can be seen of a machine from outside. Each list is in the order of time, and at equal
-/// times in the order of serials: what happens at one moment has no order of its own.
+/// Everything that a machine shows to the outside. Each list is sorted by time, then by serial,
+/// because events of one moment have no order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Log {
     pub(crate) starts: Vec<(Instant, usize)>,
@@ -74,17 +76,17 @@ pub(crate) struct Driver<M> {
     pub(crate) machine: M,
     pub(crate) now: Instant,
     grain: Duration,
-    /// What was submitted, by serial.
+    /// The submitted requests, by serial.
     pub(crate) asks: Vec<(Instant, Ask)>,
-    /// The serial that each id stands for now.
+    /// The serial of the zio that uses each id now.
     ids: Vec<Option<usize>>,
-    /// What the store works on, and when that is done.
+    /// The zios in the store: when the store finishes each, and with which outcome.
     store: Vec<(Instant, ZioId, Outcome)>,
     log: Log,
     commands: u64,
 }
 
-/// An input of the driver's own making.
+/// An input that the driver makes itself.
 enum Followup {
     Done(ZioId, Outcome),
     Replied(ZioId),
@@ -121,18 +123,18 @@ impl<M: Machine> Driver<M> {
         end.map(|(at, _, end)| (*at, *end))
     }
 
-    /// How many ids were ever in use at a time.
+    /// The largest number of ids in use at one time.
     pub(crate) fn ids_used(&self) -> usize {
         self.ids.len()
     }
 
-    /// The id of a zio that the machine has not let go of.
+    /// The id of a zio that the machine still has.
     pub(crate) fn id_of(&self, serial: usize) -> Option<ZioId> {
         let at = self.ids.iter().position(|held| *held == Some(serial))?;
         Some(ZioId(at as u32))
     }
 
-    /// The serials that the machine has not let go of.
+    /// The serials that the machine still has.
     pub(crate) fn alive(&self) -> Vec<usize> {
         let mut alive: Vec<usize> = self.ids.iter().filter_map(|held| *held).collect();
         alive.sort();
@@ -181,7 +183,7 @@ impl<M: Machine> Driver<M> {
         id
     }
 
-    /// A command that must be carried out at once.
+    /// Gives a command that the machine must answer at once.
     pub(crate) fn order(&mut self, command: Command) -> Answer {
         let id = self.command(command);
         let answer = self.log.answers.iter().find(|(_, other, _)| *other == id);
@@ -189,7 +191,7 @@ impl<M: Machine> Driver<M> {
         result.clone().expect("no refusal")
     }
 
-    /// Lets time pass, and everything happen that is due until then, `until` included.
+    /// Advances the clock to `until`, and processes all that is due by then, `until` included.
     pub(crate) fn run_until(&mut self, until: Instant) {
         let mut steps = 0;
         while let Some(due) = self.next_event().filter(|due| *due <= until) {
@@ -201,7 +203,7 @@ impl<M: Machine> Driver<M> {
         self.now = until;
     }
 
-    /// Lets time pass until nothing is left to happen.
+    /// Advances the clock until nothing is due any more.
     pub(crate) fn run(&mut self) {
         while let Some(due) = self.next_event() {
             self.run_until(due.max(self.now));
@@ -217,7 +219,7 @@ impl<M: Machine> Driver<M> {
         due.checked_next_multiple_of(grain).map(Instant::from_nanos)
     }
 
-    /// What is due now: first the machine's own deadline, then what the store has done.
+    /// Processes what is due now: first the machine's deadline, then the store's results.
     fn happen(&mut self) {
         if self
             .machine
@@ -243,13 +245,13 @@ impl<M: Machine> Driver<M> {
             }
             let behind = self.machine.next_deadline().filter(|at| *at <= self.now);
             let input = match followups.pop_front() {
-                // More was due at once than the machine does in one step.
+                // The last step left work that is due now.
                 None if behind.is_some() && ticks < STEPS_AT_ONE_MOMENT_MAX => {
                     ticks += 1;
                     Input::Tick
                 }
                 None => break,
-                // Its deadline and the loss of its connection were learnt in one step.
+                // One step learnt of both the deadline and the lost connection of this zio.
                 Some(Followup::Replied(zio)) if self.ids[zio.0 as usize].is_none() => continue,
                 Some(Followup::Done(zio, outcome)) => Input::Done(zio, outcome),
                 Some(Followup::Replied(zio)) => {

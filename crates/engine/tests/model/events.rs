@@ -30,7 +30,7 @@ proptest! {
     }
 }
 
-/// A driver that has played a history to its end, and the events of that.
+/// A driver that has played a whole history, and the events that it recorded.
 struct Played {
     driver: Driver<Engine>,
     events: Vec<Event>,
@@ -104,7 +104,7 @@ fn is_recorded(
     Ok(())
 }
 
-/// With a driver that is never late.
+/// For a driver that is never late.
 fn the_store_took_what_it_takes(played: &Played) -> Result<(), TestCaseError> {
     let log = played.driver.log();
     let completed = |serial: &usize| {
@@ -125,7 +125,7 @@ fn the_store_took_what_it_takes(played: &Played) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// One zio under some rules, and its waits in milliseconds: suspend, store, hold, lateness.
+/// The waits of one zio under some rules, in milliseconds: suspend, store, hold, lateness.
 fn waits_of(ask: Ask, rules: &[RuleSpec], grain_ms: u64) -> [u64; 4] {
     let mut driver = driver(rules, grain_ms);
     driver.submit(ask);
@@ -187,9 +187,9 @@ fn a_hold_is_told_from_the_store_and_from_lateness() {
         (3, vec![floor.clone()], 4, [0, 4, 6, 2]),
         (15, vec![floor.clone()], 1, [0, 15, 0, 0]),
         (3, vec![add.clone()], 1, [0, 3, 10, 0]),
-        // Asked 2 ms late, and known to be done 1 ms after that.
+        // The driver asks the store 2 ms late, and learns 1 ms late that it has finished.
         (3, vec![add.clone()], 4, [0, 4, 10, 2]),
-        // The lateness of the hold before the store is made up for by the one after it.
+        // The hold after the store makes up for the lateness of the hold before it.
         (
             3,
             vec![delay(5, Mode::Add), delay(10, Mode::Floor)],

@@ -1,4 +1,4 @@
-//! Random histories: what may happen to a disk, in sizes that make coincidences likely.
+//! Random histories of a disk, with sizes that make coincidences likely.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ const CLIENTS: u8 = 3;
 const CLIENT_NAMES: [&str; 4] = ["pid=1", "pid=12", "pid=2", "uid=0"];
 const BLOCK: u64 = 512;
 
-/// What happens to a disk, from first to last.
+/// The events of a disk, from first to last.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     pub(crate) seed: u64,
@@ -27,18 +27,18 @@ pub(crate) struct History {
     pub(crate) grain: Duration,
     /// Rules armed at the start, each with its group.
     pub(crate) rules: Vec<(u32, RuleSpec)>,
-    /// What happens, and how many ms after what happened before.
+    /// Each event, and its distance in ms from the event before it.
     pub(crate) events: Vec<(u64, Event)>,
     pub(crate) ending: Ending,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
-    /// So many equal zios arrive at once.
+    /// That many equal zios arrive at once.
     Arrive(usize, Ask),
-    /// Of the zios alive, those whose serials modulo 16 are in the mask are aborted.
+    /// Aborts the living zios whose serials modulo 16 are in the mask.
     Abort(u16),
-    /// A client's connections are gone.
+    /// A client loses all its connections.
     Leave(ClientId),
     Join(ClientId, &'static str),
     Suspend {
@@ -47,13 +47,13 @@ pub(crate) enum Event {
     },
     Resume,
     Inject(u32, RuleSpec),
-    /// The rule of this number of those armed, modulo their count.
+    /// Updates the armed rule with this number, modulo the count of armed rules.
     Update(usize, RuleSpec),
-    /// Likewise; all rules, if there is no number.
+    /// Clears the armed rule with this number; all rules if there is none.
     Clear(Option<usize>, bool),
 }
 
-/// How what is left over at the end is got rid of.
+/// How the play removes the zios that are left at the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ending {
     Abort,
@@ -61,7 +61,7 @@ pub(crate) enum Ending {
     Fail,
 }
 
-/// Which of the semantics a history may touch.
+/// The parts of the semantics that a history may use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
     pub(crate) bandwidth: bool,
@@ -71,7 +71,7 @@ pub(crate) struct Scope {
     pub(crate) release: bool,
     /// Whether the driver is late.
     pub(crate) late: bool,
-    /// Whether times, rates, offsets and lengths may be as large or as small as they can be.
+    /// Whether times, rates, offsets and lengths may take their extreme values.
     pub(crate) extremes: bool,
 }
 
@@ -126,7 +126,7 @@ fn endings(scope: Scope) -> impl Strategy<Value = Ending> {
     select(endings)
 }
 
-/// Milliseconds between events: often none, sometimes long enough for everything to end.
+/// Milliseconds between events: often zero, sometimes long enough for every zio to end.
 fn gaps() -> impl Strategy<Value = u64> {
     prop_oneof![4 => Just(0_u64), 4 => 1..4_u64, 2 => Just(10_u64), 1 => 0..60_u64]
 }
@@ -161,7 +161,7 @@ fn clients() -> impl Strategy<Value = ClientId> {
 
 fn asks(scope: Scope) -> impl Strategy<Value = Ask> {
     let ops = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 2 => select(Op::ALL.to_vec())];
-    // A store that is done just before or after a target tells early from late.
+    // A store that finishes just before or just after a target shows which of the two came first.
     let nearly = (round_spans(), 0..3_u64)
         .prop_map(|(span, ns)| Duration::from_nanos(span.as_nanos() + ns - 1));
     let store = prop_oneof![3 => Just(Duration::ZERO), 2 => nearly];
@@ -191,13 +191,14 @@ fn places(scope: Scope) -> impl Strategy<Value = (u64, u32)> {
     prop_oneof![2 => blocks, scope.weight_of_extremes() => edges]
 }
 
-/// Few and round, so that different sums are often equal.
+/// Few and round spans, so that different sums are often equal.
 fn round_spans() -> impl Strategy<Value = Duration> {
     select(vec![1, 2, 5, 10, 25]).prop_map(Duration::from_millis)
 }
 
 fn spans(scope: Scope) -> impl Strategy<Value = Duration> {
-    // Beside what never ends, no sum comes so near to the end of time that the clock gets there.
+    // Apart from waits that never end, no sum comes so close to the end of time that the clock
+    // reaches it.
     let edges = select(vec![0, 1, 1 << 63, u64::MAX - (1 << 40), u64::MAX]);
     let edges = edges.prop_map(Duration::from_nanos);
     prop_oneof![2 => round_spans(), scope.weight_of_extremes() => edges]
@@ -295,7 +296,7 @@ fn tables(scope: Scope) -> impl Strategy<Value = Service> {
 /// Plays a history on a machine, event by event.
 pub(crate) struct Play<M> {
     pub(crate) driver: Driver<M>,
-    /// The ids of the rules armed now.
+    /// The ids of the rules that are armed now.
     armed: Vec<RuleId>,
     injected: u32,
 }
@@ -346,7 +347,7 @@ impl<M: Machine> Play<M> {
         }
     }
 
-    /// Lets everything end that ends by itself, and gets rid of the rest.
+    /// Waits for every zio that ends by itself, and removes the others.
     pub(crate) fn end(&mut self, ending: Ending) {
         self.driver.run();
         match ending {

@@ -1,4 +1,4 @@
-//! What the driver asks of a machine: the engine is one, and so is the naive model.
+//! The driver's interface to a machine. The engine and the naive model implement it.
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{
@@ -15,14 +15,14 @@ pub(crate) trait Machine {
     fn next_deadline(&self) -> Option<Instant>;
     /// The rules in the order of their ids.
     fn rule_states(&self, now: Instant) -> Vec<RuleState>;
-    /// Likewise, of the zios that the rules met since they were armed or last updated.
+    /// The same rules, but counting only zios since each rule was armed or last updated.
     fn states_since_update(&self, now: Instant) -> Vec<RuleState>;
-    /// The zios not yet let go of, in the order of their ids.
+    /// The zios that the machine still has, in the order of their ids.
     fn waits(&self) -> Vec<Waiting>;
     fn is_suspended(&self) -> bool;
 }
 
-/// A rule's counters, as far as the machines are compared on them.
+/// The counters of a rule that the tests compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RuleState {
     pub(crate) id: RuleId,

@@ -1,5 +1,5 @@
-//! The engine's judge: a naive model written from the semantics alone, the published test vectors,
-//! and random histories on which the engine and the model must agree.
+//! Judges the engine by a naive model written from the semantics alone, by the published test
+//! vectors, and by random histories on which the engine and the model must agree.
 
 mod bounded;
 mod driver;

@@ -1,7 +1,7 @@
-//! The naive model: the semantics of injection, as plainly and as slowly as they can be said.
+//! The naive model: the semantics of injection in their plainest and slowest form.
 //!
-//! It keeps lists and scans them. What a zio waits for is worked out anew from the bookings each
-//! time that somebody asks, and nothing is ever taken out of a list in order to be fast.
+//! It keeps lists and scans them. Each question about a zio's wait computes the answer anew from
+//! the bookings, and the model never removes an item only to be faster.
 
 use dashpot_engine::inject::{Effect, GroupId, Limit, Mode, RuleId, RuleSpec};
 use dashpot_engine::{
@@ -16,25 +16,25 @@ pub(crate) struct Naive {
     seed: u64,
     now: Instant,
     rules: Vec<Rule>,
-    /// Every reservation of a lane that was not given back, the oldest first.
+    /// Every reservation of a lane that was not returned, the oldest first.
     bookings: Vec<Booking>,
-    /// The zios that were not let go of, in the order of their arrival.
+    /// The zios that the model still has, in the order of their arrival.
     tickets: Vec<Ticket>,
     issued: u64,
-    /// What has reached the server of the bandwidth and was not given back, the oldest first.
+    /// The transfers that reached the bandwidth's server and were not returned, the oldest first.
     transfers: Vec<Transfer>,
     suspension: Option<Suspension>,
     /// Suspensions that wait for the zios in flight.
     unanswered: Vec<CommandId>,
     names: Vec<(ClientId, String)>,
-    /// The daemon goes away: nothing is held any more.
+    /// Set while the daemon shuts down: the model then holds nothing any more.
     closing: Option<Errno>,
 }
 
 struct Booking {
     number: u64,
     rule: RuleId,
-    /// None: the rule has no lanes, or is gone.
+    /// `None` if the rule has no lanes, or no longer exists.
     lane: Option<u32>,
     mode: Mode,
     issue: Instant,
@@ -45,7 +45,7 @@ struct Booking {
 struct Transfer {
     number: u64,
     rule: RuleId,
-    /// Whether others wait for it: not once its rule is gone, or has no bandwidth any more.
+    /// Whether later transfers wait for it. Removing its rule, or the rule's bandwidth, ends that.
     queued: bool,
     reached: Instant,
     service: Duration,
@@ -55,24 +55,24 @@ struct Transfer {
 struct Ticket {
     zio: Zio,
     aborted: bool,
-    /// None: the disk is suspended.
+    /// `None` while the disk is suspended.
     charge: Option<Charge>,
     store: Store,
 }
 
-/// What a zio was charged with when it was issued.
+/// The holds and faults that a zio got when it was issued.
 struct Charge {
-    /// The order of issue; a FUA write gets another one for its flush.
+    /// The position in the order of issue. A FUA write gets a second number for its flush.
     number: u64,
     at: Instant,
     fault: Option<(RuleId, Fault)>,
-    /// The lowest of the bandwidths that it must pass; of equal ones the older rule's.
+    /// The lowest bandwidth that applies to it; of equal ones the older rule's.
     rate: Option<(u64, RuleId, Mode)>,
-    /// Whether it got there before the store was asked.
+    /// Whether it reached the server of the bandwidth before the model asked the store.
     served_before: bool,
-    /// When a rule was last made to let go of it; it can have gone no further before.
+    /// When rules were last cleared with release. It can have moved on no earlier.
     released: Instant,
-    /// Rules that count it as theirs.
+    /// The rules that took it.
     takers: Vec<RuleId>,
     /// Whether this is the flush after a FUA write.
     flush: bool,
@@ -83,11 +83,11 @@ enum Store {
     NotAsked,
     Working,
     Done(Instant, Outcome),
-    /// The reply is on the way; when the store was done, if it was asked.
+    /// The reply is on the way. The moment is when the store finished, if the model asked it.
     Replying(Option<Instant>),
 }
 
-/// What became of a rule's claim on a zio.
+/// The result of a rule's claim on a zio.
 enum Fate {
     Held,
     Overrun,
@@ -175,9 +175,9 @@ impl Machine for Naive {
     }
 }
 
-/// What time brings about.
+/// The effects of passing time.
 impl Naive {
-    /// Does everything that is due, until nothing is.
+    /// Does everything that is due.
     fn advance(&mut self, actions: &mut Vec<Action>) {
         loop {
             let before = actions.len();
@@ -197,7 +197,7 @@ impl Naive {
         }
     }
 
-    /// Zios that reach the server of the bandwidth queue up there.
+    /// Queues the zios that have reached the server of the bandwidth.
     fn enter_server(&mut self) {
         for (due, _, at) in self.due(|ticket| self.server_due(ticket)) {
             let charge = self.tickets[at].charge.as_ref().unwrap();
@@ -233,7 +233,7 @@ impl Naive {
         }
     }
 
-    /// Completes what may complete; a FUA write may have its flush before it. Answers how many.
+    /// Completes all zios that may complete, and returns how many. A FUA write may flush first.
     fn complete(&mut self, actions: &mut Vec<Action>) -> usize {
         let queue = self.due(|ticket| Some(self.completion_due(ticket)?.0));
         let mut flushes = 0;
@@ -252,7 +252,7 @@ impl Naive {
         flushes
     }
 
-    /// What is due by now: when, the number of the zio, and its place. The oldest first.
+    /// The zios that are due by now, the oldest first: the moment, the number, and the position.
     fn due(&self, when: impl Fn(&Ticket) -> Option<Instant>) -> Vec<(Instant, u64, usize)> {
         let mut due: Vec<(Instant, u64, usize)> = Vec::new();
         for (at, ticket) in self.tickets.iter().enumerate() {
@@ -298,9 +298,9 @@ impl Naive {
     }
 }
 
-/// When a zio's next event is due.
+/// The moments of a zio's next event.
 impl Naive {
-    /// When the lanes let go of it.
+    /// When its lanes release it.
     fn lane_target(&self, charge: &Charge) -> Instant {
         let floors = self.winners(charge, Mode::Floor);
         let base = floors.map(Booking::end).max();
@@ -308,7 +308,7 @@ impl Naive {
         target.max(charge.released)
     }
 
-    /// What the `add` lanes sum up to.
+    /// The sum of its `add` lanes.
     fn held_before(&self, charge: &Charge) -> Duration {
         let mut sum = Duration::ZERO;
         for booking in self.winners(charge, Mode::Add) {
@@ -324,7 +324,7 @@ impl Naive {
             .filter(move |booking| booking.number == number && booking.mode == mode)
     }
 
-    /// When it gets to the server of the bandwidth, if it must pass there and has not yet.
+    /// When it reaches the server of the bandwidth, if it still has to.
     fn server_due(&self, ticket: &Ticket) -> Option<Instant> {
         let charge = ticket.charge.as_ref()?;
         if charge.rate.is_none() || self.served(charge).is_some() || !ticket.is_waiting() {
@@ -333,7 +333,7 @@ impl Naive {
         Some(self.lane_target(charge))
     }
 
-    /// When the server of the bandwidth is done with it, once it got there.
+    /// When the server of the bandwidth finishes it, once it has reached the server.
     fn served(&self, charge: &Charge) -> Option<Instant> {
         let own = self.transfers.iter().find(|t| t.number == charge.number);
         own.map(Transfer::end)
@@ -349,7 +349,7 @@ impl Naive {
         }
     }
 
-    /// Whether all of the hold comes before the store; not where the store has worked already.
+    /// Whether its whole hold comes before the store. False for the flush after a FUA write.
     fn holds_before_only(&self, charge: &Charge) -> bool {
         if charge.flush || self.winners(charge, Mode::Floor).next().is_some() {
             return false;
@@ -386,7 +386,7 @@ impl Naive {
     }
 }
 
-/// What a zio meets when it is issued.
+/// The rules that apply to a zio when it is issued.
 impl Naive {
     fn submit(&mut self, zio: Zio) {
         self.tickets.push(Ticket {
@@ -400,7 +400,7 @@ impl Naive {
         }
     }
 
-    /// Asks the rules that are in force now about a zio that is issued at `issue`.
+    /// Applies the rules in force now to a zio that is issued at `issue`.
     fn charge(&mut self, at: usize, issue: Instant, flush: bool) {
         let zio = self.tickets[at].zio;
         self.issued += 1;
@@ -431,7 +431,7 @@ impl Naive {
         self.tickets[at].charge = Some(charge);
     }
 
-    /// The rules that come after the fault that decided, and would have matched.
+    /// Counts a preemption for each rule that the deciding fault kept from matching.
     fn preempt(&mut self, winner: RuleId, zio: &Zio, flush: bool) {
         for at in 0..self.rules.len() {
             let rule = &self.rules[at];
@@ -474,7 +474,7 @@ impl Naive {
         }
     }
 
-    /// Books the lane of one group that would finish soonest; ties go to the older rule.
+    /// Books the lane of one group that would finish soonest; of equal lanes, the older rule's.
     fn choose(&mut self, candidates: &[usize], charge: &mut Charge) {
         let finish = |rule: &usize| {
             let rule = &self.rules[*rule];
@@ -503,7 +503,7 @@ impl Naive {
         });
     }
 
-    /// The lane that is free first, and when; among equals the first.
+    /// The lane that is free first, and the moment; the first of equal lanes.
     fn soonest_lane(&self, rule: &Rule) -> Option<(Instant, u32)> {
         let lanes = rule.delay().1?;
         (0..lanes)
@@ -517,7 +517,7 @@ impl Naive {
         bookings.map(Booking::end).max().unwrap_or(Instant::ZERO)
     }
 
-    /// Whether a rule takes a zio; counts why not.
+    /// Whether a rule takes a zio. Counts the reason if it does not.
     fn triggers(&mut self, rule: usize, zio: &Zio, flush: bool) -> bool {
         if !self.matches(&self.rules[rule], zio, flush) {
             return false;
@@ -580,7 +580,7 @@ impl Naive {
     }
 }
 
-/// What ends, or changes, what a zio was charged with.
+/// The events that end or change a zio's charge.
 impl Naive {
     fn done(&mut self, zio: ZioId, outcome: Outcome, actions: &mut Vec<Action>) {
         let at = self.position(zio);
@@ -634,7 +634,7 @@ impl Naive {
         }
     }
 
-    /// Bookings that have not begun go, and those behind them on their lanes move up.
+    /// Removes a zio's bookings that have not begun, and moves up those behind them on their lanes.
     fn give_back(&mut self, number: u64) {
         let now = self.now;
         self.bookings
@@ -665,7 +665,7 @@ impl Naive {
         }
     }
 
-    /// Nobody waits for the transfers of a rule that is gone. In service, they give way at once.
+    /// Lets no transfer wait for those of a removed rule, not even for one in service.
     fn leave_server(&mut self, gone: impl Fn(RuleId) -> bool) {
         for transfer in &mut self.transfers {
             transfer.queued &= !gone(transfer.rule);
@@ -686,7 +686,7 @@ impl Naive {
         let gone = |id: RuleId| cleared.contains(&id);
         self.rules.retain(|rule| !gone(rule.state.id));
         if release {
-            // Of a whole disk, also what rules that were gone before have left held.
+            // For a whole disk, also the zios that earlier cleared rules still hold.
             let whole = !matches!(target, Target::Rule(_));
             let gone = |id: RuleId| whole || gone(id);
             for ticket in self.tickets.iter_mut().filter(|t| t.is_waiting()) {
@@ -708,7 +708,7 @@ impl Naive {
         Ok(Answer::Cleared(cleared))
     }
 
-    /// Counts a zio that ends well, for each of the rules that took it.
+    /// Counts a zio that ends well, for each rule that took it.
     fn account(&mut self, at: usize) {
         let Some(charge) = &self.tickets[at].charge else {
             return;
@@ -734,7 +734,7 @@ impl Naive {
         }
     }
 
-    /// What one of the rules that took a zio did to it in the end.
+    /// The final effect on a zio of one of the rules that took it.
     fn fate(&self, charge: &Charge, rule: RuleId, store_done: Instant) -> Fate {
         match charge.fault {
             Some((_, Fault::Fail(..))) => return Fate::Failed,
@@ -763,7 +763,7 @@ impl Naive {
     }
 }
 
-/// Commands, and what is known of the machine.
+/// Commands, and the state that a caller can read.
 impl Naive {
     fn command(&mut self, id: CommandId, command: Command, actions: &mut Vec<Action>) {
         let result = match command {
@@ -812,8 +812,8 @@ impl Naive {
         Ok(Answer::Done)
     }
 
-    /// Lanes that remain keep their bookings; of the others, the zios keep their targets. So it is
-    /// with the bandwidth.
+    /// Lanes that remain keep their bookings. Zios on removed lanes keep their targets. The same
+    /// holds for the bandwidth.
     fn update(&mut self, id: RuleId, spec: RuleSpec) -> Result<Answer, CommandError> {
         let rule = self.rules.iter_mut().find(|rule| rule.state.id == id);
         let rule = rule.ok_or(CommandError::UnknownRule(id))?;
@@ -841,7 +841,7 @@ impl Naive {
         self.names.push((client, name.to_owned()));
     }
 
-    /// Issued, and neither completed nor dropped.
+    /// The zios that are issued, but neither completed nor dropped.
     fn in_flight(&self) -> u32 {
         let issued = self.tickets.iter().filter(|ticket| {
             ticket.store == Store::Working || (ticket.charge.is_some() && !ticket.is_replied())
@@ -854,7 +854,7 @@ impl Naive {
         found.expect("a zio that is in use")
     }
 
-    /// The zios issued after that of a number which have not ended and which a rule decides about.
+    /// How many zios with a number above `after` have not ended and are decided by a rule now.
     fn decided_now(&self, rule: RuleId, after: u64) -> u64 {
         let is_after = |ticket: &&Ticket| {
             let charge = ticket.charge.as_ref();
@@ -865,7 +865,7 @@ impl Naive {
         decided.count() as u64
     }
 
-    /// Whether a rule decides about a zio, as things stand; nothing if it has not taken it.
+    /// Whether a rule decides a zio at present; `None` if it has not taken the zio.
     fn decides(&self, ticket: &Ticket, rule: RuleId) -> Option<bool> {
         let charge = ticket.charge.as_ref()?;
         let taken = charge.takers.contains(&rule);
@@ -902,7 +902,7 @@ impl Naive {
         }
     }
 
-    /// The fault, or else the `floor` lane that ends last, or else the oldest rule that took it.
+    /// The fault's rule; else that of the `floor` lane that ends last; else the oldest taker.
     fn holder(&self, charge: &Charge) -> Option<RuleId> {
         if let Some((rule, _)) = charge.fault {
             return Some(rule);
@@ -936,14 +936,14 @@ impl Transfer {
     }
 }
 
-/// When the server has done what is in its queue.
+/// When the server finishes its queue.
 fn server_free(transfers: &[Transfer]) -> Instant {
     let queued = transfers.iter().filter(|transfer| transfer.queued);
     queued.map(Transfer::end).max().unwrap_or(Instant::ZERO)
 }
 
 impl Charge {
-    /// Rules that are cleared with release hold nothing any more.
+    /// Ends all holds of rules that are cleared with release.
     fn forget(&mut self, gone: &impl Fn(RuleId) -> bool, now: Instant) {
         self.released = now;
         let hangs = |fault: &(RuleId, Fault)| matches!(fault.1, Fault::Hang(_));
@@ -965,7 +965,7 @@ impl Ticket {
     }
 }
 
-/// `*` stands for any run of bytes, `?` for one.
+/// `*` matches any run of bytes, `?` one byte.
 fn glob_matches(glob: &str, text: &str) -> bool {
     let Some(first) = glob.chars().next() else {
         return text.is_empty();

@@ -1,4 +1,4 @@
-//! A rule of the naive model: what it says, and what it has counted.
+//! A rule of the naive model: its specification and its counters.
 
 use dashpot_engine::inject::{Effect, GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{Duration, Errno, Instant, Random};
@@ -13,8 +13,8 @@ pub(crate) struct Rule {
     /// Zios matched since it was armed or updated.
     pub(crate) counted: u64,
     pub(crate) state: RuleState,
-    /// The number of the last zio that was issued when it was armed or updated, and what it has
-    /// counted of those after it.
+    /// The number of the last zio issued before the rule was armed or updated, and the counters
+    /// over the zios after it.
     pub(crate) updated_after: u64,
     pub(crate) since_update: RuleState,
 }
@@ -45,7 +45,7 @@ impl Rule {
         }
     }
 
-    /// Replaces what it says, when so many zios have been issued.
+    /// Replaces its specification after `issued` zios have been issued.
     pub(crate) fn update(&mut self, spec: RuleSpec, now: Instant, issued: u64) {
         self.spec = spec;
         self.armed = now;
@@ -54,7 +54,7 @@ impl Rule {
         self.since_update = RuleState::new(self.state.id);
     }
 
-    /// Counts what becomes of the zio of a number.
+    /// Applies `count` to the counters, for the zio with this number.
     pub(crate) fn count(&mut self, number: u64, count: impl Fn(&mut RuleState)) {
         count(&mut self.state);
         if number > self.updated_after {
@@ -70,7 +70,7 @@ impl Rule {
         }
     }
 
-    /// The nominal service and the number of lanes; neither where there is no delay.
+    /// The nominal service and the number of lanes; zero and `None` without a delay.
     pub(crate) fn delay(&self) -> (Duration, Option<u32>) {
         match &self.spec.effect {
             Effect::Delay { service, lanes } => (service.nominal(), *lanes),

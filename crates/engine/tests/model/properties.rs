@@ -117,7 +117,7 @@ fn compare(engine: &Driver<Engine>, model: &Driver<Naive>) -> Result<(), TestCas
     Ok(())
 }
 
-/// What the engine says of a zio's target while nothing that may bring it forward happens.
+/// While nothing happens that may bring a zio's target forward, the engine keeps the target.
 fn keep_targets(history: &History) -> Result<(), TestCaseError> {
     let mut play = Play::<Engine>::new(history);
     let mut targets: BTreeMap<usize, Instant> = BTreeMap::new();
@@ -152,7 +152,7 @@ fn keep_targets(history: &History) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A burst of everything, aborted in part: what it leaves behind does not add up.
+/// Bursts of mixed zios, partly aborted, leave nothing behind that accumulates.
 #[test]
 fn the_engine_does_not_grow_with_what_has_passed() {
     let delay = |ms, mode| RuleSpec {
@@ -193,7 +193,7 @@ fn the_engine_does_not_grow_with_what_has_passed() {
     assert_eq!(round(200), once);
 }
 
-/// What can be said of the engine without the model.
+/// The promises that can be checked without the model.
 fn keep_promises(history: &History) -> Result<(), TestCaseError> {
     let mut play = Play::<Engine>::new(history);
     for (gap, event) in &history.events {
@@ -211,15 +211,16 @@ fn keep_promises(history: &History) -> Result<(), TestCaseError> {
     statistics_follow_from_the_log(&play.driver)
 }
 
-/// matched ≥ chosen; every zio chosen is in exactly one of the states, or was beaten by another
-/// group's target. Answers how many are outlasted by another's now, and have not ended.
+/// Checks that `matched` is at least `chosen`, and that every chosen zio is in exactly one state,
+/// unless the target of another group's rule outlasts its own. Returns how many unfinished zios
+/// such a target outlasts now.
 fn add_up(rule: &RuleState) -> Result<u64, TestCaseError> {
     let passed = rule.matched - rule.not_drawn - rule.not_counted;
     let states = rule.held + rule.overrun + rule.failed + rule.aborted + rule.now;
     prop_assert!(rule.chosen <= passed, "{:?}", rule);
     prop_assert!(states <= rule.chosen, "{:?}", rule);
-    // Whatever passed was chosen or beaten within its group; whatever was chosen is in one of the
-    // states or was beaten across groups.
+    // A matched zio was either chosen or beaten within its group. A chosen zio is either in one of
+    // the states or was beaten by another group.
     let left = (passed - states).checked_sub(rule.beaten);
     prop_assert!(left.is_some(), "{:?}", rule);
     Ok(left.unwrap_or_default())
@@ -234,7 +235,7 @@ fn every_zio_ended_once(driver: &Driver<Engine>) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// The disk's counters, worked out from what went in and came out.
+/// Computes the disk's counters from the log, and compares.
 fn statistics_follow_from_the_log(driver: &Driver<Engine>) -> Result<(), TestCaseError> {
     let log = driver.log();
     let now = driver.now;

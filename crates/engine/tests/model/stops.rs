@@ -1,4 +1,4 @@
-//! Holds that ended late because the host had stopped the driver are counted apart.
+//! The engine counts holds apart that ended late because the host had stopped the driver.
 
 use dashpot_engine::inject::{GroupId, Mode, RuleId, RuleSpec};
 use dashpot_engine::{
@@ -42,7 +42,7 @@ impl Bench {
         bench
     }
 
-    /// The store takes no time, and a reply leaves when it is asked for.
+    /// Steps the engine. The store takes no time, and a reply leaves at once.
     fn step(&mut self, now: u64, input: Input<'_>) {
         self.engine.step(at(now), input, &mut self.actions);
         while let Some(action) = self.actions.pop() {
@@ -80,7 +80,8 @@ impl Bench {
         self.step(now, Input::Tick);
     }
 
-    /// How many holds have ended, and the least and the most that those which a stop explains were late.
+    /// How many holds have ended, and the least and the greatest lateness of those that a stop
+    /// delayed.
     fn counted(&self, now: u64) -> (u64, Option<(u64, u64)>) {
         let mut rules = self.engine.rules(DISK, at(now));
         let stats = rules.next().expect("the rule").stats;
@@ -98,7 +99,7 @@ fn holds_that_end_while_the_driver_is_stopped_are_told_apart() {
         for (now, id) in [(0, 0), (10, 1), (100, 2)] {
             bench.submit(now, id);
         }
-        // In time, and 30 late without a stop.
+        // The first ends in time, and the second 30 late without a stop.
         bench.step(100, Input::Tick);
         bench.step(140, Input::Tick);
         assert_eq!(bench.counted(140), (2, None), "{mode:?}");
@@ -113,7 +114,7 @@ fn holds_that_end_while_the_driver_is_stopped_are_told_apart() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Zios one after the other, one ns apart, and stops between which the driver looks each ns.
+    /// Zios come one by one, 1 ns apart. Between stops, the driver looks every nanosecond.
     #[test]
     fn those_that_fell_due_in_a_stop_are_counted(stops in proptest::collection::vec((1_u64..400, 1_u64..400), 1..20)) {
         let mut bench = Bench::new(Mode::Floor);
@@ -125,12 +126,12 @@ proptest! {
                 now += 1;
                 bench.step(now, Input::Tick);
             }
-            // Nothing was due at `now`: what is due now has just been met.
+            // Excludes `now`: the last step has just ended the hold that was due then.
             let due = |issued: u64| issued + DELAY > now && issued + DELAY < now + asleep;
             stopped += (now - awake..now).filter(|issued| due(*issued)).count() as u64;
             bench.wake(now, now + asleep);
             now += asleep;
-            // Before the next stop nothing is left of this one's zios.
+            // All zios of this stop end before the next stop.
             now += DELAY;
             bench.step(now, Input::Tick);
         }

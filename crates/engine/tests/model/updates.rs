@@ -1,4 +1,4 @@
-//! A rule is judged by what it has done since its last update; its counters go on.
+//! The verdict on a rule covers the time since its last update; its counters go on.
 
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{Command, Duration, Engine, Holds, Instant, Op};
@@ -10,7 +10,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// How many holds were recorded, and the shortest and the longest that were asked for.
+/// How many holds were recorded, and the shortest and the longest requested hold.
 fn asked(holds: &Holds) -> Option<(u64, u64, u64)> {
     let requested = holds.requested()?;
     Some((requested.count(), requested.min()?, requested.max()?))
@@ -28,7 +28,7 @@ fn holds_of_before_the_update_are_in_no_histogram_of_after_it() {
     });
     driver.submit(Ask::new(Op::Read));
     driver.run_until(Instant::ZERO + ms(20));
-    // One that is held now ends after the update, as the rule said before it.
+    // A zio that is held now ends after the update, by the rule's old delay.
     driver.submit(Ask::new(Op::Read));
     driver.order(Command::Update(RuleId(1), RuleSpec::delay(ms(1), None)));
     driver.run_until(Instant::ZERO + ms(25));

@@ -1,7 +1,7 @@
-//! Published test vectors and figures, on the engine and on the naive model alike.
+//! Published test vectors and figures, run on the engine and on the naive model.
 //!
-//! The vectors are zinject's (OpenZFS, `zio_handle_io_delay`); the rest are the properties that a
-//! user of several rules relies on.
+//! The vectors are zinject's (OpenZFS, `zio_handle_io_delay`). The other tests check properties on
+//! which users of several rules rely.
 
 use dashpot_engine::inject::{
     Effect, GroupId, Limit, Mode, QuantileTable, RuleId, RuleSpec, Service,
@@ -121,7 +121,7 @@ fn pool<M: Machine>(rules: &[RuleSpec]) -> Driver<M> {
     driver
 }
 
-/// A disk with these rules, with ids from 1, each in a group of its own.
+/// A disk with these rules, with ids from 1, each in its own group.
 fn stack<M: Machine>(rules: &[RuleSpec]) -> Driver<M> {
     let mut driver = Driver::new(1);
     for (spec, id) in rules.iter().zip(1..) {
@@ -161,7 +161,7 @@ fn submit<M: Machine>(driver: &mut Driver<M>, when: u64, ask: Ask) -> usize {
     driver.submit(ask)
 }
 
-/// Lets all zios end well, and answers when they did, in ms, in the order of submission.
+/// Lets all zios end well. Returns when each ended, in ms, in the order of submission.
 fn completions<M: Machine>(driver: &mut Driver<M>) -> Vec<u64> {
     driver.run();
     let ended = |serial| match driver.end_of(serial) {
@@ -171,7 +171,7 @@ fn completions<M: Machine>(driver: &mut Driver<M>) -> Vec<u64> {
     (0..driver.asks.len()).map(ended).collect()
 }
 
-/// Reads that arrive at these moments, and when they complete, all in ms.
+/// Submits reads at these moments, and returns when they complete, all in ms.
 fn reads<M: Machine>(driver: &mut Driver<M>, arrivals: &[u64]) -> Vec<u64> {
     for when in arrivals {
         submit(driver, *when, read());
@@ -189,7 +189,7 @@ fn two_lanes<M: Machine>() {
     assert_eq!(targets, [110, 110, 120, 120, 130]);
 }
 
-/// Reads at 100 ms, their targets, and the rules that hold them.
+/// Submits ten reads at 100 ms, and returns their targets and the rules that hold them.
 fn ten_reads<M: Machine>(rules: &[RuleSpec]) -> Vec<(u64, u32)> {
     let mut driver = pool::<M>(rules);
     driver.run_until(at(100));
@@ -251,8 +251,8 @@ fn two_rules_of_a_lane_are_a_rule_of_two<M: Machine>() {
     assert_eq!((younger.matched, younger.chosen, younger.beaten), (4, 2, 2));
 }
 
-/// A client that keeps `depth` reads in flight: the sum of their latencies, in ms, and their
-/// number, once the pattern repeats, over 450 ms: the lanes below all divide it.
+/// Simulates a client that keeps `depth` reads in flight. Once the pattern repeats, returns the sum
+/// of their latencies, in ms, and their number over 450 ms, which all lanes below divide.
 fn closed_loop<M: Machine>(rules: &[RuleSpec], depth: usize) -> (u64, u64) {
     let (from, to) = (at(450), at(900));
     let mut driver = pool::<M>(rules);
@@ -460,7 +460,7 @@ fn delay_and_bandwidth() -> [RuleSpec; 2] {
 
 fn an_aborted_zio_leaves_the_bandwidth_alone<M: Machine>() {
     let mut driver = stack::<M>(&delay_and_bandwidth());
-    // The store works on the first one beyond its target.
+    // The store finishes the first one after its target.
     let store = ms(50);
     let gone = driver.submit(Ask { store, ..read() });
     let kept = driver.submit(read());
@@ -470,7 +470,7 @@ fn an_aborted_zio_leaves_the_bandwidth_alone<M: Machine>() {
     assert_eq!(driver.end_of(kept).map(|(when, _)| when), Some(at(11)));
 }
 
-/// Reads take 10 ms each, and writes do, in one server; their rules are 1 and 2.
+/// Reads and writes take 10 ms each in one server; their rules are 1 and 2.
 fn ten_ms_for_a_block() -> [RuleSpec; 2] {
     let pass = |op| RuleSpec {
         bandwidth: Some(409_600),
@@ -479,7 +479,7 @@ fn ten_ms_for_a_block() -> [RuleSpec; 2] {
     [pass(Op::Read), pass(Op::Write)]
 }
 
-/// When these zios ended and whether they were dropped, in ms.
+/// When these zios ended, in ms, and whether they were dropped.
 fn ends<M: Machine>(driver: &mut Driver<M>, zios: &[usize]) -> Vec<(u64, bool)> {
     driver.run();
     let end = |zio: &usize| driver.end_of(*zio).expect("an end");
@@ -538,7 +538,7 @@ fn a_rule_without_its_bandwidth_leaves_it_to_others<M: Machine>() {
     assert_eq!(completions(&mut driver), [10, 14, 24]);
 }
 
-/// A rate by mistake, a client that is killed, and a new rate: nobody waits for the old one.
+/// A client is killed and its wrong rate replaced: nobody waits for its transfers at the old rate.
 fn what_a_dead_client_queued_is_gone_with_its_rule<M: Machine>() {
     for release in [false, true] {
         let [rule, _] = ten_ms_for_a_block();
@@ -774,8 +774,8 @@ fn suspension_charges_at_resume<M: Machine>() {
     assert_eq!(completions(&mut driver), [60, 50, 70]);
 }
 
-/// The first write is held before the store for so long, and the flush of the write that ends first
-/// is held for 20 ms.
+/// Two durable writes: a rule holds the first for `held_ms` before the store, and the flush of the
+/// write that ends first for 20 ms.
 fn first_of_two_durable_writes<M: Machine>(held_ms: u64) -> Driver<M> {
     let limit = Limit::First(1);
     let hold = add(of(RuleSpec::delay(ms(held_ms), None), Op::Write));
@@ -862,8 +862,8 @@ fn a_distribution_is_sampled_once<M: Machine>() {
             lanes: None,
         })
     };
-    // The older of two equal rules wins every tie of nominal services: were both of them sampled,
-    // the shorter would be taken, and three of four zios would be short.
+    // Of two equal rules, the older wins every tie of nominal services. If both drew a sample, the
+    // shorter would win, and three of four zios would be short.
     let mut driver = pool::<M>(&[delay(), delay()]);
     let ends = reads(&mut driver, &[0; 300]);
     let short = ends.iter().filter(|end| **end == 10).count();

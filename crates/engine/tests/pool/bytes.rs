@@ -1,4 +1,4 @@
-//! Whatever the layout and the policy, a volume holds what was written to it.
+//! With every layout and policy, a volume returns the bytes that were written to it.
 
 use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, WritePolicy};
 use dashpot_engine::{Op, Random, ZioId};
@@ -33,7 +33,7 @@ fn draw_range(random: &mut Random) -> (u64, u64) {
     (first, length.next_multiple_of(block).min(SIZE - first))
 }
 
-/// One zio at a time: each is judged before the next.
+/// Runs one zio at a time, and checks each before the next.
 fn run(members: &[usize], throttle: ThrottleConfig, write: WritePolicy, seed: u64) {
     let mut machine = Machine::new(members, throttle, write, BLOCK, SIZE, seed);
     let mut random = Random::new(seed);

@@ -1,4 +1,4 @@
-//! Orders of events in which something was lost once, or could be.
+//! Orders of events that once lost something, or that could.
 
 use dashpot_engine::inject::RuleSpec;
 use dashpot_engine::pool::{LegacyConfig, PoolError, ThrottleConfig, Tunable, WritePolicy};

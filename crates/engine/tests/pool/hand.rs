@@ -1,4 +1,4 @@
-//! A driver without bytes that is moved by hand: disks answer when they are told to.
+//! A driver without bytes. The test moves it step by step, and tells disks when to answer.
 
 use std::collections::VecDeque;
 
@@ -16,13 +16,13 @@ pub(crate) const BLOCK: u64 = 8 << 10;
 pub(crate) struct Hand {
     pub(crate) engine: Engine,
     pub(crate) now: Instant,
-    /// What is at the disks, the oldest first.
+    /// The zios at the disks, the oldest first.
     pub(crate) working: VecDeque<ZioId>,
     pub(crate) ended: Vec<(u32, Outcome)>,
 }
 
 impl Hand {
-    /// A pool of members with so many sides, without a volume.
+    /// Makes a pool of members with these numbers of sides, without a volume.
     pub(crate) fn pool(
         members: &[usize],
         disk_size: u64,
@@ -53,7 +53,7 @@ impl Hand {
         })
     }
 
-    /// A volume of 8 KiB blocks over the whole of such a pool, whose disks have 1 MiB.
+    /// Makes a volume of 8 KiB blocks over such a pool, whose disks have 1 MiB.
     pub(crate) fn volume(
         members: &[usize],
         throttle: ThrottleConfig,
@@ -110,7 +110,7 @@ impl Hand {
         });
     }
 
-    /// The disk that has worked longest answers; false if none works.
+    /// Lets the oldest zio at the disks end; false if there is none.
     pub(crate) fn done(&mut self, outcome: Outcome) -> bool {
         let id = self.working.pop_front();
         if let Some(id) = id {
@@ -119,14 +119,14 @@ impl Hand {
         id.is_some()
     }
 
-    /// The oldest answers, with an error if `bad` says so.
+    /// Lets the oldest zio end, with an error if `bad` returns true for it.
     pub(crate) fn done_unless(&mut self, bad: impl Fn(&Zio) -> bool) -> bool {
         let oldest = self.working.front().and_then(|id| self.engine.child(*id));
         let failed = oldest.is_some_and(|zio| bad(&zio));
         self.done(if failed { Err(Errno::Io) } else { Ok(()) })
     }
 
-    /// Goes on to the next deadline; false if there is none.
+    /// Advances to the next deadline; false if there is none.
     pub(crate) fn tick(&mut self) -> bool {
         let next = self.engine.next_deadline();
         if let Some(at) = next {
@@ -136,7 +136,7 @@ impl Hand {
         next.is_some()
     }
 
-    /// Everything goes well from now on, for so many steps at most.
+    /// Lets every zio end well, for at most `steps` steps.
     pub(crate) fn run(&mut self, steps: usize) {
         for _ in 0..steps {
             if !self.done(Ok(())) && !self.tick() {
@@ -150,7 +150,7 @@ impl Hand {
         ended.map(|(_, outcome)| *outcome)
     }
 
-    /// What the disks are at work on.
+    /// The operations of the zios at the disks.
     pub(crate) fn ops(&self) -> Vec<Op> {
         let zios = self.working.iter().filter_map(|id| self.engine.child(*id));
         zios.map(|zio| zio.op).collect()

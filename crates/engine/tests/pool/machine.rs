@@ -17,7 +17,7 @@ pub(crate) struct Machine {
     disks: Vec<Vec<u8>>,
     buffers: BTreeMap<Buf, Vec<u8>>,
     payloads: BTreeMap<ZioId, Vec<u8>>,
-    /// What disks are at work on, with the moment at which each is done.
+    /// The zios at the disks, each with the moment at which its disk finishes.
     working: BTreeMap<(Instant, u64), ZioId>,
     started: u64,
     random: Random,
@@ -93,7 +93,7 @@ impl Machine {
         self.step(Input::SubmitToVolume(zio));
     }
 
-    /// Goes on to the next moment at which something happens; false if there is none.
+    /// Advances to the next moment at which something happens; false if there is none.
     pub(crate) fn advance(&mut self) -> bool {
         let done = self.working.first_key_value().map(|((at, _), _)| *at);
         let wake = self.engine.next_deadline();
@@ -111,7 +111,7 @@ impl Machine {
         true
     }
 
-    /// Bytes that the volume's client would find on the first side of each disk.
+    /// The bytes that the volume's client would find on the first side of each disk.
     pub(crate) fn on_disk(&self, members: &[usize], side: usize) -> Vec<u8> {
         let blocks = self.disks[0].len() / self.block_size as usize;
         let mut image = Vec::new();

@@ -1,4 +1,5 @@
-//! Pools: with real bytes beside a flat model, and step by step where an order of events matters.
+//! Pools: checked with real bytes against a flat model, and step by step where the order of events
+//! matters.
 
 mod bytes;
 mod cases;

@@ -59,7 +59,7 @@ impl StopCounts {
     }
 }
 
-/// Tells the stops in a shard's passes from its work, by reading other clocks.
+/// Distinguishes stops in a shard's passes from its own work, by reading other clocks.
 #[derive(Debug, Default)]
 pub(super) struct StopDetector {
     /// The last reading of the thread's CPU time, and when it was taken.
