@@ -6,9 +6,10 @@
 //! hold, and in which order replies leave. It keeps the bytes, and asks the engine and the stores.
 //!
 //! The transport need not be a stream of bytes. On a transport of messages, such as `/dev/fuse`, a
-//! call of [`Frontend::receive`] appends whole messages with their payloads, and a call of
-//! [`Frontend::send`] takes one reply (see [`SendLimits`]). The frontend of a ring would turn
-//! completions into messages of its own, and take a reply's head as the order to complete.
+//! call of [`Frontend::receive`] appends whole messages with their payloads, for which the shard gives
+//! it room (see [`ReceiveLimits`]), and a call of [`Frontend::send`] takes one reply (see
+//! [`SendLimits`]). The frontend of a ring would turn completions into messages of its own, and take a
+//! reply's head as the order to complete.
 
 use std::io::IoSlice;
 use std::os::fd::AsFd;
@@ -25,6 +26,9 @@ use crate::store::Extent;
 pub(crate) trait Frontend: AsFd {
     /// Appends received bytes to the spare capacity of `into`. Never waits.
     fn receive(&mut self, into: &mut Vec<u8>) -> Arrival;
+
+    /// How much room the shard gives a call of [`Frontend::receive`].
+    fn receive_limits(&self) -> ReceiveLimits;
 
     /// Whether `received` may begin with a request. If not, the shard receives more before it
     /// decodes.
@@ -153,16 +157,38 @@ pub(crate) enum Decoded {
         taken: usize,
         skip: u32,
     },
+    /// A message that wants no reply.
+    Ignored { taken: usize },
     /// The client says good-bye: the shard finishes its zios, and reads no more.
     Goodbye,
     /// The bytes make no sense: the shard must drop the connection.
     Broken,
 }
 
+/// How much room one call of [`Frontend::receive`] is given, in bytes, when nothing is left over from
+/// the call before. A frontend of messages asks for at least the longest message in either case.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceiveLimits {
+    /// The usual room.
+    pub(crate) usual: usize,
+    /// The room while connections keep as many bytes as they may.
+    pub(crate) short: usize,
+}
+
+impl ReceiveLimits {
+    /// Those of a stream of bytes.
+    pub(crate) const STREAM: ReceiveLimits = ReceiveLimits {
+        usual: 256 << 10,
+        short: 8 << 10,
+    };
+}
+
 /// How much one call of [`Frontend::send`] may carry. A larger batch raises throughput, but makes
 /// replies late.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendLimits {
+    /// The most calls in a row before the other connections have their turn.
+    pub(crate) calls: usize,
     /// The most replies.
     pub(crate) replies: usize,
     /// Once a batch has this many bytes, no reply is added. A stream may carry a longer reply in
@@ -173,6 +199,7 @@ pub(crate) struct SendLimits {
 impl SendLimits {
     /// The limits of a stream of bytes.
     pub(crate) const STREAM: SendLimits = SendLimits {
+        calls: 1,
         replies: 32,
         bytes: 128 << 10,
     };

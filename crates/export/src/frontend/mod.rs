@@ -16,7 +16,9 @@ use std::sync::Arc;
 use dashpot_engine::Outcome;
 
 pub use self::boundary::Operation;
-use self::boundary::{Arrival, Decoded, ExtentQuestion, Frontend, Request, SendLimits};
+use self::boundary::{
+    Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,
+};
 use crate::export::ExportInfo;
 use crate::store::Extent;
 
@@ -31,6 +33,13 @@ impl Frontend for Session {
     fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
         match self {
             Session::Nbd(session) => session.receive(into),
+        }
+    }
+
+    #[inline]
+    fn receive_limits(&self) -> ReceiveLimits {
+        match self {
+            Session::Nbd(session) => session.receive_limits(),
         }
     }
 

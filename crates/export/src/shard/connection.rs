@@ -11,7 +11,9 @@ use super::slots::{Slots, ZioList};
 use crate::connection_limit::Permit;
 use crate::export::{ExportId, ExportInfo};
 use crate::frontend::Session;
-use crate::frontend::boundary::{Arrival, Decoded, ExtentQuestion, Frontend};
+use crate::frontend::boundary::{
+    Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, SendLimits,
+};
 use crate::store::{Extent, Store};
 
 #[derive(Debug)]
@@ -171,6 +173,11 @@ impl Connection {
     }
 
     #[inline]
+    pub(super) fn receive_limits(&self) -> ReceiveLimits {
+        self.session.receive_limits()
+    }
+
+    #[inline]
     pub(super) fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
         self.session.receive(into)
     }
@@ -190,6 +197,11 @@ impl Connection {
 
     pub(super) fn extents_reply(&self, question: &ExtentQuestion, extents: &[Extent]) -> Vec<u8> {
         self.session.extents_reply(question, extents)
+    }
+
+    #[inline]
+    pub(super) fn send_limits(&self) -> SendLimits {
+        self.session.send_limits()
     }
 
     /// Fills a chunk with as many of its replies as fit.

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use dashpot_engine::{Duration, Instant};
 
-use crate::frontend::boundary::Request;
+use crate::frontend::boundary::{ReceiveLimits, Request};
 
 /// The intake of a shard.
 #[derive(Debug, Default)]
@@ -38,18 +38,26 @@ impl Intake {
     }
 
     /// A buffer to receive into. It is `short` while connections keep as many bytes as they may.
-    pub(super) fn buffer(&mut self, short: bool) -> Vec<u8> {
+    /// Frontends share the buffers, so it may be up to twice as long as this one asks for.
+    pub(super) fn buffer(&mut self, limits: ReceiveLimits, short: bool) -> Vec<u8> {
         if short {
-            return Vec::with_capacity(RECEIVE_SHORT);
+            return Vec::with_capacity(limits.short);
         }
-        let mut bytes = self.spare.pop().unwrap_or_default();
-        bytes.reserve_exact(RECEIVE_LENGTH);
-        bytes
+        let fits = |bytes: &Vec<u8>| (limits.usual..2 * limits.usual).contains(&bytes.capacity());
+        if let Some(at) = self.spare.iter().rposition(fits) {
+            return self.spare.swap_remove(at);
+        }
+        if self.spare.len() == RECEIVE_BUFFERS {
+            // None of these may ever be of use again.
+            self.spare.swap_remove(0);
+        }
+        Vec::with_capacity(limits.usual)
     }
 
     /// Takes a buffer back.
     pub(super) fn give(&mut self, mut bytes: Vec<u8>) {
-        if self.spare.len() < RECEIVE_BUFFERS && bytes.capacity() >= RECEIVE_LENGTH {
+        let is_long = bytes.capacity() >= ReceiveLimits::STREAM.usual;
+        if self.spare.len() < RECEIVE_BUFFERS && is_long {
             bytes.clear();
             self.spare.push(bytes);
         }
@@ -248,17 +256,13 @@ impl Inlet {
     }
 }
 
-/// Bytes received from one connection at a time.
-const RECEIVE_LENGTH: usize = 256 << 10;
-/// Bytes received at a time while connections keep as many bytes as they may.
-const RECEIVE_SHORT: usize = 8 << 10;
 /// Receive buffers kept for the next connection that needs one.
 const RECEIVE_BUFFERS: usize = 16;
 
 #[cfg(test)]
 mod tests {
     use super::{Inlet, Intake, Received};
-    use crate::frontend::boundary::{Operation, Request};
+    use crate::frontend::boundary::{Operation, ReceiveLimits, Request};
     use dashpot_engine::Instant;
 
     fn write(length: u32) -> Request {
@@ -294,6 +298,22 @@ mod tests {
         assert_eq!(incoming.payload, [1; 4]);
         assert_eq!(inlet.rest(), [2; 3]);
         assert!(!inlet.is_collecting());
+    }
+
+    #[test]
+    fn buffers_are_used_again_by_those_that_want_their_length() {
+        let (mut intake, stream) = (Intake::default(), ReceiveLimits::STREAM);
+        let messages = ReceiveLimits {
+            usual: 8 * stream.usual,
+            ..stream
+        };
+        let (short, long) = (intake.buffer(stream, false), intake.buffer(messages, false));
+        let places = [short.as_ptr(), long.as_ptr()];
+        intake.give(long);
+        intake.give(short);
+        let (long, short) = (intake.buffer(messages, false), intake.buffer(stream, false));
+        assert_eq!([short.as_ptr(), long.as_ptr()], places);
+        assert_eq!(intake.buffer(stream, true).capacity(), stream.short);
     }
 
     #[test]

@@ -62,11 +62,12 @@ impl Shard {
 
     /// Receives more behind the part of a request; false if there was nothing.
     fn fill_received(&mut self, at: usize, received: &mut Received) -> bool {
-        let mut bytes = self.intake.buffer(self.budget.keeps_too_much());
-        bytes.extend_from_slice(received.rest());
         let Some(connection) = self.connections.get_mut(at) else {
             return false;
         };
+        let (limits, short) = (connection.receive_limits(), self.budget.keeps_too_much());
+        let mut bytes = self.intake.buffer(limits, short);
+        bytes.extend_from_slice(received.rest());
         match connection.receive(&mut bytes) {
             Arrival::Bytes => {}
             Arrival::Nothing => {
@@ -123,6 +124,10 @@ impl Shard {
                 received.take(taken);
                 connection.inlet_mut().skip(skip);
                 self.put_whole(at, reply)
+            }
+            Decoded::Ignored { taken } => {
+                received.take(taken);
+                true
             }
             Decoded::More => false,
             Decoded::Goodbye => {

@@ -4,6 +4,7 @@ use dashpot_engine::{Input, ZioId};
 
 use super::Shard;
 use super::chunk::Chunk;
+use super::connection::Connection;
 
 impl Shard {
     /// Queues a connection to be sent to in this pass, unless its transport is blocked.
@@ -13,9 +14,9 @@ impl Shard {
         }
     }
 
-    /// Sends one chunk to each connection that has replies. After some chunks the shard looks at
-    /// its sockets again: a request that waits unread during a burst of replies is late before it
-    /// is submitted.
+    /// Sends one chunk to each connection that has replies, or as many in a row as its transport
+    /// wants. After some chunks the shard looks at its sockets again: a request that waits unread
+    /// during a burst of replies is late before it is submitted.
     pub(super) fn send_on(&mut self) {
         for _ in 0..self.outbox.len().min(CHUNKS_PER_PASS) {
             let Some(at) = self.outbox.pop() else {
@@ -23,9 +24,21 @@ impl Shard {
             };
             if let Some(connection) = self.connections.get_mut(at) {
                 connection.outlet_mut().leave_queue();
-                self.send_chunk(at);
+                self.send_chunks(at);
             }
         }
+    }
+
+    /// Sends as many chunks in a row as the transport wants. If more are left, the connection waits for
+    /// its next turn.
+    fn send_chunks(&mut self, at: usize) {
+        let limits = self.connections.get(at).map(Connection::send_limits);
+        for _ in 0..limits.map_or(0, |limits| limits.calls) {
+            if !self.send_chunk(at) {
+                return;
+            }
+        }
+        self.queue_send(at);
     }
 
     /// Notes that the transport takes bytes again.
@@ -40,9 +53,10 @@ impl Shard {
         }
     }
 
-    fn send_chunk(&mut self, at: usize) {
+    /// Sends a chunk. Says whether another may follow.
+    fn send_chunk(&mut self, at: usize) -> bool {
         let Some(connection) = self.connections.get_mut(at) else {
-            return;
+            return false;
         };
         let mut chunk = connection.outlet_mut().take_unsent();
         if chunk.is_empty() {
@@ -55,13 +69,16 @@ impl Shard {
         let is_sent = match result {
             Ok(sent) => chunk.accept(sent),
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => false,
-            Err(_) => return self.hang_up(at),
+            Err(_) => {
+                self.hang_up(at);
+                return false;
+            }
         };
         if is_sent {
-            self.end_chunk(at, chunk);
-        } else {
-            self.keep_unsent(at, chunk);
+            return self.end_chunk(at, chunk);
         }
+        self.keep_unsent(at, chunk);
+        false
     }
 
     /// Keeps the rest of a chunk that the transport has not accepted in full.
@@ -73,20 +90,22 @@ impl Shard {
         }
     }
 
-    /// Finishes a chunk that the transport has accepted. Another may follow.
-    fn end_chunk(&mut self, at: usize, chunk: Chunk) {
+    /// Finishes a chunk that the transport has accepted. Says whether another may follow.
+    fn end_chunk(&mut self, at: usize, chunk: Chunk) -> bool {
         for id in chunk.zios() {
             self.finish(at, *id);
         }
         self.outbox.give(chunk);
-        if let Some(connection) = self.connections.get_mut(at) {
-            self.budget.recount(connection);
-            if connection.outlet_mut().goes_on() {
-                self.outbox.push(at, connection.outlet_mut());
-            }
+        let Some(connection) = self.connections.get_mut(at) else {
+            return false;
+        };
+        self.budget.recount(connection);
+        if connection.outlet_mut().goes_on() {
+            return true;
         }
         self.close_if_finished(at);
         self.end_if_only_hung(at);
+        false
     }
 
     /// Offers the unaccepted part of a chunk. Says how many bytes the transport takes.

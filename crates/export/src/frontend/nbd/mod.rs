@@ -20,7 +20,9 @@ use dashpot_engine::Outcome;
 
 use self::handshake::Features;
 use self::wire::REQUEST_LEN;
-use super::boundary::{Arrival, Decoded, ExtentQuestion, Frontend, Request, SendLimits};
+use super::boundary::{
+    Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,
+};
 use super::socket::Socket;
 use crate::export::ExportInfo;
 use crate::store::Extent;
@@ -44,6 +46,10 @@ impl Session {
 impl Frontend for Session {
     fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
         self.socket.receive(into)
+    }
+
+    fn receive_limits(&self) -> ReceiveLimits {
+        ReceiveLimits::STREAM
     }
 
     fn may_hold_request(&self, received: &[u8]) -> bool {
