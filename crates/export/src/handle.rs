@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use dashpot_engine::{Answer, Command, CommandError, DiskId, Duration};
 
+use crate::attachment::{Attach, AttachError, Attachment};
 use crate::clock;
 use crate::events::Drops;
-use crate::message::Message;
+use crate::frontend::{Session, fuse};
+use crate::message::{Handover, Message};
 use crate::power::{Cut, CutError, Loss};
 use crate::prober::{ProbeReading, Readings};
 use crate::route::Route;
@@ -135,6 +137,50 @@ impl Handle {
     ) -> Result<(), ShardGone> {
         let route = self.route(disk)?;
         send(route, Message::Cut(route.export, cut, Box::new(answer)))
+    }
+
+    /// Has the kernel be a client of a disk. Answers when its requests are read.
+    pub fn attach(
+        &self,
+        disk: usize,
+        attach: Attach,
+        answer: impl FnOnce(Result<(), AttachError>) + Send + 'static,
+    ) -> Result<(), ShardGone> {
+        let route = self.route(disk)?;
+        let session = match fuse::Session::new(attach.descriptor) {
+            Ok(session) => Session::Fuse(session),
+            Err(error) => {
+                answer(Err(error.into()));
+                return Ok(());
+            }
+        };
+        let handover = Handover {
+            session,
+            export: route.export,
+            peer: attach.node.clone(),
+            left_over: Vec::new(),
+            permit: None,
+            attachment: Some(Attachment {
+                node: attach.node,
+                mechanism: attach.mechanism,
+                by: attach.by,
+            }),
+        };
+        send(route, Message::Attach(handover, Box::new(answer)))
+    }
+
+    /// Ends the attachment of a disk that has this node. What is in flight fails, and so does whatever
+    /// the kernel asks for from then on. Answers how many zios were in flight, or nothing if there is
+    /// no such attachment.
+    pub fn fail_attachment(
+        &self,
+        disk: usize,
+        node: String,
+        answer: impl FnOnce(Option<u32>) + Send + 'static,
+    ) -> Result<(), ShardGone> {
+        let route = self.route(disk)?;
+        let message = Message::FailAttachment(route.export, node, Box::new(answer));
+        send(route, message)
     }
 
     /// Ends the grace period of a shutdown: zios that are held fail now.

@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod acceptor;
+mod attachment;
 mod cgroups;
 mod clock;
 mod complain;
@@ -29,6 +30,7 @@ mod shard;
 mod snapshot;
 pub mod store;
 
+pub use attachment::{Attach, AttachError, AttachmentView, Mechanism};
 pub use clock::now;
 pub use complain::complain;
 pub use config::{ServerConfig, Spin};

@@ -2,6 +2,7 @@
 
 use dashpot_engine::{Answer, Command, CommandError, Duration, ZioId};
 
+use crate::attachment::{AttachError, Attachment};
 use crate::connection_limit::Permit;
 use crate::events::Drops;
 use crate::export::ExportId;
@@ -13,6 +14,10 @@ use crate::store::Finished;
 pub(crate) enum Message {
     /// Serve a client that has shaken hands.
     Connect(Handover),
+    /// The kernel is to be a client, by a descriptor of its own.
+    Attach(Handover, AttachAnswer),
+    /// The attachment of an export that has this node is to end. The answer counts the zios that fail.
+    FailAttachment(ExportId, String, Box<dyn FnOnce(Option<u32>) + Send>),
     /// Change rules or the state of a disk.
     Command(Command, CommandAnswer),
     /// Take a snapshot of the disk of an export, with this many of its oldest zios in flight.
@@ -27,10 +32,11 @@ pub(crate) enum Message {
     Shutdown(Duration),
 }
 
+pub(crate) type AttachAnswer = Box<dyn FnOnce(Result<(), AttachError>) + Send>;
 pub(crate) type CutAnswer = Box<dyn FnOnce(Result<Loss, CutError>) + Send>;
 pub(crate) type CommandAnswer = Box<dyn FnOnce(Result<Answer, CommandError>) + Send>;
 
-/// A connection on its way from the acceptor to its shard.
+/// A connection on its way to its shard.
 pub(crate) struct Handover {
     pub(crate) session: Session,
     pub(crate) export: ExportId,
@@ -40,4 +46,6 @@ pub(crate) struct Handover {
     pub(crate) left_over: Vec<u8>,
     /// Its permit among all connections. The prober needs none.
     pub(crate) permit: Option<Permit>,
+    /// The node, if the client is the kernel.
+    pub(crate) attachment: Option<Attachment>,
 }

@@ -158,6 +158,7 @@ pub(crate) fn start(route: &Route) -> io::Result<(Prompt, Arc<Readings>)> {
         peer: NAME.to_owned(),
         left_over: Vec::new(),
         permit: None,
+        attachment: None,
     }));
     let (prompt, prompts) = sync_channel(1);
     let readings = Arc::new(Readings::default());

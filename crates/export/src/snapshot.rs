@@ -6,6 +6,7 @@ use dashpot_engine::{
     ClientId, DiskStats, Duration, InFlight, Instant, RuleStats, RuleView, SinceUpdate,
 };
 
+use crate::attachment::AttachmentView;
 use crate::held::Held;
 
 /// The state of a disk at one moment. All fields are of that moment. The default stands for a disk
@@ -28,6 +29,8 @@ pub struct DiskSnapshot {
     pub off: bool,
     /// The clients that are connected.
     pub clients: Vec<ClientView>,
+    /// The nodes of the kernel's over it.
+    pub attachments: Vec<AttachmentView>,
     /// Connections that the shard does not read now, because of its memory bound.
     pub stalled: u32,
     /// How often the shard stopped reading a connection for that reason, since the start.

@@ -219,6 +219,7 @@ impl Acceptor {
                 peer: place.peer,
                 left_over,
                 permit: Some(permit),
+                attachment: None,
             };
             let _ = route.mailbox.send(Message::Connect(handover));
         }

@@ -6,6 +6,7 @@
 //! the trait that it must implement.
 
 pub(crate) mod boundary;
+pub mod fuse;
 pub mod nbd;
 mod socket;
 
@@ -26,6 +27,7 @@ use crate::store::Extent;
 #[derive(Debug)]
 pub(crate) enum Session {
     Nbd(nbd::Session),
+    Fuse(fuse::Session),
 }
 
 impl Frontend for Session {
@@ -33,6 +35,7 @@ impl Frontend for Session {
     fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
         match self {
             Session::Nbd(session) => session.receive(into),
+            Session::Fuse(session) => session.receive(into),
         }
     }
 
@@ -40,6 +43,7 @@ impl Frontend for Session {
     fn receive_limits(&self) -> ReceiveLimits {
         match self {
             Session::Nbd(session) => session.receive_limits(),
+            Session::Fuse(session) => session.receive_limits(),
         }
     }
 
@@ -47,6 +51,7 @@ impl Frontend for Session {
     fn may_hold_request(&self, received: &[u8]) -> bool {
         match self {
             Session::Nbd(session) => session.may_hold_request(received),
+            Session::Fuse(session) => session.may_hold_request(received),
         }
     }
 
@@ -54,6 +59,7 @@ impl Frontend for Session {
     fn decode(&mut self, received: &[u8], export: &ExportInfo) -> Decoded {
         match self {
             Session::Nbd(session) => session.decode(received, export),
+            Session::Fuse(session) => session.decode(received, export),
         }
     }
 
@@ -61,12 +67,14 @@ impl Frontend for Session {
     fn put_head(&self, heads: &mut Vec<u8>, request: &Request, outcome: Outcome) {
         match self {
             Session::Nbd(session) => session.put_head(heads, request, outcome),
+            Session::Fuse(session) => session.put_head(heads, request, outcome),
         }
     }
 
     fn extents_reply(&self, question: &ExtentQuestion, extents: &[Extent]) -> Vec<u8> {
         match self {
             Session::Nbd(session) => session.extents_reply(question, extents),
+            Session::Fuse(session) => session.extents_reply(question, extents),
         }
     }
 
@@ -74,6 +82,7 @@ impl Frontend for Session {
     fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
         match self {
             Session::Nbd(session) => session.send(bytes),
+            Session::Fuse(session) => session.send(bytes),
         }
     }
 
@@ -81,6 +90,7 @@ impl Frontend for Session {
     fn send_limits(&self) -> SendLimits {
         match self {
             Session::Nbd(session) => session.send_limits(),
+            Session::Fuse(session) => session.send_limits(),
         }
     }
 }
@@ -89,6 +99,7 @@ impl AsFd for Session {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Session::Nbd(session) => session.as_fd(),
+            Session::Fuse(session) => session.as_fd(),
         }
     }
 }

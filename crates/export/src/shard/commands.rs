@@ -5,6 +5,7 @@ use dashpot_engine::{Command, DiskId, Errno, InFlight, Input};
 
 use super::Shard;
 use super::connection::Connection;
+use crate::attachment::AttachError;
 use crate::events::Drops;
 use crate::export::ExportId;
 use crate::message::{CommandAnswer, Handover, Message};
@@ -25,7 +26,14 @@ impl Shard {
 
     fn obey(&mut self, message: Message) {
         match message {
-            Message::Connect(handover) => self.connect(handover),
+            Message::Connect(handover) => {
+                // A client learns of a refusal by the end of its connection.
+                let _ = self.connect(handover);
+            }
+            Message::Attach(handover, answer) => answer(self.connect(handover)),
+            Message::FailAttachment(export, node, answer) => {
+                answer(self.fail_attachment(export, &node));
+            }
             Message::Command(command, answer) => self.command(command, answer),
             Message::Snapshot(export, oldest, answer) => {
                 if let Some(snapshot) = self.snapshot(export, oldest) {
@@ -39,38 +47,31 @@ impl Shard {
         }
     }
 
-    fn connect(&mut self, handover: Handover) {
-        let Handover {
-            session,
-            export,
-            peer,
-            left_over,
-            permit,
-        } = handover;
-        let info = self.exports.find(export);
-        let is_off = info.is_none_or(|info| info.power.is_off());
-        if self.control.is_shutting_down() || is_off {
-            return;
-        }
-        let (client, is_new) = self.exports.connect(export, &peer);
+    fn connect(&mut self, handover: Handover) -> Result<(), AttachError> {
+        let export = handover.export;
+        self.takes_clients(export)?;
+        let peer = handover.peer.as_str();
+        let (client, is_new) = self.exports.connect(export, peer);
         if is_new {
             let disk = self.exports.disk(export);
-            let name = peer.as_str();
+            let name = peer;
             self.step(Input::Join { disk, client, name }, None);
             // Until now the id belonged to another client: publish that client's events first.
             self.record();
             self.recorder.join(disk, client, name);
         }
-        let connection = Connection::new(session, export, client, left_over, permit);
+        let connection = Connection::new(handover, client, self.timers.now());
         let at = self.connections.insert(connection);
-        if let Some(connection) = self.connections.get_mut(at) {
-            let added = self.poller.add(at, connection);
-            self.budget.recount(connection);
-            match added {
-                Ok(()) => self.intake.push(at, connection.inlet_mut()),
-                Err(_) => self.hang_up(at),
-            }
+        let Some(connection) = self.connections.get_mut(at) else {
+            return Err(AttachError::Closed);
+        };
+        self.budget.recount(connection);
+        if let Err(error) = self.poller.add(at, connection) {
+            self.hang_up(at);
+            return Err(AttachError::Refused(error));
         }
+        self.intake.push(at, connection.inlet_mut());
+        Ok(())
     }
 
     /// Passes a command to the engine.
@@ -134,6 +135,7 @@ impl Shard {
             suspended: self.engine.suspended(disk),
             off: info.power.is_off(),
             clients: self.exports.clients(export),
+            attachments: self.attachments(export),
             stalled: self.budget.stalled(export),
             stalls: self.budget.stalls(export),
             faulted: self.stores.of(disk).fault().map(str::to_owned),

@@ -2,18 +2,20 @@
 
 use std::io::IoSlice;
 
-use dashpot_engine::ClientId;
+use dashpot_engine::{ClientId, Instant};
 
 use super::chunk::{Chunk, SLICES_MAX};
 use super::intake::Inlet;
 use super::outbox::Outlet;
 use super::slots::{Slots, ZioList};
+use crate::attachment::Attachment;
 use crate::connection_limit::Permit;
 use crate::export::{ExportId, ExportInfo};
 use crate::frontend::Session;
 use crate::frontend::boundary::{
     Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, SendLimits,
 };
+use crate::message::Handover;
 use crate::store::{Extent, Store};
 
 #[derive(Debug)]
@@ -36,28 +38,25 @@ pub(super) struct Connection {
     counted: u64,
     /// Its permit among all connections.
     _permit: Option<Permit>,
+    /// The node of the kernel's that it serves, if it does, and since when.
+    attachment: Option<Box<(Attachment, Instant)>>,
 }
 
 impl Connection {
-    pub(super) fn new(
-        session: Session,
-        export: ExportId,
-        client: ClientId,
-        left_over: Vec<u8>,
-        permit: Option<Permit>,
-    ) -> Connection {
+    pub(super) fn new(handover: Handover, client: ClientId, now: Instant) -> Connection {
         Connection {
-            session,
-            export,
+            session: handover.session,
+            export: handover.export,
             client,
-            inlet: Inlet::new(left_over),
+            inlet: Inlet::new(handover.left_over),
             outlet: Outlet::default(),
             zios: ZioList::default(),
             closing: false,
             peer_gone: false,
             stalled: false,
             counted: 0,
-            _permit: permit,
+            _permit: handover.permit,
+            attachment: handover.attachment.map(|it| Box::new((it, now))),
         }
     }
 
@@ -73,6 +72,11 @@ impl Connection {
     #[inline]
     pub(super) fn client(&self) -> ClientId {
         self.client
+    }
+
+    pub(super) fn attachment(&self) -> Option<(&Attachment, Instant)> {
+        let (attachment, since) = self.attachment.as_deref()?;
+        Some((attachment, *since))
     }
 
     #[inline]

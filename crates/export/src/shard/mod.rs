@@ -15,6 +15,7 @@
 
 mod abort;
 mod admission;
+mod attachments;
 mod budget;
 mod buffers;
 mod chunk;

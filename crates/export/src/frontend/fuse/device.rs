@@ -1,0 +1,84 @@
+//! The transport: `/dev/fuse`, of which one read gives one message, and one write takes one reply.
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::buffer::spare_capacity;
+use rustix::fs::{FileType, fstat, major, minor};
+use rustix::io::Errno;
+
+use super::wire::MESSAGE_MAX;
+use crate::frontend::boundary::Arrival;
+
+/// Why a descriptor cannot be served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the descriptor that was handed over is no /dev/fuse")]
+pub struct NotFuse;
+
+/// An open `/dev/fuse`.
+#[derive(Debug)]
+pub(super) struct Device(OwnedFd);
+
+impl Device {
+    pub(super) fn new(fd: OwnedFd) -> Result<Device, NotFuse> {
+        let found = fstat(&fd).map_err(|_| NotFuse)?;
+        let is_device = FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice;
+        if !is_device || (major(found.st_rdev), minor(found.st_rdev)) != FUSE {
+            return Err(NotFuse);
+        }
+        rustix::io::ioctl_fionbio(&fd, true).map_err(|_| NotFuse)?;
+        Ok(Device(fd))
+    }
+
+    /// Appends messages to the spare capacity of `into`, as long as the longest one has room.
+    pub(super) fn receive(&self, into: &mut Vec<u8>) -> Arrival {
+        let mut arrival = Arrival::Nothing;
+        for _ in 0..MESSAGES_PER_CALL {
+            if into.capacity() - into.len() < MESSAGE_MAX {
+                break;
+            }
+            match rustix::io::read(&self.0, spare_capacity(into)) {
+                Ok(1..) => arrival = Arrival::Bytes,
+                // The request was given up before it could be read.
+                Err(Errno::AGAIN | Errno::INTR | Errno::NOENT) => break,
+                // What came before the end is of no use: no reply to it can be sent.
+                Ok(0) | Err(_) => return Arrival::End,
+            }
+        }
+        arrival
+    }
+
+    /// Hands a reply to the kernel. It takes all of it or nothing.
+    pub(super) fn send(&self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
+        match rustix::io::writev(&self.0, bytes) {
+            // The kernel does not wait for this reply any more.
+            Err(Errno::NOENT) => Ok(bytes.iter().map(|part| part.len()).sum()),
+            result => result,
+        }
+    }
+}
+
+impl AsFd for Device {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// The numbers of the device, in the kernel's Documentation/admin-guide/devices.txt.
+const FUSE: (u32, u32) = (10, 229);
+/// Each message costs a call of the kernel, and delays those that were read before it.
+const MESSAGES_PER_CALL: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::{Device, NotFuse};
+    use std::fs::File;
+
+    #[test]
+    fn other_descriptors_are_refused() {
+        for path in ["/dev/null", "/proc/self/exe", "/"] {
+            let file = File::open(path).unwrap();
+            assert_eq!(Device::new(file.into()).unwrap_err(), NotFuse, "{path}");
+        }
+    }
+}

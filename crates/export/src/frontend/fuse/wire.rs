@@ -1,0 +1,68 @@
+//! The layout of messages, as the crate `polyfuse-kernel` has it, and the numbers that it lacks.
+
+use dashpot_engine::Errno;
+use polyfuse_kernel::fuse_in_header;
+use zerocopy::FromBytes;
+
+use crate::frontend::boundary::SendLimits;
+use crate::store::SLICE;
+
+/// A message of the kernel's.
+#[derive(Clone, Copy)]
+pub(super) struct Message<'a> {
+    pub(super) header: fuse_in_header,
+    /// The bytes behind the header.
+    pub(super) body: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// The first message of `received`; `None` if its length is not that of what follows.
+    #[inline]
+    pub(super) fn first(received: &'a [u8]) -> Option<Message<'a>> {
+        let (header, _) = fuse_in_header::read_from_prefix(received).ok()?;
+        let body = received.get(size_of::<fuse_in_header>()..header.len as usize)?;
+        Some(Message { header, body })
+    }
+
+    /// Its length.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.header.len as usize
+    }
+
+    /// Reads the arguments that its body begins with, and the bytes behind them.
+    #[inline]
+    pub(super) fn arguments<T: FromBytes>(&self) -> Option<(T, &'a [u8])> {
+        T::read_from_prefix(self.body).ok()
+    }
+}
+
+/// The number of an error on Linux.
+pub(super) fn number(errno: Errno) -> i32 {
+    use rustix::io::Errno as Number;
+    let number = match errno {
+        Errno::Perm => Number::PERM,
+        Errno::Io => Number::IO,
+        Errno::NoMem => Number::NOMEM,
+        Errno::Inval => Number::INVAL,
+        Errno::NoSpc => Number::NOSPC,
+        Errno::Overflow => Number::OVERFLOW,
+        Errno::NotSup => Number::OPNOTSUPP,
+        Errno::Shutdown => Number::SHUTDOWN,
+    };
+    number.raw_os_error()
+}
+
+/// The node of the only file.
+pub(super) const ROOT: u64 = 1;
+/// Writes to a file may go on beside each other. Of version 7.38.
+pub(super) const FOPEN_PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
+/// The payload of the largest write, and the most bytes of a read.
+pub(super) const DATA_MAX: u32 = 1 << 20;
+/// The longest message: the kernel refuses reads of less than the largest write and its header.
+pub(super) const MESSAGE_MAX: usize = DATA_MAX as usize + 4096;
+/// The longest reply.
+pub(super) const REPLY_MAX: usize = DATA_MAX as usize + 4096;
+
+// A reply that reads all of this leaves in one call: a head, the slices of a store, and an end.
+const _: () = assert!(REPLY_MAX as u64 / SLICE + 3 < 3 * SendLimits::STREAM.replies as u64);

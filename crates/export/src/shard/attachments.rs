@@ -1,0 +1,48 @@
+//! Attachments: connections whose client is the kernel, as a block device of this host.
+
+use super::Shard;
+use super::connection::Connection;
+use crate::attachment::{AttachError, AttachmentView};
+use crate::export::ExportId;
+
+impl Shard {
+    /// The attachments of an export.
+    pub(super) fn attachments(&self, export: ExportId) -> Vec<AttachmentView> {
+        let connections = self.connections.places();
+        let connections = connections.filter_map(|at| self.connections.get(at));
+        let view = |connection: &Connection| {
+            let (attachment, since) = connection.attachment()?;
+            let in_flight = self.slots.list(connection.zios()).len() as u32;
+            Some(attachment.view(since, in_flight))
+        };
+        connections
+            .filter(|connection| connection.export() == export)
+            .filter_map(view)
+            .collect()
+    }
+
+    /// Ends the connection of an attachment: the kernel fails what it waits for, and whatever it asks
+    /// for from then on. Says how many zios that were, or nothing if there is no such attachment.
+    pub(super) fn fail_attachment(&mut self, export: ExportId, node: &str) -> Option<u32> {
+        let is_it = |connection: &Connection| {
+            let attachment = connection.attachment();
+            connection.export() == export && attachment.is_some_and(|(it, _)| it.node == node)
+        };
+        let mut places = self.connections.places();
+        let at = places.find(|at| self.connections.get(*at).is_some_and(is_it))?;
+        let zios = self.connections.get(at)?.zios();
+        let failed = self.slots.list(zios).len() as u32;
+        self.hang_up(at);
+        Some(failed)
+    }
+
+    /// Whether an export takes clients.
+    pub(super) fn takes_clients(&self, export: ExportId) -> Result<(), AttachError> {
+        let info = self.exports.find(export);
+        let is_off = info.is_none_or(|info| info.power.is_off());
+        match self.control.is_shutting_down() || is_off {
+            true => Err(AttachError::Closed),
+            false => Ok(()),
+        }
+    }
+}
