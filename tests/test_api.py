@@ -265,7 +265,7 @@ def test_a_socket_is_private_from_its_first_moment_on(serve, directory):
     trace = directory / "trace"
     daemon = serve("-d", "d=ram,size=1M", under=["strace", "-D", "-o", trace, "-e", "trace=fchmod,bind,chmod,fchmodat"])
     calls = trace.read_text().splitlines()
-    (bound,) = [at for at, call in enumerate(calls) if str(daemon.api) in call]
+    (bound,) = [at for at, call in enumerate(calls) if f'"{daemon.api}"' in call]
     socket = re.match(r"bind\((\d+),", calls[bound]).group(1)
     assert calls[bound - 1].startswith(f"fchmod({socket}, 0600)"), calls
 

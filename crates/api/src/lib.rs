@@ -12,6 +12,6 @@ mod place;
 mod types;
 
 pub use ::http::{Method, StatusCode};
-pub use client::{Client, ClientError, Lease, WantedZios};
-pub use place::{default_socket, runtime_dir, token_file, user_id};
+pub use client::{Client, ClientError, Lease, WantedZios, hand_over};
+pub use place::{default_socket, handover_socket, runtime_dir, token_file, user_id};
 pub use types::*;

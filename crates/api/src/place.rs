@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use dashpot_rules::Address;
+
 /// The directory of this user's sockets and tokens.
 pub fn runtime_dir() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_dir()) {
@@ -21,6 +23,18 @@ pub fn default_socket() -> PathBuf {
 /// address.
 pub fn token_file(socket: SocketAddr) -> PathBuf {
     runtime_dir().join(format!("api-{socket}.token"))
+}
+
+/// The socket beside the API's at which the daemon is handed descriptors.
+pub fn handover_socket(api: &Address) -> PathBuf {
+    match api {
+        Address::Unix(path) => {
+            let mut beside = path.clone().into_os_string();
+            beside.push(".fd");
+            beside.into()
+        }
+        Address::Tcp(socket) => runtime_dir().join(format!("api-{socket}.fd")),
+    }
 }
 
 /// The real user id of this process.

@@ -162,7 +162,7 @@ fn late(p50_ns: u64, n: u64, depth: u64) -> Disk {
     from_value(json!({
         "name": "a", "uris": [], "store": "ram", "size_bytes": 1, "block_bytes": 1,
         "read_only": false, "shard": 0, "at_ns": 0, "rules": 1, "suspended": null, "off": false,
-        "faulted": null, "failed": null, "clients": [], "stalled": 0, "stalls": 0,
+        "faulted": null, "failed": null, "clients": [], "attachments": [], "stalled": 0, "stalls": 0,
         "loop_gap": {"count": 0}, "shard_stops": {"all": none, "recent": none, "last_age_ns": null},
         "shard_load": Load::default(), "shard_memory": ClientMemory::default(),
         "rule_lateness": summary, "in_flight": 0, "oldest": [], "ops": [], "aborted": 0,

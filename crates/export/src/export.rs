@@ -29,6 +29,13 @@ pub struct ExportInfo {
     pub power: Power,
 }
 
+/// How a block device of the host reaches its export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// A loop device over a FUSE file.
+    Loop,
+}
+
 /// An export that a shard is to serve: a disk of the engine, and its store.
 pub(crate) struct Served {
     pub(crate) info: ExportInfo,

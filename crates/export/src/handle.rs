@@ -7,11 +7,9 @@ use std::sync::Arc;
 
 use dashpot_engine::{Answer, Command, CommandError, DiskId, Duration};
 
-use crate::attachment::{Attach, AttachError, Attachment};
 use crate::clock;
 use crate::events::Drops;
-use crate::frontend::{Session, fuse};
-use crate::message::{Handover, Message};
+use crate::message::{Attach, AttachError, Message};
 use crate::power::{Cut, CutError, Loss};
 use crate::prober::{ProbeReading, Readings};
 use crate::route::Route;
@@ -147,26 +145,10 @@ impl Handle {
         answer: impl FnOnce(Result<(), AttachError>) + Send + 'static,
     ) -> Result<(), ShardGone> {
         let route = self.route(disk)?;
-        let session = match fuse::Session::new(attach.descriptor) {
-            Ok(session) => Session::Fuse(session),
-            Err(error) => {
-                answer(Err(error.into()));
-                return Ok(());
-            }
-        };
-        let handover = Handover {
-            session,
-            export: route.export,
-            peer: attach.node.clone(),
-            left_over: Vec::new(),
-            permit: None,
-            attachment: Some(Attachment {
-                node: attach.node,
-                mechanism: attach.mechanism,
-                by: attach.by,
-            }),
-        };
-        send(route, Message::Attach(handover, Box::new(answer)))
+        send(
+            route,
+            Message::Attach(route.export, attach, Box::new(answer)),
+        )
     }
 
     /// Ends the attachment of a disk that has this node. What is in flight fails, and so does whatever

@@ -7,7 +7,6 @@
 #![warn(missing_docs)]
 
 mod acceptor;
-mod attachment;
 mod cgroups;
 mod clock;
 mod complain;
@@ -30,17 +29,19 @@ mod shard;
 mod snapshot;
 pub mod store;
 
-pub use attachment::{Attach, AttachError, AttachmentView, Mechanism};
 pub use clock::now;
 pub use complain::complain;
 pub use config::{ServerConfig, Spin};
 pub use events::{Bell, Drops, EventReader, EventRecord, FinishedZio};
-pub use export::{ExportInfo, Power};
+pub use export::{ExportInfo, Mechanism, Power};
 pub use handle::{DiskInfo, Handle, ShardGone};
 pub use held::Held;
 pub use listen::{ListenError, Occupied, bind_private, keep_alive, remove_dead_socket};
+pub use message::{Attach, AttachError};
 pub use power::{Cut, CutError, Keep, Loss, LostWrite, Sum, Then};
 pub use prober::ProbeReading;
 pub use quota::{CpuQuota, Throttling, cpu_quota, cpu_throttling};
 pub use server::{STORE_THREADS, Server, StartError};
-pub use snapshot::{ClientView, Counted, DiskSnapshot, RuleSnapshot, StopSum, Stops, Work};
+pub use snapshot::{
+    AttachmentView, ClientView, Counted, DiskSnapshot, RuleSnapshot, StopSum, Stops, Work,
+};

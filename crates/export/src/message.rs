@@ -1,11 +1,12 @@
 //! The messages from other threads to a shard.
 
+use std::os::fd::OwnedFd;
+
 use dashpot_engine::{Answer, Command, CommandError, Duration, ZioId};
 
-use crate::attachment::{AttachError, Attachment};
 use crate::connection_limit::Permit;
 use crate::events::Drops;
-use crate::export::ExportId;
+use crate::export::{ExportId, Mechanism};
 use crate::frontend::Session;
 use crate::power::{Cut, CutError, Loss};
 use crate::snapshot::DiskSnapshot;
@@ -14,9 +15,9 @@ use crate::store::Finished;
 pub(crate) enum Message {
     /// Serve a client that has shaken hands.
     Connect(Handover),
-    /// The kernel is to be a client, by a descriptor of its own.
-    Attach(Handover, AttachAnswer),
-    /// The attachment of an export that has this node is to end. The answer counts the zios that fail.
+    /// Serve the kernel as a client, through a descriptor of its own.
+    Attach(ExportId, Attach, AttachAnswer),
+    /// End the attachment of an export to this node, and answer with the count of zios that fail.
     FailAttachment(ExportId, String, Box<dyn FnOnce(Option<u32>) + Send>),
     /// Change rules or the state of a disk.
     Command(Command, CommandAnswer),
@@ -44,8 +45,46 @@ pub(crate) struct Handover {
     pub(crate) peer: String,
     /// The bytes that the client has sent after the handshake: the beginning of its first requests.
     pub(crate) left_over: Vec<u8>,
-    /// Its permit among all connections. The prober needs none.
+    /// Its permit among all connections. The prober and the kernel need none.
     pub(crate) permit: Option<Permit>,
     /// The node, if the client is the kernel.
     pub(crate) attachment: Option<Attachment>,
+}
+
+/// An attachment to make.
+#[derive(Debug)]
+pub struct Attach {
+    /// The kernel's end: for [`Mechanism::Loop`] a `/dev/fuse` that has a mount.
+    pub descriptor: OwnedFd,
+    /// The block device that the export becomes. It is also the client's name.
+    pub node: String,
+    /// How the device reaches the export.
+    pub mechanism: Mechanism,
+    /// The process that asks, such as `uid=0 pid=7`.
+    pub by: String,
+}
+
+/// Why an export is not attached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AttachError {
+    /// The descriptor is of another kind.
+    #[error("the descriptor that was handed over is no /dev/fuse")]
+    NotFuse,
+    /// The power of the export is off, or its shard is about to end.
+    #[error("the disk takes no clients now")]
+    Closed,
+    /// It is a block device already. Two of them would not know of each other's caches.
+    #[error("it is {0} already")]
+    Attached(String),
+    /// The system has no room for one more descriptor.
+    #[error("the shard cannot wait for the descriptor: {0}")]
+    Refused(rustix::io::Errno),
+}
+
+/// The facts about an attachment that its connection keeps.
+#[derive(Debug)]
+pub(crate) struct Attachment {
+    pub(crate) node: String,
+    pub(crate) mechanism: Mechanism,
+    pub(crate) by: String,
 }

@@ -6,7 +6,7 @@ use dashpot_engine::{
     ClientId, DiskStats, Duration, InFlight, Instant, RuleStats, RuleView, SinceUpdate,
 };
 
-use crate::attachment::AttachmentView;
+use crate::export::Mechanism;
 use crate::held::Held;
 
 /// The state of a disk at one moment. All fields are of that moment. The default stands for a disk
@@ -29,7 +29,7 @@ pub struct DiskSnapshot {
     pub off: bool,
     /// The clients that are connected.
     pub clients: Vec<ClientView>,
-    /// The nodes of the kernel's over it.
+    /// The block devices of the host that are this disk.
     pub attachments: Vec<AttachmentView>,
     /// Connections that the shard does not read now, because of its memory bound.
     pub stalled: u32,
@@ -119,6 +119,21 @@ pub struct ClientView {
     pub name: String,
     /// Its connections to this disk.
     pub connections: u32,
+}
+
+/// A block device of the host that is a disk, at one moment.
+#[derive(Clone, Debug)]
+pub struct AttachmentView {
+    /// The device, such as `/dev/loop0`.
+    pub node: String,
+    /// How the device reaches the disk.
+    pub mechanism: Mechanism,
+    /// The process that attached it.
+    pub by: String,
+    /// Since when the shard serves it.
+    pub since: Instant,
+    /// How many of its zios have no reply yet.
+    pub in_flight: u32,
 }
 
 /// How much of its time a shard works.

@@ -10,8 +10,9 @@ use http::Method;
 use super::connection::Lease;
 use super::{Client, ClientError};
 use crate::types::{
-    By, Cleared, Clock, Crash, Crashed, Disk, DiskLatency, Export, FinishedZios, Inject, Resumed,
-    Rule, RuleLatency, RulesReset, Seconds, Status, Suspend, Suspended, Update,
+    AttachmentFailed, By, Cleared, Clock, Crash, Crashed, Disk, DiskLatency, Export,
+    FailAttachment, FinishedZios, Inject, Resumed, Rule, RuleLatency, RulesReset, Seconds, Status,
+    Suspend, Suspended, Update,
 };
 
 /// The finished zios that a caller wants.
@@ -174,6 +175,13 @@ impl Client {
     /// Cuts the power of a disk on a `lossy` store, or restores it.
     pub fn crash(&self, disk: &str, how: &Crash) -> Result<Crashed, ClientError> {
         self.post(&format!("/v1/disks/{}/crash", segment(disk)), how)
+    }
+
+    /// Ends an attachment of a disk from the daemon's side: what is in flight fails.
+    pub fn fail_attachment(&self, disk: &str, node: &str) -> Result<AttachmentFailed, ClientError> {
+        let node = node.to_owned();
+        let path = format!("/v1/disks/{}/fail-attachment", segment(disk));
+        self.post(&path, &FailAttachment { node })
     }
 
     fn delete(&self, path: &str) -> Result<Cleared, ClientError> {

@@ -4,6 +4,7 @@
 mod calls;
 mod connection;
 mod error;
+mod handover;
 mod silence;
 
 use std::cell::{Cell, RefCell};
@@ -19,11 +20,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::place::{default_socket, token_file};
+use crate::place::{default_socket, handover_socket, token_file};
 pub use calls::WantedZios;
 pub use connection::Lease;
 use connection::{Answer, Connection};
 pub use error::ClientError;
+pub use handover::hand_over;
 use silence::{PATIENCE, Silence, State, Wait};
 
 /// A client of one daemon. It connects at its first request.
@@ -72,6 +74,11 @@ impl Client {
     /// The daemon's address.
     pub fn address(&self) -> String {
         self.address.to_string()
+    }
+
+    /// The socket at which the daemon is handed descriptors.
+    pub fn handover_socket(&self) -> PathBuf {
+        handover_socket(&self.address)
     }
 
     fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {

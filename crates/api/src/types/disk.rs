@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::rule::Summary;
-use super::{ClientMemory, Host, Load, Memory, Promise, Shard, Stops, VersionInfo, Wide};
+use super::{
+    Attachment, ClientMemory, Host, Load, Memory, Promise, Shard, Stops, VersionInfo, Wide,
+};
 
 /// The daemon, its shards and its disks, at one moment.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -63,6 +65,8 @@ pub struct Disk {
     pub failed: Option<String>,
     /// The clients that are connected now.
     pub clients: Vec<DiskClient>,
+    /// The block devices of the host that are this disk.
+    pub attachments: Vec<Attachment>,
     /// Number of connections that the shard does not read now, because requests use as much memory
     /// as they may.
     pub stalled: u32,

@@ -3,6 +3,7 @@
 //! Times are integers of nanoseconds (`_ns`), sizes integers of bytes (`_bytes`). Ages count back
 //! from the moment `at_ns` of the daemon's monotonic clock.
 
+mod attachment;
 mod change;
 mod crash;
 mod disk;
@@ -18,6 +19,9 @@ mod second;
 mod shard;
 mod wide;
 
+pub use attachment::{
+    Attachment, AttachmentFailed, FailAttachment, HandOver, HandedOver, MechanismWord,
+};
 pub use change::{
     Cleared, Error, Failure, Inject, Resumed, RulesReset, Suspend, Suspended, Update, VersionInfo,
 };

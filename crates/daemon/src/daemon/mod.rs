@@ -8,7 +8,8 @@ mod events;
 
 use dashpot_engine::{Answer, Command, DiskId, Duration, Instant};
 use dashpot_export::{
-    Cut, CutError, DiskInfo, DiskSnapshot, Handle, Loss, ProbeReading, ShardGone,
+    Attach, AttachError, Cut, CutError, DiskInfo, DiskSnapshot, Handle, Loss, ProbeReading,
+    ShardGone,
 };
 use dashpot_rules::{Injection, TypedRule, format_size};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
@@ -223,6 +224,39 @@ impl Daemon {
         self.handle.cut(disk, cut, |loss| drop(answer.send(loss)))?;
         let loss = answered.await.map_err(|_| ShardGone)?;
         loss.map_err(|error| refusal_of(error, self.info(disk)))
+    }
+
+    /// Has the kernel be a client of a disk.
+    pub async fn attach(&self, name: &str, attach: Attach) -> Result<(), Refusal> {
+        let disk = self.disk(name)?;
+        let (answer, answered) = oneshot::channel();
+        self.handle.attach(disk, attach, |attached| {
+            let _ = answer.send(attached);
+        })?;
+        let attached = answered.await.map_err(|_| ShardGone)?;
+        attached.map_err(|error| {
+            let remedy = match &error {
+                AttachError::Attached(node) => format!("`dashpot detach {node}` first"),
+                AttachError::Closed => format!("see `dashpot status` for disk '{name}'"),
+                _ => "use `dashpot attach`".to_owned(),
+            };
+            Refusal::conflict(format!("disk '{name}': {error}")).remedy(remedy)
+        })
+    }
+
+    /// Ends an attachment of a disk. Returns how many zios failed.
+    pub async fn fail_attachment(&self, name: &str, node: &str) -> Result<u32, Refusal> {
+        let disk = self.disk(name)?;
+        let (answer, answered) = oneshot::channel();
+        self.handle
+            .fail_attachment(disk, node.to_owned(), |failed| {
+                let _ = answer.send(failed);
+            })?;
+        let failed = answered.await.map_err(|_| ShardGone)?;
+        failed.ok_or_else(|| {
+            let error = format!("'{node}' is no attachment of disk '{name}'");
+            Refusal::new(RefusalKind::NotFound, error)
+        })
     }
 
     async fn inject_in(

@@ -11,7 +11,7 @@ use axum::Router;
 use dashpot_api::{runtime_dir, token_file, user_id};
 use dashpot_export::{Occupied, bind_private, keep_alive, remove_dead_socket};
 use dashpot_rules::Address;
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use super::access::Hosts;
 use super::answer::{Manners, answer};
@@ -23,8 +23,30 @@ pub struct HttpListener {
 }
 
 enum Socket {
-    Unix(UnixListener, SocketFile),
+    Unix(UnixSocket),
     Tcp(TcpListener),
+}
+
+/// A unix socket that only this user can reach. Dropped, it is removed.
+pub(crate) struct UnixSocket(UnixListener, SocketFile);
+
+impl UnixSocket {
+    /// Listens at a path, for `option`.
+    pub(crate) fn bind(option: &str, path: &Path) -> anyhow::Result<UnixSocket> {
+        if path.parent() == Some(&runtime_dir()) {
+            make_private_dir(&runtime_dir())?;
+        }
+        make_way(option, path)?;
+        let listener = listen_private(path)
+            .with_context(|| format!("{option} unix:{}: cannot listen there", path.display()))?;
+        Ok(UnixSocket(listener, SocketFile(path.to_owned())))
+    }
+
+    /// The next caller.
+    pub(crate) async fn accept(&self) -> io::Result<UnixStream> {
+        let (stream, _) = self.0.accept().await?;
+        Ok(stream)
+    }
 }
 
 /// A socket's file. Dropping this removes the file.
@@ -35,7 +57,10 @@ impl HttpListener {
     /// socket of a daemon that has ended.
     pub async fn bind(option: &str, address: &Address) -> anyhow::Result<HttpListener> {
         match address {
-            Address::Unix(path) => bind_unix(option, path),
+            Address::Unix(path) => Ok(HttpListener {
+                address: address.clone(),
+                socket: Socket::Unix(UnixSocket::bind(option, path)?),
+            }),
             Address::Tcp(wanted) => {
                 let listener = TcpListener::bind(wanted).await;
                 let listener = listener.with_context(|| {
@@ -66,7 +91,7 @@ impl HttpListener {
     /// Answers requests until the future is dropped.
     pub async fn serve(self, router: Router, manners: Manners) {
         match self.socket {
-            Socket::Unix(listener, _file) => answer(listener, router, manners).await,
+            Socket::Unix(UnixSocket(listener, _file)) => answer(listener, router, manners).await,
             Socket::Tcp(listener) => answer(listener, router, manners).await,
         }
     }
@@ -136,20 +161,6 @@ impl Drop for TokenFile {
         // The file may have been removed by hand, with the same result.
         let _ = fs::remove_file(&self.0);
     }
-}
-
-fn bind_unix(option: &str, path: &Path) -> anyhow::Result<HttpListener> {
-    if path.parent() == Some(&runtime_dir()) {
-        make_private_dir(&runtime_dir())?;
-    }
-    make_way(option, path)?;
-    let listener = listen_private(path)
-        .with_context(|| format!("{option} unix:{}: cannot listen there", path.display()))?;
-    let file = SocketFile(path.to_owned());
-    Ok(HttpListener {
-        address: Address::Unix(path.to_owned()),
-        socket: Socket::Unix(listener, file),
-    })
 }
 
 fn listen_private(path: &Path) -> io::Result<UnixListener> {

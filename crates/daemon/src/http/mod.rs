@@ -1,11 +1,13 @@
 //! The HTTP API, by which the command line and other programs inspect and change a running daemon.
 //!
 //! Its resources have the shape of Toxiproxy's: disks for proxies, rules for toxics. A request with
-//! a rule has the rule's words, in the grammar of the command line.
+//! a rule has the rule's words, in the grammar of the command line. HTTP carries no descriptors: those
+//! are handed over at a socket beside the API's.
 
 mod access;
 mod answer;
 mod error;
+mod handover;
 mod lease;
 mod listen;
 mod openapi;
@@ -17,5 +19,6 @@ mod told;
 
 pub use access::{Access, Hosts, guard_host};
 pub use answer::Manners;
+pub use handover::HandoverListener;
 pub use listen::{HttpListener, TokenFile, make_private_dir, random_word};
 pub use router::router;

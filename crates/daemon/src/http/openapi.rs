@@ -36,6 +36,7 @@ use crate::{Refusal, RefusalKind};
         disks::suspend,
         disks::resume,
         disks::crash,
+        disks::fail_attachment,
         events::finished,
         seconds::seconds,
         rules::list,

@@ -33,6 +33,10 @@ pub fn router(daemon: Arc<Daemon>, access: Option<Arc<Access>>) -> Router {
         .route("/v1/disks/{disk}/resume", post(disks::resume))
         .route("/v1/disks/{disk}/crash", post(disks::crash))
         .route(
+            "/v1/disks/{disk}/fail-attachment",
+            post(disks::fail_attachment),
+        )
+        .route(
             "/v1/disks/{disk}/rules",
             get(rules::of_disk).post(rules::inject),
         )

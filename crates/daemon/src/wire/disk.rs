@@ -1,12 +1,12 @@
 //! Disks and their latencies, from a snapshot.
 
 use dashpot_api::{
-    Disk, DiskClient, DiskLatency, InFlightZio, OpCount, OpLatency, Summary, Suspension, Wide,
-    wait_word,
+    Attachment, Disk, DiskClient, DiskLatency, InFlightZio, MechanismWord, OpCount, OpLatency,
+    Summary, Suspension, Wide, wait_word,
 };
 use dashpot_engine::histogram::{Histogram, LAYOUT, Sparse};
 use dashpot_engine::{InFlight, Instant, Op};
-use dashpot_export::{ClientView, DiskInfo, DiskSnapshot};
+use dashpot_export::{AttachmentView, ClientView, DiskInfo, DiskSnapshot, Mechanism};
 
 use super::memory::client_memory;
 use super::shard::{load, stops};
@@ -44,6 +44,7 @@ impl View<'_> {
             faulted: snapshot.faulted.clone(),
             failed: None,
             clients: snapshot.clients.iter().map(disk_client).collect(),
+            attachments: self.attachments(),
             stalled: snapshot.stalled,
             stalls: snapshot.stalls,
             loop_gap: Summary::of(Some(&snapshot.loop_gap)),
@@ -82,6 +83,20 @@ impl View<'_> {
             rule: zio.rule.map(|rule| rule.0),
             remaining_ns: held.map(|target| target.since(at).as_nanos()),
         }
+    }
+
+    fn attachments(&self) -> Vec<Attachment> {
+        let attachments = self.snapshot.attachments.iter();
+        let attachment = |view: &AttachmentView| Attachment {
+            node: view.node.clone(),
+            mechanism: match view.mechanism {
+                Mechanism::Loop => MechanismWord::Loop,
+            },
+            by: view.by.clone(),
+            age_ns: self.snapshot.at.since(view.since).as_nanos(),
+            in_flight: view.in_flight,
+        };
+        attachments.map(attachment).collect()
     }
 
     fn suspension(&self) -> Option<Suspension> {

@@ -55,7 +55,8 @@ pub(crate) enum SpinWhen {
 /// Serve disks for the life of a command
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The command finds its disks in $DASHPOT_URI and the API in $DASHPOT_API. dashpot
+The command finds its disks in $DASHPOT_URI and the API in $DASHPOT_API, and
+with --attach their devices in $DASHPOT_DEV and $DASHPOT_DEV_DISK. dashpot
 exits with the command's status, or with 125 to 127 for its own failures, and
 with 3 if the command succeeds and a --check does not hold.
 
@@ -64,6 +65,12 @@ Example:
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) lab: LabArgs,
+    /// Attach the disks, as 'dashpot attach' does; takes root
+    #[arg(long)]
+    pub(crate) attach: bool,
+    /// Attach, and mount the first disk here, with an ext4 if it is empty
+    #[arg(long, value_name = "DIR")]
+    pub(crate) mount: Option<PathBuf>,
     /// Expect this of the disks, as 'dashpot check' does; see its help
     #[arg(long, value_name = "EXPR")]
     pub(crate) check: Vec<String>,

@@ -7,6 +7,7 @@
 // Doc comments here are the help that clap prints. `[1]` is a default, not a link.
 #![allow(rustdoc::broken_intra_doc_links)]
 
+mod attach;
 mod check;
 mod control;
 mod generate;
@@ -28,6 +29,7 @@ use std::ffi::OsString;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use dashpot_rules::{ApiAddress, parse_api};
 
+pub(crate) use attach::{AttachArgs, DetachArgs, FileSystem, MountArgs, With};
 pub(crate) use check::CheckArgs;
 pub(crate) use control::{
     ClearArgs, CrashArgs, DoctorArgs, InjectArgs, ListArgs, ResetArgs, ResumeArgs, StatusArgs,
@@ -115,6 +117,9 @@ pub(crate) enum Command {
     Suspend(SuspendArgs),
     Resume(ResumeArgs),
     Crash(CrashArgs),
+    Attach(AttachArgs),
+    Detach(DetachArgs),
+    Mount(MountArgs),
     Iolatency(IolatencyArgs),
     Iostat(IostatArgs),
     Quantize(QuantizeArgs),

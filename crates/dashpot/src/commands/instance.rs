@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use dashpot_daemon::http::{Access, Hosts, HttpListener, Manners, router};
+use dashpot_daemon::http::{Access, HandoverListener, Hosts, HttpListener, Manners, router};
 use dashpot_daemon::metrics::{self, DaemonSource};
 use dashpot_daemon::{Collector, Daemon};
 use dashpot_engine::Duration;
@@ -106,13 +106,17 @@ impl Instance {
         api: HttpListener,
         access: Option<Arc<Access>>,
         metrics: Option<(HttpListener, Option<Hosts>)>,
+        handover: HandoverListener,
     ) -> Running {
         let manners = match access {
             Some(_) => Manners::OneRequestUntilKnown,
             None => Manners::Trusted,
         };
         let router = router(Arc::clone(&self.daemon), access);
-        let mut answering = vec![tokio::spawn(api.serve(router, manners))];
+        let mut answering = vec![
+            tokio::spawn(api.serve(router, manners)),
+            tokio::spawn(handover.serve(Arc::clone(&self.daemon))),
+        ];
         if let Some((metrics, hosts)) = metrics {
             let router = metrics::router(DaemonSource(Arc::clone(&self.daemon)), hosts);
             answering.push(tokio::spawn(metrics.serve(router, Manners::OneRequest)));

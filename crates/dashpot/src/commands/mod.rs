@@ -1,10 +1,12 @@
 //! The commands. Most ask a running daemon; `serve` and `run` are one themselves.
 
+pub(crate) mod attach;
 mod beside;
 mod check;
 mod child;
 mod clear;
 mod crash;
+mod devices;
 mod doctor;
 mod draft;
 mod failed;
@@ -35,6 +37,7 @@ mod status;
 mod suspend;
 mod top;
 mod update;
+mod variables;
 mod zinject;
 
 use std::process::ExitCode;
@@ -72,6 +75,9 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Proof(args) => return proof::proof(&client()?, &args),
         Command::Clear(args) => clear::clear(&client()?, &args)?,
         Command::Crash(args) => crash::crash(&client()?, &args)?,
+        Command::Attach(args) => attach::attach(&client()?, &args)?,
+        Command::Mount(args) => attach::mount(&client()?, &args)?,
+        Command::Detach(args) => return attach::detach(&client()?, &args),
         Command::Reset(args) => reset::reset(&client()?, &args)?,
         Command::Suspend(args) => suspend::suspend(&client()?, &args)?,
         Command::Resume(args) => resume::resume(&client()?, &args)?,

@@ -6,16 +6,18 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use dashpot_api::Client;
-use dashpot_daemon::http::HttpListener;
+use dashpot_daemon::http::{HandoverListener, HttpListener};
 use dashpot_export::complain;
 use dashpot_rules::Address;
 use tokio::task::spawn_blocking;
 
 use super::check::{Checks, conclude};
 use super::child::{FAILED, passed_on, run_with};
+use super::devices::Devices;
 use super::instance::{Export, Instance};
 use super::private::PrivateDir;
 use super::signals::Signals;
+use super::variables::{URI, variable};
 use crate::cli::RunArgs;
 use crate::lab::Lab;
 
@@ -40,10 +42,19 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
         let nbd = Address::Unix(sockets.path().join("nbd.sock"));
         let api = Address::Unix(sockets.path().join("api.sock"));
         let listener = HttpListener::bind("--api", &api).await?;
+        let handover = HandoverListener::bind(&api)?;
         let instance = Instance::start(&lab, vec![nbd], &args.lab).await?;
-        let running = instance.answer(listener, None, None);
-        let variables = variables(&api, running.exports());
-        let ended = checked(args, &api, &variables, &mut signals).await;
+        let running = instance.answer(listener, None, None, handover);
+        let mut variables = variables(&api, running.exports());
+        let ended = match Devices::attach(args, &api, running.exports()).await {
+            Ok(devices) => {
+                variables.extend(devices.variables());
+                let ended = checked(args, &api, &variables, &mut signals).await;
+                devices.detach(&api).await;
+                ended
+            }
+            Err(error) => Err(error),
+        };
         running.stop(pending()).await;
         ended
     })
@@ -78,7 +89,7 @@ fn check_variables(lab: &Lab) -> anyhow::Result<()> {
     let mut seen: HashMap<String, &str> = HashMap::new();
     for disk in &lab.disks {
         let name = disk.config.name.as_str();
-        let variable = variable(name);
+        let variable = variable(URI, name);
         if let Some(other) = seen.get(&variable) {
             bail!("disks '{other}' and '{name}' would both be ${variable}: rename one");
         }
@@ -95,33 +106,7 @@ fn variables(api: &Address, exports: &[Export]) -> Vec<(String, String)> {
         ("DASHPOT_URI".to_owned(), first.unwrap_or_default()),
     ];
     for export in exports {
-        variables.push((variable(&export.name), export.uri.clone()));
+        variables.push((variable(URI, &export.name), export.uri.clone()));
     }
     variables
-}
-
-/// The variable of a disk: `DASHPOT_URI_C1T1D0` for `c1t1d0`. Characters that a shell does not
-/// allow become `_`.
-fn variable(disk: &str) -> String {
-    let letter = |c: char| {
-        if c.is_ascii_alphanumeric() {
-            c.to_ascii_uppercase()
-        } else {
-            '_'
-        }
-    };
-    format!(
-        "DASHPOT_URI_{}",
-        disk.chars().map(letter).collect::<String>()
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::variable;
-
-    #[test]
-    fn a_disk_has_a_variable_of_its_own() {
-        assert_eq!(variable("tank/foo-1"), "DASHPOT_URI_TANK_FOO_1");
-    }
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use dashpot_api::{default_socket, runtime_dir};
-use dashpot_daemon::http::{Access, Hosts, HttpListener, TokenFile, make_private_dir, random_word};
+use dashpot_daemon::http::{
+    Access, HandoverListener, Hosts, HttpListener, TokenFile, make_private_dir, random_word,
+};
 use dashpot_rules::{Address, ApiAddress, Listen};
 
 use super::instance::{Export, Instance};
@@ -56,6 +58,7 @@ async fn serve_lab(
     };
     let metrics_url = metrics.as_ref().map(metrics_url);
     let door = Door::new(&api, args.allow_host.clone())?;
+    let handover = HandoverListener::bind(api.address())?;
     let nbd = if args.nbd.is_empty() {
         &lab.nbd
     } else {
@@ -66,7 +69,7 @@ async fn serve_lab(
         let hosts = metrics.hosts(&args.allow_host);
         (metrics, hosts)
     });
-    let running = instance.answer(api, door.access.clone(), metrics);
+    let running = instance.answer(api, door.access.clone(), metrics, handover);
     // Whatever the result, stop the instance: stores must be synced, and sockets removed.
     let announced = announce(
         &door.url,

@@ -1,5 +1,7 @@
 //! `doctor`: the precision that this host allows, the reasons, and the remedies.
 
+mod attach;
+mod found;
 mod host;
 mod ways;
 
@@ -12,6 +14,9 @@ use dashpot_report::table::{Column, Room, table_within};
 use host::Host;
 pub(crate) use host::median_oversleep;
 use ways::Way;
+
+pub(crate) use attach::{FUSE, Missing, loop_works, nbd_works, ublk_works};
+pub(crate) use found::installed;
 
 /// The findings about the host, and the ways in which a program here can reach a disk.
 #[derive(Debug, Serialize)]

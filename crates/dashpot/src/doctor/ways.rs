@@ -1,10 +1,12 @@
 //! Every way in which a program on this host could reach a disk of dashpot's.
 
-use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 
 use serde::Serialize;
+
+use super::attach::{FUSE, loop_works, ublk_works};
+use super::found::{installed, opened};
 
 /// Programs that speak NBD themselves.
 const NBD_CLIENTS: [&str; 6] = ["nbdinfo", "nbdcopy", "nbdsh", "qemu-img", "qemu-io", "fio"];
@@ -26,10 +28,10 @@ pub(super) fn all() -> Vec<Way> {
     vec![
         nbd_client(),
         own_program(),
+        attached(),
         kernel_nbd(),
         ublk(),
         fuse(),
-        loop_device(),
         path_store(),
     ]
 }
@@ -94,7 +96,7 @@ fn kernel_nbd() -> Way {
         (true, true, true) => ("nbd-client -unix SOCKET -N DISK /dev/nbd0", None),
     };
     Way {
-        way: "attach: a /dev/nbd node for any program",
+        way: "nbd-client: a /dev/nbd node, by hand",
         works: change.is_none(),
         why: why.to_owned(),
         warning: Some(KERNEL_NBD_WARNING),
@@ -109,7 +111,7 @@ const KERNEL_NBD_WARNING: &str = "Beware: with N connections, more than one, a s
 
 /// `nbdfuse` of libnbd, an NBD client that shows a disk as a file.
 fn fuse() -> Way {
-    let fuse = opened("/dev/fuse");
+    let fuse = opened(FUSE);
     let (why, change) = match (&fuse, installed("nbdfuse")) {
         (Err(_), _) => (
             "nbdfuse needs it",
@@ -127,57 +129,40 @@ fn fuse() -> Way {
     Way {
         way: "FUSE: a file that is a disk",
         works: change.is_none(),
-        why: with_error("/dev/fuse", &fuse, why),
+        why: with_error(FUSE, &fuse, why),
         change,
         warning: None,
     }
 }
 
-/// The kernel's loop device over the file of [`fuse`].
-fn loop_device() -> Way {
-    let (file, control) = (fuse(), opened("/dev/loop-control"));
-    let (why, change) = match (&control, file.works) {
-        (Err(_), _) => (
-            "losetup needs it",
-            Some("root; a container needs the host's loop devices, too (--privileged)"),
-        ),
-        (Ok(()), false) => ("needs the file that FUSE gives", Some("see the line above")),
-        (Ok(()), true) => ("losetup --find --show --direct-io=on FILE", None),
-    };
+/// A loop device over a FUSE file of dashpot's own.
+fn attached() -> Way {
+    let works = loop_works();
     Way {
-        way: "loop: a /dev node over that file",
-        works: change.is_none(),
-        why: with_error("/dev/loop-control", &control, why),
-        change,
+        way: "attach: a /dev/loop node for any program",
+        works: works.is_ok(),
+        why: match &works {
+            Ok(()) => "dashpot attach DISK".to_owned(),
+            Err(missing) => missing.why.clone(),
+        },
+        change: works.err().map(|missing| missing.change),
         warning: None,
     }
 }
 
 /// A way that a later version will have.
 fn ublk() -> Way {
-    let device = "/dev/ublk-control";
-    let (why, change) = match opened(device) {
-        Ok(()) => (
-            format!("{device} can be used"),
-            "this version has no ublk frontend",
-        ),
-        Err(error) => (
-            format!("{device}: {}", error.kind()),
-            "this version has no ublk frontend; a later one will need the kernel's module ublk_drv",
-        ),
-    };
+    let works = ublk_works();
     Way {
-        way: "ublk: a /dev node",
-        works: false,
-        why,
-        change: Some(change),
+        way: "attach: a /dev/ublkb node",
+        works: works.is_ok(),
+        why: works
+            .as_ref()
+            .err()
+            .map_or_else(String::new, |missing| missing.why.clone()),
+        change: works.err().map(|missing| missing.change),
         warning: None,
     }
-}
-
-fn opened(device: &str) -> io::Result<()> {
-    let opened = OpenOptions::new().read(true).write(true).open(device);
-    opened.map(|_| ())
 }
 
 fn with_error(device: &str, opened: &io::Result<()>, why: &str) -> String {
@@ -195,11 +180,6 @@ fn path_store() -> Way {
         change: Some("until then, let the program use a disk over NBD"),
         warning: None,
     }
-}
-
-fn installed(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! the trait that it must implement.
 
 pub(crate) mod boundary;
-pub mod fuse;
+pub(crate) mod fuse;
 pub mod nbd;
 mod socket;
 

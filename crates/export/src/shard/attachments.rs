@@ -2,10 +2,34 @@
 
 use super::Shard;
 use super::connection::Connection;
-use crate::attachment::{AttachError, AttachmentView};
-use crate::export::ExportId;
+use crate::export::{ExportId, Mechanism};
+use crate::frontend::{Session, fuse};
+use crate::message::{Attach, AttachError, Attachment, Handover};
+use crate::snapshot::AttachmentView;
 
 impl Shard {
+    /// Has the kernel be a client.
+    pub(super) fn attach(&mut self, export: ExportId, attach: Attach) -> Result<(), AttachError> {
+        if let Some(other) = self.attachments(export).pop() {
+            return Err(AttachError::Attached(other.node));
+        }
+        let session = match attach.mechanism {
+            Mechanism::Loop => fuse::Session::new(attach.descriptor),
+        };
+        self.connect(Handover {
+            session: Session::Fuse(session.map_err(|_| AttachError::NotFuse)?),
+            export,
+            peer: attach.node.clone(),
+            left_over: Vec::new(),
+            permit: None,
+            attachment: Some(Attachment {
+                node: attach.node,
+                mechanism: attach.mechanism,
+                by: attach.by,
+            }),
+        })
+    }
+
     /// The attachments of an export.
     pub(super) fn attachments(&self, export: ExportId) -> Vec<AttachmentView> {
         let connections = self.connections.places();
@@ -13,7 +37,13 @@ impl Shard {
         let view = |connection: &Connection| {
             let (attachment, since) = connection.attachment()?;
             let in_flight = self.slots.list(connection.zios()).len() as u32;
-            Some(attachment.view(since, in_flight))
+            Some(AttachmentView {
+                node: attachment.node.clone(),
+                mechanism: attachment.mechanism,
+                by: attachment.by.clone(),
+                since,
+                in_flight,
+            })
         };
         connections
             .filter(|connection| connection.export() == export)

@@ -5,10 +5,9 @@ use dashpot_engine::{Command, DiskId, Errno, InFlight, Input};
 
 use super::Shard;
 use super::connection::Connection;
-use crate::attachment::AttachError;
 use crate::events::Drops;
 use crate::export::ExportId;
-use crate::message::{CommandAnswer, Handover, Message};
+use crate::message::{AttachError, CommandAnswer, Handover, Message};
 use crate::power::{Cut, CutError, Loss, Then};
 use crate::snapshot::{Counted, DiskSnapshot, RuleSnapshot};
 
@@ -30,7 +29,7 @@ impl Shard {
                 // A client learns of a refusal by the end of its connection.
                 let _ = self.connect(handover);
             }
-            Message::Attach(handover, answer) => answer(self.connect(handover)),
+            Message::Attach(export, attach, answer) => answer(self.attach(export, attach)),
             Message::FailAttachment(export, node, answer) => {
                 answer(self.fail_attachment(export, &node));
             }
@@ -47,7 +46,7 @@ impl Shard {
         }
     }
 
-    fn connect(&mut self, handover: Handover) -> Result<(), AttachError> {
+    pub(super) fn connect(&mut self, handover: Handover) -> Result<(), AttachError> {
         let export = handover.export;
         self.takes_clients(export)?;
         let peer = handover.peer.as_str();

@@ -8,14 +8,13 @@ use super::chunk::{Chunk, SLICES_MAX};
 use super::intake::Inlet;
 use super::outbox::Outlet;
 use super::slots::{Slots, ZioList};
-use crate::attachment::Attachment;
 use crate::connection_limit::Permit;
 use crate::export::{ExportId, ExportInfo};
 use crate::frontend::Session;
 use crate::frontend::boundary::{
     Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, SendLimits,
 };
-use crate::message::Handover;
+use crate::message::{Attachment, Handover};
 use crate::store::{Extent, Store};
 
 #[derive(Debug)]

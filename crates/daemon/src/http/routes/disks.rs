@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use dashpot_api::{
-    By, Crash, Crashed, Disk, DiskLatency, Error, InFlightZio, OpLatency, Resumed, Status, Suspend,
-    Suspended, VersionInfo,
+    AttachmentFailed, By, Crash, Crashed, Disk, DiskLatency, Error, FailAttachment, InFlightZio,
+    OpLatency, Resumed, Status, Suspend, Suspended, VersionInfo,
 };
 use dashpot_engine::histogram::Sparse;
 use dashpot_engine::{Duration, Op};
@@ -227,6 +227,25 @@ pub(crate) async fn crash(
     making.reserve(CRASHED_MAX)?;
     let loss = daemon.cut(&name, wanted).await?;
     making.json(&crashed(name, &crash, loss)).map(Told)
+}
+
+/// Ends an attachment of a disk: its zios in flight fail, and so does whatever the device is asked for
+/// from then on. It stays until the host detaches it.
+#[utoipa::path(post, path = "/v1/disks/{disk}/fail-attachment", operation_id = "fail_attachment",
+    tag = "disks",
+    params(("disk" = String, Path)),
+    request_body = FailAttachment,
+    responses(
+        (status = 200, body = AttachmentFailed, description = "The attachment has ended."),
+        (status = 404, body = Error),
+    ))]
+pub(crate) async fn fail_attachment(
+    State(daemon): State<Arc<Daemon>>,
+    Name(name): Name,
+    Body(wanted): Body<FailAttachment>,
+) -> Result<Json<AttachmentFailed>, Refusal> {
+    let failed = daemon.fail_attachment(&name, &wanted.node).await?;
+    Ok(Json(AttachmentFailed { failed }))
 }
 
 async fn all(daemon: &Daemon, detail: &Detail, making: &mut Making) -> Result<Vec<Disk>, Refusal> {

@@ -10,10 +10,9 @@ use rustix::io::Errno;
 use super::wire::MESSAGE_MAX;
 use crate::frontend::boundary::Arrival;
 
-/// Why a descriptor cannot be served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the descriptor that was handed over is no /dev/fuse")]
-pub struct NotFuse;
+/// A descriptor is of another kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NotFuse;
 
 /// An open `/dev/fuse`.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use dashpot_engine::Outcome;
 
 use self::device::Device;
-pub use self::device::NotFuse;
+pub(crate) use self::device::NotFuse;
 use self::wire::{MESSAGE_MAX, REPLY_MAX};
 use super::boundary::{
     Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,

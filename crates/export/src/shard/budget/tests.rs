@@ -4,6 +4,7 @@ use dashpot_engine::{ClientId, Duration, Instant};
 
 use super::*;
 use crate::frontend::{Session, nbd};
+use crate::message::Handover;
 
 const LARGEST: u32 = 32 << 20;
 const START: Instant = Instant::from_nanos(1 << 40);
@@ -86,7 +87,15 @@ fn small_requests_pass_to_the_byte_until_all_of_them_are_too_much() {
 fn connection(export: ExportId) -> Connection {
     let (near, _far) = std::os::unix::net::UnixStream::pair().unwrap();
     let session = nbd::Session::new(near.into(), nbd::handshake::Features::default());
-    Connection::new(Session::Nbd(session), export, ClientId(0), Vec::new(), None)
+    let handover = Handover {
+        session: Session::Nbd(session),
+        export,
+        peer: String::new(),
+        left_over: Vec::new(),
+        permit: None,
+        attachment: None,
+    };
+    Connection::new(handover, ClientId(0), Instant::ZERO)
 }
 
 #[test]

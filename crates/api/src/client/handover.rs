@@ -1,0 +1,56 @@
+//! The client's half of a handover: a descriptor, over a unix socket of the daemon's.
+
+use std::io::{self, BufRead, BufReader, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+
+use crate::types::{HandOver, HandedOver};
+
+/// Hands the daemon that listens at `socket` a descriptor, and waits until it is served.
+pub fn hand_over(socket: &Path, what: &HandOver, descriptor: BorrowedFd<'_>) -> anyhow::Result<()> {
+    let cannot = || format!("cannot hand over a descriptor at {}", socket.display());
+    let stream = UnixStream::connect(socket).with_context(cannot)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut line = serde_json::to_vec(what)?;
+    line.push(b'\n');
+    send(&stream, &line, descriptor).with_context(cannot)?;
+    let mut answer = String::new();
+    BufReader::new(&stream)
+        .read_line(&mut answer)
+        .with_context(cannot)?;
+    let answer: HandedOver = serde_json::from_str(&answer).with_context(cannot)?;
+    match answer.refused {
+        None => Ok(()),
+        Some(error) => match error.remedy {
+            Some(remedy) => bail!("{}: {remedy}", error.error),
+            None => bail!("{}", error.error),
+        },
+    }
+}
+
+/// A descriptor goes with the first byte. A line is far shorter than what a socket takes at once.
+fn send(stream: &UnixStream, line: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [descriptor];
+    control.push(SendAncillaryMessage::ScmRights(&descriptors));
+    let sent = sendmsg(
+        stream,
+        &[IoSlice::new(line)],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )?;
+    match sent == line.len() {
+        true => Ok(()),
+        false => Err(io::ErrorKind::WriteZero.into()),
+    }
+}
+
+/// How long the daemon has for its answer.
+const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,0 +1,76 @@
+//! Disks that are block devices of the daemon's host.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Error;
+
+/// A block device of the host whose bytes are those of a disk.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Attachment {
+    /// The device. It is also the name of the disk's client.
+    #[schema(example = "/dev/loop0")]
+    pub node: String,
+    /// How the device reaches the daemon.
+    pub mechanism: MechanismWord,
+    /// The process that attached it.
+    #[schema(example = "uid=0 pid=4711")]
+    pub by: String,
+    /// Time since then.
+    pub age_ns: u64,
+    /// Number of its zios that have no reply yet.
+    pub in_flight: u32,
+}
+
+/// How a block device reaches the daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MechanismWord {
+    /// A loop device over a FUSE file.
+    Loop,
+}
+
+impl MechanismWord {
+    /// The word.
+    pub fn name(self) -> &'static str {
+        match self {
+            MechanismWord::Loop => "loop",
+        }
+    }
+}
+
+/// Ends an attachment from the daemon's side.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FailAttachment {
+    /// The device.
+    #[schema(example = "/dev/loop0")]
+    pub node: String,
+}
+
+/// An attachment has ended: the device fails whatever is asked of it.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct AttachmentFailed {
+    /// Number of its zios that were in flight and failed.
+    pub failed: u32,
+}
+
+/// Hands the daemon a descriptor by which the kernel is a client of a disk. It is sent over a socket of
+/// its own, because HTTP carries no descriptors, with a newline behind it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandOver {
+    /// The disk.
+    pub disk: String,
+    /// The device that it becomes.
+    pub node: String,
+    /// How.
+    pub mechanism: MechanismWord,
+}
+
+/// Whether the daemon has taken what was handed over.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HandedOver {
+    /// Why not; null if it has.
+    pub refused: Option<Error>,
+}

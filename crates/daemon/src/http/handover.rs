@@ -1,0 +1,137 @@
+//! Where descriptors are handed over: a privileged process mounts a file and gives the daemon the
+//! kernel's end of it. Only this user and root can connect.
+//!
+//! A line of JSON comes with one descriptor, and a line of JSON goes back when the disk is served. No
+//! path is ever said.
+
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use dashpot_api::{HandOver, HandedOver, MechanismWord, handover_socket};
+use dashpot_export::{Attach, Mechanism};
+use dashpot_rules::Address;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use super::listen::UnixSocket;
+use crate::daemon::Daemon;
+use crate::refusal::Refusal;
+
+/// The socket on which descriptors are handed over. Dropped, it is removed.
+pub struct HandoverListener(UnixSocket);
+
+impl HandoverListener {
+    /// Listens beside the API's own socket.
+    pub fn bind(api: &Address) -> anyhow::Result<HandoverListener> {
+        UnixSocket::bind("--api", &handover_socket(api)).map(HandoverListener)
+    }
+
+    /// Takes descriptors until it is dropped.
+    pub async fn serve(self, daemon: Arc<Daemon>) {
+        loop {
+            match self.0.accept().await {
+                Ok(stream) => {
+                    tokio::spawn(timeout(PATIENCE, answer(stream, Arc::clone(&daemon))));
+                }
+                // Too many descriptors: it may be over soon.
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+    }
+}
+
+/// Answers one caller. One that does not speak the protocol, or is gone, is not answered.
+async fn answer(stream: UnixStream, daemon: Arc<Daemon>) -> io::Result<()> {
+    let (line, descriptor) = read(&stream).await?;
+    let by = stream.peer_cred()?;
+    let by = match by.pid() {
+        Some(pid) => format!("uid={} pid={pid}", by.uid()),
+        None => format!("uid={}", by.uid()),
+    };
+    let taken = take(&daemon, &line, descriptor, by).await;
+    let handed = HandedOver {
+        refused: taken.err().map(Into::into),
+    };
+    let mut answer = serde_json::to_vec(&handed)?;
+    answer.push(b'\n');
+    let mut rest = answer.as_slice();
+    while !rest.is_empty() {
+        stream.writable().await?;
+        match stream.try_write(rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+async fn take(
+    daemon: &Daemon,
+    line: &[u8],
+    descriptor: Option<OwnedFd>,
+    by: String,
+) -> Result<(), Refusal> {
+    let wanted: HandOver =
+        serde_json::from_slice(line).map_err(|error| Refusal::bad_request(error.to_string()))?;
+    let descriptor = descriptor.ok_or_else(|| Refusal::bad_request("no descriptor came along"))?;
+    let attach = Attach {
+        descriptor,
+        node: wanted.node,
+        mechanism: match wanted.mechanism {
+            MechanismWord::Loop => Mechanism::Loop,
+        },
+        by,
+    };
+    daemon.attach(&wanted.disk, attach).await
+}
+
+/// The line of a caller, and the descriptor that has come with it.
+async fn read(stream: &UnixStream) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
+    let (mut line, mut descriptor) = (Vec::new(), None);
+    while line.last() != Some(&b'\n') {
+        stream.readable().await?;
+        let read = stream.try_io(Interest::READABLE, || receive(stream, &mut line));
+        match read {
+            Ok(received) => descriptor = descriptor.or(received),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((line, descriptor))
+}
+
+/// Appends what has come to `line`, and gives the descriptor that was with it.
+fn receive(stream: &UnixStream, line: &mut Vec<u8>) -> io::Result<Option<OwnedFd>> {
+    let mut bytes = [0; LINE_MAX];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let received = recvmsg(
+        stream,
+        &mut [IoSliceMut::new(&mut bytes)],
+        &mut control,
+        flags,
+    )?;
+    if received.bytes == 0 || line.len() + received.bytes > LINE_MAX {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    line.extend_from_slice(&bytes[..received.bytes]);
+    let descriptors = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+        _ => None,
+    });
+    Ok(descriptors.flatten().next())
+}
+
+/// How long a caller may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How long no caller is let in after the system had no room.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The longest line.
+const LINE_MAX: usize = 4096;

@@ -1,0 +1,133 @@
+//! Disks as block devices of this host.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Make a disk a block device of this host, and print its node
+#[derive(Args, Debug)]
+#[command(after_help = "\
+The daemon needs no privilege; this command takes root, for a moment: it mounts
+a file, hands it to the daemon, and makes a loop device of it. The device stays
+until 'dashpot detach', or fails all I/O once the daemon is gone.
+
+Example:
+  sudo dashpot attach c1t1d0
+  sudo mkfs.ext4 -q /dev/loop0")]
+pub(crate) struct AttachArgs {
+    /// The disk
+    pub(crate) disk: String,
+    /// By which of the kernel's drivers: auto (the best that works), loop, nbd or ublk
+    #[arg(
+        long,
+        value_name = "WAY",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true
+    )]
+    pub(crate) with: With,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Attach a disk and mount its file system; 'detach' undoes both
+#[derive(Args, Debug)]
+#[command(after_help = "\
+As 'dashpot attach', this takes root. It prints the node. A disk that has data
+on it is never overwritten.
+
+Example:
+  sudo dashpot mount c1t1d0 /mnt --mkfs
+  sudo dashpot detach c1t1d0")]
+pub(crate) struct MountArgs {
+    /// The disk
+    pub(crate) disk: String,
+    /// Where to mount it
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// Make a file system first, on an empty disk
+    #[arg(long)]
+    pub(crate) mkfs: bool,
+    /// The kind of file system: ext4 or xfs [what is there; ext4]
+    #[arg(long, value_name = "FS", value_enum, hide_possible_values = true)]
+    pub(crate) fs: Option<FileSystem>,
+    /// By which of the kernel's drivers; see attach
+    #[arg(
+        long,
+        value_name = "WAY",
+        value_enum,
+        default_value_t,
+        hide_possible_values = true
+    )]
+    pub(crate) with: With,
+}
+
+/// A kind of file system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FileSystem {
+    #[default]
+    Ext4,
+    Xfs,
+}
+
+impl FileSystem {
+    /// The kernel's name for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            FileSystem::Ext4 => "ext4",
+            FileSystem::Xfs => "xfs",
+        }
+    }
+
+    /// The package of Debian with its tools.
+    pub(crate) fn package(self) -> &'static str {
+        match self {
+            FileSystem::Ext4 => "e2fsprogs",
+            FileSystem::Xfs => "xfsprogs",
+        }
+    }
+}
+
+/// A way for the kernel to reach a disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum With {
+    #[default]
+    Auto,
+    Loop,
+    Nbd,
+    Ublk,
+}
+
+impl With {
+    /// The word.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            With::Auto => "auto",
+            With::Loop => "loop",
+            With::Nbd => "nbd",
+            With::Ublk => "ublk",
+        }
+    }
+}
+
+/// Detach block devices from their disks, unless they are in use
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A device that is mounted or open stays, and the users are named. --stale removes
+the devices of daemons that were killed.
+
+Examples:
+  sudo dashpot detach /dev/loop0
+  sudo dashpot detach --stale")]
+pub(crate) struct DetachArgs {
+    /// A device, a disk, or 'all' of this daemon
+    #[arg(value_name = "NODE|DISK|all", required_unless_present = "stale")]
+    pub(crate) target: Option<String>,
+    /// End the I/O in flight with EIO first
+    #[arg(long)]
+    pub(crate) fail_held: bool,
+    /// Only those that no daemon serves any more
+    #[arg(long, conflicts_with_all = ["target", "fail_held"])]
+    pub(crate) stale: bool,
+}

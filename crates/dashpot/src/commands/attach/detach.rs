@@ -1,0 +1,178 @@
+//! `detach`: a block device becomes none again, unless it is in use.
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use dashpot_api::Client;
+use dashpot_export::complain;
+
+use super::down::{is_ours, take_down};
+use super::file_system;
+use super::in_use::users_of;
+use super::loop_device::attribute;
+use super::place::{Place, Record};
+use super::process::Process;
+use super::stale;
+use crate::cli::DetachArgs;
+use crate::sources::Stop;
+
+/// Detaches what is named. Goes on after a failure, and fails at the end.
+pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitCode> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("detach takes root: sudo dashpot detach …");
+    }
+    if args.stale {
+        return stale::clean();
+    }
+    let target = args.target.as_deref().unwrap_or_default();
+    let stop = Stop::new()?;
+    let way = Way {
+        client,
+        fail_held: args.fail_held,
+        is_stopped: &|| stop.is_set(),
+    };
+    let mut all_done = true;
+    for (place, record) in chosen(client, target)? {
+        let node = record.node.clone();
+        if let Err(error) = way.detach(place, &record) {
+            complain(format_args!("dashpot: {node}: {error:#}"));
+            all_done = false;
+        }
+    }
+    Ok(if all_done {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Detaches a node of this process's own daemon, which is about to end: I/O that is held fails.
+pub(crate) fn detach_own(client: &Client, node: &str) -> anyhow::Result<()> {
+    let way = Way {
+        client,
+        fail_held: true,
+        is_stopped: &|| false,
+    };
+    for (place, record) in chosen(client, node)? {
+        way.detach(place, &record)?;
+    }
+    Ok(())
+}
+
+/// The attachments that a word names.
+fn chosen(client: &Client, target: &str) -> anyhow::Result<Vec<(Place, Record)>> {
+    let recorded = Place::all().into_iter();
+    let all: Vec<_> = recorded
+        .filter_map(|(place, record)| Some((place, record?)))
+        .collect();
+    let is_own = |record: &Record| record.api == client.address();
+    let is_meant = |record: &Record| match target {
+        "all" => is_own(record),
+        node if node.starts_with('/') => record.node == node,
+        disk => is_own(record) && record.disk == disk,
+    };
+    let nodes: Vec<String> = all.iter().map(|(_, record)| record.node.clone()).collect();
+    let meant: Vec<_> = all
+        .into_iter()
+        .filter(|(_, record)| is_meant(record))
+        .collect();
+    if meant.is_empty() && target != "all" {
+        let known = match nodes.as_slice() {
+            [] => "nothing is".to_owned(),
+            nodes => nodes.join(", "),
+        };
+        bail!("'{target}' is not attached by dashpot: {known}");
+    }
+    Ok(meant)
+}
+
+/// How to detach.
+struct Way<'a> {
+    client: &'a Client,
+    /// Whether I/O in flight fails now.
+    fail_held: bool,
+    is_stopped: &'a dyn Fn() -> bool,
+}
+
+impl Way<'_> {
+    fn detach(&self, place: Place, record: &Record) -> anyhow::Result<()> {
+        if is_ours(&place, record) {
+            file_system::unmount(record)?;
+            if self.fail_held {
+                self.fail_held(record)?;
+            }
+            self.wait_until_unused(record)?;
+            self.wait_until_idle(record)?;
+        }
+        take_down(place, record)
+    }
+
+    /// Ends the connection to the daemon. A daemon that is gone holds nothing.
+    fn fail_held(&self, record: &Record) -> anyhow::Result<()> {
+        if self.in_flight(record) == 0 {
+            return Ok(());
+        }
+        match self.client.fail_attachment(&record.disk, &record.node) {
+            Err(error) if record.daemon.is_none_or(Process::is_alive) => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// How many I/Os of a node have not ended, as the kernel counts and as the daemon does.
+    fn in_flight(&self, record: &Record) -> u64 {
+        let text = attribute(&record.node, "inflight").unwrap_or_default();
+        let counts = text.split_whitespace();
+        let kernel = counts.filter_map(|count| count.parse::<u64>().ok()).sum();
+        let disk = self.client.disk(&record.disk, 0).ok();
+        let attachments = disk.map(|disk| disk.attachments).unwrap_or_default();
+        let own = attachments.iter().find(|it| it.node == record.node);
+        own.map_or(0, |it| it.in_flight.into()).max(kernel)
+    }
+
+    /// A program that has just been using it, such as udev, may need a moment to close it.
+    fn wait_until_unused(&self, record: &Record) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        loop {
+            let users = users_of(&record.node);
+            if users.is_empty() {
+                return Ok(());
+            }
+            if begun.elapsed() >= CLOSING || (self.is_stopped)() {
+                bail!("it is in use: {}{}", users.join(", "), self.held(record));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// What is said of I/O in flight.
+    fn held(&self, record: &Record) -> String {
+        match self.in_flight(record) {
+            0 => String::new(),
+            count if self.fail_held => format!("; {count} I/Os are in flight"),
+            count => format!("; {count} I/Os are in flight: --fail-held ends them with EIO"),
+        }
+    }
+
+    /// I/O may be held though no program waits for it any more.
+    fn wait_until_idle(&self, record: &Record) -> anyhow::Result<()> {
+        let mut has_said = false;
+        while self.in_flight(record) > 0 {
+            if (self.is_stopped)() {
+                bail!("interrupted: it stays attached");
+            }
+            if !std::mem::replace(&mut has_said, true) {
+                let (node, held) = (&record.node, self.held(record));
+                complain(format_args!("dashpot: {node}: waits{held}"));
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+}
+
+/// How long programs have to close a node.
+const CLOSING: Duration = Duration::from_secs(1);
+/// How often it is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);

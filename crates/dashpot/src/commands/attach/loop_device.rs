@@ -1,0 +1,171 @@
+//! A loop device over the file of a disk.
+
+use std::fs;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use rustix::fs::{major, minor};
+
+/// A loop device. Dropped, it is freed, unless it was [kept](LoopDevice::keep).
+#[derive(Debug)]
+pub(super) struct LoopDevice {
+    node: String,
+    /// Settings that were changed, with what they were.
+    before: Vec<(String, String)>,
+    kept: bool,
+}
+
+/// What a loop device is to be.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) file: &'a Path,
+    pub(super) sector: u32,
+    pub(super) read_only: bool,
+}
+
+/// The node of a loop device that is free now.
+pub(super) fn free_node() -> anyhow::Result<String> {
+    let node = losetup(&["--find"])?;
+    Ok(node.trim().to_owned())
+}
+
+impl LoopDevice {
+    /// Makes a device of a file. `None` if another program has taken the node.
+    pub(super) fn new(node: &str, wanted: &Wanted<'_>) -> anyhow::Result<Option<LoopDevice>> {
+        let (file, sector) = (wanted.file.to_string_lossy(), wanted.sector.to_string());
+        let mut words = vec!["--direct-io=on", "--sector-size", &sector];
+        if wanted.read_only {
+            words.push("--read-only");
+        }
+        words.extend([node, &file]);
+        let made = losetup(&words);
+        if backing_file(node).as_deref() != Some(wanted.file) {
+            // It is another program's, or there is an error to tell.
+            return match backing_file(node) {
+                Some(_) => Ok(None),
+                None => made.and_then(|_| bail!("{node} did not become a loop device")),
+            };
+        }
+        let mut device = LoopDevice {
+            node: node.to_owned(),
+            before: Vec::new(),
+            kept: false,
+        };
+        made?;
+        device.require_direct_io()?;
+        for (setting, value) in SETTINGS {
+            device.set(setting, value)?;
+        }
+        Ok(Some(device))
+    }
+
+    /// Without direct I/O only one request at a time would arrive.
+    fn require_direct_io(&self) -> anyhow::Result<()> {
+        let dio = attribute(&self.node, "loop/dio");
+        if dio.as_deref() != Some("1") {
+            bail!(
+                "{}: the kernel does no direct I/O for this loop device, so one request at a time would arrive: nothing is attached",
+                self.node
+            );
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, setting: &str, value: &str) -> anyhow::Result<()> {
+        let before = attribute(&self.node, setting);
+        let Some(before) = before.filter(|before| before != value) else {
+            return Ok(());
+        };
+        set_attribute(&self.node, setting, value)?;
+        self.before.push((setting.to_owned(), before));
+        Ok(())
+    }
+
+    /// The settings that were changed, with what they were before.
+    pub(super) fn before(&self) -> &[(String, String)] {
+        &self.before
+    }
+
+    /// Leaves it behind.
+    pub(super) fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        if !self.kept {
+            // What cannot be undone here is found by `detach --stale`.
+            let _ = free(&self.node, &self.before);
+        }
+    }
+}
+
+/// Frees a loop device, and gives its settings back. A node that another program has opened since the
+/// caller looked stays, until that program closes it.
+pub(super) fn free(node: &str, before: &[(String, String)]) -> anyhow::Result<()> {
+    losetup(&["--detach", node])?;
+    for (setting, value) in before {
+        // The next user of the node may find this one.
+        let _ = set_attribute(node, setting, value);
+    }
+    Ok(())
+}
+
+/// The file behind a node, if it is a loop device that has one.
+pub(super) fn backing_file(node: &str) -> Option<PathBuf> {
+    attribute(node, "loop/backing_file").map(PathBuf::from)
+}
+
+/// The numbers of a block device.
+pub(super) fn numbers(node: &str) -> Option<(u32, u32)> {
+    let found = fs::metadata(node).ok()?;
+    let number = found.rdev();
+    let is_block = found.file_type().is_block_device();
+    is_block.then(|| (major(number), minor(number)))
+}
+
+/// An attribute of a node in sysfs.
+pub(super) fn attribute(node: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(sysfs(node).join(name)).ok()?;
+    // Where one of several is chosen, it is in brackets.
+    let chosen = text
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'));
+    let value = chosen.map_or(text.as_str(), |(chosen, _)| chosen);
+    Some(value.trim_end().to_owned())
+}
+
+fn set_attribute(node: &str, name: &str, value: &str) -> anyhow::Result<()> {
+    let path = sysfs(node).join(name);
+    fs::write(&path, value).with_context(|| format!("cannot write {value} to {}", path.display()))
+}
+
+fn sysfs(node: &str) -> PathBuf {
+    let name = Path::new(node).file_name().unwrap_or_default();
+    Path::new("/sys/block").join(name)
+}
+
+/// Runs `losetup`, of util-linux.
+fn losetup(words: &[&str]) -> anyhow::Result<String> {
+    let mut command = Command::new("losetup");
+    let done = command.args(words).stdin(Stdio::null()).output();
+    let done =
+        done.context("losetup cannot be run: install the package that has it (Debian: mount)")?;
+    if !done.status.success() {
+        bail!("{}", String::from_utf8_lossy(&done.stderr).trim_end());
+    }
+    Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+}
+
+/// A request is one message of FUSE's at most, so that it is one I/O of the disk. No scheduler changes
+/// the order, and the disk does not turn.
+const SETTINGS: [(&str, &str); 4] = [
+    ("queue/max_sectors_kb", "1024"),
+    ("queue/scheduler", "none"),
+    ("queue/rotational", "0"),
+    // The most that a loop device can have; a former user may have lowered it.
+    ("queue/nr_requests", "128"),
+];

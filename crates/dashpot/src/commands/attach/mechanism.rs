@@ -1,0 +1,46 @@
+//! The way by which a disk becomes a block device, and why it is no other.
+
+use anyhow::bail;
+use dashpot_api::MechanismWord;
+
+use crate::cli::With;
+use crate::doctor::{Missing, loop_works, nbd_works, ublk_works};
+
+/// The way that is taken.
+pub(super) struct Choice {
+    pub(super) mechanism: MechanismWord,
+    /// Why no better one, where that was for dashpot to choose.
+    pub(super) why_not_others: Vec<String>,
+}
+
+/// Takes the way that is wanted, or the best one that works.
+pub(super) fn choose(with: With) -> anyhow::Result<Choice> {
+    let (ublk, nbd) = (ublk_works(), nbd_works());
+    let not_others = [said("ublk", &ublk), said("nbd", &nbd)];
+    let why_not_others: Vec<String> = not_others.into_iter().flatten().collect();
+    let works = match with {
+        With::Ublk => ublk,
+        With::Nbd => nbd,
+        With::Loop | With::Auto => loop_works(),
+    };
+    if let Err(Missing { why, change }) = works {
+        let others = match with {
+            With::Auto => format!(" ({})", why_not_others.join("; ")),
+            _ => String::new(),
+        };
+        let with = with.name();
+        bail!("--with {with}: {why}: {change}; NBD clients need none of it{others}");
+    }
+    Ok(Choice {
+        mechanism: MechanismWord::Loop,
+        why_not_others: match with {
+            With::Auto => why_not_others,
+            _ => Vec::new(),
+        },
+    })
+}
+
+fn said(way: &str, works: &Result<(), Missing>) -> Option<String> {
+    let missing = works.as_ref().err()?;
+    Some(format!("{way}: {}", missing.why))
+}

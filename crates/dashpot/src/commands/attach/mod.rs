@@ -1,0 +1,214 @@
+//! `attach` and `detach`: a disk as a block device of this host.
+//!
+//! This is the privileged step, and a short one: it mounts a file, hands the kernel's end of it to the
+//! daemon, and makes a loop device of the file. The daemon needs no privilege. Each step is undone if a
+//! later one fails.
+
+mod detach;
+mod down;
+mod file_system;
+mod fuse_mount;
+mod in_use;
+mod loop_device;
+mod mechanism;
+mod place;
+mod process;
+mod stale;
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use dashpot_api::{Client, Disk, HandOver, MechanismWord, hand_over};
+use dashpot_export::complain;
+use dashpot_rules::format_size;
+use serde::Serialize;
+
+pub(crate) use self::detach::{detach, detach_own};
+use self::fuse_mount::FuseMount;
+use self::loop_device::{LoopDevice, Wanted, free_node};
+use self::place::{Place, Record};
+use self::process::Process;
+use super::output::{print, print_json};
+use crate::cli::{AttachArgs, FileSystem, MountArgs, With};
+use crate::sources::Stop;
+
+/// A disk that is a block device now.
+#[derive(Debug, Serialize)]
+pub(crate) struct Attached {
+    pub(crate) disk: String,
+    pub(crate) node: String,
+    pub(crate) mechanism: MechanismWord,
+    /// Why it is by no other.
+    pub(crate) why_not_others: Vec<String>,
+}
+
+/// Attaches a disk, and prints its node.
+pub(crate) fn attach(client: &Client, args: &AttachArgs) -> anyhow::Result<()> {
+    let stop = Stop::new()?;
+    let attached = attach_disk(client, &args.disk, args.with, || stop.is_set())?;
+    if args.json {
+        return print_json(&attached);
+    }
+    attached.explain();
+    print(&format!("{}\n", attached.node))
+}
+
+/// Attaches a disk, and mounts the file system on it.
+pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
+    let stop = Stop::new()?;
+    let attached = attach_disk(client, &args.disk, args.with, || stop.is_set())?;
+    let node = &attached.node;
+    let making = match (args.mkfs, args.fs) {
+        (true, kind) => file_system::make(node, kind.unwrap_or_default()),
+        (false, _) => Ok(()),
+    };
+    let mounted = making.and_then(|()| file_system::mount(node, &args.directory, args.fs));
+    if let Err(error) = mounted {
+        detach_own(client, node)?;
+        return Err(error);
+    }
+    attached.explain();
+    print(&format!("{node}\n"))
+}
+
+/// Mounts the file system of a node that is attached; an empty disk gets one.
+pub(crate) fn mount_for_run(
+    node: &str,
+    at: &Path,
+    kind: Option<FileSystem>,
+) -> anyhow::Result<PathBuf> {
+    if file_system::found_on(node).is_none() {
+        file_system::make(node, kind.unwrap_or_default())?;
+    }
+    file_system::mount(node, at, kind)
+}
+
+impl Attached {
+    /// Says by which way, and why by no other, where one was chosen.
+    pub(crate) fn explain(&self) {
+        let (node, disk, way) = (&self.node, &self.disk, self.mechanism.name());
+        if !self.why_not_others.is_empty() {
+            let others = self.why_not_others.join("; ");
+            complain(format_args!(
+                "dashpot: {node} is {disk}, by {way} ({others})"
+            ));
+        }
+    }
+}
+
+/// Attaches a disk. `is_stopped` says whether to give up and undo what was done.
+pub(crate) fn attach_disk(
+    client: &Client,
+    disk: &str,
+    with: With,
+    is_stopped: impl Fn() -> bool,
+) -> anyhow::Result<Attached> {
+    let choice = mechanism::choose(with)?;
+    stale::clean_quietly();
+    let disk = client.disk(disk, 0)?;
+    let sector = sector(&disk)?;
+    for _ in 0..TRIES {
+        let attempt = Attempt {
+            client,
+            disk: &disk,
+            sector,
+            is_stopped: &is_stopped,
+        };
+        if let Some(node) = attempt.attach()? {
+            return Ok(Attached {
+                disk: disk.name,
+                node,
+                mechanism: choice.mechanism,
+                why_not_others: choice.why_not_others,
+            });
+        }
+    }
+    bail!("other programs took every loop device that was free: try again")
+}
+
+/// The sector of the device of a disk.
+fn sector(disk: &Disk) -> anyhow::Result<u32> {
+    let (name, size) = (&disk.name, disk.size_bytes);
+    let sector = disk.block_bytes.max(SECTOR_MIN);
+    if sector > SECTOR_MAX {
+        let block = format_size(disk.block_bytes.into());
+        bail!(
+            "disk '{name}' has blocks of {block}, and a block device of Linux at most 4K: give it block=4K"
+        );
+    }
+    if size == 0 || !size.is_multiple_of(sector.into()) {
+        bail!(
+            "disk '{name}' has {size} bytes, and a block device has whole sectors of {sector}: give it another size"
+        );
+    }
+    Ok(sector)
+}
+
+/// One attempt to attach a disk to the node that is free at the moment.
+struct Attempt<'a> {
+    client: &'a Client,
+    disk: &'a Disk,
+    sector: u32,
+    is_stopped: &'a dyn Fn() -> bool,
+}
+
+impl Attempt<'_> {
+    /// Gives the node; nothing, if another program has taken it meanwhile.
+    fn attach(&self) -> anyhow::Result<Option<String>> {
+        let Disk {
+            name, read_only, ..
+        } = self.disk;
+        let daemon = Process::of(self.client.status(0)?.pid);
+        let place = Place::new()?;
+        let (mount, descriptor) = FuseMount::new(place.file(name), *read_only)?;
+        let node = free_node().context("no loop device is free")?;
+        self.check_stopped()?;
+        // From here on only the daemon has the descriptor, so that the daemon's end is the connection's.
+        self.hand_over(&node, descriptor)?;
+        let wanted = Wanted {
+            file: mount.path(),
+            sector: self.sector,
+            read_only: *read_only,
+        };
+        let Some(device) = LoopDevice::new(&node, &wanted)? else {
+            return Ok(None);
+        };
+        let record = Record {
+            disk: name.clone(),
+            node: node.clone(),
+            daemon,
+            api: self.client.address(),
+            before: device.before().to_vec(),
+            mounted: None,
+        };
+        place.write(&record)?;
+        self.check_stopped()?;
+        device.keep();
+        mount.keep();
+        place.keep();
+        Ok(Some(node))
+    }
+
+    fn hand_over(&self, node: &str, descriptor: OwnedFd) -> anyhow::Result<()> {
+        let what = HandOver {
+            disk: self.disk.name.clone(),
+            node: node.to_owned(),
+            mechanism: MechanismWord::Loop,
+        };
+        hand_over(&self.client.handover_socket(), &what, descriptor.as_fd())
+    }
+
+    fn check_stopped(&self) -> anyhow::Result<()> {
+        match (self.is_stopped)() {
+            true => bail!("interrupted: nothing is attached"),
+            false => Ok(()),
+        }
+    }
+}
+
+/// How often another node is tried.
+const TRIES: usize = 8;
+/// The sectors that a loop device may have.
+const SECTOR_MIN: u32 = 512;
+const SECTOR_MAX: u32 = 4096;

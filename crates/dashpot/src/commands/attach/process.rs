@@ -1,0 +1,62 @@
+//! A process, told apart from a later one of the same number.
+
+use std::fs;
+
+use serde::{Deserialize, Serialize};
+
+/// A process that was alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Process {
+    pid: u32,
+    /// When it began, in ticks since the boot.
+    began: u64,
+}
+
+impl Process {
+    /// The process of a number, if there is one.
+    pub(super) fn of(pid: u32) -> Option<Process> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (state, began) = state_and_begin(&stat)?;
+        // A zombie has no descriptors any more.
+        (state != 'Z').then_some(Process { pid, began })
+    }
+
+    pub(super) fn is_alive(self) -> bool {
+        Process::of(self.pid) == Some(self)
+    }
+}
+
+/// The state of a process and when it began. Its name may hold blanks and brackets.
+fn state_and_begin(stat: &str) -> Option<(char, u64)> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    let state = fields.chars().next()?;
+    let began = fields.split(' ').nth(BEGAN)?.parse().ok()?;
+    Some((state, began))
+}
+
+/// The place of `starttime` in proc(5), counted from `state`.
+const BEGAN: usize = 19;
+
+#[cfg(test)]
+mod tests {
+    use super::{Process, state_and_begin};
+
+    #[test]
+    fn a_name_may_look_like_the_fields_behind_it() {
+        let fields: Vec<String> = (4..=52).map(|at| at.to_string()).collect();
+        let stat = format!("7 (a) R (b) 1) S {}\n", fields.join(" "));
+        assert_eq!(state_and_begin(&stat), Some(('S', 22)));
+        assert_eq!(state_and_begin("7 (a"), None);
+    }
+
+    #[test]
+    fn this_process_lives_and_an_earlier_one_does_not() {
+        let own = Process::of(std::process::id()).expect("this one");
+        assert!(own.is_alive());
+        let earlier = Process {
+            began: own.began - 1,
+            ..own
+        };
+        assert!(!earlier.is_alive());
+    }
+}

@@ -1,0 +1,120 @@
+//! What is left of attachments whose daemon or helper was killed.
+
+use std::fs;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use dashpot_api::Client;
+use dashpot_export::complain;
+use dashpot_rules::parse_api;
+
+use super::down::{is_ours, take_down};
+use super::file_system;
+use super::fuse_mount;
+use super::in_use::users_of;
+use super::loop_device::{backing_file, free};
+use super::place::{Place, Record};
+use crate::commands::output::print;
+
+/// Cleans up, and prints what was removed.
+pub(super) fn clean() -> anyhow::Result<ExitCode> {
+    let mut all_done = true;
+    for (name, cleaned) in clean_all() {
+        match cleaned {
+            Ok(()) => print(&format!("{name}\n"))?,
+            Err(error) => {
+                complain(format_args!("dashpot: {name}: {error:#}"));
+                all_done = false;
+            }
+        }
+    }
+    Ok(if all_done {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Cleans up what can be, before something new is made.
+pub(super) fn clean_quietly() {
+    for (name, cleaned) in clean_all() {
+        if let Err(error) = cleaned {
+            complain(format_args!(
+                "dashpot: left by a daemon that is gone: {name}: {error:#}"
+            ));
+        }
+    }
+}
+
+/// Each that is stale, by its node, and whether it could be removed.
+fn clean_all() -> Vec<(String, anyhow::Result<()>)> {
+    let mut cleaned = Vec::new();
+    for (place, record) in Place::all() {
+        match record {
+            None => {
+                clean_half_made(place);
+            }
+            Some(record) if is_stale(&place, &record) => {
+                let node = record.node.clone();
+                cleaned.push((node, clean_one(place, &record)));
+            }
+            Some(_) => {}
+        }
+    }
+    cleaned
+}
+
+/// Whether its daemon surely serves it no longer.
+fn is_stale(place: &Place, record: &Record) -> bool {
+    if !is_ours(place, record) {
+        return true;
+    }
+    match record.daemon {
+        Some(daemon) if !daemon.is_alive() => true,
+        _ => !may_be_served(record).unwrap_or(true),
+    }
+}
+
+/// Asks the daemon; nothing, if it does not answer.
+fn may_be_served(record: &Record) -> Option<bool> {
+    let api = parse_api(&record.api).ok()?;
+    let disk = Client::find(Some(&api)).ok()?.disk(&record.disk, 0).ok()?;
+    Some(disk.attachments.iter().any(|it| it.node == record.node))
+}
+
+fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
+    if is_ours(&place, record) {
+        file_system::unmount(record)?;
+        let users = users_of(&record.node);
+        if !users.is_empty() {
+            bail!(
+                "it was disk '{}', and nothing serves it any more, but it is in use: {}",
+                record.disk,
+                users.join(", ")
+            );
+        }
+    }
+    take_down(place, record)
+}
+
+/// A helper was killed before it had told any caller of the node.
+fn clean_half_made(place: Place) {
+    for file in place.files() {
+        for node in loop_nodes() {
+            if backing_file(&node).as_deref() == Some(&file) {
+                // If it cannot be freed now, the next look finds it again.
+                let _ = free(&node, &[]);
+            }
+        }
+        fuse_mount::undo(&file);
+    }
+    place.remove();
+}
+
+/// The nodes of all loop devices.
+fn loop_nodes() -> Vec<String> {
+    let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let loops = names.filter(|name| name.starts_with("loop"));
+    loops.map(|name| format!("/dev/{name}")).collect()
+}

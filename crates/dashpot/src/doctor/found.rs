@@ -1,0 +1,16 @@
+//! What this host has.
+
+use std::fs::OpenOptions;
+use std::io;
+
+/// Whether this user can use a device.
+pub(super) fn opened(device: &str) -> io::Result<()> {
+    let opened = OpenOptions::new().read(true).write(true).open(device);
+    opened.map(|_| ())
+}
+
+/// Whether a program is in the `PATH`.
+pub(crate) fn installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}

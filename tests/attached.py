@@ -1,0 +1,69 @@
+"""Disks that are block devices of this host, for tests as root.
+
+`attach` makes them with the program itself, and at the end of a test makes sure that none is left: no loop device, no
+mount, no directory. A test that kills a daemon has what is left cleaned up by `detach --stale`, as its user would.
+"""
+
+import os
+import pathlib
+
+import pytest
+
+from conftest import BINARY, requires, run
+
+BASE = pathlib.Path("/run/dashpot-attached")
+
+can_attach = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="attach takes root"),
+    pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="/dev/fuse is missing"),
+    pytest.mark.skipif(not os.path.exists("/dev/loop-control"), reason="/dev/loop-control is missing"),
+    requires("losetup"),
+]
+
+
+@pytest.fixture
+def attach():
+    """Attaches a disk of a daemon, and gives its node."""
+    before = remains()
+
+    def attach(daemon, disk="d", *options):
+        return daemon.cli("attach", disk, "--with", "loop", *options).stdout.strip()
+
+    yield attach
+    # What is still attached when a test has failed would be in the way of the others.
+    run(BINARY, "detach", "--stale", code=None)
+    left = remains() - before
+    for what in left:
+        take_down(what)
+    assert not left, f"left behind: {left}"
+
+
+def sysfs(node, name):
+    """An attribute of a node."""
+    return (pathlib.Path("/sys/block") / os.path.basename(node) / name).read_text().strip()
+
+
+def backing(loop):
+    """The file of a loop device, or nothing."""
+    try:
+        return (loop / "loop/backing_file").read_text().strip()
+    except OSError:
+        return ""
+
+
+def remains():
+    """Whatever of attachments is in the kernel or in the file system."""
+    loops = {f"/dev/{loop.name}" for loop in pathlib.Path("/sys/block").glob("loop*") if str(BASE) in backing(loop)}
+    with open("/proc/self/mountinfo") as table:
+        mounts = {line.split()[4] for line in table if " fuse.dashpot " in line}
+    return loops | mounts | {str(place) for place in BASE.glob("*")}
+
+
+def take_down(what):
+    """By force: a test has failed already."""
+    if what.startswith("/dev/"):
+        run("losetup", "--detach", what, code=None)
+    elif os.path.isdir(what):
+        run("rm", "-rf", what, code=None)
+    else:
+        run("umount", "--lazy", what, code=None)

@@ -1,0 +1,291 @@
+"""`dashpot attach`: a disk as a block device of this host, by a loop device over a FUSE file."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+
+import pytest
+
+from attached import BASE, attach, can_attach, remains, sysfs  # noqa: F401 (a fixture)
+from conftest import BINARY, HANG_LIMIT, eventually, requires, run
+
+pytestmark = can_attach
+
+
+def fio(node, *options, code=0):
+    """What fio says of one job on a node."""
+    words = ["--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--output-format=json"]
+    done = run("fio", *words, *options, code=code)
+    return json.loads(done.stdout)["jobs"][0] if code == 0 else done
+
+
+def descriptors(daemon):
+    """How many connections to the kernel a daemon has."""
+    folder = f"/proc/{daemon.pid}/fd"
+    links = [os.readlink(f"{folder}/{name}") for name in os.listdir(folder)]
+    return links.count("/dev/fuse")
+
+
+def test_the_device_is_what_the_disk_is(serve, attach):
+    daemon = serve("-d", "d=ram,size=64M", "-d", "big=ram,size=8M,block=4K", "-d", "ro=ram,size=1M,ro")
+    node, big, ro = [attach(daemon, disk) for disk in ("d", "big", "ro")]
+    assert int(sysfs(node, "size")) * 512 == 64 << 20
+    for name, value in [
+        ("logical_block_size", "512"), ("rotational", "0"), ("nr_requests", "128"), ("write_cache", "write back"),
+        ("max_sectors_kb", "1024"),
+    ]:
+        assert sysfs(node, f"queue/{name}") == value, name
+    assert "[none]" in sysfs(node, "queue/scheduler")
+    assert int(sysfs(node, "queue/discard_max_bytes")) > 0
+    assert sysfs(node, "loop/dio") == "1"
+    assert sysfs(big, "queue/logical_block_size") == "4096"
+    assert (sysfs(node, "ro"), sysfs(ro, "ro")) == ("0", "1")
+    assert run("dd", "if=/dev/zero", f"of={ro}", "bs=4k", "count=1", code=1).stderr
+    assert os.path.basename(sysfs(node, "loop/backing_file")) == "d"
+    daemon.cli("detach", "all")
+
+
+def test_bytes_flushes_zeroes_and_discards_arrive_as_such(daemon, attach):
+    node = attach(daemon)
+    with open(node, "r+b", buffering=0) as device:
+        device.write(b"dashpot!" * 1024)
+        os.fsync(device)
+    ops = {op["op"]: op["completed"] for op in daemon.disk()["ops"]}
+    assert ops["write"] > 0 and ops["flush"] > 0, ops
+    run("blkdiscard", "--offset", "4096", "--length", "4096", node)
+    assert {op["op"]: op["completed"] for op in daemon.disk()["ops"]}["trim"] == 1
+    run("dd", f"if={node}", f"of={daemon.directory}/bytes", "bs=8k", "count=1", "iflag=direct")
+    assert (daemon.directory / "bytes").read_bytes() == b"dashpot!" * 512 + bytes(4096)
+    daemon.cli("detach", node)
+
+
+@requires("fio")
+@pytest.mark.parametrize("depth", [64, 128])
+def test_depth_arrives_whole(daemon, attach, depth):
+    node = attach(daemon)
+    daemon.cli("inject", "d", "--hang", "-T", "read", "--name", "stuck")
+    words = ["fio", "--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--rw=randread"]
+    job = subprocess.Popen([*words, f"--iodepth={depth}", "--number_ios=1000"], stdout=subprocess.DEVNULL)
+    try:
+        eventually(lambda: daemon.disk()["in_flight"] == depth, f"{depth} in flight")
+        (attachment,) = daemon.disk()["attachments"]
+        assert attachment["node"] == node and attachment["in_flight"] == depth
+        assert sum(map(int, sysfs(node, "inflight").split())) == depth
+    finally:
+        daemon.cli("clear", "stuck", "--release")
+        assert job.wait(HANG_LIMIT) == 0
+    daemon.cli("detach", node)
+
+
+@requires("fio")
+def test_no_io_is_early_and_all_of_them_are_late_by_the_rule(daemon, attach):
+    node = attach(daemon)
+    daemon.cli("inject", "d", "-D", "50ms", "-T", "read")
+    daemon.cli("inject", "d", "-D", "100ms", "-T", "write")
+    reads = fio(node, "--rw=randread", "--iodepth=128", "--number_ios=512")["read"]
+    writes = fio(node, "--rw=randwrite", "--iodepth=128", "--number_ios=512")["write"]
+    assert reads["lat_ns"]["min"] >= 50e6 and writes["lat_ns"]["min"] >= 100e6
+    assert [rule["held"] for rule in daemon.rules().values()] == [512, 512]
+    daemon.cli("detach", node)
+
+
+def test_the_client_is_the_node(daemon, attach):
+    node = attach(daemon)
+    assert [client["name"] for client in daemon.disk()["clients"]] == [node]
+    (attachment,) = daemon.disk()["attachments"]
+    assert attachment["mechanism"] == "loop" and attachment["by"].startswith("uid=0 pid=")
+    # The kernel alone has the other end.
+    assert descriptors(daemon) == 1
+    daemon.cli("detach", "d")
+    eventually(lambda: not daemon.disk()["clients"], "no client")
+    assert descriptors(daemon) == 0
+
+
+def test_attached_and_detached_many_times_leaves_nothing(daemon, attach):
+    before = len(os.listdir(f"/proc/{daemon.pid}/fd"))
+    for _ in range(20):
+        daemon.cli("detach", attach(daemon))
+    assert not remains()
+    eventually(lambda: len(os.listdir(f"/proc/{daemon.pid}/fd")) <= before, "no descriptor left")
+
+
+@requires("fio")
+def test_ten_devices_at_once(serve, attach):
+    disks = [f"d{i}" for i in range(10)]
+    daemon = serve(*[word for disk in disks for word in ("-d", f"{disk}=ram,size=8M")])
+    helpers = [daemon.start("attach", disk, "--with", "loop") for disk in disks]
+    nodes = [helper.communicate(timeout=HANG_LIMIT)[0].strip() for helper in helpers]
+    assert [helper.returncode for helper in helpers] == [0] * 10
+    assert len(set(nodes)) == 10
+    files = ":".join(nodes)
+    job = fio(files, "--rw=randwrite", "--iodepth=16", "--verify=crc32c", "--size=4M")
+    assert job["error"] == 0
+    daemon.cli("detach", "all")
+    assert not remains()
+
+
+@requires("mkfs.ext4")
+@requires("fio")
+def test_ext4_stays_whole_while_rules_change(daemon, attach, tmp_path):
+    at = tmp_path / "at"
+    at.mkdir()
+    node = daemon.cli("mount", "d", at, "--mkfs", "--with", "loop").stdout.strip()
+    words = ["--name=job", f"--directory={at}", "--size=16M", "--bs=4k", "--ioengine=libaio", "--direct=1"]
+    job = subprocess.Popen(
+        ["fio", *words, "--rw=randwrite", "--iodepth=32", "--verify=crc32c", "--fsync=64"], stdout=subprocess.DEVNULL
+    )
+    changes = 0
+    while job.poll() is None:
+        daemon.cli("inject", "d", "-D", "2ms:8", "--name", "r")
+        daemon.cli("suspend", "d", "--now")
+        daemon.cli("resume", "d")
+        daemon.cli("clear", "r", *["--release"][: changes % 2])
+        changes += 1
+    assert job.returncode == 0 and changes > 0
+    run("fstrim", at)
+    daemon.cli("detach", "d")
+    assert not os.path.ismount(at)
+    node = attach(daemon)
+    run("fsck.ext4", "-fn", node)
+    daemon.cli("detach", node)
+
+
+@requires("mkfs.xfs")
+def test_xfs_for_the_life_of_a_command(attach, tmp_path):
+    at = tmp_path / "at"
+    at.mkdir()
+    script = 'mkfs.xfs -q "$DASHPOT_DEV_D" && mount "$DASHPOT_DEV" "$0" && cp /etc/services "$0" && umount "$0" && exit 7'
+    run(BINARY, "run", "--attach", "-d", "d=ram,size=512M", "--", "sh", "-c", script, at, code=7)
+    assert not remains()
+
+
+@requires("mkfs.ext4")
+def test_run_mounts_and_unmounts(attach, tmp_path):
+    at = tmp_path / "at"
+    at.mkdir()
+    run(BINARY, "run", "--mount", at, "-d", "d=ram,size=64M", "--", "sh", "-c", 'touch "$0/file" && mountpoint -q "$0"', at)
+    assert not os.path.ismount(at) and not os.listdir(at)
+    assert not remains()
+
+
+def test_who_uses_it_is_named_and_it_stays(daemon, attach, tmp_path):
+    node = attach(daemon)
+    with open(node, "rb"):
+        refused = daemon.cli("detach", node, code=1)
+        assert f"(pid {os.getpid()})" in refused.stderr
+    assert sysfs(node, "loop/dio") == "1"
+    run("mkfs.ext4", "-q", node)
+    at = tmp_path / "at"
+    at.mkdir()
+    run("mount", node, at)
+    try:
+        refused = daemon.cli("detach", node, code=1)
+        assert f"mounted at {at}" in refused.stderr
+        assert daemon.disk()["attachments"]
+    finally:
+        run("umount", at)
+    daemon.cli("detach", node)
+
+
+def test_held_io_is_named_and_failed_on_request(daemon, attach):
+    node = attach(daemon)
+    daemon.cli("inject", "d", "--hang", "-T", "read")
+    reader = subprocess.Popen(
+        ["dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct"], stderr=subprocess.PIPE, text=True
+    )
+    eventually(lambda: daemon.disk()["in_flight"] == 1, "a read that hangs")
+    refused = daemon.cli("detach", node, code=1)
+    assert f"open by dd (pid {reader.pid})" in refused.stderr
+    assert "--fail-held ends them with EIO" in refused.stderr
+    daemon.cli("detach", node, "--fail-held")
+    _, said = reader.communicate(timeout=HANG_LIMIT)
+    assert reader.returncode == 1 and "Input/output error" in said
+
+
+def test_shutdown_fails_what_is_held(serve, attach):
+    daemon = serve("-d", "d=ram,size=8M")
+    node = attach(daemon)
+    daemon.cli("inject", "d", "--hang", "-T", "read")
+    reader = subprocess.Popen(
+        ["dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct"], stderr=subprocess.DEVNULL
+    )
+    eventually(lambda: daemon.disk()["in_flight"] == 1, "a read that hangs")
+    daemon.stop()
+    assert reader.wait(HANG_LIMIT) == 1
+    assert run(BINARY, "detach", "--stale").stdout == f"{node}\n"
+
+
+@requires("mkfs.ext4")
+def test_a_killed_daemon_leaves_nothing_stuck(serve, attach, tmp_path):
+    daemon = serve("-d", "d=ram,size=64M")
+    at = tmp_path / "at"
+    at.mkdir()
+    node = daemon.cli("mount", "d", at, "--mkfs", "--with", "loop").stdout.strip()
+    writer = subprocess.Popen(
+        ["dd", "if=/dev/zero", f"of={at}/file", "bs=4k", "oflag=direct"], stderr=subprocess.DEVNULL
+    )
+    eventually(lambda: {op["op"]: op["completed"] for op in daemon.disk()["ops"]}["write"] > 100, "writes")
+    daemon.abandon()
+    assert writer.wait(HANG_LIMIT) != 0
+    # The next start finds it.
+    again = serve("-d", "d=ram,size=64M")
+    attach(again)
+    assert not os.path.ismount(at)
+    again.cli("detach", "d")
+    assert node
+
+
+@pytest.mark.parametrize("moment", range(6))
+def test_a_killed_helper_leaves_nothing(daemon, attach, moment):
+    helper = daemon.start("attach", "d", "--with", "loop")
+    # Each time at another step.
+    steps = [lambda: True, lambda: any(BASE.glob("*")), lambda: any(BASE.glob("*/d")),
+             lambda: daemon.disk()["clients"], lambda: remains() and any("/dev/" in what for what in remains()),
+             lambda: helper.poll() is not None]
+    eventually(lambda: steps[moment]() or helper.poll() is not None, "the step")
+    helper.send_signal(signal.SIGKILL)
+    helper.communicate(timeout=HANG_LIMIT)
+    if daemon.cli("detach", "d", code=None).returncode:
+        daemon.cli("detach", "--stale")
+    assert not remains()
+    eventually(lambda: not daemon.disk()["clients"], "no client")
+    daemon.cli("detach", attach(daemon))
+
+
+def test_what_makes_no_sense_is_refused_and_nothing_is_half_done(serve, attach):
+    daemon = serve("-d", "d=ram,size=8M", "-d", "wide=ram,size=8M,block=64K", "-d", "odd=ram,size=1000")
+    node = attach(daemon)
+    for words, expected in [
+        (["attach", "d"], [f"it is {node} already", f"dashpot detach {node}"]),
+        (["attach", "e"], ["no disk 'e'"]),
+        (["attach", "wide"], ["blocks of 64K", "block=4K"]),
+        (["attach", "odd"], ["1000 bytes", "another size"]),
+        (["attach", "d", "--with", "nbd"], ["--with nbd", "nbd"]),
+        (["attach", "d", "--with", "ublk"], ["--with ublk", "no ublk frontend"]),
+        (["detach", "/dev/loop999"], ["'/dev/loop999' is not attached by dashpot", node]),
+        (["detach", "e"], ["'e' is not attached by dashpot"]),
+        (["mount", "wide", "/nonexistent"], ["blocks of 64K"]),
+    ]:
+        refused = daemon.cli(*words, code=1).stderr
+        assert all(word in refused for word in expected), refused
+    daemon.cli("detach", node)
+    refused = daemon.cli("mount", "d", "/nonexistent", code=1).stderr
+    assert "make it first" in refused
+    assert not remains() and not daemon.disk()["clients"]
+
+
+def test_auto_says_which_way_and_why_no_other(daemon, attach):
+    attached = daemon.cli("attach", "d")
+    node = attached.stdout.strip()
+    assert re.search(rf"{node} is d, by loop \(ublk: .*; nbd: .*\)", attached.stderr), attached.stderr
+    daemon.cli("detach", node)
+    ways = {way["way"]: way for way in daemon.json("doctor")["ways"]}
+    assert ways["attach: a /dev/loop node for any program"]["works"]
+
+
+def test_without_privilege_it_says_what_works_without(daemon, attach):
+    nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all"]
+    refused = run(*nobody, BINARY, "attach", "d", "--api", f"unix:{daemon.api}", code=1).stderr
+    assert "takes root" in refused and "NBD" in refused
