@@ -77,3 +77,16 @@ def test_the_program_is_installed_with_its_pages_and_completions(directory):
     for place in ("share/man/man1/dashpot-inject.1", "share/bash-completion/completions/dashpot",
                   "share/zsh/site-functions/_dashpot", "share/fish/vendor_completions.d/dashpot.fish"):
         assert "dashpot" in pathlib.Path(prefix / place).read_text(), place
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="attach takes root")
+@pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="/dev/fuse is missing")
+@requires("mkfs.ext4")
+def test_a_block_device_and_a_file_system_on_it(directory):
+    (commands,) = map(typed, blocks("README.md", "A block device, and a file system on it"))
+    at = directory / "mnt"
+    at.mkdir()
+    commands = commands.replace("sudo ", "").replace("/mnt", str(at))
+    said = bash(f"dashpot serve -d slow=ram,size=64M &\n{commands}", directory)
+    assert len(re.findall(r"^/dev/loop\d+$", said, re.MULTILINE)) == 2
+    assert not os.path.ismount(at)
