@@ -47,8 +47,8 @@ def run(bench):
 
 
 def start(bench, stack, place):
-    """Starts the servers: `zero` without a delay, for the ceilings; the others by delay. dashpot is one
-    process throughout.
+    """Starts the servers, by delay; `zero` has none, and measures the ceilings. One dashpot process serves
+    all delays.
     """
     disk = [f"d=ram,size={servers.SIZE}"]
     spins = {name: bench.start(stack, name, lambda: Dashpot(place, disk, ["--spin", name.split()[1]], name=name))

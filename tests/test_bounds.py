@@ -85,7 +85,7 @@ def test_large_writes_that_are_held(serve):
 
 
 def test_bad_requests_from_many_that_read_every_answer(daemon):
-    """Answers to bad requests have bytes of their own, so reading must not outrun sending."""
+    """Answers to bad requests need memory, too, so the daemon must not read faster than it sends."""
     clients = [enter(daemon) for _ in range(50)]
     before = resident(daemon)
     batch = b"".join(wire.request(99, cookie=i) for i in range(2000))
@@ -303,7 +303,7 @@ def test_list_says_that_a_bound_on_memory_distorts_a_rule(daemon):
     daemon.cli("resume", "d")
     client.wait(*requests)
     assert daemon.rules()[1]["stalled"] == 0
-    # What was before a rule says nothing about it.
+    # A rule's counts leave out the time before it.
     daemon.cli("clear", "all")
     daemon.cli("inject", "d", "-D", "1ms")
     assert daemon.rules()[2]["stalls"] == 0

@@ -215,7 +215,7 @@ def test_added_delays_sum_up(daemon, client):
     assert client.wait(client.read()).latency >= 60 * MS
 
 
-# What `list` says.
+# The output of `list`.
 
 def test_list_says_why_a_rule_injected_nothing(daemon, client):
     daemon.cli("inject", "d", "-D", "2ms", "-D", "50ms")

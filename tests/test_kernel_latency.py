@@ -111,7 +111,7 @@ def measured(loop, depth, number, directory):
     return {share: (theirs[math.ceil(len(theirs) * share / 100) - 1], ours[f"p{share}_ns"]) for share in SHARES}
 
 
-# What is slower than an interval.
+# I/Os that take longer than an interval.
 
 @pytest.mark.parametrize("queued", [[], ["-Q"]])
 @pytest.mark.parametrize("how", ["suspended", "held"])
@@ -169,7 +169,7 @@ def test_what_crosses_ends_of_intervals_is_counted_once(daemon, slow, tmp_path):
     assert ends >= 2 * 60
 
 
-# What never ends.
+# I/Os that never end.
 
 @pytest.mark.parametrize("queued", [[], ["-Q"]])
 def test_what_hangs_is_named_at_the_end(daemon, slow, queued):

@@ -175,7 +175,7 @@ def test_iostat_of_all_disks_takes_no_privilege(loop):
     assert any(line.startswith(f"{loop.name} ") for line in disks)
 
 
-# What lasts longer than an interval.
+# I/Os that take longer than an interval.
 
 @requires("mkfs.ext4")
 @requires("fsfreeze")

@@ -178,7 +178,7 @@ pub struct RuleView<'a> {
     pub id: RuleId,
     /// Its group.
     pub group: GroupId,
-    /// What it says.
+    /// Its specification.
     pub spec: &'a RuleSpec,
     /// When it was armed or last updated.
     pub armed: Instant,

@@ -101,7 +101,7 @@ impl RuleSnapshot {
     }
 }
 
-/// What a shard has counted since the start, or since a rule's mark.
+/// The counts of a shard since its start, or since a rule's mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Seconds in which it was overloaded.

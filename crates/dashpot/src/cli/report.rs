@@ -95,7 +95,7 @@ fn parse_type(text: &str) -> Result<String, ParseError> {
 /// The kernel's letters for types of I/O, the most frequent first.
 const LETTERS: &str = "RWFDSMANEZPU";
 
-/// What a report's `--by` takes.
+/// The values of a report's `--by`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReportBy {
     Device,

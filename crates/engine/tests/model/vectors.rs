@@ -717,7 +717,7 @@ fn releasing_completes_what_is_held<M: Machine>() {
     driver.run_until(at(2));
     clear(&mut driver, 1, true);
     clear(&mut driver, 3, true);
-    // What remains: lanes until 4 and 8, and the stores that were held back until now.
+    // The lanes until 4 and 8 remain. The stores, held back until now, begin.
     assert_eq!(completions(&mut driver), [4, 8]);
     assert_eq!(driver.log().starts, [(at(2), 0), (at(2), 1)]);
     assert_eq!(rule(&driver, 2).held, 2);

@@ -156,7 +156,7 @@ impl Budget {
         }
     }
 
-    /// What clients make the shard hold now, with this many connections.
+    /// The memory that the shard holds for clients now, with this many connections.
     pub(super) fn held(&self, connections: usize) -> Held {
         Held {
             zios: self.taken.zios,

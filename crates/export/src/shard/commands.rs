@@ -96,7 +96,7 @@ impl Shard {
         self.timers.meter_mut().set_armed(armed);
     }
 
-    /// What is told beside these rules of a disk counts from now on.
+    /// Marks the present counts for these rules. What `list` shows beside them counts from here.
     fn mark(&mut self, disk: DiskId, rules: impl Iterator<Item = RuleId>) {
         let now = self.timers.now();
         self.timers.meter_mut().mark(now);
@@ -104,7 +104,7 @@ impl Shard {
         self.rule_marks.set(disk, rules, counted);
     }
 
-    /// What the shard has counted since the start that is told beside the rules of a disk.
+    /// The shard's counts since its start that `list` shows beside the rules of a disk.
     fn counted(&self, disk: DiskId) -> Counted {
         let now = self.timers.now();
         let exports = self.exports.of_disk(disk);

@@ -1,5 +1,5 @@
-//! The marks of rules: what their shard had counted when each was armed or last updated. What is told
-//! of the shard beside a rule counts from there, so that a flood of yesterday says nothing about it.
+//! The marks of rules: the counts of their shard when each was armed or last updated. The shard's
+//! counts that `list` shows beside a rule begin there, so that they leave out yesterday's flood.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ impl RuleMarks {
         self.marks.retain(|rule, (disk, _)| is_armed(*disk, *rule));
     }
 
-    /// What was counted since a rule's mark.
+    /// The counts since a rule's mark.
     pub(super) fn since(&self, rule: RuleId, counted: Counted) -> Counted {
         let mark = self.marks.get(&rule).map(|(_, mark)| *mark);
         let mark = mark.unwrap_or_default();

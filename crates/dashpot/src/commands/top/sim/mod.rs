@@ -28,7 +28,7 @@ pub(super) struct Sim {
     rules: Registry,
     /// How many of the scenario's commands are the lab's own.
     planned: usize,
-    /// What the volumes' and disks' clients have done since the last look.
+    /// The I/O of the volumes' and disks' clients since the last look.
     tally: SimTally,
     last: Seen,
     /// The I/O of the clients of each device and of each pool in the last interval.
@@ -102,7 +102,7 @@ impl Sim {
         look
     }
 
-    /// A look that ends no interval.
+    /// Returns the present state, without ending an interval.
     pub(super) fn glance(&self) -> Look {
         self.shown(&Seen::new(&self.simulation))
     }

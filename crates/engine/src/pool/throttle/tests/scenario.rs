@@ -14,7 +14,7 @@ const WRITE: u64 = 8 << 10;
 const DISKS_PER_WRITE: u64 = 78_125;
 /// The link carries 1000 MiB/s.
 const LINK_PER_WRITE: u64 = 7_812;
-/// What the disks write in the five seconds of a sync, and their rate in bytes per millisecond.
+/// How much the disks write in the five seconds of a sync, and their bytes per millisecond.
 const WRITES_PER_TXG: u64 = 64_000;
 const THROUGHPUT: u64 = 104_858;
 
