@@ -1,5 +1,5 @@
-//! The zios in flight on a shard: the connection to which each is to be replied, and its bytes if
-//! it has any.
+//! The zios in flight on a shard: each with the connection that gets its reply, and with its bytes
+//! if it has any.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

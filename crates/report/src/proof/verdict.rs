@@ -2,9 +2,9 @@
 //!
 //! *Was it injected as asked?* The rule must have matched and held zios. It holds none if another
 //! rule decides about them, or if the store is slower than the rule. *How far off was it?* The error,
-//! achieved less requested, must be within the caller's tolerance, at the median and at p99. If it is
-//! not, but would be without the zios that fell due while the host kept the shard from running, the
-//! host is to blame, and the verdict is "cannot tell".
+//! achieved less requested, must be within the caller's tolerance, at the median and at p99. If only
+//! the zios that fell due while the host had stopped the shard put it outside, the host is to blame,
+//! and the verdict is "cannot tell".
 //!
 //! dashpot's promise about its own lateness (microseconds, see SPECIFICATION.md) does not change
 //! the verdict: it depends on the host, and no test of an application needs it.

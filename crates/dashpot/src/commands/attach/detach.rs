@@ -1,4 +1,4 @@
-//! `detach`: a block device becomes none again, unless it is in use.
+//! `detach`: removes block devices that `attach` made, unless they are in use.
 
 use std::process::ExitCode;
 use std::thread;
@@ -18,7 +18,7 @@ use super::stale;
 use crate::cli::DetachArgs;
 use crate::sources::Stop;
 
-/// Detaches what is named. Goes on after a failure, and fails at the end.
+/// Detaches the named devices. Goes on after a failure, and fails at the end.
 pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitCode> {
     if !rustix::process::geteuid().is_root() {
         bail!("detach takes root: sudo dashpot detach …");
@@ -48,7 +48,7 @@ pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitC
     })
 }
 
-/// Detaches a node of this process's own daemon, which is about to end: I/O that is held fails.
+/// Detaches a node whose daemon, this process, is about to end. Held I/O fails.
 pub(crate) fn detach_own(client: &Client, node: &str) -> anyhow::Result<()> {
     let way = Way {
         client,
@@ -88,7 +88,7 @@ fn chosen(client: &Client, target: &str) -> anyhow::Result<Vec<(Place, Record)>>
     Ok(meant)
 }
 
-/// How to detach.
+/// The options of a detachment.
 struct Way<'a> {
     client: &'a Client,
     /// Whether I/O in flight fails now.
@@ -109,7 +109,7 @@ impl Way<'_> {
         take_down(place, record)
     }
 
-    /// Ends the connection to the daemon. A daemon that is gone holds nothing.
+    /// Ends the connection to the daemon. If the daemon has ended, it holds no I/O.
     fn fail_held(&self, record: &Record) -> anyhow::Result<()> {
         if self.in_flight(record) == 0 {
             return Ok(());
@@ -120,7 +120,8 @@ impl Way<'_> {
         }
     }
 
-    /// How many I/Os of a node have not ended, as the kernel counts and as the daemon does.
+    /// The number of unfinished I/Os of a node: the kernel's count or the daemon's, whichever is
+    /// larger.
     fn in_flight(&self, record: &Record) -> u64 {
         let text = attribute(&record.node, "inflight").unwrap_or_default();
         let counts = text.split_whitespace();
@@ -131,7 +132,7 @@ impl Way<'_> {
         own.map_or(0, |it| it.in_flight.into()).max(kernel)
     }
 
-    /// A program that has just been using it, such as udev, may need a moment to close it.
+    /// A program that has just used it, such as udev, may need a moment to close it.
     fn wait_until_unused(&self, record: &Record) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
@@ -146,7 +147,7 @@ impl Way<'_> {
         }
     }
 
-    /// What is said of I/O in flight.
+    /// The message about I/O in flight.
     fn held(&self, record: &Record) -> String {
         match self.in_flight(record) {
             0 => String::new(),
@@ -155,7 +156,7 @@ impl Way<'_> {
         }
     }
 
-    /// I/O may be held though no program waits for it any more.
+    /// I/O may be held after every program has stopped waiting for it.
     fn wait_until_idle(&self, record: &Record) -> anyhow::Result<()> {
         let mut has_said = false;
         while self.in_flight(record) > 0 {
@@ -174,5 +175,5 @@ impl Way<'_> {
 
 /// How long programs have to close a node.
 const CLOSING: Duration = Duration::from_secs(1);
-/// How often it is looked at.
+/// The interval between looks at the node.
 const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! A file system on a block device: made, mounted, and unmounted with the device.
+//! Makes a file system on a block device, mounts it, and unmounts it with the device.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use super::place::{Place, Record};
 use crate::cli::FileSystem;
 use crate::doctor::installed;
 
-/// Makes a file system on a node. One that is there already is not overwritten.
+/// Makes a file system on a node. Never overwrites an existing one.
 pub(super) fn make(node: &str, kind: FileSystem) -> anyhow::Result<()> {
     if let Some(found) = found_on(node) {
         bail!(
@@ -27,7 +27,7 @@ pub(super) fn make(node: &str, kind: FileSystem) -> anyhow::Result<()> {
     run(Command::new(program).args(["-q", node]))
 }
 
-/// What a node has on it, in the words of blkid.
+/// The content of a node, in blkid's words.
 pub(super) fn found_on(node: &str) -> Option<String> {
     let tags = ["-p", "-o", "value", "-s", "TYPE", "-s", "PTTYPE", node];
     let looked = Command::new("blkid")
@@ -40,11 +40,11 @@ pub(super) fn found_on(node: &str) -> Option<String> {
     (!found.is_empty()).then_some(found)
 }
 
-/// Mounts the file system of a node, which is unmounted with it from now on.
+/// Mounts the file system of a node. From now on, `detach` unmounts it.
 pub(super) fn mount(node: &str, at: &Path, kind: Option<FileSystem>) -> anyhow::Result<PathBuf> {
     let at = at.canonicalize();
     let at = at.context("the directory to mount at cannot be used: make it first")?;
-    // Before it is: a mount that is not written down would not be undone.
+    // Recorded before mounting: `detach` would miss an unrecorded mount.
     note(node, Some(&at))?;
     let mut command = Command::new("mount");
     if let Some(kind) = kind {
@@ -59,7 +59,7 @@ pub(super) fn mount(node: &str, at: &Path, kind: Option<FileSystem>) -> anyhow::
     }
 }
 
-/// Unmounts the file system that dashpot itself has mounted.
+/// Unmounts the file system if dashpot has mounted it.
 pub(super) fn unmount(record: &Record) -> anyhow::Result<()> {
     let Some(at) = &record.mounted else {
         return Ok(());
@@ -71,7 +71,7 @@ pub(super) fn unmount(record: &Record) -> anyhow::Result<()> {
     run(Command::new("umount").arg(at))
 }
 
-/// Writes down where the file system of a node is mounted.
+/// Records where the file system of a node is mounted.
 fn note(node: &str, at: Option<&Path>) -> anyhow::Result<()> {
     for (place, record) in Place::all() {
         if let Some(record) = record.filter(|record| record.node == node) {

@@ -10,7 +10,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::doctor::FUSE;
 
-/// A mount. Dropped, it is undone, unless it was [kept](FuseMount::keep).
+/// A mount. Dropping it unmounts the file, unless it was [kept](FuseMount::keep).
 #[derive(Debug)]
 pub(super) struct FuseMount {
     at: PathBuf,
@@ -18,8 +18,8 @@ pub(super) struct FuseMount {
 }
 
 impl FuseMount {
-    /// Mounts a file at `at`, which is made. Its only user is root. Whoever has the descriptor serves
-    /// it, until all copies of the descriptor are closed.
+    /// Mounts a new file at `at`, for root alone. The holder of the descriptor serves the file
+    /// until all copies of the descriptor are closed.
     pub(super) fn new(at: PathBuf, read_only: bool) -> anyhow::Result<(FuseMount, OwnedFd)> {
         let device = OpenOptions::new().read(true).write(true).open(FUSE);
         let device = device.with_context(|| format!("{FUSE} cannot be opened"))?;
@@ -44,7 +44,7 @@ impl FuseMount {
         &self.at
     }
 
-    /// Leaves the mount behind.
+    /// Leaves the mount in place.
     pub(super) fn keep(mut self) {
         self.kept = true;
     }
@@ -58,12 +58,12 @@ impl Drop for FuseMount {
     }
 }
 
-/// Undoes the mounts at a path. A mount that is still in use goes when its last user does.
+/// Removes the mounts at a path. A mount in use ends with its last user.
 pub(super) fn undo(at: &Path) {
     while unmount(at, UnmountFlags::NOFOLLOW).is_ok()
         || unmount(at, UnmountFlags::NOFOLLOW | UnmountFlags::DETACH).is_ok()
     {}
 }
 
-/// What the mounts are listed as.
+/// The file system type of these mounts in the list of mounts.
 const TYPE: &str = "fuse.dashpot";

@@ -1,4 +1,4 @@
-//! Who uses a block device: mounts, swap, devices above it, processes that have it open.
+//! The users of a block device: mounts, swap, devices above it, and processes that have it open.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
@@ -8,7 +8,7 @@ use rustix::fs::{OFlags, major, minor};
 
 use super::loop_device::numbers;
 
-/// Where a node is mounted, as this process sees it.
+/// The mount points of a node, as this process sees them.
 pub(super) fn mounts_of(node: &str) -> Vec<String> {
     let Some(numbers) = numbers(node) else {
         return Vec::new();
@@ -17,7 +17,7 @@ pub(super) fn mounts_of(node: &str) -> Vec<String> {
     mounts(&table, numbers)
 }
 
-/// Everything that uses a node, in words.
+/// All users of the node, in words.
 pub(super) fn users_of(node: &str) -> Vec<String> {
     let Some(numbers) = numbers(node) else {
         return Vec::new();
@@ -44,7 +44,7 @@ fn mounts(table: &str, (major, minor): (u32, u32)) -> Vec<String> {
     of_device.filter_map(at).collect()
 }
 
-/// Blanks and the like are written as octal numbers.
+/// The kernel writes blanks and some other characters as octal numbers.
 fn unescaped(text: &str) -> String {
     let escapes = [
         ("\\040", " "),
@@ -64,7 +64,7 @@ fn swap(node: &str) -> Option<String> {
     names.any(|name| name == node).then(|| "swap".to_owned())
 }
 
-/// The devices that are made of this one.
+/// The devices that are built on this one.
 fn holders(node: &str) -> Vec<String> {
     let name = Path::new(node).file_name().unwrap_or_default();
     let folder = Path::new("/sys/block").join(name).join("holders");
@@ -93,7 +93,7 @@ fn openers(numbers: (u32, u32)) -> Vec<String> {
     pids.filter(opens).map(name).collect()
 }
 
-/// Whether the kernel has it for one user alone.
+/// Whether the kernel holds it exclusively.
 fn is_claimed(node: &str) -> bool {
     let mut options = fs::OpenOptions::new();
     let options = options

@@ -8,16 +8,16 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use rustix::fs::{major, minor};
 
-/// A loop device. Dropped, it is freed, unless it was [kept](LoopDevice::keep).
+/// A loop device. Dropping it frees the device, unless it was [kept](LoopDevice::keep).
 #[derive(Debug)]
 pub(super) struct LoopDevice {
     node: String,
-    /// Settings that were changed, with what they were.
+    /// The changed settings, with their former values.
     before: Vec<(String, String)>,
     kept: bool,
 }
 
-/// What a loop device is to be.
+/// The properties of a new loop device.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) file: &'a Path,
@@ -25,14 +25,14 @@ pub(super) struct Wanted<'a> {
     pub(super) read_only: bool,
 }
 
-/// The node of a loop device that is free now.
+/// The node of a free loop device.
 pub(super) fn free_node() -> anyhow::Result<String> {
     let node = losetup(&["--find"])?;
     Ok(node.trim().to_owned())
 }
 
 impl LoopDevice {
-    /// Makes a device of a file. `None` if another program has taken the node.
+    /// Makes a device from a file. `None` if another program has taken the node.
     pub(super) fn new(node: &str, wanted: &Wanted<'_>) -> anyhow::Result<Option<LoopDevice>> {
         let (file, sector) = (wanted.file.to_string_lossy(), wanted.sector.to_string());
         let mut words = vec!["--direct-io=on", "--sector-size", &sector];
@@ -42,7 +42,7 @@ impl LoopDevice {
         words.extend([node, &file]);
         let made = losetup(&words);
         if backing_file(node).as_deref() != Some(wanted.file) {
-            // It is another program's, or there is an error to tell.
+            // Another program has taken it, or there is an error to report.
             return match backing_file(node) {
                 Some(_) => Ok(None),
                 None => made.and_then(|_| bail!("{node} did not become a loop device")),
@@ -61,7 +61,7 @@ impl LoopDevice {
         Ok(Some(device))
     }
 
-    /// Without direct I/O only one request at a time would arrive.
+    /// Without direct I/O, requests would arrive one at a time.
     fn require_direct_io(&self) -> anyhow::Result<()> {
         let dio = attribute(&self.node, "loop/dio");
         if dio.as_deref() != Some("1") {
@@ -83,12 +83,12 @@ impl LoopDevice {
         Ok(())
     }
 
-    /// The settings that were changed, with what they were before.
+    /// The changed settings, with their former values.
     pub(super) fn before(&self) -> &[(String, String)] {
         &self.before
     }
 
-    /// Leaves it behind.
+    /// Leaves it in place.
     pub(super) fn keep(mut self) {
         self.kept = true;
     }
@@ -97,18 +97,18 @@ impl LoopDevice {
 impl Drop for LoopDevice {
     fn drop(&mut self) {
         if !self.kept {
-            // What cannot be undone here is found by `detach --stale`.
+            // `detach --stale` finds whatever fails here.
             let _ = free(&self.node, &self.before);
         }
     }
 }
 
-/// Frees a loop device, and gives its settings back. A node that another program has opened since the
-/// caller looked stays, until that program closes it.
+/// Frees a loop device, and restores its settings. If another program has opened the node since the
+/// caller looked, the device stays until that program closes it.
 pub(super) fn free(node: &str, before: &[(String, String)]) -> anyhow::Result<()> {
     losetup(&["--detach", node])?;
     for (setting, value) in before {
-        // The next user of the node may find this one.
+        // If this fails, the next user of the node finds the changed setting.
         let _ = set_attribute(node, setting, value);
     }
     Ok(())
@@ -130,7 +130,7 @@ pub(super) fn numbers(node: &str) -> Option<(u32, u32)> {
 /// An attribute of a node in sysfs.
 pub(super) fn attribute(node: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(sysfs(node).join(name)).ok()?;
-    // Where one of several is chosen, it is in brackets.
+    // The chosen one of several values is in brackets.
     let chosen = text
         .split_once('[')
         .and_then(|(_, rest)| rest.split_once(']'));
@@ -160,12 +160,12 @@ fn losetup(words: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&done.stdout).into_owned())
 }
 
-/// A request is one message of FUSE's at most, so that it is one I/O of the disk. No scheduler changes
-/// the order, and the disk does not turn.
+/// A request is at most one FUSE message, so that it becomes one I/O of the disk. No scheduler
+/// changes the order, and the disk does not rotate.
 const SETTINGS: [(&str, &str); 4] = [
     ("queue/max_sectors_kb", "1024"),
     ("queue/scheduler", "none"),
     ("queue/rotational", "0"),
-    // The most that a loop device can have; a former user may have lowered it.
+    // The most requests that a loop device can have. A former user may have lowered the number.
     ("queue/nr_requests", "128"),
 ];

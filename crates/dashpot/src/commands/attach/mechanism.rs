@@ -1,4 +1,4 @@
-//! The way by which a disk becomes a block device, and why it is no other.
+//! The mechanism that makes a disk a block device, and why dashpot did not choose another.
 
 use anyhow::bail;
 use dashpot_api::MechanismWord;
@@ -6,14 +6,14 @@ use dashpot_api::MechanismWord;
 use crate::cli::With;
 use crate::doctor::{Missing, loop_works, nbd_works, ublk_works};
 
-/// The way that is taken.
+/// The chosen mechanism.
 pub(super) struct Choice {
     pub(super) mechanism: MechanismWord,
-    /// Why no better one, where that was for dashpot to choose.
+    /// Why dashpot chose no better one; only if the user left it the choice.
     pub(super) why_not_others: Vec<String>,
 }
 
-/// Takes the way that is wanted, or the best one that works.
+/// Takes the requested mechanism, or the best one that works.
 pub(super) fn choose(with: With) -> anyhow::Result<Choice> {
     let (ublk, nbd) = (ublk_works(), nbd_works());
     let not_others = [said("ublk", &ublk), said("nbd", &nbd)];

@@ -1,8 +1,8 @@
 //! `attach` and `detach`: a disk as a block device of this host.
 //!
-//! This is the privileged step, and a short one: it mounts a file, hands the kernel's end of it to the
-//! daemon, and makes a loop device of the file. The daemon needs no privilege. Each step is undone if a
-//! later one fails.
+//! `attach` is the privileged step, and a short one. It mounts a file, hands the descriptor of the
+//! mount's connection to the daemon, and makes a loop device from the file. The daemon needs no
+//! privilege. If a step fails, `attach` undoes the earlier ones.
 
 mod detach;
 mod down;
@@ -33,13 +33,13 @@ use super::output::{print, print_json};
 use crate::cli::{AttachArgs, FileSystem, MountArgs, With};
 use crate::sources::Stop;
 
-/// A disk that is a block device now.
+/// A disk that is now a block device.
 #[derive(Debug, Serialize)]
 pub(crate) struct Attached {
     pub(crate) disk: String,
     pub(crate) node: String,
     pub(crate) mechanism: MechanismWord,
-    /// Why it is by no other.
+    /// Why dashpot chose no other mechanism.
     pub(crate) why_not_others: Vec<String>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
     print(&format!("{node}\n"))
 }
 
-/// Mounts the file system of a node that is attached; an empty disk gets one.
+/// Mounts the file system of an attached node; makes one first on an empty disk.
 pub(crate) fn mount_for_run(
     node: &str,
     at: &Path,
@@ -85,7 +85,7 @@ pub(crate) fn mount_for_run(
 }
 
 impl Attached {
-    /// Says by which way, and why by no other, where one was chosen.
+    /// Prints the mechanism, and why dashpot chose no other if it had the choice.
     pub(crate) fn explain(&self) {
         let (node, disk, way) = (&self.node, &self.disk, self.mechanism.name());
         if !self.why_not_others.is_empty() {
@@ -97,7 +97,7 @@ impl Attached {
     }
 }
 
-/// Attaches a disk. `is_stopped` says whether to give up and undo what was done.
+/// Attaches a disk. If `is_stopped` returns true, it gives up and undoes its steps.
 pub(crate) fn attach_disk(
     client: &Client,
     disk: &str,
@@ -127,7 +127,7 @@ pub(crate) fn attach_disk(
     bail!("other programs took every loop device that was free: try again")
 }
 
-/// The sector of the device of a disk.
+/// The sector size of a disk's block device.
 fn sector(disk: &Disk) -> anyhow::Result<u32> {
     let (name, size) = (&disk.name, disk.size_bytes);
     let sector = disk.block_bytes.max(SECTOR_MIN);
@@ -145,7 +145,7 @@ fn sector(disk: &Disk) -> anyhow::Result<u32> {
     Ok(sector)
 }
 
-/// One attempt to attach a disk to the node that is free at the moment.
+/// Tries once to attach a disk to the node that is free now.
 struct Attempt<'a> {
     client: &'a Client,
     disk: &'a Disk,
@@ -154,7 +154,7 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Gives the node; nothing, if another program has taken it meanwhile.
+    /// Returns the node; `None` if another program has taken it meanwhile.
     fn attach(&self) -> anyhow::Result<Option<String>> {
         let Disk {
             name, read_only, ..
@@ -164,7 +164,8 @@ impl Attempt<'_> {
         let (mount, descriptor) = FuseMount::new(place.file(name), *read_only)?;
         let node = free_node().context("no loop device is free")?;
         self.check_stopped()?;
-        // From here on only the daemon has the descriptor, so that the daemon's end is the connection's.
+        // From here on only the daemon has the descriptor, so that the connection ends with the
+        // daemon.
         self.hand_over(&node, descriptor)?;
         let wanted = Wanted {
             file: mount.path(),
@@ -207,8 +208,8 @@ impl Attempt<'_> {
     }
 }
 
-/// How often another node is tried.
+/// How many nodes it tries.
 const TRIES: usize = 8;
-/// The sectors that a loop device may have.
+/// The sector sizes that a loop device can have.
 const SECTOR_MIN: u32 = 512;
 const SECTOR_MAX: u32 = 4096;

@@ -1,7 +1,7 @@
-//! The private directory of an attachment: its mount point, and what is known of it.
+//! The private directory of an attachment: its mount point and its record.
 //!
-//! It is how an attachment is known to be dashpot's own: only root can have made it, and it says which
-//! node it is about and which daemon serves it.
+//! The directory proves that an attachment is dashpot's, because only root can have made it. The
+//! record names the node and the daemon.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -14,27 +14,28 @@ use serde::{Deserialize, Serialize};
 
 use super::process::Process;
 
-/// The directory of all of them.
+/// The parent of all these directories.
 const BASE: &str = "/run/dashpot-attached";
 const LOCK: &str = "lock";
 const RECORD: &str = "record";
 
-/// What is known of an attachment.
+/// The record of an attachment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Record {
     pub(super) disk: String,
     pub(super) node: String,
-    /// The daemon that serves it, if it can be seen from here.
+    /// The daemon that serves it; `None` if this process cannot see it.
     pub(super) daemon: Option<Process>,
-    /// Where that daemon's API is.
+    /// The address of that daemon's API.
     pub(super) api: String,
-    /// Settings of the node that were changed, with what they were before.
+    /// The changed settings of the node, with their former values.
     pub(super) before: Vec<(String, String)>,
-    /// Where dashpot itself has mounted a file system of the node.
+    /// The place at which dashpot has mounted the node's file system.
     pub(super) mounted: Option<PathBuf>,
 }
 
-/// A directory that this process has locked. Dropped, it is removed unless it is [kept](Place::keep).
+/// A directory that this process has locked. Dropping it removes the directory, unless it is
+/// [kept](Place::keep).
 #[derive(Debug)]
 pub(super) struct Place {
     path: PathBuf,
@@ -43,7 +44,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// A new one.
+    /// Makes a new directory.
     pub(super) fn new() -> anyhow::Result<Place> {
         make_base()?;
         let path = Path::new(BASE).join(random_word(8)?);
@@ -58,7 +59,7 @@ impl Place {
         })
     }
 
-    /// All that no other process is at work on. Those that are half-made have no record.
+    /// All directories that no other process has locked. A half-made one has no record.
     pub(super) fn all() -> Vec<(Place, Option<Record>)> {
         let entries = fs::read_dir(BASE).into_iter().flatten().flatten();
         let places = entries.filter_map(|entry| Place::locked(entry.path()));
@@ -70,7 +71,7 @@ impl Place {
             .collect()
     }
 
-    /// Locks one that is there, unless another process has.
+    /// Locks an existing directory, unless another process has locked it.
     fn locked(path: PathBuf) -> Option<Place> {
         let lock = File::open(path.join(LOCK)).ok()?;
         lock.try_lock().ok()?;
@@ -86,7 +87,7 @@ impl Place {
         self.path.join(dashpot_rules::segment(disk))
     }
 
-    /// The files that something may be mounted on.
+    /// The files that may have a mount on them.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let paths = entries.map(|entry| entry.path());
@@ -102,7 +103,7 @@ impl Place {
         serde_json::from_str(&text).ok()
     }
 
-    /// Writes down what is known. A reader finds all of it or none.
+    /// Writes the record. A reader finds the whole record or none.
     pub(super) fn write(&self, record: &Record) -> anyhow::Result<()> {
         let (unnamed, named) = (self.path.join("record.new"), self.path.join(RECORD));
         fs::write(&unnamed, serde_json::to_vec(record)?)
@@ -110,12 +111,12 @@ impl Place {
             .with_context(|| format!("cannot write {}", named.display()))
     }
 
-    /// Leaves it behind.
+    /// Leaves it in place.
     pub(super) fn keep(mut self) {
         self.kept = true;
     }
 
-    /// Removes it, with nothing mounted in it.
+    /// Removes it. Nothing may be mounted in it.
     pub(super) fn remove(mut self) {
         self.kept = false;
     }
@@ -126,7 +127,8 @@ impl Drop for Place {
         if self.kept {
             return;
         }
-        // A file with a mount cannot be removed, and keeps its directory: it is looked at again later.
+        // A file with a mount cannot be removed, and keeps its directory. A later cleaning tries
+        // again.
         for file in self.files() {
             if fs::remove_file(&file).is_err() {
                 return;
@@ -136,7 +138,7 @@ impl Drop for Place {
     }
 }
 
-/// Makes the directory of all, or makes sure that it is root's alone.
+/// Makes the parent directory, or checks that it belongs to root alone.
 fn make_base() -> anyhow::Result<()> {
     match DirBuilder::new().mode(0o700).create(BASE) {
         Ok(()) => return Ok(()),
@@ -151,8 +153,8 @@ fn make_base() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The lock of a new directory. It gets its name when it is taken, so that no process finds it free
-/// before.
+/// The lock of a new directory. The directory gets its name only after it is locked, so that no
+/// other process can lock it first.
 fn new_lock(directory: &Path) -> io::Result<File> {
     let unnamed = directory.join("lock.new");
     let lock = File::create_new(&unnamed)?;

@@ -1,4 +1,4 @@
-//! A process, told apart from a later one of the same number.
+//! A process, distinguished from later ones with the same number.
 
 use std::fs;
 
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Process {
     pid: u32,
-    /// When it began, in ticks since the boot.
+    /// Its start, in ticks since the boot.
     began: u64,
 }
 
 impl Process {
-    /// The process of a number, if there is one.
+    /// The process with a number, if there is one.
     pub(super) fn of(pid: u32) -> Option<Process> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (state, began) = state_and_begin(&stat)?;
@@ -26,7 +26,7 @@ impl Process {
     }
 }
 
-/// The state of a process and when it began. Its name may hold blanks and brackets.
+/// The state and the start of a process. Its name may contain blanks and brackets.
 fn state_and_begin(stat: &str) -> Option<(char, u64)> {
     let (_, fields) = stat.rsplit_once(") ")?;
     let state = fields.chars().next()?;

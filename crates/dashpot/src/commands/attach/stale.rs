@@ -1,4 +1,4 @@
-//! What is left of attachments whose daemon or helper was killed.
+//! Removes the remains of attachments whose daemon or helper was killed.
 
 use std::fs;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use super::loop_device::{backing_file, free};
 use super::place::{Place, Record};
 use crate::commands::output::print;
 
-/// Cleans up, and prints what was removed.
+/// Cleans up, and prints what it removed.
 pub(super) fn clean() -> anyhow::Result<ExitCode> {
     let mut all_done = true;
     for (name, cleaned) in clean_all() {
@@ -35,7 +35,7 @@ pub(super) fn clean() -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Cleans up what can be, before something new is made.
+/// Cleans up as far as possible, before a new attachment.
 pub(super) fn clean_quietly() {
     for (name, cleaned) in clean_all() {
         if let Err(error) = cleaned {
@@ -46,7 +46,7 @@ pub(super) fn clean_quietly() {
     }
 }
 
-/// Each that is stale, by its node, and whether it could be removed.
+/// Cleans every stale attachment. Returns its node, and whether the cleaning succeeded.
 fn clean_all() -> Vec<(String, anyhow::Result<()>)> {
     let mut cleaned = Vec::new();
     for (place, record) in Place::all() {
@@ -64,7 +64,7 @@ fn clean_all() -> Vec<(String, anyhow::Result<()>)> {
     cleaned
 }
 
-/// Whether its daemon surely serves it no longer.
+/// Whether its daemon certainly serves it no longer.
 fn is_stale(place: &Place, record: &Record) -> bool {
     if !is_ours(place, record) {
         return true;
@@ -75,7 +75,7 @@ fn is_stale(place: &Place, record: &Record) -> bool {
     }
 }
 
-/// Asks the daemon; nothing, if it does not answer.
+/// Asks the daemon; `None` if it does not answer.
 fn may_be_served(record: &Record) -> Option<bool> {
     let api = parse_api(&record.api).ok()?;
     let disk = Client::find(Some(&api)).ok()?.disk(&record.disk, 0).ok()?;
@@ -97,12 +97,12 @@ fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
     take_down(place, record)
 }
 
-/// A helper was killed before it had told any caller of the node.
+/// A helper was killed before it had told any caller the node.
 fn clean_half_made(place: Place) {
     for file in place.files() {
         for node in loop_nodes() {
             if backing_file(&node).as_deref() == Some(&file) {
-                // If it cannot be freed now, the next look finds it again.
+                // If it cannot be freed now, the next cleaning finds it again.
                 let _ = free(&node, &[]);
             }
         }

@@ -1,4 +1,4 @@
-//! Messages into requests, and the answers to those that are about the file and not its bytes.
+//! Decodes messages into requests, and answers those about the file itself.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::{check::check, encode, handshake};
 use crate::export::ExportInfo;
 use crate::frontend::boundary::{Decoded, Operation, Request};
 
-/// Decodes the first message of `received`, which has come as a whole.
+/// Decodes the first message of `received`, which is complete.
 #[inline]
 pub(super) fn decode(received: &[u8], export: &ExportInfo) -> Decoded {
     if received.is_empty() {
@@ -115,7 +115,7 @@ fn about_file(message: &Message<'_>, export: &ExportInfo) -> Vec<u8> {
         abi::FUSE_OPEN => encode::reply(cookie, &opened()),
         abi::FUSE_STATFS => encode::reply(cookie, &statistics(export)),
         abi::FUSE_RELEASE | abi::FUSE_DESTROY => encode::done(cookie),
-        // The kernel asks for most of these once, and not again.
+        // The kernel asks for most of these only once.
         _ => encode::refusal(cookie, Errno::NOSYS),
     }
 }

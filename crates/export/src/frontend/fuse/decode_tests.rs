@@ -1,4 +1,4 @@
-//! What messages are decoded to.
+//! Tests of the decoded requests.
 
 use polyfuse_kernel as abi;
 use polyfuse_kernel::{
@@ -25,7 +25,7 @@ fn export(read_only: bool) -> ExportInfo {
     }
 }
 
-/// A message with these arguments, and bytes behind them.
+/// A message with these arguments, and bytes after them.
 fn message(opcode: u32, arguments: &(impl IntoBytes + Immutable), payload: &[u8]) -> Vec<u8> {
     let body = [arguments.as_bytes(), payload].concat();
     let header = fuse_in_header {
@@ -73,7 +73,7 @@ fn requested(bytes: &[u8]) -> (Request, usize) {
     }
 }
 
-/// The error of the answer, which takes the whole message.
+/// The error in the answer. The decoder must have taken the whole message.
 fn error(bytes: &[u8], export: &ExportInfo) -> i32 {
     match decode(bytes, export) {
         Decoded::Answered { reply, taken, skip } => {
@@ -193,8 +193,7 @@ fn any_message() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// Whatever comes, the shard is told of no byte that has not come, and of no request beyond the
-    /// disk.
+    /// For any input, the shard gets no byte that has not arrived, and no request beyond the disk.
     #[test]
     fn nothing_beyond_the_message_or_the_disk_is_taken(bytes in any_message()) {
         match decode(&bytes, &export(false)) {

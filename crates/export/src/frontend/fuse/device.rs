@@ -1,4 +1,4 @@
-//! The transport: `/dev/fuse`, of which one read gives one message, and one write takes one reply.
+//! The transport `/dev/fuse`: one read returns one message, and one write takes one reply.
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::wire::MESSAGE_MAX;
 use crate::frontend::boundary::Arrival;
 
-/// A descriptor is of another kind.
+/// The descriptor is not `/dev/fuse`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotFuse;
 
@@ -29,7 +29,8 @@ impl Device {
         Ok(Device(fd))
     }
 
-    /// Appends messages to the spare capacity of `into`, as long as the longest one has room.
+    /// Appends messages to the spare capacity of `into`, while there is room for the longest
+    /// message.
     pub(super) fn receive(&self, into: &mut Vec<u8>) -> Arrival {
         let mut arrival = Arrival::Nothing;
         for _ in 0..MESSAGES_PER_CALL {
@@ -38,19 +39,19 @@ impl Device {
             }
             match rustix::io::read(&self.0, spare_capacity(into)) {
                 Ok(1..) => arrival = Arrival::Bytes,
-                // The request was given up before it could be read.
+                // The kernel gave the request up before this read.
                 Err(Errno::AGAIN | Errno::INTR | Errno::NOENT) => break,
-                // What came before the end is of no use: no reply to it can be sent.
+                // Messages before the end are useless, because no reply can be sent.
                 Ok(0) | Err(_) => return Arrival::End,
             }
         }
         arrival
     }
 
-    /// Hands a reply to the kernel. It takes all of it or nothing.
+    /// Gives a reply to the kernel, which takes all of it or nothing.
     pub(super) fn send(&self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
         match rustix::io::writev(&self.0, bytes) {
-            // The kernel does not wait for this reply any more.
+            // The kernel no longer waits for this reply.
             Err(Errno::NOENT) => Ok(bytes.iter().map(|part| part.len()).sum()),
             result => result,
         }
@@ -65,7 +66,7 @@ impl AsFd for Device {
 
 /// The numbers of the device, in the kernel's Documentation/admin-guide/devices.txt.
 const FUSE: (u32, u32) = (10, 229);
-/// Each message costs a call of the kernel, and delays those that were read before it.
+/// Each message costs a system call, and delays the messages before it.
 const MESSAGES_PER_CALL: usize = 16;
 
 #[cfg(test)]

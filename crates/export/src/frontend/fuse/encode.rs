@@ -1,4 +1,4 @@
-//! Replies into bytes.
+//! Encodes replies.
 
 use dashpot_engine::Outcome;
 use polyfuse_kernel::{fuse_out_header, fuse_write_out};
@@ -8,7 +8,7 @@ use zerocopy::{Immutable, IntoBytes};
 use super::wire::number;
 use crate::frontend::boundary::{Operation, Request};
 
-/// Appends the reply to a request, up to the data of a read that has succeeded.
+/// Appends the reply to a request, without the data of a successful read.
 #[inline]
 pub(super) fn put_head(heads: &mut Vec<u8>, request: &Request, outcome: Outcome) {
     let Request { cookie, length, .. } = *request;
@@ -20,21 +20,21 @@ pub(super) fn put_head(heads: &mut Vec<u8>, request: &Request, outcome: Outcome)
     }
 }
 
-/// The reply to a message that is answered at once, with what it asks for.
+/// The immediate reply to a message, with its result.
 pub(super) fn reply(cookie: u64, answer: &(impl IntoBytes + Immutable)) -> Vec<u8> {
     let mut reply = Vec::new();
     put(&mut reply, cookie, answer);
     reply
 }
 
-/// The reply that says that it is done.
+/// The reply of success without a result.
 pub(super) fn done(cookie: u64) -> Vec<u8> {
     let mut reply = Vec::new();
     put_header(&mut reply, cookie, 0, 0);
     reply
 }
 
-/// The reply to a message that is refused.
+/// The reply to a refused message.
 pub(super) fn refusal(cookie: u64, errno: Errno) -> Vec<u8> {
     let mut reply = Vec::new();
     put_header(&mut reply, cookie, -errno.raw_os_error(), 0);

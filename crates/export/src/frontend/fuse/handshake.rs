@@ -1,4 +1,4 @@
-//! The beginning: the kernel says what it can do, and is told what it may.
+//! The handshake: the kernel offers features, and the answer chooses among them.
 
 use polyfuse_kernel::{
     FUSE_ASYNC_DIO, FUSE_ASYNC_READ, FUSE_BIG_WRITES, FUSE_KERNEL_VERSION, FUSE_MAX_PAGES,
@@ -26,13 +26,13 @@ pub(super) fn answer(init: fuse_init_in) -> Result<fuse_init_out, Errno> {
     })
 }
 
-/// The features without which a disk would be slower than its rules say. All kernels since 4.20 have
-/// them: direct I/O that does not wait for the I/O before it, and requests of 1 MiB.
+/// Without these features a disk would be slower than its rules: direct I/O that does not wait for
+/// earlier I/O, and requests of 1 MiB. All kernels since 4.20 have them.
 const WANTED: u32 = FUSE_ASYNC_READ | FUSE_BIG_WRITES | FUSE_ASYNC_DIO | FUSE_MAX_PAGES;
-/// How many requests the kernel may have in flight: a silent bound on depth would be a hidden lane
-/// count. Without privilege it may take less, on hosts with little memory.
+/// How many requests the kernel may have in flight. A silent bound on depth would be a hidden lane
+/// count. On hosts with little memory, the kernel may allow an unprivileged mount fewer.
 const BACKGROUND: u16 = 1024;
-/// What the kernel counts requests in: its smallest page.
+/// The kernel's unit for the size of requests: its smallest page.
 const PAGE: u32 = 4096;
 
 #[cfg(test)]

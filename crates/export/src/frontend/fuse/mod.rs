@@ -1,10 +1,10 @@
 //! The FUSE frontend: an export is the only file of a file system, and the kernel is its client.
 //!
-//! The protocol is that of the kernel's include/uapi/linux/fuse.h. A privileged process mounts the
-//! file and hands the descriptor of its connection over; a loop device over the file makes a disk of
-//! the kernel's. The file is the root of its mount, so there are no names to look up. `handshake`
-//! answers the kernel's first message, `decode` turns messages into requests with the layout of
-//! [`wire`] and the verdict of `check`, `encode` turns replies into bytes.
+//! The protocol is defined in the kernel's include/uapi/linux/fuse.h. A privileged process mounts
+//! the file, and hands the descriptor of the connection over. A loop device over the file then
+//! makes it a block device. The file is the root of its mount, so there are no names to look up.
+//! `handshake` answers the kernel's first message. `decode` turns messages into requests, with the
+//! layout of [`wire`] and the verdict of `check`. `encode` turns replies into bytes.
 
 mod check;
 mod decode;
@@ -34,7 +34,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Takes an open `/dev/fuse` of which a mount exists.
+    /// Takes an open `/dev/fuse` that is mounted.
     pub(crate) fn new(fd: OwnedFd) -> Result<Session, NotFuse> {
         let device = Device::new(fd)?;
         Ok(Session { device })
@@ -67,7 +67,7 @@ impl Frontend for Session {
         encode::put_head(heads, request, outcome);
     }
 
-    /// The kernel never asks.
+    /// The kernel never asks for extents.
     fn extents_reply(&self, _: &ExtentQuestion, _: &[Extent]) -> Vec<u8> {
         Vec::new()
     }

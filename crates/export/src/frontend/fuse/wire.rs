@@ -1,4 +1,4 @@
-//! The layout of messages, as the crate `polyfuse-kernel` has it, and the numbers that it lacks.
+//! The layout of messages, from the crate `polyfuse-kernel`, and the numbers that the crate lacks.
 
 use dashpot_engine::Errno;
 use polyfuse_kernel::fuse_in_header;
@@ -7,16 +7,17 @@ use zerocopy::FromBytes;
 use crate::frontend::boundary::SendLimits;
 use crate::store::SLICE;
 
-/// A message of the kernel's.
+/// A message from the kernel.
 #[derive(Clone, Copy)]
 pub(super) struct Message<'a> {
     pub(super) header: fuse_in_header,
-    /// The bytes behind the header.
+    /// The bytes after the header.
     pub(super) body: &'a [u8],
 }
 
 impl<'a> Message<'a> {
-    /// The first message of `received`; `None` if its length is not that of what follows.
+    /// The first message of `received`; `None` if its stated length does not fit the received
+    /// bytes.
     #[inline]
     pub(super) fn first(received: &'a [u8]) -> Option<Message<'a>> {
         let (header, _) = fuse_in_header::read_from_prefix(received).ok()?;
@@ -30,7 +31,7 @@ impl<'a> Message<'a> {
         self.header.len as usize
     }
 
-    /// Reads the arguments that its body begins with, and the bytes behind them.
+    /// Reads the arguments at the start of the body, and the bytes after them.
     #[inline]
     pub(super) fn arguments<T: FromBytes>(&self) -> Option<(T, &'a [u8])> {
         T::read_from_prefix(self.body).ok()
@@ -55,14 +56,15 @@ pub(super) fn number(errno: Errno) -> i32 {
 
 /// The node of the only file.
 pub(super) const ROOT: u64 = 1;
-/// Writes to a file may go on beside each other. Of version 7.38.
+/// Allows concurrent writes to a file. Since version 7.38.
 pub(super) const FOPEN_PARALLEL_DIRECT_WRITES: u32 = 1 << 6;
-/// The payload of the largest write, and the most bytes of a read.
+/// The largest payload of a write, and the most bytes of a read.
 pub(super) const DATA_MAX: u32 = 1 << 20;
-/// The longest message: the kernel refuses reads of less than the largest write and its header.
+/// The longest message. The kernel refuses reads with less room than the largest write and its
+/// header need.
 pub(super) const MESSAGE_MAX: usize = DATA_MAX as usize + 4096;
 /// The longest reply.
 pub(super) const REPLY_MAX: usize = DATA_MAX as usize + 4096;
 
-// A reply that reads all of this leaves in one call: a head, the slices of a store, and an end.
+// A reply that reads all of this leaves in one call: a header, the slices of a store, and an end.
 const _: () = assert!(REPLY_MAX as u64 / SLICE + 3 < 3 * SendLimits::STREAM.replies as u64);
