@@ -1,4 +1,4 @@
-//! The client's half of a handover: a descriptor, over a unix socket of the daemon's.
+//! The client's half of a handover: it sends a descriptor over the daemon's handover socket.
 
 use std::io::{self, BufRead, BufReader, IoSlice};
 use std::mem::MaybeUninit;
@@ -12,7 +12,7 @@ use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg}
 
 use crate::types::{HandOver, HandedOver};
 
-/// Hands the daemon that listens at `socket` a descriptor, and waits until it is served.
+/// Sends a descriptor to the daemon that listens at `socket`, and waits until the daemon serves it.
 pub fn hand_over(socket: &Path, what: &HandOver, descriptor: BorrowedFd<'_>) -> anyhow::Result<()> {
     let cannot = || format!("cannot hand over a descriptor at {}", socket.display());
     let stream = UnixStream::connect(socket).with_context(cannot)?;
@@ -34,7 +34,7 @@ pub fn hand_over(socket: &Path, what: &HandOver, descriptor: BorrowedFd<'_>) -> 
     }
 }
 
-/// A descriptor goes with the first byte. A line is far shorter than what a socket takes at once.
+/// The descriptor travels with the first byte. A line is far shorter than a socket's buffer.
 fn send(stream: &UnixStream, line: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -52,5 +52,5 @@ fn send(stream: &UnixStream, line: &[u8], descriptor: BorrowedFd<'_>) -> io::Res
     }
 }
 
-/// How long the daemon has for its answer.
+/// The longest time until the daemon's answer.
 const PATIENCE: Duration = Duration::from_secs(30);

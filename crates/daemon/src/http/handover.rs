@@ -1,8 +1,8 @@
-//! Where descriptors are handed over: a privileged process mounts a file and gives the daemon the
-//! kernel's end of it. Only this user and root can connect.
+//! The socket for handovers: a privileged process mounts a file, and gives the daemon the
+//! descriptor of the mount's connection. Only this user and root can connect.
 //!
-//! A line of JSON comes with one descriptor, and a line of JSON goes back when the disk is served. No
-//! path is ever said.
+//! A caller sends one descriptor with a line of JSON. The daemon answers with a line of JSON when
+//! it serves the disk. Neither line contains a path.
 
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -22,7 +22,7 @@ use super::listen::UnixSocket;
 use crate::daemon::Daemon;
 use crate::refusal::Refusal;
 
-/// The socket on which descriptors are handed over. Dropped, it is removed.
+/// The socket for handovers. Dropping it removes the socket.
 pub struct HandoverListener(UnixSocket);
 
 impl HandoverListener {
@@ -38,14 +38,14 @@ impl HandoverListener {
                 Ok(stream) => {
                     tokio::spawn(timeout(PATIENCE, answer(stream, Arc::clone(&daemon))));
                 }
-                // Too many descriptors: it may be over soon.
+                // The process has too many open descriptors. Some may be closed soon.
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
     }
 }
 
-/// Answers one caller. One that does not speak the protocol, or is gone, is not answered.
+/// Answers one caller, unless the caller breaks the protocol or is gone.
 async fn answer(stream: UnixStream, daemon: Arc<Daemon>) -> io::Result<()> {
     let (line, descriptor) = read(&stream).await?;
     let by = stream.peer_cred()?;
@@ -91,7 +91,7 @@ async fn take(
     daemon.attach(&wanted.disk, attach).await
 }
 
-/// The line of a caller, and the descriptor that has come with it.
+/// A caller's line, and the descriptor that came with it.
 async fn read(stream: &UnixStream) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
     let (mut line, mut descriptor) = (Vec::new(), None);
     while line.last() != Some(&b'\n') {
@@ -106,7 +106,7 @@ async fn read(stream: &UnixStream) -> io::Result<(Vec<u8>, Option<OwnedFd>)> {
     Ok((line, descriptor))
 }
 
-/// Appends what has come to `line`, and gives the descriptor that was with it.
+/// Appends the received bytes to `line`, and returns the descriptor that came with them.
 fn receive(stream: &UnixStream, line: &mut Vec<u8>) -> io::Result<Option<OwnedFd>> {
     let mut bytes = [0; LINE_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -129,9 +129,9 @@ fn receive(stream: &UnixStream, line: &mut Vec<u8>) -> io::Result<Option<OwnedFd
     Ok(descriptors.flatten().next())
 }
 
-/// How long a caller may take.
+/// The longest time for one caller.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long no caller is let in after the system had no room.
+/// The pause in accepting after the system had no room.
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest line.
 const LINE_MAX: usize = 4096;
