@@ -45,6 +45,21 @@ def test_a_load_that_is_never_answered_fails_and_names_how_many(daemon):
     assert "'dashpot list' shows the rules that held them" in done.stderr
 
 
+def test_rates_are_of_the_time_in_which_the_load_asked(daemon):
+    daemon.cli("inject", "d", "--hang", "--every", "50")
+    done = run(BINARY, "load", daemon.uri("d"), "--time", "200ms", "--json", code=1)
+    report = json.loads(done.stdout)
+    assert "1 request was not answered" in done.stderr
+    # The 49 before it took a moment: the rest of the time counts, too.
+    assert report["ops"][0]["latency"]["n"] == 49 and report["elapsed_ns"] >= 200_000_000
+    assert report["ops"][0]["iops"] <= 49 / 0.2
+
+
+def test_a_depth_that_no_shard_has_room_for_is_refused(daemon):
+    done = run(BINARY, "load", daemon.uri("d"), "--depth", "1000001", code=2)
+    assert "'1000001' requests in flight: give at most 1,000,000" in done.stderr
+
+
 def test_a_load_whose_last_replies_come_after_its_time_succeeds(daemon):
     daemon.cli("inject", "d", "-D", "500ms")
     done = run(BINARY, "load", daemon.uri("d"), "--depth", "3", "--time", "100ms", "--json")

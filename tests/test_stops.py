@@ -1,6 +1,7 @@
 """A daemon reports that it was stopped, as by a paused virtual machine or a frozen container."""
 
 import contextlib
+import json
 import pathlib
 import re
 import signal
@@ -68,6 +69,36 @@ def test_a_stop_under_a_client_without_rules_is_counted_as_the_client_met_it(ser
     assert "the host stopped shard 0: " in status
     assert "every promise about time can hold here" not in status
     assert "in the last minute" in status
+
+
+def test_reports_name_a_stop_that_no_latency_contains(serve):
+    daemon = serve("-d", "d=ram,size=64M", "--shards", "1")
+    client = Wire(daemon.connect())
+    client.go("d")
+    over = threading.Event()
+
+    def ask():
+        while not over.is_set():
+            assert client.in_step()
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    report = daemon.start("iolatency", "--json", "0.1")
+    report.stdout.readline()
+    # Its command begins after the first look, and ends with its input.
+    check = daemon.start("check", "d.max < 1h", "--", "sh", "-c", "echo begun; cat")
+    assert check.stdout.readline() == "begun\n"
+    with stopped(daemon, 0.5):
+        pass
+    eventually(lambda: json.loads(report.stdout.readline())["stopped_ns"] > 0.3e9, "it is told")
+    _, observed = check.communicate()
+    report.send_signal(signal.SIGINT)
+    _, said = report.communicate()
+    over.set()
+    asking.join()
+    assert re.search(r"The host stopped dashpot for 0\.\d+ s: clients waited", said), said
+    assert check.returncode == 0
+    assert "; the host stopped dashpot for" in " ".join(observed.split()), observed
 
 
 def test_what_was_due_while_the_daemon_was_stopped_is_told_apart(serve):

@@ -35,7 +35,9 @@ pub fn run(
 ) -> Result<LoadReport, LoadError> {
     let mut load = Load::connect(config)?;
     load.report.broken = go_on(&mut load, stop).err();
-    load.report.elapsed = load.report.heard.since(load.start);
+    // Where requests hang, the last reply says nothing about how long the load asked.
+    let until = load.report.heard.max(load.asked_until);
+    load.report.elapsed = until.since(load.start);
     load.report.unanswered = load.in_flight();
     Ok(load.report)
 }
@@ -49,6 +51,9 @@ fn go_on(load: &mut Load<'_>, mut stop: impl FnMut(&LoadReport) -> bool) -> Resu
     let (mut stopped, mut last) = (false, load.start);
     loop {
         let now = now();
+        if !stopped {
+            load.asked_until = now.min(end);
+        }
         stopped |= now >= end;
         if now >= look {
             load.report.elapsed = now.since(load.start);
@@ -75,6 +80,8 @@ struct Load<'a> {
     blocks: u64,
     next_block: u64,
     start: Instant,
+    /// Until when it would have sent another request.
+    asked_until: Instant,
     report: LoadReport,
 }
 
@@ -102,6 +109,7 @@ impl<'a> Load<'a> {
             blocks,
             next_block: 0,
             start,
+            asked_until: start,
             report: LoadReport::new()?,
         })
     }

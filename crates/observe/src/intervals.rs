@@ -136,6 +136,7 @@ impl Span {
             elapsed: std::time::Duration::from_nanos(self.elapsed_ns()),
             asked: self.asked_ns.map(std::time::Duration::from_nanos),
             missed: self.missed,
+            ..Length::default()
         }
     }
 }

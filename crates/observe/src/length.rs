@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer, ser::SerializeStruct};
 
 /// The length of an interval. JSON, in the object of the interval:
-/// `"elapsed_ns": 6003000000, "missed": 5`.
+/// `"elapsed_ns": 6003000000, "missed": 5, "stopped_ns": 0`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Length {
     /// The actual length. Rates are divided by it.
@@ -14,6 +14,9 @@ pub struct Length {
     pub asked: Option<Duration>,
     /// How many intervals are missing because this one took their place.
     pub missed: u64,
+    /// How long the host kept a daemon from running in it. What clients sent meanwhile waited unread,
+    /// and no latency contains that wait.
+    pub stopped: Duration,
 }
 
 impl Length {
@@ -37,8 +40,14 @@ impl Length {
         self.asked.is_some_and(is_off)
     }
 
-    /// A line about that, for the text of a report or beside it.
+    /// A line for the text of a report or beside it: about a length that is off, and about a stop.
     pub fn line(&self) -> Option<String> {
+        let lines = [self.line_of_length(), stop_line(self.stopped)];
+        let lines: Vec<String> = lines.into_iter().flatten().collect();
+        (!lines.is_empty()).then(|| lines.join(" "))
+    }
+
+    fn line_of_length(&self) -> Option<String> {
         let asked = self.asked.filter(|_| self.is_off())?.as_secs_f64();
         let elapsed = self.elapsed.as_secs_f64();
         let missed = match self.missed {
@@ -54,11 +63,22 @@ impl Length {
 
 impl Serialize for Length {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut length = serializer.serialize_struct("Length", 2)?;
+        let mut length = serializer.serialize_struct("Length", 3)?;
         length.serialize_field("elapsed_ns", &(self.elapsed.as_nanos() as u64))?;
         length.serialize_field("missed", &self.missed)?;
+        length.serialize_field("stopped_ns", &(self.stopped.as_nanos() as u64))?;
         length.end()
     }
+}
+
+/// A sentence about a time in which the host kept a daemon from running, if it is long enough.
+pub fn stop_line(stopped: Duration) -> Option<String> {
+    (stopped >= TOLERATED).then(|| {
+        format!(
+            "The host stopped dashpot for {:.3} s: clients waited, and no latency contains that.",
+            stopped.as_secs_f64()
+        )
+    })
 }
 
 const TOLERATED: Duration = Duration::from_millis(50);
@@ -72,8 +92,27 @@ mod tests {
             elapsed: Duration::from_millis(elapsed_ms),
             asked: Some(Duration::from_millis(asked_ms)),
             missed,
+            ..Length::default()
         };
         length.line()
+    }
+
+    #[test]
+    fn a_stop_is_worth_a_line_of_its_own() {
+        let of = |stopped_ms| Length {
+            stopped: Duration::from_millis(stopped_ms),
+            ..Length::of(Duration::from_secs(1))
+        };
+        assert_eq!(of(49).line(), None);
+        let stop =
+            "The host stopped dashpot for 0.503 s: clients waited, and no latency contains that.";
+        assert_eq!(of(503).line().as_deref(), Some(stop));
+        let late = Length {
+            asked: Some(Duration::from_millis(500)),
+            ..of(503)
+        };
+        let both = format!("Interval: 1.000 s instead of 0.5 s. {stop}");
+        assert_eq!(late.line(), Some(both));
     }
 
     #[test]

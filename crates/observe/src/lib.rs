@@ -28,7 +28,7 @@ pub use interval::{DeviceInterval, OTHER, OpInterval, elapsed_of_all, in_flight_
 pub use intervals::{Intervals, Span};
 pub use kind::Kind;
 pub use layer::Layer;
-pub use length::Length;
+pub use length::{Length, stop_line};
 pub use percentiles::{Percentiles, is_enough, percentile};
 pub use pool::{ClassInterval, PoolInterval};
 pub use question::{By, Past, Question, Schedule, Subject, Wanted};

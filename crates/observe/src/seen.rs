@@ -1,5 +1,7 @@
 //! One interval, as a source saw it.
 
+use std::time::Duration;
+
 use super::in_flight::Mention;
 use super::interval::{DeviceInterval, elapsed_of_all};
 use super::intervals::Span;
@@ -25,6 +27,9 @@ pub struct Seen {
     /// How many completions had no visible beginning, because it was lost or came before the watch.
     /// `None` if the source sees every beginning.
     pub unmatched: Option<u64>,
+    /// How long the host kept the source's daemon from running. The kernel and a simulation date their
+    /// events themselves.
+    pub stopped: Duration,
     /// Devices that no longer exist.
     pub gone: Vec<String>,
     /// Those that existed when the interval began.
@@ -59,7 +64,10 @@ impl Seen {
 
     /// The length of the interval for its devices, which are read one after another.
     pub fn length(&self) -> Length {
-        let length = self.span.length();
+        let length = Length {
+            stopped: self.stopped,
+            ..self.span.length()
+        };
         let devices = [&self.disks, &self.volumes];
         let elapsed = devices.map(|devices| elapsed_of_all(devices));
         match elapsed

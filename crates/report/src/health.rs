@@ -95,7 +95,7 @@ pub fn memory_lines(room: Room, shards: &[Shard], memory: &Memory) -> String {
         format!(
             "shard {} holds: {} of {} zios, {} of {} payload, {} of {} buffers\n",
             shard.shard,
-            held.zios,
+            thousands(held.zios.into()),
             thousands(held.zios_max.into()),
             nice_number(held.payload_bytes),
             nice_number(held.payload_max_bytes),
@@ -107,9 +107,9 @@ pub fn memory_lines(room: Room, shards: &[Shard], memory: &Memory) -> String {
         "the API holds: {} of {} answers, {} of {} rules, {} of {} lanes\n",
         nice_number(memory.answers_bytes),
         nice_number(memory.answers_max_bytes),
-        memory.rules,
+        thousands(memory.rules),
         thousands(memory.rules_max),
-        memory.lanes,
+        thousands(memory.lanes),
         thousands(memory.lanes_max),
     );
     let lines: String = shards.iter().map(clients).chain([callers]).collect();

@@ -232,6 +232,7 @@ mod tests {
                 elapsed: Duration::from_secs(2),
                 asked: Some(Duration::from_millis(500)),
                 missed: 3,
+                ..Length::default()
             },
             devices: vec![
                 interval("nvme0n1", ops, waiting),

@@ -29,6 +29,9 @@ pub struct DiskLatency {
     /// Time for which zios waited for the disk to resume, added up. It counts in `total`, and not in
     /// `disk`.
     pub suspended_ns: u64,
+    /// Time in which the host kept the disk's shard from running. What clients sent meanwhile waited
+    /// unread, and no histogram contains that wait.
+    pub shard_stopped_ns: u64,
     /// Number of zios without a reply, which are in no histogram yet.
     pub in_flight: u32,
     /// The oldest zio without a reply; null if there is none.

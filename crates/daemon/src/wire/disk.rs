@@ -120,6 +120,7 @@ impl View<'_> {
             busy_ns: snapshot.stats.busy.as_nanos(),
             depth_time_ns: Wide(snapshot.stats.depth_time),
             suspended_ns: snapshot.stats.suspended.as_nanos(),
+            shard_stopped_ns: snapshot.stops.all.total.as_nanos(),
             in_flight: snapshot.in_flight_total,
             oldest: self.oldest().next(),
             dropped,

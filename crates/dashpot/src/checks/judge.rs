@@ -1,11 +1,12 @@
 //! Judges whether an expectation holds, from two looks at a daemon.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use dashpot_api::{DiskLatency, OpLatency, RuleLatency, STARTED_AGAIN};
 use dashpot_engine::histogram::Histogram;
-use dashpot_observe::{Percentiles, outlasts};
+use dashpot_observe::{Percentiles, outlasts, stop_line};
 use dashpot_rules::{nice_number, short_time};
 use serde::Serialize;
 
@@ -60,7 +61,9 @@ impl Look {
                 let now = self.disks.get(disk).context("the disk is gone")?;
                 let earlier = earlier.and_then(|look| look.disks.get(disk));
                 if expression.subject.kind() == Kind::Time {
-                    remark = outlasting(now, earlier, op.as_deref())?;
+                    let older = outlasting(now, earlier, op.as_deref())?;
+                    let remarks = older.into_iter().chain(stopped(now, earlier));
+                    remark = Some(remarks.collect::<String>());
                 }
                 observe_disk(now, earlier, op.as_deref(), *metric)?
             }
@@ -91,6 +94,16 @@ fn outlasting(
     let outlasts = outlasts(oldest.age_ns, &Percentiles::of(&ended));
     let age = short_time(oldest.age_ns);
     Ok(outlasts.then(|| format!("; one in flight for {age} is not in it")))
+}
+
+/// How long the host kept the disk's shard from running, if that is worth a remark.
+fn stopped(now: &DiskLatency, earlier: Option<&DiskLatency>) -> Option<String> {
+    let before_ns = earlier.map_or(0, |earlier| earlier.shard_stopped_ns);
+    let stopped_ns = now.shard_stopped_ns.saturating_sub(before_ns);
+    stop_line(Duration::from_nanos(stopped_ns)).map(|_| {
+        let stopped = short_time(stopped_ns);
+        format!("; the host stopped dashpot for {stopped} meanwhile, which is not in it")
+    })
 }
 
 /// The I/O of a disk, or of one of its operations, in an interval.

@@ -23,7 +23,8 @@ fn disk(at_s: u64, flushes: &[u64]) -> Value {
     let none = histogram(&[]);
     json!({
         "disk": "wal", "layout": "v1", "since_ns": 0, "at_ns": at_s * 1_000_000_000,
-        "busy_ns": 0, "depth_time_ns": "0", "suspended_ns": 0, "in_flight": 3, "oldest": null, "dropped": 0,
+        "busy_ns": 0, "depth_time_ns": "0", "suspended_ns": 0,
+        "shard_stopped_ns": 0, "in_flight": 3, "oldest": null, "dropped": 0,
         "ops": [{
             "by": null, "op": "flush", "completed": flushes.len(), "failed": 1,
             "bytes": 4096 * flushes.len(), "total": none, "disk": histogram(flushes),
@@ -72,6 +73,19 @@ fn check(now: &Look, earlier: Option<&Look>, text: &str, holds: bool, observed: 
         (outcome.holds, outcome.observed.as_str()),
         (holds, observed)
     );
+}
+
+#[test]
+fn a_latency_that_a_stop_is_not_in_says_so() {
+    let mut later = disk(4, &[20_000_000]);
+    later["shard_stopped_ns"] = 5_503_000_000_u64.into();
+    let mut before = disk(2, &[]);
+    before["shard_stopped_ns"] = 5_000_000_000_u64.into();
+    let (earlier, now) = (look(before, vec![]), look(later, vec![]));
+    let said = "20.0ms (n=1); the host stopped dashpot for 503ms meanwhile, which is not in it";
+    check(&now, Some(&earlier), "wal.flush.max < 30ms", true, said);
+    check(&now, Some(&earlier), "wal.count == 1", true, "1");
+    check(&now, Some(&now), "wal.count == 0", true, "0");
 }
 
 #[test]

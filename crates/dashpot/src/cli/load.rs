@@ -3,7 +3,7 @@
 use clap::Args;
 use dashpot_engine::{Duration, Ratio};
 use dashpot_rules::{
-    NbdUri, ParseError, parse_probability, parse_seed, parse_size, parse_span, parse_uri,
+    NbdUri, ParseError, parse_probability, parse_seed, parse_size, parse_span, parse_uri, thousands,
 };
 
 /// Load a disk over NBD, and measure its latency
@@ -22,7 +22,7 @@ pub(crate) struct LoadArgs {
     #[arg(value_parser = parse_uri)]
     pub(crate) uri: NbdUri,
     /// Requests in flight at most, on all connections together
-    #[arg(long, value_name = "N", value_parser = parse_many)]
+    #[arg(long, value_name = "N", value_parser = parse_depth)]
     pub(crate) depth: Option<u32>,
     /// Connections to the disk
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = parse_many)]
@@ -66,6 +66,19 @@ pub(crate) struct LoadArgs {
 fn parse_many(text: &str) -> Result<u32, ParseError> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
         ParseError::new(format!("'{text}' is no number of requests: give 1 or more"))
+    })
+}
+
+/// The most requests in flight.
+const DEPTH_MAX: u32 = 1_000_000;
+
+/// A shard has room for fewer, and each takes memory of this program.
+fn parse_depth(text: &str) -> Result<u32, ParseError> {
+    let depth = parse_many(text)?;
+    let fits = (depth <= DEPTH_MAX).then_some(depth);
+    fits.ok_or_else(|| {
+        let most = thousands(DEPTH_MAX.into());
+        ParseError::new(format!("'{text}' requests in flight: give at most {most}"))
     })
 }
 

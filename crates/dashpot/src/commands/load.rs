@@ -7,7 +7,7 @@ use anyhow::bail;
 use dashpot_engine::{Op, Ratio};
 use dashpot_load::{DRAIN_MAX, LoadConfig, LoadReport, OpReport, Pace, run};
 use dashpot_observe::{Percentiles, is_enough};
-use dashpot_rules::ParseError;
+use dashpot_rules::{ParseError, thousands};
 use hdrhistogram::Histogram;
 use hdrhistogram::iterators::IterationValue;
 use serde::Serialize;
@@ -42,15 +42,21 @@ fn verdict(report: LoadReport) -> anyhow::Result<()> {
         return Err(anyhow::Error::new(broken).context("the load ended early"));
     }
     if report.unanswered > 0 {
-        let unanswered = report.unanswered;
+        let unanswered = match report.unanswered {
+            1 => "1 request was".to_owned(),
+            many => format!("{} requests were", thousands(many.into())),
+        };
         bail!(
-            "{unanswered} requests were not answered during the load or in the {DRAIN_MAX} after it, \
-             are in no latency, and were given up: 'dashpot list' shows the rules that held them; \
+            "{unanswered} not answered during the load or in the {DRAIN_MAX} after it, and no \
+             latency contains them: 'dashpot list' shows the rules that held them; \
              'dashpot status --inflight' shows where requests wait, while a load runs"
         );
     }
     if wrong > 0 {
-        bail!("--verify: {wrong} reads gave something else than was written");
+        bail!(
+            "--verify: {wrong} reads gave neither zeroes nor what this load wrote: either the disk lost \
+             or mixed up data, or it held other data before"
+        );
     }
     let all_failed = |op: &OpReport| op.errors > 0 && op.errors == op.latency.len();
     match asked(&report).find(|(_, op)| all_failed(op)) {

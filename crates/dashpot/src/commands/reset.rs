@@ -15,10 +15,10 @@ pub(crate) fn reset(client: &Client, args: &ResetArgs) -> anyhow::Result<()> {
         return check(&reset.failed);
     }
     let cleared = match reset.cleared.as_slice() {
-        [] => String::new(),
+        [] => "no rule was armed\n".to_owned(),
         ids => format!("cleared {}\n", listed(ids)),
     };
     let armed: String = reset.armed.iter().map(understood).collect();
-    print(&format!("{cleared}{armed}"))?;
+    print(&format!("{cleared}every disk goes on\n{armed}"))?;
     check(&reset.failed)
 }

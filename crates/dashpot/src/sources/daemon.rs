@@ -74,12 +74,14 @@ impl<'a> DaemonSource<'a> {
             true => dropped(&now).saturating_sub(dropped(&self.last)),
             false => 0,
         };
+        let stopped = stopped(&self.last, &now);
         self.last = now;
         Ok(Seen {
             span,
             at_ns: unix_ns(),
             disks,
             lost,
+            stopped,
             ..Seen::default()
         })
     }
@@ -161,6 +163,17 @@ fn size_range(least: &str) -> String {
 
 fn dropped(looks: &[DiskLatency]) -> u64 {
     looks.iter().map(|look| look.dropped).sum()
+}
+
+/// How long the host kept a shard from running between two looks at its disk: of the shards, the one
+/// that was stopped for longest.
+fn stopped(earlier: &[DiskLatency], later: &[DiskLatency]) -> Duration {
+    let pairs = earlier.iter().zip(later);
+    let each = pairs.map(|(earlier, later)| {
+        let stopped_ns = later.shard_stopped_ns;
+        stopped_ns.saturating_sub(earlier.shard_stopped_ns)
+    });
+    Duration::from_nanos(each.max().unwrap_or_default())
 }
 
 fn latest(looks: &[DiskLatency]) -> Option<u64> {
@@ -312,6 +325,7 @@ mod tests {
             busy_ns: reads * 10_000_000,
             depth_time_ns: Wide(u128::from(reads) * 10_000_000),
             suspended_ns: 0,
+            shard_stopped_ns: 0,
             in_flight: 0,
             oldest: None,
             dropped: 0,

@@ -195,6 +195,7 @@ fn json_has_rows_percentiles_and_what_is_in_flight() {
         "at_ns": 7,
         "elapsed_ns": 1_000_000_000,
         "missed": 0,
+        "stopped_ns": 0,
         "rows": [
             {"from_ns": 0, "to_ns": 999_999, "count": 0},
             {"from_ns": 1_000_000, "to_ns": 1_999_999, "count": 3},

@@ -124,6 +124,7 @@ fn a_length_that_is_off_is_said_below_the_disks() {
         elapsed: Duration::from_secs(6),
         asked: Some(Duration::from_secs(1)),
         missed: 5,
+        ..Length::default()
     };
     let late = Iostat {
         length,

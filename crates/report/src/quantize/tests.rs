@@ -208,6 +208,7 @@ fn json_names_the_disk_beside_its_numbers() {
     let expected = json!({
         "elapsed_ns": 60_000_000_000u64,
         "missed": 0,
+        "stopped_ns": 0,
         "devices": [{
             "device": "c1t1d0",
             "rows": [

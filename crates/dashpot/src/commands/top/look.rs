@@ -192,6 +192,7 @@ impl Look {
             elapsed,
             asked: Some(asked),
             missed,
+            ..Length::default()
         });
         self.notes.extend(length.and_then(|length| length.line()));
     }
