@@ -39,7 +39,7 @@ impl MechanismWord {
     }
 }
 
-/// Ends an attachment from the daemon's side.
+/// Ends an attachment.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FailAttachment {
@@ -48,29 +48,29 @@ pub struct FailAttachment {
     pub node: String,
 }
 
-/// An attachment has ended: the device fails whatever is asked of it.
+/// The attachment has ended. From now on, the device fails every request.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct AttachmentFailed {
     /// Number of its zios that were in flight and failed.
     pub failed: u32,
 }
 
-/// Hands the daemon a descriptor by which the kernel is a client of a disk. It is sent over a socket of
-/// its own, because HTTP carries no descriptors, with a newline behind it.
+/// Sends the daemon a descriptor that makes the kernel a client of a disk. It travels over a
+/// separate socket, because HTTP carries no descriptors. A newline follows it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HandOver {
     /// The disk.
     pub disk: String,
-    /// The device that it becomes.
+    /// The device that the disk becomes.
     pub node: String,
-    /// How.
+    /// The mechanism.
     pub mechanism: MechanismWord,
 }
 
-/// Whether the daemon has taken what was handed over.
+/// Whether the daemon has accepted the descriptor.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HandedOver {
-    /// Why not; null if it has.
+    /// The reason for a refusal; null if it has.
     pub refused: Option<Error>,
 }
