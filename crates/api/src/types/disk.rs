@@ -4,7 +4,7 @@ use dashpot_engine::Wait;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::rule::Summary;
+use super::summary::Summary;
 use super::{
     Attachment, ClientMemory, Host, Load, Memory, Promise, Shard, Stops, VersionInfo, Wide,
 };

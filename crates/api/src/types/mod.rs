@@ -17,6 +17,7 @@ mod rule;
 mod rule_latency;
 mod second;
 mod shard;
+mod summary;
 mod wide;
 
 pub use attachment::{
@@ -33,10 +34,9 @@ pub use host::Host;
 pub use latency::{Bucket, By, DiskLatency, LatencyHistogram, OpLatency};
 pub use memory::{ClientMemory, Memory};
 pub use promise::{CanHold, LATENESS_NS, LATENESS_OF_BURST_NS, Promise};
-pub use rule::{
-    Chance, Rule, RuleCounters, RuleEffect, RuleFields, RuleMode, RuleState, Summary, op_words,
-};
+pub use rule::{Chance, Rule, RuleCounters, RuleEffect, RuleFields, RuleMode, RuleState, op_words};
 pub use rule_latency::{HoldLatency, RuleLatency};
 pub use second::{Second, SecondLatency, Seconds};
 pub use shard::{Load, Probe, Shard, StopTotals, Stops};
+pub use summary::Summary;
 pub use wide::Wide;

@@ -1,12 +1,12 @@
 //! A rule, as the daemon parsed it, and its counters.
 
-use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{Effect, Limit, Mode, RuleSpec, Service};
 use dashpot_engine::{Duration, Op, OpSet, Ratio};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Load;
+use super::shard::Load;
+use super::summary::Summary;
 
 /// A rule.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -187,21 +187,6 @@ pub struct RuleCounters {
     pub stopped: Summary,
 }
 
-/// A few numbers of a histogram.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
-pub struct Summary {
-    /// Number of values.
-    pub count: u64,
-    /// The mean; null without values.
-    pub mean_ns: Option<u64>,
-    /// The median; null without values.
-    pub p50_ns: Option<u64>,
-    /// The 99th percentile; null without values. Below 100 values it is the largest one.
-    pub p99_ns: Option<u64>,
-    /// The largest value; null without values.
-    pub max_ns: Option<u64>,
-}
-
 impl Rule {
     /// The counters for the rule's proof: of the zios that it met with its present words.
     pub fn present(&self) -> &RuleCounters {
@@ -283,22 +268,6 @@ impl Chance {
         Chance {
             numerator: ratio.numerator(),
             denominator: ratio.denominator(),
-        }
-    }
-}
-
-impl Summary {
-    /// The summary of a histogram; without one, that of no values.
-    pub fn of(histogram: Option<&Histogram>) -> Summary {
-        let Some(histogram) = histogram else {
-            return Summary::default();
-        };
-        Summary {
-            count: histogram.count(),
-            mean_ns: histogram.mean(),
-            p50_ns: histogram.quantile(500_000),
-            p99_ns: histogram.quantile(990_000),
-            max_ns: histogram.max(),
         }
     }
 }

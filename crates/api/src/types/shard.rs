@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ClientMemory;
-use super::rule::Summary;
+use super::summary::Summary;
 
 /// A shard.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]

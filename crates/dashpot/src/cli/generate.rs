@@ -1,13 +1,9 @@
-//! Man pages and completion scripts, from the definitions of the command line.
+//! The words of `man` and `completions`.
 
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::path::PathBuf;
 
-use clap::{Args, Command, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
-use clap_mangen::Man;
-
-use super::Cli;
 
 /// Write a man page for every command
 #[derive(Args, Debug)]
@@ -23,91 +19,4 @@ pub(crate) struct ManArgs {
 pub(crate) struct CompletionsArgs {
     /// The shell
     pub(crate) shell: Shell,
-}
-
-/// Writes `dashpot.1` and a page for every command into a directory. Makes the directory if it does
-/// not exist.
-pub(crate) fn write_man_pages(dir: &Path) -> io::Result<()> {
-    fs::create_dir_all(dir)?;
-    let mut root = Cli::command().disable_help_subcommand(true);
-    root.build();
-    write_pages(&with_usage(root), dir)
-}
-
-fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
-    let page = Man::new(command.clone());
-    let mut text = Vec::new();
-    page.render(&mut text)?;
-    let text = String::from_utf8_lossy(&text);
-    fs::write(dir.join(page.get_filename()), with_lines_kept(&text))?;
-    let mut below = command
-        .get_subcommands()
-        .filter(|below| !below.is_hide_set());
-    below.try_for_each(|below| write_pages(below, dir))
-}
-
-/// Keeps the line breaks of the notes and examples after the options. A command that is broken, or
-/// joined to the next one, could not be copied.
-fn with_lines_kept(page: &str) -> String {
-    let Some((before, after)) = page.split_once(".SH EXTRA\n") else {
-        return page.to_owned();
-    };
-    let (lines, rest) = match after.find(".SH ") {
-        Some(at) => after.split_at(at),
-        None => (after, ""),
-    };
-    format!("{before}.SH \"NOTES AND EXAMPLES\"\n.nf\n{lines}.fi\n{rest}")
-}
-
-/// Fixes the usage of each command to that of its help. Otherwise the usage in the page would lack
-/// the names of values.
-fn with_usage(mut command: Command) -> Command {
-    let usage = command.render_usage().to_string();
-    let usage = usage.trim_start_matches("Usage: ").to_owned();
-    command.override_usage(usage).mut_subcommands(with_usage)
-}
-
-/// The completion script of a shell. It is made in memory, because its generator panics if it
-/// cannot write, for example into a closed pipe.
-pub(crate) fn completions(shell: Shell) -> String {
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "dashpot", &mut script);
-    String::from_utf8_lossy(&script).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{completions, write_man_pages};
-    use clap_complete::Shell;
-
-    #[test]
-    fn every_command_has_a_page() {
-        let home = tempfile::tempdir().expect("a directory");
-        let dir = home.path().join("share/man/man1");
-        write_man_pages(&dir).expect("pages");
-        for page in [
-            "dashpot.1",
-            "dashpot-inject.1",
-            "dashpot-zinject.1",
-            "dashpot-run.1",
-        ] {
-            let text = std::fs::read_to_string(dir.join(page)).expect(page);
-            assert!(text.contains("Example"), "{page}");
-        }
-        let inject = std::fs::read_to_string(dir.join("dashpot-inject.1")).expect("a page");
-        let synopsis = inject.split(".SH SYNOPSIS").nth(1).expect("a synopsis");
-        let synopsis = synopsis.split(".SH").next().expect("its text");
-        assert!(synopsis.contains("<DISK|all>"), "{synopsis}");
-        assert!(!synopsis.contains("\\-D"), "{synopsis}");
-        let (_, notes) = inject.split_once(".nf\n").expect("lines as they are");
-        let (notes, _) = notes.split_once(".fi\n").expect("their end");
-        assert!(notes.contains("\n  dashpot inject c1t1d0"), "{notes}");
-    }
-
-    #[test]
-    fn scripts_complete_the_commands() {
-        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            assert!(completions(shell).contains("suspend"), "{shell}");
-        }
-    }
 }

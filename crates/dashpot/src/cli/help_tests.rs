@@ -44,7 +44,7 @@ fn the_lines_below_the_options_are_as_they_were_written() {
 fn help(words: &str, flag: &str) -> String {
     // zinject prints its own help.
     if words == "dashpot zinject" {
-        return super::zinject_help();
+        return super::zinject_help(Cli::command());
     }
     parse(&format!("{words} {flag}"))
         .expect_err(words)

@@ -14,6 +14,7 @@ mod generate;
 mod heatmap;
 mod lab;
 mod load;
+mod no_api;
 mod observe;
 mod proof;
 mod report;
@@ -26,7 +27,7 @@ mod zinject;
 
 use std::ffi::OsString;
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use dashpot_rules::{ApiAddress, parse_api};
 
 pub(crate) use attach::{AttachArgs, DetachArgs, FileSystem, MountArgs, With};
@@ -35,7 +36,7 @@ pub(crate) use control::{
     ClearArgs, CrashArgs, DoctorArgs, InjectArgs, ListArgs, ResetArgs, ResumeArgs, StatusArgs,
     SuspendArgs, UpdateArgs,
 };
-pub(crate) use generate::{CompletionsArgs, ManArgs, completions, write_man_pages};
+pub(crate) use generate::{CompletionsArgs, ManArgs};
 pub(crate) use heatmap::HeatmapArgs;
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen};
 pub(crate) use load::LoadArgs;
@@ -92,14 +93,6 @@ fn is_run(words: impl Iterator<Item = OsString>) -> bool {
     let lenient = Cli::command().ignore_errors(true);
     let matches = lenient.try_get_matches_from(words);
     matches.is_ok_and(|matches| matches.subcommand_name() == Some("run"))
-}
-
-/// A hidden `--api` for commands that ask no daemon. It does nothing, so that `--api` may be in an
-/// alias.
-#[derive(Args, Clone, Debug, Default)]
-pub(crate) struct NoApi {
-    #[arg(id = "api", long = "api", value_name = "ADDR", value_parser = parse_api, hide = true)]
-    _api: Option<ApiAddress>,
 }
 
 #[derive(Debug, Subcommand)]

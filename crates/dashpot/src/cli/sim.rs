@@ -7,8 +7,8 @@ use dashpot_engine::Duration;
 use dashpot_observe::Layer;
 use dashpot_rules::{ParseError, parse_seed, parse_span, parse_wait};
 
-use super::NoApi;
 use super::heatmap::HeatmapArgs;
+use super::no_api::NoApi;
 use super::report::{IolatencyArgs, IostatArgs, Pace, QuantizeArgs, split_words};
 use super::snoop::SnoopArgs;
 use super::words::layer;

@@ -1,9 +1,8 @@
 //! `zinject`: its options, and the help of zinject itself.
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use dashpot_rules::zinject::Compat;
 
-use super::Cli;
 use super::words::compat;
 
 /// Speak zinject: its flags, its milliseconds, its tables
@@ -43,21 +42,19 @@ pub(crate) struct ZinjectArgs {
     pub(crate) words: Vec<String>,
 }
 
-/// The help of `zinject -h`.
-pub(crate) fn zinject_help() -> String {
-    of_command(|zinject| zinject.render_help().to_string())
+/// The help of `zinject -h`, from the command line of the whole program.
+pub(crate) fn zinject_help(program: Command) -> String {
+    of_zinject(program, |zinject| zinject.render_help().to_string())
 }
 
 /// The text after an error in the words: the forms of the command, and a pointer to the help.
-pub(crate) fn zinject_usage() -> String {
-    let usage = of_command(|zinject| zinject.render_usage().to_string());
+pub(crate) fn zinject_usage(program: Command) -> String {
+    let usage = of_zinject(program, |zinject| zinject.render_usage().to_string());
     format!("{usage}\n\nFor more information, try 'dashpot zinject -h'.")
 }
 
-fn of_command(render: impl Fn(&mut Command) -> String) -> String {
-    let mut root = Cli::command();
-    root.build();
-    root.find_subcommand_mut("zinject")
-        .map(render)
-        .unwrap_or_default()
+fn of_zinject(mut program: Command, render: impl Fn(&mut Command) -> String) -> String {
+    program.build();
+    let zinject = program.find_subcommand_mut("zinject");
+    zinject.map(render).unwrap_or_default()
 }

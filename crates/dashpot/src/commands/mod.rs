@@ -10,6 +10,7 @@ mod devices;
 mod doctor;
 mod draft;
 mod failed;
+mod generate;
 mod heatmap;
 mod inject;
 mod instance;
@@ -46,7 +47,7 @@ use anyhow::Context;
 use dashpot_api::Client;
 use dashpot_rules::{ApiAddress, ParseError, parse_api};
 
-use crate::cli::{self, Cli, Command};
+use crate::cli::{Cli, Command};
 
 pub(crate) use child::{FAILED, become_command};
 pub(crate) use output::is_broken_pipe;
@@ -90,14 +91,14 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
         Command::Top(args) => return top::top(api.as_ref(), &args),
-        Command::Man(args) => cli::write_man_pages(&args.dir).with_context(|| {
+        Command::Man(args) => generate::write_man_pages(&args.dir).with_context(|| {
             let dir = args.dir.display();
             format!(
                 "man pages cannot be written to '{dir}': name a directory that you may write to"
             )
         })?,
         Command::Completions(args) => {
-            output::print(&cli::completions(args.shell))?;
+            output::print(&generate::completions(args.shell))?;
         }
     }
     Ok(ExitCode::SUCCESS)

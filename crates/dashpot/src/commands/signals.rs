@@ -18,6 +18,9 @@ pub(super) const ENDS: [UnixSignal; 4] = [
 /// The user signals. They, too, end a program that does not catch them.
 pub(super) const USERS: [UnixSignal; 2] = [UnixSignal::USR1, UnixSignal::USR2];
 
+/// The exit status that a shell gives to a program that SIGINT has ended.
+pub(super) const INTERRUPTED: u8 = 130;
+
 /// Signals that are caught for as long as the program lives.
 pub(super) struct Signals {
     caught: Vec<(UnixSignal, Signal)>,

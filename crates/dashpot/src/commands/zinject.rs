@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
+use clap::CommandFactory;
 use dashpot_api::{Client, ClientError, Inject, Rule, StatusCode};
 use dashpot_export::complain;
 use dashpot_rules::parse_injection;
 use dashpot_rules::zinject::{Add, Cancel, Handler, Refusal, Request, added, list, parse, removed};
 
 use super::output::{print, print_json};
-use crate::cli::{ZinjectArgs, zinject_help, zinject_usage};
+use crate::cli::{Cli, ZinjectArgs, zinject_help, zinject_usage};
 
 /// The pool of a rule that zinject did not arm.
 const NO_POOL: &str = "-";
@@ -18,7 +19,7 @@ pub(crate) fn zinject(
     args: &ZinjectArgs,
 ) -> anyhow::Result<ExitCode> {
     let done = match parse(&args.words) {
-        Ok(Request::Help) => print(&zinject_help()).map(Ok)?,
+        Ok(Request::Help) => print(&zinject_help(Cli::command())).map(Ok)?,
         Ok(Request::List) => show(&client()?, args).map(Ok)?,
         Ok(Request::Cancel(cancel)) => remove(&client()?, cancel)?,
         Ok(Request::Add(request)) => add(&client()?, &request, args)?,
@@ -30,7 +31,7 @@ pub(crate) fn zinject(
 fn refuse(refusal: &Refusal) -> ExitCode {
     complain(format_args!("zinject: {}", refusal.message));
     if refusal.usage {
-        complain(format_args!("\n{}", zinject_usage()));
+        complain(format_args!("\n{}", zinject_usage(Cli::command())));
     }
     ExitCode::from(refusal.code)
 }

@@ -10,7 +10,7 @@ use toml::de::DeTable;
 use super::key::{Key, names};
 use super::model::MODEL_KEYS;
 use super::section::{Section, line_of};
-use super::{Lab, LabDisk};
+use super::served::{Lab, LabDisk};
 
 /// The tables of a lab. A daemon ignores workloads, and the changes and settings of simulations. A
 /// simulation ignores addresses.

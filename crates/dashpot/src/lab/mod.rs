@@ -9,6 +9,7 @@ mod origin;
 mod place;
 mod pool;
 mod section;
+mod served;
 mod simulation;
 mod targets;
 mod trace;
@@ -20,44 +21,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use dashpot_rules::{
-    DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, DiskInjection, Injection, Listen, ParseError,
-    StoreConfig, format_size, nearest,
-};
+use dashpot_rules::{Injection, ParseError, StoreConfig, format_size};
 
 use crate::cli::LabArgs;
 
 pub(crate) use pool::DEFAULT_RAM;
+pub(crate) use served::{Lab, LabDisk};
 pub(crate) use simulation::{SimLab, check_samples, load_sim_lab};
 pub(crate) use tunable::in_words as tunable_in_words;
-
-/// The disks and settings of one daemon.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Lab {
-    /// The disks, at least one, in the order in which they were named.
-    pub(crate) disks: Vec<LabDisk>,
-    /// Where NBD clients connect; empty for the default.
-    pub(crate) nbd: Vec<Listen>,
-    /// Where the API listens; `None` for the default.
-    pub(crate) api: Option<Listen>,
-    /// Where metrics are scraped; `None` for nowhere.
-    pub(crate) metrics: Option<Listen>,
-    /// The number of shards; `None` for the default.
-    pub(crate) shards: Option<usize>,
-    /// The memory for finished zios in bytes; `None` for the default.
-    pub(crate) events: Option<u64>,
-}
-
-/// A disk, and the rules that are armed on it at the start.
-#[derive(Clone, Debug)]
-pub(crate) struct LabDisk {
-    pub(crate) config: DiskConfig,
-    /// Each is a group of its own, as if it had its own call of `inject`.
-    pub(crate) injections: Vec<Injection>,
-}
-
-/// The disks of the default lab, named as in the articles' examples.
-const DEFAULT_DISKS: [&str; 2] = ["c1t1d0", "c1t2d0"];
 
 impl Lab {
     /// The lab of a command line: its file and its disks, or the default lab if it names neither.
@@ -94,69 +65,6 @@ impl Lab {
             anchor(&mut disk.config.store, directory);
         }
         Ok(lab)
-    }
-
-    fn default_lab() -> Lab {
-        let disk = |name: &str| LabDisk {
-            config: DiskConfig {
-                name: name.to_owned(),
-                store: StoreConfig::Ram,
-                size: Some(DEFAULT_SIZE),
-                block: DEFAULT_BLOCK,
-                read_only: false,
-            },
-            injections: Vec::new(),
-        };
-        Lab {
-            disks: DEFAULT_DISKS.map(disk).into(),
-            ..Lab::default()
-        }
-    }
-
-    fn add_disk(&mut self, config: &DiskConfig) -> Result<(), ParseError> {
-        if self.names().any(|name| name == config.name) {
-            return Err(ParseError::new(format!(
-                "-d {}: there is a disk of this name already; choose another",
-                config.name
-            )));
-        }
-        self.disks.push(LabDisk {
-            config: config.clone(),
-            injections: Vec::new(),
-        });
-        Ok(())
-    }
-
-    fn add_rule(&mut self, rule: &DiskInjection) -> Result<(), ParseError> {
-        let disk = match (&rule.disk, self.disks.as_mut_slice()) {
-            (None, [only]) => only,
-            (None, _) => {
-                return Err(ParseError::new(format!(
-                    "-r {}: the lab has several disks; put one's name first",
-                    rule.injection.rules[0].words
-                )));
-            }
-            (Some(name), _) => self.disk_named(name)?,
-        };
-        disk.injections.push(rule.injection.clone());
-        Ok(())
-    }
-
-    fn disk_named(&mut self, name: &str) -> Result<&mut LabDisk, ParseError> {
-        let Some(at) = self.names().position(|known| known == name) else {
-            let remedy = match nearest(name, self.names()) {
-                Some(near) => format!("did you mean '{near}'?"),
-                None => format!("there is {}", self.names().collect::<Vec<_>>().join(", ")),
-            };
-            return Err(ParseError::new(format!(
-                "-r {name}: there is no such disk; {remedy}"
-            )));
-        };
-        Ok(&mut self.disks[at])
-    }
-
-    fn names(&self) -> impl Iterator<Item = &str> {
-        self.disks.iter().map(|disk| disk.config.name.as_str())
     }
 }
 

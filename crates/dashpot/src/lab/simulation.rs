@@ -8,7 +8,7 @@ use dashpot_engine::Duration;
 use dashpot_engine::inject::{GroupId, RuleSpec};
 use dashpot_rules::{Injection, ParseError, parse_seed, parse_span, parse_wait};
 use dashpot_sim::Simulation;
-use dashpot_sim::scenario::{DiskSpec, Scenario, VolumeSpec};
+use dashpot_sim::scenario::{DiskSpec, Scenario, VolumeSpec, WorkloadSpec};
 
 use super::change::read_changes;
 use super::file::{FILE_KEYS, parse_toml, read_disk};
@@ -102,32 +102,10 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
         sizes: disks.iter().map(|disk| disk.size).collect(),
         pools: BTreeMap::new(),
     };
-    let mut pools = Vec::new();
-    for named in tables(&file, "pool")? {
-        let section = below(&file, "pool", named);
-        origin.pools.push(section.place());
-        pools.push(read_pool(section, named.0.get_ref(), &mut known)?);
-    }
-    let mut volumes = Vec::new();
-    for named in tables(&file, "volume")? {
-        let section = below(&file, "volume", named);
-        origin.volumes.push(section.place());
-        volumes.push(read_volume(&section, named.0.get_ref(), &mut pools)?);
-    }
+    let mut pools = read_pools(&file, &mut known, &mut origin.pools)?;
+    let volumes = read_volumes(&file, &mut pools, &mut origin.volumes)?;
     let targets = targets(&known, &volumes);
-    let mut workloads = Vec::new();
-    let mut threads = 0;
-    for named in tables(&file, "workload")? {
-        let section = below(&file, "workload", named);
-        origin.workloads.push(section.place());
-        let workload = read_workload(&section, named.0.get_ref(), &targets, directory)?;
-        threads += u64::from(workload.threads());
-        if threads > THREADS_MAX {
-            let why = format!("{threads} with those before it: at most {THREADS_MAX} in a lab");
-            return section.refuse("threads", &why);
-        }
-        workloads.push(workload);
-    }
+    let workloads = read_workloads(&file, &targets, directory, &mut origin.workloads)?;
     let pools = pools.into_iter().map(PoolDraft::finish);
     let pools = pools.collect::<Result<Vec<_>, ParseError>>()?;
     let mut rules = registry.clone();
@@ -156,6 +134,56 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
         rules,
         origin,
     })
+}
+
+fn read_pools<'a>(
+    file: &Section<'a>,
+    known: &mut Disks<'_>,
+    places: &mut Vec<String>,
+) -> Result<Vec<PoolDraft<'a>>, ParseError> {
+    let mut pools = Vec::new();
+    for named in tables(file, "pool")? {
+        let section = below(file, "pool", named);
+        places.push(section.place());
+        pools.push(read_pool(section, named.0.get_ref(), known)?);
+    }
+    Ok(pools)
+}
+
+fn read_volumes(
+    file: &Section<'_>,
+    pools: &mut [PoolDraft<'_>],
+    places: &mut Vec<String>,
+) -> Result<Vec<VolumeSpec>, ParseError> {
+    let mut volumes = Vec::new();
+    for named in tables(file, "volume")? {
+        let section = below(file, "volume", named);
+        places.push(section.place());
+        volumes.push(read_volume(&section, named.0.get_ref(), pools)?);
+    }
+    Ok(volumes)
+}
+
+fn read_workloads(
+    file: &Section<'_>,
+    targets: &Targets<'_>,
+    directory: &Path,
+    places: &mut Vec<String>,
+) -> Result<Vec<WorkloadSpec>, ParseError> {
+    let mut workloads = Vec::new();
+    let mut threads = 0;
+    for named in tables(file, "workload")? {
+        let section = below(file, "workload", named);
+        places.push(section.place());
+        let workload = read_workload(&section, named.0.get_ref(), targets, directory)?;
+        threads += u64::from(workload.threads());
+        if threads > THREADS_MAX {
+            let why = format!("{threads} with those before it: at most {THREADS_MAX} in a lab");
+            return section.refuse("threads", &why);
+        }
+        workloads.push(workload);
+    }
+    Ok(workloads)
 }
 
 fn below<'a>(file: &Section<'a>, kind: &str, (key, table): NamedTable<'a>) -> Section<'a> {

@@ -428,6 +428,7 @@ impl Pool {
 impl Pool {
     pub(crate) fn stats(&self, now: Instant) -> PoolStats {
         let dirty_of = |txg| self.throttle.dirty_of(txg);
+        let txgs = self.txgs.stats(now, self.reached_disks(), dirty_of);
         let mut stats = PoolStats {
             dirty: self.throttle.dirty(),
             throttled: self.throttle.waiting(),
@@ -436,10 +437,7 @@ impl Pool {
             admissions: self.throttle.admissions(),
             volumes: self.asked,
             disks: self.reached_disks(),
-            txgs: self
-                .txgs
-                .stats(now, self.reached_disks(), dirty_of)
-                .collect(),
+            txgs: txgs.collect(),
             ..PoolStats::default()
         };
         for leaf in &self.disks {

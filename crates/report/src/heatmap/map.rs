@@ -2,18 +2,8 @@
 
 use std::ops::Range;
 
+use super::columns::{Column, HeatMap};
 use super::rows::{PER_DECADE, ROWS, end_of, round_of, row_at, start_of};
-use super::{Column, HeatMap};
-
-/// The part of the latencies that is drawn at full height. Latencies below and above it go into one
-/// band each, so that nothing is left out.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Crop {
-    /// The lowest latency of that part, if it has a bound.
-    pub min_ns: Option<u64>,
-    /// The highest, if it has a bound.
-    pub max_ns: Option<u64>,
-}
 
 /// The room for a map.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use dashpot_engine::OpSet;
 use dashpot_engine::histogram::Histogram;
 use dashpot_observe::{Layer, Past, Question, Schedule, Seen, elapsed_of_all, in_flight_of_all};
 
-use super::{Column, HeatMap};
+use super::columns::{Column, HeatMap};
 use crate::chart::{Screen, heat_svg, heat_text};
 use crate::report::{Page, Pages, Report};
 use crate::surface::{Pictures, Surface};

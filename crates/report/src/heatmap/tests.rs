@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use dashpot_engine::histogram::Histogram;
+use dashpot_observe::InFlight;
 use proptest::collection::vec as list_of;
 use proptest::prelude::*;
 

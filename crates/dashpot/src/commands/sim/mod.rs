@@ -3,9 +3,11 @@
 mod charts;
 mod events;
 pub(super) mod look;
+mod outcome;
 mod progress;
 mod reports;
 mod run;
+mod series;
 mod source;
 mod summary;
 mod swarm;
@@ -22,15 +24,13 @@ use dashpot_export::complain;
 use dashpot_rules::ParseError;
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::Scenario;
-use serde::Serialize;
-use serde_json::Value;
 
 use self::events::EventsFile;
-use self::run::{Run, run};
-use self::summary::Summary;
+use self::outcome::Outcome;
+use self::run::run;
 use super::load::stop_on_signals;
 use super::output::{print_drawn, print_json, usage};
-use super::screen::room;
+use super::signals::INTERRUPTED;
 use crate::cli::{ReportKind, ReportWords, SimArgs};
 use crate::lab::{SimLab, check_samples, load_sim_lab};
 
@@ -87,24 +87,6 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// The result of a lab. JSON: the summary's, and `"reports": [{"report": "txgs", "output": […]}]`.
-#[derive(Serialize)]
-struct Outcome<'a> {
-    #[serde(flatten)]
-    summary: Summary,
-    reports: Vec<Output<'a>>,
-    #[serde(skip)]
-    series: charts::Series,
-}
-
-#[derive(Serialize)]
-struct Output<'a> {
-    report: &'a str,
-    output: Vec<Value>,
-    #[serde(skip)]
-    text: String,
-}
-
 /// Reads a lab. Options of the command line override its settings.
 fn load(lab: &Path, args: &SimArgs) -> Result<SimLab, ParseError> {
     let mut simulated = load_sim_lab(lab)?;
@@ -158,45 +140,3 @@ fn simulate<'a>(
     }
     Ok(Outcome::of(lab, run))
 }
-
-impl<'a> Outcome<'a> {
-    fn of(lab: &Path, run: Run<'a>) -> Outcome<'a> {
-        let name = lab.file_stem().unwrap_or(lab.as_os_str());
-        Outcome {
-            summary: Summary::of(&name.to_string_lossy(), &run),
-            series: charts::Series::of(&run.simulation),
-            reports: run
-                .reports
-                .into_iter()
-                .map(|report| Output {
-                    report: report.words(),
-                    text: report.text,
-                    output: report.json,
-                })
-                .collect(),
-        }
-    }
-
-    /// The summary, or the reports of `--report`, with headings if there are several.
-    fn text(&self, args: &SimArgs, first: bool) -> String {
-        let gap = if first { "" } else { "\n" };
-        if self.reports.is_empty() {
-            return format!("{gap}{}", self.summary.text(room(false)));
-        }
-        let several = args.labs.len() * self.reports.len() > 1;
-        let mut text = gap.to_owned();
-        for Output {
-            report, text: own, ..
-        } in &self.reports
-        {
-            if several {
-                text += &format!("--- {}: {report}\n", self.summary.lab);
-            }
-            text += own;
-        }
-        text
-    }
-}
-
-/// The exit status that a shell gives to a program that SIGINT has ended.
-const INTERRUPTED: u8 = 130;

@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use anyhow::bail;
 use dashpot_sim::swarm::{Summary, run_seed};
 
-use super::INTERRUPTED;
 use crate::commands::load::stop_on_signals;
 use crate::commands::output::{print, progress_bar};
+use crate::commands::signals::INTERRUPTED;
 
 /// Runs the labs of `count` seeds. Stops at the first failure, and prints the command that repeats
 /// it.
