@@ -42,7 +42,8 @@ impl Case {
             disk: json!({
                 "name": "d", "uris": [], "store": "ram", "size_bytes": 1, "block_bytes": 1,
                 "read_only": false, "shard": 0, "at_ns": 0, "rules": 1, "suspended": null, "off": false,
-                "faulted": null, "failed": null, "clients": [], "stalled": 0, "stalls": 0,
+                "faulted": null, "failed": null, "clients": [],
+                "attachments": [], "stalled": 0, "stalls": 0,
                 "loop_gap": {"count": 0}, "shard_stops": stops(),
                 "shard_load": {"busy_percent": 3, "overloaded": false, "overloaded_seconds": 0},
                 "shard_memory": ClientMemory::default(), "rule_lateness": {"count": 0},
