@@ -1,6 +1,6 @@
 # Each target is one script or one cargo command; `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help deps build run install test experiments verdicts bench soak fmt lint
+.PHONY: help deps build run install test guest test-all experiments verdicts bench soak fmt lint
 
 # Where `make install` puts the program, its man pages and its completions; DESTDIR is put before it.
 PREFIX ?= /usr/local
@@ -23,6 +23,14 @@ install: ## build for release, install below PREFIX (/usr/local): program, man p
 test: ## all tests: the crates', then real NBD clients against the built program
 	@scripts/deps
 	@scripts/test
+
+guest: ## attach disks in a guest under QEMU, whose kernel has the drivers that this host may lack
+	@scripts/deps
+	@scripts/test guest
+
+test-all: ## the tests of `make test` and those of `make guest`
+	@scripts/deps
+	@scripts/test crates program guest
 
 experiments: ## repeat the experiments of three articles; fails when a claim does not hold
 	@scripts/deps

@@ -34,6 +34,9 @@ pub(super) fn free_node() -> anyhow::Result<String> {
 impl LoopDevice {
     /// Makes a device from a file. `None` if another program has taken the node.
     pub(super) fn new(node: &str, wanted: &Wanted<'_>) -> anyhow::Result<Option<LoopDevice>> {
+        // Kernels such as 6.12 take the size of the device from what they remember of the file, and
+        // have asked for nothing yet. The device would have 0 bytes.
+        fs::metadata(wanted.file).context("the daemon does not say the size of the disk")?;
         let (file, sector) = (wanted.file.to_string_lossy(), wanted.sector.to_string());
         let mut words = vec!["--direct-io=on", "--sector-size", &sector];
         if wanted.read_only {

@@ -1,0 +1,80 @@
+"""Cases in a guest of `scripts/guest`, whose kernel has drivers that this host may lack.
+
+A case is a shell script. It runs with `set -eu` after a few functions that cases share, and the guest ends with it.
+The clock of an emulated machine is worth nothing, so no case asserts a time but "never early".
+"""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import BINARY, ROOT
+
+TARGET = os.environ.get("CARGO_TARGET_DIR", "target")
+
+# What every case begins with. `eventually` asks again until a command succeeds: the case ends with the guest's own
+# time limit if it never does.
+PROLOGUE = """
+set -eu
+export DASHPOT_API=unix:/run/api.sock
+export DM_DISABLE_UDEV=1
+modprobe loop; modprobe nbd; modprobe xfs
+
+serve() {
+    rm -f /run/ready
+    dashpot serve "$@" --api unix:/run/api.sock --nbd unix:/run/nbd.sock --ready-file /run/ready >>/run/log 2>&1 &
+    daemon=$!
+    eventually test -e /run/ready
+}
+
+stop() {
+    kill "$daemon"
+    wait "$daemon"
+}
+
+eventually() {
+    until "$@"; do sleep 0.1; done
+}
+
+# Fails if its command succeeds, with what the command said.
+refused() {
+    ! "$@" 2>&1
+}
+
+# The unfinished I/Os of disk d.
+in_flight() {
+    dashpot status --json | sed -n 's/.*"in_flight": *\\([0-9]*\\).*/\\1/p' | head -n 1
+}
+"""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def prepared():
+    """Fetches the kernel and builds the initramfs, or skips the cases and says what is missing."""
+    for tool in ["qemu-system-x86_64", "cpio", "busybox", "depmod", "fio", "mkfs.xfs", "dmsetup"]:
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is missing: make deps")
+    done = subprocess.run([ROOT / "scripts/guest", "build"], capture_output=True, text=True, env=environment())
+    if done.returncode != 0:
+        pytest.skip(f"no guest can be built: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def guest():
+    """Runs a case, and returns what it printed."""
+
+    def run(script, code=0):
+        done = subprocess.run(
+            [ROOT / "scripts/guest", "run"], input=PROLOGUE + script, capture_output=True, text=True, env=environment()
+        )
+        console = ROOT / TARGET / "guest/console"
+        assert done.returncode == code, f"{done.stdout}\n{done.stderr}\nconsole:\n{console.read_text()[-4000:]}"
+        return done.stdout
+
+    return run
+
+
+def environment():
+    return {**os.environ, "DASHPOT": BINARY, "CARGO_TARGET_DIR": TARGET}

@@ -1,0 +1,55 @@
+"""`dashpot attach --with loop` with another kernel than this host's, and the device mapper's own delay beside it."""
+
+import json
+
+from harness import guest, prepared  # noqa: F401 (fixtures)
+
+
+def test_a_file_system_on_a_loop_device(guest):
+    said = guest("""
+serve -d d=ram,size=64M
+node=$(dashpot attach d --with loop)
+mkfs.ext4 -q "$node"
+mount "$node" /mnt
+dd if=/dev/urandom of=/mnt/file bs=1M count=16 status=none
+before=$(sha256sum /mnt/file)
+umount /mnt
+mount "$node" /mnt
+[ "$before" = "$(sha256sum /mnt/file)" ]
+fstrim /mnt
+umount /mnt
+e2fsck -fn "$node" >/dev/null 2>&1
+dashpot detach "$node"
+[ -z "$(ls /run/dashpot-attached)" ]
+stop
+echo "$node"
+""")
+    assert said.strip().startswith("/dev/loop")
+
+
+def test_the_same_delay_as_the_device_mappers(guest):
+    """Both at depth 64. The device mapper may be early, and dashpot never is; emulated time says no more."""
+    said = guest("""
+modprobe brd rd_nr=1 rd_size=65536
+modprobe dm-delay
+job() {
+    fio --name=job --filename="$1" --ioengine=libaio --direct=1 --bs=4k --iodepth=64 --number_ios=256 \
+        --rw=randread --output-format=json
+}
+echo "0 $(cat /sys/block/ram0/size) delay /dev/ram0 0 100" | dmsetup create slow
+serve -d d=ram,size=64M
+node=$(dashpot attach d --with loop)
+dashpot inject d -D 100ms -T read >/dev/null
+job /dev/mapper/slow >/run/dm
+job "$node" >/run/ours
+dashpot detach "$node"
+dmsetup remove slow
+stop
+cat /run/dm
+echo ---
+cat /run/ours
+""")
+    theirs, ours = [json.loads(part)["jobs"][0] for part in said.split("---\n")]
+    assert theirs["error"] == ours["error"] == 0
+    assert ours["read"]["total_ios"] == theirs["read"]["total_ios"] == 256
+    assert ours["read"]["lat_ns"]["min"] >= 100e6
