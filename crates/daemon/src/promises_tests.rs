@@ -1,4 +1,4 @@
-use dashpot_api::{ClientMemory, Disk, Host, Load, Probe, Promise, Shard, StopTotals};
+use dashpot_api::{ClientMemory, Depth, Disk, Host, Load, Probe, Promise, Shard, StopTotals};
 use serde_json::{from_value, json};
 
 use super::{CanHold, promises, promises_of_host};
@@ -167,6 +167,7 @@ fn late(p50_ns: u64, n: u64, depth: u64) -> Disk {
         "shard_load": Load::default(), "shard_memory": ClientMemory::default(),
         "rule_lateness": summary, "in_flight": 0, "oldest": [], "ops": [], "aborted": 0,
         "busy_ns": 1_000, "depth_time_ns": (depth * 1_000).to_string(),
+        "depth_times": [], "depth": Depth::default(),
     }))
     .unwrap()
 }

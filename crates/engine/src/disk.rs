@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use crate::client::Clients;
 use crate::command::{Action, Answer, CommandError, CommandId};
 use crate::deadlines::Deadlines;
+use crate::depths::DepthTimes;
 use crate::flight::{Flight, Flights, State};
 use crate::inject::{Gaps, Injector, RuleId, RuleSpec};
 use crate::occupancy::Occupancy;
@@ -450,6 +451,11 @@ impl Disk {
     /// The counters as of `now`.
     pub(crate) fn stats_at(&self, now: Instant) -> DiskStats {
         self.occupancy.stats_at(now, &self.stats)
+    }
+
+    /// The time spent at each depth as of `now`.
+    pub(crate) fn depths_at(&self, now: Instant) -> DepthTimes {
+        self.occupancy.depths_at(now, &self.stats)
     }
 
     pub(crate) fn view(&self, flight: &Flight) -> InFlight {

@@ -1,5 +1,6 @@
 //! How long a device was busy, and how many zios it had meanwhile (iostat: `%util`, `aqu-sz`).
 
+use crate::depths::DepthTimes;
 use crate::stats::DiskStats;
 use crate::time::{Duration, Instant};
 
@@ -31,6 +32,13 @@ impl Occupancy {
         stats
     }
 
+    /// The time spent at each depth as of `now`.
+    pub(crate) fn depths_at(self, now: Instant, stats: &DiskStats) -> DepthTimes {
+        let mut depths = stats.depths.clone();
+        depths.add(self.outstanding, now.since(self.counted_until));
+        depths
+    }
+
     /// Counts the time since the last call.
     fn count(&mut self, now: Instant, stats: &mut DiskStats) {
         let span = now.since(self.counted_until);
@@ -41,6 +49,7 @@ impl Occupancy {
         if self.outstanding > 0 {
             stats.busy += span;
             stats.depth_time += u128::from(span.as_nanos()) * u128::from(self.outstanding);
+            stats.depths.add(self.outstanding, span);
         }
     }
 }

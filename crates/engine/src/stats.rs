@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 
 use crate::client::ClientId;
+use crate::depths::DepthTimes;
 use crate::histogram::Histogram;
 use crate::holds::Holds;
 use crate::inject::spec::{GroupId, RuleId, RuleSpec};
@@ -84,6 +85,8 @@ pub struct DiskStats {
     pub busy: Duration,
     /// The integral of the number of zios in flight, in zio-nanoseconds.
     pub depth_time: u128,
+    /// The same by the number of zios in flight.
+    pub depths: DepthTimes,
 }
 
 impl DiskStats {

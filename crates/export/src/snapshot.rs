@@ -3,7 +3,8 @@
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{
-    ClientId, DiskStats, Duration, InFlight, Instant, RuleStats, RuleView, SinceUpdate,
+    ClientId, DepthSummary, DepthTimes, DiskStats, Duration, InFlight, Instant, RuleStats,
+    RuleView, SinceUpdate,
 };
 
 use crate::export::Mechanism;
@@ -72,6 +73,8 @@ pub struct RuleSnapshot {
     /// Times since it was armed or last updated that its shard stopped reading a connection of its
     /// disk, because requests used as much memory as they may.
     pub stalls: u64,
+    /// The depth at which its disk was asked since it was armed or last updated.
+    pub depth: DepthSummary,
 }
 
 impl RuleSnapshot {
@@ -97,17 +100,20 @@ impl RuleSnapshot {
             backlog: rule.backlog,
             overloaded_seconds: since.overloaded_seconds,
             stalls: since.stalls,
+            depth: since.depths.summary(),
         }
     }
 }
 
 /// The counts of a shard since its start, or since a rule's mark.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Seconds in which it was overloaded.
     pub overloaded_seconds: u64,
     /// Times that it stopped reading a connection of the disk.
     pub stalls: u64,
+    /// The time that the disk has spent at each depth.
+    pub depths: DepthTimes,
 }
 
 /// A client of a disk.

@@ -14,6 +14,7 @@
 pub mod chart;
 pub mod clock;
 pub mod crash;
+pub mod depth;
 pub mod health;
 pub mod heatmap;
 pub mod iolatency;

@@ -6,7 +6,8 @@ use utoipa::ToSchema;
 
 use super::summary::Summary;
 use super::{
-    Attachment, ClientMemory, Host, Load, Memory, Promise, Shard, Stops, VersionInfo, Wide,
+    Attachment, ClientMemory, Depth, DepthTime, Host, Load, Memory, Promise, Shard, Stops,
+    VersionInfo, Wide,
 };
 
 /// The daemon, its shards and its disks, at one moment.
@@ -96,6 +97,10 @@ pub struct Disk {
     /// The number of zios in flight, integrated over time. Divided by `busy_ns` it is the mean
     /// depth while any was in flight.
     pub depth_time_ns: Wide,
+    /// The same by the number of zios in flight.
+    pub depth_times: Vec<DepthTime>,
+    /// What that comes to since the start.
+    pub depth: Depth,
 }
 
 impl Disk {

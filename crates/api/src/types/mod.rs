@@ -6,6 +6,7 @@
 mod attachment;
 mod change;
 mod crash;
+mod depth;
 mod disk;
 mod event;
 mod export;
@@ -27,6 +28,7 @@ pub use change::{
     Cleared, Error, Failure, Inject, Resumed, RulesReset, Suspend, Suspended, Update, VersionInfo,
 };
 pub use crash::{ClientLoss, Crash, Crashed, KeepWord, LostWrite, ThenWord, WriteSum};
+pub use depth::{Depth, DepthTime};
 pub use disk::{Disk, DiskClient, InFlightZio, OpCount, Status, Suspension, wait_word};
 pub use event::{FinishedZio, FinishedZios, ZioWaits};
 pub use export::{Clock, Export, STARTED_AGAIN};

@@ -5,6 +5,7 @@ use dashpot_engine::{Duration, Op, OpSet, Ratio};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::depth::Depth;
 use super::shard::Load;
 use super::summary::Summary;
 
@@ -47,6 +48,9 @@ pub struct Rule {
     /// How often the shard has stopped reading a connection of its disk for that reason, since the
     /// rule was armed or last updated.
     pub stalls: u64,
+    /// How many zios the disk's clients had in flight at a time since the rule was armed or last
+    /// updated. Lanes beyond the most cannot be seen.
+    pub depth: Depth,
     /// How much of its time the shard of its disk works. An overloaded shard is late. Here
     /// `overloaded_seconds` begins when the rule was armed or last updated.
     pub shard_load: Load,

@@ -144,6 +144,7 @@ mod tests {
             backlog: Duration::ZERO,
             overloaded_seconds: 0,
             stalls: 0,
+            depth: Default::default(),
         };
         alone(rule, &DiskSnapshot::default())
     }

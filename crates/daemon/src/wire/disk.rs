@@ -1,11 +1,11 @@
 //! Disks and their latencies, from a snapshot.
 
 use dashpot_api::{
-    Attachment, Disk, DiskClient, DiskLatency, InFlightZio, MechanismWord, OpCount, OpLatency,
-    Summary, Suspension, Wide, wait_word,
+    Attachment, Depth, DepthTime, Disk, DiskClient, DiskLatency, InFlightZio, MechanismWord,
+    OpCount, OpLatency, Summary, Suspension, Wide, wait_word,
 };
 use dashpot_engine::histogram::{Histogram, LAYOUT, Sparse};
-use dashpot_engine::{InFlight, Instant, Op};
+use dashpot_engine::{DepthTimes, InFlight, Instant, Op};
 use dashpot_export::{AttachmentView, ClientView, DiskInfo, DiskSnapshot, Mechanism};
 
 use super::memory::client_memory;
@@ -58,6 +58,8 @@ impl View<'_> {
             aborted: snapshot.stats.aborted,
             busy_ns: snapshot.stats.busy.as_nanos(),
             depth_time_ns: Wide(snapshot.stats.depth_time),
+            depth_times: depth_times(&snapshot.stats.depths),
+            depth: Depth::of(snapshot.stats.depths.summary()),
         }
     }
 
@@ -158,6 +160,14 @@ fn disk_client(view: &ClientView) -> DiskClient {
         name: view.name.clone(),
         connections: view.connections,
     }
+}
+
+fn depth_times(depths: &DepthTimes) -> Vec<DepthTime> {
+    let times = depths.times().map(|(depth, time)| DepthTime {
+        depth,
+        time_ns: time.as_nanos(),
+    });
+    times.collect()
 }
 
 fn op_count(snapshot: &DiskSnapshot, op: Op) -> OpCount {

@@ -1,8 +1,8 @@
 //! Rules and their latencies, from a snapshot.
 
 use dashpot_api::{
-    HoldLatency, LatencyHistogram, Load, Rule, RuleCounters, RuleFields, RuleLatency, RuleState,
-    Summary,
+    Depth, HoldLatency, LatencyHistogram, Load, Rule, RuleCounters, RuleFields, RuleLatency,
+    RuleState, Summary,
 };
 use dashpot_engine::histogram::{Histogram, LAYOUT};
 use dashpot_engine::inject::RuleSpec;
@@ -50,6 +50,7 @@ pub fn seen_rule(record: &Record, disk: &str, rule: &RuleSnapshot, at: Instant) 
         why_nothing: why_nothing(rule, state),
         stalled: 0,
         stalls: 0,
+        depth: Depth::of(rule.depth),
         shard_load: load(Work::default()),
     }
 }

@@ -94,6 +94,7 @@ mod tests {
             backlog: Duration::ZERO,
             overloaded_seconds: 0,
             stalls: 0,
+            depth: Default::default(),
         }
     }
 

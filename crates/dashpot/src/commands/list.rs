@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use dashpot_api::{Client, Disk, Rule, RuleState};
+use dashpot_report::depth::depth_note;
 use dashpot_report::health::{overload_note, quota_note};
 use dashpot_report::table::{Column, Field, prose_within, table_of, time_or_dash};
 use dashpot_rules::short_time;
@@ -98,7 +99,9 @@ const LOOKED_AT: usize = 100;
 
 /// Remarks that do not fit the table.
 fn remarks(rules: &[Rule]) -> String {
-    let notes = rules.iter().flat_map(|rule| [note(rule), overruns(rule)]);
+    let notes = rules
+        .iter()
+        .flat_map(|rule| [note(rule), overruns(rule), depth(rule)]);
     let notes = notes.flatten().map(|note| note + "\n");
     notes.collect::<String>() + &stalls(rules)
 }
@@ -114,6 +117,11 @@ fn overruns(rule: &Rule) -> Option<String> {
             rule.id, counters.overrun
         )
     })
+}
+
+/// A note about what the depth of the clients hides.
+fn depth(rule: &Rule) -> Option<String> {
+    depth_note(rule).map(|note| format!("rule {}: {note}", rule.id))
 }
 
 /// A note about stalled connections, which distort the latencies of all rules of a disk. It gives

@@ -3,11 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use dashpot_api::{Client, ClientError, Disk, InFlightZio, Status};
+use dashpot_api::{Attachment, Client, ClientError, Disk, InFlightZio, Status};
 use dashpot_report::health::{broken_promises, host_line, memory_lines, shard_table};
 use dashpot_report::table::{Column, table_within, time_or_dash};
 use dashpot_rules::{format_size, short_time};
 
+use super::attach::{Queue, queue_of};
 use super::output::{print, print_json};
 use super::screen::room;
 use crate::cli::StatusArgs;
@@ -136,8 +137,40 @@ fn ways_in(disk: &Disk) -> String {
         let connections = client.connections;
         format!("  {}, connections: {connections}\n", client.name)
     });
-    let lines: String = uris.chain(clients).collect();
-    format!("{}\n{lines}", disk.name)
+    let attachments = disk.attachments.iter().map(attachment);
+    let lines: String = uris.chain(clients).chain(attachments).collect();
+    format!("{}\n{lines}{}", disk.name, depth(disk))
+}
+
+/// A block device of this host, with what waits in it and in the daemon.
+fn attachment(attachment: &Attachment) -> String {
+    let Attachment {
+        node,
+        mechanism,
+        by,
+        age_ns,
+        in_flight,
+    } = attachment;
+    let (way, age) = (mechanism.name(), short_time(*age_ns));
+    let above = queue_of(node).map_or_else(String::new, |Queue { in_flight, most }| {
+        format!(", {in_flight} of at most {most} in the device")
+    });
+    format!(
+        "  {node}: attached by {by}, by {way}, for {age}\n  {node}: in flight: {in_flight} here{above}\n"
+    )
+}
+
+/// How many I/Os clients kept in flight.
+fn depth(disk: &Disk) -> String {
+    let depth = &disk.depth;
+    if depth.most == 0 {
+        return String::new();
+    }
+    let (most, usual, percent) = (depth.most, depth.usual, depth.usual_percent);
+    let (whole, tenth) = (depth.mean_milli / 1000, depth.mean_milli / 100 % 10);
+    format!(
+        "  depth since the start: mean {whole}.{tenth}, most {most}; {usual} for {percent} % of the busy time\n"
+    )
 }
 
 fn zio_rows(disk: &Disk) -> impl Iterator<Item = Vec<String>> {

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use self::part::{Part, ZIOS_PER_STEP};
 use crate::command::{Action, Input};
 use crate::deadlines::Deadlines;
+use crate::depths::DepthTimes;
 use crate::disk::{Context, Disk};
 use crate::event::Events;
 use crate::flight::{Flight, Flights};
@@ -127,6 +128,11 @@ impl Engine {
     /// The counters of a disk, up to `now`.
     pub fn disk_stats(&self, disk: DiskId, now: Instant) -> Option<DiskStats> {
         Some(self.disk(disk)?.stats_at(now))
+    }
+
+    /// The time that a disk has spent at each depth, up to `now`.
+    pub fn depths(&self, disk: DiskId, now: Instant) -> Option<DepthTimes> {
+        Some(self.disk(disk)?.depths_at(now))
     }
 
     /// Whether a rule is armed on a disk.

@@ -111,6 +111,7 @@ impl Shard {
         Counted {
             overloaded_seconds: self.timers.meter().work(now).overloaded_seconds,
             stalls: exports.map(|export| self.budget.stalls(export)).sum(),
+            depths: self.engine.depths(disk, now).unwrap_or_default(),
         }
     }
 
@@ -122,7 +123,7 @@ impl Shard {
         let (now, meter) = (self.timers.now(), self.timers.meter());
         let counted = self.counted(disk);
         let rules = self.engine.rules(disk, now).map(|rule| {
-            let since = self.rule_marks.since(rule.id, counted);
+            let since = self.rule_marks.since(rule.id, &counted);
             RuleSnapshot::of(rule, since)
         });
         Some(DiskSnapshot {

@@ -21,7 +21,8 @@ impl RuleMarks {
         rules: impl Iterator<Item = RuleId>,
         counted: Counted,
     ) {
-        self.marks.extend(rules.map(|rule| (rule, (disk, counted))));
+        let marked = |rule| (rule, (disk, counted.clone()));
+        self.marks.extend(rules.map(marked));
     }
 
     /// The disk of a rule that has a mark.
@@ -35,13 +36,15 @@ impl RuleMarks {
     }
 
     /// The counts since a rule's mark.
-    pub(super) fn since(&self, rule: RuleId, counted: Counted) -> Counted {
-        let mark = self.marks.get(&rule).map(|(_, mark)| *mark);
-        let mark = mark.unwrap_or_default();
+    pub(super) fn since(&self, rule: RuleId, counted: &Counted) -> Counted {
+        let Some((_, mark)) = self.marks.get(&rule) else {
+            return counted.clone();
+        };
         let since = |now: u64, then| now.saturating_sub(then);
         Counted {
             overloaded_seconds: since(counted.overloaded_seconds, mark.overloaded_seconds),
             stalls: since(counted.stalls, mark.stalls),
+            depths: counted.depths.since(&mark.depths),
         }
     }
 }
@@ -55,6 +58,7 @@ mod tests {
         Counted {
             overloaded_seconds,
             stalls,
+            ..Counted::default()
         }
     }
 
@@ -64,10 +68,10 @@ mod tests {
         let (old, new, disk) = (RuleId(1), RuleId(2), DiskId(7));
         marks.set(disk, iter::once(old), counted(3, 190));
         marks.set(disk, iter::once(new), counted(5, 191));
-        assert_eq!(marks.since(old, counted(6, 191)), counted(3, 1));
-        assert_eq!(marks.since(new, counted(6, 191)), counted(1, 0));
+        assert_eq!(marks.since(old, &counted(6, 191)), counted(3, 1));
+        assert_eq!(marks.since(new, &counted(6, 191)), counted(1, 0));
         marks.set(disk, iter::once(old), counted(6, 200));
-        assert_eq!(marks.since(old, counted(6, 200)), counted(0, 0));
+        assert_eq!(marks.since(old, &counted(6, 200)), counted(0, 0));
         assert_eq!(marks.disk(old), Some(disk));
         marks.keep(|of, rule| of == disk && rule == new);
         assert_eq!((marks.disk(old), marks.disk(new)), (None, Some(disk)));

@@ -4,6 +4,7 @@ use dashpot_rules::short_time;
 
 use super::figures::share;
 use super::verdict::{Facts, Verdict};
+use crate::depth::depth_note;
 use crate::health::quota_note;
 
 /// The shares in percent from which a warning is worthwhile.
@@ -70,7 +71,8 @@ impl Facts<'_> {
             let stalls = self.rule.stalls;
             format!("connections were stalled {stalls} times: depth is bounded")
         });
-        let notes = [quota_note(self.host), self.overload(), stalls];
+        let depth = depth_note(self.rule);
+        let notes = [quota_note(self.host), self.overload(), stalls, depth];
         notes.into_iter().flatten().collect()
     }
 

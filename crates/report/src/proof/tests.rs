@@ -2,7 +2,7 @@
 
 mod verdicts;
 
-use dashpot_api::{ClientMemory, Disk, Host, Rule, Shard};
+use dashpot_api::{ClientMemory, Depth, Disk, Host, Rule, Shard};
 use dashpot_engine::histogram::Histogram;
 use expect_test::{Expect, expect};
 use serde_json::{Value, from_str, from_value, json};
@@ -48,7 +48,7 @@ impl Case {
                 "shard_load": {"busy_percent": 3, "overloaded": false, "overloaded_seconds": 0},
                 "shard_memory": ClientMemory::default(), "rule_lateness": {"count": 0},
                 "in_flight": 0, "oldest": [], "ops": [], "aborted": 0, "busy_ns": 1_000,
-                "depth_time_ns": "1000",
+                "depth_time_ns": "1000", "depth_times": [], "depth": Depth::default(),
             }),
             shard: json!({
                 "shard": 0, "disks": ["d"], "spins": true,

@@ -11,7 +11,7 @@ use dashpot_export::complain;
 use super::down::{is_ours, take_down};
 use super::file_system;
 use super::in_use::users_of;
-use super::loop_device::attribute;
+use super::loop_device::queue_of;
 use super::place::{Place, Record};
 use super::process::Process;
 use super::stale;
@@ -123,9 +123,7 @@ impl Way<'_> {
     /// The number of unfinished I/Os of a node: the kernel's count or the daemon's, whichever is
     /// larger.
     fn in_flight(&self, record: &Record) -> u64 {
-        let text = attribute(&record.node, "inflight").unwrap_or_default();
-        let counts = text.split_whitespace();
-        let kernel = counts.filter_map(|count| count.parse::<u64>().ok()).sum();
+        let kernel = queue_of(&record.node).map_or(0, |queue| queue.in_flight);
         let disk = self.client.disk(&record.disk, 0).ok();
         let attachments = disk.map(|disk| disk.attachments).unwrap_or_default();
         let own = attachments.iter().find(|it| it.node == record.node);

@@ -141,6 +141,25 @@ pub(super) fn attribute(node: &str, name: &str) -> Option<String> {
     Some(value.trim_end().to_owned())
 }
 
+/// The queue of a block device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Queue {
+    /// How many I/Os have not ended, as the kernel counts.
+    pub(crate) in_flight: u64,
+    /// How many there can be.
+    pub(crate) most: u64,
+}
+
+/// The queue of a node, if this host has that node.
+pub(crate) fn queue_of(node: &str) -> Option<Queue> {
+    let counts = attribute(node, "inflight")?;
+    let counts = counts.split_whitespace();
+    Some(Queue {
+        in_flight: counts.filter_map(|count| count.parse::<u64>().ok()).sum(),
+        most: attribute(node, "queue/nr_requests")?.parse().ok()?,
+    })
+}
+
 fn set_attribute(node: &str, name: &str, value: &str) -> anyhow::Result<()> {
     let path = sysfs(node).join(name);
     fs::write(&path, value).with_context(|| format!("cannot write {value} to {}", path.display()))

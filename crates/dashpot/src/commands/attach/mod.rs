@@ -27,6 +27,7 @@ use serde::Serialize;
 pub(crate) use self::detach::{detach, detach_own};
 use self::fuse_mount::FuseMount;
 use self::loop_device::{LoopDevice, Wanted, free_node};
+pub(crate) use self::loop_device::{Queue, queue_of};
 use self::place::{Place, Record};
 use self::process::Process;
 use super::output::{print, print_json};

@@ -1,0 +1,118 @@
+//! For how long a device had how many zios in flight.
+//!
+//! Clients decide about depth, and many bound it without saying so: a lane or a delay that they never
+//! fill cannot be seen. A mean hides such a bound; the time spent at each depth shows it, and so does
+//! its difference between any two looks.
+
+use alloc::vec::Vec;
+
+use crate::time::Duration;
+
+/// The time spent with each number of zios in flight, [`DepthTimes::DEEPEST`] standing for all above it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DepthTimes {
+    /// Nanoseconds, from one zio on. As long as the deepest so far, so that it grows a few times only.
+    times: Vec<u64>,
+}
+
+/// What a bound on depth looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DepthSummary {
+    /// The most zios that were in flight at once.
+    pub most: u32,
+    /// The number of zios that was in flight for the longest time.
+    pub usual: u32,
+    /// For how long it was.
+    pub usual_time: Duration,
+    /// For how long any was.
+    pub busy: Duration,
+    /// The integral of the number over that time, in zio-nanoseconds.
+    pub depth_time: u128,
+}
+
+impl DepthTimes {
+    /// The deepest that is told apart.
+    pub const DEEPEST: u32 = 512;
+
+    pub(crate) fn add(&mut self, depth: u32, span: Duration) {
+        let at = depth.min(DepthTimes::DEEPEST) as usize;
+        if self.times.len() < at {
+            self.times.resize(at, 0);
+        }
+        if let Some(time) = at.checked_sub(1).and_then(|at| self.times.get_mut(at)) {
+            *time += span.as_nanos();
+        }
+    }
+
+    /// Each depth that there was, with its time.
+    pub fn times(&self) -> impl Iterator<Item = (u32, Duration)> {
+        let times = (1..).zip(self.times.iter().copied());
+        let spent = times.filter(|(_, time)| *time > 0);
+        spent.map(|(depth, time)| (depth, Duration::from_nanos(time)))
+    }
+
+    /// The time spent since an earlier look.
+    pub fn since(&self, earlier: &DepthTimes) -> DepthTimes {
+        let before = earlier.times.iter().copied().chain(core::iter::repeat(0));
+        let times = self.times.iter().zip(before);
+        DepthTimes {
+            times: times.map(|(now, then)| now.saturating_sub(then)).collect(),
+        }
+    }
+
+    /// What it comes to.
+    pub fn summary(&self) -> DepthSummary {
+        let mut summary = DepthSummary::default();
+        for (depth, time) in self.times() {
+            summary.most = depth;
+            summary.busy += time;
+            summary.depth_time += u128::from(depth) * u128::from(time.as_nanos());
+            if time >= summary.usual_time {
+                (summary.usual, summary.usual_time) = (depth, time);
+            }
+        }
+        summary
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DepthSummary, DepthTimes, Duration};
+    use alloc::vec::Vec;
+
+    fn times(spent: &[(u32, u64)]) -> DepthTimes {
+        let mut times = DepthTimes::default();
+        for (depth, ns) in spent {
+            times.add(*depth, Duration::from_nanos(*ns));
+        }
+        times
+    }
+
+    #[test]
+    fn a_bound_shows_between_any_two_looks() {
+        let before = times(&[(128, 5), (1, 10)]);
+        let after = times(&[(128, 5), (1, 11), (16, 90), (15, 4)]);
+        assert_eq!(
+            after.since(&before).summary(),
+            DepthSummary {
+                most: 16,
+                usual: 16,
+                usual_time: Duration::from_nanos(90),
+                busy: Duration::from_nanos(95),
+                depth_time: 1 + 16 * 90 + 15 * 4,
+            }
+        );
+        assert_eq!(after.since(&after).summary(), DepthSummary::default());
+    }
+
+    #[test]
+    fn what_is_deeper_than_the_deepest_is_counted_there() {
+        let deep = times(&[
+            (DepthTimes::DEEPEST + 7, 3),
+            (0, 9),
+            (DepthTimes::DEEPEST, 1),
+        ]);
+        let told: Vec<_> = deep.times().collect();
+        assert_eq!(told, [(DepthTimes::DEEPEST, Duration::from_nanos(4))]);
+    }
+}

@@ -1,0 +1,71 @@
+//! What is said of the depth that clients offer, where it hides something of a rule.
+
+use dashpot_api::{Rule, RuleEffect};
+
+/// A note on a delay whose lanes or whose time clients did not see, because of their own depth.
+pub fn depth_note(rule: &Rule) -> Option<String> {
+    let depth = &rule.depth;
+    if rule.fields.effect != RuleEffect::Delay || depth.most == 0 {
+        return None;
+    }
+    let most = depth.most;
+    match rule.fields.lanes {
+        Some(lanes) if u64::from(lanes) > u64::from(most) => Some(format!(
+            "clients offered at most {most} at a time: more than {most} of its {lanes} lanes cannot \
+             be seen"
+        )),
+        None if depth.looks_bounded() && is_repeated(rule) => Some(format!(
+            "clients offered at most {most} at a time, and {most} for {} % of the time: if they keep \
+             more waiting above, those wait longer than the rule says",
+            depth.usual_percent
+        )),
+        _ => None,
+    }
+}
+
+/// Whether clients came back to that depth: one burst says nothing of a bound.
+fn is_repeated(rule: &Rule) -> bool {
+    rule.present().matched >= u64::from(rule.depth.most) * BURSTS
+}
+
+/// So many times as many zios as were in flight at once.
+const BURSTS: u64 = 4;
+
+#[cfg(test)]
+mod tests {
+    use super::depth_note;
+    use dashpot_api::{Depth, Rule};
+
+    fn noted(lanes: Option<u32>, most: u32, usual_percent: u32) -> Option<String> {
+        let mut rule: Rule = serde_json::from_str(include_str!("fixtures/rule.json")).unwrap();
+        rule.fields.lanes = lanes;
+        rule.counters.matched = 100;
+        rule.depth = Depth {
+            most,
+            usual: most,
+            usual_percent,
+            ..Depth::default()
+        };
+        depth_note(&rule)
+    }
+
+    #[test]
+    fn lanes_that_no_client_fills_are_told() {
+        let note = noted(Some(16), 4, 10).unwrap();
+        assert!(
+            note.starts_with("clients offered at most 4 at a time"),
+            "{note}"
+        );
+        assert_eq!(noted(Some(4), 4, 100), None);
+        assert_eq!(noted(Some(4), 0, 0), None, "no client has asked");
+    }
+
+    #[test]
+    fn a_depth_that_looks_bounded_is_told_where_there_are_no_lanes() {
+        let note = noted(None, 16, 97).unwrap();
+        assert!(note.contains("16 for 97 % of the time"), "{note}");
+        assert_eq!(noted(None, 16, 40), None);
+        assert_eq!(noted(None, 1, 100), None, "one by one");
+        assert_eq!(noted(None, 26, 100), None, "one burst");
+    }
+}
