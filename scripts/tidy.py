@@ -206,6 +206,19 @@ def check_folders(repository):
     yield from against_list("folder-arrows", folder_arrows(repository), listed, remedy)
 
 
+def check_boundaries(repository):
+    """No file outside a folder with a boundary names a file in one of its folders."""
+    for name in repository.rules.get("boundaries", {}).get("folders", []):
+        folder, found = repository.root / name, set()
+        crate = folder.relative_to(repository.root / "crates").parts[0]
+        for one, other in repository.arrows.get(crate, ()):
+            if folder not in one.parents and folder in other.parents and other.parent != folder:
+                found.add((one, other.relative_to(folder).parts[0]))
+        for one, inner in sorted(found):
+            place = repository.mention(one, [inner])
+            yield f"{place}: names {inner}, which is inside {name}; let a file of that folder do it"
+
+
 def circles(repository):
     """The circles of imports, each as the names of its files."""
     found = [circle for crate in sorted(repository.arrows) for circle in circles_of(repository.arrows[crate])]
@@ -330,9 +343,9 @@ def check_named_files(repository):
 def commands_in(text):
     """The commands of a page that begin with `dashpot`, as (line, words)."""
     text = re.sub(r"\\\n", "  ", text)
-    lines = re.finditer(r"^(?:\s*(?:\$ )?(?:sudo )?)(dashpot .*)$", text, re.MULTILINE)
+    lines = re.finditer(r"^[ \t]*(?:\$ )?(?:sudo )?(dashpot .*)$", text, re.MULTILINE)
     blocks = [span.span() for span in re.finditer(r"^```.*?^```|^    .*$", text, re.MULTILINE | re.DOTALL)]
-    spans = [found for found in lines if any(begin <= found.start() < end for begin, end in blocks)]
+    spans = [found for found in lines if any(begin <= found.start(1) < end for begin, end in blocks)]
     for found in [*spans, *re.finditer(r"`(dashpot [^`]*)`", text)]:
         yield line_of(text, found.start(1)), found.group(1)
 
@@ -396,6 +409,7 @@ CHECKS = [
     check_crates,
     check_layers,
     check_folders,
+    check_boundaries,
     check_circles,
     check_missing_docs,
     check_doc_lines,

@@ -22,6 +22,8 @@ TREE = {
         not = ["tokio"]
         [folders]
         crates = ["top"]
+        [boundaries]
+        folders = ["crates/top/src/high"]
         """,
     "crates/base/Cargo.toml": "[dependencies]\n",
     "crates/base/src/lib.rs": "//! Words.\n#![warn(missing_docs)]\nmod word;\npub use word::Word;\n",
@@ -38,7 +40,8 @@ TREE = {
     "crates/top/Cargo.toml": "[dependencies]\ndashpot-base.workspace = true\nanyhow = '1'\n",
     "crates/top/src/main.rs": "mod low;\nmod high;\nfn main() { high::show(); }\n",
     "crates/top/src/low.rs": "pub fn word() -> u8 { 1 }\n",
-    "crates/top/src/high/mod.rs": "mod inner;\npub use inner::Inner;\npub fn show() { crate::low::word(); }\n",
+    "crates/top/src/high/mod.rs": "mod deep;\nmod inner;\npub use inner::Inner;\npub fn show() { crate::low::word(); }\n",
+    "crates/top/src/high/deep/mod.rs": "pub fn hidden() {}\n",
     "crates/top/src/high/inner.rs": "pub struct Inner;\nfn word() { super::super::low::word(); }\n",
     "crates/top/tests/whole.rs": "#[test]\nfn it_runs() {}\n",
     "tests/test_words.py": "def test_a_word():\n    pass\n",
@@ -121,6 +124,10 @@ BROKEN = {
         "crates/top/src/low.rs", "use crate::high::Inner;\n",
         "a new arrow between folders, top: low -> high",
     ),
+    "a name from inside a boundary": (
+        "crates/top/src/low.rs", "fn f() { crate::high::deep::hidden(); }\n",
+        "crates/top/src/low.rs:2: names deep, which is inside crates/top/src/high",
+    ),
     "a circle": (
         "crates/top/src/high/inner.rs", "use super::show;\npub fn f() {}\n",
         None,
@@ -149,6 +156,10 @@ BROKEN = {
     "a command that is gone": ("docs/words.md", "`dashpot gone`\n", "docs/words.md:4: there is no `dashpot gone`"),
     "an option that is gone": (
         "docs/words.md", "```\ndashpot list \\\n  --jason\n```\n",
+        "docs/words.md:5: `dashpot list` has no --jason",
+    ),
+    "an option that is gone, after an empty line": (
+        "docs/words.md", "\n    dashpot list --jason\n",
         "docs/words.md:5: `dashpot list` has no --jason",
     ),
 }

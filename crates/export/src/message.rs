@@ -7,7 +7,7 @@ use dashpot_engine::{Answer, Command, CommandError, Duration, ZioId};
 use crate::connection_limit::Permit;
 use crate::events::Drops;
 use crate::export::{ExportId, Mechanism};
-use crate::frontend::Session;
+use crate::frontend::{Session, WrongDescriptor};
 use crate::power::{Cut, CutError, Loss};
 use crate::snapshot::DiskSnapshot;
 use crate::store::Finished;
@@ -54,7 +54,7 @@ pub(crate) struct Handover {
 /// An attachment to make.
 #[derive(Debug)]
 pub struct Attach {
-    /// The kernel's end: for [`Mechanism::Loop`] a `/dev/fuse` that has a mount.
+    /// The end that a frontend serves, of the kind that the mechanism needs.
     pub descriptor: OwnedFd,
     /// The block device that the export becomes. It is also the client's name.
     pub node: String,
@@ -68,8 +68,8 @@ pub struct Attach {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttachError {
     /// The descriptor is of another kind.
-    #[error("the descriptor that was handed over is no /dev/fuse")]
-    NotFuse,
+    #[error(transparent)]
+    Descriptor(#[from] WrongDescriptor),
     /// The power of the export is off, or its shard is about to end.
     #[error("the disk takes no clients now")]
     Closed,

@@ -18,23 +18,16 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{Command, DiskId, Duration, Instant};
-use rustix::io::Errno;
-use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 use crate::clock;
 use crate::export::{ExportInfo, Power, Served};
-use crate::frontend::Session;
-use crate::frontend::nbd;
-use crate::frontend::nbd::client::{encode, parse_reply};
-use crate::frontend::nbd::handshake::Features;
-use crate::frontend::nbd::wire::{RequestHeader, SIMPLE_REPLY_LEN, command};
+use crate::frontend::Loopback;
 use crate::message::{Handover, Message};
 use crate::route::Route;
 use crate::store::Store;
@@ -128,7 +121,7 @@ pub(crate) fn served(disk: DiskId) -> Served {
         info: ExportInfo {
             name: NAME.to_owned(),
             description: String::new(),
-            size: u64::from(BLOCK),
+            size: u64::from(Loopback::READ),
             block: 1,
             read_only: true,
             power: Power::default(),
@@ -141,9 +134,7 @@ pub(crate) fn served(disk: DiskId) -> Served {
 /// Connects a prober to a shard that is about to run.
 pub(crate) fn start(route: &Route) -> io::Result<(Prompt, Arc<Readings>)> {
     let shard = &route.mailbox;
-    let flags = SocketFlags::CLOEXEC;
-    let (near, far) = net::socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    rustix::io::ioctl_fionbio(&far, true)?;
+    let (client, session) = Loopback::new()?;
     let delay = RuleSpec::delay(DELAY, None);
     let inject = Command::Inject {
         disk: route.disk,
@@ -153,7 +144,7 @@ pub(crate) fn start(route: &Route) -> io::Result<(Prompt, Arc<Readings>)> {
     // The shard has not started yet, so its mailbox is open.
     let _ = shard.send(Message::Command(inject, Box::new(|_| ())));
     let _ = shard.send(Message::Connect(Handover {
-        session: Session::Nbd(nbd::Session::new(far, Features::default())),
+        session,
         export: route.export,
         peer: NAME.to_owned(),
         left_over: Vec::new(),
@@ -163,7 +154,7 @@ pub(crate) fn start(route: &Route) -> io::Result<(Prompt, Arc<Readings>)> {
     let (prompt, prompts) = sync_channel(1);
     let readings = Arc::new(Readings::default());
     let prober = Prober {
-        socket: near,
+        client,
         readings: Arc::clone(&readings),
     };
     // The thread ends when its shard does.
@@ -175,7 +166,7 @@ pub(crate) fn start(route: &Route) -> io::Result<(Prompt, Arc<Readings>)> {
 }
 
 struct Prober {
-    socket: OwnedFd,
+    client: Loopback,
     readings: Arc<Readings>,
 }
 
@@ -195,42 +186,10 @@ impl Prober {
 
     /// Takes one reading. `None` if the shard refuses the read, as it does when the daemon ends.
     fn read(&self, asked: Instant) -> io::Result<Option<ProbeReading>> {
-        let request = encode(&RequestHeader {
-            flags: 0,
-            command: command::READ,
-            cookie: 0,
-            offset: 0,
-            length: BLOCK,
-        });
         self.readings.ask(asked);
-        // There is never more than one request of 28 bytes, so the socket always has room.
-        net::send(&self.socket, &request, SendFlags::NOSIGNAL)?;
-        let (at, error) = self.receive()?;
-        Ok((error == 0).then(|| ProbeReading::of(asked, at)))
+        let is_read = self.client.read()?;
+        Ok(is_read.then(|| ProbeReading::of(asked, clock::now())))
     }
-
-    /// Waits for the whole reply. Answers when its last byte came, and its error number.
-    fn receive(&self) -> io::Result<(Instant, u32)> {
-        let mut reply = [0; REPLY_LEN];
-        let mut filled = 0;
-        loop {
-            match net::recv(&self.socket, &mut reply[filled..], RecvFlags::empty()) {
-                Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok((_, received)) => filled += received,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-            if let Some(error) = answered(&reply[..filled]) {
-                return Ok((clock::now(), error));
-            }
-        }
-    }
-}
-
-/// The error number of a complete reply. Data follows only if the read has succeeded.
-fn answered(reply: &[u8]) -> Option<u32> {
-    let (_, error) = parse_reply(reply.first_chunk()?)?;
-    (error != 0 || reply.len() == REPLY_LEN).then_some(error)
 }
 
 /// The name of the prober's disk and client. No export has this name.
@@ -239,8 +198,6 @@ const NAME: &str = "probe";
 const RULE: RuleId = RuleId(0);
 /// The delay of the rule.
 const DELAY: Duration = Duration::from_millis(1);
-const BLOCK: u32 = 512;
-const REPLY_LEN: usize = SIMPLE_REPLY_LEN + BLOCK as usize;
 /// How often the prober asks at most, and how often it is prompted.
 const EVERY: Duration = Duration::from_secs(1);
 const PROMPT_EVERY: Duration = Duration::from_millis(500);
@@ -253,11 +210,8 @@ const READINGS_MAX: usize = 60;
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        DELAY, EVERY, MINUTE, PROMPT_EVERY, ProbeReading, Prompt, READINGS_MAX, Readings, answered,
-    };
-    use crate::frontend::nbd::wire::simple_reply;
-    use dashpot_engine::{Duration, Errno, Instant};
+    use super::{DELAY, EVERY, MINUTE, PROMPT_EVERY, ProbeReading, Prompt, READINGS_MAX, Readings};
+    use dashpot_engine::{Duration, Instant};
     use std::sync::mpsc::sync_channel;
 
     #[test]
@@ -316,18 +270,5 @@ mod tests {
         assert_eq!(readings.last_minute(asked + five), [open]);
         readings.answer(None);
         assert_eq!(readings.last_minute(asked + five), []);
-    }
-
-    #[test]
-    fn a_reply_is_read_to_its_end() {
-        let mut reply = simple_reply(0, Ok(())).to_vec();
-        assert_eq!(answered(&reply), None);
-        reply.extend([0; 511]);
-        assert_eq!(answered(&reply), None);
-        reply.push(0);
-        assert_eq!(answered(&reply), Some(0));
-        let refused = simple_reply(0, Err(Errno::Shutdown));
-        assert!(answered(&refused).is_some_and(|error| error != 0));
-        assert_eq!(answered(&refused[..8]), None);
     }
 }

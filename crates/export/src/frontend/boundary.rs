@@ -165,6 +165,11 @@ pub(crate) enum Decoded {
     Broken,
 }
 
+/// A descriptor that a caller has handed over is not of the kind that its mechanism needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the descriptor that was handed over is no {0}")]
+pub struct WrongDescriptor(pub(crate) &'static str);
+
 /// How much room one call of [`Frontend::receive`] is given, in bytes, when nothing is left over from
 /// the call before. A frontend of messages asks for at least the longest message in either case.
 #[derive(Clone, Copy, Debug)]

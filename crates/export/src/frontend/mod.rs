@@ -1,12 +1,14 @@
 //! The list of frontends. Each is a folder with the same file names: `wire` (layout), `handshake`
-//! (how a client connects), `check` (which requests are valid), `decode`, `encode`.
+//! (how a client connects), `check` (which requests are valid), `decode`, `encode`. No file outside
+//! this folder names one of them.
 //!
 //! To add a frontend, change only this file in the data path: add a variant of [`Session`], which a
-//! shard serves, and a variant of [`Handshake`] if its clients connect to a socket. `boundary` has
-//! the trait that it must implement.
+//! shard serves. If its clients connect to a socket, add a variant of [`Handshake`]; if a caller
+//! hands its descriptor over, add a [`Mechanism`]. `boundary` has the trait that it must implement.
 
 pub(crate) mod boundary;
 pub(crate) mod fuse;
+mod loopback;
 pub mod nbd;
 mod socket;
 
@@ -16,11 +18,12 @@ use std::sync::Arc;
 
 use dashpot_engine::Outcome;
 
-pub use self::boundary::Operation;
 use self::boundary::{
     Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,
 };
-use crate::export::ExportInfo;
+pub use self::boundary::{Operation, WrongDescriptor};
+pub(crate) use self::loopback::Loopback;
+use crate::export::{ExportInfo, Mechanism};
 use crate::store::Extent;
 
 /// A connection after its handshake, by frontend.
@@ -28,6 +31,18 @@ use crate::store::Extent;
 pub(crate) enum Session {
     Nbd(nbd::Session),
     Fuse(fuse::Session),
+}
+
+impl Session {
+    /// A session with the kernel, over a descriptor that a caller has handed over.
+    pub(crate) fn of_kernel(
+        mechanism: Mechanism,
+        descriptor: OwnedFd,
+    ) -> Result<Session, WrongDescriptor> {
+        match mechanism {
+            Mechanism::Loop => fuse::Session::new(descriptor).map(Session::Fuse),
+        }
+    }
 }
 
 impl Frontend for Session {

@@ -2,8 +2,8 @@
 
 use super::Shard;
 use super::connection::Connection;
-use crate::export::{ExportId, Mechanism};
-use crate::frontend::{Session, fuse};
+use crate::export::ExportId;
+use crate::frontend::Session;
 use crate::message::{Attach, AttachError, Attachment, Handover};
 use crate::snapshot::AttachmentView;
 
@@ -13,11 +13,8 @@ impl Shard {
         if let Some(other) = self.attachments(export).pop() {
             return Err(AttachError::Attached(other.node));
         }
-        let session = match attach.mechanism {
-            Mechanism::Loop => fuse::Session::new(attach.descriptor),
-        };
         self.connect(Handover {
-            session: Session::Fuse(session.map_err(|_| AttachError::NotFuse)?),
+            session: Session::of_kernel(attach.mechanism, attach.descriptor)?,
             export,
             peer: attach.node.clone(),
             left_over: Vec::new(),

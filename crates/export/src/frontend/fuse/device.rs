@@ -8,24 +8,20 @@ use rustix::fs::{FileType, fstat, major, minor};
 use rustix::io::Errno;
 
 use super::wire::MESSAGE_MAX;
-use crate::frontend::boundary::Arrival;
-
-/// The descriptor is not `/dev/fuse`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NotFuse;
+use crate::frontend::boundary::{Arrival, WrongDescriptor};
 
 /// An open `/dev/fuse`.
 #[derive(Debug)]
 pub(super) struct Device(OwnedFd);
 
 impl Device {
-    pub(super) fn new(fd: OwnedFd) -> Result<Device, NotFuse> {
-        let found = fstat(&fd).map_err(|_| NotFuse)?;
+    pub(super) fn new(fd: OwnedFd) -> Result<Device, WrongDescriptor> {
+        let found = fstat(&fd).map_err(|_| NOT_FUSE)?;
         let is_device = FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice;
         if !is_device || (major(found.st_rdev), minor(found.st_rdev)) != FUSE {
-            return Err(NotFuse);
+            return Err(NOT_FUSE);
         }
-        rustix::io::ioctl_fionbio(&fd, true).map_err(|_| NotFuse)?;
+        rustix::io::ioctl_fionbio(&fd, true).map_err(|_| NOT_FUSE)?;
         Ok(Device(fd))
     }
 
@@ -66,19 +62,20 @@ impl AsFd for Device {
 
 /// The numbers of the device, in the kernel's Documentation/admin-guide/devices.txt.
 const FUSE: (u32, u32) = (10, 229);
+const NOT_FUSE: WrongDescriptor = WrongDescriptor("/dev/fuse");
 /// Each message costs a system call, and delays the messages before it.
 const MESSAGES_PER_CALL: usize = 16;
 
 #[cfg(test)]
 mod tests {
-    use super::{Device, NotFuse};
+    use super::{Device, NOT_FUSE};
     use std::fs::File;
 
     #[test]
     fn other_descriptors_are_refused() {
         for path in ["/dev/null", "/proc/self/exe", "/"] {
             let file = File::open(path).unwrap();
-            assert_eq!(Device::new(file.into()).unwrap_err(), NotFuse, "{path}");
+            assert_eq!(Device::new(file.into()).unwrap_err(), NOT_FUSE, "{path}");
         }
     }
 }

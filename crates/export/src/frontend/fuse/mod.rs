@@ -19,10 +19,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use dashpot_engine::Outcome;
 
 use self::device::Device;
-pub(crate) use self::device::NotFuse;
 use self::wire::{MESSAGE_MAX, REPLY_MAX};
 use super::boundary::{
-    Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,
+    Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits, WrongDescriptor,
 };
 use crate::export::ExportInfo;
 use crate::store::Extent;
@@ -35,7 +34,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Takes an open `/dev/fuse` that is mounted.
-    pub(crate) fn new(fd: OwnedFd) -> Result<Session, NotFuse> {
+    pub(crate) fn new(fd: OwnedFd) -> Result<Session, WrongDescriptor> {
         let device = Device::new(fd)?;
         Ok(Session { device })
     }
