@@ -91,8 +91,8 @@ impl Hosts {
         ))
     }
 
-    /// A page may send requests to its own name and port. The API speaks plain HTTP. For a name of
-    /// `--allow-host`, a proxy may speak HTTPS.
+    /// A page may send requests to its own name and port. The API speaks plain HTTP. A name of
+    /// `--allow-host` may belong to a proxy that speaks HTTPS, so for such a name both are allowed.
     fn check_origin(&self, origin: &str, host: &str) -> Result<(), (StatusCode, Error)> {
         let (scheme, from) = origin.split_once("://").unwrap_or_default();
         let usual = match scheme {

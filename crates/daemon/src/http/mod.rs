@@ -6,6 +6,7 @@
 
 mod access;
 mod answer;
+mod charged;
 mod error;
 mod handover;
 mod lease;
@@ -15,7 +16,6 @@ mod router;
 mod routes;
 #[cfg(test)]
 mod tests;
-mod told;
 
 pub use access::{Access, Hosts, guard_host};
 pub use answer::Manners;

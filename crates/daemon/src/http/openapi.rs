@@ -11,8 +11,8 @@ use utoipa::openapi::security::{
 use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
+use super::charged::JsonAnswer;
 use super::routes::{disks, events, meta, rules, seconds};
-use super::told::Told;
 use crate::{Refusal, RefusalKind};
 
 #[derive(OpenApi)]
@@ -67,15 +67,15 @@ struct Tokens;
     responses(
         (status = 200, description = "The OpenAPI document.", body = Object),
     ))]
-pub(super) async fn openapi() -> Result<Told, Refusal> {
+pub(super) async fn openapi() -> Result<JsonAnswer, Refusal> {
     // All callers share one text, however slow they are.
     static TEXT: OnceLock<Bytes> = OnceLock::new();
     if let Some(text) = TEXT.get() {
-        return Ok(Told(text.clone()));
+        return Ok(JsonAnswer(text.clone()));
     }
     let text = document().to_json();
     let text = text.map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))?;
-    Ok(Told(TEXT.get_or_init(|| text.into()).clone()))
+    Ok(JsonAnswer(TEXT.get_or_init(|| text.into()).clone()))
 }
 
 /// The document of this build.

@@ -12,7 +12,7 @@ use dashpot_observe::{Question, Schedule, Seen};
 use dashpot_probe::Device;
 
 use super::priority;
-use super::reader::{Reader, Tell, Told, weight};
+use super::reader::{Reader, Tell, Watched, weight};
 use super::signals::{Stop, now_ns};
 use super::source::Source;
 use super::wall::unix_ns_before;
@@ -20,7 +20,7 @@ use super::wall::unix_ns_before;
 /// The watch of some devices.
 pub(crate) struct KernelSource {
     stop: Stop,
-    told: Receiver<Told>,
+    told: Receiver<Watched>,
     /// The weight of the intervals that wait to be printed.
     waiting: Arc<AtomicUsize>,
     reader: Option<JoinHandle<()>>,

@@ -23,11 +23,11 @@ pub(super) fn weight(seen: &Seen) -> usize {
 }
 
 /// An interval, or the error that ends the watch.
-pub(super) type Told = anyhow::Result<Seen>;
+pub(super) type Watched = anyhow::Result<Seen>;
 
 /// The channel to the thread that prints intervals.
 pub(super) struct Tell {
-    pub(super) way: Sender<Told>,
+    pub(super) way: Sender<Watched>,
     /// The weight of the intervals in the channel. The printing thread subtracts those that it has
     /// taken.
     pub(super) waiting: Arc<AtomicUsize>,
@@ -39,7 +39,7 @@ impl Tell {
     }
 
     /// Sends an interval or an error. Whether the printing thread still listens.
-    fn tell(&self, told: Told) -> bool {
+    fn tell(&self, told: Watched) -> bool {
         let weight = told.as_ref().map_or(0, weight);
         self.waiting.fetch_add(weight, Ordering::Relaxed);
         self.way.send(told).is_ok()
@@ -96,7 +96,7 @@ impl Reader {
     /// Sends each interval while the printing thread listens. Returns the last interval, or an
     /// error: it must be sent only after the kernel is cleaned up, because sending may block for
     /// long.
-    pub(super) fn run(mut self, tell: &Tell) -> Option<Told> {
+    pub(super) fn run(mut self, tell: &Tell) -> Option<Watched> {
         while let Some(told) = self.next(tell).transpose() {
             if told.as_ref().map_or(true, |seen| seen.span.is_last) {
                 return Some(told);

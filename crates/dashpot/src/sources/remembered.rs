@@ -18,7 +18,7 @@ pub(super) struct Remembered(VecDeque<Seen>);
 impl Remembered {
     /// Asks a daemon for the I/O of disks from `past` until now, as far as it remembers.
     pub(super) fn ask(client: &Client, names: &[String], past: Past) -> anyhow::Result<Remembered> {
-        let told = Told::ask(client, names, past.last)?;
+        let told = Memory::ask(client, names, past.last)?;
         Ok(Remembered(match past.each_second {
             true => told.each_second()?,
             false => VecDeque::from([told.whole(past.last)?]),
@@ -33,7 +33,7 @@ impl Source for Remembered {
 }
 
 /// The seconds that a daemon remembers.
-struct Told {
+struct Memory {
     told: Vec<Seconds>,
     /// The beginning of the first complete second, and the moment of the answer.
     first_ns: u64,
@@ -42,12 +42,12 @@ struct Told {
     ahead_ns: u64,
 }
 
-impl Told {
+impl Memory {
     fn ask(
         client: &Client,
         names: &[String],
         last: dashpot_engine::Duration,
-    ) -> anyhow::Result<Told> {
+    ) -> anyhow::Result<Memory> {
         let now_ns = client.clock()?.now_ns;
         let after_ns = now_ns.saturating_sub(last.as_nanos());
         let told = match names {
@@ -61,7 +61,7 @@ impl Told {
         let end_ns = told.iter().map(|one| one.now_ns).max().unwrap_or(now_ns);
         // The answer has the seconds that began after that moment.
         let first = (after_ns / SECOND_NS + 1).max(since_ns.unwrap_or_default() / SECOND_NS);
-        Ok(Told {
+        Ok(Memory {
             told,
             first_ns: first * SECOND_NS,
             end_ns,

@@ -19,8 +19,8 @@ use super::to_the_end;
 use crate::answers::Making;
 use crate::collector::{self, Collected, Part, Tally};
 use crate::host::host_now;
+use crate::http::charged::{JsonAnswer, Weighed};
 use crate::http::error::{Body, Name, Options};
-use crate::http::told::{Told, Weighed};
 use crate::promises::promises;
 use crate::wire::{View, crashed, cut, failed_disk, memory, part_latency, shards};
 use crate::{Daemon, Refusal, RefusalKind};
@@ -52,7 +52,7 @@ pub(crate) async fn status(
     State(daemon): State<Arc<Daemon>>,
     Options(detail): Options<Detail>,
     mut making: Making,
-) -> Result<Told, Refusal> {
+) -> Result<JsonAnswer, Refusal> {
     let disks = all(&daemon, &detail, &mut making).await?;
     let host = host_now(Some(daemon.counted_before()));
     let shards = shards(&disks, daemon.spins(), |shard| daemon.probe(shard));
@@ -66,7 +66,7 @@ pub(crate) async fn status(
         memory: memory(daemon.answers(), daemon.rules_held().await),
         disks,
     };
-    making.json(&status).map(Told)
+    making.json(&status).map(JsonAnswer)
 }
 
 /// All disks.
@@ -80,9 +80,9 @@ pub(crate) async fn list(
     State(daemon): State<Arc<Daemon>>,
     Options(detail): Options<Detail>,
     mut making: Making,
-) -> Result<Told, Refusal> {
+) -> Result<JsonAnswer, Refusal> {
     let disks = all(&daemon, &detail, &mut making).await?;
-    making.json(&disks).map(Told)
+    making.json(&disks).map(JsonAnswer)
 }
 
 /// One disk. Write a `/` in its name as `%2F`.
@@ -97,10 +97,10 @@ pub(crate) async fn show(
     Name(name): Name,
     Options(detail): Options<Detail>,
     mut making: Making,
-) -> Result<Told, Refusal> {
+) -> Result<JsonAnswer, Refusal> {
     let index = daemon.disk(&name)?;
     let disk = one_of(&daemon, index, &detail, &mut making).await?;
-    making.json(&disk).map(Told)
+    making.json(&disk).map(JsonAnswer)
 }
 
 /// The breakdown of a disk's latencies.
@@ -125,7 +125,7 @@ pub(crate) async fn latency(
     Name(name): Name,
     Options(breakdown): Options<Breakdown>,
     mut making: Making,
-) -> Result<Told, Refusal> {
+) -> Result<JsonAnswer, Refusal> {
     let index = daemon.disk(&name)?;
     let snapshot = daemon.snapshot(index, 1).await?;
     let view = view(&daemon, index, &snapshot);
@@ -139,7 +139,7 @@ pub(crate) async fn latency(
     };
     let latency = daemon.events(Some(index), look).await;
     making.charge(latency.ops.iter().map(Weighed::bytes).sum())?;
-    making.json(&latency).map(Told)
+    making.json(&latency).map(JsonAnswer)
 }
 
 /// The I/O of each client, or of each size.
@@ -222,11 +222,11 @@ pub(crate) async fn crash(
     Name(name): Name,
     mut making: Making,
     Body(crash): Body<Crash>,
-) -> Result<Told, Refusal> {
+) -> Result<JsonAnswer, Refusal> {
     let wanted = cut(&crash)?;
     making.reserve(CRASHED_MAX)?;
     let loss = daemon.cut(&name, wanted).await?;
-    making.json(&crashed(name, &crash, loss)).map(Told)
+    making.json(&crashed(name, &crash, loss)).map(JsonAnswer)
 }
 
 /// Ends an attachment of a disk: its zios in flight fail, and so does whatever the device is asked for

@@ -12,8 +12,8 @@ use utoipa::IntoParams;
 
 use crate::answers::Making;
 use crate::collector::View;
+use crate::http::charged::JsonAnswer;
 use crate::http::error::Options;
-use crate::http::told::Told;
 use crate::wire::finished_zio;
 use crate::{Daemon, Refusal, RefusalKind};
 
@@ -55,7 +55,7 @@ pub(crate) async fn finished(
     State(daemon): State<Arc<Daemon>>,
     Options(wanted): Options<Wanted>,
     mut making: Making,
-) -> Result<Told, Refusal> {
+) -> Result<JsonAnswer, Refusal> {
     if wanted.limit > LIMIT_MAX {
         let error = format!(
             "limit is {}: {LIMIT_MAX} zios are told at most",
@@ -91,7 +91,7 @@ pub(crate) async fn finished(
         is_over = daemon.collected(|view| search.go_on(view));
     }
     making.charge(search.found.zios.len() * ZIO)?;
-    making.json(&search.found).map(Told)
+    making.json(&search.found).map(JsonAnswer)
 }
 
 /// A search among the finished zios, one part after the other, because a look keeps the collector

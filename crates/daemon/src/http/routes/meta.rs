@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use dashpot_api::{Clock, Export, VersionInfo};
 
-use crate::http::told::Told;
+use crate::http::charged::JsonAnswer;
 use crate::{Daemon, Refusal, wire};
 
 /// The text that a browser or curl shows at the API's address.
@@ -28,10 +28,10 @@ pub(crate) async fn index() -> &'static str {
     responses(
         (status = 200, body = Vec<Export>, description = "The exports, in the order of the lab."),
     ))]
-pub(crate) async fn exports(State(daemon): State<Arc<Daemon>>) -> Result<Told, Refusal> {
+pub(crate) async fn exports(State(daemon): State<Arc<Daemon>>) -> Result<JsonAnswer, Refusal> {
     let export = |(index, info)| wire::export(info, daemon.uris(index), daemon.failure(index));
     let exports: Vec<Export> = daemon.disks().map(export).collect();
-    daemon.answers().json(&exports).map(Told)
+    daemon.answers().json(&exports).map(JsonAnswer)
 }
 
 /// The time of the daemon's clock. The daemon asks no shard.

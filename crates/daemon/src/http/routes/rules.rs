@@ -14,9 +14,9 @@ use utoipa::IntoParams;
 
 use super::to_the_end;
 use crate::answers::Making;
+use crate::http::charged::{JsonAnswer, Weighed};
 use crate::http::error::{Body, Name, Options};
 use crate::http::lease::Lease;
-use crate::http::told::{Told, Weighed};
 use crate::wire::{rule, rule_latency};
 use crate::{Daemon, Gone, Record, Refusal, RefusalKind, Scope};
 
@@ -40,7 +40,7 @@ pub(crate) struct Clearing {
 pub(crate) async fn list(
     State(daemon): State<Arc<Daemon>>,
     mut making: Making,
-) -> Result<Told, Refusal> {
+) -> Result<JsonAnswer, Refusal> {
     let records = daemon.records().await;
     let mut rules = Vec::new();
     for (index, _) in daemon.disks() {
@@ -51,7 +51,7 @@ pub(crate) async fn list(
         }
     }
     rules.sort_unstable_by_key(|rule| rule.id);
-    making.json(&rules).map(Told)
+    making.json(&rules).map(JsonAnswer)
 }
 
 /// The rules of a disk.
@@ -65,11 +65,11 @@ pub(crate) async fn of_disk(
     State(daemon): State<Arc<Daemon>>,
     Name(disk): Name,
     mut making: Making,
-) -> Result<Told, Refusal> {
+) -> Result<JsonAnswer, Refusal> {
     let index = daemon.disk(&disk)?;
     let records = daemon.records().await;
     let rules = of_one(&daemon, index, &records, rule, &mut making).await?;
-    making.json(&rules).map(Told)
+    making.json(&rules).map(JsonAnswer)
 }
 
 /// The rules with an id or a name. If none is armed, these are the rules of that id or name that were
@@ -84,10 +84,10 @@ pub(crate) async fn show(
     State(daemon): State<Arc<Daemon>>,
     Name(key): Name,
     mut making: Making,
-) -> Result<Told, Refusal> {
+) -> Result<JsonAnswer, Refusal> {
     let mut rules = armed_or_gone(&daemon, &key, rule, &mut making).await?;
     rules.sort_unstable_by_key(|rule| rule.id);
-    making.json(&rules).map(Told)
+    making.json(&rules).map(JsonAnswer)
 }
 
 /// The latencies that the rules with an id or a name asked for, and those that they achieved, as
@@ -103,10 +103,10 @@ pub(crate) async fn latency(
     State(daemon): State<Arc<Daemon>>,
     Name(key): Name,
     mut making: Making,
-) -> Result<Told, Refusal> {
+) -> Result<JsonAnswer, Refusal> {
     let mut rules = armed_or_gone(&daemon, &key, rule_latency, &mut making).await?;
     rules.sort_unstable_by_key(|latency| latency.rule.id);
-    making.json(&rules).map(Told)
+    making.json(&rules).map(JsonAnswer)
 }
 
 /// Arms rules on a disk: all of them, or none. The answer is the rules as the daemon parsed them.
@@ -126,7 +126,7 @@ pub(crate) async fn inject(
     Name(disk): Name,
     mut making: Making,
     Body(request): Body<Inject>,
-) -> Result<(StatusCode, Told), Refusal> {
+) -> Result<(StatusCode, JsonAnswer), Refusal> {
     let pool = request.pool.clone();
     let injection = injection(request)?;
     making.reserve(CHANGE_MAX)?;
@@ -135,7 +135,7 @@ pub(crate) async fn inject(
         let rules = views(&daemon, &records, &mut making).await?;
         making.json(&rules)
     });
-    Ok((StatusCode::CREATED, Told(rules.await?)))
+    Ok((StatusCode::CREATED, JsonAnswer(rules.await?)))
 }
 
 /// Arms rules on a disk, all of them or none, until the connection ends. The answer is one line, the
@@ -191,7 +191,7 @@ pub(crate) async fn update(
     Name(key): Name,
     mut making: Making,
     Body(request): Body<Update>,
-) -> Result<Told, Refusal> {
+) -> Result<JsonAnswer, Refusal> {
     let rule = parse_injection(&request.rule)?.replacement()?;
     making.reserve(CHANGE_MAX)?;
     let rules = to_the_end(async move {
@@ -199,7 +199,7 @@ pub(crate) async fn update(
         let rules = views(&daemon, &[record], &mut making).await?;
         making.json(&rules)
     });
-    rules.await.map(Told)
+    rules.await.map(JsonAnswer)
 }
 
 /// Removes the rules with an id or a name.
@@ -241,7 +241,7 @@ pub(crate) async fn clear_many(
 pub(crate) async fn reset(
     State(daemon): State<Arc<Daemon>>,
     mut making: Making,
-) -> Result<Told, Refusal> {
+) -> Result<JsonAnswer, Refusal> {
     making.reserve(RESET_MAX)?;
     let reset = to_the_end(async move {
         let reset = daemon.reset().await;
@@ -255,7 +255,7 @@ pub(crate) async fn reset(
             failed,
         })
     });
-    reset.await.map(Told)
+    reset.await.map(JsonAnswer)
 }
 
 async fn cleared(

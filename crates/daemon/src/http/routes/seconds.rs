@@ -14,8 +14,8 @@ use utoipa::IntoParams;
 use super::events::index_of;
 use crate::answers::Making;
 use crate::collector::{SecondCell, SecondCells, View};
+use crate::http::charged::JsonAnswer;
 use crate::http::error::Options;
-use crate::http::told::Told;
 use crate::wire::second_latency;
 use crate::{Daemon, Refusal, RefusalKind};
 
@@ -43,7 +43,7 @@ pub(crate) async fn seconds(
     State(daemon): State<Arc<Daemon>>,
     Options(wanted): Options<WantedSeconds>,
     mut making: Making,
-) -> Result<Told, Refusal> {
+) -> Result<JsonAnswer, Refusal> {
     let disk = index_of(&daemon, wanted.disk.as_deref())?;
     // Zios that end later are not in the answer, so a second that is over now is complete.
     let scope = Scope {
@@ -55,7 +55,7 @@ pub(crate) async fn seconds(
     making.charge(seen.converted_bytes())?;
     let written = spawn_blocking(move || making.json(&seen.seconds(&daemon, &scope)));
     let failed = |_| Refusal::new(RefusalKind::Failed, "the daemon failed: see its log");
-    written.await.map_err(failed)?.map(Told)
+    written.await.map_err(failed)?.map(JsonAnswer)
 }
 
 /// The disk and the seconds of an answer.

@@ -29,7 +29,7 @@ pub(super) enum Ask {
 }
 
 /// News about the disks.
-pub(super) enum Told {
+pub(super) enum News {
     Look(Box<Look>),
     /// A look failed. It will be tried again.
     Down(String),

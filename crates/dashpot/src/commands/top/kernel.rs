@@ -9,7 +9,7 @@ use dashpot_observe::{By, DeviceInterval, Intervals, KEYS_MAX, Layer, Question, 
 use dashpot_probe::Device;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::ask::{Ask, Told};
+use super::ask::{Ask, News};
 use super::look::{ClientLook, Condition, DiskLook, Done, Look};
 use crate::sources::{KernelSource, Source};
 
@@ -18,7 +18,7 @@ pub(super) struct Kernel {
     pub(super) devices: Vec<Device>,
     pub(super) interval: Duration,
     pub(super) asked: Receiver<Ask>,
-    pub(super) told: UnboundedSender<Told>,
+    pub(super) news: UnboundedSender<News>,
 }
 
 impl Kernel {
@@ -33,7 +33,7 @@ impl Kernel {
             Ok(source) => {
                 begun(Ok(()));
                 if let Err(error) = self.watch(source) {
-                    let _ = self.told.send(Told::Down(format!("{error:#}")));
+                    let _ = self.news.send(News::Down(format!("{error:#}")));
                 }
             }
             Err(error) => begun(Err(error)),
@@ -62,7 +62,7 @@ impl Kernel {
             if let Some(span) = intervals.end(span.end_ns) {
                 let mut look = look(&sum, &gone, std::mem::take(&mut lost));
                 look.check_length(self.interval, span.missed);
-                let _ = self.told.send(Told::Look(Box::new(look)));
+                let _ = self.news.send(News::Look(Box::new(look)));
                 sum.clear();
             }
         }
@@ -71,7 +71,7 @@ impl Kernel {
 }
 
 /// Adds a step to the current interval. Steps are not kept one by one, because an interval can last
-/// for hours. For the same reason, no more submitters are told apart than in one step.
+/// for hours. For the same reason the sum has no more submitters than one step may have.
 fn add(sum: &mut Vec<DeviceInterval>, step: Vec<DeviceInterval>) {
     for next in step {
         let counted: usize = sum.iter().map(|one| one.ops.len()).sum();

@@ -9,7 +9,7 @@ use dashpot_probe::Device;
 use dashpot_rules::Speed;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::ask::{Ask, Told};
+use super::ask::{Ask, News};
 use super::daemon::Daemon;
 use super::kernel::Kernel;
 use super::sim::{Live, Sim};
@@ -27,14 +27,14 @@ impl Link {
     pub(super) fn to_daemon(
         daemon: Daemon,
         interval: Duration,
-        told: UnboundedSender<Told>,
+        news: UnboundedSender<News>,
     ) -> anyhow::Result<Link> {
         let (asks, asked) = channel();
         let watcher = Watcher {
             daemon,
             interval,
             asked,
-            told,
+            news,
         };
         spawn(move || watcher.run())?;
         Ok(Link {
@@ -48,7 +48,7 @@ impl Link {
     pub(super) fn to_kernel(
         devices: Vec<Device>,
         interval: Duration,
-        told: UnboundedSender<Told>,
+        news: UnboundedSender<News>,
     ) -> anyhow::Result<Link> {
         let (asks, asked) = channel();
         let (begun, begins) = channel();
@@ -56,7 +56,7 @@ impl Link {
             devices,
             interval,
             asked,
-            told,
+            news,
         };
         // The receiver lives until this message arrives.
         let thread = spawn(move || kernel.run(|outcome| drop(begun.send(outcome))))?;
@@ -72,10 +72,10 @@ impl Link {
         sim: Sim,
         speed: Speed,
         interval: Duration,
-        told: UnboundedSender<Told>,
+        news: UnboundedSender<News>,
     ) -> anyhow::Result<Link> {
         let (asks, asked) = channel();
-        let live = Live::new(sim, speed, interval, asked, told);
+        let live = Live::new(sim, speed, interval, asked, news);
         spawn(move || live.run())?;
         Ok(Link {
             asks: Some(asks),
@@ -109,14 +109,14 @@ struct Watcher {
     daemon: Daemon,
     interval: Duration,
     asked: Receiver<Ask>,
-    told: UnboundedSender<Told>,
+    news: UnboundedSender<News>,
 }
 
 impl Watcher {
     fn run(mut self) {
         let period_ns = |interval: Duration| interval.as_nanos() as u64;
         let mut intervals = Intervals::new(now_ns(), period_ns(self.interval), None);
-        while !self.told.is_closed() {
+        while !self.news.is_closed() {
             let due_ns = intervals.due_ns().unwrap_or(u64::MAX);
             let rest = Duration::from_nanos(due_ns.saturating_sub(now_ns()));
             match self.asked.recv_timeout(rest) {
@@ -139,23 +139,23 @@ impl Watcher {
         self.tell(match answer {
             Ok(mut look) => {
                 look.check_length(self.interval, missed);
-                Told::Look(Box::new(look))
+                News::Look(Box::new(look))
             }
-            Err(error) => Told::Down(format!("{error:#}")),
+            Err(error) => News::Down(format!("{error:#}")),
         });
     }
 
     fn carry_out(&self, ask: Ask) {
         let answer = self.daemon.carry_out(&ask);
-        self.tell(Told::Answer(ask, answer.map_err(|error| error.to_string())));
+        self.tell(News::Answer(ask, answer.map_err(|error| error.to_string())));
         // If this fails, the next look fails, too, and reports it.
         if let Ok(look) = self.daemon.glance() {
-            self.tell(Told::Look(Box::new(look)));
+            self.tell(News::Look(Box::new(look)));
         }
     }
 
     /// Sends news. The thread notices before its next turn if the screen is gone.
-    fn tell(&self, news: Told) {
-        let _ = self.told.send(news);
+    fn tell(&self, news: News) {
+        let _ = self.news.send(news);
     }
 }

@@ -32,7 +32,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 
-use self::ask::Told;
+use self::ask::News;
 use self::board::Contact;
 use self::daemon::Daemon;
 use self::draw::Theme;
@@ -73,7 +73,7 @@ struct Session {
     state: State,
     theme: Theme,
     link: Link,
-    told: UnboundedReceiver<Told>,
+    news: UnboundedReceiver<News>,
     /// When the last news came.
     heard: Instant,
 }
@@ -81,12 +81,12 @@ struct Session {
 impl Session {
     /// Takes the first look, so that early errors are printed without a full screen.
     fn start(target: Target, interval: Duration) -> anyhow::Result<Session> {
-        let (tell, told) = unbounded_channel();
+        let (tell, news) = unbounded_channel();
         let (state, link) = match target {
             Target::Daemon(client, only) => {
                 let mut state = State::new(Source::Daemon(client.address()), interval);
                 let mut daemon = Daemon::new(client, only);
-                state.told(Told::Look(Box::new(daemon.look()?)));
+                state.hear(News::Look(Box::new(daemon.look()?)));
                 (state, Link::to_daemon(daemon, interval, tell)?)
             }
             Target::Kernel(devices, _) => {
@@ -94,12 +94,12 @@ impl Session {
                 (State::new(Source::Kernel, interval), link)
             }
         };
-        Ok(Session::new(state, link, told))
+        Ok(Session::new(state, link, news))
     }
 
     /// Begins the simulation of a lab.
     fn simulate(lab: &Path, speed: Speed, interval: Duration) -> anyhow::Result<Session> {
-        let (tell, told) = unbounded_channel();
+        let (tell, news) = unbounded_channel();
         let simulated = load_sim_lab(lab)?;
         let rules = simulated.rules.clone();
         let sim = Sim::new(simulated.begin()?, rules);
@@ -107,17 +107,17 @@ impl Session {
         let name = lab.file_stem().unwrap_or(lab.as_os_str());
         let source = Source::Simulation(name.to_string_lossy().into_owned());
         let mut state = State::new(source, interval);
-        state.told(Told::Look(Box::new(sim.glance())));
+        state.hear(News::Look(Box::new(sim.glance())));
         let link = Link::to_simulation(sim, speed, interval, tell)?;
-        Ok(Session::new(state, link, told))
+        Ok(Session::new(state, link, news))
     }
 
-    fn new(state: State, link: Link, told: UnboundedReceiver<Told>) -> Session {
+    fn new(state: State, link: Link, news: UnboundedReceiver<News>) -> Session {
         Session {
             state,
             theme: Theme::new(terminal::has_colour()),
             link,
-            told,
+            news,
             heard: Instant::now(),
         }
     }
@@ -137,7 +137,7 @@ impl Session {
                 // first.
                 biased;
                 () = ends.recv() => return Ok(ExitCode::SUCCESS),
-                told = self.told.recv() => self.hear(told)?,
+                news = self.news.recv() => self.hear(news)?,
                 event = events.recv() => {
                     let event = event.context("the terminal is gone")?;
                     if self.obey(&event)? {
@@ -151,14 +151,14 @@ impl Session {
         }
     }
 
-    fn hear(&mut self, told: Option<Told>) -> anyhow::Result<()> {
-        let Some(told) = told else {
+    fn hear(&mut self, news: Option<News>) -> anyhow::Result<()> {
+        let Some(news) = news else {
             match self.state.contact() {
                 Contact::Down(why) => bail!("the disks cannot be watched any longer: {why}"),
                 _ => bail!("the thread that looks at the disks has failed"),
             }
         };
-        self.state.told(told);
+        self.state.hear(news);
         self.heard = Instant::now();
         Ok(())
     }
@@ -213,7 +213,7 @@ impl Ends {
 
 /// The events of the terminal, read by a thread of its own that ends with the program.
 fn terminal_events() -> std::io::Result<UnboundedReceiver<Event>> {
-    let (tell, told) = unbounded_channel();
+    let (tell, news) = unbounded_channel();
     let read = move || {
         while let Ok(event) = event::read() {
             if tell.send(event).is_err() {
@@ -222,7 +222,7 @@ fn terminal_events() -> std::io::Result<UnboundedReceiver<Event>> {
         }
     };
     thread::Builder::new().name("keys".to_owned()).spawn(read)?;
-    Ok(told)
+    Ok(news)
 }
 
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -7,7 +7,7 @@ use dashpot_api::Rule;
 use dashpot_observe::Layer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::ask::{Ask, Told};
+use super::ask::{Ask, News};
 use super::board::{Board, Contact};
 use super::look::{DiskLook, PoolLook};
 use super::prompt::{Prompt, Purpose};
@@ -142,11 +142,11 @@ impl State {
     }
 
     /// Takes in news.
-    pub(super) fn told(&mut self, told: Told) {
-        match told {
-            Told::Look(look) => self.board.take(*look),
-            Told::Down(why) => self.board.contact = Contact::Down(why),
-            Told::Answer(ask, answer) => self.answered(&ask, answer),
+    pub(super) fn hear(&mut self, news: News) {
+        match news {
+            News::Look(look) => self.board.take(*look),
+            News::Down(why) => self.board.contact = Contact::Down(why),
+            News::Answer(ask, answer) => self.answered(&ask, answer),
         }
     }
 

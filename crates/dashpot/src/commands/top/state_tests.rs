@@ -4,7 +4,7 @@ use crate::commands::top::fixture;
 /// A state with three disks. The second has two rules.
 fn state() -> State {
     let mut state = State::new(Source::Daemon("unix:/run/api".to_owned()), SECOND);
-    state.told(Told::Look(Box::new(fixture::look())));
+    state.hear(News::Look(Box::new(fixture::look())));
     state
 }
 
@@ -93,7 +93,7 @@ fn a_rule_is_armed_in_the_words_of_inject() {
     assert_eq!(deeds, [Deed::Ask(ask.clone())]);
     // Keys do nothing until the answer comes.
     assert_eq!(press(&mut state, "q<enter>"), []);
-    state.told(Told::Answer(ask, Ok("rule 7".to_owned())));
+    state.hear(News::Answer(ask, Ok("rule 7".to_owned())));
     assert!(matches!(state.mode, Mode::Watch));
     assert_eq!(state.message, Some(Message::Done("rule 7".to_owned())));
 }
@@ -125,7 +125,7 @@ fn what_the_daemon_refuses_can_be_corrected() {
     let [Deed::Ask(ask)] = deeds.as_slice() else {
         panic!("{deeds:?}");
     };
-    state.told(Told::Answer(ask.clone(), Err("no rule 99".to_owned())));
+    state.hear(News::Answer(ask.clone(), Err("no rule 99".to_owned())));
     assert_eq!(prompt(&state).error.as_deref(), Some("no rule 99"));
     assert_eq!(press(&mut state, "<enter>"), deeds);
 }
@@ -180,7 +180,7 @@ fn what_is_suspended_is_resumed() {
 #[test]
 fn the_kernels_disks_are_only_watched() {
     let mut state = State::new(Source::Kernel, SECOND);
-    state.told(Told::Look(Box::new(fixture::look())));
+    state.hear(News::Look(Box::new(fixture::look())));
     for key in ["a", "u", "c", "z"] {
         assert_eq!(press(&mut state, key), []);
         assert_eq!(refusal(&state), KERNELS);
@@ -190,7 +190,7 @@ fn the_kernels_disks_are_only_watched() {
 /// A simulation of a volume, its disk, and a disk outside of pools.
 fn simulated() -> State {
     let mut state = State::new(Source::Simulation("lab.toml".to_owned()), SECOND);
-    state.told(Told::Look(Box::new(fixture::simulated())));
+    state.hear(News::Look(Box::new(fixture::simulated())));
     state
 }
 
@@ -219,7 +219,7 @@ fn the_pool_is_that_of_what_is_selected_or_the_first() {
     let mut look = fixture::simulated();
     look.pools.insert(0, look.pools[0].clone());
     look.pools[0].name = "other".to_owned();
-    state.told(Told::Look(Box::new(look)));
+    state.hear(News::Look(Box::new(look)));
     let pool = |state: &State| state.pool().expect("a pool").name.clone();
     assert_eq!(pool(&state), "tank");
     press(&mut state, "jj");
@@ -234,7 +234,7 @@ fn nothing_can_be_changed_after_the_end() {
     if let Some(moment) = &mut last.moment {
         moment.at = moment.at + moment.lasts;
     }
-    state.told(Told::Look(Box::new(last)));
+    state.hear(News::Look(Box::new(last)));
     for key in ["a", "u", "c", "z"] {
         assert_eq!(press(&mut state, key), []);
         assert_eq!(refusal(&state), ENDED);
@@ -255,9 +255,9 @@ fn a_paused_display_stands_while_looks_go_on() {
     press(&mut state, " ");
     let mut later = fixture::look();
     later.disks.truncate(1);
-    state.told(Told::Look(Box::new(later)));
+    state.hear(News::Look(Box::new(later)));
     assert_eq!(state.disks().len(), 3);
-    state.told(Told::Down("gone".to_owned()));
+    state.hear(News::Down("gone".to_owned()));
     assert_eq!(state.contact(), &Contact::Down("gone".to_owned()));
     press(&mut state, " ");
     assert_eq!(state.disks().len(), 1);
@@ -270,7 +270,7 @@ fn a_look_that_ends_no_interval_leaves_the_figures() {
     let mut state = state();
     let mut glance = fixture::look();
     glance.disks.iter_mut().for_each(|disk| disk.done = None);
-    state.told(Told::Look(Box::new(glance)));
+    state.hear(News::Look(Box::new(glance)));
     assert!(state.disk().is_some_and(|disk| disk.done.is_some()));
     let columns = state.board().history("c1t1d0").expect("a history");
     assert_eq!(columns.last(10).len(), 1);
@@ -282,7 +282,7 @@ fn another_life_of_the_daemon_begins_anew() {
     let mut look = fixture::look();
     look.restarted = true;
     look.disks.iter_mut().for_each(|disk| disk.done = None);
-    state.told(Told::Look(Box::new(look)));
+    state.hear(News::Look(Box::new(look)));
     assert!(state.board().history("c1t1d0").is_none());
     assert!(state.disk().is_some_and(|disk| disk.done.is_none()));
 }

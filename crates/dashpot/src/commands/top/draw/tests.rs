@@ -8,7 +8,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 
 use super::{Theme, draw};
-use crate::commands::top::ask::Told;
+use crate::commands::top::ask::News;
 use crate::commands::top::fixture;
 use crate::commands::top::look::Moment;
 use crate::commands::top::state::{Source, State};
@@ -34,7 +34,7 @@ fn watched() -> State {
     let source = Source::Daemon("unix:/run/user/1000/dashpot/api.sock".to_owned());
     let mut state = State::new(source, Duration::from_secs(1));
     for second in 0..40 {
-        state.told(Told::Look(Box::new(fixture::look_after(second))));
+        state.hear(News::Look(Box::new(fixture::look_after(second))));
     }
     state
 }
@@ -57,7 +57,7 @@ fn a_reason_is_said_once_however_many_promises_it_is_of() {
     look.promises.truncate(1);
     let doubtful = look.promises[0].clone();
     look.promises = vec![doubtful; 4];
-    state.told(Told::Look(Box::new(look)));
+    state.hear(News::Look(Box::new(look)));
     let text = text(&state, 200, 60);
     assert_eq!(text.matches("doubtful").count(), 1, "{text}");
     assert!(text.contains("doubtful: 4 promises: "), "{text}");
@@ -133,7 +133,7 @@ fn every_size_and_every_mode_can_be_drawn() {
     for source in [Source::Kernel, Source::Daemon(String::new()), simulation] {
         let mut empty = State::new(source, Duration::from_millis(500));
         text(&empty, 80, 24);
-        empty.told(Told::Look(Box::default()));
+        empty.hear(News::Look(Box::default()));
         text(&empty, 80, 24);
     }
 }
@@ -201,7 +201,7 @@ fn simulated() -> State {
     let lab = "scenario3-openzfs".to_owned();
     let mut state = State::new(Source::Simulation(lab), Duration::from_secs(1));
     for _ in 0..40 {
-        state.told(Told::Look(Box::new(fixture::simulated())));
+        state.hear(News::Look(Box::new(fixture::simulated())));
     }
     state
 }
@@ -225,7 +225,7 @@ fn the_end_of_a_simulation_is_on_the_screen() {
         at: Instant::ZERO + lasts,
         lasts,
     });
-    state.told(Told::Look(Box::new(last)));
+    state.hear(News::Look(Box::new(last)));
     // After the last look, silence is not an error.
     state.silent_for(Duration::from_secs(7));
     let text = text(&state, 80, 24);
@@ -263,7 +263,7 @@ fn all_of_the_help_can_be_read_on_the_smallest_terminal() {
 #[test]
 fn a_daemon_that_is_gone_is_on_the_screen() {
     let mut state = watched();
-    state.told(Told::Down("no daemon at unix:/run/api".to_owned()));
+    state.hear(News::Down("no daemon at unix:/run/api".to_owned()));
     assert!(text(&state, 80, 24).contains("NO LOOK, trying again: no daemon at unix:/run/api"));
     state.silent_for(Duration::from_secs(7));
     assert!(text(&state, 80, 24).contains("NO ANSWER for 7 s"));

@@ -12,7 +12,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use super::Sim;
 use super::pace::Pace;
-use crate::commands::top::ask::{Ask, Told};
+use crate::commands::top::ask::{Ask, News};
 use crate::commands::top::look::Look;
 
 /// A simulation, and the channel to the screen.
@@ -31,7 +31,7 @@ pub(in crate::commands::top) struct Live {
     /// Whether the end has been reported.
     has_ended: bool,
     asked: Receiver<Ask>,
-    told: UnboundedSender<Told>,
+    news: UnboundedSender<News>,
 }
 
 impl Live {
@@ -41,7 +41,7 @@ impl Live {
         speed: Speed,
         interval: Duration,
         asked: Receiver<Ask>,
-        told: UnboundedSender<Told>,
+        news: UnboundedSender<News>,
     ) -> Live {
         let begun = WallClock::now();
         Live {
@@ -55,19 +55,19 @@ impl Live {
             piece: PIECE_FIRST,
             has_ended: false,
             asked,
-            told,
+            news,
         }
     }
 
     /// Runs until the screen is gone. After the end of the simulation it only answers requests.
     pub(in crate::commands::top) fn run(mut self) {
         if let Err(violation) = self.simulate() {
-            self.tell(Told::Down(format!("the simulation has failed {violation}")));
+            self.tell(News::Down(format!("the simulation has failed {violation}")));
         }
     }
 
     fn simulate(&mut self) -> Result<(), Violation> {
-        while !self.told.is_closed() {
+        while !self.news.is_closed() {
             match self.wait() {
                 Ok(Ask::Every(interval)) => {
                     self.interval = interval;
@@ -112,13 +112,13 @@ impl Live {
 
     fn tell_look(&self, mut look: Look) {
         look.notes.extend(self.behind.as_ref().map(Behind::note));
-        self.tell(Told::Look(Box::new(look)));
+        self.tell(News::Look(Box::new(look)));
     }
 
     fn carry_out(&mut self, ask: Ask) -> Result<(), Violation> {
         self.catch_up()?;
         let answer = self.sim.carry_out(&ask)?;
-        self.tell(Told::Answer(ask, answer));
+        self.tell(News::Answer(ask, answer));
         self.tell_look(self.sim.glance());
         Ok(())
     }
@@ -129,7 +129,7 @@ impl Live {
         let (began, from) = (WallClock::now(), self.sim.now());
         let target = self.pace.at(began).min(self.sim.ends());
         self.behind = None;
-        while self.sim.now() < target && !self.told.is_closed() {
+        while self.sim.now() < target && !self.news.is_closed() {
             let piece_began = WallClock::now();
             self.sim.go_to((self.sim.now() + self.piece).min(target))?;
             self.piece = next_piece(self.piece, piece_began.elapsed(), self.interval);
@@ -146,8 +146,8 @@ impl Live {
     }
 
     /// Sends news. The thread notices before its next turn if the screen is gone.
-    fn tell(&self, news: Told) {
-        let _ = self.told.send(news);
+    fn tell(&self, news: News) {
+        let _ = self.news.send(news);
     }
 }
 

@@ -13,9 +13,9 @@ use crate::answers::Making;
 use crate::{Daemon, Refusal};
 
 /// An answer of JSON.
-pub(super) struct Told(pub(super) Bytes);
+pub(super) struct JsonAnswer(pub(super) Bytes);
 
-impl IntoResponse for Told {
+impl IntoResponse for JsonAnswer {
     fn into_response(self) -> Response {
         ([(header::CONTENT_TYPE, "application/json")], self.0).into_response()
     }
