@@ -162,7 +162,7 @@ def promise(bench, samples, feasible):
 
 
 def promise_beside(bench, samples, cell, error):
-    """The promises that hold beside the control and the peers."""
+    """Checks the promises that compare dashpot with the control and with the peers."""
     unspun = samples.spread(cell, "spin never", "late_p50_ns")
     slept = samples.spread(Cell(cell.delay_ns, 1, "spread"), CONTROL, "p50_ns")
     if unspun and slept and cell.pace == "spread":

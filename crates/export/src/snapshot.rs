@@ -127,7 +127,7 @@ pub struct ClientView {
     pub connections: u32,
 }
 
-/// A block device of the host that is a disk, at one moment.
+/// An attachment of a disk at one moment: the block device of the host, and who made it.
 #[derive(Clone, Debug)]
 pub struct AttachmentView {
     /// The device, such as `/dev/loop0`.
@@ -145,7 +145,7 @@ pub struct AttachmentView {
 /// How much of its time a shard works.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// The share of the last second or two, in percent.
+    /// The share of the last one or two seconds in which it worked, in percent.
     pub busy_percent: u32,
     /// Whether clients ask the shard for more than it can serve with the promised accuracy.
     pub overloaded: bool,

@@ -37,7 +37,7 @@ pub enum Mention {
     /// tool's.
     #[default]
     WholeInterval,
-    /// All of them, because no later report follows.
+    /// All I/Os in flight, because no later report follows.
     All,
 }
 

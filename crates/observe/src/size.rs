@@ -19,7 +19,7 @@ pub fn size_name(class: u32) -> String {
     }
 }
 
-/// The class of a name. The class of no bytes comes last.
+/// The class that has this name. I/Os without bytes have the last class, so that they are sorted last.
 pub fn class_named(name: &str) -> u32 {
     let mut classes = 0..=u64::BITS;
     let class = classes.find(|class| size_name(*class) == name);

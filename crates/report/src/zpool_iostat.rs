@@ -209,7 +209,7 @@ fn zfs_rows(histogram: &Histogram, rows: usize) -> Vec<u64> {
     counts
 }
 
-/// ZFS's average of a histogram: each row counts with its middle, rounded down.
+/// ZFS's average of a histogram. It takes each I/O as in the middle of its row, and rounds down.
 fn zfs_average(rows: &[u64]) -> u64 {
     let count: u128 = rows.iter().map(|&count| u128::from(count)).sum();
     let middles = (0..rows.len()).map(|row| (1_u128 << row) + (1_u128 << row) / 2);

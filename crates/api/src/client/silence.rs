@@ -13,7 +13,7 @@ use dashpot_rules::short_time;
 /// How long a daemon may be silent before the call looks at its process.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The longest time of a call that waits for the daemon alone.
+/// The longest time of a call that waits for nothing but the daemon.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
 /// How long a call may take.

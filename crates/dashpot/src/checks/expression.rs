@@ -14,7 +14,7 @@ pub(crate) struct Expression {
     pub(crate) text: String,
     pub(crate) subject: Subject,
     pub(crate) comparison: Comparison,
-    /// The value in nanoseconds, bytes or ones.
+    /// The value: nanoseconds for a time, bytes per second for a rate, otherwise a number.
     pub(crate) value: f64,
 }
 

@@ -152,7 +152,8 @@ impl RuleMetric {
 }
 
 impl Kind {
-    /// Parses a value to compare with, in nanoseconds, bytes or ones.
+    /// Parses a value that a figure is compared with. A time becomes
+    /// nanoseconds, a rate bytes per second.
     pub(crate) fn parse(self, text: &str) -> Result<f64, ParseError> {
         match self {
             Kind::Time => parse_duration(text).map(|span| span.as_nanos() as f64),

@@ -66,7 +66,7 @@ pub(crate) struct IolatencyArgs {
     /// Percentiles instead of histograms
     #[arg(long, conflicts_with = "compat")]
     pub(crate) percentiles: bool,
-    /// Print one report about the past, as far as the daemon remembers this time
+    /// Print one report about the past: this time, or what the daemon remembers of it
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     #[arg(conflicts_with_all = ["queued", "interval"])]
     pub(crate) last: Option<Duration>,

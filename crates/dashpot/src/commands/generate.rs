@@ -43,8 +43,8 @@ fn with_lines_kept(page: &str) -> String {
     format!("{before}.SH \"NOTES AND EXAMPLES\"\n.nf\n{lines}.fi\n{rest}")
 }
 
-/// Fixes the usage of each command to that of its help. Otherwise the usage in the page would lack
-/// the names of values.
+/// Sets the usage line of each command to the one that its help prints. The line that the page would
+/// have otherwise lacks the names of values.
 fn with_usage(mut command: Command) -> Command {
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();

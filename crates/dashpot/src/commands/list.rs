@@ -94,7 +94,7 @@ fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> Str
     shown.filter_map(line).collect()
 }
 
-/// The oldest zios of each disk to search for zios that hang without an armed rule.
+/// How many of each disk's oldest zios `list` searches for those that hang without an armed rule.
 const LOOKED_AT: usize = 100;
 
 /// Remarks that do not fit the table.

@@ -35,7 +35,7 @@ pub(super) const MODEL_KEYS: [Key; 6] = [
         kind: "rate of bytes",
         example: "\"100M\"",
         default: "none: it takes no time",
-        meaning: "Bytes per second of a bus that the bytes of all reads and writes pass one after the other, before the lanes.",
+        meaning: "Bytes per second of a bus before the lanes: it carries the bytes of one read or write at a time.",
     },
     Key {
         name: "flush",

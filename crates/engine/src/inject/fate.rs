@@ -70,8 +70,8 @@ impl Injector {
         }
     }
 
-    /// Ends the promises to an aborted zio. Promises whose service has not begun give their places
-    /// back.
+    /// Ends the bookings of an aborted zio. A booking whose service has not begun gives its place on
+    /// the lane back.
     pub(crate) fn abandon(&mut self, now: Instant, flight: &mut Flight, gaps: &mut Gaps) {
         while let Some(id) = flight.bookings {
             let booking = *self.bookings.get(id);

@@ -1,5 +1,5 @@
-//! Opens the stores of all disks together: all of them or none. Nothing is changed: files get their
-//! labels after everything else that could fail at a start.
+//! Opens the stores of all disks together: all of them or none. This changes no file: the server
+//! labels files last, when nothing else in its start can fail any more.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -41,7 +41,7 @@ pub(crate) enum FileOperation {
         fua: bool,
     },
     Sync,
-    /// The effect of a defect in a store.
+    /// Panics, as a store with a defect would.
     #[cfg(test)]
     Panic,
 }

@@ -44,8 +44,8 @@ impl Figures {
         }
     }
 
-    /// The same figures, with percentiles from the constant and its lateness, whose buckets are
-    /// finer.
+    /// The same figures with other percentiles: those of the lateness, plus the constant. The
+    /// lateness is shorter, so its buckets are finer.
     pub(super) fn at_percentiles_of(self, lateness: &Figures, constant_ns: u64) -> Figures {
         let late = |late: Option<u64>| late.map(|late| constant_ns + late);
         Figures {

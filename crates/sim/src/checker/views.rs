@@ -57,7 +57,7 @@ impl Views {
         }
     }
 
-    /// The pool that a request makes dirty, and the most bytes of it.
+    /// The pool in which a request makes bytes dirty, and how many bytes at most.
     fn writes(&self, request: &Request) -> Option<(usize, u64)> {
         let Target::Volume(volume) = request.target else {
             return None;

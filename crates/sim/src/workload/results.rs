@@ -29,7 +29,7 @@ pub struct OpResults {
     /// Latencies from the beginning of a call to its end, in nanoseconds, of calls that did not
     /// fail.
     pub at_client: Option<Box<Histogram>>,
-    /// The same of calls that failed.
+    /// The same latencies, of calls that failed.
     pub failed_at_client: Option<Box<Histogram>>,
     /// Latencies from the submission to the disk or volume until its reply, in nanoseconds, of
     /// calls that did not fail.

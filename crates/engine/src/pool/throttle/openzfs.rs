@@ -80,8 +80,8 @@ impl Marks {
     }
 }
 
-/// The clock that all delayed writes of a pool share. However many there are, each is let go at
-/// least its own delay after the one before.
+/// The clock that all delayed writes of a pool share. The throttle lets a write go no sooner than its
+/// own delay after the write before it.
 #[derive(Debug, Default)]
 pub(crate) struct WakeUps {
     last: Instant,

@@ -65,7 +65,7 @@ const QUIT: &str = "q Ctrl-C";
 const POOLS: [(&str, &str); 2] = [
     (
         "write delay",
-        "of one that comes now; it begins at |, and writes stop at ]",
+        "of a new write: none below |, without end from ] on",
     ),
     (
         "left",
