@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -289,3 +290,25 @@ def test_without_privilege_it_says_what_works_without(daemon, attach):
     nobody = ["setpriv", "--reuid=65534", "--clear-groups", "--bounding-set=-all"]
     refused = run(*nobody, BINARY, "attach", "d", "--api", f"unix:{daemon.api}", code=1).stderr
     assert "takes root" in refused and "NBD" in refused
+
+
+def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, tmp_path):
+    """Under sudo the daemon of the user who typed it is asked."""
+    uid = 50_000 + os.getpid() % 10_000
+    own = pathlib.Path(f"/tmp/dashpot-{uid}")
+    clean = {"PATH": os.environ["PATH"], "SUDO_UID": str(uid)}
+    nobody = ["setpriv", f"--reuid={uid}", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]
+    daemon = subprocess.Popen([*nobody, BINARY, "serve", "-d", "d=ram,size=8M"], stdout=subprocess.DEVNULL, env=clean)
+    try:
+        eventually(lambda: (own / "api.sock").exists(), "a daemon")
+        done = subprocess.run([BINARY, "attach", "d"], env=clean, capture_output=True, text=True, timeout=HANG_LIMIT)
+        assert done.returncode == 0, done.stderr
+        node = done.stdout.strip()
+        run("dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")
+        with open(f"/proc/{daemon.pid}/status") as status:
+            assert re.search(rf"^Uid:\t{uid}\t", status.read(), re.MULTILINE)
+        subprocess.run([BINARY, "detach", "all"], env=clean, check=True, timeout=HANG_LIMIT)
+    finally:
+        daemon.terminate()
+        assert daemon.wait(HANG_LIMIT) == 0
+        own.rmdir()

@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::place::{default_socket, handover_socket, token_file};
+use crate::place::{handover_socket, socket_to_ask, token_file};
 pub use calls::WantedZios;
 pub use connection::Lease;
 use connection::{Answer, Connection};
@@ -45,7 +45,7 @@ impl Client {
     /// path.
     pub fn find(api: Option<&ApiAddress>) -> anyhow::Result<Client> {
         let Some(api) = api else {
-            return Client::at(Address::Unix(default_socket()), None);
+            return Client::at(Address::Unix(socket_to_ask()), None);
         };
         match &api.at {
             Listen::At(address) => Client::at(address.clone(), api.token.clone()),
