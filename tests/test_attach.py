@@ -312,3 +312,17 @@ def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, tmp_path):
         daemon.terminate()
         assert daemon.wait(HANG_LIMIT) == 0
         own.rmdir()
+
+
+def test_who_serves_its_own_devices_is_locked_in_memory(attach):
+    """A process that waits for memory that only its own device can free waits for ever."""
+    script = "grep VmLck /proc/$PPID/status; cut -d' ' -f9 /proc/$PPID/stat /proc/self/stat"
+    done = run(BINARY, "run", "--attach", "-d", "d=ram,size=8M", "--", "sh", "-c", script)
+    locked, server, command = done.stdout.splitlines()
+    if "CAP_IPC_LOCK" not in done.stderr:
+        assert int(locked.split()[1]) > 0
+    # PF_MEMALLOC_NOIO and PF_LOCAL_THROTTLE.
+    flusher = 0x80000 | 0x100000
+    if "CAP_SYS_RESOURCE" not in done.stderr:
+        assert int(server) & flusher == flusher
+    assert int(command) & flusher == 0

@@ -15,6 +15,7 @@ use rustix::process::{
 };
 use tokio::process::{Child, Command};
 
+use super::attach::memory::unprotect;
 use super::signals::{ENDS, Signals, USERS};
 
 /// dashpot itself failed.
@@ -80,6 +81,7 @@ fn exec(parent: &OsStr, program: &OsStr, arguments: ArgsOs) -> u8 {
     if !getppid().is_some_and(is_parent) {
         return FAILED;
     }
+    unprotect();
     let error = std::process::Command::new(program).args(arguments).exec();
     let program = program.to_string_lossy();
     complain(format_args!("dashpot: {program}: {error}"));

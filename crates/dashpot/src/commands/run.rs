@@ -11,6 +11,7 @@ use dashpot_export::complain;
 use dashpot_rules::Address;
 use tokio::task::spawn_blocking;
 
+use super::attach::memory::protect;
 use super::check::{Checks, conclude};
 use super::child::{FAILED, passed_on, run_with};
 use super::devices::Devices;
@@ -32,6 +33,7 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let lab = Lab::from_args(&args.lab)?;
     check_variables(&lab)?;
+    protect_memory(args);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -58,6 +60,20 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
         running.stop(pending()).await;
         ended
     })
+}
+
+/// Protects the memory of a process that is about to be behind block devices, before it has threads.
+fn protect_memory(args: &RunArgs) {
+    // Without root, attaching is refused, with the remedy.
+    let is_root = rustix::process::geteuid().is_root();
+    let attaches = is_root && (args.attach || args.mount.is_some());
+    let missing = if attaches { protect() } else { Vec::new() };
+    if !missing.is_empty() {
+        complain(format_args!(
+            "dashpot: when memory is short, this process may wait for its own devices: {}",
+            missing.join("; ")
+        ));
+    }
 }
 
 /// Runs the command, and then checks the expectations of `--check`.

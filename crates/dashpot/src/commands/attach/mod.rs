@@ -11,6 +11,7 @@ mod fuse_mount;
 mod in_use;
 mod loop_device;
 mod mechanism;
+pub(crate) mod memory;
 mod place;
 mod process;
 mod stale;
