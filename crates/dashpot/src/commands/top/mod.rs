@@ -199,8 +199,7 @@ impl Ends {
         })
     }
 
-    /// Waits for one of them. Like for every command that watches until it is stopped, this is not
-    /// a failure.
+    /// Waits for one of them. It is not a failure: a command that watches runs until it is stopped.
     async fn recv(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -170,8 +170,8 @@ impl Throttle {
         }
     }
 
-    /// Forgets the writers that are `gone`. Their booked times are free again, and the writers that
-    /// they would have signalled are signalled.
+    /// Forgets the writers that are `gone`. Frees the times that they booked, and signals the writers
+    /// that they would have signalled.
     pub(crate) fn forget(&mut self, now: Instant, gone: impl Fn(ZioId) -> bool) {
         self.stopped.retain(|tx| !gone(tx.zio));
         self.behind.retain(|tx| !gone(tx.zio));
