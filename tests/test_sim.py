@@ -156,7 +156,7 @@ def test_tables_fit_a_terminal():
         assert max(map(len, text.splitlines())) <= 80, text
 
 
-REPORTS = ["iolatency -T 1", "iolatency -d c 1", "iostat -x 1", "iostat --layer volume", "quantize --by disk",
+REPORTS = ["observe 1", "iolatency -T 1", "iolatency -d c 1", "iostat -x 1", "iostat --layer volume", "quantize --by disk",
            "quantize --layer volume --op write", "zpool-iostat -l 1", "zpool-iostat -q tank 1 2", "zpool-iostat -w",
            "zpool-iostat -r", "txgs", "txgs tank", "iolatency --by client 1", "iolatency --by size --percentiles",
            "quantize --layer volume --layer disk --layer store"]

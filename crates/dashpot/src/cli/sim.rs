@@ -9,6 +9,7 @@ use dashpot_rules::{ParseError, parse_seed, parse_span, parse_wait};
 
 use super::heatmap::HeatmapArgs;
 use super::no_api::NoApi;
+use super::observe::ObserveArgs;
 use super::report::{IolatencyArgs, IostatArgs, Pace, QuantizeArgs, split_words};
 use super::snoop::SnoopArgs;
 use super::words::layer;
@@ -19,6 +20,8 @@ use super::words::layer;
 A report is one of those below, with its options, over the simulated time:
   iolatency, iostat, quantize, heatmap, snoop
                                 as the commands; --layer volume, disk or store
+  observe [DISK]... [interval [count]]
+                                as the command, of simulated disks
   zpool-iostat [-l|-q|-w|-r] [POOL]... [interval [count]]
   txgs [POOL]                   the last 100 transaction groups, at the end
 --report 'txgs --help' has a report's own options.
@@ -113,6 +116,8 @@ pub(crate) enum ReportKind {
         #[arg(long, default_value = "disk", value_parser = layer(), hide_possible_values = true)]
         layer: Layer,
     },
+    /// Show rates, percentiles and I/O in flight of disks
+    Observe(ObserveArgs),
     ZpoolIostat(ZpoolIostatArgs),
     Txgs(TxgsArgs),
 }
@@ -133,6 +138,7 @@ impl ReportKind {
             ReportKind::Quantize(args) => args.json,
             ReportKind::Heatmap { args, .. } => args.json,
             ReportKind::Snoop { args, .. } => args.json,
+            ReportKind::Observe(args) => args.json,
             ReportKind::ZpoolIostat(_) | ReportKind::Txgs(_) => false,
         }
     }
@@ -198,8 +204,8 @@ pub(crate) fn parse_report(text: &str) -> Result<ReportWords, ParseError> {
     let report = Report::try_parse_from(words).map_err(|error| match error.kind() {
         clap::error::ErrorKind::DisplayHelp => error.exit(),
         clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => ParseError::new(
-            "no report is named: give iolatency, iostat, quantize, heatmap, snoop, zpool-iostat or \
-             txgs",
+            "no report is named: give iolatency, iostat, quantize, heatmap, snoop, observe, \
+             zpool-iostat or txgs",
         ),
         _ => ParseError::new(first_line(&error.to_string())),
     })?;
@@ -208,6 +214,14 @@ pub(crate) fn parse_report(text: &str) -> Result<ReportWords, ParseError> {
     }
     if let ReportKind::Iostat { args, .. } = &report.kind {
         args.split()?;
+    }
+    if let ReportKind::Observe(args) = &report.kind {
+        args.split()?;
+        if args.metrics.is_some() {
+            return Err(ParseError::new(
+                "--metrics: Prometheus scrapes a daemon or 'dashpot observe', not a simulation",
+            ));
+        }
     }
     if report.kind.has_last() {
         return Err(ParseError::new(

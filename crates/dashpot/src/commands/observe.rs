@@ -8,7 +8,7 @@ use dashpot_export::complain;
 use dashpot_observe::{Schedule, Seen};
 use dashpot_report::observe::ObserveReport;
 use dashpot_report::report::Report;
-use dashpot_rules::{Address, Listen};
+use dashpot_rules::{Address, Listen, ParseError};
 
 use super::output::usage;
 use super::private::PrivateDir;
@@ -18,16 +18,15 @@ use crate::cli::{DeviceArgs, ObserveArgs, Pace};
 use crate::sources::{Source, Target};
 
 pub(super) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
-    let (devices, Pace { interval, count }) = args.split().unwrap_or_else(|error| usage(&error));
+    let parsed = args
+        .split()
+        .and_then(|(devices, _)| Ok((devices, report(args)?)));
+    let (devices, mut report) = parsed.unwrap_or_else(|error| usage(&error));
     let device = DeviceArgs {
         devices: devices.to_vec(),
         kernel: true,
     };
     let target = Target::find(None, &device)?;
-    let mut report = ObserveReport {
-        schedule: Schedule::every(interval.unwrap_or(Duration::MAX), count),
-        wide: args.wide,
-    };
     let totals = Arc::new(Mutex::new(KernelTotals::default()));
     let mut private = None;
     // This comes before the watch begins, so that an address in use is reported at once.
@@ -38,6 +37,14 @@ pub(super) fn observe(args: &ObserveArgs) -> anyhow::Result<()> {
     let source = target.watch(&report.question(), &report.schedule)?;
     let mut counted = Counted { source, totals };
     Showing::new(&mut report, Format::lines(args.json), None).run(&mut counted)
+}
+
+pub(super) fn report(args: &ObserveArgs) -> Result<ObserveReport, ParseError> {
+    let (_, Pace { interval, count }) = args.split()?;
+    Ok(ObserveReport {
+        schedule: Schedule::every(interval.unwrap_or(Duration::MAX), count),
+        wide: args.wide,
+    })
 }
 
 /// A source whose intervals are also added to the metrics.

@@ -19,7 +19,7 @@ use crate::cli::{DeviceArgs, ReportKind, ReportWords, ZpoolIostatArgs};
 use crate::commands::draft::Draft;
 use crate::commands::report::write_svg;
 use crate::commands::screen::surface_of_simulation;
-use crate::commands::{heatmap, iolatency, iostat, quantize, snoop};
+use crate::commands::{heatmap, iolatency, iostat, observe, quantize, snoop};
 
 /// A running report, and its output so far.
 pub(super) struct Running<'a> {
@@ -147,13 +147,14 @@ fn parse(kind: &ReportKind) -> Result<(Box<dyn Report>, Chosen), ParseError> {
             Box::new(snoop::report(args, *layer)?),
             devices(&args.device),
         ),
+        ReportKind::Observe(args) => (Box::new(observe::report(args)?), named(args.split()?.0)),
         ReportKind::ZpoolIostat(args) => (
             Box::new(zpool_iostat(args)?),
-            pools(args.pools_and_pace()?.0),
+            named(args.pools_and_pace()?.0),
         ),
         ReportKind::Txgs(args) => {
             let report = TxgsReport { wide: args.wide };
-            (Box::new(report), pools(args.pool.as_slice()))
+            (Box::new(report), named(args.pool.as_slice()))
         }
     })
 }
@@ -165,7 +166,7 @@ fn devices(args: &DeviceArgs) -> Chosen {
     }
 }
 
-fn pools(names: &[String]) -> Chosen {
+fn named(names: &[String]) -> Chosen {
     Chosen {
         names: names.to_vec(),
         kernel: false,
