@@ -326,3 +326,24 @@ def test_who_serves_its_own_devices_is_locked_in_memory(attach):
     if "CAP_SYS_RESOURCE" not in done.stderr:
         assert int(server) & flusher == flusher
     assert int(command) & flusher == 0
+
+
+def test_what_was_flushed_survives_a_power_cut(serve, attach):
+    daemon = serve("-d", "d=lossy:ram,size=8M")
+    node = attach(daemon)
+    with open(node, "r+b", buffering=0) as device:
+        device.write(b"flushed!" * 512)
+        os.fsync(device)
+    run("dd", "if=/dev/zero", f"of={node}", "bs=4k", "seek=1", "count=1", "oflag=direct")
+    daemon.cli("crash", "d", "--keep", "none", "--off")
+    # The device is dead, and the power is off: neither can be used, and the device can go.
+    assert run("dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct", code=1).stderr
+    daemon.cli("detach", node)
+    refused = daemon.cli("attach", "d", code=1).stderr
+    assert "takes no clients now" in refused
+    daemon.cli("crash", "d", "--restart")
+    node = attach(daemon)
+    with open(node, "rb") as device:
+        assert device.read(4096) == b"flushed!" * 512
+    daemon.cli("detach", node)
+    assert not remains()
