@@ -43,9 +43,9 @@ refused() {
     ! "$@" 2>&1
 }
 
-# The unfinished I/Os of disk d.
+# Whether a disk, or an attachment, has this many unfinished I/Os.
 in_flight() {
-    dashpot status --json | sed -n 's/.*"in_flight": *\\([0-9]*\\).*/\\1/p' | head -n 1
+    dashpot status --json | grep -Eq "in_flight.: *$1(,|$)"
 }
 """
 

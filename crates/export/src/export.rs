@@ -34,6 +34,8 @@ pub struct ExportInfo {
 pub enum Mechanism {
     /// A loop device over a FUSE file.
     Loop,
+    /// The kernel's NBD client.
+    Nbd,
 }
 
 /// An export that a shard is to serve: a disk of the engine, and its store.

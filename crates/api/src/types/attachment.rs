@@ -28,6 +28,8 @@ pub struct Attachment {
 pub enum MechanismWord {
     /// A loop device over a FUSE file.
     Loop,
+    /// The kernel's NBD client.
+    Nbd,
 }
 
 impl MechanismWord {
@@ -35,6 +37,7 @@ impl MechanismWord {
     pub fn name(self) -> &'static str {
         match self {
             MechanismWord::Loop => "loop",
+            MechanismWord::Nbd => "nbd",
         }
     }
 }

@@ -85,6 +85,7 @@ async fn take(
         node: wanted.node,
         mechanism: match wanted.mechanism {
             MechanismWord::Loop => Mechanism::Loop,
+            MechanismWord::Nbd => Mechanism::Nbd,
         },
         by,
     };

@@ -93,6 +93,7 @@ impl View<'_> {
             node: view.node.clone(),
             mechanism: match view.mechanism {
                 Mechanism::Loop => MechanismWord::Loop,
+                Mechanism::Nbd => MechanismWord::Nbd,
             },
             by: view.by.clone(),
             age_ns: self.snapshot.at.since(view.since).as_nanos(),

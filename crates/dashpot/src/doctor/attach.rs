@@ -1,5 +1,6 @@
 //! By which of the kernel's drivers a disk can become a block device here.
 
+use std::convert::Infallible;
 use std::io;
 use std::path::Path;
 
@@ -7,6 +8,8 @@ use super::found::{installed, opened};
 
 /// The device whose descriptors are connections to the kernel's FUSE.
 pub(crate) const FUSE: &str = "/dev/fuse";
+/// The directory of the kernel's NBD client.
+const NBD: &str = "/sys/module/nbd";
 /// The file by which loop devices are made.
 pub(crate) const LOOP_CONTROL: &str = "/dev/loop-control";
 
@@ -41,20 +44,31 @@ pub(crate) fn loop_works() -> Result<(), Missing> {
     }
 }
 
-/// Why the kernel's NBD client is not used.
+/// Whether `dashpot attach` can use the kernel's NBD client, or what is missing and what would change it.
 pub(crate) fn nbd_works() -> Result<(), Missing> {
-    let why = match Path::new("/dev/nbd0").exists() {
-        true => "this version does not configure the kernel's NBD client",
-        false => "this kernel has no /dev/nbd0, and this version does not configure its NBD client",
-    };
-    Err(Missing::new(
-        why,
-        "by hand: nbd-client, see 'dashpot doctor'",
-    ))
+    if !Path::new(NBD).exists() {
+        return Err(Missing::new(
+            "this kernel has no NBD client, or has not loaded it",
+            "modprobe nbd, as root",
+        ));
+    }
+    if !Path::new("/dev/nbd0").exists() {
+        return Err(Missing::new(
+            "/dev/nbd0 is not found",
+            "a container needs the host's nbd devices (--privileged)",
+        ));
+    }
+    match is_root() {
+        true => Ok(()),
+        false => Err(Missing::new(
+            "to configure the kernel's NBD client takes root",
+            "sudo",
+        )),
+    }
 }
 
 /// Why ublk is not used.
-pub(crate) fn ublk_works() -> Result<(), Missing> {
+pub(crate) fn ublk_works() -> Result<Infallible, Missing> {
     let device = "/dev/ublk-control";
     let why = match opened(device) {
         Ok(()) => format!("{device} can be used, but this version has no ublk frontend"),

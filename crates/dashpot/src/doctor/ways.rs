@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::attach::{FUSE, loop_works, ublk_works};
+use super::attach::{FUSE, Missing, loop_works, nbd_works, ublk_works};
 use super::found::{installed, opened};
 
 /// Programs that speak NBD themselves.
@@ -28,7 +28,16 @@ pub(super) fn all() -> Vec<Way> {
     vec![
         nbd_client(),
         own_program(),
-        attached(),
+        attached(
+            "attach: a /dev/nbd node for any program",
+            "dashpot attach DISK --with nbd",
+            nbd_works(),
+        ),
+        attached(
+            "attach: a /dev/loop node for any program",
+            "dashpot attach DISK --with loop",
+            loop_works(),
+        ),
         kernel_nbd(),
         ublk(),
         fuse(),
@@ -135,14 +144,13 @@ fn fuse() -> Way {
     }
 }
 
-/// A loop device over a FUSE file of dashpot's own.
-fn attached() -> Way {
-    let works = loop_works();
+/// A block device of dashpot's own.
+fn attached(way: &'static str, command: &str, works: Result<(), Missing>) -> Way {
     Way {
-        way: "attach: a /dev/loop node for any program",
+        way,
         works: works.is_ok(),
         why: match &works {
-            Ok(()) => "dashpot attach DISK".to_owned(),
+            Ok(()) => command.to_owned(),
             Err(missing) => missing.why.clone(),
         },
         change: works.err().map(|missing| missing.change),
@@ -152,17 +160,11 @@ fn attached() -> Way {
 
 /// A way that a later version will have.
 fn ublk() -> Way {
-    let works = ublk_works();
-    Way {
-        way: "attach: a /dev/ublkb node",
-        works: works.is_ok(),
-        why: works
-            .as_ref()
-            .err()
-            .map_or_else(String::new, |missing| missing.why.clone()),
-        change: works.err().map(|missing| missing.change),
-        warning: None,
-    }
+    attached(
+        "attach: a /dev/ublkb node",
+        "",
+        ublk_works().map(|never| match never {}),
+    )
 }
 
 fn with_error(device: &str, opened: &io::Result<()>, why: &str) -> String {

@@ -41,6 +41,7 @@ impl Session {
     ) -> Result<Session, WrongDescriptor> {
         match mechanism {
             Mechanism::Loop => fuse::Session::new(descriptor).map(Session::Fuse),
+            Mechanism::Nbd => nbd::Session::of_kernel(descriptor).map(Session::Nbd),
         }
     }
 }

@@ -5,16 +5,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use dashpot_api::Client;
+use dashpot_api::{Client, MechanismWord};
 use dashpot_export::complain;
 
-use super::down::{is_ours, take_down};
+use super::down::{free, is_ours, take_down};
 use super::file_system;
 use super::in_use::users_of;
-use super::loop_device::queue_of;
 use super::place::{Place, Record};
 use super::process::Process;
 use super::stale;
+use super::sysfs::queue_of;
 use crate::cli::DetachArgs;
 use crate::sources::Stop;
 
@@ -113,6 +113,10 @@ impl Way<'_> {
     fn fail_held(&self, record: &Record) -> anyhow::Result<()> {
         if self.in_flight(record) == 0 {
             return Ok(());
+        }
+        if record.mechanism == MechanismWord::Nbd {
+            // After the end of its connection the kernel would wait for another one.
+            return free(record);
         }
         match self.client.fail_attachment(&record.disk, &record.node) {
             Err(error) if record.daemon.is_none_or(Process::is_alive) => Err(error.into()),

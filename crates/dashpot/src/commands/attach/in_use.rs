@@ -7,6 +7,7 @@ use std::path::Path;
 use rustix::fs::{OFlags, major, minor};
 
 use super::loop_device::numbers;
+use super::sysfs::attribute;
 
 /// The mount points of a node, as this process sees them.
 pub(super) fn mounts_of(node: &str) -> Vec<String> {
@@ -27,7 +28,9 @@ pub(super) fn users_of(node: &str) -> Vec<String> {
     users.extend(swap(node));
     users.extend(holders(node));
     users.extend(openers(numbers));
-    if users.is_empty() && is_claimed(node) {
+    // A device of the kernel's NBD client reads its partition table when it is opened for the first time.
+    // While it waits for that, an open would wait as well.
+    if users.is_empty() && !has_io(node) && is_claimed(node) {
         users.push("claimed by the kernel, such as for a mount of another namespace".to_owned());
     }
     users
@@ -91,6 +94,12 @@ fn openers(numbers: (u32, u32)) -> Vec<String> {
         format!("open by {} (pid {pid})", name.trim_end())
     };
     pids.filter(opens).map(name).collect()
+}
+
+/// Whether I/O is in flight.
+fn has_io(node: &str) -> bool {
+    let counts = attribute(node, "inflight").unwrap_or_default();
+    counts.split_whitespace().any(|count| count != "0")
 }
 
 /// Whether the kernel holds it exclusively.

@@ -8,12 +8,14 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use rustix::fs::{major, minor};
 
+use super::sysfs::{self, Before, attribute};
+
 /// A loop device. Dropping it frees the device, unless it was [kept](LoopDevice::keep).
 #[derive(Debug)]
 pub(super) struct LoopDevice {
     node: String,
     /// The changed settings, with their former values.
-    before: Vec<(String, String)>,
+    before: Before,
     kept: bool,
 }
 
@@ -58,9 +60,7 @@ impl LoopDevice {
         };
         made?;
         device.require_direct_io()?;
-        for (setting, value) in SETTINGS {
-            device.set(setting, value)?;
-        }
+        sysfs::change(&device.node, &SETTINGS, &mut device.before)?;
         Ok(Some(device))
     }
 
@@ -73,16 +73,6 @@ impl LoopDevice {
                 self.node
             );
         }
-        Ok(())
-    }
-
-    fn set(&mut self, setting: &str, value: &str) -> anyhow::Result<()> {
-        let before = attribute(&self.node, setting);
-        let Some(before) = before.filter(|before| before != value) else {
-            return Ok(());
-        };
-        set_attribute(&self.node, setting, value)?;
-        self.before.push((setting.to_owned(), before));
         Ok(())
     }
 
@@ -110,10 +100,7 @@ impl Drop for LoopDevice {
 /// caller looked, the device stays until that program closes it.
 pub(super) fn free(node: &str, before: &[(String, String)]) -> anyhow::Result<()> {
     losetup(&["--detach", node])?;
-    for (setting, value) in before {
-        // If this fails, the next user of the node finds the changed setting.
-        let _ = set_attribute(node, setting, value);
-    }
+    sysfs::restore(node, before);
     Ok(())
 }
 
@@ -128,46 +115,6 @@ pub(super) fn numbers(node: &str) -> Option<(u32, u32)> {
     let number = found.rdev();
     let is_block = found.file_type().is_block_device();
     is_block.then(|| (major(number), minor(number)))
-}
-
-/// An attribute of a node in sysfs.
-pub(super) fn attribute(node: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(sysfs(node).join(name)).ok()?;
-    // The chosen one of several values is in brackets.
-    let chosen = text
-        .split_once('[')
-        .and_then(|(_, rest)| rest.split_once(']'));
-    let value = chosen.map_or(text.as_str(), |(chosen, _)| chosen);
-    Some(value.trim_end().to_owned())
-}
-
-/// The queue of a block device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Queue {
-    /// How many I/Os have not ended, as the kernel counts.
-    pub(crate) in_flight: u64,
-    /// How many there can be.
-    pub(crate) most: u64,
-}
-
-/// The queue of a node, if this host has that node.
-pub(crate) fn queue_of(node: &str) -> Option<Queue> {
-    let counts = attribute(node, "inflight")?;
-    let counts = counts.split_whitespace();
-    Some(Queue {
-        in_flight: counts.filter_map(|count| count.parse::<u64>().ok()).sum(),
-        most: attribute(node, "queue/nr_requests")?.parse().ok()?,
-    })
-}
-
-fn set_attribute(node: &str, name: &str, value: &str) -> anyhow::Result<()> {
-    let path = sysfs(node).join(name);
-    fs::write(&path, value).with_context(|| format!("cannot write {value} to {}", path.display()))
-}
-
-fn sysfs(node: &str) -> PathBuf {
-    let name = Path::new(node).file_name().unwrap_or_default();
-    Path::new("/sys/block").join(name)
 }
 
 /// Runs `losetup`, of util-linux.

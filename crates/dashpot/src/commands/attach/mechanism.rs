@@ -1,6 +1,6 @@
 //! The mechanism that makes a disk a block device, and why dashpot did not choose another.
 
-use anyhow::bail;
+use anyhow::anyhow;
 use dashpot_api::MechanismWord;
 
 use crate::cli::With;
@@ -19,20 +19,21 @@ pub(super) fn choose(with: With) -> anyhow::Result<Choice> {
     let not_others = [said("ublk", &ublk), said("nbd", &nbd)];
     let why_not_others: Vec<String> = not_others.into_iter().flatten().collect();
     let works = match with {
-        With::Ublk => ublk,
-        With::Nbd => nbd,
-        With::Loop | With::Auto => loop_works(),
+        With::Ublk => ublk.map(|never| match never {}),
+        With::Nbd => nbd.map(|()| MechanismWord::Nbd),
+        With::Auto if nbd.is_ok() => Ok(MechanismWord::Nbd),
+        With::Loop | With::Auto => loop_works().map(|()| MechanismWord::Loop),
     };
-    if let Err(Missing { why, change }) = works {
+    let mechanism = works.map_err(|Missing { why, change }| {
         let others = match with {
             With::Auto => format!(" ({})", why_not_others.join("; ")),
             _ => String::new(),
         };
         let with = with.name();
-        bail!("--with {with}: {why}: {change}; NBD clients need none of it{others}");
-    }
+        anyhow!("--with {with}: {why}: {change}; NBD clients need none of it{others}")
+    })?;
     Ok(Choice {
-        mechanism: MechanismWord::Loop,
+        mechanism,
         why_not_others: match with {
             With::Auto => why_not_others,
             _ => Vec::new(),
@@ -40,7 +41,7 @@ pub(super) fn choose(with: With) -> anyhow::Result<Choice> {
     })
 }
 
-fn said(way: &str, works: &Result<(), Missing>) -> Option<String> {
+fn said<T>(way: &str, works: &Result<T, Missing>) -> Option<String> {
     let missing = works.as_ref().err()?;
     Some(format!("{way}: {}", missing.why))
 }

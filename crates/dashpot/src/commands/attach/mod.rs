@@ -1,8 +1,9 @@
 //! `attach` and `detach`: a disk as a block device of this host.
 //!
-//! `attach` is the privileged step, and a short one. It mounts a file, hands the descriptor of the
-//! mount's connection to the daemon, and makes a loop device from the file. The daemon needs no
-//! privilege. If a step fails, `attach` undoes the earlier ones.
+//! `attach` is the privileged step, and a short one. For a loop device it mounts a file, hands the
+//! descriptor of the mount's connection to the daemon, and makes the device from the file. For a device
+//! of the kernel's NBD client it makes a pair of sockets, one for the daemon and one for the kernel. The
+//! daemon needs no privilege. If a step fails, `attach` undoes the earlier ones.
 
 mod detach;
 mod down;
@@ -12,11 +13,15 @@ mod in_use;
 mod loop_device;
 mod mechanism;
 pub(crate) mod memory;
+mod nbd_device;
+mod netlink;
 mod place;
 mod process;
 mod stale;
+mod sysfs;
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -27,10 +32,11 @@ use serde::Serialize;
 
 pub(crate) use self::detach::{detach, detach_own};
 use self::fuse_mount::FuseMount;
-use self::loop_device::{LoopDevice, Wanted, free_node};
-pub(crate) use self::loop_device::{Queue, queue_of};
+use self::loop_device::{LoopDevice, Wanted};
+use self::nbd_device::{NbdDevice, WantedNbd};
 use self::place::{Place, Record};
 use self::process::Process;
+pub(crate) use self::sysfs::{Queue, queue_of};
 use super::output::{print, print_json};
 use crate::cli::{AttachArgs, FileSystem, MountArgs, With};
 use crate::sources::Stop;
@@ -115,6 +121,7 @@ pub(crate) fn attach_disk(
             client,
             disk: &disk,
             sector,
+            mechanism: choice.mechanism,
             is_stopped: &is_stopped,
         };
         if let Some(node) = attempt.attach()? {
@@ -126,7 +133,7 @@ pub(crate) fn attach_disk(
             });
         }
     }
-    bail!("other programs took every loop device that was free: try again")
+    bail!("other programs took every device that was free: try again")
 }
 
 /// The sector size of a disk's block device.
@@ -152,19 +159,42 @@ struct Attempt<'a> {
     client: &'a Client,
     disk: &'a Disk,
     sector: u32,
+    mechanism: MechanismWord,
     is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl Attempt<'_> {
     /// Returns the node; `None` if another program has taken it meanwhile.
     fn attach(&self) -> anyhow::Result<Option<String>> {
-        let Disk {
-            name, read_only, ..
-        } = self.disk;
         let daemon = Process::of(self.client.status(0)?.pid);
         let place = Place::new()?;
-        let (mount, descriptor) = FuseMount::new(place.file(name), *read_only)?;
-        let node = free_node().context("no loop device is free")?;
+        let made = match self.mechanism {
+            MechanismWord::Loop => self.make_loop_device(&place)?,
+            MechanismWord::Nbd => self.make_nbd_device(&place)?,
+        };
+        let Some(made) = made else {
+            return Ok(None);
+        };
+        let record = Record {
+            disk: self.disk.name.clone(),
+            node: made.node.clone(),
+            mechanism: self.mechanism,
+            daemon,
+            api: self.client.address(),
+            before: made.device.before().to_vec(),
+            mounted: None,
+        };
+        place.write(&record)?;
+        self.check_stopped()?;
+        made.device.keep();
+        place.keep();
+        Ok(Some(made.node))
+    }
+
+    fn make_loop_device(&self, place: &Place) -> anyhow::Result<Option<Made>> {
+        let read_only = self.disk.read_only;
+        let (mount, descriptor) = FuseMount::new(place.file(&self.disk.name), read_only)?;
+        let node = loop_device::free_node().context("no loop device is free")?;
         self.check_stopped()?;
         // From here on only the daemon has the descriptor, so that the connection ends with the
         // daemon.
@@ -172,32 +202,40 @@ impl Attempt<'_> {
         let wanted = Wanted {
             file: mount.path(),
             sector: self.sector,
-            read_only: *read_only,
+            read_only,
         };
-        let Some(device) = LoopDevice::new(&node, &wanted)? else {
-            return Ok(None);
-        };
-        let record = Record {
-            disk: name.clone(),
-            node: node.clone(),
-            daemon,
-            api: self.client.address(),
-            before: device.before().to_vec(),
-            mounted: None,
-        };
-        place.write(&record)?;
+        let device = LoopDevice::new(&node, &wanted)?;
+        Ok(device.map(|device| Made {
+            node,
+            device: Device::Loop(device, mount),
+        }))
+    }
+
+    fn make_nbd_device(&self, place: &Place) -> anyhow::Result<Option<Made>> {
+        let (daemons, kernels) = UnixStream::pair().context("cannot make a pair of sockets")?;
+        let node = nbd_device::free_node();
         self.check_stopped()?;
-        device.keep();
-        mount.keep();
-        place.keep();
-        Ok(Some(node))
+        // As above. The daemon serves before the kernel asks for the first block.
+        self.hand_over(&node, daemons.into())?;
+        let wanted = WantedNbd {
+            backend: &place.file(&self.disk.name),
+            size: self.disk.size_bytes,
+            sector: self.sector,
+            read_only: self.disk.read_only,
+            may_hold_reads: self.disk.rules > 0 || self.disk.suspended.is_some(),
+        };
+        let device = NbdDevice::new(&node, &wanted, kernels.into())?;
+        Ok(device.map(|device| Made {
+            node,
+            device: Device::Nbd(device),
+        }))
     }
 
     fn hand_over(&self, node: &str, descriptor: OwnedFd) -> anyhow::Result<()> {
         let what = HandOver {
             disk: self.disk.name.clone(),
             node: node.to_owned(),
-            mechanism: MechanismWord::Loop,
+            mechanism: self.mechanism,
         };
         hand_over(&self.client.handover_socket(), &what, descriptor.as_fd())
     }
@@ -210,8 +248,41 @@ impl Attempt<'_> {
     }
 }
 
+/// A device that has been made. Dropping it undoes it.
+struct Made {
+    node: String,
+    device: Device,
+}
+
+/// A device by its mechanism, with what it stands on.
+enum Device {
+    Loop(LoopDevice, FuseMount),
+    Nbd(NbdDevice),
+}
+
+impl Device {
+    /// The changed settings, with their former values.
+    fn before(&self) -> &[(String, String)] {
+        match self {
+            Device::Loop(device, _) => device.before(),
+            Device::Nbd(device) => device.before(),
+        }
+    }
+
+    /// Leaves it in place.
+    fn keep(self) {
+        match self {
+            Device::Loop(device, mount) => {
+                device.keep();
+                mount.keep();
+            }
+            Device::Nbd(device) => device.keep(),
+        }
+    }
+}
+
 /// How many nodes it tries.
 const TRIES: usize = 8;
-/// The sector sizes that a loop device can have.
+/// The sector sizes that both kinds of devices can have.
 const SECTOR_MIN: u32 = 512;
 const SECTOR_MAX: u32 = 4096;

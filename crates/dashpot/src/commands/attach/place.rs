@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use dashpot_api::MechanismWord;
 use dashpot_daemon::http::random_word;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,7 @@ const RECORD: &str = "record";
 pub(super) struct Record {
     pub(super) disk: String,
     pub(super) node: String,
+    pub(super) mechanism: MechanismWord,
     /// The daemon that serves it; `None` if this process cannot see it.
     pub(super) daemon: Option<Process>,
     /// The address of that daemon's API.
@@ -85,6 +87,11 @@ impl Place {
     /// The file on which a disk is mounted. Its name is what `losetup` lists.
     pub(super) fn file(&self, disk: &str) -> PathBuf {
         self.path.join(dashpot_rules::segment(disk))
+    }
+
+    /// Whether a path lies in the directory.
+    pub(super) fn contains(&self, path: &Path) -> bool {
+        path.starts_with(&self.path)
     }
 
     /// The files that may have a mount on them.

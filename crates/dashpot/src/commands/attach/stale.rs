@@ -12,7 +12,8 @@ use super::down::{is_ours, take_down};
 use super::file_system;
 use super::fuse_mount;
 use super::in_use::users_of;
-use super::loop_device::{backing_file, free};
+use super::loop_device::{self, backing_file};
+use super::nbd_device::{self, backend_of};
 use super::place::{Place, Record};
 use crate::commands::output::print;
 
@@ -99,11 +100,16 @@ fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
 
 /// A helper was killed before it had told any caller the node.
 fn clean_half_made(place: Place) {
+    for node in nodes("nbd") {
+        if backend_of(&node).is_some_and(|backend| place.contains(&backend)) {
+            let _ = nbd_device::free(&node, &[]);
+        }
+    }
     for file in place.files() {
-        for node in loop_nodes() {
+        for node in nodes("loop") {
             if backing_file(&node).as_deref() == Some(&file) {
                 // If it cannot be freed now, the next cleaning finds it again.
-                let _ = free(&node, &[]);
+                let _ = loop_device::free(&node, &[]);
             }
         }
         fuse_mount::undo(&file);
@@ -111,10 +117,10 @@ fn clean_half_made(place: Place) {
     place.remove();
 }
 
-/// The nodes of all loop devices.
-fn loop_nodes() -> Vec<String> {
+/// The nodes of all block devices whose names begin with a word.
+fn nodes(word: &str) -> Vec<String> {
     let entries = fs::read_dir("/sys/block").into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let loops = names.filter(|name| name.starts_with("loop"));
-    loops.map(|name| format!("/dev/{name}")).collect()
+    let meant = names.filter(|name| name.starts_with(word));
+    meant.map(|name| format!("/dev/{name}")).collect()
 }

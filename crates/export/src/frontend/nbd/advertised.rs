@@ -11,8 +11,8 @@ pub(super) fn preferred_block(export: &ExportInfo) -> u32 {
 ///
 /// FAST_ZERO promises zeroes that are faster than writes. An injected delay would break that
 /// promise, so FAST_ZERO is never set.
-pub(super) fn transmission_flags(export: &ExportInfo, structured: bool) -> u16 {
-    let writes = if export.read_only {
+pub fn transmission_flags(read_only: bool, structured: bool) -> u16 {
+    let writes = if read_only {
         READ_ONLY
     } else {
         SEND_TRIM | SEND_WRITE_ZEROES
@@ -39,27 +39,27 @@ mod tests {
     use super::{preferred_block, transmission_flags};
     use crate::export::{ExportInfo, Power};
 
-    fn export(block: u32, read_only: bool) -> ExportInfo {
+    fn export(block: u32) -> ExportInfo {
         ExportInfo {
             name: "a".into(),
             description: String::new(),
             size: 1 << 20,
             block,
-            read_only,
+            read_only: false,
             power: Power::default(),
         }
     }
 
     #[test]
     fn flags_follow_what_was_negotiated() {
-        assert_eq!(transmission_flags(&export(1, false), false), 0x056d);
-        assert_eq!(transmission_flags(&export(1, false), true), 0x05ed);
-        assert_eq!(transmission_flags(&export(1, true), false), 0x050f);
+        assert_eq!(transmission_flags(false, false), 0x056d);
+        assert_eq!(transmission_flags(false, true), 0x05ed);
+        assert_eq!(transmission_flags(true, false), 0x050f);
     }
 
     #[test]
     fn the_preferred_block_is_never_below_the_smallest() {
-        assert_eq!(preferred_block(&export(1, false)), 4096);
-        assert_eq!(preferred_block(&export(65_536, false)), 65_536);
+        assert_eq!(preferred_block(&export(1)), 4096);
+        assert_eq!(preferred_block(&export(65_536)), 65_536);
     }
 }

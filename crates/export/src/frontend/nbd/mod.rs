@@ -17,11 +17,14 @@ use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use dashpot_engine::Outcome;
+use rustix::net::sockopt::{socket_domain, socket_type};
+use rustix::net::{AddressFamily, SocketType, getpeername};
 
+pub use self::advertised::transmission_flags;
 use self::handshake::Features;
 use self::wire::REQUEST_LEN;
 use super::boundary::{
-    Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,
+    Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits, WrongDescriptor,
 };
 use super::socket::Socket;
 use crate::export::ExportInfo;
@@ -41,7 +44,20 @@ impl Session {
             features,
         }
     }
+
+    /// A connection that has no handshake: the kernel's NBD client begins with its first request. It
+    /// knows only simple replies.
+    pub(crate) fn of_kernel(fd: OwnedFd) -> Result<Session, WrongDescriptor> {
+        let is_unix = socket_domain(&fd) == Ok(AddressFamily::UNIX);
+        let is_stream = socket_type(&fd) == Ok(SocketType::STREAM);
+        match is_unix && is_stream && getpeername(&fd).is_ok() {
+            true => Ok(Session::new(fd, Features::default())),
+            false => Err(NOT_SOCKET),
+        }
+    }
 }
+
+const NOT_SOCKET: WrongDescriptor = WrongDescriptor("connected unix socket");
 
 impl Frontend for Session {
     fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
@@ -82,5 +98,25 @@ impl Frontend for Session {
 impl AsFd for Session {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NOT_SOCKET, Session};
+    use std::fs::File;
+    use std::net::TcpListener;
+    use std::os::unix::net::{UnixDatagram, UnixStream};
+
+    #[test]
+    fn the_kernel_is_served_over_a_connected_unix_socket_only() {
+        let (ours, _kernels) = UnixStream::pair().unwrap();
+        assert!(Session::of_kernel(ours.into()).is_ok());
+        let (datagram, _other) = UnixDatagram::pair().unwrap();
+        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+        let file = File::open("/dev/null").unwrap();
+        for other in [datagram.into(), tcp.into(), file.into()] {
+            assert_eq!(Session::of_kernel(other).unwrap_err(), NOT_SOCKET);
+        }
     }
 }

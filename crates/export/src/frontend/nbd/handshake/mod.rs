@@ -278,7 +278,9 @@ impl Handshake {
             return Step::Close;
         }
         output.extend_from_slice(&export.size.to_be_bytes());
-        output.extend_from_slice(&transmission_flags(export, self.structured).to_be_bytes());
+        output.extend_from_slice(
+            &transmission_flags(export.read_only, self.structured).to_be_bytes(),
+        );
         if !self.no_zeroes {
             output.extend_from_slice(&[0; 124]);
         }

@@ -58,7 +58,7 @@ impl<'a> Reply<'a> {
     }
 
     pub(super) fn info_export(&mut self, export: &ExportInfo, structured: bool) {
-        let flags = transmission_flags(export, structured).to_be_bytes();
+        let flags = transmission_flags(export.read_only, structured).to_be_bytes();
         self.put_info(info::EXPORT, &[&export.size.to_be_bytes(), &flags]);
     }
 
