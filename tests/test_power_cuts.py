@@ -1,6 +1,4 @@
-"""Runs the script of docs/power-cuts.md as it is in the page, and checks that it leaves the rows that the
-page says. Runs the README's commands for a file system on a disk, too.
-"""
+"""Runs the script of docs/power-cuts.md as it is in the page, and checks that it leaves the rows that the page says."""
 
 import os
 import re
@@ -45,28 +43,3 @@ def test_as_many_rows_are_left_as_the_page_says(pragmas, directory):
         text = said.read()
     assert code == 0, text
     assert f"{words}: {LEFT[pragmas]} of 100 rows are left" in text, text
-
-
-def test_a_file_system_as_the_readme_makes_it(serve, directory):
-    daemon = serve("-d", "slow=ram,size=64M")
-    readme = (ROOT / "README.md").read_text()
-    typed = re.search(r"## A file system on it\n.*?```sh\n(.*?)```\n\n`(.*?)`", readme, re.DOTALL)
-    lines = [line.removeprefix("# ") for line in typed[1].splitlines()]
-    assert len(lines) == 5
-    (directory / "mnt").mkdir()
-    # A user types slower than nbdfuse starts.
-    waits = [f"{line} until [ -s /tmp/slow ]; do sleep 0.1; done" if line.endswith("&") else line for line in lines]
-    written = "echo kept > /mnt/file && sync --file-system /mnt && cat /mnt/file"
-    script = "\n".join(["set -e", *waits, written, typed[2]])
-    for there, here in [("/tmp/nbd.sock", daemon.nbd), ("/tmp/slow", directory / "slow"), ("/mnt", directory / "mnt")]:
-        script = script.replace(there, str(here))
-    with open(directory / "said", "w+") as said:
-        code = subprocess.run(
-            ["unshare", "--mount", "bash", "-c", script], stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-            timeout=HANG_LIMIT,
-        ).returncode
-        said.seek(0)
-        text = said.read()
-    assert code == 0 and "kept" in text, text
-    writes = {op["op"]: op["completed"] for op in daemon.disk("slow")["ops"]}
-    assert writes["write"] > 0 and writes["flush"] > 0
