@@ -43,6 +43,27 @@ refused() {
     ! "$@" 2>&1
 }
 
+# Makes a file system on a node, mounts it at /mnt, writes a file, mounts it again, and finds the file whole.
+mount_and_write() {
+    mkfs.ext4 -q "$1"
+    mount "$1" /mnt
+    dd if=/dev/urandom of=/mnt/file bs=1M count=16 status=none
+    (cd /mnt && sha256sum file) >/run/sum
+    umount /mnt
+    mount "$1" /mnt
+    check_file
+    fstrim /mnt
+}
+
+check_file() {
+    (cd /mnt && sha256sum -c -s /run/sum)
+}
+
+unmount_and_check() {
+    umount /mnt
+    e2fsck -fn "$1" >/dev/null 2>&1
+}
+
 # Whether a disk, or an attachment, has this many unfinished I/Os.
 in_flight() {
     dashpot status --json | grep -Eq "in_flight.: *$1(,|$)"

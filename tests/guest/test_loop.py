@@ -9,16 +9,8 @@ def test_a_file_system_on_a_loop_device(guest):
     said = guest("""
 serve -d d=ram,size=64M
 node=$(dashpot attach d --with loop)
-mkfs.ext4 -q "$node"
-mount "$node" /mnt
-dd if=/dev/urandom of=/mnt/file bs=1M count=16 status=none
-before=$(sha256sum /mnt/file)
-umount /mnt
-mount "$node" /mnt
-[ "$before" = "$(sha256sum /mnt/file)" ]
-fstrim /mnt
-umount /mnt
-e2fsck -fn "$node" >/dev/null 2>&1
+mount_and_write "$node"
+unmount_and_check "$node"
 dashpot detach "$node"
 [ -z "$(ls /run/dashpot-attached)" ]
 stop

@@ -10,17 +10,9 @@ def test_a_file_system_by_the_kernels_nbd_client(guest):
     said = guest("""
 serve -d d=ram,size=64M
 node=$(dashpot attach d --with nbd)
-mkfs.ext4 -q "$node"
-mount "$node" /mnt
-dd if=/dev/urandom of=/mnt/file bs=1M count=16 status=none
-before=$(sha256sum /mnt/file)
-umount /mnt
-mount "$node" /mnt
-[ "$before" = "$(sha256sum /mnt/file)" ]
-fstrim /mnt
+mount_and_write "$node"
 refused dashpot detach "$node"
-umount /mnt
-e2fsck -fn "$node" >/dev/null 2>&1
+unmount_and_check "$node"
 dashpot status --json >/run/status
 dashpot detach "$node"
 [ -z "$(ls /run/dashpot-attached)" ]
@@ -148,3 +140,132 @@ stop
     assert re.search(r"/dev/nbd0 is d, by nbd \(ublk: [^;]*\)", said), said
     assert re.search(r"/dev/loop0 is d, by loop \(ublk: .*; nbd: this kernel has no NBD client", said), said
     assert "--with nbd: this kernel has no NBD client, or has not loaded it: modprobe nbd, as root" in said
+
+
+def test_a_restarted_daemon_takes_over_a_mounted_device(guest):
+    """The file system goes on as if the disk had only been slow: its I/O in flight, too."""
+    said = guest("""
+truncate -s 64M /tmp/image
+serve -d d=file:/tmp/image
+node=$(dashpot attach d --with nbd)
+mount_and_write "$node"
+dd if=/dev/urandom of=/run/more bs=4k count=256 status=none
+dd if=/run/more of=/mnt/more bs=4k oflag=direct status=none &
+writer=$!
+eventually test -s /mnt/more
+kill -9 "$daemon"
+dd if=/dev/zero of=/mnt/later bs=4k count=1 oflag=direct status=none &
+later=$!
+eventually grep -q '[1-9]' "/sys/block/$(basename "$node")/inflight"
+refused dashpot status
+refused dashpot detach "$node"
+serve -d d=file:/tmp/image
+dashpot status | grep "waits for disk d"
+dashpot status --json | grep -A3 '"waiting"'
+[ "$(dashpot attach d)" = "$node" ]
+dashpot attach d 2>&1 | grep already
+dashpot status | grep -c waits && exit 1
+wait "$later" "$writer"
+cmp /run/more /mnt/more
+echo 3 >/proc/sys/vm/drop_caches
+check_file
+cmp /run/more /mnt/more
+unmount_and_check "$node"
+dashpot detach "$node"
+[ -z "$(ls /run/dashpot-attached)" ]
+stop
+cat /run/log
+dmesg | grep -i "i/o error" && exit 1
+echo whole
+""")
+    assert said.endswith("whole\n"), said
+    waits = r"(its I/O fails in \d+ s|its next I/O waits for 20 s, then fails); sudo dashpot attach d"
+    assert len(re.findall(rf"/dev/nbd0 waits for disk d: {waits}", said)) == 2, said
+    assert "/dev/nbd0: its daemon is gone: 'dashpot attach d' takes it over" in said
+
+
+def test_what_was_left_of_the_time_is_told(guest):
+    said = guest("""
+truncate -s 8M /tmp/image
+serve -d d=file:/tmp/image
+node=$(dashpot attach d --with nbd)
+sleep 1000 <"$node" &
+user=$!
+kill -9 "$daemon"
+serve -d d=file:/tmp/image
+dashpot attach d 2>&1
+kill -9 "$daemon"
+dd if="$node" of=/dev/null bs=4k count=1 skip=64 iflag=direct status=none &
+reader=$!
+waits() { dmesg | grep -q "Dead connection"; }
+eventually waits
+serve -d d=file:/tmp/image
+dashpot attach d 2>&1
+wait "$reader"
+kill -9 "$daemon"
+dd if="$node" of=/dev/null bs=4k count=1 skip=128 iflag=direct status=none && exit 1
+serve -d d=file:/tmp/image
+dashpot status | grep waits
+dashpot attach d 2>&1
+kill "$user"
+dashpot detach d
+stop
+""")
+    assert "took over /dev/nbd0: no I/O had waited" in said
+    assert re.search(r"took over /dev/nbd0: (1\d|20|\d) s were left", said), said
+    assert "/dev/nbd0 waits for disk d: its I/O fails; sudo" in said
+    assert "took over /dev/nbd0: its I/O had begun to fail" in said
+
+
+def test_another_store_is_not_taken_over(guest):
+    """An empty disk below a mounted file system would destroy it. The device ends with errors, and no process stays."""
+    said = guest("""
+again() {
+    eventually no_daemon
+    serve "$@"
+    dashpot attach d 2>&1 && exit 1
+    kill -9 "$daemon"
+}
+no_daemon() { ! kill -0 "$daemon" 2>/dev/null; }
+truncate -s 8M /tmp/image
+serve -d d=ram,size=64M -d e=file:/tmp/image
+node=$(dashpot attach d --with nbd)
+other=$(dashpot attach e --with nbd)
+mount_and_write "$node"
+sleep 1000 <"$other" &
+user=$!
+dashpot suspend d --now >/dev/null
+dd if=/dev/zero of=/mnt/file bs=4k count=8 conv=notrunc oflag=direct 2>/run/dd &
+writer=$!
+eventually in_flight 1
+kill -9 "$daemon"
+again -d d=ram,size=64M
+again -d d=null,size=64M
+cp /tmp/image /tmp/copy
+eventually no_daemon
+serve -d e=file:/tmp/copy
+dashpot attach e 2>&1 && exit 1
+kill -9 "$daemon"
+truncate -s 16M /tmp/image
+eventually no_daemon
+serve -d e=file:/tmp/image
+dashpot attach e 2>&1 && exit 1
+dashpot attach e --with loop 2>&1
+dashpot detach e 2>&1 && exit 1
+kill "$user"
+dashpot detach --stale 2>&1 && exit 1
+wait "$writer" && exit 1
+cat /run/dd
+umount /mnt
+dashpot detach --stale 2>&1
+dashpot detach all
+[ -z "$(ls /run/dashpot-attached)" ]
+stop
+ps -o pid,stat,comm | grep ' D ' && exit 1
+echo ended
+""")
+    assert said.endswith("ended\n"), said
+    assert said.count("because its bytes ended with that daemon, as those of ram, null and lossy stores do") == 2, said
+    assert "/dev/nbd1 was disk 'e' of a daemon that is gone" in said and "because it has another store now" in said
+    assert "because its size, its blocks or its access have changed" in said
+    assert "Input/output error" in said and "in use: mounted at /mnt" in said
