@@ -28,6 +28,8 @@ pub struct DiskInfo {
     pub read_only: bool,
     /// Its store, in the words of the lab file: `ram`, `file:/path`.
     pub store: String,
+    /// What distinguishes the bytes of its store from all others; `None` if they end with this process.
+    pub store_id: Option<String>,
     /// The shard that owns it.
     pub shard: usize,
 }

@@ -200,6 +200,7 @@ fn describe(config: &ServerConfig, opened: &[Opened]) -> Vec<DiskInfo> {
         block: disk.block,
         read_only: disk.read_only,
         store: disk.store.to_string(),
+        store_id: opened.store.identity(),
         shard: shard_of(at, config),
     };
     config

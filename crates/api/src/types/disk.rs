@@ -43,6 +43,9 @@ pub struct Disk {
     /// The kind of its store.
     #[schema(example = "ram")]
     pub store: String,
+    /// Tells the bytes of its store from all others, also after a restart of the daemon; null if they
+    /// end with the daemon.
+    pub store_id: Option<String>,
     /// The size of the disk.
     pub size_bytes: u64,
     /// The smallest read or write.

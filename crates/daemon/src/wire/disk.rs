@@ -33,6 +33,7 @@ impl View<'_> {
             name: info.name.clone(),
             uris: uris.to_vec(),
             store: info.store.clone(),
+            store_id: info.store_id.clone(),
             size_bytes: info.size,
             block_bytes: info.block,
             read_only: info.read_only,

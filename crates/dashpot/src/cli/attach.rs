@@ -9,7 +9,9 @@ use clap::{Args, ValueEnum};
 #[command(after_help = "\
 The daemon needs no privilege; this command takes root, for a moment: it mounts
 a file, hands it to the daemon, and makes a loop device of it. The device stays
-until 'dashpot detach', or fails all I/O once the daemon is gone.
+until 'dashpot detach', or fails all I/O once the daemon is gone. One of the
+kernel's NBD client waits 20 s for the daemon: start it again, and attach the
+disk again. The device goes on if its bytes are in the same file as before.
 
 Example:
   sudo dashpot attach c1t1d0

@@ -4,11 +4,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dashpot_api::{Attachment, Client, ClientError, Disk, InFlightZio, Status};
+use dashpot_export::complain;
 use dashpot_report::health::{broken_promises, host_line, memory_lines, shard_table};
 use dashpot_report::table::{Column, table_within, time_or_dash};
 use dashpot_rules::{format_size, short_time};
+use serde::Serialize;
 
-use super::attach::{Queue, queue_of};
+use super::attach::{Queue, Waiting, queue_of, waiting_for};
 use super::output::{print, print_json};
 use super::screen::room;
 use crate::cli::StatusArgs;
@@ -45,9 +47,21 @@ const ZIOS: [Column; 9] = [
 pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
     let oldest = if args.inflight { usize::MAX } else { 1 };
     let wait = args.wait.map(|wait| Duration::from_nanos(wait.as_nanos()));
-    let status = ask(client, oldest, wait)?;
+    let status = ask(client, oldest, wait);
+    let waiting = waiting_for(&client.address());
+    let status = match status {
+        Ok(status) => status,
+        Err(error) => {
+            let waiting = waiting.iter().map(waiting_line);
+            waiting.for_each(|line| complain(format_args!("dashpot: {line}")));
+            return Err(error.into());
+        }
+    };
     if args.json {
-        return print_json(&status);
+        return print_json(&Shown {
+            status: &status,
+            waiting: &waiting,
+        });
     }
     let mut text = format!(
         "dashpot {}, pid {}, {} threads for file stores\n{}\n",
@@ -60,6 +74,9 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
     text += &table_within(room, &DISKS, status.disks.iter().map(disk_row));
     text += "\n";
     text += &status.disks.iter().map(ways_in).collect::<String>();
+    for line in waiting.iter().map(waiting_line) {
+        text += &format!("{line}\n");
+    }
     text += &format!("\n{}", shard_table(room, &status.shards));
     text += &memory_lines(room, &status.shards, &status.memory);
     text += &format!("\n{}", broken_promises(room, &status.promises));
@@ -72,6 +89,22 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
         text += &table_within(room, &ZIOS, status.disks.iter().flat_map(zio_rows));
     }
     print(&text)
+}
+
+/// The daemon's answer, and what this host knows beside it.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    status: &'a Status,
+    /// The devices that wait for this daemon.
+    waiting: &'a [Waiting],
+}
+
+/// A device whose daemon is gone, and what brings it back.
+fn waiting_line(waiting: &Waiting) -> String {
+    let Waiting { node, disk, left } = waiting;
+    let left = left.sentence();
+    format!("{node} waits for disk {disk}: {left}; sudo dashpot attach {disk}")
 }
 
 /// Asks until a daemon answers, but no longer than `wait`.

@@ -114,6 +114,16 @@ impl Store {
         }
     }
 
+    /// What distinguishes its bytes from those of every other store, if they survive the end of this
+    /// process.
+    pub(crate) fn identity(&self) -> Option<String> {
+        match self {
+            // Like a power cut, the end of the process takes what was not flushed.
+            Store::Ram(_) | Store::Null | Store::Lossy(_) => None,
+            Store::File(file) => file.identity(),
+        }
+    }
+
     /// The reason that the store's durability can no longer be trusted, if there is one.
     pub(crate) fn fault(&self) -> Option<&str> {
         match self {

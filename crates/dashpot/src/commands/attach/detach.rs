@@ -8,12 +8,14 @@ use anyhow::bail;
 use dashpot_api::{Client, MechanismWord};
 use dashpot_export::complain;
 
-use super::down::{free, is_ours, take_down};
+use super::block_device::free;
+use super::down::take_down;
 use super::file_system;
 use super::in_use::users_of;
 use super::place::{Place, Record};
 use super::process::Process;
 use super::stale;
+use super::state::{is_ours, waits};
 use super::sysfs::queue_of;
 use crate::cli::DetachArgs;
 use crate::sources::Stop;
@@ -99,6 +101,9 @@ struct Way<'a> {
 impl Way<'_> {
     fn detach(&self, place: Place, record: &Record) -> anyhow::Result<()> {
         if is_ours(&place, record) {
+            if waits(&place, record) {
+                self.fail_waiting(record)?;
+            }
             file_system::unmount(record)?;
             if self.fail_held {
                 self.fail_held(record)?;
@@ -109,6 +114,17 @@ impl Way<'_> {
         take_down(place, record)
     }
 
+    /// Ends a device whose daemon is gone. To unmount it would wait for another daemon.
+    fn fail_waiting(&self, record: &Record) -> anyhow::Result<()> {
+        if self.fail_held {
+            return free(&record.node, record.mechanism, &record.before);
+        }
+        let disk = &record.disk;
+        bail!(
+            "its daemon is gone: 'dashpot attach {disk}' takes it over when a daemon serves that disk again, and --fail-held ends it"
+        )
+    }
+
     /// Ends the connection to the daemon. If the daemon has ended, it holds no I/O.
     fn fail_held(&self, record: &Record) -> anyhow::Result<()> {
         if self.in_flight(record) == 0 {
@@ -116,7 +132,7 @@ impl Way<'_> {
         }
         if record.mechanism == MechanismWord::Nbd {
             // After the end of its connection the kernel would wait for another one.
-            return free(record);
+            return free(&record.node, record.mechanism, &record.before);
         }
         match self.client.fail_attachment(&record.disk, &record.node) {
             Err(error) if record.daemon.is_none_or(Process::is_alive) => Err(error.into()),

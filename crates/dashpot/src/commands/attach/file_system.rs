@@ -1,7 +1,10 @@
 //! Makes a file system on a block device, mounts it, and unmounts it with the device.
 
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
@@ -11,8 +14,12 @@ use crate::cli::FileSystem;
 use crate::doctor::installed;
 
 /// Makes a file system on a node. Never overwrites an existing one.
-pub(super) fn make(node: &str, kind: FileSystem) -> anyhow::Result<()> {
-    if let Some(found) = found_on(node) {
+pub(super) fn make(
+    node: &str,
+    kind: FileSystem,
+    is_stopped: &dyn Fn() -> bool,
+) -> anyhow::Result<()> {
+    if let Some(found) = found_on(node, is_stopped)? {
         bail!(
             "--mkfs: the disk has data on it already ({found}): leave --mkfs out, or remove it with 'wipefs -a {node}' after 'dashpot attach'"
         );
@@ -24,39 +31,48 @@ pub(super) fn make(node: &str, kind: FileSystem) -> anyhow::Result<()> {
             kind.package()
         );
     }
-    run(Command::new(program).args(["-q", node]))
+    run(Command::new(program).args(["-q", node]), is_stopped)?;
+    Ok(())
 }
 
 /// The content of a node, in blkid's words.
-pub(super) fn found_on(node: &str) -> Option<String> {
+pub(super) fn found_on(
+    node: &str,
+    is_stopped: &dyn Fn() -> bool,
+) -> anyhow::Result<Option<String>> {
     let tags = ["-p", "-o", "value", "-s", "TYPE", "-s", "PTTYPE", node];
-    let looked = Command::new("blkid")
-        .args(tags)
-        .stdin(Stdio::null())
-        .output();
-    let found = String::from_utf8_lossy(&looked.ok()?.stdout)
-        .trim()
-        .to_owned();
-    (!found.is_empty()).then_some(found)
+    let mut command = Command::new("blkid");
+    let done = output(command.args(tags), is_stopped)?;
+    // Without a finding, its status is 2.
+    let found = String::from_utf8_lossy(&done.stdout).trim().to_owned();
+    Ok((!found.is_empty()).then_some(found))
 }
 
 /// Mounts the file system of a node. From now on, `detach` unmounts it.
-pub(super) fn mount(node: &str, at: &Path, kind: Option<FileSystem>) -> anyhow::Result<PathBuf> {
+pub(super) fn mount(
+    node: &str,
+    at: &Path,
+    kind: Option<FileSystem>,
+    is_stopped: &dyn Fn() -> bool,
+) -> anyhow::Result<PathBuf> {
     let at = at.canonicalize();
     let at = at.context("the directory to mount at cannot be used: make it first")?;
     // Recorded before mounting: `detach` would miss an unrecorded mount.
-    note(node, Some(&at))?;
+    note(node, &at)?;
     let mut command = Command::new("mount");
     if let Some(kind) = kind {
         command.args(["-t", kind.name()]);
     }
-    match run(command.arg(node).arg(&at)) {
-        Ok(()) => Ok(at),
-        Err(error) => {
-            note(node, None)?;
-            Err(error)
-        }
-    }
+    run(command.arg(node).arg(&at), is_stopped)?;
+    Ok(at)
+}
+
+/// Whether a node is mounted at a directory.
+pub(super) fn is_mounted(node: &str, at: &Path) -> bool {
+    let at = at.canonicalize().ok();
+    mounts_of(node)
+        .iter()
+        .any(|mounted| Some(Path::new(mounted)) == at.as_deref())
 }
 
 /// Unmounts the file system if dashpot has mounted it.
@@ -64,19 +80,18 @@ pub(super) fn unmount(record: &Record) -> anyhow::Result<()> {
     let Some(at) = &record.mounted else {
         return Ok(());
     };
-    let mounts = mounts_of(&record.node);
-    if !mounts.iter().any(|mounted| Path::new(mounted) == at) {
+    if !is_mounted(&record.node, at) {
         return Ok(());
     }
-    run(Command::new("umount").arg(at))
+    run(Command::new("umount").arg(at), &|| false)
 }
 
 /// Records where the file system of a node is mounted.
-fn note(node: &str, at: Option<&Path>) -> anyhow::Result<()> {
+fn note(node: &str, at: &Path) -> anyhow::Result<()> {
     for (place, record) in Place::all() {
         if let Some(record) = record.filter(|record| record.node == node) {
             return place.write(&Record {
-                mounted: at.map(Path::to_owned),
+                mounted: Some(at.to_owned()),
                 ..record
             });
         }
@@ -84,15 +99,36 @@ fn note(node: &str, at: Option<&Path>) -> anyhow::Result<()> {
     bail!("{node} is not attached by dashpot any more");
 }
 
-fn run(command: &mut Command) -> anyhow::Result<()> {
+/// Runs a command, and fails if it does.
+fn run(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let done = command.stdin(Stdio::null()).output();
-    let done = done.with_context(|| format!("{program} cannot be run"))?;
+    let done = output(command, is_stopped)?;
     if !done.status.success() {
-        bail!(
-            "{program}: {}",
-            String::from_utf8_lossy(&done.stderr).trim_end()
-        );
+        let said = String::from_utf8_lossy(&done.stderr);
+        bail!("{program}: {}", said.trim_end());
     }
     Ok(())
 }
+
+/// Runs a command that says little. If `is_stopped` returns true, gives it up: a rule may hold its I/O,
+/// so that it ends only when the device does.
+fn output(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<Output> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let cannot = || format!("{program} cannot be run");
+    let streams = command.stdin(Stdio::null()).stdout(Stdio::piped());
+    // In a group of its own, a Ctrl-C ends only dashpot, which then ends this command.
+    let child = streams.stderr(Stdio::piped()).process_group(0).spawn();
+    let mut child = child.with_context(cannot)?;
+    while child.try_wait().with_context(cannot)?.is_none() {
+        if is_stopped() {
+            // It may have ended meanwhile.
+            let _ = child.kill();
+            bail!("interrupted");
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    child.wait_with_output().with_context(cannot)
+}
+
+/// The interval between looks at a command.
+const LOOK_EVERY: Duration = Duration::from_millis(5);

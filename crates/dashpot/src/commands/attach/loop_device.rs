@@ -10,15 +10,6 @@ use rustix::fs::{major, minor};
 
 use super::sysfs::{self, Before, attribute};
 
-/// A loop device. Dropping it frees the device, unless it was [kept](LoopDevice::keep).
-#[derive(Debug)]
-pub(super) struct LoopDevice {
-    node: String,
-    /// The changed settings, with their former values.
-    before: Before,
-    kept: bool,
-}
-
 /// The properties of a new loop device.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
@@ -33,67 +24,40 @@ pub(super) fn free_node() -> anyhow::Result<String> {
     Ok(node.trim().to_owned())
 }
 
-impl LoopDevice {
-    /// Makes a device from a file. `None` if another program has taken the node.
-    pub(super) fn new(node: &str, wanted: &Wanted<'_>) -> anyhow::Result<Option<LoopDevice>> {
-        // Kernels such as 6.12 take the size of the device from what they remember of the file, and
-        // have asked for nothing yet. The device would have 0 bytes.
-        fs::metadata(wanted.file).context("the daemon does not say the size of the disk")?;
-        let (file, sector) = (wanted.file.to_string_lossy(), wanted.sector.to_string());
-        let mut words = vec!["--direct-io=on", "--sector-size", &sector];
-        if wanted.read_only {
-            words.push("--read-only");
-        }
-        words.extend([node, &file]);
-        let made = losetup(&words);
-        if backing_file(node).as_deref() != Some(wanted.file) {
-            // Another program has taken it, or there is an error to report.
-            return match backing_file(node) {
-                Some(_) => Ok(None),
-                None => made.and_then(|_| bail!("{node} did not become a loop device")),
-            };
-        }
-        let mut device = LoopDevice {
-            node: node.to_owned(),
-            before: Vec::new(),
-            kept: false,
-        };
-        made?;
-        device.require_direct_io()?;
-        sysfs::change(&device.node, &SETTINGS, &mut device.before)?;
-        Ok(Some(device))
+/// Makes a device from a file. Returns false if another program has taken the node.
+pub(super) fn make(node: &str, wanted: &Wanted<'_>) -> anyhow::Result<bool> {
+    // Kernels such as 6.12 take the size of the device from what they remember of the file, and
+    // have asked for nothing yet. The device would have 0 bytes.
+    fs::metadata(wanted.file).context("the daemon does not say the size of the disk")?;
+    let (file, sector) = (wanted.file.to_string_lossy(), wanted.sector.to_string());
+    let mut words = vec!["--direct-io=on", "--sector-size", &sector];
+    if wanted.read_only {
+        words.push("--read-only");
     }
-
-    /// Without direct I/O, requests would arrive one at a time.
-    fn require_direct_io(&self) -> anyhow::Result<()> {
-        let dio = attribute(&self.node, "loop/dio");
-        if dio.as_deref() != Some("1") {
-            bail!(
-                "{}: the kernel does no direct I/O for this loop device, so one request at a time would arrive: nothing is attached",
-                self.node
-            );
+    words.extend([node, &file]);
+    let made = losetup(&words);
+    match (backing_file(node), made) {
+        (Some(found), Ok(_)) if found == wanted.file => Ok(true),
+        (Some(found), Err(error)) if found == wanted.file => {
+            // `detach --stale` finds it if this fails, too.
+            let _ = free(node, &[]);
+            Err(error)
         }
-        Ok(())
-    }
-
-    /// The changed settings, with their former values.
-    pub(super) fn before(&self) -> &[(String, String)] {
-        &self.before
-    }
-
-    /// Leaves it in place.
-    pub(super) fn keep(mut self) {
-        self.kept = true;
+        (Some(_), _) => Ok(false),
+        (None, Err(error)) => Err(error),
+        (None, Ok(_)) => bail!("{node} did not become a loop device"),
     }
 }
 
-impl Drop for LoopDevice {
-    fn drop(&mut self) {
-        if !self.kept {
-            // `detach --stale` finds whatever fails here.
-            let _ = free(&self.node, &self.before);
-        }
+/// Changes the settings of a new device. Adds the former values to `before`.
+pub(super) fn configure(node: &str, before: &mut Before) -> anyhow::Result<()> {
+    // Without direct I/O, requests would arrive one at a time.
+    if attribute(node, "loop/dio").as_deref() != Some("1") {
+        bail!(
+            "{node}: the kernel does no direct I/O for this loop device, so one request at a time would arrive: nothing is attached"
+        );
     }
+    sysfs::change(node, &SETTINGS, before)
 }
 
 /// Frees a loop device, and restores its settings. If another program has opened the node since the

@@ -5,11 +5,13 @@
 //! of the kernel's NBD client it makes a pair of sockets, one for the daemon and one for the kernel. The
 //! daemon needs no privilege. If a step fails, `attach` undoes the earlier ones.
 
+mod block_device;
 mod detach;
 mod down;
 mod file_system;
 mod fuse_mount;
 mod in_use;
+mod kernel_log;
 mod loop_device;
 mod mechanism;
 pub(crate) mod memory;
@@ -18,7 +20,9 @@ mod netlink;
 mod place;
 mod process;
 mod stale;
+mod state;
 mod sysfs;
+mod takeover;
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -30,13 +34,17 @@ use dashpot_export::complain;
 use dashpot_rules::format_size;
 use serde::Serialize;
 
+use self::block_device::BlockDevice;
 pub(crate) use self::detach::{detach, detach_own};
 use self::fuse_mount::FuseMount;
-use self::loop_device::{LoopDevice, Wanted};
-use self::nbd_device::{NbdDevice, WantedNbd};
-use self::place::{Place, Record};
+use self::kernel_log::Left;
+use self::loop_device::Wanted;
+use self::nbd_device::WantedNbd;
+use self::place::{Place, Record, Served};
 use self::process::Process;
 pub(crate) use self::sysfs::{Queue, queue_of};
+use self::takeover::TakenOver;
+pub(crate) use self::takeover::{Waiting, waiting_for};
 use super::output::{print, print_json};
 use crate::cli::{AttachArgs, FileSystem, MountArgs, With};
 use crate::sources::Stop;
@@ -49,6 +57,8 @@ pub(crate) struct Attached {
     pub(crate) mechanism: MechanismWord,
     /// Why dashpot chose no other mechanism.
     pub(crate) why_not_others: Vec<String>,
+    /// What was left of the node's time, if it waited for a daemon; null if it is new.
+    pub(crate) took_over: Option<Left>,
 }
 
 /// Attaches a disk, and prints its node.
@@ -62,22 +72,35 @@ pub(crate) fn attach(client: &Client, args: &AttachArgs) -> anyhow::Result<()> {
     print(&format!("{}\n", attached.node))
 }
 
-/// Attaches a disk, and mounts the file system on it.
+/// Attaches a disk, and mounts the file system on it. Undoes all of it if a part fails.
 pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
     let stop = Stop::new()?;
-    let attached = attach_disk(client, &args.disk, args.with, || stop.is_set())?;
+    let is_stopped = || stop.is_set();
+    let attached = attach_disk(client, &args.disk, args.with, is_stopped)?;
     let node = &attached.node;
-    let making = match (args.mkfs, args.fs) {
-        (true, kind) => file_system::make(node, kind.unwrap_or_default()),
-        (false, _) => Ok(()),
-    };
-    let mounted = making.and_then(|()| file_system::mount(node, &args.directory, args.fs));
-    if let Err(error) = mounted {
-        detach_own(client, node)?;
+    if let Err(error) = mount_node(node, args, &is_stopped) {
+        if attached.took_over.is_none() {
+            detach_own(client, node)?;
+        }
         return Err(error);
     }
     attached.explain();
     print(&format!("{node}\n"))
+}
+
+fn mount_node(node: &str, args: &MountArgs, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
+    if file_system::is_mounted(node, &args.directory) {
+        // It was taken over with its file system.
+        return Ok(());
+    }
+    if args.mkfs {
+        file_system::make(node, args.fs.unwrap_or_default(), is_stopped)?;
+    }
+    file_system::mount(node, &args.directory, args.fs, is_stopped)?;
+    match is_stopped() {
+        true => bail!("interrupted: nothing is attached"),
+        false => Ok(()),
+    }
 }
 
 /// Mounts the file system of an attached node; makes one first on an empty disk.
@@ -86,16 +109,21 @@ pub(crate) fn mount_for_run(
     at: &Path,
     kind: Option<FileSystem>,
 ) -> anyhow::Result<PathBuf> {
-    if file_system::found_on(node).is_none() {
-        file_system::make(node, kind.unwrap_or_default())?;
+    let goes_on = &|| false;
+    if file_system::found_on(node, goes_on)?.is_none() {
+        file_system::make(node, kind.unwrap_or_default(), goes_on)?;
     }
-    file_system::mount(node, at, kind)
+    file_system::mount(node, at, kind, goes_on)
 }
 
 impl Attached {
     /// Prints the mechanism, and why dashpot chose no other if it had the choice.
     pub(crate) fn explain(&self) {
         let (node, disk, way) = (&self.node, &self.disk, self.mechanism.name());
+        if let Some(left) = self.took_over {
+            let left = left.past();
+            complain(format_args!("dashpot: took over {node}: {left}"));
+        }
         if !self.why_not_others.is_empty() {
             let others = self.why_not_others.join("; ");
             complain(format_args!(
@@ -113,27 +141,30 @@ pub(crate) fn attach_disk(
     is_stopped: impl Fn() -> bool,
 ) -> anyhow::Result<Attached> {
     let choice = mechanism::choose(with)?;
-    stale::clean_quietly();
     let disk = client.disk(disk, 0)?;
-    let sector = sector(&disk)?;
-    for _ in 0..TRIES {
-        let attempt = Attempt {
-            client,
-            disk: &disk,
-            sector,
-            mechanism: choice.mechanism,
-            is_stopped: &is_stopped,
-        };
-        if let Some(node) = attempt.attach()? {
-            return Ok(Attached {
-                disk: disk.name,
-                node,
-                mechanism: choice.mechanism,
-                why_not_others: choice.why_not_others,
-            });
-        }
-    }
-    bail!("other programs took every device that was free: try again")
+    let attempt = Attempt {
+        client,
+        disk: &disk,
+        served: Served {
+            store_id: disk.store_id.clone(),
+            size: disk.size_bytes,
+            sector: sector(&disk)?,
+            read_only: disk.read_only,
+        },
+        mechanism: choice.mechanism,
+        is_stopped: &is_stopped,
+    };
+    let (node, took_over) = match attempt.take_over()? {
+        Some(TakenOver { node, left }) => (node, Some(left)),
+        None => (attempt.attach()?, None),
+    };
+    Ok(Attached {
+        node,
+        mechanism: choice.mechanism,
+        why_not_others: choice.why_not_others,
+        took_over,
+        disk: disk.name,
+    })
 }
 
 /// The sector size of a disk's block device.
@@ -154,18 +185,38 @@ fn sector(disk: &Disk) -> anyhow::Result<u32> {
     Ok(sector)
 }
 
-/// Tries once to attach a disk to the node that is free now.
+/// A disk that becomes a block device.
 struct Attempt<'a> {
     client: &'a Client,
     disk: &'a Disk,
-    sector: u32,
+    served: Served,
     mechanism: MechanismWord,
     is_stopped: &'a dyn Fn() -> bool,
 }
 
 impl Attempt<'_> {
-    /// Returns the node; `None` if another program has taken it meanwhile.
-    fn attach(&self) -> anyhow::Result<Option<String>> {
+    /// Takes over the device that waits for this disk, if there is one.
+    fn take_over(&self) -> anyhow::Result<Option<TakenOver>> {
+        if self.mechanism != MechanismWord::Nbd {
+            return Ok(None);
+        }
+        let hand_over = |node: &str, socket: UnixStream| self.hand_over(node, socket.into());
+        takeover::take_over(&self.disk.name, &self.served, self.client, hand_over)
+    }
+
+    /// Makes a device, and returns its node.
+    fn attach(&self) -> anyhow::Result<String> {
+        stale::clean_quietly();
+        for _ in 0..TRIES {
+            if let Some(node) = self.attach_once()? {
+                return Ok(node);
+            }
+        }
+        bail!("other programs took every device that was free: try again")
+    }
+
+    /// Takes the node that is free now. `None` if another program has taken it meanwhile.
+    fn attach_once(&self) -> anyhow::Result<Option<String>> {
         let daemon = Process::of(self.client.status(0)?.pid);
         let place = Place::new()?;
         let made = match self.mechanism {
@@ -175,20 +226,22 @@ impl Attempt<'_> {
         let Some(made) = made else {
             return Ok(None);
         };
+        let node = made.0.node().to_owned();
         let record = Record {
             disk: self.disk.name.clone(),
-            node: made.node.clone(),
+            node: node.clone(),
             mechanism: self.mechanism,
             daemon,
             api: self.client.address(),
-            before: made.device.before().to_vec(),
+            served: self.served.clone(),
+            before: made.0.before.clone(),
             mounted: None,
         };
         place.write(&record)?;
         self.check_stopped()?;
-        made.device.keep();
+        made.keep();
         place.keep();
-        Ok(Some(made.node))
+        Ok(Some(node))
     }
 
     fn make_loop_device(&self, place: &Place) -> anyhow::Result<Option<Made>> {
@@ -201,14 +254,15 @@ impl Attempt<'_> {
         self.hand_over(&node, descriptor)?;
         let wanted = Wanted {
             file: mount.path(),
-            sector: self.sector,
+            sector: self.served.sector,
             read_only,
         };
-        let device = LoopDevice::new(&node, &wanted)?;
-        Ok(device.map(|device| Made {
-            node,
-            device: Device::Loop(device, mount),
-        }))
+        if !loop_device::make(&node, &wanted)? {
+            return Ok(None);
+        }
+        let mut device = BlockDevice::new(&node, self.mechanism);
+        loop_device::configure(&node, &mut device.before)?;
+        Ok(Some(Made(device, Some(mount))))
     }
 
     fn make_nbd_device(&self, place: &Place) -> anyhow::Result<Option<Made>> {
@@ -220,15 +274,16 @@ impl Attempt<'_> {
         let wanted = WantedNbd {
             backend: &place.file(&self.disk.name),
             size: self.disk.size_bytes,
-            sector: self.sector,
+            sector: self.served.sector,
             read_only: self.disk.read_only,
             may_hold_reads: self.disk.rules > 0 || self.disk.suspended.is_some(),
         };
-        let device = NbdDevice::new(&node, &wanted, kernels.into())?;
-        Ok(device.map(|device| Made {
-            node,
-            device: Device::Nbd(device),
-        }))
+        if !nbd_device::make(&node, &wanted, kernels.into())? {
+            return Ok(None);
+        }
+        let mut device = BlockDevice::new(&node, self.mechanism);
+        nbd_device::configure(&node, &wanted, &mut device.before)?;
+        Ok(Some(Made(device, None)))
     }
 
     fn hand_over(&self, node: &str, descriptor: OwnedFd) -> anyhow::Result<()> {
@@ -248,35 +303,15 @@ impl Attempt<'_> {
     }
 }
 
-/// A device that has been made. Dropping it undoes it.
-struct Made {
-    node: String,
-    device: Device,
-}
+/// A device, and the mount that it stands on. Dropping it undoes both, the device first.
+struct Made(BlockDevice, Option<FuseMount>);
 
-/// A device by its mechanism, with what it stands on.
-enum Device {
-    Loop(LoopDevice, FuseMount),
-    Nbd(NbdDevice),
-}
-
-impl Device {
-    /// The changed settings, with their former values.
-    fn before(&self) -> &[(String, String)] {
-        match self {
-            Device::Loop(device, _) => device.before(),
-            Device::Nbd(device) => device.before(),
-        }
-    }
-
+impl Made {
     /// Leaves it in place.
     fn keep(self) {
-        match self {
-            Device::Loop(device, mount) => {
-                device.keep();
-                mount.keep();
-            }
-            Device::Nbd(device) => device.keep(),
+        self.0.keep();
+        if let Some(mount) = self.1 {
+            mount.keep();
         }
     }
 }

@@ -2,23 +2,16 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use dashpot_export::frontend::nbd::transmission_flags;
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 
 use super::netlink::{NbdClient, NbdOrder};
 use super::sysfs::{self, Before, attribute};
-
-/// A device. Dropping it frees the device, unless it was [kept](NbdDevice::keep).
-#[derive(Debug)]
-pub(super) struct NbdDevice {
-    node: String,
-    /// The changed settings, with their former values.
-    before: Before,
-    kept: bool,
-}
 
 /// The properties of a new device.
 #[derive(Debug)]
@@ -40,63 +33,57 @@ pub(super) fn free_node() -> String {
     free.unwrap_or_else(|| node(0))
 }
 
-impl NbdDevice {
-    /// Makes a device of the kernel's end of a connection to the daemon. `None` if another program has
-    /// taken the node.
-    pub(super) fn new(
-        node: &str,
-        wanted: &WantedNbd<'_>,
-        peer: OwnedFd,
-    ) -> anyhow::Result<Option<NbdDevice>> {
-        let backend = wanted.backend.to_string_lossy();
-        let order = NbdOrder {
-            index: index(node)?,
-            backend: &backend,
-            size: wanted.size,
-            block: wanted.sector,
-            flags: transmission_flags(wanted.read_only, false),
-        };
-        match client()?.connect(&order, peer.as_fd()) {
-            Ok(()) => {}
-            Err(Errno::BUSY) => return Ok(None),
-            Err(error) => bail!("{node}: the kernel's NBD client refuses it: {error}"),
-        }
-        // From here on only the kernel has it, so that the connection ends with the device.
-        drop(peer);
-        let mut device = NbdDevice {
-            node: node.to_owned(),
-            before: Vec::new(),
-            kept: false,
-        };
-        if backend_of(node).as_deref() != Some(wanted.backend) {
-            bail!("{node}: this kernel keeps no names of devices (Linux 5.14 and later do)");
-        }
-        sysfs::change(&device.node, &SETTINGS, &mut device.before)?;
-        if !wanted.may_hold_reads {
-            // The kernel reads the partition table when the node is opened for the first time. A rule that
-            // is armed later should not meet that read.
-            File::open(node).with_context(|| format!("{node} cannot be opened"))?;
-        }
-        Ok(Some(device))
-    }
-
-    /// The changed settings, with their former values.
-    pub(super) fn before(&self) -> &[(String, String)] {
-        &self.before
-    }
-
-    /// Leaves it in place.
-    pub(super) fn keep(mut self) {
-        self.kept = true;
+/// Makes a device of the kernel's end of a connection to the daemon. Returns false if another program
+/// has taken the node.
+pub(super) fn make(node: &str, wanted: &WantedNbd<'_>, peer: OwnedFd) -> anyhow::Result<bool> {
+    let backend = wanted.backend.to_string_lossy();
+    let order = NbdOrder {
+        index: index(node)?,
+        backend: &backend,
+        size: wanted.size,
+        block: wanted.sector,
+        flags: transmission_flags(wanted.read_only, false),
+    };
+    // Afterwards only the kernel has the socket, so that the connection ends with the device.
+    match client()?.connect(&order, peer.as_fd()) {
+        Ok(()) => Ok(true),
+        Err(Errno::BUSY) => Ok(false),
+        Err(error) => bail!("{node}: the kernel's NBD client refuses it: {error}"),
     }
 }
 
-impl Drop for NbdDevice {
-    fn drop(&mut self) {
-        if !self.kept {
-            // `detach --stale` finds whatever fails here.
-            let _ = free(&self.node, &self.before);
-        }
+/// Changes the settings of a new device. Adds the former values to `before`.
+pub(super) fn configure(
+    node: &str,
+    wanted: &WantedNbd<'_>,
+    before: &mut Before,
+) -> anyhow::Result<()> {
+    if backend_of(node).as_deref() != Some(wanted.backend) {
+        bail!("{node}: this kernel keeps no names of devices (Linux 5.14 and later do)");
+    }
+    sysfs::change(node, &SETTINGS, before)?;
+    if !wanted.may_hold_reads {
+        // The kernel reads the partition table when the node is opened for the first time. A rule that
+        // is armed later should not meet that read.
+        File::open(node).with_context(|| format!("{node} cannot be opened"))?;
+    }
+    Ok(())
+}
+
+/// Gives a device whose daemon is gone another connection. `own` is the other end of `peer`.
+pub(super) fn reconnect(
+    node: &str,
+    backend: &Path,
+    peer: OwnedFd,
+    own: &UnixStream,
+) -> anyhow::Result<()> {
+    let reconnected = client()?.reconnect(index(node)?, &backend.to_string_lossy(), peer.as_fd());
+    reconnected.with_context(|| format!("{node} takes no other connection"))?;
+    drop(peer);
+    // If the kernel has not taken it, no process has the other end any more.
+    match recv(own, &mut [0], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        Ok((0, _)) => bail!("{node} still has a connection: see 'dashpot status', and try again"),
+        _ => Ok(()),
     }
 }
 

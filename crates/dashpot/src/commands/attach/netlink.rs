@@ -63,6 +63,22 @@ impl NbdClient {
         ask(&self.socket, message).map(|_| ())
     }
 
+    /// Gives a device another socket in place of one that is closed. If its socket is not closed, the
+    /// kernel takes no other and says nothing. [`Errno::INVAL`]: the device is not in use, or it has
+    /// another `backend`.
+    pub(super) fn reconnect(
+        &self,
+        index: u32,
+        backend: &str,
+        peer: BorrowedFd<'_>,
+    ) -> Result<(), Errno> {
+        let message = Message::new(self.family, RECONFIGURE)
+            .attribute(INDEX, &index.to_ne_bytes())
+            .attribute(BACKEND, &terminated(backend))
+            .attribute(SOCKETS, &sockets(peer));
+        ask(&self.socket, message).map(|_| ())
+    }
+
     /// Ends a device. The kernel fails its I/O in flight.
     pub(super) fn disconnect(&self, index: u32) -> Result<(), Errno> {
         let message = Message::new(self.family, DISCONNECT);
@@ -189,6 +205,7 @@ const FAMILY_NAME: u16 = 2;
 const VERSION: u8 = 1;
 const CONNECT: u8 = 1;
 const DISCONNECT: u8 = 2;
+const RECONFIGURE: u8 = 3;
 const INDEX: u16 = 1;
 const SIZE: u16 = 2;
 const BLOCK_SIZE: u16 = 3;

@@ -1,11 +1,11 @@
 //! The private directory of an attachment: its mount point and its record.
 //!
 //! The directory proves that an attachment is dashpot's, because only root can have made it. The
-//! record names the node and the daemon.
+//! record names the node and the daemon. Every user can read it, for `status`; only root can lock it.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -30,10 +30,22 @@ pub(super) struct Record {
     pub(super) daemon: Option<Process>,
     /// The address of that daemon's API.
     pub(super) api: String,
+    /// What the daemon served.
+    pub(super) served: Served,
     /// The changed settings of the node, with their former values.
     pub(super) before: Vec<(String, String)>,
     /// The place at which dashpot has mounted the node's file system.
     pub(super) mounted: Option<PathBuf>,
+}
+
+/// The properties of a disk that a program with the node open relies on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Served {
+    /// What tells its bytes from all others; `None` if they end with the daemon.
+    pub(super) store_id: Option<String>,
+    pub(super) size: u64,
+    pub(super) sector: u32,
+    pub(super) read_only: bool,
 }
 
 /// A directory that this process has locked. Dropping it removes the directory, unless it is
@@ -51,7 +63,7 @@ impl Place {
         make_base()?;
         let path = Path::new(BASE).join(random_word(8)?);
         let cannot = || format!("cannot make {}", path.display());
-        let made = DirBuilder::new().mode(0o700).create(&path);
+        let made = DirBuilder::new().mode(0o711).create(&path);
         made.with_context(cannot)?;
         let lock = new_lock(&path).with_context(cannot)?;
         Ok(Place {
@@ -86,7 +98,7 @@ impl Place {
 
     /// The file on which a disk is mounted. Its name is what `losetup` lists.
     pub(super) fn file(&self, disk: &str) -> PathBuf {
-        self.path.join(dashpot_rules::segment(disk))
+        file_in(&self.path, disk)
     }
 
     /// Whether a path lies in the directory.
@@ -106,8 +118,7 @@ impl Place {
     }
 
     fn record(&self) -> Option<Record> {
-        let text = fs::read_to_string(self.path.join(RECORD)).ok()?;
-        serde_json::from_str(&text).ok()
+        record_in(&self.path)
     }
 
     /// Writes the record. A reader finds the whole record or none.
@@ -129,6 +140,26 @@ impl Place {
     }
 }
 
+/// The attachments of this host, with the path that the kernel keeps with each, as any user may read
+/// them. One that another process is at work on may be among them.
+pub(super) fn records() -> Vec<(PathBuf, Record)> {
+    let entries = fs::read_dir(BASE).into_iter().flatten().flatten();
+    let records = entries.filter_map(|entry| {
+        let record = record_in(&entry.path())?;
+        Some((file_in(&entry.path(), &record.disk), record))
+    });
+    records.collect()
+}
+
+fn record_in(place: &Path) -> Option<Record> {
+    let text = fs::read_to_string(place.join(RECORD)).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+fn file_in(place: &Path, disk: &str) -> PathBuf {
+    place.join(dashpot_rules::segment(disk))
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
         if self.kept {
@@ -145,17 +176,17 @@ impl Drop for Place {
     }
 }
 
-/// Makes the parent directory, or checks that it belongs to root alone.
+/// Makes the parent directory, or checks that only this user can change it.
 fn make_base() -> anyhow::Result<()> {
-    match DirBuilder::new().mode(0o700).create(BASE) {
+    match DirBuilder::new().mode(0o755).create(BASE) {
         Ok(()) => return Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         Err(error) => return Err(error).with_context(|| format!("cannot make {BASE}")),
     }
     let found = fs::symlink_metadata(BASE)?;
     let is_own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
-    if !is_own || found.mode() & 0o077 != 0 {
-        bail!("{BASE} is not a directory of this user alone: remove it");
+    if !is_own || found.mode() & 0o022 != 0 {
+        bail!("{BASE} is not a directory that only this user can change: remove it");
     }
     Ok(())
 }
@@ -164,7 +195,9 @@ fn make_base() -> anyhow::Result<()> {
 /// other process can lock it first.
 fn new_lock(directory: &Path) -> io::Result<File> {
     let unnamed = directory.join("lock.new");
-    let lock = File::create_new(&unnamed)?;
+    let mut options = OpenOptions::new();
+    let lock = options.read(true).write(true).create_new(true).mode(0o600);
+    let lock = lock.open(&unnamed)?;
     lock.try_lock()?;
     fs::rename(&unnamed, directory.join(LOCK))?;
     Ok(lock)

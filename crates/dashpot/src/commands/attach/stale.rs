@@ -4,23 +4,24 @@ use std::fs;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use dashpot_api::Client;
+use dashpot_api::MechanismWord;
 use dashpot_export::complain;
-use dashpot_rules::parse_api;
 
-use super::down::{is_ours, take_down};
+use super::block_device::free;
+use super::down::take_down;
 use super::file_system;
 use super::fuse_mount;
 use super::in_use::users_of;
 use super::loop_device::{self, backing_file};
 use super::nbd_device::{self, backend_of};
 use super::place::{Place, Record};
+use super::state::{is_ours, is_stale, is_used, waits};
 use crate::commands::output::print;
 
 /// Cleans up, and prints what it removed.
 pub(super) fn clean() -> anyhow::Result<ExitCode> {
     let mut all_done = true;
-    for (name, cleaned) in clean_all() {
+    for (name, cleaned) in clean_each(|_, _| true) {
         match cleaned {
             Ok(()) => print(&format!("{name}\n"))?,
             Err(error) => {
@@ -36,9 +37,10 @@ pub(super) fn clean() -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Cleans up as far as possible, before a new attachment.
+/// Cleans up as far as possible, before a new attachment. Leaves devices that may be taken over.
 pub(super) fn clean_quietly() {
-    for (name, cleaned) in clean_all() {
+    let goes = |place: &Place, record: &Record| !(waits(place, record) && is_used(record));
+    for (name, cleaned) in clean_each(goes) {
         if let Err(error) = cleaned {
             complain(format_args!(
                 "dashpot: left by a daemon that is gone: {name}: {error:#}"
@@ -47,15 +49,13 @@ pub(super) fn clean_quietly() {
     }
 }
 
-/// Cleans every stale attachment. Returns its node, and whether the cleaning succeeded.
-fn clean_all() -> Vec<(String, anyhow::Result<()>)> {
+/// Cleans every stale attachment that `goes`. Returns its node, and whether the cleaning succeeded.
+fn clean_each(goes: impl Fn(&Place, &Record) -> bool) -> Vec<(String, anyhow::Result<()>)> {
     let mut cleaned = Vec::new();
     for (place, record) in Place::all() {
         match record {
-            None => {
-                clean_half_made(place);
-            }
-            Some(record) if is_stale(&place, &record) => {
+            None => clean_half_made(place),
+            Some(record) if is_stale(&place, &record) && goes(&place, &record) => {
                 let node = record.node.clone();
                 cleaned.push((node, clean_one(place, &record)));
             }
@@ -65,26 +65,12 @@ fn clean_all() -> Vec<(String, anyhow::Result<()>)> {
     cleaned
 }
 
-/// Whether its daemon certainly serves it no longer.
-fn is_stale(place: &Place, record: &Record) -> bool {
-    if !is_ours(place, record) {
-        return true;
-    }
-    match record.daemon {
-        Some(daemon) if !daemon.is_alive() => true,
-        _ => !may_be_served(record).unwrap_or(true),
-    }
-}
-
-/// Asks the daemon; `None` if it does not answer.
-fn may_be_served(record: &Record) -> Option<bool> {
-    let api = parse_api(&record.api).ok()?;
-    let disk = Client::find(Some(&api)).ok()?.disk(&record.disk, 0).ok()?;
-    Some(disk.attachments.iter().any(|it| it.node == record.node))
-}
-
 fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
+        if record.mechanism == MechanismWord::Nbd {
+            // Otherwise I/O waits for another daemon, that of unmounting, too.
+            free(&record.node, record.mechanism, &record.before)?;
+        }
         file_system::unmount(record)?;
         let users = users_of(&record.node);
         if !users.is_empty() {

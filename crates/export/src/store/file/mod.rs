@@ -19,9 +19,10 @@ pub(super) mod open;
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::UNIX_EPOCH;
 
 use dashpot_engine::{Errno, Outcome};
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
@@ -131,6 +132,16 @@ impl FileStore {
             Ok(hole) if hole > at => hole.min(end),
             _ => end,
         }
+    }
+
+    /// What distinguishes this file from every other of the host: its device, its inode, and when that was
+    /// made, because a file system gives the number of a removed one away again. `None` if the file system
+    /// keeps no such time.
+    pub(crate) fn identity(&self) -> Option<String> {
+        let found = self.file.metadata().ok()?;
+        let made = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        let (device, inode, made) = (found.dev(), found.ino(), made.as_nanos());
+        Some(format!("file:{device}:{inode}:{made}"))
     }
 
     /// The reason that every flush fails, once one has failed.

@@ -1,0 +1,69 @@
+//! A block device that `attach` makes, by whichever of the kernel's drivers.
+
+use std::path::PathBuf;
+
+use dashpot_api::MechanismWord;
+
+use super::sysfs::Before;
+use super::{loop_device, nbd_device};
+
+/// A device that has been made. Dropping it frees the device, unless it was
+/// [kept](BlockDevice::keep).
+#[derive(Debug)]
+pub(super) struct BlockDevice {
+    node: String,
+    mechanism: MechanismWord,
+    /// The changed settings, with their former values.
+    pub(super) before: Before,
+    kept: bool,
+}
+
+impl BlockDevice {
+    /// A device that its driver has just made.
+    pub(super) fn new(node: &str, mechanism: MechanismWord) -> BlockDevice {
+        BlockDevice {
+            node: node.to_owned(),
+            mechanism,
+            before: Before::new(),
+            kept: false,
+        }
+    }
+
+    pub(super) fn node(&self) -> &str {
+        &self.node
+    }
+
+    /// Leaves it in place.
+    pub(super) fn keep(mut self) {
+        self.kept = true;
+    }
+}
+
+impl Drop for BlockDevice {
+    fn drop(&mut self) {
+        if !self.kept {
+            // `detach --stale` finds whatever fails here.
+            let _ = free(&self.node, self.mechanism, &self.before);
+        }
+    }
+}
+
+/// Frees a node, and restores its settings. With the kernel's NBD client, I/O in flight fails.
+pub(super) fn free(
+    node: &str,
+    mechanism: MechanismWord,
+    before: &[(String, String)],
+) -> anyhow::Result<()> {
+    match mechanism {
+        MechanismWord::Loop => loop_device::free(node, before),
+        MechanismWord::Nbd => nbd_device::free(node, before),
+    }
+}
+
+/// The path that the kernel keeps with a node of this mechanism.
+pub(super) fn path_of(node: &str, mechanism: MechanismWord) -> Option<PathBuf> {
+    match mechanism {
+        MechanismWord::Loop => loop_device::backing_file(node),
+        MechanismWord::Nbd => nbd_device::backend_of(node),
+    }
+}

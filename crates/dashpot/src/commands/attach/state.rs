@@ -1,0 +1,44 @@
+//! What has become of a recorded attachment.
+
+use dashpot_api::{Client, MechanismWord};
+use dashpot_rules::parse_api;
+
+use super::block_device::path_of;
+use super::in_use::users_of;
+use super::place::{Place, Record};
+use super::process::Process;
+use super::sysfs::queue_of;
+
+/// Whether the node is still the attached device.
+pub(super) fn is_ours(place: &Place, record: &Record) -> bool {
+    path_of(&record.node, record.mechanism) == Some(place.file(&record.disk))
+}
+
+/// Whether its daemon certainly serves it no longer.
+pub(super) fn is_stale(place: &Place, record: &Record) -> bool {
+    if !is_ours(place, record) {
+        return true;
+    }
+    match record.daemon {
+        Some(daemon) if !Process::is_alive(daemon) => true,
+        _ => !may_be_served(record).unwrap_or(true),
+    }
+}
+
+/// Asks the daemon; `None` if it does not answer.
+fn may_be_served(record: &Record) -> Option<bool> {
+    let api = parse_api(&record.api).ok()?;
+    let disk = Client::find(Some(&api)).ok()?.disk(&record.disk, 0).ok()?;
+    Some(disk.attachments.iter().any(|it| it.node == record.node))
+}
+
+/// Whether its daemon is gone, and I/O waits in the kernel's NBD client until there is another one.
+pub(super) fn waits(place: &Place, record: &Record) -> bool {
+    record.mechanism == MechanismWord::Nbd && is_ours(place, record) && is_stale(place, record)
+}
+
+/// Whether a program would notice the end of the node.
+pub(super) fn is_used(record: &Record) -> bool {
+    let in_flight = queue_of(&record.node).map_or(0, |queue| queue.in_flight);
+    in_flight > 0 || !users_of(&record.node).is_empty()
+}

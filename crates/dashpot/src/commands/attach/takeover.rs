@@ -1,0 +1,117 @@
+//! Gives a device of the kernel's NBD client to another daemon when its own is gone.
+//!
+//! A program that has the device open goes on as if it had only waited. So the other daemon must serve
+//! the same bytes: an empty disk below a mounted file system would destroy it.
+
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use dashpot_api::{Client, MechanismWord};
+use serde::Serialize;
+
+use super::kernel_log::Left;
+use super::place::{Place, Record, Served, records};
+use super::process::Process;
+use super::state::{is_used, waits};
+use super::{block_device, nbd_device};
+
+/// A device that has waited for a daemon, and has one again.
+pub(super) struct TakenOver {
+    pub(super) node: String,
+    /// What was left of its time.
+    pub(super) left: Left,
+}
+
+/// Looks for a device of a disk that is in use and whose daemon is gone, and takes it over. Fails if the
+/// disk is no longer what that device was made of.
+pub(super) fn take_over(
+    disk: &str,
+    served: &Served,
+    client: &Client,
+    hand_over: impl Fn(&str, UnixStream) -> anyhow::Result<()>,
+) -> anyhow::Result<Option<TakenOver>> {
+    for (place, record) in Place::all() {
+        let Some(record) = record.filter(|record| record.disk == disk) else {
+            continue;
+        };
+        let is_its_daemon = record.api == client.address();
+        let is_its_store = served.store_id.is_some() && record.served.store_id == served.store_id;
+        if !(is_its_daemon || is_its_store) || !waits(&place, &record) || !is_used(&record) {
+            continue;
+        }
+        let node = record.node.clone();
+        if let Some(difference) = difference(&record.served, served) {
+            bail!(
+                "{node} was disk '{disk}' of a daemon that is gone, and is still in use; this daemon cannot take it over, because {difference}: 'dashpot detach --stale' ends it, and fails its I/O"
+            );
+        }
+        let left = Left::of(&node);
+        hand_over(&node, connect(&place, &record)?)?;
+        place.write(&Record {
+            daemon: Process::of(client.status(0)?.pid),
+            api: client.address(),
+            ..record
+        })?;
+        return Ok(Some(TakenOver { node, left }));
+    }
+    Ok(None)
+}
+
+/// What a program that has the device open would notice.
+fn difference(former: &Served, served: &Served) -> Option<&'static str> {
+    if former.store_id.is_none() {
+        return Some("its bytes ended with that daemon, as those of ram, null and lossy stores do");
+    }
+    if former.store_id != served.store_id {
+        return Some("it has another store now");
+    }
+    (former != served).then_some("its size, its blocks or its access have changed")
+}
+
+/// Connects the device to the returned socket. The kernel may not have noticed the end of the former
+/// connection yet.
+fn connect(place: &Place, record: &Record) -> anyhow::Result<UnixStream> {
+    let begun = Instant::now();
+    loop {
+        let (daemons, kernels) = UnixStream::pair().context("cannot make a pair of sockets")?;
+        let backend = place.file(&record.disk);
+        match nbd_device::reconnect(&record.node, &backend, kernels.into(), &daemons) {
+            Ok(()) => return Ok(daemons),
+            Err(error) if begun.elapsed() >= NOTICING => return Err(error),
+            Err(_) => thread::sleep(LOOK_EVERY),
+        }
+    }
+}
+
+/// A device that waits for a daemon.
+#[derive(Debug, Serialize)]
+pub(crate) struct Waiting {
+    pub(crate) node: String,
+    pub(crate) disk: String,
+    pub(crate) left: Left,
+}
+
+/// The devices that wait for a daemon at an address of the API. It needs no privilege.
+pub(crate) fn waiting_for(api: &str) -> Vec<Waiting> {
+    let is_waiting = |(path, record): &(PathBuf, Record)| {
+        record.api == api
+            && record.mechanism == MechanismWord::Nbd
+            && record.daemon.is_some_and(|daemon| !daemon.is_alive())
+            && block_device::path_of(&record.node, record.mechanism).as_ref() == Some(path)
+    };
+    let waiting = records().into_iter().filter(is_waiting);
+    waiting
+        .map(|(_, record)| Waiting {
+            left: Left::of(&record.node),
+            node: record.node,
+            disk: record.disk,
+        })
+        .collect()
+}
+
+/// How long the kernel may take to notice that a connection has ended.
+const NOTICING: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
