@@ -9,10 +9,15 @@ use alloc::vec::Vec;
 use crate::time::Duration;
 
 /// The time spent with each number of zios in flight, [`DepthTimes::DEEPEST`] standing for all above it.
+///
+/// This is counted twice for each zio, so that counting is one addition. How long the device was
+/// busy, and how many zios it had meanwhile, is worked out from it when a caller asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DepthTimes {
-    /// Nanoseconds, from one zio on. As long as the deepest so far, so that it grows a few times only.
+    /// Nanoseconds, from no zio on. As long as the deepest so far, so that it grows a few times only.
     times: Vec<u64>,
+    /// What was above the deepest, in zio-nanoseconds.
+    above: u128,
 }
 
 /// What a bound on depth looks like.
@@ -34,19 +39,27 @@ impl DepthTimes {
     /// The deepest that is told apart.
     pub const DEEPEST: u32 = 512;
 
+    #[inline]
     pub(crate) fn add(&mut self, depth: u32, span: Duration) {
         let at = depth.min(DepthTimes::DEEPEST) as usize;
-        if self.times.len() < at {
-            self.times.resize(at, 0);
+        if self.times.len() <= at {
+            self.grow(at);
         }
-        if let Some(time) = at.checked_sub(1).and_then(|at| self.times.get_mut(at)) {
-            *time += span.as_nanos();
+        self.times[at] += span.as_nanos();
+        if depth > DepthTimes::DEEPEST {
+            let above = depth - DepthTimes::DEEPEST;
+            self.above += u128::from(above) * u128::from(span.as_nanos());
         }
+    }
+
+    #[cold]
+    fn grow(&mut self, at: usize) {
+        self.times.resize(at + 1, 0);
     }
 
     /// Each depth that there was, with its time.
     pub fn times(&self) -> impl Iterator<Item = (u32, Duration)> {
-        let times = (1..).zip(self.times.iter().copied());
+        let times = (0..).zip(self.times.iter().copied()).skip(1);
         let spent = times.filter(|(_, time)| *time > 0);
         spent.map(|(depth, time)| (depth, Duration::from_nanos(time)))
     }
@@ -57,12 +70,16 @@ impl DepthTimes {
         let times = self.times.iter().zip(before);
         DepthTimes {
             times: times.map(|(now, then)| now.saturating_sub(then)).collect(),
+            above: self.above.saturating_sub(earlier.above),
         }
     }
 
     /// What it comes to.
     pub fn summary(&self) -> DepthSummary {
-        let mut summary = DepthSummary::default();
+        let mut summary = DepthSummary {
+            depth_time: self.above,
+            ..DepthSummary::default()
+        };
         for (depth, time) in self.times() {
             summary.most = depth;
             summary.busy += time;
@@ -114,5 +131,10 @@ mod tests {
         ]);
         let told: Vec<_> = deep.times().collect();
         assert_eq!(told, [(DepthTimes::DEEPEST, Duration::from_nanos(4))]);
+        let summary = deep.summary();
+        let deepest = u128::from(DepthTimes::DEEPEST);
+        assert_eq!(summary.depth_time, 3 * (deepest + 7) + deepest);
+        assert_eq!(summary.busy, Duration::from_nanos(4));
+        assert_eq!(deep.since(&deep).summary(), DepthSummary::default());
     }
 }

@@ -104,7 +104,7 @@ impl Disk {
         (flight.issued, flight.charged) = (ctx.now, ctx.now);
         let ops = flight.zio.ops();
         let fails = self.injector.charge(ctx.now, flight, ops).is_some();
-        self.injector.count(flight);
+        self.injector.uncount_beaten(flight);
         if fails {
             flight.target = ctx.now;
             flight.store_done = ctx.now;
@@ -172,7 +172,7 @@ impl Disk {
             // The flush carries no bytes, and the store has nothing to do after a hold.
             flight.transfer = None;
             (flight.hold_before, flight.before_only) = (None, false);
-            self.injector.count(flight);
+            self.injector.uncount_beaten(flight);
         }
         self.hold(flight, ctx);
     }

@@ -235,27 +235,34 @@ impl Flights {
     /// Takes a zio out of the list or the set of its disk, if it has ended.
     #[inline]
     pub(crate) fn remove_ended(&mut self, id: ZioId) {
-        let index = id.0 as usize;
-        let Some(flight) = self.slots.get(index) else {
-            return;
-        };
-        if flight.state == State::Ended {
-            let disk = flight.zio.device.0 as usize;
-            let Link { ahead, behind } = self.links[index];
-            if ahead == LATE {
-                self.late[disk].remove(&(flight.zio.arrived, id.0));
-                return;
-            }
-            self.links
-                .get_mut(ahead as usize)
-                .unwrap_or(&mut self.ends[disk])
-                .behind = behind;
-            self.links
-                .get_mut(behind as usize)
-                .unwrap_or(&mut self.ends[disk])
-                .ahead = ahead;
-            self.links[index] = NOWHERE;
+        let slot = self.slots.get(id.0 as usize);
+        if let Some(ended) = slot.filter(|flight| flight.state == State::Ended) {
+            self.unlink(ended.zio);
         }
+    }
+
+    #[inline]
+    fn unlink(&mut self, zio: Zio) {
+        let (index, disk) = (zio.id.0 as usize, zio.device.0 as usize);
+        let Link { ahead, behind } = self.links[index];
+        if ahead == LATE {
+            self.remove_late(&zio);
+            return;
+        }
+        self.links
+            .get_mut(ahead as usize)
+            .unwrap_or(&mut self.ends[disk])
+            .behind = behind;
+        self.links
+            .get_mut(behind as usize)
+            .unwrap_or(&mut self.ends[disk])
+            .ahead = ahead;
+        self.links[index] = NOWHERE;
+    }
+
+    #[cold]
+    fn remove_late(&mut self, zio: &Zio) {
+        self.late[zio.device.0 as usize].remove(&(zio.arrived, zio.id.0));
     }
 
     /// Puts a zio into the list of its disk, at the end, unless zios that arrived later were

@@ -55,12 +55,7 @@ impl Holds {
                 return;
             }
             Asked::Always(_) => {
-                let requested = self.requested().unwrap_or_default();
-                let achieved = self.achieved().unwrap_or_default();
-                self.asked = Asked::Various(Box::new(Various {
-                    requested,
-                    achieved,
-                }));
+                self.asked = Asked::Various(self.various());
                 return self.record_service(service, late);
             }
             Asked::Various(various) => various,
@@ -74,6 +69,39 @@ impl Holds {
     pub(crate) fn record_stopped(&mut self, late: Duration) {
         let stopped = self.stopped.get_or_insert_default();
         stopped.record(late.as_nanos());
+    }
+
+    /// Adds the holds of other zios.
+    pub(crate) fn merge(&mut self, other: &Holds) {
+        self.asked = match (&self.asked, &other.asked) {
+            (asked, Asked::Nothing) | (Asked::Nothing, asked) => asked.clone(),
+            (Asked::Always(constant), Asked::Always(same)) if constant == same => {
+                Asked::Always(*constant)
+            }
+            _ => {
+                let mut various = self.various();
+                let more = other.various();
+                various.requested.merge(&more.requested);
+                various.achieved.merge(&more.achieved);
+                Asked::Various(various)
+            }
+        };
+        for (mine, more) in [
+            (&mut self.lateness, &other.lateness),
+            (&mut self.stopped, &other.stopped),
+        ] {
+            if let Some(more) = more {
+                mine.get_or_insert_default().merge(more);
+            }
+        }
+    }
+
+    /// Both histograms, as if no constant had been assumed.
+    fn various(&self) -> Box<Various> {
+        Box::new(Various {
+            requested: self.requested().unwrap_or_default(),
+            achieved: self.achieved().unwrap_or_default(),
+        })
     }
 
     /// The requested service times, without lane wait; `None` without holds.
@@ -155,6 +183,50 @@ mod tests {
     #[test]
     fn what_varies_is_recorded() {
         compare(|n| 1_000_000 * (1 + n % 7));
+    }
+
+    /// Holds that ended late by up to 50 µs, with the services of one phase after the other.
+    fn holds(phases: &[&[u64]]) -> Holds {
+        let mut random = Random::new(17);
+        let mut all = Holds::default();
+        for phase in phases {
+            let mut holds = Holds::default();
+            for ms in *phase {
+                let late = Duration::from_nanos(random.below(50_000));
+                holds.record(Duration::from_millis(*ms), late);
+            }
+            holds.record_stopped(Duration::from_micros(7));
+            all.merge(&holds);
+        }
+        all
+    }
+
+    #[test]
+    fn holds_of_two_phases_add_up() {
+        let figures = |all: Option<Histogram>| all.map(|all| (all.count(), all.sum(), all.max()));
+        for (one, other) in [
+            (&[][..], &[][..]),
+            (&[], &[10, 10]),
+            (&[10, 10], &[]),
+            (&[10, 10], &[10]),
+            (&[10, 10], &[20]),
+            (&[10, 20], &[20]),
+            (&[10], &[20, 10]),
+        ] {
+            let (all, merged) = (holds(&[&[one, other].concat()]), holds(&[one, other]));
+            assert_eq!(merged.requested(), all.requested(), "{one:?} {other:?}");
+            assert_eq!(
+                figures(merged.achieved()),
+                figures(all.achieved()),
+                "{one:?} {other:?}"
+            );
+            assert_eq!(merged.lateness(), all.lateness(), "{one:?} {other:?}");
+            assert_eq!(
+                merged.stopped().map(Histogram::count),
+                Some(2),
+                "{one:?} {other:?}"
+            );
+        }
     }
 
     #[test]

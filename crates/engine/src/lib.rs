@@ -43,8 +43,6 @@ pub use engine::{DiskConfig, Engine};
 pub use event::{Device, Event, Waits};
 pub use holds::Holds;
 pub use random::{Random, Ratio};
-pub use stats::{
-    DiskStats, InFlight, LatencyKind, OpStats, RuleStats, RuleView, SinceUpdate, Wait,
-};
+pub use stats::{DiskStats, InFlight, LatencyKind, OpStats, RuleCounts, RuleStats, RuleView, Wait};
 pub use time::{Duration, Instant};
 pub use zio::{DiskId, Errno, Op, OpSet, Outcome, PoolId, VolumeId, Zio, ZioId};

@@ -15,11 +15,13 @@ impl Occupancy {
         self.outstanding
     }
 
+    #[inline]
     pub(crate) fn enter(&mut self, now: Instant, stats: &mut DiskStats) {
         self.count(now, stats);
         self.outstanding += 1;
     }
 
+    #[inline]
     pub(crate) fn leave(&mut self, now: Instant, stats: &mut DiskStats) {
         self.count(now, stats);
         self.outstanding -= 1;
@@ -40,15 +42,11 @@ impl Occupancy {
     }
 
     /// Counts the time since the last call.
+    #[inline]
     fn count(&mut self, now: Instant, stats: &mut DiskStats) {
         let span = now.since(self.counted_until);
-        if span == Duration::ZERO {
-            return;
-        }
-        self.counted_until = now;
-        if self.outstanding > 0 {
-            stats.busy += span;
-            stats.depth_time += u128::from(span.as_nanos()) * u128::from(self.outstanding);
+        if span > Duration::ZERO {
+            self.counted_until = now;
             stats.depths.add(self.outstanding, span);
         }
     }

@@ -81,11 +81,8 @@ pub struct DiskStats {
     pub aborted: u64,
     /// How long the zios that were replied to had waited for the disk to resume, in total.
     pub suspended: Duration,
-    /// Nanoseconds during which at least one zio was in flight.
-    pub busy: Duration,
-    /// The integral of the number of zios in flight, in zio-nanoseconds.
-    pub depth_time: u128,
-    /// The same by the number of zios in flight.
+    /// The time spent with each number of zios in flight; its summary has the time that the disk
+    /// was busy, and the integral.
     pub depths: DepthTimes,
 }
 
@@ -122,12 +119,12 @@ pub struct RuleStats {
     pub not_counted: u64,
     /// Zios for which another rule's lane or target was chosen.
     pub beaten: u64,
-    /// The rule that beat it last.
+    /// The rule that beat it for the last of them.
     pub beaten_by: Option<RuleId>,
     /// Zios that the rule would have matched, if another rule's error or hang had not decided
     /// first. They are not in `matched`.
     pub preempted: u64,
-    /// The rule that did so last.
+    /// The rule that did so for the last of them.
     pub preempted_by: Option<RuleId>,
     /// Zios that the rule decided, but whose connection was gone before they ended.
     pub aborted: u64,
@@ -153,6 +150,41 @@ impl RuleStats {
         self.beaten_by = winner;
     }
 
+    /// Adds the counters of zios that the rule met later. It names all fields, so that none is
+    /// forgotten.
+    fn merge(&mut self, later: &RuleStats) {
+        let RuleStats {
+            matched,
+            chosen,
+            held,
+            overrun,
+            failed,
+            late,
+            not_drawn,
+            not_counted,
+            beaten,
+            beaten_by,
+            preempted,
+            preempted_by,
+            aborted,
+            holds,
+        } = later;
+        self.matched += matched;
+        self.chosen += chosen;
+        self.held += held;
+        self.overrun += overrun;
+        self.failed += failed;
+        self.late += late;
+        self.not_drawn += not_drawn;
+        self.not_counted += not_counted;
+        self.beaten += beaten;
+        self.beaten_by = beaten_by.or(self.beaten_by);
+        self.preempted += preempted;
+        self.preempted_by = preempted_by.or(self.preempted_by);
+        self.aborted += aborted;
+        self.holds.merge(holds);
+    }
+
     /// The zios that the rule has decided and that have ended. Zios that it holds now are not among
     /// them.
     pub fn ended(&self) -> u64 {
@@ -164,14 +196,21 @@ impl RuleStats {
 const LATE: Duration = Duration::from_millis(1);
 const LATE_SHARE: u64 = 20;
 
-/// The counters of a rule for the zios that it met since its last update. Zios that it met before
-/// are held as it said then, and count only in the [`RuleStats`] of the whole rule.
+/// The counters of a rule for some of the zios that it met.
 #[derive(Clone, Debug, Default)]
-pub struct SinceUpdate {
-    /// The counters.
+pub struct RuleCounts {
+    /// Their fates.
     pub stats: RuleStats,
-    /// How many zios in flight the rule currently decides.
+    /// How many of them are in flight, and the rule currently decides them.
     pub now: u64,
+}
+
+impl RuleCounts {
+    /// Adds the counters of zios that the rule met later.
+    pub(crate) fn merge(&mut self, later: &RuleCounts) {
+        self.stats.merge(&later.stats);
+        self.now += later.now;
+    }
 }
 
 /// A view of a rule.
@@ -185,14 +224,30 @@ pub struct RuleView<'a> {
     pub spec: &'a RuleSpec,
     /// When it was armed or last updated.
     pub armed: Instant,
-    /// Its counters.
-    pub stats: &'a RuleStats,
-    /// How many zios in flight the rule currently decides.
-    pub now: u64,
-    /// Its counters since its last update; `None` if it was never updated.
-    pub since_update: Option<&'a SinceUpdate>,
+    /// Its counters for the zios that it met since it was armed or last updated.
+    pub present: &'a RuleCounts,
+    /// Its counters for the zios that it met before its last update: it holds those as it said then.
+    /// `None` if it was never updated.
+    pub past: Option<&'a RuleCounts>,
     /// How long until its first lane is free, or until the disk's bandwidth is, if that is later.
     pub backlog: Duration,
+}
+
+impl RuleView<'_> {
+    /// Its counters for all zios that it met.
+    pub fn all(&self) -> RuleCounts {
+        let Some(past) = self.past else {
+            return self.present.clone();
+        };
+        let mut all = past.clone();
+        all.merge(self.present);
+        all
+    }
+
+    /// Its counters for the zios that it met since its last update; `None` if it was never updated.
+    pub fn since_update(&self) -> Option<&RuleCounts> {
+        self.past.map(|_| self.present)
+    }
 }
 
 /// The reason that a zio waits.

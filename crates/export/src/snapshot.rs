@@ -3,8 +3,8 @@
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
 use dashpot_engine::{
-    ClientId, DepthSummary, DepthTimes, DiskStats, Duration, InFlight, Instant, RuleStats,
-    RuleView, SinceUpdate,
+    ClientId, DepthSummary, DepthTimes, DiskStats, Duration, InFlight, Instant, RuleCounts,
+    RuleStats, RuleView,
 };
 
 use crate::export::Mechanism;
@@ -65,7 +65,7 @@ pub struct RuleSnapshot {
     /// Zios in flight that the rule currently decides.
     pub now: u64,
     /// Its counters since its last update; `None` if it was never updated.
-    pub since_update: Option<Box<SinceUpdate>>,
+    pub since_update: Option<Box<RuleCounts>>,
     /// How long until its soonest lane is free.
     pub backlog: Duration,
     /// Seconds since it was armed or last updated in which its shard was overloaded.
@@ -89,14 +89,15 @@ impl RuleSnapshot {
 
     /// A rule, and what its shard has counted since it was armed or last updated.
     pub fn of(rule: RuleView<'_>, since: Counted) -> RuleSnapshot {
+        let RuleCounts { stats, now } = rule.all();
         RuleSnapshot {
             id: rule.id,
             group: rule.group,
             spec: rule.spec.clone(),
             armed: rule.armed,
-            stats: rule.stats.clone(),
-            now: rule.now,
-            since_update: rule.since_update.cloned().map(Box::new),
+            stats,
+            now,
+            since_update: rule.since_update().cloned().map(Box::new),
             backlog: rule.backlog,
             overloaded_seconds: since.overloaded_seconds,
             stalls: since.stalls,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use dashpot_engine::histogram::Histogram;
-use dashpot_engine::{LatencyKind, Op, OpStats};
+use dashpot_engine::{DepthSummary, LatencyKind, Op, OpStats};
 use dashpot_export::{DiskInfo, DiskSnapshot};
 use prometheus_client::registry::Unit;
 
@@ -68,14 +68,18 @@ fn write_queues(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
     page.counter(&ABORTED, each(disks, |disk| disk.stats.aborted))?;
     page.counter(
         &BUSY,
-        each(disks, |disk| seconds_of(disk.stats.busy.as_nanos().into())),
+        each(disks, |disk| seconds_of(depths(disk).busy.as_nanos().into())),
     )?;
     page.counter(
         &DEPTH_TIME,
-        each(disks, |disk| seconds_of(disk.stats.depth_time)),
+        each(disks, |disk| seconds_of(depths(disk).depth_time)),
     )?;
     page.gauge(&STALLED, each(disks, |disk| u64::from(disk.stalled)))?;
     page.counter(&STALLS, each(disks, |disk| disk.stalls))
+}
+
+fn depths(disk: &DiskSnapshot) -> DepthSummary {
+    disk.stats.depths.summary()
 }
 
 fn info_labels(disk: &DiskLook) -> Labels<'_> {

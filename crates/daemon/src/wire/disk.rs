@@ -29,6 +29,7 @@ impl View<'_> {
             snapshot,
             ..
         } = self;
+        let depths = snapshot.stats.depths.summary();
         Disk {
             name: info.name.clone(),
             uris: uris.to_vec(),
@@ -57,10 +58,10 @@ impl View<'_> {
             oldest: self.oldest().collect(),
             ops: Op::ALL.map(|op| op_count(snapshot, op)).to_vec(),
             aborted: snapshot.stats.aborted,
-            busy_ns: snapshot.stats.busy.as_nanos(),
-            depth_time_ns: Wide(snapshot.stats.depth_time),
+            busy_ns: depths.busy.as_nanos(),
+            depth_time_ns: Wide(depths.depth_time),
             depth_times: depth_times(&snapshot.stats.depths),
-            depth: Depth::of(snapshot.stats.depths.summary()),
+            depth: Depth::of(depths),
         }
     }
 
@@ -116,13 +117,14 @@ impl View<'_> {
     /// breakdowns.
     pub(crate) fn latency(&self, ops: Vec<OpLatency>, dropped: u64) -> DiskLatency {
         let snapshot = self.snapshot;
+        let depths = snapshot.stats.depths.summary();
         DiskLatency {
             disk: self.info.name.clone(),
             layout: LAYOUT.to_owned(),
             since_ns: self.since.as_nanos(),
             at_ns: snapshot.at.as_nanos(),
-            busy_ns: snapshot.stats.busy.as_nanos(),
-            depth_time_ns: Wide(snapshot.stats.depth_time),
+            busy_ns: depths.busy.as_nanos(),
+            depth_time_ns: Wide(depths.depth_time),
             suspended_ns: snapshot.stats.suspended.as_nanos(),
             shard_stopped_ns: snapshot.stops.all.total.as_nanos(),
             in_flight: snapshot.in_flight_total,

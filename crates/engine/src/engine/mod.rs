@@ -314,7 +314,9 @@ impl Engine {
             }
             self.resume(DiskId(disk), actions);
         }
-        self.go_on(ZIOS_PER_STEP, actions);
+        if !self.parts.is_empty() {
+            self.go_on(ZIOS_PER_STEP, actions);
+        }
         self.meet_zios(ZIOS_PER_STEP, actions);
         self.behind = self.alone.deadlines.next().min(self.next_part()) <= self.now;
         if !self.pools.is_empty() {

@@ -7,6 +7,7 @@ use super::booking::{Booking, BookingId, Kind};
 use super::injector::Injector;
 use super::spec::{Mode, RuleId};
 use crate::flight::{Flight, Transfer};
+use crate::stats::RuleCounts;
 use crate::time::{Duration, Instant};
 use crate::zio::ZioId;
 
@@ -40,23 +41,17 @@ impl Injector {
         };
         let service = self.service_of(booking, flight);
         let stops = &self.stops;
-        let rule = &mut self.rules[index];
-        let version = booking.version;
-        let decided = u64::from(decides(booking, flight));
-        rule.count_now(version, |now| *now -= decided);
+        let RuleCounts { stats, now } = self.rules[index].counts(booking.version);
+        *now -= u64::from(decides(booking, flight));
         match fate(booking, flight) {
-            Fate::Failed => rule.count(version, |stats| stats.failed += 1),
-            Fate::Overrun => rule.count(version, |stats| stats.overrun += 1),
-            Fate::Beaten => {
-                let winner = winner_over(booking, flight);
-                rule.count(version, |stats| stats.count_beaten(winner));
-            }
+            Fate::Failed => stats.failed += 1,
+            Fate::Overrun => stats.overrun += 1,
+            Fate::Beaten => stats.count_beaten(winner_over(booking, flight)),
             Fate::Held => {
-                rule.count(version, |stats| stats.held += 1);
+                stats.held += 1;
                 if !flight.cut_short {
                     let (late, ended) = lateness_of(booking, flight, offered);
-                    let stopped = stops.explain(late, ended);
-                    rule.count(version, |stats| stats.count_hold(service, late, stopped));
+                    stats.count_hold(service, late, stops.explain(late, ended));
                 }
             }
         }
@@ -78,14 +73,15 @@ impl Injector {
             let gap = self.close(now, id);
             flight.bookings = booking.next_of_zio;
             if let Some(rule) = self.find_mut(booking.rule) {
+                let counts = rule.counts(booking.version);
                 match decides(&booking, flight) {
                     true => {
-                        rule.count_now(booking.version, |now| *now -= 1);
-                        rule.count(booking.version, |stats| stats.aborted += 1);
+                        counts.now -= 1;
+                        counts.stats.aborted += 1;
                     }
                     false => {
                         let winner = winner_over(&booking, flight);
-                        rule.count(booking.version, |stats| stats.count_beaten(winner));
+                        counts.stats.count_beaten(winner);
                     }
                 }
             }
@@ -100,26 +96,36 @@ impl Injector {
         }
     }
 
-    /// Counts a zio for the rules that decide it, by its current bookings.
+    /// Takes the count of a zio that was just charged back from the rules that do not decide it. A
+    /// rule that is alone decides.
     #[inline]
-    pub(crate) fn count(&mut self, flight: &Flight) {
-        self.count_with(flight, |now| *now += 1);
+    pub(crate) fn uncount_beaten(&mut self, flight: &Flight) {
+        let first = flight.bookings.map(|first| self.bookings.get(first));
+        let is_alone = first.is_none_or(|booking| booking.next_of_zio.is_none());
+        if !is_alone || flight.transfer.is_some() {
+            self.count_with(flight, false, |now| *now -= 1);
+        }
+    }
+
+    /// Counts a zio for the rules that decide it, by its current bookings.
+    fn count(&mut self, flight: &Flight) {
+        self.count_with(flight, true, |now| *now += 1);
     }
 
     /// Takes that count back, before the zio's bookings change.
     fn uncount(&mut self, flight: &Flight) {
-        self.count_with(flight, |now| *now -= 1);
+        self.count_with(flight, true, |now| *now -= 1);
     }
 
-    #[inline]
-    fn count_with(&mut self, flight: &Flight, count: impl Fn(&mut u64)) {
+    /// Counts for the rules that decide a zio, or for those that do not.
+    fn count_with(&mut self, flight: &Flight, deciding: bool, count: impl Fn(&mut u64)) {
         for booking in self.bookings.of_zio(flight.bookings) {
-            if decides(booking, flight) {
+            if decides(booking, flight) == deciding {
                 let index = self
                     .rules
                     .binary_search_by_key(&booking.rule, |rule| rule.id);
                 if let Some(rule) = index.ok().and_then(|index| self.rules.get_mut(index)) {
-                    rule.count_now(booking.version, &count);
+                    count(&mut rule.counts(booking.version).now);
                 }
             }
         }

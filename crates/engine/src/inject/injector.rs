@@ -78,10 +78,9 @@ impl Injector {
         for (index, rule) in self.rules.iter_mut().enumerate() {
             let was_asked = rule.is_fault() && index <= winner;
             if !was_asked && rule.matches(now, &flight.zio, ops) {
-                rule.count(rule.version, |stats| {
-                    stats.preempted += 1;
-                    stats.preempted_by = Some(id);
-                });
+                let stats = &mut rule.present.stats;
+                stats.preempted += 1;
+                stats.preempted_by = Some(id);
             }
         }
     }
@@ -142,7 +141,7 @@ impl Injector {
 
     fn beat(&mut self, loser: usize, winner: RuleId) {
         let rule = &mut self.rules[loser];
-        rule.count(rule.version, |stats| stats.count_beaten(Some(winner)));
+        rule.present.stats.count_beaten(Some(winner));
     }
 
     /// Gives the zio the rule's soonest lane, or a time of its own if the rule has no lanes.
@@ -165,6 +164,8 @@ impl Injector {
         }
     }
 
+    /// Gives the zio a promise, and counts it as one that the rule decides. [`Injector::uncount_beaten`]
+    /// takes that back for rules that others beat.
     #[inline]
     fn promise(
         &mut self,
@@ -175,7 +176,8 @@ impl Injector {
         service: Duration,
     ) -> BookingId {
         let rule = &mut self.rules[index];
-        rule.count(rule.version, |stats| stats.chosen += 1);
+        rule.present.stats.chosen += 1;
+        rule.present.now += 1;
         let id = self.bookings.insert(Booking {
             rule: rule.id,
             version: rule.version,

@@ -7,7 +7,7 @@ use super::lane::Lanes;
 use super::spec::{Effect, GroupId, Limit, RuleId, RuleSpec};
 use crate::client::{ClientSet, Clients};
 use crate::random::Random;
-use crate::stats::{RuleStats, RuleView, SinceUpdate};
+use crate::stats::{RuleCounts, RuleView};
 use crate::time::{Duration, Instant};
 use crate::zio::{Op, OpSet, Zio};
 
@@ -20,13 +20,12 @@ pub(crate) struct Rule {
     pub(crate) leader: usize,
     /// `None` if any number of zios are served at a time.
     pub(crate) lanes: Option<Lanes>,
-    pub(crate) stats: RuleStats,
-    /// How many zios in flight the rule currently decides.
-    pub(super) now: u64,
     /// How often it was updated. A zio's booking has the version of its rule.
     pub(super) version: u32,
-    /// Its counters since its last update, if it was updated.
-    since_update: Option<Box<SinceUpdate>>,
+    /// Its counters for the zios that met this version.
+    pub(super) present: RuleCounts,
+    /// Its counters for the zios that met earlier versions, if it was updated.
+    past: Option<Box<RuleCounts>>,
     pub(crate) random: Random,
     /// The service time that lane choice uses.
     pub(crate) nominal: Duration,
@@ -53,10 +52,9 @@ impl Rule {
             group,
             leader: 0,
             lanes: lane_count(&spec).map(Lanes::new),
-            stats: RuleStats::default(),
-            now: 0,
             version: 0,
-            since_update: None,
+            present: RuleCounts::default(),
+            past: None,
             random: Random::new(seed ^ u64::from(id.0).wrapping_mul(SEED_STRIDE)),
             nominal: Duration::ZERO,
             counted: 0,
@@ -74,7 +72,8 @@ impl Rule {
     pub(crate) fn update(&mut self, spec: RuleSpec, now: Instant, clients: &Clients) {
         self.spec = spec;
         self.version = self.version.wrapping_add(1);
-        self.since_update = Some(Box::default());
+        let ended = core::mem::take(&mut self.present);
+        self.past.get_or_insert_default().merge(&ended);
         self.arm(now, clients);
     }
 
@@ -114,18 +113,17 @@ impl Rule {
         if !self.matches(now, zio, ops) {
             return false;
         }
-        let version = self.version;
-        self.count(version, |stats| stats.matched += 1);
+        self.present.stats.matched += 1;
         self.counted += 1;
         if !self.limit_allows() {
-            self.count(version, |stats| stats.not_counted += 1);
+            self.present.stats.not_counted += 1;
             return false;
         }
         let drawn = self
             .spec
             .chance
             .is_none_or(|chance| self.random.draw(chance));
-        self.count(version, |stats| stats.not_drawn += u64::from(!drawn));
+        self.present.stats.not_drawn += u64::from(!drawn);
         drawn
     }
 
@@ -155,28 +153,13 @@ impl Rule {
         }
     }
 
-    /// Counts the fate of a zio that met the rule at `version`.
+    /// The counters for a zio that met the rule at `version`.
     #[inline]
-    pub(super) fn count(&mut self, version: u32, count: impl Fn(&mut RuleStats)) {
-        count(&mut self.stats);
-        if let Some(since) = self.since(version) {
-            count(&mut since.stats);
+    pub(super) fn counts(&mut self, version: u32) -> &mut RuleCounts {
+        match &mut self.past {
+            Some(past) if version != self.version => past,
+            _ => &mut self.present,
         }
-    }
-
-    /// Counts a zio in flight that the rule decides, or takes it back.
-    #[inline]
-    pub(super) fn count_now(&mut self, version: u32, count: impl Fn(&mut u64)) {
-        count(&mut self.now);
-        if let Some(since) = self.since(version) {
-            count(&mut since.now);
-        }
-    }
-
-    #[inline]
-    fn since(&mut self, version: u32) -> Option<&mut SinceUpdate> {
-        let is_present = version == self.version;
-        self.since_update.as_deref_mut().filter(|_| is_present)
     }
 
     /// A view of the rule. The disk's bandwidth is booked `passed` ahead.
@@ -189,9 +172,8 @@ impl Rule {
             group: self.group,
             spec: &self.spec,
             armed: self.armed,
-            stats: &self.stats,
-            now: self.now,
-            since_update: self.since_update.as_deref(),
+            present: &self.present,
+            past: self.past.as_deref(),
             backlog: served.max(passed),
         }
     }

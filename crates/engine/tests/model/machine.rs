@@ -2,7 +2,7 @@
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{
-    Action, DiskConfig, DiskId, Duration, Engine, InFlight, Input, Instant, RuleStats, RuleView,
+    Action, DiskConfig, DiskId, Duration, Engine, InFlight, Input, Instant, RuleCounts, RuleView,
     Wait, ZioId,
 };
 
@@ -41,7 +41,8 @@ pub(crate) struct RuleState {
 }
 
 impl RuleState {
-    fn of(rule: &RuleView<'_>, stats: &RuleStats, now: u64) -> RuleState {
+    fn of(rule: &RuleView<'_>, counts: &RuleCounts) -> RuleState {
+        let stats = &counts.stats;
         RuleState {
             id: rule.id,
             matched: stats.matched,
@@ -54,7 +55,7 @@ impl RuleState {
             overrun: stats.overrun,
             failed: stats.failed,
             aborted: stats.aborted,
-            now,
+            now: counts.now,
             backlog: rule.backlog,
         }
     }
@@ -103,15 +104,12 @@ impl Machine for Engine {
     }
 
     fn rule_states(&self, now: Instant) -> Vec<RuleState> {
-        let view = |rule: RuleView<'_>| RuleState::of(&rule, rule.stats, rule.now);
+        let view = |rule: RuleView<'_>| RuleState::of(&rule, &rule.all());
         Engine::rules(self, DISK, now).map(view).collect()
     }
 
     fn states_since_update(&self, now: Instant) -> Vec<RuleState> {
-        let view = |rule: RuleView<'_>| match rule.since_update {
-            Some(since) => RuleState::of(&rule, &since.stats, since.now),
-            None => RuleState::of(&rule, rule.stats, rule.now),
-        };
+        let view = |rule: RuleView<'_>| RuleState::of(&rule, rule.present);
         Engine::rules(self, DISK, now).map(view).collect()
     }
 

@@ -265,8 +265,9 @@ fn statistics_follow_from_the_log(driver: &Driver<Engine>) -> Result<(), TestCas
         prop_assert_eq!(stats.bytes, bytes, "{:?}", op);
     }
     prop_assert_eq!(stats.aborted, aborted);
-    prop_assert_eq!(stats.depth_time, depth_time);
-    prop_assert_eq!(stats.busy, length_of_union(spans));
+    let depths = stats.depths.summary();
+    prop_assert_eq!(depths.depth_time, depth_time);
+    prop_assert_eq!(depths.busy, length_of_union(spans));
     Ok(())
 }
 

@@ -84,7 +84,7 @@ impl Bench {
     /// delayed.
     fn counted(&self, now: u64) -> (u64, Option<(u64, u64)>) {
         let mut rules = self.engine.rules(DISK, at(now));
-        let stats = rules.next().expect("the rule").stats;
+        let stats = &rules.next().expect("the rule").present.stats;
         let stopped = stats.holds.stopped();
         let extremes = stopped.and_then(|all| Some((all.min()?, all.max()?)));
         (stats.held, extremes)
@@ -136,7 +136,7 @@ proptest! {
             bench.step(now, Input::Tick);
         }
         let mut rules = bench.engine.rules(DISK, at(now));
-        let holds = &rules.next().expect("the rule").stats.holds;
+        let holds = &rules.next().expect("the rule").present.stats.holds;
         let counted = holds.stopped().map_or(0, |all| all.count());
         prop_assert_eq!(counted, stopped);
     }

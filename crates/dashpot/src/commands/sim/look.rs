@@ -167,12 +167,13 @@ impl DeviceLook {
     /// The I/O since an earlier look.
     pub(in crate::commands) fn since(&self, earlier: &DeviceLook) -> DeviceInterval {
         let op = |op: Op| op_between(op, self.stats.op(op), earlier.stats.op(op));
+        let depths = self.stats.depths.since(&earlier.stats.depths).summary();
         DeviceInterval {
             device: self.name.clone(),
             elapsed: span(self.at, earlier.at),
             ops: Op::ALL.map(op).into(),
-            busy: Duration::from_nanos((self.stats.busy - earlier.stats.busy).as_nanos()),
-            depth_time_ns: self.stats.depth_time - earlier.stats.depth_time,
+            busy: Duration::from_nanos(depths.busy.as_nanos()),
+            depth_time_ns: depths.depth_time,
             in_flight: self.in_flight.clone(),
         }
     }
