@@ -68,7 +68,9 @@ fn write_queues(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
     page.counter(&ABORTED, each(disks, |disk| disk.stats.aborted))?;
     page.counter(
         &BUSY,
-        each(disks, |disk| seconds_of(depths(disk).busy.as_nanos().into())),
+        each(disks, |disk| {
+            seconds_of(depths(disk).busy.as_nanos().into())
+        }),
     )?;
     page.counter(
         &DEPTH_TIME,
