@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 
@@ -77,6 +78,21 @@ def test_depth_arrives_whole(daemon, attach, depth):
     finally:
         daemon.cli("clear", "stuck", "--release")
         assert job.wait(HANG_LIMIT) == 0
+    daemon.cli("detach", node)
+
+
+@requires("fio")
+def test_the_depth_of_a_full_device_is_no_riddle(daemon, attach):
+    """All that the device can have has arrived, so that nothing waits above it."""
+    node = attach(daemon)
+    daemon.cli("inject", "d", "-D", "100ms", "-T", "read")
+    fio(node, "--rw=randread", "--iodepth=128", "--number_ios=1024")
+    depth = daemon.rules()[1]["depth"]
+    assert depth["most"] == depth["usual"] == 128, depth
+    assert "at a time" not in daemon.cli("list").stdout
+    # The same depth is one if the device had room for more.
+    (pathlib.Path("/sys/block") / os.path.basename(node) / "queue/nr_requests").write_text("64")
+    assert "clients offered at most 128 at a time" in " ".join(daemon.cli("list").stdout.split())
     daemon.cli("detach", node)
 
 
@@ -253,6 +269,48 @@ def test_a_killed_helper_leaves_nothing(daemon, attach, moment):
     assert not remains()
     eventually(lambda: not daemon.disk()["clients"], "no client")
     daemon.cli("detach", attach(daemon))
+
+
+@pytest.mark.parametrize("moment", range(5))
+def test_an_interrupted_attach_leaves_nothing(daemon, attach, moment):
+    """Ctrl-C, each time at another step: what is made is undone, or nothing was left to undo."""
+    helper = daemon.start("attach", "d", "--with", "loop")
+    steps = [lambda: any(BASE.glob("*")), lambda: any(BASE.glob("*/d")), lambda: daemon.disk()["clients"],
+             lambda: any("/dev/" in what for what in remains()), lambda: any(BASE.glob("*/record"))]
+    eventually(lambda: steps[moment]() or helper.poll() is not None, "the step")
+    helper.send_signal(signal.SIGINT)
+    said, _ = helper.communicate(timeout=HANG_LIMIT)
+    if helper.returncode == 0:
+        # It came too late.
+        daemon.cli("detach", said.strip())
+    assert not remains()
+    eventually(lambda: not daemon.disk()["clients"], "no client")
+
+
+@requires("mkfs.ext4")
+@pytest.mark.parametrize("held", ["read", "write"])
+def test_an_interrupted_mkfs_leaves_nothing(daemon, attach, tmp_path, held):
+    """A rule holds the tool that makes the file system, or the one that looks for another: both end with the disk."""
+    daemon.cli("inject", "d", "--hang", "-T", held)
+    helper = daemon.start("mount", "d", tmp_path, "--mkfs", "--with", "loop")
+    eventually(lambda: daemon.disk()["in_flight"] > 0, "I/O that hangs")
+    helper.send_signal(signal.SIGINT)
+    _, said = helper.communicate(timeout=HANG_LIMIT)
+    assert helper.returncode == 1 and "interrupted" in said
+    assert not os.path.ismount(tmp_path) and not remains()
+    eventually(lambda: not daemon.disk()["clients"], "no client")
+
+
+@pytest.mark.parametrize("length", [104, 105, 107])
+def test_the_longest_path_of_a_socket_will_do(serve, attach, tmp_path, length):
+    folder = pathlib.Path(f"/tmp/{os.getpid()}-{length}".ljust(length - len("/api.sock"), "x"))
+    folder.mkdir()
+    try:
+        daemon = serve("-d", "d=ram,size=8M", "--api", f"unix:{folder}/api.sock")
+        daemon.api = folder / "api.sock"
+        daemon.cli("detach", attach(daemon))
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_what_makes_no_sense_is_refused_and_nothing_is_half_done(serve, attach):

@@ -1,6 +1,8 @@
 //! The paths at which the programs of one user find their daemon.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -56,16 +58,48 @@ pub fn token_file(socket: SocketAddr) -> PathBuf {
 /// The socket beside the API's at which the daemon is handed descriptors.
 pub fn handover_socket(api: &Address) -> PathBuf {
     match api {
-        Address::Unix(path) => {
-            let mut beside = path.clone().into_os_string();
-            beside.push(".fd");
-            beside.into()
-        }
+        Address::Unix(path) => beside(path),
         Address::Tcp(socket) => runtime_dir().join(format!("api-{socket}.fd")),
     }
 }
 
+/// A path with the suffix of handover sockets. Where a socket's path can be no longer, the suffix takes
+/// the place of as many bytes.
+fn beside(api: &Path) -> PathBuf {
+    let api = api.as_os_str().as_bytes();
+    let kept = api.len().min(SOCKET_PATH_MAX - SUFFIX.len());
+    OsString::from_vec([&api[..kept], SUFFIX].concat()).into()
+}
+
+const SUFFIX: &[u8] = b".fd";
+/// The longest path of a unix socket: `sun_path` in unix(7), without the byte that ends it.
+const SOCKET_PATH_MAX: usize = 107;
+
 /// The real user id of this process.
 pub fn user_id() -> u32 {
     rustix::process::getuid().as_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::handover_socket;
+    use dashpot_rules::Address;
+    use std::path::{Path, PathBuf};
+
+    fn beside(length: usize) -> (String, PathBuf) {
+        let api = format!("/run/{:a>1$}", "", length - "/run/".len());
+        (api.clone(), handover_socket(&Address::Unix(api.into())))
+    }
+
+    #[test]
+    fn the_handover_socket_fits_wherever_the_apis_does() {
+        let (api, socket) = beside(104);
+        assert_eq!(socket, Path::new(&(api + ".fd")));
+        for length in 105..=107 {
+            let (api, socket) = beside(length);
+            assert_eq!(socket.as_os_str().len(), 107);
+            assert_eq!(socket.parent(), Path::new(&api).parent());
+            assert_ne!(socket, Path::new(&api));
+        }
+    }
 }

@@ -8,6 +8,7 @@ use dashpot_report::health::{overload_note, quota_note};
 use dashpot_report::table::{Column, Field, prose_within, table_of, time_or_dash};
 use dashpot_rules::short_time;
 
+use super::attach::{Queue, queue_of};
 use super::output::{print, print_json};
 use super::screen::room;
 use crate::cli::ListArgs;
@@ -73,7 +74,7 @@ pub(crate) fn list(client: &Client, args: &ListArgs) -> anyhow::Result<()> {
     let notes: String = notes.map(|note| note + "\n").collect();
     let room = room(args.wide);
     let table = table_of(room, args.wide, &FIELDS, &rules);
-    print(&(table + &prose_within(room, &(remarks(&rules) + &notes + &hung))))
+    print(&(table + &prose_within(room, &(remarks(&rules, &status.disks) + &notes + &hung))))
 }
 
 /// Zios that hang because of rules that are no longer armed. They will not end by themselves.
@@ -98,10 +99,10 @@ fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> Str
 const LOOKED_AT: usize = 100;
 
 /// Remarks that do not fit the table.
-fn remarks(rules: &[Rule]) -> String {
+fn remarks(rules: &[Rule], disks: &[Disk]) -> String {
     let notes = rules
         .iter()
-        .flat_map(|rule| [note(rule), overruns(rule), depth(rule)]);
+        .flat_map(|rule| [note(rule), overruns(rule), depth(rule, disks)]);
     let notes = notes.flatten().map(|note| note + "\n");
     notes.collect::<String>() + &stalls(rules)
 }
@@ -120,8 +121,21 @@ fn overruns(rule: &Rule) -> Option<String> {
 }
 
 /// A note about what the depth of the clients hides.
-fn depth(rule: &Rule) -> Option<String> {
-    depth_note(rule).map(|note| format!("rule {}: {note}", rule.id))
+fn depth(rule: &Rule, disks: &[Disk]) -> Option<String> {
+    let disk = disks.iter().find(|disk| disk.name == rule.disk);
+    let is_devices = rule.fields.lanes.is_none() && disk.is_some_and(|disk| is_full(disk, rule));
+    let note = depth_note(rule).filter(|_| !is_devices);
+    note.map(|note| format!("rule {}: {note}", rule.id))
+}
+
+/// Whether the depth that a rule has seen is all that a block device can have, and nothing waits there.
+fn is_full(disk: &Disk, rule: &Rule) -> bool {
+    let mut attachments = disk.attachments.iter();
+    attachments.any(|attachment| {
+        queue_of(&attachment.node).is_some_and(|Queue { in_flight, most }| {
+            most == u64::from(rule.depth.most) && in_flight <= u64::from(attachment.in_flight)
+        })
+    })
 }
 
 /// A note about stalled connections, which distort the latencies of all rules of a disk. It gives
