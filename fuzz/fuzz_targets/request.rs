@@ -35,6 +35,7 @@ fn serve(request: &RequestHeader, choice: u8) {
         description: String::new(),
         size: SIZE,
         block: 1 << (choice & 15),
+        preferred: 1 << (choice & 15),
         read_only: choice & 16 != 0,
         power: Power::default(),
     };

@@ -56,6 +56,7 @@ fn exports() -> Arc<[ExportInfo]> {
         description: format!("disk {name}"),
         size: 1 << 30,
         block,
+        preferred: block,
         read_only,
         power: Power::default(),
     };

@@ -23,6 +23,8 @@ pub struct ExportInfo {
     pub size: u64,
     /// The smallest read or write and its alignment, in bytes: a power of two from 1 to 64 KiB.
     pub block: u32,
+    /// The smallest write that needs no read before it, in bytes, as far as the store knows.
+    pub preferred: u32,
     /// Whether writes are refused.
     pub read_only: bool,
     /// Whether the export has power. All clones of an export share it.

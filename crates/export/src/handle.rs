@@ -24,6 +24,8 @@ pub struct DiskInfo {
     pub size: u64,
     /// The smallest read or write, in bytes.
     pub block: u32,
+    /// The smallest write that the store does without reading, in bytes, if it is known.
+    pub physical: Option<u32>,
     /// Whether writes are refused.
     pub read_only: bool,
     /// Its store, in the words of the lab file: `ram`, `file:/path`.

@@ -123,6 +123,7 @@ pub(crate) fn served(disk: DiskId) -> Served {
             description: String::new(),
             size: u64::from(Loopback::READ),
             block: 1,
+            preferred: 1,
             read_only: true,
             power: Power::default(),
         },

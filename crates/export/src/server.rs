@@ -9,6 +9,7 @@ use std::thread::{Builder, JoinHandle};
 
 use dashpot_engine::{DiskConfig as EngineDisk, Duration, Engine};
 use dashpot_rules::{Address, DiskConfig};
+use dashpot_sys::Ring;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::acceptor::{Acceptor, AcceptorMessage};
@@ -197,8 +198,9 @@ fn describe(config: &ServerConfig, opened: &[Opened]) -> Vec<DiskInfo> {
     let info = |(at, (disk, opened)): (usize, (&DiskConfig, &Opened))| DiskInfo {
         name: disk.name.clone(),
         size: opened.size,
-        block: disk.block,
-        read_only: disk.read_only,
+        block: opened.block,
+        physical: opened.physical,
+        read_only: opened.read_only,
         store: disk.store.to_string(),
         store_id: opened.store.identity(),
         shard: shard_of(at, config),
@@ -218,6 +220,7 @@ fn export_info((config, disk): (&DiskConfig, &DiskInfo)) -> ExportInfo {
         description: format!("dashpot disk: {}, {}", config.store.kind(), Size(disk.size)),
         size: disk.size,
         block: disk.block,
+        preferred: disk.physical.unwrap_or(disk.block),
         read_only: disk.read_only,
         power: Power::default(),
     }
@@ -291,11 +294,13 @@ fn start_shard(
     let (prompt, readings) = prober::start(&route)?;
     let mailbox = built.mailbox;
     let inbox = Arc::clone(&mailbox);
+    let ring = ring_for(&built.served);
     let mut shard = Shard::new(Parts {
         engine: built.engine,
         served: built.served,
         mailbox: Arc::clone(&mailbox),
         pool: Arc::clone(pool),
+        ring,
         spins,
         recorder,
         prompt,
@@ -318,6 +323,26 @@ fn start_shard(
     Ok((running, readings))
 }
 
+/// A ring for a shard that has stores on block devices. Without one, the threads of the pool do its
+/// work.
+fn ring_for(served: &[Served]) -> Option<Ring> {
+    let devices = served
+        .iter()
+        .filter(|served| served.store.device().is_some());
+    let names: Vec<&str> = devices.map(|served| served.info.name.as_str()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let ring = Ring::new(RING_ENTRIES);
+    if let Err(error) = &ring {
+        let (names, why) = (names.join(", "), dashpot_sys::why_no_ring(error));
+        complain(format_args!(
+            "dashpot: {names}: {why}; at most {STORE_THREADS} requests at a time reach the devices"
+        ));
+    }
+    ring.ok()
+}
+
 fn report(who: &str, result: Result<io::Result<()>, Box<dyn Any + Send>>) {
     match result {
         Ok(Ok(())) => {}
@@ -330,6 +355,9 @@ fn report(who: &str, result: Result<io::Result<()>, Box<dyn Any + Send>>) {
         )),
     }
 }
+
+/// How much work for block devices a shard queues before it gives it to the kernel.
+const RING_ENTRIES: u32 = 256;
 
 /// Requests that can wait for a medium at once. This acts like a lane count, so `status` shows it.
 pub const STORE_THREADS: usize = 4;

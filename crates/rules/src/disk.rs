@@ -31,6 +31,8 @@ pub enum StoreConfig {
     Null,
     /// A file.
     File(PathBuf),
+    /// A block device.
+    Device(PathBuf),
     /// Another store behind a volatile cache, which a power cut empties; for tests.
     Lossy(Box<StoreConfig>),
 }
@@ -42,18 +44,20 @@ impl StoreConfig {
             StoreConfig::Ram => "ram",
             StoreConfig::Null => "null",
             StoreConfig::File(_) => "file",
+            StoreConfig::Device(_) => "dev",
             StoreConfig::Lossy(_) => "lossy",
         }
     }
 }
 
 impl fmt::Display for StoreConfig {
-    /// Writes the words of the lab file: `ram`, `null`, `file:/path`, `lossy:ram`.
+    /// Writes the words of the lab file: `ram`, `null`, `file:/path`, `dev:/path`, `lossy:ram`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             StoreConfig::Ram => f.write_str("ram"),
             StoreConfig::Null => f.write_str("null"),
             StoreConfig::File(path) => write!(f, "file:{}", path.display()),
+            StoreConfig::Device(path) => write!(f, "dev:{}", path.display()),
             StoreConfig::Lossy(inner) => write!(f, "lossy:{inner}"),
         }
     }
@@ -105,20 +109,21 @@ pub fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
     Ok(disk)
 }
 
-/// Parses a store: `ram`, `null`, `file:PATH`, or `lossy:` and one of those.
+/// Parses a store: `ram`, `null`, `file:PATH`, `dev:PATH`, or `lossy:` and one of those.
 pub fn parse_store(text: &str) -> Result<StoreConfig, ParseError> {
     match text.split_once(':').unwrap_or((text, "")) {
         ("ram", "") => Ok(StoreConfig::Ram),
         ("null", "") => Ok(StoreConfig::Null),
-        ("file", "") => Err(ParseError::new(format!(
-            "'{text}' has no path: write file:PATH"
+        (kind @ ("file" | "dev"), "") => Err(ParseError::new(format!(
+            "'{text}' has no path: write {kind}:PATH"
         ))),
         ("file", path) => Ok(StoreConfig::File(PathBuf::from(path))),
+        ("dev", path) => Ok(StoreConfig::Device(PathBuf::from(path))),
         ("lossy", inner) if !inner.starts_with("lossy") => {
             Ok(StoreConfig::Lossy(Box::new(parse_store(inner)?)))
         }
         _ => Err(ParseError::new(format!(
-            "'{text}' is no store: those are ram, null, file:PATH and lossy:STORE"
+            "'{text}' is no store: those are ram, null, file:PATH, dev:PATH and lossy:STORE"
         ))),
     }
 }
@@ -152,7 +157,7 @@ pub fn check_blocks(disk: &DiskConfig) -> Result<(), ParseError> {
 pub fn needs_size(store: &StoreConfig) -> bool {
     match store {
         StoreConfig::Ram | StoreConfig::Null => true,
-        StoreConfig::File(_) => false,
+        StoreConfig::File(_) | StoreConfig::Device(_) => false,
         StoreConfig::Lossy(inner) => needs_size(inner),
     }
 }
@@ -210,6 +215,7 @@ mod tests {
         assert_eq!(size("d0=lossy:ram"), Some(DEFAULT_SIZE));
         assert_eq!(size("d0=file:/a"), None);
         assert_eq!(size("d0=lossy:file:/a"), None);
+        assert_eq!(size("d0=dev:/dev/vdb"), None);
     }
 
     #[test]
@@ -221,9 +227,10 @@ mod tests {
             ),
             (
                 "d0=rem",
-                "'rem' is no store: those are ram, null, file:PATH and lossy:STORE",
+                "'rem' is no store: those are ram, null, file:PATH, dev:PATH and lossy:STORE",
             ),
             ("d0=file:", "'file:' has no path: write file:PATH"),
+            ("d0=dev:", "'dev:' has no path: write dev:PATH"),
             ("d0=ram,size=0", "a disk of '0' bytes holds nothing"),
             (
                 "d0=ram,block=3K",

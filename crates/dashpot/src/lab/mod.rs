@@ -119,7 +119,7 @@ pub(crate) fn check_range(injection: &Injection, disk: &str, size: u64) -> Resul
 /// Makes a path relative to the lab file, so that it means the same wherever dashpot is started.
 fn anchor(store: &mut StoreConfig, directory: &Path) {
     match store {
-        StoreConfig::File(path) => *path = directory.join(&*path),
+        StoreConfig::File(path) | StoreConfig::Device(path) => *path = directory.join(&*path),
         StoreConfig::Lossy(inner) => anchor(inner, directory),
         StoreConfig::Ram | StoreConfig::Null => {}
     }

@@ -63,27 +63,34 @@ impl Connections {
     }
 }
 
-/// The descriptor on which a shard waits for its connections and its mailbox.
+/// The descriptor on which a shard waits for its connections, its mailbox and its ring.
 pub(super) struct Poller(OwnedFd);
 
 /// The source of an event.
 pub(super) enum Source {
     Mailbox,
+    /// The ring of block devices.
+    Ring,
     /// The connection at this place.
     Connection(usize),
 }
 
 impl Poller {
-    pub(super) fn new(mailbox: impl AsFd) -> io::Result<Poller> {
+    pub(super) fn new(mailbox: impl AsFd, ring: Option<BorrowedFd<'_>>) -> io::Result<Poller> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let data = epoll::EventData::new_u64(MAILBOX);
         epoll::add(&epoll, mailbox, data, EventFlags::IN)?;
+        if let Some(ring) = ring {
+            let data = epoll::EventData::new_u64(RING);
+            epoll::add(&epoll, ring, data, EventFlags::IN)?;
+        }
         Ok(Poller(epoll))
     }
 
     pub(super) fn source(event: &epoll::Event) -> Source {
         match event.data.u64() {
             MAILBOX => Source::Mailbox,
+            RING => Source::Ring,
             at => Source::Connection(at as usize),
         }
     }
@@ -116,5 +123,6 @@ impl AsFd for Poller {
     }
 }
 
-/// The token of the mailbox. Those of connections are their places.
+/// The tokens of the mailbox and the ring. Those of connections are their places.
 const MAILBOX: u64 = u64::MAX;
+const RING: u64 = u64::MAX - 1;

@@ -2,7 +2,7 @@
 //!
 //! A shard waits in one place, for its connections and its mailbox, until something arrives or the
 //! engine's next deadline comes. No I/O takes a lock, allocates or changes its thread, except where
-//! a store has to wait: such work goes to the [`Pool`].
+//! a store has to wait: such work goes to the [`Pool`], or for block devices to a [`Ring`].
 //!
 //! A pass is bounded: it takes a fixed number of requests from each connection, and sends a fixed
 //! number of replies to each. A larger batch would raise throughput but make replies late. The same
@@ -11,7 +11,7 @@
 //! The shard is composed of owners, each with private fields: received bytes ([`Intake`]), zios in
 //! flight ([`Slots`]), replies ([`Outbox`]), the bound on what clients hold ([`Budget`]), time
 //! ([`Timers`]), and messages ([`Control`]). The steps of a pass are in files of their own:
-//! `receive`, `admission`, `step`, `store_work`, `send`, `abort`, `commands`, `shutdown`.
+//! `receive`, `admission`, `step`, `store_work`, `device_work`, `send`, `abort`, `commands`, `shutdown`.
 
 mod abort;
 mod admission;
@@ -25,6 +25,7 @@ mod connection;
 mod connections;
 mod control;
 mod departures;
+mod device_work;
 mod exports;
 mod intake;
 mod load_meter;
@@ -46,6 +47,7 @@ use std::io;
 use std::sync::Arc;
 
 use dashpot_engine::{Action, Engine, Input, Instant};
+use dashpot_sys::Ring;
 use rustix::event::epoll::{self, EventFlags};
 
 use self::budget::Budget;
@@ -53,6 +55,7 @@ use self::buffers::Buffers;
 use self::connections::{Connections, Poller, Source};
 use self::control::Control;
 use self::departures::Departures;
+use self::device_work::DeviceRing;
 use self::exports::{Exports, Stores};
 use self::intake::Intake;
 use self::outbox::Outbox;
@@ -79,6 +82,7 @@ pub(crate) struct Shard {
     slots: Slots,
     buffers: Buffers,
     unfinished: Unfinished,
+    device_ring: DeviceRing,
     outbox: Outbox,
     budget: Budget,
     timers: Timers,
@@ -96,6 +100,8 @@ pub(crate) struct Parts {
     pub(crate) served: Vec<Served>,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
     pub(crate) pool: Arc<Pool>,
+    /// For stores on block devices.
+    pub(crate) ring: Option<Ring>,
     pub(crate) spins: bool,
     pub(crate) recorder: Recorder,
     pub(crate) prompt: Prompt,
@@ -104,6 +110,7 @@ pub(crate) struct Parts {
 impl Shard {
     pub(crate) fn new(parts: Parts) -> io::Result<Shard> {
         let (exports, stores) = Exports::new(parts.served);
+        let device_ring = DeviceRing::new(parts.ring);
         Ok(Shard {
             engine: parts.engine,
             actions: Vec::new(),
@@ -114,12 +121,13 @@ impl Shard {
             slots: Slots::default(),
             buffers: Buffers::default(),
             unfinished: Unfinished::new(parts.pool),
+            poller: Poller::new(&*parts.mailbox, device_ring.bell())?,
+            device_ring,
             outbox: Outbox::default(),
             budget: Budget::new(exports.len()),
             exports,
             timers: Timers::new(parts.spins),
             rule_marks: RuleMarks::default(),
-            poller: Poller::new(&*parts.mailbox)?,
             control: Control::new(parts.mailbox),
             recorder: parts.recorder,
             prompt: parts.prompt,
@@ -129,6 +137,7 @@ impl Shard {
     /// Serves until it is told to stop and has no replies left to send.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
+        self.device_ring.enable()?;
         while !self.is_over() {
             self.wait(&mut events)?;
             let woke = self.timers.now();
@@ -138,15 +147,18 @@ impl Shard {
             for event in events.drain(..) {
                 self.meet(event);
             }
+            self.end_device_work();
             self.read_messages();
             self.abort_departed();
             self.read_on(waiting);
             self.work_on();
+            self.device_ring.submit()?;
             self.send_on();
             self.record();
             self.evict();
             self.end_stalls();
             self.advance_shutdown();
+            self.device_ring.submit()?;
             self.end_pass(woke);
         }
         self.sync_stores();
@@ -168,10 +180,11 @@ impl Shard {
 
     /// When to stop waiting. `None` if only a descriptor can wake the shard: an idle shard does not
     /// wake up.
-    fn deadline(&self) -> Option<Instant> {
+    fn deadline(&mut self) -> Option<Instant> {
         if !self.intake.is_empty()
             || !self.outbox.is_empty()
             || self.unfinished.has_pieces()
+            || self.device_ring.is_busy()
             || self.control.has_messages()
             || !self.departures.is_empty()
         {
@@ -194,6 +207,7 @@ impl Shard {
     fn meet(&mut self, event: epoll::Event) {
         let at = match Poller::source(&event) {
             Source::Mailbox => return self.control.collect(),
+            Source::Ring => return self.device_ring.hear(),
             Source::Connection(at) => at,
         };
         let Some(connection) = self.connections.get(at) else {

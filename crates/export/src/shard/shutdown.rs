@@ -42,11 +42,11 @@ impl Shard {
         for (disk, store) in self.stores.iter_mut() {
             // A store without pool threads syncs here.
             let _ = store.flush();
-            if let Some(file) = store.blocking()
+            if let Some(store) = store.blocking()
                 && !self.exports.is_read_only(disk)
             {
                 // A failure marks the disk as faulted. No client is left to report it to.
-                let _ = file.sync();
+                let _ = store.sync();
             }
         }
     }

@@ -12,7 +12,7 @@ use super::slots::Slot;
 use super::unfinished::Copy;
 use crate::frontend::boundary::{Operation, Request};
 use crate::message::Message;
-use crate::store::{Asker, Attempt, FileOperation, Finished, Job, Store};
+use crate::store::{Asker, Attempt, Finished, Job, PoolOperation, Store};
 
 impl Shard {
     /// Makes the store do a zio's work, now or on a thread of the pool.
@@ -28,10 +28,7 @@ impl Shard {
         let (offset, length) = (request.offset, u64::from(request.length));
         let attempt = match request.operation {
             Operation::Read if store.reads_at_reply() => return Some(Ok(())),
-            // A long read takes long even if it does not wait.
-            Operation::Read if length > INLINE_MAX && store.blocking().is_some() => {
-                Attempt::WouldBlock
-            }
+            Operation::Read if store.reads_slowly(length) => Attempt::WouldBlock,
             Operation::Read => {
                 let mut payload = self.buffers.take(request.length);
                 payload.resize(request.length as usize, 0);
@@ -40,7 +37,7 @@ impl Shard {
                 attempt
             }
             Operation::Trim { .. } | Operation::Zero { .. }
-                if length > PIECE && store.blocking().is_none() =>
+                if length > PIECE && store.zeroes_in_memory() =>
             {
                 self.unfinished.push_piece(id, 0);
                 return None;
@@ -63,7 +60,9 @@ impl Shard {
                 Some(outcome)
             }
             Attempt::WouldBlock => {
-                self.send_to_pool(id, incoming);
+                if !self.send_to_ring(id, incoming) {
+                    self.send_to_pool(id, incoming);
+                }
                 None
             }
         }
@@ -85,7 +84,7 @@ impl Shard {
     }
 
     /// Ends the work: the store no longer needs the bytes of a write.
-    fn end_work(&mut self, id: ZioId) {
+    pub(super) fn end_work(&mut self, id: ZioId) {
         if let Some(slot) = self.slots.get_mut(id)
             && matches!(slot.request().operation, Operation::Write { .. })
         {
@@ -102,14 +101,14 @@ impl Shard {
         let Some(slot) = self.slots.get_mut(id) else {
             return;
         };
-        let Some(file) = self.stores.of(slot.disk()).blocking() else {
+        let Some(store) = self.stores.of(slot.disk()).blocking() else {
             return;
         };
         let request = *slot.request();
         let mailbox = Arc::clone(self.control.mailbox());
         self.unfinished.submit(Job {
-            file: Arc::clone(file),
-            operation: file_operation(&request, slot.take_payload()),
+            store,
+            operation: pool_operation(&request, slot.take_payload()),
             cancelled: slot.cancellation(),
             finish: Box::new(move |finished| {
                 // A shard that is gone needs no answer.
@@ -193,35 +192,33 @@ fn name_asker(store: &mut Store, zio: ZioId, slot: &Slot, exports: &Exports, at:
 }
 
 /// The job for a thread of the pool, with the payload of a write or a buffer to read into.
-fn file_operation(request: &Request, buffer: Vec<u8>) -> FileOperation {
+fn pool_operation(request: &Request, buffer: Vec<u8>) -> PoolOperation {
     let (offset, length) = (request.offset, u64::from(request.length));
     match request.operation {
-        Operation::Read => FileOperation::Read {
+        Operation::Read => PoolOperation::Read {
             offset,
             length: length as usize,
             buffer,
         },
-        Operation::Write { fua } => FileOperation::Write {
+        Operation::Write { fua } => PoolOperation::Write {
             offset,
             buffer,
             fua,
         },
-        Operation::Trim { fua } => FileOperation::Trim {
+        Operation::Trim { fua } => PoolOperation::Trim {
             offset,
             length,
             fua,
         },
-        Operation::Zero { fua, no_hole } => FileOperation::Zero {
+        Operation::Zero { fua, no_hole } => PoolOperation::Zero {
             offset,
             length,
             no_hole,
             fua,
         },
-        Operation::Flush | Operation::Cache => FileOperation::Sync,
+        Operation::Flush | Operation::Cache => PoolOperation::Sync,
     }
 }
 
-/// The shard does not even try a longer read if a thread of the pool can do it.
-const INLINE_MAX: u64 = 256 << 10;
 /// The most bytes to zero before other zios have their turn.
 const PIECE: u64 = 4 << 20;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use dashpot_engine::{Errno, Instant, Outcome, ZioId};
 
 use super::attempt::Attempt;
+use super::blocking::Blocking;
+use super::device::DeviceStore;
 use super::extent::{Extent, Found};
 use super::file::FileStore;
 use super::lossy::{Asker, Lossy};
@@ -19,6 +21,7 @@ pub(crate) enum Store {
     /// Reads give zeroes, and writes are dropped.
     Null,
     File(Arc<FileStore>),
+    Device(Arc<DeviceStore>),
     Lossy(Box<Lossy<Store>>),
 }
 
@@ -29,6 +32,7 @@ impl Store {
             Store::Ram(ram) => ram.read(offset, into),
             Store::Null => into.fill(0),
             Store::File(file) => return file.try_read(offset, into),
+            Store::Device(_) => return Attempt::WouldBlock,
             Store::Lossy(lossy) => return Attempt::Done(lossy.read(offset, into)),
         }
         Attempt::Done(Ok(()))
@@ -39,7 +43,9 @@ impl Store {
         // A null store reads like memory that was never written.
         let ram = match self {
             Store::Ram(ram) => ram,
-            Store::Null | Store::File(_) | Store::Lossy(_) => const { &Ram::new() },
+            Store::Null | Store::File(_) | Store::Device(_) | Store::Lossy(_) => {
+                const { &Ram::new() }
+            }
         };
         ram.slices(offset, length)
     }
@@ -50,6 +56,7 @@ impl Store {
             Store::Ram(ram) => ram.write(offset, from),
             Store::Null => {}
             Store::File(_) if fua => return Attempt::WouldBlock,
+            Store::Device(_) => return Attempt::WouldBlock,
             Store::File(file) => return file.try_write(offset, from),
             Store::Lossy(lossy) => return Attempt::Done(lossy.write(offset, from, fua)),
         }
@@ -62,7 +69,7 @@ impl Store {
         match self {
             Store::Ram(ram) => ram.zero(offset, length, no_hole),
             Store::Null => {}
-            Store::File(_) => return Attempt::WouldBlock,
+            Store::File(_) | Store::Device(_) => return Attempt::WouldBlock,
             Store::Lossy(lossy) => return Attempt::Done(lossy.zero(offset, length, fua)),
         }
         Attempt::Done(Ok(()))
@@ -78,7 +85,7 @@ impl Store {
     pub(crate) fn flush(&mut self) -> Attempt {
         match self {
             Store::Ram(_) | Store::Null => Attempt::Done(Ok(())),
-            Store::File(_) => Attempt::WouldBlock,
+            Store::File(_) | Store::Device(_) => Attempt::WouldBlock,
             Store::Lossy(lossy) => Attempt::Done(lossy.flush()),
         }
     }
@@ -92,7 +99,7 @@ impl Store {
             Store::Ram(ram) => ram.extents(offset, length, found),
             Store::Null => found.only(length, true),
             Store::File(file) => file.extents(offset, length, found),
-            Store::Lossy(_) => found.only(length, false),
+            Store::Device(_) | Store::Lossy(_) => found.only(length, false),
         }
     }
 
@@ -107,9 +114,10 @@ impl Store {
     }
 
     /// The store on which a thread of the pool repeats attempts that would block.
-    pub(crate) fn blocking(&self) -> Option<&Arc<FileStore>> {
+    pub(crate) fn blocking(&self) -> Option<Arc<dyn Blocking>> {
         match self {
-            Store::File(file) => Some(file),
+            Store::File(file) => Some(Arc::clone(file) as Arc<_>),
+            Store::Device(device) => Some(Arc::clone(device) as Arc<_>),
             Store::Ram(_) | Store::Null | Store::Lossy(_) => None,
         }
     }
@@ -121,7 +129,30 @@ impl Store {
             // Like a power cut, the end of the process takes what was not flushed.
             Store::Ram(_) | Store::Null | Store::Lossy(_) => None,
             Store::File(file) => file.identity(),
+            Store::Device(device) => device.identity(),
         }
+    }
+
+    /// The store on which the shard's ring works.
+    pub(crate) fn device(&self) -> Option<&Arc<DeviceStore>> {
+        match self {
+            Store::Device(device) => Some(device),
+            Store::Ram(_) | Store::Null | Store::File(_) | Store::Lossy(_) => None,
+        }
+    }
+
+    /// Whether a read of this length is not even tried by the shard: it would wait, or take long.
+    pub(crate) fn reads_slowly(&self, length: u64) -> bool {
+        match self {
+            Store::File(_) => length > INLINE_MAX,
+            Store::Device(_) => true,
+            Store::Ram(_) | Store::Null | Store::Lossy(_) => false,
+        }
+    }
+
+    /// Whether trims and zeroes take time on the shard, by their length.
+    pub(crate) fn zeroes_in_memory(&self) -> bool {
+        matches!(self, Store::Ram(_) | Store::Null | Store::Lossy(_))
     }
 
     /// The reason that the store's durability can no longer be trusted, if there is one.
@@ -129,6 +160,7 @@ impl Store {
         match self {
             Store::Ram(_) | Store::Null => None,
             Store::File(file) => file.fault(),
+            Store::Device(device) => device.fault(),
             Store::Lossy(lossy) => lossy.fault(),
         }
     }
@@ -167,7 +199,7 @@ impl Store {
     fn lossy(&mut self) -> Option<&mut Lossy<Store>> {
         match self {
             Store::Lossy(lossy) => Some(lossy),
-            Store::Ram(_) | Store::Null | Store::File(_) => None,
+            Store::Ram(_) | Store::Null | Store::File(_) | Store::Device(_) => None,
         }
     }
 }
@@ -176,24 +208,24 @@ impl Store {
 impl Medium for Store {
     fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
         let attempt = self.read(offset, into);
-        wait(self, attempt, |file| file.read(offset, into))
+        wait(self, attempt, |store| store.read(offset, into))
     }
 
     fn write(&mut self, offset: u64, from: &[u8]) -> Outcome {
         let attempt = self.write(offset, from, false);
-        wait(self, attempt, |file| file.write(offset, from, false))
+        wait(self, attempt, |store| store.write(offset, from, false))
     }
 
     fn zero(&mut self, offset: u64, length: u64) -> Outcome {
         let attempt = self.zero(offset, length, false, false);
-        wait(self, attempt, |file| {
-            file.zero(offset, length, false, false)
+        wait(self, attempt, |store| {
+            store.zero(offset, length, false, false)
         })
     }
 
     fn flush(&mut self) -> Outcome {
         let attempt = self.flush();
-        wait(self, attempt, FileStore::sync)
+        wait(self, attempt, |store| store.sync())
     }
 
     fn fault(&self) -> Option<&str> {
@@ -205,11 +237,14 @@ impl Medium for Store {
 pub(super) fn wait(
     store: &Store,
     attempt: Attempt,
-    block: impl FnOnce(&FileStore) -> Outcome,
+    block: impl FnOnce(&dyn Blocking) -> Outcome,
 ) -> Outcome {
     match (attempt, store.blocking()) {
         (Attempt::Done(outcome), _) => outcome,
-        (Attempt::WouldBlock, Some(file)) => block(file),
+        (Attempt::WouldBlock, Some(blocking)) => block(&*blocking),
         (Attempt::WouldBlock, None) => Err(Errno::Io),
     }
 }
+
+/// The shard does not even try a longer read of a file.
+const INLINE_MAX: u64 = 256 << 10;

@@ -42,14 +42,60 @@ pub enum StoreError {
         size: Option<u64>,
     },
     /// The path is not a regular file.
-    #[error("disk `{disk}`: {path} is {kind}; name a regular file", path = .path.display())]
+    #[error("disk `{disk}`: {path} is {kind}", path = .path.display())]
     NotAFile {
         /// The disk.
         disk: String,
         /// Its file.
         path: PathBuf,
-        /// The kind of thing that it is.
+        /// The kind of thing that it is, and the remedy.
         kind: &'static str,
+    },
+    /// The path is not a block device.
+    #[error("disk `{disk}`: {path} is {kind}", path = .path.display())]
+    NotADevice {
+        /// The disk.
+        disk: String,
+        /// Its device.
+        path: PathBuf,
+        /// The kind of thing that it is, and the remedy.
+        kind: &'static str,
+    },
+    /// The kernel, or another process, uses the device.
+    #[error(
+        "disk `{disk}`: {path} is in use: {}; end that, or name another device",
+        .users.join(", "), path = .path.display()
+    )]
+    Busy {
+        /// The disk.
+        disk: String,
+        /// Its device.
+        path: PathBuf,
+        /// The users, in words.
+        users: Vec<String>,
+    },
+    /// The disk does not fit its device.
+    #[error("disk `{disk}`: {path} has {why}", path = .path.display())]
+    DoesNotFit {
+        /// The disk.
+        disk: String,
+        /// Its device.
+        path: PathBuf,
+        /// What the device has, what the disk asks for, and the remedy.
+        why: String,
+    },
+    /// The device's blocks are too large for a lossy store.
+    #[error(
+        "disk `{disk}`: {store} needs a device with blocks of 512, and these have {}; put a file on it (`lossy:file:PATH`)",
+        Size((*.block).into())
+    )]
+    LossyBlocks {
+        /// The disk.
+        disk: String,
+        /// Its store.
+        store: StoreConfig,
+        /// The device's block in bytes.
+        block: u32,
     },
     /// The file may only be read.
     #[error(

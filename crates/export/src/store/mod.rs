@@ -9,6 +9,9 @@
 
 mod any;
 mod attempt;
+mod blocking;
+mod device;
+mod durability;
 mod error;
 mod extent;
 mod file;
@@ -23,16 +26,19 @@ mod slabs;
 #[cfg(test)]
 mod tests;
 
+pub use device::{device_mounts, device_users};
 pub use error::StoreError;
 pub use memory::available_memory;
 
 pub(crate) use any::Store;
 pub(crate) use attempt::Attempt;
+#[cfg(test)]
+pub(crate) use blocking::Blocking;
 pub(crate) use error::Size;
 pub(crate) use extent::Extent;
 #[cfg(test)]
 pub(crate) use file::FileStore;
 pub(crate) use lossy::Asker;
 pub(crate) use open::{Adoption, Opened, open_all};
-pub(crate) use pool::{FileOperation, Finished, Job, Pool};
+pub(crate) use pool::{Finished, Job, Pool, PoolOperation};
 pub(crate) use ram::SLICE;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use dashpot_rules::{DiskConfig, StoreConfig};
 
 use super::any::Store;
+use super::device::{DeviceRequest, OpenDevice};
 use super::error::StoreError;
 use super::file::FileStore;
 use super::file::open::OpenRequest;
-use super::lossy::Lossy;
+use super::lossy::{Lossy, SECTOR};
 use super::memory;
 use super::ram::Ram;
 
@@ -20,6 +21,25 @@ pub(crate) struct Opened {
     pub(crate) store: Store,
     /// The disk's size in bytes.
     pub(crate) size: u64,
+    /// Its smallest read or write, in bytes.
+    pub(crate) block: u32,
+    /// The smallest write that the medium does without reading, in bytes, if it is known.
+    pub(crate) physical: Option<u32>,
+    /// Whether it refuses writes.
+    pub(crate) read_only: bool,
+}
+
+impl Opened {
+    /// A store that fits whatever the disk asks for.
+    fn new(disk: &DiskConfig, store: Store, size: u64) -> Opened {
+        Opened {
+            store,
+            size,
+            block: disk.block,
+            physical: None,
+            read_only: disk.read_only,
+        }
+    }
 }
 
 /// Opens the stores of `disks`, in their order. With `overcommit`, RAM disks may be larger than the
@@ -77,16 +97,15 @@ fn open(disk: &DiskConfig, store: &StoreConfig) -> Result<Opened, StoreError> {
         StoreConfig::Null => sized(disk, store, Store::Null)?,
         StoreConfig::File(path) => {
             let (file, size) = FileStore::open(request(disk, path))?;
-            Opened {
-                store: Store::File(Arc::new(file)),
-                size,
-            }
+            Opened::new(disk, Store::File(Arc::new(file)), size)
         }
+        StoreConfig::Device(path) => on_device(device_request(disk, path).open()?),
         StoreConfig::Lossy(inner) => {
-            let Opened { store, size } = open(disk, inner)?;
+            let inner = open(disk, inner)?;
+            check_sectors(disk, store, &inner)?;
             Opened {
-                store: Store::Lossy(Box::new(Lossy::new(store, size))),
-                size,
+                store: Store::Lossy(Box::new(Lossy::new(inner.store, inner.size))),
+                ..inner
             }
         }
     };
@@ -101,11 +120,43 @@ fn open(disk: &DiskConfig, store: &StoreConfig) -> Result<Opened, StoreError> {
 
 fn sized(disk: &DiskConfig, config: &StoreConfig, store: Store) -> Result<Opened, StoreError> {
     match disk.size {
-        Some(size) => Ok(Opened { store, size }),
+        Some(size) => Ok(Opened::new(disk, store, size)),
         None => Err(StoreError::NoSize {
             disk: disk.name.clone(),
             store: config.clone(),
         }),
+    }
+}
+
+/// A lossy cache keeps sectors, which direct I/O cannot write to a device with larger blocks.
+fn check_sectors(disk: &DiskConfig, store: &StoreConfig, inner: &Opened) -> Result<(), StoreError> {
+    if inner.store.device().is_none() || u64::from(inner.block) <= SECTOR {
+        return Ok(());
+    }
+    Err(StoreError::LossyBlocks {
+        disk: disk.name.clone(),
+        store: store.clone(),
+        block: inner.block,
+    })
+}
+
+fn on_device(open: OpenDevice) -> Opened {
+    Opened {
+        store: Store::Device(Arc::new(open.store)),
+        size: open.size,
+        block: open.block,
+        physical: Some(open.physical),
+        read_only: open.read_only,
+    }
+}
+
+fn device_request<'a>(disk: &'a DiskConfig, path: &'a Path) -> DeviceRequest<'a> {
+    DeviceRequest {
+        disk: &disk.name,
+        path,
+        size: disk.size,
+        block: disk.block,
+        read_only: disk.read_only,
     }
 }
 
@@ -133,7 +184,7 @@ fn ram_bytes(disks: &[DiskConfig], opened: &[Opened]) -> u64 {
 fn in_ram(store: &StoreConfig) -> bool {
     match store {
         StoreConfig::Ram => true,
-        StoreConfig::Null | StoreConfig::File(_) => false,
+        StoreConfig::Null | StoreConfig::File(_) | StoreConfig::Device(_) => false,
         StoreConfig::Lossy(inner) => in_ram(inner),
     }
 }

@@ -13,11 +13,11 @@ use std::thread::{self, JoinHandle};
 
 use dashpot_engine::{Errno, Outcome};
 
-use super::file::FileStore;
+use super::blocking::Blocking;
 
-/// An operation on a file. Buffers come back with [`Finished`].
+/// An operation on a store. Buffers come back with [`Finished`].
 #[derive(Debug)]
-pub(crate) enum FileOperation {
+pub(crate) enum PoolOperation {
     /// Fills the buffer with `length` bytes.
     Read {
         offset: u64,
@@ -56,8 +56,8 @@ pub(crate) struct Finished {
 
 /// An operation, and the function that takes its result.
 pub(crate) struct Job {
-    pub(crate) file: Arc<FileStore>,
-    pub(crate) operation: FileOperation,
+    pub(crate) store: Arc<dyn Blocking>,
+    pub(crate) operation: PoolOperation,
     /// Set when the caller is gone. An operation that has not started must not start then, because
     /// it would come after later ones.
     pub(crate) cancelled: Arc<AtomicBool>,
@@ -68,14 +68,14 @@ pub(crate) struct Job {
 impl Job {
     /// Does the work. A panic turns into an error, so neither the zio nor the thread is lost.
     fn run(self) {
-        let (operation, file) = (self.operation, &self.file);
+        let (operation, store) = (self.operation, &*self.store);
         let failed = |errno| Finished {
             outcome: Err(errno),
             buffer: Vec::new(),
         };
         let finished = match self.cancelled.load(Ordering::Acquire) {
             true => failed(Errno::Shutdown),
-            false => catch_unwind(AssertUnwindSafe(|| operation.run(file)))
+            false => catch_unwind(AssertUnwindSafe(|| operation.run(store)))
                 .unwrap_or_else(|_| failed(Errno::Io)),
         };
         (self.finish)(finished);
@@ -90,41 +90,41 @@ impl fmt::Debug for Job {
     }
 }
 
-impl FileOperation {
-    fn run(self, file: &FileStore) -> Finished {
+impl PoolOperation {
+    fn run(self, store: &dyn Blocking) -> Finished {
         let mut kept = Vec::new();
         let outcome = match self {
-            FileOperation::Read {
+            PoolOperation::Read {
                 offset,
                 length,
                 buffer,
             } => {
                 kept = buffer;
                 kept.resize(length, 0);
-                file.read(offset, &mut kept)
+                store.read(offset, &mut kept)
             }
-            FileOperation::Write {
+            PoolOperation::Write {
                 offset,
                 buffer,
                 fua,
             } => {
                 kept = buffer;
-                file.write(offset, &kept, fua)
+                store.write(offset, &kept, fua)
             }
-            FileOperation::Zero {
+            PoolOperation::Zero {
                 offset,
                 length,
                 no_hole,
                 fua,
-            } => file.zero(offset, length, no_hole, fua),
-            FileOperation::Trim {
+            } => store.zero(offset, length, no_hole, fua),
+            PoolOperation::Trim {
                 offset,
                 length,
                 fua,
-            } => file.trim(offset, length, fua),
-            FileOperation::Sync => file.sync(),
+            } => store.trim(offset, length, fua),
+            PoolOperation::Sync => store.sync(),
             #[cfg(test)]
-            FileOperation::Panic => panic!("a store panics, as this test wants it to"),
+            PoolOperation::Panic => panic!("a store panics, as this test wants it to"),
         };
         Finished {
             outcome,
@@ -215,7 +215,7 @@ mod tests {
     use std::thread;
 
     use super::super::tests::file_of;
-    use super::{FileOperation, Finished, Job, Pool};
+    use super::{Finished, Job, Pool, PoolOperation};
 
     #[test]
     fn each_operation_reaches_the_file() {
@@ -225,7 +225,7 @@ mod tests {
         let run = |operation| {
             let sender = sender.clone();
             pool.submit(Job {
-                file: Arc::clone(&file),
+                store: Arc::clone(&file) as Arc<_>,
                 operation,
                 cancelled: Arc::default(),
                 finish: Box::new(move |finished| sender.send(finished).unwrap()),
@@ -235,31 +235,31 @@ mod tests {
             finished.buffer
         };
         let read = || {
-            run(FileOperation::Read {
+            run(PoolOperation::Read {
                 offset: 10,
                 length: 3,
                 buffer: vec![9; 3],
             })
         };
-        let written = run(FileOperation::Write {
+        let written = run(PoolOperation::Write {
             offset: 10,
             buffer: vec![1, 2, 3],
             fua: true,
         });
         assert_eq!(written, [1, 2, 3]);
         assert_eq!(read(), [1, 2, 3]);
-        run(FileOperation::Zero {
+        run(PoolOperation::Zero {
             offset: 10,
             length: 1,
             no_hole: true,
             fua: false,
         });
-        run(FileOperation::Trim {
+        run(PoolOperation::Trim {
             offset: 12,
             length: 1,
             fua: false,
         });
-        run(FileOperation::Sync);
+        run(PoolOperation::Sync);
         assert_eq!(read(), [0, 2, 0]);
     }
 
@@ -269,8 +269,8 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         let pool = Pool::new(1).unwrap();
         pool.submit(Job {
-            file,
-            operation: FileOperation::Read {
+            store: file,
+            operation: PoolOperation::Read {
                 offset: 8,
                 length: 3,
                 buffer: Vec::new(),
@@ -299,8 +299,8 @@ mod tests {
                     .unwrap();
             };
             pool.submit(Job {
-                file: Arc::clone(&file),
-                operation: FileOperation::Sync,
+                store: Arc::clone(&file) as Arc<_>,
+                operation: PoolOperation::Sync,
                 cancelled: Arc::default(),
                 finish: Box::new(finish),
             });
@@ -315,10 +315,10 @@ mod tests {
         let (_directory, file) = file_of(10);
         let (sender, receiver) = mpsc::channel();
         let pool = Pool::new(1).unwrap();
-        for operation in [FileOperation::Panic, FileOperation::Sync] {
+        for operation in [PoolOperation::Panic, PoolOperation::Sync] {
             let sender = sender.clone();
             pool.submit(Job {
-                file: Arc::clone(&file),
+                store: Arc::clone(&file) as Arc<_>,
                 operation,
                 cancelled: Arc::default(),
                 finish: Box::new(move |finished| sender.send(finished.outcome).unwrap()),
@@ -336,8 +336,8 @@ mod tests {
         for number in 0..100 {
             let sender = sender.clone();
             pool.submit(Job {
-                file: Arc::clone(&file),
-                operation: FileOperation::Read {
+                store: Arc::clone(&file) as Arc<_>,
+                operation: PoolOperation::Read {
                     offset: 0,
                     length: 10,
                     buffer: Vec::new(),

@@ -11,7 +11,6 @@ use dashpot_export::complain;
 use super::block_device::free;
 use super::down::take_down;
 use super::file_system;
-use super::in_use::users_of;
 use super::place::{Place, Record};
 use super::process::Process;
 use super::stale;
@@ -19,6 +18,7 @@ use super::state::{is_ours, waits};
 use super::sysfs::queue_of;
 use crate::cli::DetachArgs;
 use crate::sources::Stop;
+use dashpot_export::store::device_users;
 
 /// Detaches the named devices. Goes on after a failure, and fails at the end.
 pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitCode> {
@@ -154,7 +154,7 @@ impl Way<'_> {
     fn wait_until_unused(&self, record: &Record) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
-            let users = users_of(&record.node);
+            let users = device_users(&record.node);
             if users.is_empty() {
                 return Ok(());
             }

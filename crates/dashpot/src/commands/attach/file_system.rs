@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use super::in_use::mounts_of;
 use super::place::{Place, Record};
 use crate::cli::FileSystem;
 use crate::doctor::installed;
+use dashpot_export::store::device_mounts;
 
 /// Makes a file system on a node. Never overwrites an existing one.
 pub(super) fn make(
@@ -70,7 +70,7 @@ pub(super) fn mount(
 /// Whether a node is mounted at a directory.
 pub(super) fn is_mounted(node: &str, at: &Path) -> bool {
     let at = at.canonicalize().ok();
-    mounts_of(node)
+    device_mounts(node)
         .iter()
         .any(|mounted| Some(Path::new(mounted)) == at.as_deref())
 }

@@ -1,12 +1,10 @@
 //! A loop device over the file of a disk.
 
 use std::fs;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
-use rustix::fs::{major, minor};
 
 use super::sysfs::{self, Before, attribute};
 
@@ -71,14 +69,6 @@ pub(super) fn free(node: &str, before: &[(String, String)]) -> anyhow::Result<()
 /// The file behind a node, if it is a loop device that has one.
 pub(super) fn backing_file(node: &str) -> Option<PathBuf> {
     attribute(node, "loop/backing_file").map(PathBuf::from)
-}
-
-/// The numbers of a block device.
-pub(super) fn numbers(node: &str) -> Option<(u32, u32)> {
-    let found = fs::metadata(node).ok()?;
-    let number = found.rdev();
-    let is_block = found.file_type().is_block_device();
-    is_block.then(|| (major(number), minor(number)))
 }
 
 /// Runs `losetup`, of util-linux.

@@ -10,7 +10,6 @@ mod detach;
 mod down;
 mod file_system;
 mod fuse_mount;
-mod in_use;
 mod kernel_log;
 mod loop_device;
 mod mechanism;

@@ -11,12 +11,12 @@ use super::block_device::free;
 use super::down::take_down;
 use super::file_system;
 use super::fuse_mount;
-use super::in_use::users_of;
 use super::loop_device::{self, backing_file};
 use super::nbd_device::{self, backend_of};
 use super::place::{Place, Record};
 use super::state::{is_ours, is_stale, is_used, waits};
 use crate::commands::output::print;
+use dashpot_export::store::device_users;
 
 /// Cleans up, and prints what it removed.
 pub(super) fn clean() -> anyhow::Result<ExitCode> {
@@ -72,7 +72,7 @@ fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
             free(&record.node, record.mechanism, &record.before)?;
         }
         file_system::unmount(record)?;
-        let users = users_of(&record.node);
+        let users = device_users(&record.node);
         if !users.is_empty() {
             bail!(
                 "it was disk '{}', and nothing serves it any more, but it is in use: {}",

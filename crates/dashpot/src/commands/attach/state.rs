@@ -4,10 +4,10 @@ use dashpot_api::{Client, MechanismWord};
 use dashpot_rules::parse_api;
 
 use super::block_device::path_of;
-use super::in_use::users_of;
 use super::place::{Place, Record};
 use super::process::Process;
 use super::sysfs::queue_of;
+use dashpot_export::store::device_users;
 
 /// Whether the node is still the attached device.
 pub(super) fn is_ours(place: &Place, record: &Record) -> bool {
@@ -40,5 +40,5 @@ pub(super) fn waits(place: &Place, record: &Record) -> bool {
 /// Whether a program would notice the end of the node.
 pub(super) fn is_used(record: &Record) -> bool {
     let in_flight = queue_of(&record.node).map_or(0, |queue| queue.in_flight);
-    in_flight > 0 || !users_of(&record.node).is_empty()
+    in_flight > 0 || !device_users(&record.node).is_empty()
 }

@@ -20,6 +20,7 @@ fn export(read_only: bool) -> ExportInfo {
         description: String::new(),
         size: 1 << 20,
         block: 512,
+        preferred: 512,
         read_only,
         power: Power::default(),
     }

@@ -4,7 +4,7 @@ use crate::export::ExportInfo;
 
 /// The smallest request that needs no read-modify-write, in bytes.
 pub(super) fn preferred_block(export: &ExportInfo) -> u32 {
-    export.block.max(PAGE)
+    export.block.max(export.preferred).max(PAGE)
 }
 
 /// The transmission flags. `structured` says whether structured replies were negotiated.
@@ -45,6 +45,7 @@ mod tests {
             description: String::new(),
             size: 1 << 20,
             block,
+            preferred: block,
             read_only: false,
             power: Power::default(),
         }

@@ -77,6 +77,7 @@ mod tests {
             description: String::new(),
             size: 1 << 20,
             block: 1,
+            preferred: 1,
             read_only: false,
             power: Power::default(),
         }

@@ -8,11 +8,6 @@
 //! is one way in which data becomes durable, for writes, zeroes and trims alike, and one place
 //! where that can fail. The price is that a FUA write also waits for other dirty data in the page
 //! cache.
-//!
-//! **Faults.** A failed `fdatasync` marks the file as faulted. The kernel may have dropped the
-//! dirty pages and marked them clean, so the success of a retry would be a lie. Every later flush
-//! and FUA request fails until the file is opened anew. Reads and plain writes continue: they
-//! promise nothing.
 
 pub(super) mod label;
 pub(super) mod open;
@@ -21,7 +16,6 @@ use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use dashpot_engine::{Errno, Outcome};
@@ -29,6 +23,8 @@ use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::{ReadWriteFlags, preadv2, pwritev2, retry_on_intr};
 
 use super::attempt::Attempt;
+use super::blocking::Blocking;
+use super::durability::Durability;
 use super::extent::Found;
 
 /// Written piece by piece where a file system cannot zero by itself.
@@ -38,10 +34,7 @@ const ZEROES: &[u8] = &[0; 64 << 10];
 #[derive(Debug)]
 pub(crate) struct FileStore {
     file: File,
-    /// The reason that `fdatasync` can no longer be trusted.
-    fault: OnceLock<String>,
-    /// Held during `fdatasync`.
-    syncing: Mutex<()>,
+    durability: Durability,
     /// Whether the file system has refused `RWF_NOWAIT` for writes: ext4 and tmpfs do.
     waits_for_writes: AtomicBool,
 }
@@ -51,8 +44,7 @@ impl FileStore {
     fn new(file: File) -> FileStore {
         FileStore {
             file,
-            fault: OnceLock::new(),
-            syncing: Mutex::new(()),
+            durability: Durability::default(),
             waits_for_writes: AtomicBool::new(false),
         }
     }
@@ -143,25 +135,19 @@ impl FileStore {
         let (device, inode, made) = (found.dev(), found.ino(), made.as_nanos());
         Some(format!("file:{device}:{inode}:{made}"))
     }
-
-    /// The reason that every flush fails, once one has failed.
-    pub(crate) fn fault(&self) -> Option<&str> {
-        self.fault.get().map(String::as_str)
-    }
 }
 
-/// The threads of the pool call these methods. They wait.
-impl FileStore {
-    pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
+impl Blocking for FileStore {
+    fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
         self.file.read_exact_at(into, offset).map_err(errno)
     }
 
-    pub(crate) fn write(&self, offset: u64, from: &[u8], fua: bool) -> Outcome {
+    fn write(&self, offset: u64, from: &[u8], fua: bool) -> Outcome {
         self.file.write_all_at(from, offset).map_err(errno)?;
         self.sync_if(fua)
     }
 
-    pub(crate) fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> Outcome {
+    fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> Outcome {
         let mode = if no_hole {
             FallocateFlags::ZERO_RANGE
         } else {
@@ -174,8 +160,7 @@ impl FileStore {
         self.sync_if(fua)
     }
 
-    /// Trims a range. A trim is advice: a file system that cannot follow it has not failed.
-    pub(crate) fn trim(&self, offset: u64, length: u64, fua: bool) -> Outcome {
+    fn trim(&self, offset: u64, length: u64, fua: bool) -> Outcome {
         match self.allocate(FallocateFlags::PUNCH_HOLE, offset, length) {
             Err(rustix::io::Errno::OPNOTSUPP) => {}
             result => result.map_err(|error| errno(error.into()))?,
@@ -183,28 +168,18 @@ impl FileStore {
         self.sync_if(fua)
     }
 
-    /// Syncs, one call at a time. The kernel reports a lost write once, and later calls succeed.
-    /// The lock makes sure that the next caller sees the fault.
-    pub(crate) fn sync(&self) -> Outcome {
-        let _one = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.fault.get().is_some() {
-            return Err(Errno::Io);
-        }
-        self.believe(self.file.sync_data())
+    fn sync(&self) -> Outcome {
+        self.durability.sync(&self.file)
     }
 
+    fn fault(&self) -> Option<&str> {
+        self.durability.fault()
+    }
+}
+
+impl FileStore {
     fn sync_if(&self, fua: bool) -> Outcome {
         if fua { self.sync() } else { Ok(()) }
-    }
-
-    /// Remembers a failure for ever.
-    fn believe(&self, synced: io::Result<()>) -> Outcome {
-        synced.map_err(|error| {
-            self.fault.get_or_init(|| {
-                format!("fdatasync failed ({error}): restart to open the file anew, and check it")
-            });
-            Errno::Io
-        })
     }
 
     fn allocate(&self, mode: FallocateFlags, offset: u64, length: u64) -> rustix::io::Result<()> {
@@ -226,7 +201,7 @@ impl FileStore {
 }
 
 /// The error that a client gets.
-fn errno(error: io::Error) -> Errno {
+pub(super) fn errno(error: io::Error) -> Errno {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Errno::NoSpc,
         io::ErrorKind::FileTooLarge => Errno::NoSpc,

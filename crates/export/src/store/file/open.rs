@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use super::super::error::StoreError;
@@ -55,10 +56,10 @@ impl OpenRequest<'_> {
         Err(StoreError::NotAFile {
             disk: self.disk.into(),
             path: self.path.into(),
-            kind: if metadata.is_dir() {
-                "a directory"
-            } else {
-                "not a regular file"
+            kind: match metadata.file_type() {
+                kind if kind.is_dir() => "a directory; name a regular file",
+                kind if kind.is_block_device() => "a block device; name it as such, with dev:PATH",
+                _ => "not a regular file; name one",
             },
         })
     }

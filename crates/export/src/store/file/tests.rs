@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use dashpot_engine::Errno;
 
+use crate::store::blocking::Blocking;
 use crate::store::extent::{Extent, Found};
 use crate::store::tests::file_of;
 use crate::store::{Attempt, Store};
@@ -14,7 +15,8 @@ fn after_a_failed_sync_nothing_is_durable_any_more() {
     assert_eq!(file.sync(), Ok(()));
     assert_eq!(file.fault(), None);
     assert_eq!(
-        file.believe(Err(io::Error::from_raw_os_error(5))),
+        file.durability
+            .believe(Err(io::Error::from_raw_os_error(5))),
         Err(Errno::Io)
     );
     // The file itself is sound, so a retry would succeed, and its success would be a lie.
@@ -28,7 +30,9 @@ fn after_a_failed_sync_nothing_is_durable_any_more() {
 #[test]
 fn a_fault_leaves_reads_and_plain_writes_alone() {
     let (_directory, file) = file_of(4096);
-    let _ = file.believe(Err(io::Error::from_raw_os_error(5)));
+    let _ = file
+        .durability
+        .believe(Err(io::Error::from_raw_os_error(5)));
     assert_eq!(file.write(7, &[1, 2], false), Ok(()));
     let mut bytes = [0; 2];
     assert_eq!(file.read(7, &mut bytes), Ok(()));

@@ -11,7 +11,7 @@ use proptest::{prop_assert, prop_assert_eq, proptest};
 use super::super::any::wait;
 use super::super::lossy::SECTOR;
 use super::super::slabs::CHUNK;
-use super::super::{Attempt, FileStore, Store};
+use super::super::{Attempt, Blocking, Store};
 use super::{directory_of, disk, open_one};
 use crate::power::{Cut, Keep, Loss, Then};
 
@@ -214,14 +214,14 @@ impl Pair {
             }
             Request::Flush => {
                 let attempt = self.store.flush();
-                self.done(attempt, FileStore::sync);
+                self.done(attempt, |store| store.sync());
                 self.model.sync_if(true, 0, SIZE);
             }
         }
         Ok(())
     }
 
-    fn done(&self, attempt: Attempt, block: impl FnOnce(&FileStore) -> Outcome) {
+    fn done(&self, attempt: Attempt, block: impl FnOnce(&dyn Blocking) -> Outcome) {
         assert_eq!(wait(&self.store, attempt, block), Ok(()));
     }
 

@@ -15,6 +15,7 @@ fn export(block: u32, read_only: bool) -> ExportInfo {
         description: String::new(),
         size: SIZE,
         block,
+        preferred: block,
         read_only,
         power: Power::default(),
     }

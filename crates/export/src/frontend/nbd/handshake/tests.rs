@@ -16,6 +16,7 @@ fn exports() -> Arc<[ExportInfo]> {
         description: description.into(),
         size: 64 << 20,
         block,
+        preferred: block,
         read_only,
         power: Power::default(),
     };

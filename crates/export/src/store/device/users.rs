@@ -2,35 +2,32 @@
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, major, minor};
 
-use super::loop_device::numbers;
-use super::sysfs::attribute;
-
 /// The mount points of a node, as this process sees them.
-pub(super) fn mounts_of(node: &str) -> Vec<String> {
+pub fn device_mounts(node: &str) -> Vec<String> {
     let Some(numbers) = numbers(node) else {
         return Vec::new();
     };
-    let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    mounts(&table, numbers)
+    mounts(&mount_table(), numbers)
 }
 
 /// All users of the node, in words.
-pub(super) fn users_of(node: &str) -> Vec<String> {
+pub fn device_users(node: &str) -> Vec<String> {
     let Some(numbers) = numbers(node) else {
         return Vec::new();
     };
-    let mounts = mounts_of(node).into_iter();
+    let mounts = device_mounts(node).into_iter();
     let mut users: Vec<String> = mounts.map(|at| format!("mounted at {at}")).collect();
-    users.extend(swap(node));
-    users.extend(holders(node));
+    users.extend(swap(numbers));
+    users.extend(holders(numbers));
+    users.extend(mounted_partitions(numbers));
     users.extend(openers(numbers));
     // A device of the kernel's NBD client reads its partition table when it is opened for the first time.
     // While it waits for that, an open would wait as well.
-    if users.is_empty() && !has_io(node) && is_claimed(node) {
+    if users.is_empty() && !has_io(numbers) && is_claimed(node) {
         users.push("claimed by the kernel, such as for a mount of another namespace".to_owned());
     }
     users
@@ -59,21 +56,42 @@ fn unescaped(text: &str) -> String {
     escapes.into_iter().fold(text.to_owned(), unescape)
 }
 
-fn swap(node: &str) -> Option<String> {
+fn mount_table() -> String {
+    fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()
+}
+
+fn swap(device: (u32, u32)) -> Option<String> {
     let table = fs::read_to_string("/proc/swaps").unwrap_or_default();
     let mut names = table
         .lines()
         .filter_map(|line| line.split_whitespace().next());
-    names.any(|name| name == node).then(|| "swap".to_owned())
+    names
+        .any(|name| numbers(name) == Some(device))
+        .then(|| "swap".to_owned())
 }
 
 /// The devices that are built on this one.
-fn holders(node: &str) -> Vec<String> {
-    let name = Path::new(node).file_name().unwrap_or_default();
-    let folder = Path::new("/sys/block").join(name).join("holders");
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+fn holders(device: (u32, u32)) -> Vec<String> {
+    let names = names_in(&sysfs(device).join("holders"));
     names.map(|name| format!("part of /dev/{name}")).collect()
+}
+
+/// The partitions of the device that are mounted.
+fn mounted_partitions(device: (u32, u32)) -> Vec<String> {
+    let (folder, table) = (sysfs(device), mount_table());
+    let users = names_in(&folder).flat_map(|name| {
+        let is_partition = folder.join(&name).join("partition").exists();
+        let partition = numbers(&format!("/dev/{name}")).filter(|_| is_partition);
+        let mounts = partition.map(|numbers| mounts(&table, numbers));
+        let user = move |at| format!("its partition {name} is mounted at {at}");
+        mounts.into_iter().flatten().map(user)
+    });
+    users.collect()
+}
+
+fn names_in(folder: &Path) -> impl Iterator<Item = String> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
 }
 
 /// The processes that have it open.
@@ -97,8 +115,8 @@ fn openers(numbers: (u32, u32)) -> Vec<String> {
 }
 
 /// Whether I/O is in flight.
-fn has_io(node: &str) -> bool {
-    let counts = attribute(node, "inflight").unwrap_or_default();
+fn has_io(device: (u32, u32)) -> bool {
+    let counts = attribute(device, "inflight").unwrap_or_default();
     counts.split_whitespace().any(|count| count != "0")
 }
 
@@ -110,6 +128,24 @@ fn is_claimed(node: &str) -> bool {
         .custom_flags(OFlags::EXCL.bits().cast_signed());
     let opened = options.open(node);
     opened.is_err_and(|error| error.kind() == std::io::ErrorKind::ResourceBusy)
+}
+
+/// The numbers of a block device.
+pub(super) fn numbers(node: &str) -> Option<(u32, u32)> {
+    let found = fs::metadata(node).ok()?;
+    let number = found.rdev();
+    let is_block = found.file_type().is_block_device();
+    is_block.then(|| (major(number), minor(number)))
+}
+
+/// An attribute of a device in sysfs.
+pub(super) fn attribute(device: (u32, u32), name: &str) -> Option<String> {
+    let text = fs::read_to_string(sysfs(device).join(name)).ok()?;
+    Some(text.trim_end().to_owned())
+}
+
+fn sysfs((major, minor): (u32, u32)) -> PathBuf {
+    PathBuf::from(format!("/sys/dev/block/{major}:{minor}"))
 }
 
 #[cfg(test)]

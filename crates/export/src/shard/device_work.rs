@@ -1,0 +1,155 @@
+//! The work of stores on block devices: a ring of the kernel does it, and all of it at once.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use dashpot_engine::{Input, ZioId};
+use dashpot_sys::{Completion, Ring, Work};
+
+use super::Shard;
+use crate::frontend::boundary::{Operation, Request};
+
+/// The ring of a shard, if it has block devices and the kernel allows one.
+pub(super) struct DeviceRing {
+    ring: Option<Ring>,
+    /// Whether it may have completions.
+    is_rung: bool,
+}
+
+impl DeviceRing {
+    pub(super) fn new(ring: Option<Ring>) -> DeviceRing {
+        DeviceRing {
+            ring,
+            is_rung: false,
+        }
+    }
+
+    /// The descriptor that becomes readable when work has ended.
+    pub(super) fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.ring.as_ref().map(AsFd::as_fd)
+    }
+
+    /// Makes the calling thread the one that uses the ring.
+    pub(super) fn enable(&self) -> io::Result<()> {
+        self.ring.as_ref().map_or(Ok(()), Ring::enable)
+    }
+
+    /// Notes that work has ended.
+    pub(super) fn hear(&mut self) {
+        if let Some(ring) = &self.ring {
+            ring.hear();
+            self.is_rung = true;
+        }
+    }
+
+    /// Gives the kernel the work of this pass.
+    pub(super) fn submit(&mut self) -> io::Result<()> {
+        self.ring.as_mut().map_or(Ok(()), Ring::submit)
+    }
+
+    /// Whether there is something to do in the next pass.
+    pub(super) fn is_busy(&mut self) -> bool {
+        self.is_rung || self.ring.as_mut().is_some_and(Ring::has_queued)
+    }
+
+    fn next_completion(&mut self) -> Option<Completion> {
+        if !self.is_rung {
+            return None;
+        }
+        let completion = self.ring.as_mut().and_then(Ring::next_completion);
+        self.is_rung = completion.is_some();
+        completion
+    }
+}
+
+impl Shard {
+    /// Gives a zio's work to the ring. Says whether the ring does it; if not, the pool has to.
+    pub(super) fn send_to_ring(&mut self, id: ZioId, incoming: Option<&[u8]>) -> bool {
+        let Some(slot) = self.slots.get_mut(id) else {
+            return false;
+        };
+        let Some(store) = self.stores.of(slot.disk()).device() else {
+            return false;
+        };
+        let Some(ring) = &mut self.device_ring.ring else {
+            return false;
+        };
+        let request = *slot.request();
+        let Some(work) = work(&request, incoming.unwrap_or(slot.payload())) else {
+            return false;
+        };
+        if ring.start(store.device(), id.0.into(), work).is_err() {
+            return false;
+        }
+        // The ring has a copy of the payload, for which the zio is charged until the work has ended.
+        if let Some(bytes) = incoming {
+            slot.charge(bytes.len() as u64);
+            self.budget.charge(slot.export(), 0, bytes.len() as u64);
+        }
+        self.buffers.give(slot.take_payload());
+        true
+    }
+
+    /// Takes the results of as much work as one pass may.
+    pub(super) fn end_device_work(&mut self) {
+        for _ in 0..COMPLETIONS_PER_PASS {
+            let Some(completion) = self.device_ring.next_completion() else {
+                return;
+            };
+            self.read_clock();
+            self.device_work_done(completion);
+        }
+    }
+
+    fn device_work_done(&mut self, completion: Completion) {
+        let Completion {
+            token,
+            result,
+            buffer,
+        } = completion;
+        let id = ZioId(token as u32);
+        let Some(slot) = self.slots.get_mut(id) else {
+            return;
+        };
+        let Some(store) = self.stores.of(slot.disk()).device() else {
+            return;
+        };
+        let request = *slot.request();
+        let outcome = match request.operation {
+            Operation::Read => store.moved(result, request.length, false),
+            Operation::Write { fua } => store.moved(result, request.length, fua),
+            _ => store.synced(result),
+        };
+        if request.operation == Operation::Read && outcome.is_ok() {
+            let mut payload = self.buffers.take(request.length);
+            payload.extend_from_slice(buffer.bytes());
+            slot.put_payload(payload);
+        }
+        if let Some(ring) = &mut self.device_ring.ring {
+            ring.give(buffer);
+        }
+        self.end_work(id);
+        self.step(Input::Done(id, outcome), None);
+    }
+}
+
+/// The work of a request, if the ring does such work.
+fn work<'a>(request: &Request, payload: &'a [u8]) -> Option<Work<'a>> {
+    let offset = request.offset;
+    match request.operation {
+        Operation::Read => Some(Work::Read {
+            offset,
+            length: request.length,
+        }),
+        Operation::Write { fua } => Some(Work::Write {
+            offset,
+            from: payload,
+            durable: fua,
+        }),
+        Operation::Flush => Some(Work::Sync),
+        Operation::Trim { .. } | Operation::Zero { .. } | Operation::Cache => None,
+    }
+}
+
+/// Results taken before the sockets have their turn.
+const COMPLETIONS_PER_PASS: usize = 256;

@@ -1,0 +1,199 @@
+//! A store on a block device, or on the first bytes of one.
+//!
+//! The device is open for direct I/O and for this daemon alone. The shard's ring does reads, writes and
+//! flushes, so as many requests reach the device at once as clients have in flight. Trims and zeroes
+//! go to the threads of the pool; so does everything where the kernel has no ring for the shard.
+//!
+//! Direct I/O takes whole blocks of the device. The disk's blocks are at least as large, and frontends
+//! refuse other requests.
+
+mod open;
+mod users;
+
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::sync::Arc;
+
+use dashpot_engine::{Errno, Outcome};
+use dashpot_sys::{Buffer, discard};
+use rustix::fs::{FallocateFlags, fallocate, major, minor};
+use rustix::io::retry_on_intr;
+
+use super::blocking::Blocking;
+use super::durability::Durability;
+use super::file::errno;
+
+use self::users::attribute;
+
+pub(super) use open::{DeviceRequest, OpenDevice};
+pub use users::{device_mounts, device_users};
+
+/// A store on a block device. The shard and the threads of the pool share it.
+#[derive(Debug)]
+pub(crate) struct DeviceStore {
+    device: Arc<File>,
+    durability: Durability,
+}
+
+impl DeviceStore {
+    fn new(device: File) -> DeviceStore {
+        DeviceStore {
+            device: Arc::new(device),
+            durability: Durability::default(),
+        }
+    }
+
+    /// The device, for the shard's ring.
+    pub(crate) fn device(&self) -> &Arc<File> {
+        &self.device
+    }
+
+    /// What distinguishes this device from every other that the host has had since its boot. `None` for a
+    /// partition, and for a kernel that does not count its disks.
+    pub(crate) fn identity(&self) -> Option<String> {
+        let number = self.device.metadata().ok()?.rdev();
+        let (major, minor) = (major(number), minor(number));
+        let sequence = attribute((major, minor), "diskseq")?;
+        Some(format!("device:{major}:{minor}:{sequence}"))
+    }
+
+    /// The outcome of a read or a write of `length` bytes by the ring. A write that should have been
+    /// durable and failed may have lost what the device had cached.
+    pub(crate) fn moved(&self, moved: Moved, length: u32, durable: bool) -> Outcome {
+        let outcome = match moved {
+            Ok(bytes) if bytes == length as usize => Ok(()),
+            Ok(_) => Err(Errno::Io),
+            Err(error) => Err(errno(error.into())),
+        };
+        match (durable, outcome) {
+            (true, Ok(())) => self.durability.believe(Ok(())),
+            (true, Err(_)) => self.synced(moved),
+            (false, outcome) => outcome,
+        }
+    }
+
+    /// The outcome of a sync by the ring.
+    pub(crate) fn synced(&self, synced: Moved) -> Outcome {
+        self.durability
+            .believe(synced.map(drop).map_err(std::io::Error::from))
+    }
+
+    fn sync_if(&self, fua: bool) -> Outcome {
+        if fua { self.sync() } else { Ok(()) }
+    }
+
+    fn allocate(&self, mode: FallocateFlags, offset: u64, length: u64) -> rustix::io::Result<()> {
+        let mode = mode | FallocateFlags::KEEP_SIZE;
+        retry_on_intr(|| fallocate(&*self.device, mode, offset, length))
+    }
+}
+
+impl Blocking for DeviceStore {
+    fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
+        let mut buffer = Buffer::default().of(into.len());
+        let read = self.device.read_exact_at(buffer.bytes_mut(), offset);
+        read.map_err(errno)?;
+        into.copy_from_slice(buffer.bytes());
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, from: &[u8], fua: bool) -> Outcome {
+        let mut buffer = Buffer::default().of(from.len());
+        buffer.bytes_mut().copy_from_slice(from);
+        let written = self.device.write_all_at(buffer.bytes(), offset);
+        written.map_err(errno)?;
+        self.sync_if(fua)
+    }
+
+    /// A device that cannot make zeroes by unmapping gets them written by the kernel.
+    fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> Outcome {
+        let unmapped = match no_hole {
+            true => Err(rustix::io::Errno::OPNOTSUPP),
+            false => self.allocate(FallocateFlags::PUNCH_HOLE, offset, length),
+        };
+        match unmapped {
+            Err(rustix::io::Errno::OPNOTSUPP) => {
+                self.allocate(FallocateFlags::ZERO_RANGE, offset, length)
+            }
+            other => other,
+        }
+        .map_err(|error| errno(error.into()))?;
+        self.sync_if(fua)
+    }
+
+    fn trim(&self, offset: u64, length: u64, fua: bool) -> Outcome {
+        match discard(&*self.device, offset, length) {
+            Err(rustix::io::Errno::OPNOTSUPP) => {}
+            result => result.map_err(|error| errno(error.into()))?,
+        }
+        self.sync_if(fua)
+    }
+
+    fn sync(&self) -> Outcome {
+        self.durability.sync(&self.device)
+    }
+
+    fn fault(&self) -> Option<&str> {
+        self.durability.fault()
+    }
+}
+
+/// The number of bytes that the ring moved, or the kernel's reason.
+type Moved = Result<usize, rustix::io::Errno>;
+
+#[cfg(test)]
+mod tests {
+    use dashpot_engine::Errno;
+
+    use super::DeviceStore;
+    use crate::store::blocking::Blocking;
+
+    fn store() -> DeviceStore {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 20).unwrap();
+        DeviceStore::new(file)
+    }
+
+    #[test]
+    fn a_short_transfer_is_an_error_and_no_fault() {
+        let store = store();
+        assert_eq!(store.moved(Ok(512), 512, false), Ok(()));
+        assert_eq!(store.moved(Ok(100), 512, false), Err(Errno::Io));
+        let no_space = Err(rustix::io::Errno::NOSPC);
+        assert_eq!(store.moved(no_space, 512, false), Err(Errno::NoSpc));
+        assert_eq!(store.fault(), None);
+    }
+
+    #[test]
+    fn after_a_failed_sync_nothing_is_durable_any_more() {
+        let store = store();
+        assert_eq!(store.synced(Ok(0)), Ok(()));
+        assert_eq!(store.moved(Ok(512), 512, true), Ok(()));
+        assert_eq!(store.synced(Err(rustix::io::Errno::IO)), Err(Errno::Io));
+        assert_eq!(store.synced(Ok(0)), Err(Errno::Io));
+        assert_eq!(store.moved(Ok(512), 512, true), Err(Errno::Io));
+        assert_eq!(store.moved(Ok(512), 512, false), Ok(()));
+        assert_eq!(store.sync(), Err(Errno::Io));
+    }
+
+    #[test]
+    fn a_failed_durable_write_is_a_fault() {
+        let store = store();
+        let failed = Err(rustix::io::Errno::IO);
+        assert_eq!(store.moved(failed, 512, true), Err(Errno::Io));
+        assert!(store.fault().is_some());
+    }
+
+    #[test]
+    fn a_caller_that_may_wait_reads_what_it_wrote() {
+        let store = store();
+        assert_eq!(store.write(512, &[7; 1024], true), Ok(()));
+        assert_eq!(store.zero(512, 512, false, false), Ok(()));
+        let mut bytes = [9; 1536];
+        assert_eq!(store.read(0, &mut bytes), Ok(()));
+        assert_eq!(
+            (&bytes[..1024], &bytes[1024..]),
+            (&[0; 1024][..], &[7; 512][..])
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! Opens a block device as the store of a disk. All problems with the device are found here.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{OFlags, ioctl_blkpbszget, ioctl_blksszget};
+
+use super::DeviceStore;
+use super::users::{attribute, device_users, numbers};
+use crate::store::error::{Size, StoreError};
+
+/// A disk's demands on its device.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::store) struct DeviceRequest<'a> {
+    pub(in crate::store) disk: &'a str,
+    pub(in crate::store) path: &'a Path,
+    /// The disk's size in bytes; without it, the disk is as large as the device.
+    pub(in crate::store) size: Option<u64>,
+    /// The disk's block in bytes; 1 for the device's.
+    pub(in crate::store) block: u32,
+    pub(in crate::store) read_only: bool,
+}
+
+/// A device that is open, and what the disk has of it.
+#[derive(Debug)]
+pub(in crate::store) struct OpenDevice {
+    pub(in crate::store) store: DeviceStore,
+    pub(in crate::store) size: u64,
+    /// The smallest read or write.
+    pub(in crate::store) block: u32,
+    /// The smallest write that the device does without reading.
+    pub(in crate::store) physical: u32,
+    pub(in crate::store) read_only: bool,
+}
+
+impl DeviceRequest<'_> {
+    /// Opens the device for this process alone. Changes nothing.
+    pub(in crate::store) fn open(&self) -> Result<OpenDevice, StoreError> {
+        self.check_kind()?;
+        let read_only = self.read_only || is_read_only(self.path);
+        let mut device = self.open_device(!read_only)?;
+        let length = device.seek(SeekFrom::End(0));
+        let length = length.map_err(|error| self.failed(error))?;
+        let logical = ioctl_blksszget(&device).map_err(|error| self.failed(error.into()))?;
+        let physical = ioctl_blkpbszget(&device).unwrap_or(logical);
+        let block = self.block_within(logical)?;
+        Ok(OpenDevice {
+            size: self.size_within(length, block)?,
+            block,
+            physical: physical.max(block),
+            read_only,
+            store: DeviceStore::new(device),
+        })
+    }
+
+    /// This comes before opening, because opening a pipe waits for its other end.
+    fn check_kind(&self) -> Result<(), StoreError> {
+        let metadata = fs::metadata(self.path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => self.is_no_device("not there; `lsblk -p` lists devices"),
+            _ => self.failed(error),
+        })?;
+        match metadata.file_type() {
+            kind if kind.is_block_device() => Ok(()),
+            kind if kind.is_file() => {
+                Err(self.is_no_device("a regular file; name it as such, with file:PATH"))
+            }
+            kind if kind.is_dir() => {
+                Err(self.is_no_device("a directory; `lsblk -p` lists block devices"))
+            }
+            _ => Err(self.is_no_device("not a block device; `lsblk -p` lists these")),
+        }
+    }
+
+    fn open_device(&self, writable: bool) -> Result<File, StoreError> {
+        let flags = OFlags::EXCL | OFlags::DIRECT;
+        let opened = OpenOptions::new()
+            .read(true)
+            .write(writable)
+            .custom_flags(flags.bits().cast_signed())
+            .open(self.path);
+        opened.map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => StoreError::Busy {
+                disk: self.disk.into(),
+                path: self.path.into(),
+                users: self.users(),
+            },
+            io::ErrorKind::PermissionDenied => StoreError::NotWritable {
+                disk: self.disk.into(),
+                path: self.path.into(),
+                reason: error,
+            },
+            _ => self.failed(error),
+        })
+    }
+
+    fn users(&self) -> Vec<String> {
+        let mut users = device_users(&self.path.to_string_lossy());
+        if users.is_empty() {
+            users.push("by what this process cannot see".to_owned());
+        }
+        users
+    }
+
+    fn block_within(&self, logical: u32) -> Result<u32, StoreError> {
+        if self.block > 1 && self.block < logical {
+            let (block, logical) = (Size(self.block.into()), Size(logical.into()));
+            return Err(self.does_not_fit(format!(
+                "blocks of {logical}, more than the disk's block of {block}; give it `block={logical}`, or leave it out"
+            )));
+        }
+        Ok(self.block.max(logical))
+    }
+
+    fn size_within(&self, length: u64, block: u32) -> Result<u64, StoreError> {
+        let size = self.size.unwrap_or(length);
+        if size > length {
+            let (size, length) = (Size(size), Size(length));
+            return Err(self.does_not_fit(format!(
+                "{length}, less than the disk's size of {size}; give a smaller one, or leave it out"
+            )));
+        }
+        if !size.is_multiple_of(block.into()) {
+            let (size, block) = (Size(size), Size(block.into()));
+            return Err(self.does_not_fit(format!(
+                "blocks of {block}, and {size} are no whole number of them; give another size"
+            )));
+        }
+        Ok(size)
+    }
+
+    fn is_no_device(&self, kind: &'static str) -> StoreError {
+        StoreError::NotADevice {
+            disk: self.disk.into(),
+            path: self.path.into(),
+            kind,
+        }
+    }
+
+    fn does_not_fit(&self, why: String) -> StoreError {
+        StoreError::DoesNotFit {
+            disk: self.disk.into(),
+            path: self.path.into(),
+            why,
+        }
+    }
+
+    fn failed(&self, reason: io::Error) -> StoreError {
+        StoreError::File {
+            disk: self.disk.into(),
+            path: self.path.into(),
+            what: "opened",
+            reason,
+        }
+    }
+}
+
+/// Whether the kernel refuses writes to a device.
+fn is_read_only(path: &Path) -> bool {
+    let numbers = numbers(&path.to_string_lossy());
+    numbers.is_some_and(|numbers| attribute(numbers, "ro").as_deref() == Some("1"))
+}

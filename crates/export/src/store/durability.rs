@@ -1,0 +1,50 @@
+//! Whether the flushes of a medium can be believed.
+//!
+//! A failed `fdatasync` marks the medium as faulted. The kernel may have dropped the dirty pages and
+//! marked them clean, or the device may have lost its cache, so the success of a retry would be a lie.
+//! Every later flush and FUA request fails until the store is opened anew. Reads and plain writes
+//! continue: they promise nothing.
+
+use std::fs::File;
+use std::io;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use dashpot_engine::{Errno, Outcome};
+
+#[derive(Debug, Default)]
+pub(super) struct Durability {
+    /// The reason that `fdatasync` can no longer be trusted.
+    fault: OnceLock<String>,
+    /// Held during `fdatasync`.
+    syncing: Mutex<()>,
+}
+
+impl Durability {
+    /// The reason that every flush fails, once one has failed.
+    pub(super) fn fault(&self) -> Option<&str> {
+        self.fault.get().map(String::as_str)
+    }
+
+    /// Syncs, one call at a time. The kernel reports a lost write once, and later calls succeed.
+    /// The lock makes sure that the next caller sees the fault.
+    pub(super) fn sync(&self, file: &File) -> Outcome {
+        let _one = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.fault.get().is_some() {
+            return Err(Errno::Io);
+        }
+        self.believe(file.sync_data())
+    }
+
+    /// Judges the result of a sync, and remembers a failure for ever.
+    pub(super) fn believe(&self, synced: io::Result<()>) -> Outcome {
+        if let Err(error) = synced {
+            self.fault.get_or_init(|| {
+                format!("fdatasync failed ({error}): restart to open the store anew, and check it")
+            });
+        }
+        match self.fault.get() {
+            None => Ok(()),
+            Some(_) => Err(Errno::Io),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Memory that direct I/O can use: the kernel wants its address to be a multiple of a device's block.
+
+use std::fmt;
+
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
+
+/// A number of bytes whose address is a multiple of 4 KiB.
+#[derive(Default)]
+pub struct Buffer {
+    pages: Vec<Page>,
+    length: usize,
+}
+
+impl Buffer {
+    /// A buffer of this many bytes, each zero or left over from its last use.
+    pub fn of(mut self, length: usize) -> Buffer {
+        let pages = length.div_ceil(PAGE);
+        if pages > self.pages.len() {
+            // If there is no memory, this ends the process as any other allocation does.
+            self.pages = vec![Page::new_zeroed(); pages];
+        }
+        self.length = length;
+        self
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.pages.as_bytes()[..self.length]
+    }
+
+    /// Its bytes, to change them.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.pages.as_mut_bytes()[..self.length]
+    }
+
+    /// How many bytes of memory it takes.
+    pub fn capacity(&self) -> usize {
+        self.pages.len() * PAGE
+    }
+}
+
+impl fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Buffer")
+            .field("length", &self.length)
+            .finish_non_exhaustive()
+    }
+}
+
+#[derive(Clone, FromBytes, Immutable, IntoBytes)]
+#[repr(C, align(4096))]
+struct Page([u8; PAGE]);
+
+const PAGE: usize = 4096;
+
+#[cfg(test)]
+mod tests {
+    use super::{Buffer, PAGE};
+
+    #[test]
+    fn a_buffer_is_aligned_and_as_long_as_asked_for() {
+        let mut buffer = Buffer::default();
+        assert!(buffer.bytes().is_empty());
+        for length in [1, PAGE, PAGE + 1, 512, 3 * PAGE] {
+            buffer = buffer.of(length);
+            assert_eq!(buffer.bytes_mut().len(), length);
+            assert_eq!(buffer.bytes().as_ptr().addr() % PAGE, 0);
+        }
+        assert_eq!(buffer.of(512).capacity(), 3 * PAGE);
+    }
+}

@@ -1,0 +1,294 @@
+//! A ring of the kernel's io_uring for reads, writes and syncs of files opened for direct I/O.
+//!
+//! The ring owns what the kernel uses while an operation is in flight: its buffer, and the file. So a
+//! caller can neither free nor change them too early.
+//!
+//! One thread uses a ring: the one that [enables](Ring::enable) it. In return the kernel does the
+//! ring's work in that thread's own calls and never interrupts it for them. This takes Linux 6.1. A
+//! poller is not woken by such a ring itself, but by an event descriptor that the ring rings.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use io_uring::squeue::Entry;
+use io_uring::{IoUring, cqueue, opcode, types};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+
+use crate::buffer::Buffer;
+
+/// A ring.
+pub struct Ring {
+    ring: IoUring,
+    bell: OwnedFd,
+    flights: Vec<Option<Flight>>,
+    /// The places in `flights` that are free.
+    free: Vec<usize>,
+    in_flight: usize,
+    spare: Vec<Buffer>,
+}
+
+/// An operation on a file.
+#[derive(Clone, Copy, Debug)]
+pub enum Work<'a> {
+    /// Reads `length` bytes.
+    Read {
+        /// The first byte.
+        offset: u64,
+        /// The number of bytes.
+        length: u32,
+    },
+    /// Writes bytes.
+    Write {
+        /// The first byte.
+        offset: u64,
+        /// The bytes. The ring copies them.
+        from: &'a [u8],
+        /// Whether they must be durable before the write is complete.
+        durable: bool,
+    },
+    /// Makes all completed writes durable.
+    Sync,
+}
+
+/// An operation that has ended.
+#[derive(Debug)]
+pub struct Completion {
+    /// The caller's name for it.
+    pub token: u64,
+    /// The number of bytes read or written, or the kernel's reason.
+    pub result: Result<usize, Errno>,
+    /// The bytes of a read or a write. [`Ring::give`] takes the buffer back.
+    pub buffer: Buffer,
+}
+
+/// An operation that the kernel has or will get.
+struct Flight {
+    token: u64,
+    buffer: Buffer,
+    /// Keeps the descriptor open until the kernel has seen it.
+    _file: Arc<File>,
+}
+
+impl Ring {
+    /// Makes a ring that takes this many operations between two calls of [`Ring::submit`]. More may be
+    /// in flight.
+    pub fn new(entries: u32) -> io::Result<Ring> {
+        let mut builder = IoUring::builder();
+        builder.setup_r_disabled().setup_single_issuer();
+        builder.setup_defer_taskrun().setup_taskrun_flag();
+        let ring = builder.build(entries)?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        ring.submitter().register_eventfd(bell.as_raw_fd())?;
+        Ok(Ring {
+            ring,
+            bell,
+            flights: Vec::new(),
+            free: Vec::new(),
+            in_flight: 0,
+            spare: Vec::new(),
+        })
+    }
+
+    /// Makes the calling thread the one that uses the ring.
+    pub fn enable(&self) -> io::Result<()> {
+        self.ring.submitter().register_enable_rings()
+    }
+
+    /// Queues an operation on a file that is open for direct I/O. `token` comes back with its
+    /// [`Completion`]. Fails if the kernel takes no more for now.
+    pub fn start(&mut self, file: &Arc<File>, token: u64, work: Work<'_>) -> io::Result<()> {
+        if self.ring.submission().is_full() {
+            self.submit()?;
+        }
+        let mut buffer = self.buffer(&work);
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.flights.push(None);
+            self.flights.len() - 1
+        });
+        let entry = entry(file, &work, &mut buffer).user_data(place as u64);
+        // SAFETY: the entry names memory and a descriptor. Both belong to the flight, which stays in
+        // `flights` until the kernel has completed the entry; moving a `Buffer` does not move its
+        // bytes, and no reference to them is given out meanwhile.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        if pushed.is_err() {
+            self.free.push(place);
+            self.give(buffer);
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        self.in_flight += 1;
+        self.flights[place] = Some(Flight {
+            token,
+            buffer,
+            _file: Arc::clone(file),
+        });
+        Ok(())
+    }
+
+    /// Gives the queued operations to the kernel. Makes no call when there are none. What the kernel does
+    /// not take now stays queued.
+    pub fn submit(&mut self) -> io::Result<()> {
+        match self.has_queued() {
+            true => self.enter(),
+            false => Ok(()),
+        }
+    }
+
+    fn enter(&mut self) -> io::Result<()> {
+        match self.ring.submit() {
+            Err(error) if !is_transient(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether operations are queued that the kernel does not have yet.
+    pub fn has_queued(&mut self) -> bool {
+        !self.ring.submission().is_empty()
+    }
+
+    /// Stops being readable for a poller, until another operation ends. The caller then takes the
+    /// completions until there is none.
+    pub fn hear(&self) {
+        let mut rings = [0; 8];
+        // There may be nothing to read. The completions are taken all the same.
+        let _ = rustix::io::read(&self.bell, &mut rings);
+    }
+
+    /// The next operation that has ended.
+    pub fn next_completion(&mut self) -> Option<Completion> {
+        let entry = self.next_entry()?;
+        let place = usize::try_from(entry.user_data()).ok()?;
+        let flight = self.flights.get_mut(place)?.take()?;
+        self.free.push(place);
+        self.in_flight -= 1;
+        let result = usize::try_from(entry.result());
+        Some(Completion {
+            token: flight.token,
+            result: result.map_err(|_| Errno::from_raw_os_error(-entry.result())),
+            buffer: flight.buffer,
+        })
+    }
+
+    /// The kernel's next completion. If it keeps some back, this calls for them.
+    fn next_entry(&mut self) -> Option<cqueue::Entry> {
+        if let Some(entry) = self.ring.completion().next() {
+            return Some(entry);
+        }
+        let queue = self.ring.submission();
+        let keeps_some = queue.taskrun() || queue.cq_overflow();
+        drop(queue);
+        if !keeps_some {
+            return None;
+        }
+        self.enter().ok()?;
+        self.ring.completion().next()
+    }
+
+    /// Takes a buffer back, for a later operation.
+    pub fn give(&mut self, buffer: Buffer) {
+        if (1..=SPARE_LENGTH).contains(&buffer.capacity()) && self.spare.len() < SPARES {
+            self.spare.push(buffer);
+        }
+    }
+
+    /// The buffer of an operation, with the bytes of a write.
+    fn buffer(&mut self, work: &Work<'_>) -> Buffer {
+        match *work {
+            Work::Read { length, .. } => self.spare(length as usize),
+            Work::Write { from, .. } => {
+                let mut buffer = self.spare(from.len());
+                buffer.bytes_mut().copy_from_slice(from);
+                buffer
+            }
+            Work::Sync => Buffer::default(),
+        }
+    }
+
+    fn spare(&mut self, length: usize) -> Buffer {
+        let spare = match length <= SPARE_LENGTH {
+            true => self.spare.pop(),
+            false => None,
+        };
+        spare.unwrap_or_default().of(length)
+    }
+
+    /// Waits until the kernel has completed everything.
+    fn drain(&mut self) -> io::Result<()> {
+        while self.in_flight > 0 {
+            match self.ring.submit_and_wait(1) {
+                Err(error) if !is_transient(&error) => return Err(error),
+                _ => {}
+            }
+            while self.next_completion().is_some() {}
+        }
+        Ok(())
+    }
+}
+
+/// Readable when an operation has ended, until the owner has [heard](Ring::hear) it.
+impl AsFd for Ring {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        if self.drain().is_err() {
+            // The kernel may still write to these buffers, so they must stay for ever.
+            std::mem::forget(std::mem::take(&mut self.flights));
+        }
+    }
+}
+
+/// The kernel's form of an operation. It names the bytes of `buffer`.
+fn entry(file: &File, work: &Work<'_>, buffer: &mut Buffer) -> Entry {
+    let file = types::Fd(file.as_raw_fd());
+    let bytes = buffer.bytes_mut();
+    match *work {
+        Work::Read { offset, length } => opcode::Read::new(file, bytes.as_mut_ptr(), length)
+            .offset(offset)
+            .build(),
+        Work::Write {
+            offset,
+            from,
+            durable,
+        } => opcode::Write::new(file, bytes.as_ptr(), from.len() as u32)
+            .offset(offset)
+            .rw_flags(if durable { RWF_DSYNC } else { 0 })
+            .build(),
+        Work::Sync => opcode::Fsync::new(file)
+            .flags(types::FsyncFlags::DATASYNC)
+            .build(),
+    }
+}
+
+/// Why [`Ring::new`] failed, in words.
+pub fn why_no_ring(error: &io::Error) -> String {
+    match Errno::from_io_error(error) {
+        Some(Errno::PERM) => {
+            "io_uring is forbidden here (kernel.io_uring_disabled, or a seccomp filter)".to_owned()
+        }
+        Some(Errno::NOSYS) => "this kernel has no io_uring, or a filter hides it".to_owned(),
+        Some(Errno::INVAL) => "this kernel's io_uring is older than Linux 6.1".to_owned(),
+        _ => format!("there is no io_uring ({error})"),
+    }
+}
+
+/// Whether a later call may succeed.
+fn is_transient(error: &io::Error) -> bool {
+    let error = Errno::from_io_error(error);
+    matches!(error, Some(Errno::INTR | Errno::AGAIN | Errno::BUSY))
+}
+
+/// `RWF_DSYNC` of `linux/fs.h`.
+const RWF_DSYNC: i32 = 2;
+/// Longer buffers are not kept.
+const SPARE_LENGTH: usize = 128 << 10;
+/// How many buffers are kept.
+const SPARES: usize = 128;
+
+#[cfg(test)]
+mod tests;
