@@ -1,66 +1,10 @@
 //! The work of stores on block devices: a ring of the kernel does it, and all of it at once.
 
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
-
 use dashpot_engine::{Input, ZioId};
-use dashpot_sys::{Completion, Ring, Work};
+use dashpot_sys::{Completion, Work};
 
 use super::Shard;
 use crate::frontend::boundary::{Operation, Request};
-
-/// The ring of a shard, if it has block devices and the kernel allows one.
-pub(super) struct DeviceRing {
-    ring: Option<Ring>,
-    /// Whether it may have completions.
-    is_rung: bool,
-}
-
-impl DeviceRing {
-    pub(super) fn new(ring: Option<Ring>) -> DeviceRing {
-        DeviceRing {
-            ring,
-            is_rung: false,
-        }
-    }
-
-    /// The descriptor that becomes readable when work has ended.
-    pub(super) fn bell(&self) -> Option<BorrowedFd<'_>> {
-        self.ring.as_ref().map(AsFd::as_fd)
-    }
-
-    /// Makes the calling thread the one that uses the ring.
-    pub(super) fn enable(&self) -> io::Result<()> {
-        self.ring.as_ref().map_or(Ok(()), Ring::enable)
-    }
-
-    /// Notes that work has ended.
-    pub(super) fn hear(&mut self) {
-        if let Some(ring) = &self.ring {
-            ring.hear();
-            self.is_rung = true;
-        }
-    }
-
-    /// Gives the kernel the work of this pass.
-    pub(super) fn submit(&mut self) -> io::Result<()> {
-        self.ring.as_mut().map_or(Ok(()), Ring::submit)
-    }
-
-    /// Whether there is something to do in the next pass.
-    pub(super) fn is_busy(&mut self) -> bool {
-        self.is_rung || self.ring.as_mut().is_some_and(Ring::has_queued)
-    }
-
-    fn next_completion(&mut self) -> Option<Completion> {
-        if !self.is_rung {
-            return None;
-        }
-        let completion = self.ring.as_mut().and_then(Ring::next_completion);
-        self.is_rung = completion.is_some();
-        completion
-    }
-}
 
 impl Shard {
     /// Gives a zio's work to the ring. Says whether the ring does it; if not, the pool has to.
@@ -71,7 +15,7 @@ impl Shard {
         let Some(store) = self.stores.of(slot.disk()).device() else {
             return false;
         };
-        let Some(ring) = &mut self.device_ring.ring else {
+        let Some(ring) = self.device_ring.get_mut() else {
             return false;
         };
         let request = *slot.request();
@@ -125,7 +69,7 @@ impl Shard {
             payload.extend_from_slice(buffer.bytes());
             slot.put_payload(payload);
         }
-        if let Some(ring) = &mut self.device_ring.ring {
+        if let Some(ring) = self.device_ring.get_mut() {
             ring.give(buffer);
         }
         self.end_work(id);

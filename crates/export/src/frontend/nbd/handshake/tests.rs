@@ -20,10 +20,8 @@ fn exports() -> Arc<[ExportInfo]> {
         read_only,
         power: Power::default(),
     };
-    Arc::new([
-        export("a", "a ram disk", 512, false),
-        export("b", "", 1, true),
-    ])
+    let ram = export("a", "a ram disk", 512, false);
+    Arc::new([ram, export("b", "", 1, true)])
 }
 
 fn option(option: u32, data: &[u8]) -> Vec<u8> {

@@ -1,0 +1,64 @@
+//! The ring of the kernel that does the work of stores on block devices.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use dashpot_sys::{Completion, Ring};
+
+/// The ring of a shard, if it has block devices and the kernel allows one.
+pub(super) struct DeviceRing {
+    ring: Option<Ring>,
+    /// Whether it may have completions.
+    is_rung: bool,
+}
+
+impl DeviceRing {
+    pub(super) fn new(ring: Option<Ring>) -> DeviceRing {
+        DeviceRing {
+            ring,
+            is_rung: false,
+        }
+    }
+
+    /// The descriptor that becomes readable when work has ended.
+    pub(super) fn bell(&self) -> Option<BorrowedFd<'_>> {
+        self.ring.as_ref().map(AsFd::as_fd)
+    }
+
+    pub(super) fn get_mut(&mut self) -> Option<&mut Ring> {
+        self.ring.as_mut()
+    }
+
+    /// Makes the calling thread the one that uses the ring.
+    pub(super) fn enable(&self) -> io::Result<()> {
+        self.ring.as_ref().map_or(Ok(()), Ring::enable)
+    }
+
+    /// Notes that work has ended.
+    pub(super) fn hear(&mut self) {
+        if let Some(ring) = &self.ring {
+            ring.hear();
+            self.is_rung = true;
+        }
+    }
+
+    /// Gives the kernel the work of this pass.
+    pub(super) fn submit(&mut self) -> io::Result<()> {
+        self.ring.as_mut().map_or(Ok(()), Ring::submit)
+    }
+
+    /// Whether there is something to do in the next pass.
+    pub(super) fn is_busy(&mut self) -> bool {
+        self.is_rung || self.ring.as_mut().is_some_and(Ring::has_queued)
+    }
+
+    /// The next work that has ended.
+    pub(super) fn next_completion(&mut self) -> Option<Completion> {
+        if !self.is_rung {
+            return None;
+        }
+        let completion = self.ring.as_mut().and_then(Ring::next_completion);
+        self.is_rung = completion.is_some();
+        completion
+    }
+}
