@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use dashpot_api::{Client, MechanismWord};
 use dashpot_export::complain;
+use dashpot_export::store::device_users;
 
 use super::block_device::free;
 use super::down::take_down;
@@ -18,7 +19,6 @@ use super::state::{is_ours, waits};
 use super::sysfs::queue_of;
 use crate::cli::DetachArgs;
 use crate::sources::Stop;
-use dashpot_export::store::device_users;
 
 /// Detaches the named devices. Goes on after a failure, and fails at the end.
 pub(crate) fn detach(client: &Client, args: &DetachArgs) -> anyhow::Result<ExitCode> {

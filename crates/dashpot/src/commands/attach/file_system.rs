@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use dashpot_export::store::device_mounts;
 
 use super::place::{Place, Record};
 use crate::cli::FileSystem;
 use crate::doctor::installed;
-use dashpot_export::store::device_mounts;
 
 /// Makes a file system on a node. Never overwrites an existing one.
 pub(super) fn make(

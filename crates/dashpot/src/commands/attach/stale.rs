@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use dashpot_api::MechanismWord;
 use dashpot_export::complain;
+use dashpot_export::store::device_users;
 
 use super::block_device::free;
 use super::down::take_down;
@@ -16,7 +17,6 @@ use super::nbd_device::{self, backend_of};
 use super::place::{Place, Record};
 use super::state::{is_ours, is_stale, is_used, waits};
 use crate::commands::output::print;
-use dashpot_export::store::device_users;
 
 /// Cleans up, and prints what it removed.
 pub(super) fn clean() -> anyhow::Result<ExitCode> {

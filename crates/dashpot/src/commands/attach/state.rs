@@ -1,13 +1,13 @@
 //! What has become of a recorded attachment.
 
 use dashpot_api::{Client, MechanismWord};
+use dashpot_export::store::device_users;
 use dashpot_rules::parse_api;
 
 use super::block_device::path_of;
 use super::place::{Place, Record};
 use super::process::Process;
 use super::sysfs::queue_of;
-use dashpot_export::store::device_users;
 
 /// Whether the node is still the attached device.
 pub(super) fn is_ours(place: &Place, record: &Record) -> bool {
