@@ -5,7 +5,7 @@ use dashpot_api::{Rule, RuleEffect};
 /// A note on a delay whose lanes or whose time clients did not see, because of their own depth.
 pub fn depth_note(rule: &Rule) -> Option<String> {
     let depth = &rule.depth;
-    if rule.fields.effect != RuleEffect::Delay || depth.most == 0 {
+    if rule.fields.effect != RuleEffect::Delay || depth.most == 0 || !depth.is_exact() {
         return None;
     }
     let most = depth.most;
@@ -58,6 +58,7 @@ mod tests {
         );
         assert_eq!(noted(Some(4), 4, 100), None);
         assert_eq!(noted(Some(4), 0, 0), None, "no client has asked");
+        assert_eq!(noted(Some(4096), 512, 9), None, "512 stands for all above");
     }
 
     #[test]
@@ -67,5 +68,6 @@ mod tests {
         assert_eq!(noted(None, 16, 40), None);
         assert_eq!(noted(None, 1, 100), None, "one by one");
         assert_eq!(noted(None, 26, 100), None, "one burst");
+        assert_eq!(noted(None, 512, 100), None, "512 stands for all above");
     }
 }

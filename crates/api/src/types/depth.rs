@@ -1,6 +1,6 @@
 //! How many I/Os clients keep in flight.
 
-use dashpot_engine::DepthSummary;
+use dashpot_engine::{DepthSummary, DepthTimes};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -10,11 +10,9 @@ use utoipa::ToSchema;
 pub struct Depth {
     /// The most at once. 512 stands for any number above.
     pub most: u32,
-    /// The mean while any was, in thousandths.
-    pub mean_milli: u64,
-    /// The number that was in flight for the longest time.
+    /// The number that was in flight for the longest time; 512 stands for any number above, too.
     pub usual: u32,
-    /// For how much of the time with any in flight, in percent.
+    /// The share of the time with any in flight that had this number, in percent.
     pub usual_percent: u32,
 }
 
@@ -25,16 +23,20 @@ impl Depth {
         let share = |part: u128| part.checked_div(busy).unwrap_or_default() as u64;
         Depth {
             most: summary.most,
-            mean_milli: share(summary.depth_time * 1000),
             usual: summary.usual,
             usual_percent: share(u128::from(summary.usual_time.as_nanos()) * 100) as u32,
         }
     }
 
+    /// Whether the most that clients had in flight is a number that was told apart from those above.
+    pub fn is_exact(&self) -> bool {
+        self.most < DepthTimes::DEEPEST
+    }
+
     /// Whether clients stayed at their most for nearly all of the time, as those do that have more to
     /// ask and may not. A client that asks one by one does so, too.
     pub fn looks_bounded(&self) -> bool {
-        self.most > 1 && self.usual == self.most && self.usual_percent >= BOUNDED_PERCENT
+        self.most > 1 && self.is_exact() && self.usual == self.most && self.usual_percent >= BOUNDED_PERCENT
     }
 }
 

@@ -102,7 +102,7 @@ pub struct Disk {
     pub depth_time_ns: Wide,
     /// The same by the number of zios in flight.
     pub depth_times: Vec<DepthTime>,
-    /// What that comes to since the start.
+    /// A summary of `depth_times` since the start.
     pub depth: Depth,
 }
 

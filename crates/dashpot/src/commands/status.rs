@@ -4,6 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use dashpot_api::{Attachment, Client, ClientError, Disk, InFlightZio, Status};
+use dashpot_engine::DepthTimes;
 use dashpot_export::complain;
 use dashpot_report::health::{broken_promises, host_line, memory_lines, shard_table};
 use dashpot_report::table::{Column, table_within, time_or_dash};
@@ -199,10 +200,14 @@ fn depth(disk: &Disk) -> String {
     if depth.most == 0 {
         return String::new();
     }
-    let (most, usual, percent) = (depth.most, depth.usual, depth.usual_percent);
-    let (whole, tenth) = (depth.mean_milli / 1000, depth.mean_milli / 100 % 10);
+    let words = |number: u32| match number < DepthTimes::DEEPEST {
+        true => number.to_string(),
+        false => format!("{number} or more"),
+    };
+    let mean = disk.depth_time_ns.0 as f64 / disk.busy_ns.max(1) as f64;
+    let (most, usual, percent) = (words(depth.most), words(depth.usual), depth.usual_percent);
     format!(
-        "  depth since the start: mean {whole}.{tenth}, most {most}; {usual} for {percent} % of the busy time\n"
+        "  depth since the start: mean {mean:.1}, most {most}; {usual} for {percent} % of the busy time\n"
     )
 }
 

@@ -1,4 +1,4 @@
-//! What this host has.
+//! The devices, modules and tools that `doctor` finds on this host.
 
 use std::fs::OpenOptions;
 use std::io;

@@ -1,4 +1,4 @@
-//! What pictures over time show of a simulation.
+//! The lines of pictures over time.
 
 use dashpot_engine::pool::TxgStats;
 use dashpot_report::chart::Line;

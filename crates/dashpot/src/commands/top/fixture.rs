@@ -263,6 +263,6 @@ const RULE: &str = r#"{
     "lateness": {"count": 17612, "p50_ns": 13500},
     "stopped": {"count": 0},
     "why_nothing": null, "stalled": 0, "stalls": 0,
-    "depth": {"most": 0, "mean_milli": 0, "usual": 0, "usual_percent": 0},
+    "depth": {"most": 0, "usual": 0, "usual_percent": 0},
     "shard_load": {"busy_percent": 1, "overloaded": false, "overloaded_seconds": 0}
 }"#;
