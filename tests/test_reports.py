@@ -257,7 +257,8 @@ def test_quantize_has_the_layout_of_the_article(daemon, client):
     total = sum(counts.values())
     for _value, bar, count in found:
         assert len(bar) == (2 * 40 * int(count) + total) // (2 * total)
-    titles, figures = [line for line in text.splitlines() if not line.startswith("In flight: ")][-2:]
+    sentences = ("In flight: ", "Interval: ")
+    titles, figures = [line for line in text.splitlines() if not line.startswith(sentences)][-2:]
     assert titles == "avg latency (us)   stddev (us)   iops   throughput (KB/s)"
     assert int(figures.split()[0]) >= 10_000
 

@@ -21,7 +21,7 @@ mod seen;
 mod size;
 mod tally;
 
-pub use finished::FinishedIo;
+pub use finished::{FinishedIo, IoWaits, Who};
 pub use groups::{Groups, Order};
 pub use in_flight::{InFlight, Mention, Outlasting, outlasts, plural};
 pub use interval::{DeviceInterval, OTHER, OpInterval, elapsed_of_all, in_flight_of_all};

@@ -27,6 +27,9 @@ pub enum Subject {
     Averages(Layer),
     /// Pools.
     Pools,
+    /// Finished I/Os, one by one. The source gives those that have finished as soon as it can, and several
+    /// times in one interval of the schedule.
+    Ios(Wanted),
 }
 
 /// A stretch of time up to now.
@@ -58,6 +61,8 @@ pub struct Wanted {
     pub ops: Option<OpSet>,
     /// The least time of an I/O, in nanoseconds.
     pub min_ns: u64,
+    /// The watch ends after this many; `None` if only its schedule ends it.
+    pub count: Option<u64>,
 }
 
 /// The dimension of a breakdown.
@@ -93,7 +98,9 @@ impl Question {
     pub fn layers(&self) -> &[Layer] {
         match &self.subject {
             Subject::Latencies(layers) => layers,
-            Subject::Averages(layer) => std::slice::from_ref(layer),
+            Subject::Averages(layer) | Subject::Ios(Wanted { layer, .. }) => {
+                std::slice::from_ref(layer)
+            }
             Subject::Pools => &[],
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::finished::FinishedIo;
 use super::in_flight::Mention;
 use super::interval::{DeviceInterval, elapsed_of_all};
 use super::intervals::Span;
@@ -22,6 +23,10 @@ pub struct Seen {
     pub volumes: Vec<DeviceInterval>,
     /// The pools that are watched.
     pub pools: Vec<PoolInterval>,
+    /// The finished I/Os that the question asks for one by one.
+    pub ios: Vec<FinishedIo>,
+    /// How many more there were, when the source had no room for them.
+    pub left_out: u64,
     /// How many events are missing because a buffer was full.
     pub lost: u64,
     /// How many completions had no visible beginning, because it was lost or came before the watch.

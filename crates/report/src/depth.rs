@@ -44,7 +44,6 @@ mod tests {
             most,
             usual: most,
             usual_percent,
-            ..Depth::default()
         };
         depth_note(&rule)
     }

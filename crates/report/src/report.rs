@@ -4,8 +4,7 @@
 
 use std::fmt;
 
-use dashpot_api::FinishedZio;
-use dashpot_observe::{Question, Schedule, Seen, Wanted};
+use dashpot_observe::{Question, Schedule, Seen};
 
 use super::surface::Surface;
 
@@ -29,14 +28,6 @@ pub trait Report {
 
     /// Takes an interval.
     fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages;
-
-    /// The finished zios that it takes one by one, if it takes any.
-    fn wanted(&self) -> Option<Wanted> {
-        None
-    }
-
-    /// Takes a finished zio.
-    fn take_zio(&mut self, _zio: FinishedZio) {}
 
     /// The pages after the last interval. `is_whole` is false if the source failed before its end.
     fn close(&mut self, _is_whole: bool, _surface: &Surface) -> Pages {

@@ -36,7 +36,10 @@ impl Depth {
     /// Whether clients stayed at their most for nearly all of the time, as those do that have more to
     /// ask and may not. A client that asks one by one does so, too.
     pub fn looks_bounded(&self) -> bool {
-        self.most > 1 && self.is_exact() && self.usual == self.most && self.usual_percent >= BOUNDED_PERCENT
+        self.most > 1
+            && self.is_exact()
+            && self.usual == self.most
+            && self.usual_percent >= BOUNDED_PERCENT
     }
 }
 

@@ -1,6 +1,6 @@
 //! Finished zios, one by one.
 
-use dashpot_engine::Waits;
+use dashpot_engine::{Duration, Waits};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -78,6 +78,20 @@ pub struct ZioWaits {
 }
 
 impl ZioWaits {
+    /// The waits in the engine's form.
+    pub fn waits(&self) -> Waits {
+        Waits {
+            recv: Duration::from_nanos(self.recv_ns),
+            throttle: Duration::from_nanos(self.throttle_ns),
+            queue: Duration::from_nanos(self.queue_ns),
+            suspend: Duration::from_nanos(self.suspend_ns),
+            store: Duration::from_nanos(self.store_ns),
+            hold: Duration::from_nanos(self.hold_ns),
+            lateness: Duration::from_nanos(self.lateness_ns),
+            reply: Duration::from_nanos(self.reply_ns),
+        }
+    }
+
     /// The waits of a finished zio, in nanoseconds.
     pub fn of(waits: &Waits) -> ZioWaits {
         ZioWaits {

@@ -11,16 +11,13 @@ mod attach;
 mod check;
 mod control;
 mod generate;
-mod heatmap;
 mod lab;
 mod load;
 mod no_api;
-mod observe;
 mod proof;
-mod report;
+mod reports;
 mod rule;
 mod sim;
-mod snoop;
 mod top;
 mod words;
 mod zinject;
@@ -37,14 +34,14 @@ pub(crate) use control::{
     SuspendArgs, UpdateArgs,
 };
 pub(crate) use generate::{CompletionsArgs, ManArgs};
-pub(crate) use heatmap::HeatmapArgs;
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen};
 pub(crate) use load::LoadArgs;
-pub(crate) use observe::ObserveArgs;
 pub(crate) use proof::ProofArgs;
-pub(crate) use report::{DeviceArgs, IolatencyArgs, IostatArgs, Pace, QuantizeArgs, ReportBy};
-pub(crate) use sim::{ReportKind, ReportWords, SimArgs, ZpoolIostatArgs};
-pub(crate) use snoop::SnoopArgs;
+pub(crate) use reports::{
+    DeviceArgs, HeatmapArgs, IolatencyArgs, IostatArgs, ObserveArgs, Pace, QuantizeArgs, ReportBy,
+    ReportKind, SnoopArgs, TxgsArgs, ZpoolIostatArgs,
+};
+pub(crate) use sim::{ReportWords, SimArgs};
 pub(crate) use top::TopArgs;
 pub(crate) use zinject::{ZinjectArgs, zinject_help, zinject_usage};
 
@@ -113,13 +110,9 @@ pub(crate) enum Command {
     Attach(AttachArgs),
     Detach(DetachArgs),
     Mount(MountArgs),
-    Iolatency(IolatencyArgs),
-    Iostat(IostatArgs),
-    Quantize(QuantizeArgs),
-    Heatmap(HeatmapArgs),
-    Snoop(SnoopArgs),
+    #[command(flatten)]
+    Report(ReportKind),
     Top(TopArgs),
-    Observe(ObserveArgs),
     Zinject(ZinjectArgs),
     Sim(SimArgs),
     Load(LoadArgs),

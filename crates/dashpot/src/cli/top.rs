@@ -6,7 +6,7 @@ use clap::Args;
 use dashpot_engine::Duration;
 use dashpot_rules::{Speed, parse_interval, parse_speed};
 
-use super::report::DeviceArgs;
+use super::reports::DeviceArgs;
 
 /// Watch disks, clients and rules on a full screen; keys change them
 #[derive(Args, Clone, Debug)]

@@ -1,7 +1,6 @@
 //! The commands. Most ask a running daemon; `serve` and `run` are one themselves.
 
 pub(crate) mod attach;
-mod beside;
 mod check;
 mod child;
 mod clear;
@@ -11,20 +10,15 @@ mod doctor;
 mod draft;
 mod failed;
 mod generate;
-mod heatmap;
 mod inject;
 mod instance;
-mod iolatency;
-mod iostat;
 mod list;
 mod load;
-mod observe;
 mod output;
 mod private;
 mod proof;
-mod quantize;
 mod ready;
-mod report;
+mod reports;
 mod reset;
 mod resume;
 mod run;
@@ -33,7 +27,6 @@ mod screen;
 mod serve;
 mod signals;
 mod sim;
-mod snoop;
 mod status;
 mod suspend;
 mod top;
@@ -82,12 +75,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Reset(args) => reset::reset(&client()?, &args)?,
         Command::Suspend(args) => suspend::suspend(&client()?, &args)?,
         Command::Resume(args) => resume::resume(&client()?, &args)?,
-        Command::Iolatency(args) => iolatency::iolatency(api.as_ref(), &args)?,
-        Command::Iostat(args) => iostat::iostat(api.as_ref(), &args)?,
-        Command::Quantize(args) => quantize::quantize(api.as_ref(), &args)?,
-        Command::Observe(args) => observe::observe(&args)?,
-        Command::Heatmap(args) => heatmap::heatmap(api.as_ref(), &args)?,
-        Command::Snoop(args) => snoop::snoop(api.as_ref(), &args)?,
+        Command::Report(kind) => reports::show(api.as_ref(), &kind)?,
         Command::Load(args) => load::load(&args)?,
         Command::Doctor(args) => doctor::doctor(client().ok().as_ref(), &args)?,
         Command::Top(args) => return top::top(api.as_ref(), &args),

@@ -27,15 +27,6 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints a value as one line of JSON, for reports with several values.
-pub(crate) fn print_json_line(value: &impl Serialize) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    serde_json::to_writer(&mut out, value).map_err(io::Error::from)?;
-    writeln!(out)?;
-    out.flush()?;
-    Ok(())
-}
-
 /// Prints lines of text. Escapes all characters that move the cursor, except line ends.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_drawn(&lines(text))

@@ -13,7 +13,6 @@ use dashpot_observe::{
 };
 use dashpot_rules::parse_size;
 
-use super::failed::warn_of_failed;
 use super::signals::Signals;
 use super::source::Source;
 use super::wall::unix_ns;
@@ -21,7 +20,7 @@ use super::wall::unix_ns;
 /// Looks at disks in turn.
 pub(super) struct DaemonSource<'a> {
     client: &'a Client,
-    disks: Vec<String>,
+    disks: &'a [String],
     breakdown: Option<Breakdown>,
     /// Whether the question needs events, some of which may have been dropped.
     misses_dropped: bool,
@@ -40,22 +39,21 @@ struct Moment {
 }
 
 impl<'a> DaemonSource<'a> {
-    /// Looks at all disks, or at the named ones, once per interval from now on.
+    /// Looks at these disks once per interval from now on.
     pub(super) fn new(
         client: &'a Client,
-        names: &[String],
+        names: &'a [String],
         question: &Question,
         schedule: &Schedule,
     ) -> anyhow::Result<DaemonSource<'a>> {
         let breakdown = breakdown(question.by)?;
-        let disks = names_of(client, names)?;
-        let last = look(client, &disks, breakdown)?;
+        let last = look(client, names, breakdown)?;
         let told = Moment::new(latest(&last).unwrap_or_default());
         Ok(DaemonSource {
             client,
             signals: Signals::new(client)?,
             intervals: schedule.begin(told.at_ns),
-            disks,
+            disks: names,
             breakdown,
             misses_dropped: question.by.is_some() || question.has_store(),
             last,
@@ -100,7 +98,7 @@ impl Source for DaemonSource<'_> {
             let rest = due_ns.saturating_sub(self.told.now_ns());
             let rest = Duration::from_nanos(rest);
             let is_stopped = self.signals.wait(self.client, rest)?;
-            let now = look(self.client, &self.disks, self.breakdown)?;
+            let now = look(self.client, self.disks, self.breakdown)?;
             self.told = Moment::new(latest(&now).unwrap_or(self.told.now_ns()));
             let at_ns = self.told.at_ns;
             // If the daemon's clock is slower than this machine's, the interval may not have ended.
@@ -110,17 +108,6 @@ impl Source for DaemonSource<'_> {
         }
         Ok(None)
     }
-}
-
-/// The named disks, or all disks that the daemon serves.
-fn names_of(client: &Client, names: &[String]) -> anyhow::Result<Vec<String>> {
-    if !names.is_empty() {
-        return Ok(names.to_vec());
-    }
-    let disks = client.exports()?;
-    warn_of_failed(disks.iter().map(|disk| (&disk.name, &disk.failed)));
-    let serving = disks.into_iter().filter(|disk| disk.failed.is_none());
-    Ok(serving.map(|disk| disk.name).collect())
 }
 
 /// The breakdown in the API's terms.

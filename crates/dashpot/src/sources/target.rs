@@ -1,13 +1,15 @@
 //! The target of a report: a daemon's disks, or the kernel's.
 
 use anyhow::{anyhow, bail};
-use dashpot_api::{Client, ClientError};
+use dashpot_api::{Client, ClientError, Export};
 use dashpot_observe::{By, Layer, Question, Schedule, Subject};
 use dashpot_probe::Device;
 use dashpot_rules::{ApiAddress, ParseError};
 
 use super::counters::CountersSource;
 use super::daemon::DaemonSource;
+use super::failed::warn_of_failed;
+use super::ios::{IoSource, KernelStream, ZioStream};
 use super::kernel::KernelSource;
 use super::remembered::Remembered;
 use super::source::Source;
@@ -15,8 +17,15 @@ use crate::cli::DeviceArgs;
 
 /// The target of a report.
 pub(crate) enum Target {
-    /// Disks of a daemon, by name; empty for all.
-    Daemon(Client, Vec<String>),
+    /// Disks of a daemon.
+    Daemon {
+        /// The daemon.
+        client: Client,
+        /// The names of the disks. Without names from the user it is those that are served.
+        names: Vec<String>,
+        /// Whether the user has named them.
+        named: Named,
+    },
     /// Block devices of the kernel, at least one, and whether the user has named them.
     Kernel(Vec<Device>, Named),
 }
@@ -26,6 +35,16 @@ pub(crate) enum Target {
 pub(crate) enum Named {
     Yes,
     No,
+}
+
+impl Named {
+    /// The names to ask for: those that the user has named, or none, which stands for all.
+    pub(crate) fn only(self, names: &[String]) -> &[String] {
+        match self {
+            Named::Yes => names,
+            Named::No => &[],
+        }
+    }
 }
 
 impl Target {
@@ -40,7 +59,7 @@ impl Target {
             return Ok(Target::Kernel(find_all(&args.devices)?, Named::Yes));
         }
         let client = Client::find(api)?;
-        let known = match disks_of(&client) {
+        let exports = match client.exports() {
             Ok(known) => known,
             Err(error @ ClientError::NoDaemon { .. }) if args.devices.is_empty() => {
                 bail!("{error}; or look at the kernel's disks with -k")
@@ -48,12 +67,46 @@ impl Target {
             Err(ClientError::NoDaemon { .. }) if api.is_none() => Vec::new(),
             Err(error) => return Err(error.into()),
         };
+        if args.devices.is_empty() {
+            return Ok(Target::all_of(client, exports));
+        }
+        let known: Vec<String> = exports.into_iter().map(|export| export.name).collect();
         if args.devices.iter().all(|name| known.contains(name)) {
-            return Ok(Target::Daemon(client, args.devices.clone()));
+            return Ok(Target::Daemon {
+                client,
+                names: args.devices.clone(),
+                named: Named::Yes,
+            });
         }
         match find_all(&args.devices) {
             Ok(devices) => Ok(Target::Kernel(devices, Named::Yes)),
             Err(error) => Err(nowhere(&args.devices, &known, &error)),
+        }
+    }
+
+    /// All disks of a daemon, except those whose shard has failed.
+    fn all_of(client: Client, exports: Vec<Export>) -> Target {
+        warn_of_failed(exports.iter().map(|export| (&export.name, &export.failed)));
+        let serving = exports.into_iter().filter(|export| export.failed.is_none());
+        Target::Daemon {
+            client,
+            names: serving.map(|export| export.name).collect(),
+            named: Named::No,
+        }
+    }
+
+    /// Finds the pools of a daemon.
+    pub(crate) fn of_pools() -> anyhow::Result<Target> {
+        bail!("pools are simulated so far: dashpot sim LAB --report zpool-iostat")
+    }
+
+    /// The names of the devices.
+    pub(crate) fn names(&self) -> Vec<String> {
+        match self {
+            Target::Daemon { names, .. } => names.clone(),
+            Target::Kernel(devices, _) => {
+                devices.iter().map(|device| device.name.clone()).collect()
+            }
         }
     }
 
@@ -64,13 +117,32 @@ impl Target {
         schedule: &Schedule,
     ) -> anyhow::Result<Box<dyn Source + '_>> {
         Ok(match (self, question.past, &question.subject) {
-            (Target::Daemon(client, names), Some(past), _) => {
-                Box::new(Remembered::ask(client, names, past)?)
+            (
+                Target::Daemon {
+                    client,
+                    names,
+                    named,
+                },
+                Some(past),
+                _,
+            ) => {
+                Box::new({
+                    // Without names the daemon answers for all disks at once.
+                    Remembered::ask(client, named.only(names), past)?
+                })
             }
             (Target::Kernel(..), Some(_), _) => {
                 bail!("--last: nobody remembers what the kernel's disks did before: leave it out")
             }
-            (Target::Daemon(client, names), None, _) => {
+            (Target::Daemon { client, names, .. }, None, Subject::Ios(wanted)) => {
+                let stream = || ZioStream::new(client, names, wanted);
+                Box::new(IoSource::begin(wanted, schedule, stream)?)
+            }
+            (Target::Kernel(devices, _), None, Subject::Ios(wanted)) => {
+                let stream = || KernelStream::new(devices, wanted);
+                Box::new(IoSource::begin(wanted, schedule, stream)?)
+            }
+            (Target::Daemon { client, names, .. }, None, _) => {
                 Box::new(DaemonSource::new(client, names, question, schedule)?)
             }
             (Target::Kernel(devices, named), None, Subject::Averages(_)) => {
@@ -85,11 +157,6 @@ impl Target {
 
     /// Whether a source of these disks can answer the question.
     pub(crate) fn check(&self, question: &Question) -> Result<(), ParseError> {
-        if question.subject == Subject::Pools {
-            return Err(ParseError::new(
-                "pools are simulated so far: dashpot sim LAB --report zpool-iostat",
-            ));
-        }
         let mut layers = question.layers().iter();
         layers.try_for_each(|layer| self.check_layer(*layer))?;
         question.by.map_or(Ok(()), |by| self.check_by(by))?;
@@ -104,7 +171,7 @@ impl Target {
 
     fn check_by(&self, by: By) -> Result<(), ParseError> {
         let why = match (self, by) {
-            (Target::Daemon(..), By::Process | By::Cgroup) => {
+            (Target::Daemon { .. }, By::Process | By::Cgroup) => {
                 "dashpot knows its clients, not what they run for; --by client, size, device and \
                  type can be had of its disks"
             }
@@ -119,8 +186,8 @@ impl Target {
 
     fn check_layer(&self, layer: Layer) -> Result<(), ParseError> {
         let why = match (self, layer) {
-            (_, Layer::Disk) | (Target::Daemon(..), Layer::Store) => return Ok(()),
-            (Target::Daemon(..), Layer::Volume) => {
+            (_, Layer::Disk) | (Target::Daemon { .. }, Layer::Store) => return Ok(()),
+            (Target::Daemon { .. }, Layer::Volume) => {
                 "--layer volume: volumes are simulated so far: dashpot sim LAB --report 'quantize \
                  --layer volume'"
             }
@@ -166,11 +233,6 @@ fn find_all(words: &[String]) -> anyhow::Result<Vec<Device>> {
 fn shares_sectors(one: &Device, other: &Device) -> bool {
     let is_part = one.part.is_some() && other.part.is_some();
     one.number == other.number || (one.disk == other.disk && !is_part)
-}
-
-fn disks_of(client: &Client) -> Result<Vec<String>, ClientError> {
-    let disks = client.exports()?;
-    Ok(disks.into_iter().map(|disk| disk.name).collect())
 }
 
 /// The error for names that belong neither all to the daemon nor all to the kernel.

@@ -1,87 +1,140 @@
-//! `snoop` as a [`Report`]: shows zios at the end, in columns that have room for all of them.
+//! `snoop` as a [`Report`].
 
 use std::fmt;
 
-use dashpot_api::FinishedZio;
-use dashpot_observe::{Question, Schedule, Seen, Wanted};
+use dashpot_observe::{FinishedIo, Question, Schedule, Seen, Subject, Wanted};
 use serde::{Serialize, Serializer};
 
-use super::{At, Shape, ZioTable};
+use super::columns::{Wait, of_kernel, of_zios};
+use super::json;
+use super::table::Table;
 use crate::report::{Page, Pages, Report, Tells, Words};
 use crate::surface::Surface;
 
-/// The report: a line for each finished zio.
-#[derive(Clone, Debug)]
+/// The report: a line for each finished I/O.
 pub struct SnoopReport {
-    /// Its one interval.
-    pub schedule: Schedule,
-    /// The zios that it takes.
-    pub wanted: Wanted,
-    /// The number of lines; `None` for as many as fit into memory.
-    pub count: Option<u64>,
+    schedule: Schedule,
+    wanted: Wanted,
+    lines: Lines,
     /// Whether a line has every wait, and the offset.
-    pub wide: bool,
-    /// The zios so far.
-    pub zios: Vec<FinishedZio>,
-    /// How many zios came after those.
-    pub more: u64,
+    wide: bool,
+    /// The table, once its columns are known.
+    table: Option<Table>,
+}
+
+/// The lines of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// Zios that are still to come, on disks with these names.
+    OfDisks(Vec<String>),
+    /// I/Os that are still to come, on devices of the kernel with these names.
+    OfKernel(Vec<String>),
+    /// Zios that come all at once. Waits that none of them had are left out.
+    OfThePast,
 }
 
 /// A line.
 struct Finished {
-    zio: FinishedZio,
+    io: FinishedIo,
     line: String,
+}
+
+/// I/Os that are missing. JSON: `{"lost": 12}`.
+#[derive(Serialize)]
+struct Missed {
+    lost: u64,
+}
+
+impl SnoopReport {
+    /// A report. Lines are shortened to fit the terminal unless they are `wide`.
+    pub fn new(schedule: Schedule, wanted: Wanted, lines: Lines, wide: bool) -> SnoopReport {
+        SnoopReport {
+            schedule,
+            wanted,
+            lines,
+            wide,
+            table: None,
+        }
+    }
+
+    /// The table of the I/Os that have come so far.
+    fn table_of(&self, ios: &[FinishedIo], surface: &Surface) -> Table {
+        let waits = || match &self.lines {
+            Lines::OfThePast => Wait::of_ios(ios),
+            _ => Wait::of_lone_disks(),
+        };
+        let columns = match &self.lines {
+            Lines::OfKernel(_) => of_kernel(self.wide),
+            _ => of_zios(&waits(), self.wide),
+        };
+        let names: Vec<&str> = match &self.lines {
+            Lines::OfDisks(names) | Lines::OfKernel(names) => {
+                names.iter().map(String::as_str).collect()
+            }
+            Lines::OfThePast => ios.iter().map(|io| io.device.as_str()).collect(),
+        };
+        Table::new(
+            names.into_iter(),
+            columns,
+            surface.room(self.wide),
+            surface.zone_ns,
+        )
+    }
+
+    /// Decides on the columns, and gives the line of titles.
+    fn begin(&mut self, ios: &[FinishedIo], surface: &Surface) -> Pages {
+        let table = self.table.insert(self.table_of(ios, surface));
+        vec![Box::new(Words(table.header()))]
+    }
 }
 
 impl Report for SnoopReport {
     fn question(&self) -> Question {
-        Question::latencies(&[self.wanted.layer])
+        Question::of(Subject::Ios(self.wanted))
     }
 
     fn schedule(&self) -> Schedule {
         self.schedule
     }
 
-    /// No figure here depends on the interval's length or on lost events.
     fn tells(&self) -> Tells {
-        Tells::LENGTH
+        Tells::ALL
     }
 
-    fn wanted(&self) -> Option<Wanted> {
-        Some(self.wanted)
-    }
-
-    fn take_zio(&mut self, zio: FinishedZio) {
-        match (self.zios.len() as u64, self.count) {
-            (shown, Some(count)) if shown >= count => {}
-            (LINES_MAX.., None) => self.more += 1,
-            _ => self.zios.push(zio),
+    fn open(&mut self, surface: &Surface) -> Pages {
+        match self.lines {
+            Lines::OfThePast => Pages::new(),
+            _ => self.begin(&[], surface),
         }
     }
 
-    /// The zios come one by one.
-    fn take(&mut self, _: &Seen, _: &Surface) -> Pages {
-        Pages::new()
-    }
-
-    fn close(&mut self, _: bool, surface: &Surface) -> Pages {
-        let shape = Shape {
-            wide: self.wide,
-            room: surface.room(self.wide),
+    fn take(&mut self, seen: &Seen, surface: &Surface) -> Pages {
+        let mut pages = match self.table {
+            None => self.begin(&seen.ios, surface),
+            Some(_) => Pages::new(),
         };
-        let zios = std::mem::take(&mut self.zios);
-        let table = ZioTable::of_zios(&zios, shape);
-        let mut pages: Pages = vec![Box::new(Words(table.header()))];
-        pages.extend(zios.into_iter().map(|zio| {
-            let line = table.line(zio.ended_ns, &zio);
-            Box::new(Finished { zio, line }) as Box<dyn Page>
-        }));
-        if self.more > 0 {
-            let more = format!("{} more are not shown: see --min, --events.\n", self.more);
+        if let Some(table) = &self.table {
+            pages.extend(seen.ios.iter().map(|io| finished(table, io)));
+        }
+        if seen.left_out > 0 {
+            let more = format!(
+                "{} more are not shown: see --min, --events.\n",
+                seen.left_out
+            );
             pages.push(Box::new(Words(more)));
+        }
+        if seen.lost > 0 {
+            pages.push(Box::new(Missed { lost: seen.lost }));
         }
         pages
     }
+}
+
+fn finished(table: &Table, io: &FinishedIo) -> Box<dyn Page> {
+    Box::new(Finished {
+        line: table.line(io),
+        io: io.clone(),
+    })
 }
 
 impl fmt::Display for Finished {
@@ -92,9 +145,7 @@ impl fmt::Display for Finished {
 
 impl Serialize for Finished {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let at_ns = self.zio.ended_ns;
-        let what = &self.zio;
-        At { at_ns, what }.serialize(serializer)
+        json::line(&self.io).serialize(serializer)
     }
 }
 
@@ -104,5 +155,19 @@ impl Page for Finished {
     }
 }
 
-/// The most lines of a report without a count. They fit into memory, and no reader needs more.
-const LINES_MAX: u64 = 100_000;
+impl fmt::Display for Missed {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+
+impl Page for Missed {
+    fn json(&self) -> Option<&dyn erased_serde::Serialize> {
+        Some(self)
+    }
+
+    fn remark(&self) -> Option<String> {
+        let lost = self.lost;
+        Some(format!("{lost} I/Os are missing here: they came too fast."))
+    }
+}

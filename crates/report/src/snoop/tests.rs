@@ -1,132 +1,155 @@
 //! Lines, byte for byte.
 
-use dashpot_api::{FinishedZio, ZioWaits};
-use dashpot_observe::FinishedIo;
+use dashpot_engine::{Duration, Op, Waits};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Who};
 use expect_test::expect;
 
-use super::*;
+use super::columns::{Wait, of_kernel, of_zios};
+use super::json;
+use super::table::Table;
+use crate::table::Room;
 
 const MS: u64 = 1_000_000;
-const WIDE: Shape = Shape {
-    wide: true,
-    room: Room::UNBOUNDED,
-};
 /// A terminal of 80 columns.
-const NARROW: Shape = Shape {
-    wide: false,
-    room: Room(Some(80)),
-};
+const NARROW: Room = Room(Some(80));
+const CLIENT: &str = "uid=1000 pid=4711";
 
-fn zio(op: &str, offset_bytes: u64, waits: ZioWaits) -> FinishedZio {
-    FinishedZio {
-        disk: "c1t1d0".to_owned(),
-        client: "uid=1000 pid=4711".to_owned(),
-        op: op.to_owned(),
+fn zio(op: Op, offset_bytes: u64, waits: Waits) -> FinishedIo {
+    FinishedIo {
+        device: "c1t1d0".to_owned(),
+        kind: Kind::Op(op),
         fua: false,
+        letters: None,
         offset_bytes,
         length_bytes: 4_096,
-        error: None,
-        arrived_ns: 0,
-        ended_ns: 0,
-        total_ns: waits.recv_ns
-            + waits.throttle_ns
-            + waits.store_ns
-            + waits.hold_ns
-            + waits.lateness_ns,
-        waits,
+        begun_ns: 0,
+        ended_ns: waits.total().as_nanos(),
+        at_ns: 0,
+        waits: IoWaits::Zio(waits),
+        who: Some(Who::Client(CLIENT.to_owned())),
         rule: None,
         lane: None,
+        merged: 0,
+        requeued: 0,
+        error: None,
     }
 }
 
-fn held() -> FinishedZio {
-    let waits = ZioWaits {
-        store_ns: 1_300,
-        hold_ns: 30 * MS,
-        lateness_ns: 16_000,
-        ..ZioWaits::default()
+fn held() -> FinishedIo {
+    let waits = Waits {
+        store: Duration::from_nanos(1_300),
+        hold: Duration::from_millis(30),
+        lateness: Duration::from_micros(16),
+        ..Waits::default()
     };
-    FinishedZio {
+    FinishedIo {
         rule: Some(3),
         lane: Some(0),
-        ..zio("read", 8_192, waits)
+        ..zio(Op::Read, 8_192, waits)
     }
 }
 
-fn failed() -> FinishedZio {
-    let waits = ZioWaits {
-        recv_ns: 250_000,
-        ..ZioWaits::default()
+fn failed() -> FinishedIo {
+    let waits = Waits {
+        recv: Duration::from_micros(250),
+        ..Waits::default()
     };
-    FinishedZio {
+    FinishedIo {
         fua: true,
         length_bytes: 1 << 20,
         error: Some("EIO".to_owned()),
         rule: Some(12),
-        ..zio("write", 1 << 39, waits)
+        ..zio(Op::Write, 1 << 39, waits)
     }
+}
+
+fn at(at_ns: u64, io: FinishedIo) -> FinishedIo {
+    FinishedIo { at_ns, ..io }
+}
+
+/// The table of zios that are still to come.
+fn zios(names: &[&str], wide: bool, room: Room, zone_ns: i64) -> Table {
+    let columns = of_zios(&Wait::of_lone_disks(), wide);
+    Table::new(names.iter().copied(), columns, room, zone_ns)
+}
+
+fn lines(table: &Table, ios: &[FinishedIo]) -> String {
+    let lines = ios.iter().map(|io| table.line(io));
+    table.header() + &lines.collect::<String>()
 }
 
 #[test]
 fn lines_of_disks_are_aligned_and_fit_120_columns() {
-    let table = ZioTable::of_disks(["c1t1d0", "d"].into_iter(), WIDE, 3_600_000 * MS as i64);
-    let text = table.header() + &table.line(5 * MS, &held()) + &table.line(61_250 * MS, &failed());
+    let table = zios(
+        &["c1t1d0", "d"],
+        true,
+        Room::UNBOUNDED,
+        3_600_000 * MS as i64,
+    );
+    let text = lines(&table, &[at(5 * MS, held()), at(61_250 * MS, failed())]);
     expect![[r#"
         TIME         DISK   OP            OFFSET  SIZE  TOTAL   RECV SUSPEND  STORE   HOLD   LATE  REPLY  RULE CLIENT            ERROR
         01:00:00.005 c1t1d0 read            8192    4K 30.0ms      -       - 1.30us 30.0ms 16.0us      -   3/0 uid=1000 pid=4711
         01:01:01.250 c1t1d0 write+f 549755813888    1M  250us  250us       -      -      -      -      -    12 uid=1000 pid=4711 EIO
     "#]].assert_eq(&text);
-    assert!(table.line(0, &held()).len() <= 121);
+    assert!(table.line(&held()).len() <= 121);
 }
 
 #[test]
 fn a_table_of_the_past_has_no_empty_waits() {
-    let waits = ZioWaits {
-        throttle_ns: 9 * MS,
-        store_ns: 7,
-        ..ZioWaits::default()
+    let waits = Waits {
+        throttle: Duration::from_millis(9),
+        store: Duration::from_nanos(7),
+        ..Waits::default()
     };
-    let zios = [
-        zio("write", 0, waits),
-        zio("write", 4_096, ZioWaits::default()),
+    let ios = [
+        zio(Op::Write, 0, waits),
+        zio(Op::Write, 4_096, Waits::default()),
     ];
-    let table = ZioTable::of_zios(&zios, WIDE);
-    let lines = zios.iter().map(|zio| table.line(0, zio));
+    let columns = of_zios(&Wait::of_ios(&ios), true);
+    let table = Table::new(["c1t1d0"].into_iter(), columns, Room::UNBOUNDED, 0);
     expect![[r#"
         TIME         DISK   OP            OFFSET  SIZE  TOTAL THROTTLE  STORE  RULE CLIENT            ERROR
         00:00:00.000 c1t1d0 write              0    4K 9.00ms   9.00ms    7ns     - uid=1000 pid=4711
         00:00:00.000 c1t1d0 write           4096    4K    0ns        -      -     - uid=1000 pid=4711
-    "#]].assert_eq(&(table.header() + &lines.collect::<String>()));
+    "#]].assert_eq(&lines(&table, &ios));
 }
 
 fn io() -> FinishedIo {
     FinishedIo {
-        disk: "vda".to_owned(),
-        rwbs: "WS".to_owned(),
-        sector: 123_456_789,
-        bytes: 16_384,
-        total_ns: 5 * MS,
-        queue_ns: Some(2 * MS),
-        device_ns: 3 * MS,
+        device: "vda".to_owned(),
+        letters: Some("WS".to_owned()),
+        offset_bytes: 123_456_789 * 512,
+        length_bytes: 16_384,
+        begun_ns: 2 * MS,
+        ended_ns: 7 * MS,
+        waits: IoWaits::Kernel {
+            queue_ns: Some(2 * MS),
+            device_ns: 3 * MS,
+        },
+        who: Some(Who::Thread {
+            pid: 4_711,
+            comm: "postgres".to_owned(),
+        }),
         merged: 1,
-        requeued: 0,
-        pid: Some(4_711),
-        comm: Some("postgres".to_owned()),
-        error: None,
+        ..zio(Op::Write, 0, Waits::default())
     }
 }
 
 #[test]
 fn lines_of_the_kernels_disks_are_aligned() {
-    let table = IoTable::of_disks(["vda", "nvme10n1"].into_iter(), WIDE, 0);
+    let names = ["vda", "nvme10n1"].into_iter();
+    let table = Table::new(names, of_kernel(true), Room::UNBOUNDED, 0);
     let unseen = FinishedIo {
-        queue_ns: None,
-        pid: None,
-        comm: None,
-        error: Some(errno_name(-5)),
-        ..io()
+        waits: IoWaits::Kernel {
+            queue_ns: None,
+            device_ns: 3 * MS,
+        },
+        who: None,
+        error: Some("EIO".to_owned()),
+        ..at(MS, io())
     };
-    let text = table.header() + &table.line(0, &io()) + &table.line(MS, &unseen);
+    let text = lines(&table, &[io(), unseen]);
     expect![[r#"
         TIME         DISK     TYPE       SECTOR  SIZE  TOTAL  QUEUE DEVICE     PID PROCESS         ERROR
         00:00:00.000 vda      WS      123456789   16K 5.00ms 2.00ms 3.00ms    4711 postgres
@@ -137,21 +160,19 @@ fn lines_of_the_kernels_disks_are_aligned() {
 #[test]
 fn narrow_lines_fit_80_columns() {
     let long = "a-disk-of-a-name-that-nobody-would-type-twice-0";
-    let table = ZioTable::of_disks(["c1t1d0", long].into_iter(), NARROW, 0);
-    let named = FinishedZio {
-        disk: long.to_owned(),
+    let table = zios(&["c1t1d0", long], false, NARROW, 0);
+    let named = FinishedIo {
+        device: long.to_owned(),
         ..failed()
     };
-    let waits = ZioWaits {
-        store_ns: 1_300,
-        lateness_ns: 9_000,
-        ..ZioWaits::default()
+    let waits = Waits {
+        store: Duration::from_nanos(1_300),
+        lateness: Duration::from_micros(9),
+        ..Waits::default()
     };
-    let fast = zio("read", 0, waits);
-    let text = table.header()
-        + &table.line(5 * MS, &held())
-        + &table.line(6 * MS, &named)
-        + &table.line(7 * MS, &fast);
+    let fast = zio(Op::Read, 0, waits);
+    let ios = [at(5 * MS, held()), at(6 * MS, named), at(7 * MS, fast)];
+    let text = lines(&table, &ios);
     expect![[r#"
         TIME         DISK    OP       SIZE  TOTAL MOSTLY    RULE CLIENT            ERROR
         00:00:00.005 c1t1d0  read       4K 30.0ms HOLD       3/0 uid=1000 pid=4711
@@ -159,8 +180,8 @@ fn narrow_lines_fit_80_columns() {
         00:00:00.007 c1t1d0  read       4K 10.3us SHARD        - uid=1000 pid=4711
     "#]]
     .assert_eq(&text);
-    let table = IoTable::of_disks(["vda", "nvme10n1p12"].into_iter(), NARROW, 0);
-    let kernel = table.header() + &table.line(0, &io());
+    let names = ["vda", "nvme10n1p12"].into_iter();
+    let kernel = lines(&Table::new(names, of_kernel(false), NARROW, 0), &[io()]);
     expect![[r#"
         TIME         DISK        TYPE  SIZE  TOTAL  QUEUE     PID PROCESS         ERROR
         00:00:00.000 vda         WS     16K 5.00ms 2.00ms    4711 postgres
@@ -175,22 +196,7 @@ fn narrow_lines_fit_80_columns() {
 
 #[test]
 fn a_line_of_json_has_its_moment() {
-    let at = At {
-        at_ns: 7,
-        what: &held(),
-    };
-    expect![[r#"{"at_ns":7,"arrived_ns":0,"client":"uid=1000 pid=4711","device":"c1t1d0","ended_ns":0,"error":null,"fua":false,"lane":0,"length_bytes":4096,"offset_bytes":8192,"op":"read","rule":3,"total_ns":30017300,"waits":{"hold_ns":30000000,"lateness_ns":16000,"queue_ns":0,"recv_ns":0,"reply_ns":0,"store_ns":1300,"suspend_ns":0,"throttle_ns":0}}"#]].assert_eq(&serde_json::to_string(&at).expect("JSON"));
-    let at = At {
-        at_ns: 7,
-        what: &io(),
-    };
-    expect![[r#"{"at_ns":7,"bytes":16384,"comm":"postgres","device":"vda","device_ns":3000000,"error":null,"merged":1,"pid":4711,"queue_ns":2000000,"requeued":0,"rwbs":"WS","sector":123456789,"total_ns":5000000}"#]].assert_eq(&serde_json::to_string(&at).expect("JSON"));
-}
-
-#[test]
-fn errors_have_names() {
-    assert_eq!(
-        [-5, 28, 4_095].map(errno_name),
-        ["EIO", "ENOSPC", "errno 4095"]
-    );
+    let json = |io| serde_json::to_string(&json::line(&at(7, io))).expect("JSON");
+    expect![[r#"{"at_ns":7,"arrived_ns":0,"client":"uid=1000 pid=4711","device":"c1t1d0","ended_ns":30017300,"error":null,"fua":false,"lane":0,"length_bytes":4096,"offset_bytes":8192,"op":"read","rule":3,"total_ns":30017300,"waits":{"hold_ns":30000000,"lateness_ns":16000,"queue_ns":0,"recv_ns":0,"reply_ns":0,"store_ns":1300,"suspend_ns":0,"throttle_ns":0}}"#]].assert_eq(&json(held()));
+    expect![[r#"{"at_ns":7,"bytes":16384,"comm":"postgres","device":"vda","device_ns":3000000,"error":null,"merged":1,"pid":4711,"queue_ns":2000000,"requeued":0,"rwbs":"WS","sector":123456789,"total_ns":5000000}"#]].assert_eq(&json(io()));
 }

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use anyhow::Context;
-use dashpot_api::{FinishedZio, ZioWaits};
 use dashpot_engine::{ClientId, Device, Event, Instant};
+use dashpot_observe::{FinishedIo, IoWaits, Kind, Who};
 use dashpot_sim::scenario::Scenario;
 
 use crate::commands::draft::Draft;
@@ -80,23 +80,25 @@ impl Names {
         }
     }
 
-    /// A finished zio in the form of the API.
-    pub(super) fn zio(&self, event: &Event) -> FinishedZio {
-        let waits = event.waits();
-        FinishedZio {
-            disk: self.device(event.device).to_owned(),
-            client: self.client(event.client).to_owned(),
-            op: event.op.name().to_owned(),
+    /// The record of a finished zio.
+    pub(super) fn finished(&self, event: &Event) -> FinishedIo {
+        FinishedIo {
+            device: self.device(event.device).to_owned(),
+            kind: Kind::Op(event.op),
             fua: event.fua,
+            letters: None,
             offset_bytes: event.offset,
-            length_bytes: event.length,
-            error: event.outcome.err().map(|errno| errno.name().to_owned()),
-            arrived_ns: event.arrived.as_nanos(),
+            length_bytes: event.length.into(),
+            begun_ns: event.arrived.as_nanos(),
             ended_ns: event.ended.as_nanos(),
-            total_ns: waits.total().as_nanos(),
-            waits: ZioWaits::of(&waits),
+            at_ns: event.ended.as_nanos(),
+            waits: IoWaits::Zio(event.waits()),
+            who: Some(Who::Client(self.client(event.client).to_owned())),
             rule: event.rule.map(|rule| rule.0),
             lane: event.lane,
+            merged: 0,
+            requeued: 0,
+            error: event.outcome.err().map(|errno| errno.name().to_owned()),
         }
     }
 }

@@ -4,14 +4,17 @@ mod charts;
 mod events;
 pub(super) mod look;
 mod outcome;
+mod pieces;
 mod progress;
 mod reports;
 mod run;
 mod series;
 mod source;
+mod stage;
 mod summary;
 mod swarm;
 pub(super) mod tally;
+mod tap;
 mod tunables;
 
 use std::path::Path;
@@ -46,8 +49,11 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
     if args.events.is_some() && args.labs.len() > 1 {
         usage(&ParseError::new("--events is of one lab: name one"));
     }
+    for words in &args.reports {
+        reports::check(words).unwrap_or_else(|why| usage(&why));
+    }
     let has_svg = |report: &ReportWords| match &report.kind {
-        ReportKind::Heatmap { args, .. } => args.svg.is_some(),
+        ReportKind::Heatmap(args) => args.svg.is_some(),
         _ => false,
     };
     if args.labs.len() > 1 && args.reports.iter().any(has_svg) {

@@ -39,7 +39,7 @@ impl<'a> Outcome<'a> {
                 .reports
                 .into_iter()
                 .map(|report| Output {
-                    report: report.words(),
+                    report: report.words,
                     text: report.text,
                     output: report.json,
                 })

@@ -1,36 +1,32 @@
-//! A simulation as the source of one report. A simulation does not wait for its reports: it tells
-//! this source when to look.
+//! A simulation as the source of one report. Several reports may watch the same simulation: the caller asks
+//! the source whose interval ends first.
 
-use dashpot_api::FinishedZio;
-use dashpot_engine::{Device, Event, Instant, OpSet};
+use std::cell::RefCell;
+
+use dashpot_engine::Instant;
 use dashpot_observe::{
     By, DeviceInterval, Intervals, Layer, PoolInterval, Question, Schedule, Seen, Span, Subject,
-    Wanted,
 };
 use dashpot_rules::{ParseError, nearest};
 use dashpot_sim::Simulation;
 
-use super::events::Names;
 use super::look::{DeviceLook, PoolLook, devices, pools};
+use super::stage::{Stage, TapId};
 use super::tally::SimTally;
+use super::tap::Tap;
+use crate::sources::Source;
 
 /// The source of one report.
-pub(super) struct SimSource {
+pub(super) struct SimSource<'s, 'e> {
+    stage: &'s RefCell<Stage<'e>>,
     question: Question,
-    chosen: Chosen,
+    /// The names of the devices or pools; empty for all.
+    names: Vec<String>,
     /// On the virtual clock.
     intervals: Intervals,
     last: Look,
-    /// The tally, if latencies need events.
-    tally: Option<SimTally>,
-}
-
-/// The devices or pools of a report.
-pub(super) struct Chosen {
-    /// Their names; empty for all.
-    pub(super) names: Vec<String>,
-    /// Whether the user asked for the kernel's disks (`-k`).
-    pub(super) kernel: bool,
+    /// The tap, if the question needs events.
+    tap: Option<TapId>,
 }
 
 /// The state at one moment.
@@ -40,107 +36,107 @@ struct Look {
     pools: Vec<PoolLook>,
 }
 
-impl SimSource {
-    /// Begins to look at a simulation.
+impl<'s, 'e> SimSource<'s, 'e> {
+    /// Begins to watch a simulation.
     pub(super) fn new(
         question: Question,
         schedule: &Schedule,
-        chosen: Chosen,
-        simulation: &Simulation,
-    ) -> Result<SimSource, ParseError> {
-        if chosen.kernel {
-            return Err(ParseError::new(
-                "-k means the kernel's disks; a simulation has its own",
-            ));
-        }
-        check_intervals(schedule, simulation)?;
+        names: Vec<String>,
+        stage: &'s RefCell<Stage<'e>>,
+    ) -> Result<SimSource<'s, 'e>, ParseError> {
+        let mut running = stage.borrow_mut();
+        let simulation = running.simulation();
+        let schedule = without_past(*schedule);
+        check_intervals(&schedule, simulation)?;
+        let intervals = schedule.begin(simulation.now().as_nanos());
+        let last = Look::new(&question, &names, simulation)?;
+        let tap = tap(&question, &names, simulation)?;
         Ok(SimSource {
-            intervals: schedule.begin(simulation.now().as_nanos()),
-            last: Look::new(&question, &chosen.names, simulation)?,
-            tally: tally(&question, simulation)?,
+            tap: tap.map(|tap| running.add(tap)),
+            stage,
             question,
-            chosen,
+            names,
+            intervals,
+            last,
         })
     }
 
-    /// Whether latencies need events.
-    pub(super) fn wants_events(&self) -> bool {
-        self.tally.is_some()
-    }
-
-    /// Takes the event of a zio that has finished.
-    pub(super) fn take(&mut self, event: &Event) {
-        if let Some(tally) = &mut self.tally {
-            tally.add(event);
-        }
-    }
-
-    /// The zio of an event, if the report takes it and an interval is running.
-    pub(super) fn finished(
-        &self,
-        wanted: &Wanted,
-        event: &Event,
-        names: &Names,
-    ) -> Option<FinishedZio> {
-        let is_taken = !self.intervals.is_over()
-            && is_wanted(wanted, event)
-            && self.chosen.has(names.device(event.device));
-        is_taken.then(|| names.zio(event))
-    }
-
-    /// When it looks next.
+    /// When its interval ends.
     pub(super) fn due(&self) -> Instant {
         let due_ns = self.intervals.due_ns();
         due_ns.map_or(Instant::NEVER, Instant::from_nanos)
     }
 
-    /// The interval that ends now, if one is due, or if this is the end.
-    pub(super) fn look(
-        &mut self,
-        simulation: &Simulation,
-        over: bool,
-    ) -> Result<Option<Seen>, ParseError> {
-        let now_ns = simulation.now().as_nanos();
-        let Some(span) = self.intervals.end_or_close(now_ns, over) else {
-            return Ok(None);
-        };
-        let look = Look::new(&self.question, &self.chosen.names, simulation)?;
-        let seen = self.seen(span, &look);
-        self.last = look;
-        self.tally.iter_mut().for_each(SimTally::clear);
-        Ok(Some(seen))
-    }
-
-    fn seen(&self, span: Span, look: &Look) -> Seen {
-        Seen {
+    /// The I/O between the last look and this one.
+    fn seen(&mut self, span: Span, stage: &mut Stage<'_>) -> Result<Seen, ParseError> {
+        let look = Look::new(&self.question, &self.names, stage.simulation())?;
+        let mut tap = self.tap.and_then(|id| stage.tap(id));
+        let taken = tap.as_deref();
+        let seen = Seen {
             span,
             at_ns: span.end_ns,
-            disks: self.intervals(&look.disks, &self.last.disks),
-            volumes: self.intervals(&look.volumes, &self.last.volumes),
+            disks: between(&look.disks, &self.last.disks, taken),
+            volumes: between(&look.volumes, &self.last.volumes, taken),
             pools: pools_between(&look.pools, &self.last.pools),
             ..Seen::default()
-        }
-    }
-
-    fn intervals(&self, later: &[DeviceLook], earlier: &[DeviceLook]) -> Vec<DeviceInterval> {
-        let pairs = later.iter().zip(earlier);
-        let interval = |(later, earlier): (&DeviceLook, &DeviceLook)| {
-            let interval = later.since(earlier);
-            match &self.tally {
-                Some(tally) => DeviceInterval {
-                    ops: tally.ops(later.device),
-                    ..interval
-                },
-                None => interval,
-            }
         };
-        pairs.map(interval).collect()
+        let (ios, left_out) = tap
+            .as_mut()
+            .map(|tap| tap.end_interval())
+            .unwrap_or_default();
+        self.last = look;
+        Ok(Seen {
+            ios,
+            left_out,
+            ..seen
+        })
     }
 }
 
-impl Chosen {
-    fn has(&self, name: &str) -> bool {
-        self.names.is_empty() || self.names.iter().any(|chosen| chosen == name)
+impl Source for SimSource<'_, '_> {
+    /// Runs the simulation until the interval ends.
+    fn next(&mut self) -> anyhow::Result<Option<Seen>> {
+        let due = self.due();
+        let mut stage = self.stage.borrow_mut();
+        if self.intervals.is_over() {
+            return Ok(None);
+        }
+        stage.run_until(due)?;
+        let (now, is_over) = (stage.simulation().now(), stage.is_over());
+        let Some(span) = self.intervals.end_or_close(now.as_nanos(), is_over) else {
+            return Ok(None);
+        };
+        let seen = self.seen(span, &mut stage)?;
+        if let Some(id) = self.tap.filter(|_| self.intervals.is_over()) {
+            stage.close(id);
+        }
+        Ok(Some(seen))
+    }
+}
+
+/// The I/O of devices between two looks. If it comes from events, a tap has it.
+fn between(later: &[DeviceLook], earlier: &[DeviceLook], tap: Option<&Tap>) -> Vec<DeviceInterval> {
+    let pairs = later.iter().zip(earlier);
+    let interval = |(later, earlier): (&DeviceLook, &DeviceLook)| {
+        let interval = later.since(earlier);
+        match tap.and_then(|tap| tap.ops(later.device)) {
+            Some(ops) => DeviceInterval { ops, ..interval },
+            None => interval,
+        }
+    };
+    pairs.map(interval).collect()
+}
+
+/// The schedule without the interval since the start, which a simulation does not have: there was no I/O
+/// before.
+fn without_past(schedule: Schedule) -> Schedule {
+    match schedule.since_start {
+        true => Schedule {
+            count: schedule.count.map(|count| count + 1),
+            since_start: false,
+            ..schedule
+        },
+        false => schedule,
     }
 }
 
@@ -169,26 +165,22 @@ impl Look {
     }
 }
 
-fn is_wanted(wanted: &Wanted, event: &Event) -> bool {
-    let is_of_layer = match event.device {
-        Device::Disk(_) => wanted.layer == Layer::Disk,
-        Device::Volume(_) => wanted.layer == Layer::Volume,
-    };
-    let ops = OpSet::of(event.op).union(if event.fua { OpSet::FUA } else { OpSet::EMPTY });
-    is_of_layer
-        && event.ended.since(event.arrived).as_nanos() >= wanted.min_ns
-        && wanted.ops.is_none_or(|asked| asked.meets(ops))
-}
-
-/// A tally for a question that needs events.
-fn tally(question: &Question, simulation: &Simulation) -> Result<Option<SimTally>, ParseError> {
+/// A tap for a question that needs events.
+fn tap(
+    question: &Question,
+    names: &[String],
+    simulation: &Simulation,
+) -> Result<Option<Tap>, ParseError> {
+    if let Subject::Ios(wanted) = question.subject {
+        return Ok(Some(Tap::zios(wanted, names)));
+    }
     match question.by {
         Some(By::Process | By::Cgroup) => Err(ParseError::new(
             "--by: a simulation's clients are its workloads: --by client, size, device and type \
              can be had",
         )),
         None if !question.has_store() => Ok(None),
-        by => Ok(Some(SimTally::new(by, simulation.scenario()))),
+        by => Ok(Some(Tap::Tally(SimTally::new(by, simulation.scenario())))),
     }
 }
 

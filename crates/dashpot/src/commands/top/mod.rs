@@ -83,7 +83,12 @@ impl Session {
     fn start(target: Target, interval: Duration) -> anyhow::Result<Session> {
         let (tell, news) = unbounded_channel();
         let (state, link) = match target {
-            Target::Daemon(client, only) => {
+            Target::Daemon {
+                client,
+                names,
+                named,
+            } => {
+                let only = named.only(&names).to_vec();
                 let mut state = State::new(Source::Daemon(client.address()), interval);
                 let mut daemon = Daemon::new(client, only);
                 state.hear(News::Look(Box::new(daemon.look()?)));

@@ -6,7 +6,7 @@ use dashpot_observe::{Length, Seen};
 use dashpot_report::report::Tells;
 
 /// Warns about devices that have vanished in the last shown interval.
-pub(super) fn warn_of_vanished(names: &[String]) {
+fn warn_of_vanished(names: &[String]) {
     for name in names {
         complain(format_args!(
             "dashpot: {name} has vanished; the report has it up to then"
@@ -19,6 +19,8 @@ pub(super) fn warn_of_vanished(names: &[String]) {
 pub(super) struct Beside {
     /// The warnings that the report's own text contains.
     tells: Tells,
+    /// The report's name before each warning, if there are several reports.
+    whose: Option<String>,
     /// Whether to warn about each interval, or only in the sum.
     each: bool,
     /// Missed intervals without a warning. With intervals of a few milliseconds there are many on a
@@ -30,9 +32,10 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    pub(super) fn new(tells: Tells, each: bool) -> Beside {
+    pub(super) fn new(tells: Tells, whose: Option<String>, each: bool) -> Beside {
         Beside {
             tells,
+            whose,
             each,
             missed: 0,
             lost: 0,
@@ -52,7 +55,10 @@ impl Beside {
     fn say_length(&mut self, length: &Length) {
         match length.line() {
             None => self.missed += length.missed,
-            Some(line) if self.each && !self.tells.length => complain(format_args!("{line}")),
+            Some(line) if self.each && !self.tells.length => match &self.whose {
+                Some(whose) => complain(format_args!("{whose}: {line}")),
+                None => complain(format_args!("{line}")),
+            },
             Some(_) => {}
         }
     }

@@ -6,7 +6,7 @@ use clap::Args;
 use dashpot_engine::{Duration, OpSet};
 use dashpot_rules::{parse_latency, parse_ops, parse_span};
 
-use super::report::{DeviceArgs, Pace};
+use super::words::{DeviceArgs, LayerArgs, Pace};
 
 /// Show disk latency by time, the number of I/Os as a shade
 #[derive(Args, Clone, Debug)]
@@ -22,6 +22,8 @@ Example: I/O slower than 5 ms on a disk of the kernel, ten times a second
 pub(crate) struct HeatmapArgs {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
+    #[command(flatten)]
+    pub(crate) at: LayerArgs,
     /// Only these operations: read, write, ...
     #[arg(long, value_name = "OPS", value_parser = parse_ops)]
     pub(crate) op: Option<OpSet>,

@@ -4,8 +4,8 @@ use clap::Args;
 use dashpot_engine::Duration;
 use dashpot_rules::{Listen, ParseError, parse_listen};
 
-use super::no_api::NoApi;
-use super::report::{Pace, split_words};
+use super::words::{Pace, split_words};
+use crate::cli::no_api::NoApi;
 
 /// Watch the kernel's disks: rates, percentiles, I/O in flight
 #[derive(Args, Clone, Debug)]

@@ -4,7 +4,7 @@ use clap::Args;
 use dashpot_engine::{Duration, OpSet};
 use dashpot_rules::{parse_duration, parse_ops, parse_span};
 
-use super::report::DeviceArgs;
+use super::words::{DeviceArgs, LayerArgs};
 
 /// Show I/Os as they finish: their waits, and the rules behind them
 #[derive(Args, Clone, Debug)]
@@ -24,6 +24,8 @@ Example: the next 20 writes to a disk of the kernel, with their processes
 pub(crate) struct SnoopArgs {
     #[command(flatten)]
     pub(crate) device: DeviceArgs,
+    #[command(flatten)]
+    pub(crate) at: LayerArgs,
     /// Only I/Os that took at least this long
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     #[arg(allow_hyphen_values = true)]

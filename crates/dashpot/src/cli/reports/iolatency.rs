@@ -1,0 +1,91 @@
+//! `iolatency`: latencies as histograms.
+
+use clap::{Args, ValueEnum};
+use dashpot_engine::Duration;
+use dashpot_rules::{ParseError, parse_span};
+
+use super::words::{DeviceArgs, LayerArgs, Pace};
+
+/// Show disk latency as histograms, as perf-tools' iolatency does
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example: reads only, five times, with the time of day\n  \
+    dashpot iolatency -T -i '*R*' 1 5\n\
+    Example: a disk of the kernel, without a daemon, by process\n  \
+    dashpot iolatency -d /dev/vda --by process 5"
+)]
+pub(crate) struct IolatencyArgs {
+    /// Measure from arrival, time suspended included; on the kernel's disks from
+    /// block_bio_queue, the wait for a tag and the scheduler included
+    #[arg(short = 'Q')]
+    pub(crate) queued: bool,
+    /// Print the time of day before each histogram
+    #[arg(short = 'T')]
+    pub(crate) timestamp: bool,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    #[command(flatten)]
+    pub(crate) at: LayerArgs,
+    /// Only these types: a glob over R, W, WF (FUA), F, D, such as '*W*', and on
+    /// the kernel's disks over all its letters, such as '*S*' and '*M*'
+    #[arg(short = 'i', value_name = "TYPE", value_parser = parse_type)]
+    pub(crate) iotype: Option<String>,
+    /// Use the bucket edges of iolatency's code, not those of its labels
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "iolatency"
+    )]
+    pub(crate) compat: Option<IolatencyCompat>,
+    /// A histogram for each device, type, client, process, cgroup or size
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "WHAT")]
+    pub(crate) by: Option<ReportBy>,
+    /// Percentiles instead of histograms
+    #[arg(long, conflicts_with = "compat")]
+    pub(crate) percentiles: bool,
+    /// Print one report about the past: this time, or what the daemon remembers of it
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    #[arg(conflicts_with_all = ["queued", "interval"])]
+    pub(crate) last: Option<Duration>,
+    /// Shorten no name where the terminal is narrow
+    #[arg(long)]
+    pub(crate) wide: bool,
+    #[command(flatten)]
+    pub(crate) pace: Pace,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Parses a glob that must match the letters of some I/O.
+fn parse_type(text: &str) -> Result<String, ParseError> {
+    let is_known = |c: char| LETTERS.contains(c) || "*?".contains(c);
+    if text.is_empty() || !text.chars().all(is_known) {
+        return Err(ParseError::new(format!(
+            "'{text}' matches no type: write a glob over the letters {LETTERS}, such as '*R*' for \
+             reads"
+        )));
+    }
+    Ok(text.to_owned())
+}
+
+/// The kernel's letters for types of I/O, the most frequent first.
+const LETTERS: &str = "RWFDSMANEZPU";
+
+/// The values of a report's `--by`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportBy {
+    Device,
+    Type,
+    Client,
+    Process,
+    Cgroup,
+    Size,
+}
+
+/// What `iolatency --compat` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IolatencyCompat {
+    Iolatency,
+}

@@ -1,0 +1,51 @@
+//! `iostat`: averages.
+
+use clap::Args;
+use dashpot_rules::ParseError;
+
+use super::words::{DeviceArgs, LayerArgs, Pace, split_words};
+
+/// Show rates, sizes, waits and queues, as sysstat's iostat does
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Example:\n  dashpot iostat -x 1\n\
+Example: the kernel's disks; this needs no root\n  dashpot iostat -x -k 1\n\
+Example: two disks, every second, five times\n  dashpot iostat -d c1t1d0 c1t2d0 1 5")]
+pub(crate) struct IostatArgs {
+    /// Show waits and queues, too
+    #[arg(short = 'x')]
+    pub(crate) extended: bool,
+    /// Show fewer columns: writes and discards together, with -x all operations
+    #[arg(short = 's')]
+    pub(crate) short: bool,
+    /// Show all columns and whole names where the terminal is narrow, too
+    #[arg(long, conflicts_with = "short")]
+    pub(crate) wide: bool,
+    #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
+    pub(crate) at: LayerArgs,
+    /// More disks; then seconds between reports, or a time such as 500ms, and the
+    /// number of reports [until Ctrl-C]
+    #[arg(value_name = "DEVICE… INTERVAL COUNT", allow_negative_numbers = true)]
+    words: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl IostatArgs {
+    /// The disks, with those of `-d` first, and the pace. sysstat's `-d` takes no disk. So a number
+    /// after it is the interval, because no disk is named by a number.
+    pub(crate) fn split(&self) -> Result<(DeviceArgs, Pace), ParseError> {
+        let mut device = self.device.clone();
+        let is_number = |word: &String| word.parse::<f64>().is_ok_and(f64::is_finite);
+        let mut words: Vec<String> = device
+            .devices
+            .extract_if(.., |word| is_number(word))
+            .collect();
+        words.extend_from_slice(&self.words);
+        let (more, pace) = split_words(&words)?;
+        device.devices.extend_from_slice(more);
+        Ok((device, pace))
+    }
+}

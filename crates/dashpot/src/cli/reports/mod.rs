@@ -1,0 +1,51 @@
+//! The reports: commands over disks, which `sim --report` takes, too. A report's options are those of the
+//! original tool.
+
+mod heatmap;
+mod iolatency;
+mod iostat;
+mod observe;
+mod quantize;
+mod snoop;
+mod txgs;
+mod words;
+mod zpool_iostat;
+
+use clap::Subcommand;
+
+pub(crate) use heatmap::HeatmapArgs;
+pub(crate) use iolatency::{IolatencyArgs, ReportBy};
+pub(crate) use iostat::IostatArgs;
+pub(crate) use observe::ObserveArgs;
+pub(crate) use quantize::QuantizeArgs;
+pub(crate) use snoop::SnoopArgs;
+pub(crate) use txgs::TxgsArgs;
+pub(crate) use words::{DeviceArgs, Pace};
+pub(crate) use zpool_iostat::ZpoolIostatArgs;
+
+/// The table of all reports, with the options of each.
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ReportKind {
+    Iolatency(IolatencyArgs),
+    Iostat(IostatArgs),
+    Quantize(QuantizeArgs),
+    Heatmap(HeatmapArgs),
+    Snoop(SnoopArgs),
+    Observe(ObserveArgs),
+    // Pools are simulated so far: as a command it refers to 'sim'.
+    #[command(hide = true)]
+    ZpoolIostat(ZpoolIostatArgs),
+    #[command(hide = true)]
+    Txgs(TxgsArgs),
+}
+
+impl ReportKind {
+    /// The words for all reports.
+    pub(super) fn names() -> Vec<String> {
+        let table = ReportKind::augment_subcommands(clap::Command::new("reports"));
+        let names = table
+            .get_subcommands()
+            .map(|report| report.get_name().to_owned());
+        names.collect()
+    }
+}

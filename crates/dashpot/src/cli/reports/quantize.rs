@@ -1,0 +1,51 @@
+//! `quantize`: latencies in powers of two.
+
+use clap::{Args, ValueEnum};
+use dashpot_engine::{Duration, OpSet};
+use dashpot_observe::Layer;
+use dashpot_rules::{parse_ops, parse_span};
+
+use super::words::DeviceArgs;
+use crate::cli::words::layer;
+
+/// Show latency as DTrace's quantize does, with averages and IOPS
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example: writes during a minute, a line for each disk\n  \
+    dashpot quantize --by device --op write --for 60s\n\
+    Example: latency above and below the injection\n  \
+    dashpot quantize --layer disk --layer store --for 10s"
+)]
+pub(crate) struct QuantizeArgs {
+    /// One histogram or line for each disk
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "device")]
+    pub(crate) by: Option<QuantizeBy>,
+    /// Only these operations: read, write, ...
+    #[arg(long, value_name = "OPS", value_parser = parse_ops)]
+    pub(crate) op: Option<OpSet>,
+    #[command(flatten)]
+    pub(crate) device: DeviceArgs,
+    /// At disk (as clients see it), store (below the injection), or volume;
+    /// several are shown beside each other [disk]
+    #[arg(
+        long = "layer",
+        value_parser = layer(),
+        hide_possible_values = true,
+        value_name = "LAYER"
+    )]
+    pub(crate) layers: Vec<Layer>,
+    /// How long to look [until Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_span)]
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) lasts: Option<Duration>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What `quantize --by` takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum QuantizeBy {
+    #[value(alias = "disk")]
+    Device,
+}

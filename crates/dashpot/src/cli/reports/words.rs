@@ -1,0 +1,81 @@
+//! Options that several reports have.
+
+use clap::Args;
+use dashpot_engine::Duration;
+use dashpot_observe::Layer;
+use dashpot_rules::{ParseError, parse_interval, parse_report_count};
+
+use crate::cli::words::layer;
+
+/// How often, and how many times.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Pace {
+    /// Seconds between reports, or a time such as 500ms
+    #[arg(value_parser = parse_interval, allow_negative_numbers = true)]
+    pub(crate) interval: Option<Duration>,
+    /// Number of reports [until Ctrl-C]
+    #[arg(value_parser = parse_report_count, allow_negative_numbers = true)]
+    pub(crate) count: Option<u64>,
+}
+
+/// Which disks a report is of.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct DeviceArgs {
+    /// Only this disk: the daemon's, or the kernel's by name, path or major,minor;
+    /// may be given several times
+    #[arg(short = 'd', long = "device", value_name = "DEVICE")]
+    pub(crate) devices: Vec<String>,
+    /// The kernel's disks, without a daemon
+    #[arg(short = 'k', long)]
+    pub(crate) kernel: bool,
+}
+
+impl DeviceArgs {
+    /// These devices or pools of dashpot's.
+    pub(crate) fn named(names: &[String]) -> DeviceArgs {
+        DeviceArgs {
+            devices: names.to_vec(),
+            kernel: false,
+        }
+    }
+}
+
+/// The layer of a report.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct LayerArgs {
+    /// At disk (as clients see it), store (below the injection), or volume [disk]
+    #[arg(long, value_parser = layer(), default_value = "disk", value_name = "LAYER")]
+    #[arg(hide_possible_values = true, hide_default_value = true)]
+    pub(crate) layer: Layer,
+}
+
+/// Splits words into devices, an interval and a count. The interval is the first word that begins
+/// with a digit and has no comma (a comma means a device's number). A disk with such a name needs
+/// `-d`.
+pub(super) fn split_words(words: &[String]) -> Result<(&[String], Pace), ParseError> {
+    // A negative number counts as the interval, so that its own message refuses it.
+    let begins = |word: &String| {
+        word.trim_start_matches('-')
+            .starts_with(|c: char| c.is_ascii_digit())
+    };
+    let is_time = |word: &String| begins(word) && !word.contains(',');
+    let at = words.iter().position(is_time);
+    let (devices, pace) = words.split_at(at.unwrap_or(words.len()));
+    let (interval, count) = match pace {
+        [] => (None, None),
+        [interval] => (Some(interval), None),
+        [interval, count] => (Some(interval), Some(count)),
+        [_, _, more, ..] => {
+            let error =
+                format!("'{more}' comes after the interval and the count: devices come first");
+            return Err(ParseError::new(error));
+        }
+    };
+    let interval = interval.map(|word| parse_interval(word));
+    let count = count.map(|word| parse_report_count(word));
+    let pace = Pace {
+        interval: interval.transpose()?,
+        count: count.transpose()?,
+    };
+    Ok((devices, pace))
+}

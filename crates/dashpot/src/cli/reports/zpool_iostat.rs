@@ -1,0 +1,40 @@
+//! `zpool-iostat`: the queues and the latencies of pools.
+
+use clap::Args;
+use dashpot_rules::ParseError;
+
+use super::words::{Pace, split_words};
+
+/// Show pools as OpenZFS's zpool iostat does
+#[derive(Args, Clone, Debug)]
+#[command(
+    after_help = "Example: the queues of a simulated pool, second by second\n  \
+    dashpot sim lab.toml --report 'zpool-iostat -q 1'"
+)]
+pub(crate) struct ZpoolIostatArgs {
+    /// Average waits
+    #[arg(short = 'l')]
+    pub(crate) latency: bool,
+    /// Queues at the end of the interval
+    #[arg(short = 'q')]
+    pub(crate) queues: bool,
+    /// Histograms of waits
+    #[arg(short = 'w', conflicts_with_all = ["latency", "queues", "sizes"])]
+    pub(crate) waits: bool,
+    /// Histograms of sizes
+    #[arg(short = 'r', conflicts_with_all = ["latency", "queues"])]
+    pub(crate) sizes: bool,
+    /// Show all columns where the terminal is narrow, too
+    #[arg(long)]
+    pub(crate) wide: bool,
+    /// Pools, then an interval and a count: [POOL]... [interval [count]]
+    #[arg(value_name = "POOL|interval")]
+    pub(crate) words: Vec<String>,
+}
+
+impl ZpoolIostatArgs {
+    /// The pools, and the pace of the report.
+    pub(crate) fn pools_and_pace(&self) -> Result<(&[String], Pace), ParseError> {
+        split_words(&self.words)
+    }
+}

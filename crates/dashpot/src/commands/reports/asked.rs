@@ -1,0 +1,82 @@
+//! A report as the user asks for it on the command line.
+
+use dashpot_report::report::Report;
+use dashpot_rules::{ApiAddress, ParseError};
+
+use crate::cli::DeviceArgs;
+use crate::commands::draft::Draft;
+use crate::commands::output::usage;
+use crate::sources::{Source, Target};
+
+/// A report as the user asks for it.
+pub(in crate::commands) trait Asked {
+    /// The report over these devices.
+    fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError>;
+
+    /// The devices or pools that it is about.
+    fn devices(&self) -> Result<DeviceArgs, ParseError>;
+
+    /// The format of its output.
+    fn format(&self) -> Format;
+
+    /// The file for its picture, if the user wants one.
+    fn svg(&self) -> anyhow::Result<Option<Draft>> {
+        Ok(None)
+    }
+
+    /// The live disks that it is about.
+    fn target(&self, api: Option<&ApiAddress>) -> anyhow::Result<Target> {
+        Target::find(api, &refuse(self.devices()))
+    }
+
+    /// Begins to watch them.
+    fn watch<'a>(
+        &self,
+        target: &'a Target,
+        report: &dyn Report,
+    ) -> anyhow::Result<Box<dyn Source + 'a>> {
+        target.watch(&report.question(), &report.schedule())
+    }
+}
+
+/// The devices that a report is over.
+#[derive(Clone, Copy)]
+pub(in crate::commands) enum Over<'a> {
+    /// Live disks.
+    Live(&'a Target),
+    /// The names of their devices.
+    Simulation,
+}
+
+/// The format of a report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::commands) enum Format {
+    Text,
+    /// A line of JSON for each page.
+    JsonLines,
+    /// Indented JSON, for a report of one interval.
+    Json,
+}
+
+impl Format {
+    /// The format of a report with several intervals.
+    pub(super) fn lines(json: bool) -> Format {
+        match json {
+            true => Format::JsonLines,
+            false => Format::Text,
+        }
+    }
+
+    /// The format of a report with one interval.
+    pub(super) fn document(json: bool) -> Format {
+        match json {
+            true => Format::Json,
+            false => Format::Text,
+        }
+    }
+}
+
+/// Ends the program if the user's words are refused.
+pub(super) fn refuse<T>(parsed: Result<T, ParseError>) -> T {
+    parsed.unwrap_or_else(|error| usage(&error))
+}

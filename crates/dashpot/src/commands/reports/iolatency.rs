@@ -1,0 +1,61 @@
+//! `iolatency`: latencies of disks as a histogram, once per interval.
+
+use dashpot_engine::Duration;
+use dashpot_observe::{By, Past, Schedule};
+use dashpot_report::iolatency::{Boundary, Breakdown, IolatencyReport, Style};
+use dashpot_report::report::Report;
+use dashpot_rules::ParseError;
+
+use super::asked::{Asked, Format, Over};
+use crate::cli::{DeviceArgs, IolatencyArgs, ReportBy};
+
+impl Asked for IolatencyArgs {
+    fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+        let interval = self.pace.interval.unwrap_or(INTERVAL);
+        Ok(Box::new(IolatencyReport {
+            layer: self.at.layer,
+            schedule: Schedule::every(interval, self.pace.count),
+            // A simulation ends by itself.
+            endless: matches!(over, Over::Live(_)) && self.pace.count.is_none(),
+            past: self.last.map(|last| Past {
+                last,
+                each_second: false,
+            }),
+            queued: self.queued,
+            types: self.iotype.clone(),
+            by: self.by.map(breakdown),
+            boundary: match self.compat {
+                Some(_) => Boundary::AsOriginal,
+                None => Boundary::AsLabelled,
+            },
+            style: match self.percentiles {
+                true => Style::Percentiles,
+                false => Style::Histograms,
+            },
+            timestamp: self.timestamp,
+            wide: self.wide,
+        }))
+    }
+
+    fn devices(&self) -> Result<DeviceArgs, ParseError> {
+        Ok(self.device.clone())
+    }
+
+    fn format(&self) -> Format {
+        Format::lines(self.json)
+    }
+}
+
+fn breakdown(by: ReportBy) -> Breakdown {
+    match by {
+        ReportBy::Device => Breakdown::Device,
+        ReportBy::Type => Breakdown::Type,
+        ReportBy::Client => Breakdown::By(By::Client),
+        ReportBy::Process => Breakdown::By(By::Process),
+        ReportBy::Cgroup => Breakdown::By(By::Cgroup),
+        ReportBy::Size => Breakdown::By(By::Size),
+    }
+}
+
+/// The default of the original.
+const INTERVAL: Duration = Duration::from_secs(1);

@@ -1,0 +1,53 @@
+//! `iostat`: averages of disks, first since the daemon serves them, then per interval.
+
+use dashpot_engine::Duration;
+use dashpot_observe::{Layer, Schedule};
+use dashpot_report::iostat::{Columns, IostatReport};
+use dashpot_report::report::Report;
+use dashpot_rules::ParseError;
+
+use super::asked::{Asked, Format, Over};
+use crate::cli::{DeviceArgs, IostatArgs, Pace};
+
+impl Asked for IostatArgs {
+    fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+        if self.at.layer == Layer::Store {
+            return Err(ParseError::new(
+                "a store has no queue that iostat could show: take iolatency or quantize",
+            ));
+        }
+        let (_, pace) = self.split()?;
+        Ok(Box::new(IostatReport {
+            layer: self.at.layer,
+            schedule: schedule(&pace),
+            columns: match (self.extended, self.short) {
+                (false, false) => Columns::Basic,
+                (true, false) => Columns::Extended,
+                (false, true) => Columns::BasicShort,
+                (true, true) => Columns::ExtendedShort,
+            },
+            wide: self.wide,
+        }))
+    }
+
+    fn devices(&self) -> Result<DeviceArgs, ParseError> {
+        Ok(self.split()?.0)
+    }
+
+    fn format(&self) -> Format {
+        Format::lines(self.json)
+    }
+}
+
+/// The intervals. As with sysstat, the report since the start counts as one of the number, and
+/// without an interval it is the only one.
+fn schedule(pace: &Pace) -> Schedule {
+    Schedule {
+        interval: pace.interval.unwrap_or(Duration::MAX),
+        count: match (pace.interval, pace.count) {
+            (None, _) => Some(0),
+            (Some(_), count) => count.map(|count| count.saturating_sub(1)),
+        },
+        since_start: true,
+    }
+}

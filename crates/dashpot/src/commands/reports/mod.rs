@@ -1,0 +1,52 @@
+//! The reports of the command line: what the user asks for becomes a report, and is shown over a daemon, the
+//! kernel's disks or a simulation.
+
+mod asked;
+mod beside;
+mod heatmap;
+mod iolatency;
+mod iostat;
+mod observe;
+mod out;
+mod quantize;
+mod showing;
+mod snoop;
+mod txgs;
+mod zpool_iostat;
+
+use dashpot_rules::ApiAddress;
+
+use self::asked::refuse;
+use self::out::Stdout;
+use crate::cli::ReportKind;
+
+pub(super) use asked::{Asked, Format, Over};
+pub(super) use out::Kept;
+pub(super) use showing::Showing;
+
+/// The report behind its words on the command line.
+pub(super) fn asked(kind: &ReportKind) -> &dyn Asked {
+    match kind {
+        ReportKind::Iolatency(args) => args,
+        ReportKind::Iostat(args) => args,
+        ReportKind::Quantize(args) => args,
+        ReportKind::Heatmap(args) => args,
+        ReportKind::Snoop(args) => args,
+        ReportKind::Observe(args) => args,
+        ReportKind::ZpoolIostat(args) => args,
+        ReportKind::Txgs(args) => args,
+    }
+}
+
+/// Shows a report over live disks.
+pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Result<()> {
+    let asked = asked(kind);
+    // Mistakes in the words are refused before there is a daemon to ask.
+    refuse(asked.report(Over::Simulation));
+    let target = asked.target(api)?;
+    let report = refuse(asked.report(Over::Live(&target)));
+    let svg = asked.svg()?;
+    refuse(target.check(&report.question()));
+    let mut source = asked.watch(&target, &*report)?;
+    Showing::new(report, Stdout(asked.format()), svg).run(&mut *source)
+}

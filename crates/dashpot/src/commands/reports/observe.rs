@@ -1,0 +1,101 @@
+//! `observe`: the kernel's disks, in a table for each interval and for Prometheus.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dashpot_daemon::metrics::{KernelSource, KernelTotals};
+use dashpot_engine::Duration;
+use dashpot_export::complain;
+use dashpot_observe::{Schedule, Seen};
+use dashpot_report::observe::ObserveReport;
+use dashpot_report::report::Report;
+use dashpot_rules::{Address, ApiAddress, Listen, ParseError};
+
+use super::asked::{Asked, Format, Over};
+use crate::cli::{DeviceArgs, ObserveArgs, Pace};
+use crate::commands::private::PrivateDir;
+use crate::commands::scraper::Scraper;
+use crate::sources::{Source, Target};
+
+impl Asked for ObserveArgs {
+    fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+        let (_, Pace { interval, count }) = self.split()?;
+        Ok(Box::new(ObserveReport {
+            schedule: Schedule::every(interval.unwrap_or(Duration::MAX), count),
+            wide: self.wide,
+        }))
+    }
+
+    fn devices(&self) -> Result<DeviceArgs, ParseError> {
+        Ok(DeviceArgs::named(self.split()?.0))
+    }
+
+    fn format(&self) -> Format {
+        Format::lines(self.json)
+    }
+
+    /// Of the live disks, it is about the kernel's.
+    fn target(&self, _: Option<&ApiAddress>) -> anyhow::Result<Target> {
+        let device = DeviceArgs {
+            kernel: true,
+            ..self.devices()?
+        };
+        Target::find(None, &device)
+    }
+
+    fn watch<'a>(
+        &self,
+        target: &'a Target,
+        report: &dyn Report,
+    ) -> anyhow::Result<Box<dyn Source + 'a>> {
+        let totals = Arc::new(Mutex::new(KernelTotals::default()));
+        let mut private = None;
+        // This comes before the watch begins, so that an address in use is reported at once.
+        let scraper = match &self.metrics {
+            Some(listen) => Some(scraper(listen, self, &totals, &mut private)?),
+            None => None,
+        };
+        Ok(Box::new(Counted {
+            source: target.watch(&report.question(), &report.schedule())?,
+            totals,
+            _scraper: scraper,
+            _private: private,
+        }))
+    }
+}
+
+/// A source whose intervals are also added to the metrics.
+struct Counted<'a> {
+    source: Box<dyn Source + 'a>,
+    totals: Arc<Mutex<KernelTotals>>,
+    _scraper: Option<Scraper>,
+    _private: Option<PrivateDir>,
+}
+
+impl Source for Counted<'_> {
+    fn next(&mut self) -> anyhow::Result<Option<Seen>> {
+        let seen = self.source.next()?;
+        if let Some(seen) = &seen {
+            let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
+            totals.add(&seen.disks, seen.lost);
+        }
+        Ok(seen)
+    }
+}
+
+fn scraper(
+    listen: &Listen,
+    args: &ObserveArgs,
+    totals: &Arc<Mutex<KernelTotals>>,
+    private: &mut Option<PrivateDir>,
+) -> anyhow::Result<Scraper> {
+    let address = match listen {
+        Listen::At(address) => address.clone(),
+        Listen::Private => {
+            let directory = private.insert(PrivateDir::new()?);
+            Address::Unix(directory.path().join("metrics.sock"))
+        }
+    };
+    let scraper = Scraper::start(&address, &args.allow_host, KernelSource(Arc::clone(totals)))?;
+    complain(format_args!("metrics  {}", scraper.url));
+    Ok(scraper)
+}

@@ -1,0 +1,124 @@
+//! The places for a report's pages.
+
+use dashpot_export::complain;
+use dashpot_report::report::Pages;
+use dashpot_report::surface::Surface;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::asked::Format;
+use crate::commands::output::{print, print_drawn, print_json};
+use crate::commands::screen::{self, surface_of_simulation};
+
+/// A place for a report's pages.
+pub(in crate::commands) trait Out {
+    /// Its present capabilities. The size of a terminal may change.
+    fn surface(&self) -> Surface;
+
+    /// Whether users read the pages as text, which has no fields for what is missing.
+    fn is_text(&self) -> bool;
+
+    /// The report's name, if there may be others beside it.
+    fn whose(&self) -> Option<String> {
+        None
+    }
+
+    /// Takes pages.
+    fn put(&mut self, pages: &Pages) -> anyhow::Result<()>;
+}
+
+/// Standard output, in a format.
+pub(in crate::commands) struct Stdout(pub(in crate::commands) Format);
+
+/// Memory: a simulation's reports are printed when all of them are complete.
+pub(in crate::commands) struct Kept {
+    words: String,
+    surface: Surface,
+    pub(in crate::commands) text: String,
+    pub(in crate::commands) json: Vec<Value>,
+}
+
+impl Kept {
+    /// A place for the report with these words.
+    pub(in crate::commands) fn new(words: &str) -> Kept {
+        Kept {
+            words: words.to_owned(),
+            surface: surface_of_simulation(),
+            text: String::new(),
+            json: Vec::new(),
+        }
+    }
+}
+
+impl Out for Stdout {
+    fn surface(&self) -> Surface {
+        screen::surface(self.is_text())
+    }
+
+    fn is_text(&self) -> bool {
+        self.0 == Format::Text
+    }
+
+    fn put(&mut self, pages: &Pages) -> anyhow::Result<()> {
+        match self.0 {
+            Format::Text => print_texts(pages),
+            Format::JsonLines => print_lines(pages),
+            Format::Json => match &values(pages).collect::<Vec<_>>()[..] {
+                [] => Ok(()),
+                [one] => print_json(one),
+                several => print_json(&several),
+            },
+        }
+    }
+}
+
+impl Out for Kept {
+    fn whose(&self) -> Option<String> {
+        Some(self.words.clone())
+    }
+
+    fn surface(&self) -> Surface {
+        self.surface
+    }
+
+    fn is_text(&self) -> bool {
+        true
+    }
+
+    fn put(&mut self, pages: &Pages) -> anyhow::Result<()> {
+        for page in pages {
+            self.text += &page.to_string();
+            let value = page.json().map(serde_json::to_value).transpose()?;
+            self.json.extend(value);
+        }
+        Ok(())
+    }
+}
+
+fn values(pages: &Pages) -> impl Iterator<Item = impl Serialize + '_> {
+    pages.iter().filter_map(|page| page.json())
+}
+
+/// Prints words together, so that thousands of lines a second are a few system calls.
+fn print_texts(pages: &Pages) -> anyhow::Result<()> {
+    for of_one_kind in pages.chunk_by(|one, next| one.is_picture() == next.is_picture()) {
+        let text: String = of_one_kind.iter().map(ToString::to_string).collect();
+        match of_one_kind.first().is_some_and(|page| page.is_picture()) {
+            true => print_drawn(&text)?,
+            false => print(&text)?,
+        }
+    }
+    for remark in pages.iter().filter_map(|page| page.remark()) {
+        complain(format_args!("{remark}"));
+    }
+    Ok(())
+}
+
+fn print_lines(pages: &Pages) -> anyhow::Result<()> {
+    let mut lines = String::new();
+    for value in values(pages) {
+        lines += &serde_json::to_string(&value)?;
+        lines.push('\n');
+    }
+    print_drawn(&lines)
+}

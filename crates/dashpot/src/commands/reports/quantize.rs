@@ -1,0 +1,32 @@
+//! `quantize`: latencies of disks in powers of two, over one interval.
+
+use dashpot_engine::{Duration, OpSet};
+use dashpot_observe::{Layer, Schedule};
+use dashpot_report::quantize::QuantizeReport;
+use dashpot_report::report::Report;
+use dashpot_rules::ParseError;
+
+use super::asked::{Asked, Format, Over};
+use crate::cli::{DeviceArgs, QuantizeArgs};
+
+impl Asked for QuantizeArgs {
+    fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+        Ok(Box::new(QuantizeReport {
+            layers: match &self.layers[..] {
+                [] => vec![Layer::Disk],
+                named => named.to_vec(),
+            },
+            schedule: Schedule::once(self.lasts.unwrap_or(Duration::MAX)),
+            ops: self.op.unwrap_or(OpSet::ALL),
+            by_disk: self.by.is_some(),
+        }))
+    }
+
+    fn devices(&self) -> Result<DeviceArgs, ParseError> {
+        Ok(self.device.clone())
+    }
+
+    fn format(&self) -> Format {
+        Format::document(self.json)
+    }
+}

@@ -1,0 +1,48 @@
+//! `snoop`: a line for each finished I/O, until the last one or Ctrl-C.
+
+use dashpot_engine::Duration;
+use dashpot_observe::{Layer, Schedule, Wanted};
+use dashpot_report::report::Report;
+use dashpot_report::snoop::{Lines, SnoopReport};
+use dashpot_rules::ParseError;
+
+use super::asked::{Asked, Format, Over};
+use crate::cli::{DeviceArgs, SnoopArgs};
+use crate::sources::Target;
+
+impl Asked for SnoopArgs {
+    fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+        if self.at.layer == Layer::Store {
+            return Err(ParseError::new(
+                "what a store does is a part of what its disk does: see STORE in '--layer disk'",
+            ));
+        }
+        let schedule = Schedule::once(self.lasts.unwrap_or(Duration::MAX));
+        let wanted = Wanted {
+            layer: self.at.layer,
+            ops: self.op,
+            min_ns: self.min.unwrap_or_default().as_nanos(),
+            count: self.count,
+        };
+        let lines = lines(over);
+        Ok(Box::new(SnoopReport::new(
+            schedule, wanted, lines, self.wide,
+        )))
+    }
+
+    fn devices(&self) -> Result<DeviceArgs, ParseError> {
+        Ok(self.device.clone())
+    }
+
+    fn format(&self) -> Format {
+        Format::lines(self.json)
+    }
+}
+
+fn lines(over: Over<'_>) -> Lines {
+    match over {
+        Over::Live(target @ Target::Daemon { .. }) => Lines::OfDisks(target.names()),
+        Over::Live(target @ Target::Kernel(..)) => Lines::OfKernel(target.names()),
+        Over::Simulation => Lines::OfThePast,
+    }
+}

@@ -1,0 +1,27 @@
+//! `txgs`: the transaction groups of pools.
+
+use dashpot_report::report::Report;
+use dashpot_report::txgs::TxgsReport;
+use dashpot_rules::{ApiAddress, ParseError};
+
+use super::asked::{Asked, Format, Over};
+use crate::cli::{DeviceArgs, TxgsArgs};
+use crate::sources::Target;
+
+impl Asked for TxgsArgs {
+    fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
+        Ok(Box::new(TxgsReport { wide: self.wide }))
+    }
+
+    fn devices(&self) -> Result<DeviceArgs, ParseError> {
+        Ok(DeviceArgs::named(self.pool.as_slice()))
+    }
+
+    fn format(&self) -> Format {
+        Format::Text
+    }
+
+    fn target(&self, _: Option<&ApiAddress>) -> anyhow::Result<Target> {
+        Target::of_pools()
+    }
+}

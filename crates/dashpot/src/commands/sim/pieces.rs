@@ -1,0 +1,41 @@
+//! Pieces of virtual time.
+
+use std::time::{Duration, Instant as WallClock};
+
+use dashpot_engine::Instant;
+
+/// Pieces of virtual time. Each takes about as long as an eye needs to notice a change.
+pub(super) struct Pieces {
+    length: dashpot_engine::Duration,
+    began: Option<WallClock>,
+}
+
+impl Default for Pieces {
+    fn default() -> Self {
+        Pieces {
+            length: dashpot_engine::Duration::from_millis(1),
+            began: None,
+        }
+    }
+}
+
+impl Pieces {
+    /// The end of the next piece. Its size follows the time that the last piece took.
+    pub(super) fn next(&mut self, now: Instant) -> Instant {
+        let took = self.began.map(|began| began.elapsed());
+        let nanos = self.length.as_nanos();
+        let nanos = match took {
+            Some(took) if took < SHORT => nanos.saturating_mul(2),
+            Some(took) if took > LONG => (nanos / 2).max(1),
+            _ => nanos,
+        };
+        self.length = dashpot_engine::Duration::from_nanos(nanos);
+        self.began = Some(WallClock::now());
+        now + self.length
+    }
+}
+
+/// A piece should take longer than this.
+const SHORT: Duration = Duration::from_millis(20);
+/// A piece should take less than this.
+const LONG: Duration = Duration::from_millis(100);

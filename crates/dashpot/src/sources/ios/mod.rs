@@ -1,0 +1,117 @@
+//! Finished I/Os one by one, from a daemon or from the kernel.
+
+mod errno;
+mod kernel;
+mod zios;
+
+use anyhow::Context;
+use dashpot_observe::{FinishedIo, Schedule, Seen, Span, Wanted};
+
+use super::signals::{Stop, now_ns};
+use super::source::Source;
+use super::wall::unix_ns;
+
+pub(super) use kernel::KernelStream;
+pub(super) use zios::ZioStream;
+
+/// Finished I/Os, in the order in which their source reports them.
+pub(super) trait Stream {
+    /// The present time of the clock that dates the I/Os.
+    fn now_ns(&self) -> anyhow::Result<u64>;
+
+    /// Appends the I/Os that have finished since the last call. It does not wait, so call it 20 times a
+    /// second.
+    fn read(&mut self, ios: &mut Vec<FinishedIo>) -> anyhow::Result<Progress>;
+}
+
+/// The progress of a reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Progress {
+    /// How many I/Os (for the kernel's disks: events) were missed since the last reading.
+    pub(super) missed: u64,
+    /// Whether there are more already.
+    pub(super) more: bool,
+    /// Devices that have vanished since the last reading.
+    pub(super) vanished: Vec<String>,
+}
+
+/// A source that gives I/Os as they finish.
+pub(super) struct IoSource<S> {
+    stream: S,
+    stop: Stop,
+    /// The offset from the stream's clock to nanoseconds since 1970.
+    ahead_ns: u64,
+    /// When the watch ends, and after how many I/Os.
+    ends_ns: u64,
+    left: usize,
+    next: Next,
+}
+
+/// The next step of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Read,
+    Wait,
+    End,
+}
+
+impl<S: Stream> IoSource<S> {
+    /// Begins a stream. Signals are caught from before the stream is there, so that one of them leaves
+    /// nothing of it behind in the kernel.
+    pub(super) fn begin(
+        wanted: &Wanted,
+        schedule: &Schedule,
+        stream: impl FnOnce() -> anyhow::Result<S>,
+    ) -> anyhow::Result<IoSource<S>> {
+        let stop = Stop::new().context("signals cannot be caught")?;
+        let stream = stream()?;
+        Ok(IoSource {
+            ahead_ns: unix_ns().saturating_sub(stream.now_ns()?),
+            stream,
+            stop,
+            ends_ns: now_ns().saturating_add(schedule.interval.as_nanos()),
+            left: usize::try_from(wanted.count.unwrap_or(u64::MAX)).unwrap_or(usize::MAX),
+            next: Next::Read,
+        })
+    }
+
+    /// The I/Os that have finished since the last reading.
+    fn read(&mut self) -> anyhow::Result<Seen> {
+        let is_last = self.stop.is_set() || now_ns() >= self.ends_ns;
+        let mut ios = Vec::new();
+        let progress = self.stream.read(&mut ios)?;
+        ios.truncate(self.left);
+        self.left -= ios.len();
+        for io in &mut ios {
+            io.at_ns = io.ended_ns.saturating_add(self.ahead_ns);
+        }
+        self.next = match (progress.more, is_last) {
+            _ if self.left == 0 => Next::End,
+            (true, _) => Next::Read,
+            (false, true) => Next::End,
+            (false, false) => Next::Wait,
+        };
+        Ok(Seen {
+            span: Span {
+                is_last: self.next == Next::End,
+                ..Span::default()
+            },
+            at_ns: unix_ns(),
+            ios,
+            lost: progress.missed,
+            vanished: progress.vanished,
+            ..Seen::default()
+        })
+    }
+}
+
+impl<S: Stream> Source for IoSource<S> {
+    fn next(&mut self) -> anyhow::Result<Option<Seen>> {
+        match self.next {
+            Next::End => return Ok(None),
+            Next::Wait => self.stop.sleep_until(self.ends_ns),
+            Next::Read => {}
+        }
+        self.read().map(Some)
+    }
+}

@@ -1,0 +1,207 @@
+//! The columns of a table: for dashpot's own disks and volumes the waits of each zio and the rule behind
+//! them, for the kernel's disks the process.
+
+use dashpot_engine::{Duration, Waits};
+use dashpot_observe::{FinishedIo, IoWaits, Who};
+use dashpot_rules::{nice_number, short_time};
+
+use super::table::Column;
+
+/// A wait: its title, and its time for a zio.
+#[derive(Clone, Copy)]
+pub(super) struct Wait(&'static str, fn(&Waits) -> Duration);
+
+/// The waits, in the order in which a zio goes through them.
+const WAITS: [Wait; 8] = [
+    Wait("RECV", |waits| waits.recv),
+    Wait("THROTTLE", |waits| waits.throttle),
+    Wait("QUEUE", |waits| waits.queue),
+    Wait("SUSPEND", |waits| waits.suspend),
+    Wait("STORE", |waits| waits.store),
+    Wait("HOLD", |waits| waits.hold),
+    Wait(LATE, |waits| waits.lateness),
+    Wait("REPLY", |waits| waits.reply),
+];
+const LATE: &str = "LATE";
+/// The waits on disks outside of pools.
+const OF_LONE_DISKS: [&str; 6] = ["RECV", "SUSPEND", "STORE", "HOLD", LATE, "REPLY"];
+
+impl Wait {
+    /// The waits that disks outside of pools have.
+    pub(super) fn of_lone_disks() -> Vec<Wait> {
+        let waits = WAITS.into_iter();
+        waits
+            .filter(|wait| OF_LONE_DISKS.contains(&wait.0))
+            .collect()
+    }
+
+    /// The waits that any of these had.
+    pub(super) fn of_ios(ios: &[FinishedIo]) -> Vec<Wait> {
+        let is_met = |wait: &Wait| ios.iter().any(|io| wait.of(io) > Duration::ZERO);
+        WAITS.into_iter().filter(is_met).collect()
+    }
+
+    fn of(self, io: &FinishedIo) -> Duration {
+        self.1(&waits(io))
+    }
+
+    /// A wait of no time is a dash, so that the others stand out.
+    fn column(self) -> Column {
+        Column::right(self.0, LATENCY_WIDTH, move |io| match self.of(io) {
+            Duration::ZERO => "-".to_owned(),
+            time => short_time(time.as_nanos()),
+        })
+    }
+}
+
+/// The columns for zios.
+pub(super) fn of_zios(waits: &[Wait], wide: bool) -> Vec<Column> {
+    let mut columns = vec![Column::left("OP", OP_WIDTH, op)];
+    if wide {
+        columns.push(offset());
+    }
+    columns.extend([size(), total()]);
+    match wide {
+        true => columns.extend(waits.iter().map(|wait| wait.column())),
+        false => columns.push(Column::left("MOSTLY", MOSTLY_WIDTH, longest_wait)),
+    }
+    columns.extend([
+        Column::right("RULE", RULE_WIDTH, rule),
+        Column::left("CLIENT", CLIENT_WIDTH, client),
+        error(),
+    ]);
+    columns
+}
+
+/// The columns for I/Os of the kernel.
+pub(super) fn of_kernel(wide: bool) -> Vec<Column> {
+    let mut columns = vec![Column::left("TYPE", TYPE_WIDTH, |io| {
+        io.letters.clone().unwrap_or_default()
+    })];
+    if wide {
+        columns.push(Column::right("SECTOR", OFFSET_WIDTH, |io| {
+            (io.offset_bytes / SECTOR).to_string()
+        }));
+    }
+    let time = |ns: Option<u64>| or_dash(ns.map(short_time));
+    columns.extend([
+        size(),
+        total(),
+        Column::right("QUEUE", LATENCY_WIDTH, move |io| time(kernel_waits(io).0)),
+    ]);
+    if wide {
+        columns.push(Column::right("DEVICE", LATENCY_WIDTH, move |io| {
+            time(kernel_waits(io).1)
+        }));
+    }
+    columns.extend([
+        Column::right("PID", PID_WIDTH, |io| {
+            or_dash(thread(io).map(|(pid, _)| pid.to_string()))
+        }),
+        Column::left("PROCESS", COMM_WIDTH, |io| {
+            or_dash(thread(io).map(|(_, comm)| comm.to_owned()))
+        }),
+        error(),
+    ]);
+    columns
+}
+
+fn offset() -> Column {
+    Column::right("OFFSET", OFFSET_WIDTH, |io| io.offset_bytes.to_string())
+}
+
+fn size() -> Column {
+    Column::right("SIZE", SIZE_WIDTH, |io| nice_number(io.length_bytes))
+}
+
+fn total() -> Column {
+    Column::right("TOTAL", LATENCY_WIDTH, |io| short_time(io.total_ns()))
+}
+
+fn error() -> Column {
+    Column::left("ERROR", 0, |io| io.error.clone().unwrap_or_default())
+}
+
+fn op(io: &FinishedIo) -> String {
+    format!("{}{}", io.kind.word(), if io.fua { "+f" } else { "" })
+}
+
+/// The longest wait of a zio. Only a zio with a target can be late. If no rule held it, the time
+/// counts as the shard's work or a stop.
+fn longest_wait(io: &FinishedIo) -> String {
+    let longest = WAITS.iter().max_by_key(|wait| wait.of(io));
+    let longest = longest.filter(|wait| wait.of(io) > Duration::ZERO);
+    let title = match longest {
+        None => "-",
+        Some(Wait(LATE, _)) if waits(io).hold == Duration::ZERO => "SHARD",
+        Some(Wait(title, _)) => title,
+    };
+    title.to_owned()
+}
+
+fn rule(io: &FinishedIo) -> String {
+    match (io.rule, io.lane) {
+        (Some(rule), Some(lane)) => format!("{rule}/{lane}"),
+        (Some(rule), None) => rule.to_string(),
+        (None, _) => "-".to_owned(),
+    }
+}
+
+fn client(io: &FinishedIo) -> String {
+    match &io.who {
+        Some(Who::Client(name)) => name.clone(),
+        _ => "-".to_owned(),
+    }
+}
+
+fn thread(io: &FinishedIo) -> Option<(i32, &str)> {
+    match &io.who {
+        Some(Who::Thread { pid, comm }) => Some((*pid, comm)),
+        _ => None,
+    }
+}
+
+/// The waits of a zio. An I/O of the kernel has none of these.
+fn waits(io: &FinishedIo) -> Waits {
+    match io.waits {
+        IoWaits::Zio(waits) => waits,
+        IoWaits::Kernel { .. } => Waits::default(),
+    }
+}
+
+/// The time before and with the driver.
+fn kernel_waits(io: &FinishedIo) -> (Option<u64>, Option<u64>) {
+    match io.waits {
+        IoWaits::Zio(_) => (None, None),
+        IoWaits::Kernel {
+            queue_ns,
+            device_ns,
+        } => (queue_ns, Some(device_ns)),
+    }
+}
+
+fn or_dash(word: Option<String>) -> String {
+    word.unwrap_or_else(|| "-".to_owned())
+}
+
+/// The unit in which the kernel counts offsets.
+pub(super) const SECTOR: u64 = 512;
+/// `write+f` is a write with FUA.
+const OP_WIDTH: usize = 7;
+/// `12/31`: a rule and its lane.
+const RULE_WIDTH: usize = 5;
+/// `uid=1000 pid=4711`.
+const CLIENT_WIDTH: usize = 17;
+/// The name of a wait.
+const MOSTLY_WIDTH: usize = 8;
+/// The letters of an operation.
+const TYPE_WIDTH: usize = 4;
+/// Thread ids on today's largest machines.
+const PID_WIDTH: usize = 7;
+/// The kernel's bound on a thread's name.
+const COMM_WIDTH: usize = 15;
+/// Bytes of a disk of up to a terabyte.
+const OFFSET_WIDTH: usize = 12;
+const SIZE_WIDTH: usize = 5;
+/// What [`short_time`] needs.
+const LATENCY_WIDTH: usize = 6;

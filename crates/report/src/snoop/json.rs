@@ -1,0 +1,75 @@
+//! A finished I/O as JSON.
+
+use dashpot_api::ZioWaits;
+use dashpot_engine::Waits;
+use dashpot_observe::{FinishedIo, IoWaits, Who};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::columns::SECTOR;
+
+/// A line. `at_ns`, when the I/O ended, counts from 1970, in simulations from their beginning. A zio has the
+/// other keys of the API's finished zios, with `device` for its disk.
+#[derive(Serialize)]
+struct Line {
+    at_ns: u64,
+    #[serde(flatten)]
+    rest: Value,
+}
+
+/// The line of an I/O.
+pub(super) fn line(io: &FinishedIo) -> impl Serialize {
+    Line {
+        at_ns: io.at_ns,
+        rest: match io.waits {
+            IoWaits::Zio(waits) => zio(io, &waits),
+            IoWaits::Kernel {
+                queue_ns,
+                device_ns,
+            } => kernel(io, queue_ns, device_ns),
+        },
+    }
+}
+
+fn zio(io: &FinishedIo, waits: &Waits) -> Value {
+    let client = match &io.who {
+        Some(Who::Client(name)) => Some(name),
+        _ => None,
+    };
+    json!({
+        "device": io.device,
+        "client": client,
+        "op": io.kind.word(),
+        "fua": io.fua,
+        "offset_bytes": io.offset_bytes,
+        "length_bytes": io.length_bytes,
+        "error": io.error,
+        "arrived_ns": io.begun_ns,
+        "ended_ns": io.ended_ns,
+        "total_ns": io.total_ns(),
+        "waits": ZioWaits::of(waits),
+        "rule": io.rule,
+        "lane": io.lane,
+    })
+}
+
+fn kernel(io: &FinishedIo, queue_ns: Option<u64>, device_ns: u64) -> Value {
+    let (pid, comm) = match &io.who {
+        Some(Who::Thread { pid, comm }) => (Some(pid), Some(comm)),
+        _ => (None, None),
+    };
+    json!({
+        "device": io.device,
+        "rwbs": io.letters,
+        "sector": io.offset_bytes / SECTOR,
+        "bytes": io.length_bytes,
+        "total_ns": io.total_ns(),
+        "queue_ns": queue_ns,
+        "device_ns": device_ns,
+        "merged": io.merged,
+        "requeued": io.requeued,
+        "pid": pid,
+        "comm": comm,
+        "error": io.error,
+    })
+}

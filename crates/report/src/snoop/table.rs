@@ -1,0 +1,111 @@
+//! A table of finished I/Os, with a line for each.
+
+use dashpot_observe::FinishedIo;
+use dashpot_rules::visible;
+
+use crate::clock::time_of_day_ms;
+use crate::table::Room;
+
+/// The side on which a column's words stand.
+#[derive(Clone, Copy)]
+enum Side {
+    Left,
+    Right,
+}
+
+/// A column, and its word for an I/O.
+pub(super) struct Column {
+    title: &'static str,
+    width: usize,
+    side: Side,
+    word: Word,
+}
+
+type Word = Box<dyn Fn(&FinishedIo) -> String>;
+
+/// A table. Its columns keep their widths.
+pub(super) struct Table(Vec<Column>);
+
+impl Column {
+    pub(super) fn left(
+        title: &'static str,
+        width: usize,
+        word: impl Fn(&FinishedIo) -> String + 'static,
+    ) -> Column {
+        Column::new(title, width, Side::Left, Box::new(word))
+    }
+
+    pub(super) fn right(
+        title: &'static str,
+        width: usize,
+        word: impl Fn(&FinishedIo) -> String + 'static,
+    ) -> Column {
+        Column::new(title, width, Side::Right, Box::new(word))
+    }
+
+    fn new(title: &'static str, width: usize, side: Side, word: Word) -> Column {
+        Column {
+            title,
+            width: width.max(title.len()),
+            side,
+            word,
+        }
+    }
+
+    /// A word in its column. Nothing is cut off: a long word shifts the rest.
+    fn pad(&self, word: &str) -> String {
+        let (word, width) = (visible(word), self.width);
+        match self.side {
+            Side::Left => format!("{word:<width$}"),
+            Side::Right => format!("{word:>width$}"),
+        }
+    }
+}
+
+impl Table {
+    /// A table of disks with these names. The time of day and the disk come before the other columns.
+    pub(super) fn new<'a>(
+        names: impl Iterator<Item = &'a str>,
+        others: Vec<Column>,
+        room: Room,
+        zone_ns: i64,
+    ) -> Table {
+        let time = move |io: &FinishedIo| time_of_day_ms(io.at_ns.saturating_add_signed(zone_ns));
+        let mut columns = vec![Column::left("TIME", TIME_WIDTH, time)];
+        columns.extend(others);
+        let taken = width(&columns) + 1;
+        let disk = move |io: &FinishedIo| room.name_beside(taken, &io.device);
+        columns.insert(
+            1,
+            Column::left("DISK", room.widest_name(taken, names), disk),
+        );
+        Table(columns)
+    }
+
+    /// The line of titles.
+    pub(super) fn header(&self) -> String {
+        self.joined(|column| column.pad(column.title))
+    }
+
+    /// The line of an I/O.
+    pub(super) fn line(&self, io: &FinishedIo) -> String {
+        self.joined(|column| column.pad(&(column.word)(io)))
+    }
+
+    fn joined(&self, word: impl Fn(&Column) -> String) -> String {
+        let words: Vec<String> = self.0.iter().map(word).collect();
+        let mut line = words.join(" ");
+        line.truncate(line.trim_end().len());
+        line.push('\n');
+        line
+    }
+}
+
+/// The width of the columns, including the gaps between them.
+fn width(columns: &[Column]) -> usize {
+    let widths = columns.iter().map(|column| column.width);
+    widths.sum::<usize>() + columns.len().saturating_sub(1)
+}
+
+/// A time of day with milliseconds.
+const TIME_WIDTH: usize = 12;
