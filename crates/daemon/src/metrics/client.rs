@@ -17,22 +17,22 @@ use crate::collector::{Part, Tally, View};
 
 /// One operation of a client of a disk.
 #[derive(Debug)]
-pub(super) struct ClientLook {
+pub(super) struct ClientScrape {
     disk: String,
     client: Arc<str>,
     op: Op,
     tally: Tally,
 }
 
-impl ClientLook {
+impl ClientScrape {
     /// The operations of all clients of a disk.
-    pub(super) fn of_disk(events: &View<'_>, index: usize, info: &DiskInfo) -> Vec<ClientLook> {
+    pub(super) fn of_disk(events: &View<'_>, index: usize, info: &DiskInfo) -> Vec<ClientScrape> {
         let disk = index as u16;
         let look = |(part, op, tally): (Part, Op, &Tally)| {
             let Part::Client(place) = part else {
                 return None;
             };
-            Some(ClientLook {
+            Some(ClientScrape {
                 disk: info.name.clone(),
                 client: events.collected.client(disk, place),
                 op,
@@ -57,8 +57,8 @@ impl ClientLook {
 }
 
 /// Writes the metrics of some clients.
-pub(super) fn write(page: &mut Page<'_>, clients: &[ClientLook]) -> fmt::Result {
-    let each = || clients.iter().map(ClientLook::labels);
+pub(super) fn write(page: &mut Page<'_>, clients: &[ClientScrape]) -> fmt::Result {
+    let each = || clients.iter().map(ClientScrape::labels);
     let tallies = || clients.iter().map(|client| &client.tally);
     page.counter(
         &OPERATIONS,
@@ -68,7 +68,7 @@ pub(super) fn write(page: &mut Page<'_>, clients: &[ClientLook]) -> fmt::Result 
     page.counter(&BYTES, each().zip(tallies().map(|tally| tally.bytes)))?;
     page.histogram(
         &LATENCY,
-        each().zip(clients.iter().map(ClientLook::latency)),
+        each().zip(clients.iter().map(ClientScrape::latency)),
     )
 }
 

@@ -9,10 +9,10 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Unit;
 
-use super::client::{self, ClientLook};
-use super::disk::{self, DiskLook};
+use super::client::{self, ClientScrape};
+use super::disk::{self, DiskScrape};
 use super::format::open_metrics;
-use super::listener::Source;
+use super::listener::Metrics;
 use super::page::{Labels, Metric, Page};
 use super::{host, rule, shard};
 use crate::collector::View;
@@ -20,20 +20,20 @@ use crate::host::host_now;
 use crate::{Daemon, Record};
 
 /// A daemon to be scraped.
-pub struct DaemonSource(pub Arc<Daemon>);
+pub struct DaemonMetrics(pub Arc<Daemon>);
 
-impl Source for DaemonSource {
+impl Metrics for DaemonMetrics {
     async fn text(&self) -> Result<String, fmt::Error> {
-        open_metrics(Look::of(&self.0).await)
+        open_metrics(Scrape::of(&self.0).await)
     }
 }
 
 /// The state of a daemon at a scrape.
 #[derive(Debug)]
-pub(super) struct Look {
-    pub(super) disks: Vec<DiskLook>,
+pub(super) struct Scrape {
+    pub(super) disks: Vec<DiskScrape>,
     pub(super) records: Vec<Record>,
-    pub(super) clients: Vec<ClientLook>,
+    pub(super) clients: Vec<ClientScrape>,
     /// By disk, how many events are missing in the counts of clients, because there was no room for
     /// them.
     pub(super) dropped: Vec<u64>,
@@ -44,11 +44,11 @@ pub(super) struct Look {
     pub(super) answers: (usize, usize),
 }
 
-impl Look {
-    async fn of(daemon: &Daemon) -> Look {
+impl Scrape {
+    async fn of(daemon: &Daemon) -> Scrape {
         let mut disks = Vec::new();
         for (index, info) in daemon.disks() {
-            disks.push(DiskLook {
+            disks.push(DiskScrape {
                 info: info.clone(),
                 snapshot: daemon.snapshot(index, 1).await.ok(),
             });
@@ -56,7 +56,7 @@ impl Look {
         let shards = disks.iter().map(|disk| disk.info.shard + 1).max();
         let probes = 0..shards.unwrap_or_default();
         let (clients, dropped) = finished(daemon).await;
-        Look {
+        Scrape {
             clients,
             dropped,
             records: daemon.records().await,
@@ -69,9 +69,9 @@ impl Look {
 }
 
 /// The I/O of clients and, by disk, how many events were dropped.
-async fn finished(daemon: &Daemon) -> (Vec<ClientLook>, Vec<u64>) {
+async fn finished(daemon: &Daemon) -> (Vec<ClientScrape>, Vec<u64>) {
     let look = |events: &View<'_>| {
-        let of_disk = |(index, info)| ClientLook::of_disk(events, index, info);
+        let of_disk = |(index, info)| ClientScrape::of_disk(events, index, info);
         let dropped = |(index, _)| events.dropped(Some(index as u16));
         (
             daemon.disks().flat_map(of_disk).collect(),
@@ -81,11 +81,11 @@ async fn finished(daemon: &Daemon) -> (Vec<ClientLook>, Vec<u64>) {
     daemon.events(None, look).await
 }
 
-impl Collector for Look {
+impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let page = &mut Page(encoder);
         disk::write(page, &self.disks)?;
-        let names = self.disks.iter().map(DiskLook::labels);
+        let names = self.disks.iter().map(DiskScrape::labels);
         page.counter(&DROPPED, names.zip(self.dropped.iter().copied()))?;
         client::write(page, &self.clients)?;
         rule::write(page, &self.disks, &self.records)?;

@@ -12,29 +12,29 @@ use super::page::{Labels, Metric, Page, seconds_of};
 
 /// The state of a disk at a scrape. Without a snapshot, its shard has failed.
 #[derive(Debug)]
-pub(super) struct DiskLook {
+pub(super) struct DiskScrape {
     pub(super) info: DiskInfo,
     pub(super) snapshot: Option<DiskSnapshot>,
 }
 
-impl DiskLook {
+impl DiskScrape {
     pub(super) fn labels(&self) -> Labels<'_> {
         vec![("disk", Cow::from(&self.info.name))]
     }
 }
 
 /// Writes the metrics of some disks.
-pub(super) fn write(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
+pub(super) fn write(page: &mut Page<'_>, disks: &[DiskScrape]) -> fmt::Result {
     write_states(page, disks)?;
     write_operations(page, disks)?;
     write_latencies(page, disks)?;
     write_queues(page, disks)
 }
 
-fn write_states(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
+fn write_states(page: &mut Page<'_>, disks: &[DiskScrape]) -> fmt::Result {
     page.info(&INFO, disks.iter().map(info_labels))?;
     let failed = disks.iter().map(|disk| u64::from(disk.snapshot.is_none()));
-    page.gauge(&FAILED, disks.iter().map(DiskLook::labels).zip(failed))?;
+    page.gauge(&FAILED, disks.iter().map(DiskScrape::labels).zip(failed))?;
     page.gauge(
         &FAULTED,
         each(disks, |disk| u64::from(disk.faulted.is_some())),
@@ -47,19 +47,19 @@ fn write_states(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
     page.gauge(&RULES, each(disks, |disk| disk.rules.len() as u64))
 }
 
-fn write_operations(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
+fn write_operations(page: &mut Page<'_>, disks: &[DiskScrape]) -> fmt::Result {
     page.counter(&OPERATIONS, each_op(disks, |op| op.completed))?;
     page.counter(&ERRORS, each_op(disks, |op| op.failed))?;
     page.counter(&BYTES, each_op(disks, |op| op.bytes))
 }
 
-fn write_latencies(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
+fn write_latencies(page: &mut Page<'_>, disks: &[DiskScrape]) -> fmt::Result {
     page.histogram(&LATENCY, each_histogram(disks, LatencyKind::Disk))?;
     page.histogram(&TOTAL_LATENCY, each_histogram(disks, LatencyKind::Total))?;
     page.histogram(&LATENESS, each_histogram(disks, LatencyKind::Lateness))
 }
 
-fn write_queues(page: &mut Page<'_>, disks: &[DiskLook]) -> fmt::Result {
+fn write_queues(page: &mut Page<'_>, disks: &[DiskScrape]) -> fmt::Result {
     page.gauge(
         &IN_FLIGHT,
         each(disks, |disk| u64::from(disk.in_flight_total)),
@@ -84,7 +84,7 @@ fn depths(disk: &DiskSnapshot) -> DepthSummary {
     disk.stats.depths.summary()
 }
 
-fn info_labels(disk: &DiskLook) -> Labels<'_> {
+fn info_labels(disk: &DiskScrape) -> Labels<'_> {
     let mut labels = disk.labels();
     labels.push(("shard", disk.info.shard.to_string().into()));
     labels
@@ -92,7 +92,7 @@ fn info_labels(disk: &DiskLook) -> Labels<'_> {
 
 /// A sample for each disk that is served.
 fn each<'a, V>(
-    disks: &'a [DiskLook],
+    disks: &'a [DiskScrape],
     value: impl Fn(&'a DiskSnapshot) -> V + 'a,
 ) -> impl Iterator<Item = (Labels<'a>, V)> {
     let served = disks
@@ -103,7 +103,7 @@ fn each<'a, V>(
 
 /// A sample for each operation of each disk.
 fn each_op<'a, V>(
-    disks: &'a [DiskLook],
+    disks: &'a [DiskScrape],
     value: impl Fn(&'a OpStats) -> V + 'a,
 ) -> impl Iterator<Item = (Labels<'a>, V)> {
     each(disks, |disk| disk).flat_map(move |(labels, disk)| {
@@ -115,7 +115,7 @@ fn each_op<'a, V>(
 /// Histograms of reads and writes are always present, so that the first I/Os show as a rise from
 /// zero. Those of rarer operations, and of held zios, are present once there are any.
 fn each_histogram(
-    disks: &[DiskLook],
+    disks: &[DiskScrape],
     kind: LatencyKind,
 ) -> impl Iterator<Item = (Labels<'_>, Cow<'_, Histogram>)> {
     each(disks, |disk| disk).flat_map(move |(labels, disk)| {

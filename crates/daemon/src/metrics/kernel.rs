@@ -17,11 +17,11 @@ use prometheus_client::registry::Unit;
 
 use super::format::open_metrics;
 use super::host;
-use super::listener::Source;
+use super::listener::Metrics;
 use super::page::{Labels, Metric, Page, seconds_of};
 
 /// The kernel's disks, to be scraped.
-pub struct KernelSource(pub Arc<Mutex<KernelTotals>>);
+pub struct KernelMetrics(pub Arc<Mutex<KernelTotals>>);
 
 /// The I/O of disks since the watch began.
 #[derive(Clone, Debug, Default)]
@@ -41,7 +41,7 @@ struct Total {
     latency: Histogram,
 }
 
-impl Source for KernelSource {
+impl Metrics for KernelMetrics {
     async fn text(&self) -> Result<String, fmt::Error> {
         let totals = self
             .0

@@ -20,7 +20,7 @@ use crate::answers::AnswerMemory;
 use crate::http::{Hosts, guard_host};
 
 /// A source of metrics.
-pub trait Source: Send + Sync + 'static {
+pub trait Metrics: Send + Sync + 'static {
     /// All metrics now, as OpenMetrics text.
     fn text(&self) -> impl Future<Output = Result<String, fmt::Error>> + Send;
 }
@@ -32,7 +32,7 @@ enum Failed {
 }
 
 /// Answers scrapers of a source. Over TCP, the request must be for one of `hosts`.
-pub fn router<S: Source>(source: S, hosts: Option<Hosts>) -> Router {
+pub fn router<S: Metrics>(source: S, hosts: Option<Hosts>) -> Router {
     let scraped = Scraped {
         source,
         memory: AnswerMemory::default(),
@@ -56,7 +56,7 @@ struct Scraped<S> {
     last: Mutex<Option<(Instant, Bytes)>>,
 }
 
-impl<S: Source> Scraped<S> {
+impl<S: Metrics> Scraped<S> {
     /// A text that was begun after the call. Callers that wait for one share the next, so that many
     /// scrapers at once cost no more snapshots than one at a time.
     async fn text(&self) -> Result<Bytes, Failed> {
@@ -86,7 +86,7 @@ impl<S: Source> Scraped<S> {
     }
 }
 
-async fn metrics<S: Source>(
+async fn metrics<S: Metrics>(
     State(scraped): State<Arc<Scraped<S>>>,
     headers: HeaderMap,
 ) -> Response {

@@ -18,6 +18,6 @@ mod page;
 mod rule;
 mod shard;
 
-pub use daemon::DaemonSource;
-pub use kernel::{KernelSource, KernelTotals};
-pub use listener::{Source, router};
+pub use daemon::DaemonMetrics;
+pub use kernel::{KernelMetrics, KernelTotals};
+pub use listener::{Metrics, router};

@@ -9,12 +9,12 @@ use dashpot_engine::{Holds, RuleStats};
 use dashpot_export::RuleSnapshot;
 use prometheus_client::registry::Unit;
 
-use super::disk::DiskLook;
+use super::disk::DiskScrape;
 use super::page::{Labels, Metric, Page, seconds_of};
 use crate::Record;
 
 /// Writes the metrics of the rules that are armed on some disks.
-pub(super) fn write(page: &mut Page<'_>, disks: &[DiskLook], records: &[Record]) -> fmt::Result {
+pub(super) fn write(page: &mut Page<'_>, disks: &[DiskScrape], records: &[Record]) -> fmt::Result {
     let rules = &armed(disks, records);
     page.info(&INFO, rules.iter().map(Armed::info_labels))?;
     page.counter(&MATCHED, each(rules, |stats| stats.matched))?;
@@ -67,7 +67,7 @@ impl Armed<'_> {
 }
 
 /// The records that are in the snapshots of their disks. Others were cleared in between.
-fn armed<'a>(disks: &'a [DiskLook], records: &'a [Record]) -> Vec<Armed<'a>> {
+fn armed<'a>(disks: &'a [DiskScrape], records: &'a [Record]) -> Vec<Armed<'a>> {
     let find = |record: &'a Record| {
         let disk = disks.get(record.disk)?;
         let mut rules = disk.snapshot.as_ref()?.rules.iter();

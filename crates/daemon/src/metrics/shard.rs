@@ -6,13 +6,13 @@ use std::fmt;
 use dashpot_export::{DiskSnapshot, ProbeReading};
 use prometheus_client::registry::Unit;
 
-use super::disk::DiskLook;
+use super::disk::DiskScrape;
 use super::page::{Labels, Metric, Page, seconds_of};
 
 /// Writes the metrics of the shards of some disks. `probes` has the last reading of each.
 pub(super) fn write(
     page: &mut Page<'_>,
-    disks: &[DiskLook],
+    disks: &[DiskScrape],
     probes: &[Option<ProbeReading>],
 ) -> fmt::Result {
     let shards = &shards_of(disks);
@@ -46,7 +46,7 @@ pub(super) fn write(
 }
 
 /// Each shard that has not failed, with the snapshot of one of its disks.
-fn shards_of(disks: &[DiskLook]) -> Vec<(usize, &DiskSnapshot)> {
+fn shards_of(disks: &[DiskScrape]) -> Vec<(usize, &DiskSnapshot)> {
     let served = disks
         .iter()
         .filter_map(|disk| Some((disk.info.shard, disk.snapshot.as_ref()?)));

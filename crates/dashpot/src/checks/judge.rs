@@ -17,7 +17,7 @@ use dashpot_report::table::{Room, prose_within};
 
 /// The state of the named disks and rules at one moment, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Look {
+pub(crate) struct Snapshot {
     /// When the daemon started.
     pub(crate) started_ns: u64,
     pub(crate) disks: HashMap<String, DiskLatency>,
@@ -46,20 +46,20 @@ enum Observed {
     Nothing(String),
 }
 
-impl Look {
+impl Snapshot {
     /// Judges the I/O since `earlier`, or since the daemon's start.
     pub(crate) fn judge(
         &self,
         expression: &Expression,
-        earlier: Option<&Look>,
+        earlier: Option<&Snapshot>,
     ) -> anyhow::Result<Outcome> {
-        let is_same_daemon = earlier.is_none_or(|look| look.started_ns == self.started_ns);
+        let is_same_daemon = earlier.is_none_or(|snapshot| snapshot.started_ns == self.started_ns);
         ensure!(is_same_daemon, STARTED_AGAIN);
         let mut remark = None;
         let observed = match &expression.subject {
             Subject::Disk { disk, op, metric } => {
                 let now = self.disks.get(disk).context("the disk is gone")?;
-                let earlier = earlier.and_then(|look| look.disks.get(disk));
+                let earlier = earlier.and_then(|snapshot| snapshot.disks.get(disk));
                 if expression.subject.kind() == Kind::Time {
                     let older = outlasting(now, earlier, op.as_deref())?;
                     let remarks = older.into_iter().chain(stopped(now, earlier));
@@ -70,7 +70,7 @@ impl Look {
             Subject::Rule { rule, metric } => {
                 let none = Vec::new();
                 let now = self.rules.get(rule).unwrap_or(&none);
-                let earlier = earlier.and_then(|look| look.rules.get(rule));
+                let earlier = earlier.and_then(|snapshot| snapshot.rules.get(rule));
                 observe_rules(rule, now, earlier.unwrap_or(&none), *metric)?
             }
         };
@@ -242,7 +242,7 @@ fn observe_rules(
     })
 }
 
-/// The same rule in the earlier look.
+/// The same rule in the earlier snapshot.
 fn before<'a>(one: &RuleLatency, earlier: &'a [RuleLatency]) -> Option<&'a RuleLatency> {
     earlier.iter().find(|before| before.rule.id == one.rule.id)
 }

@@ -7,7 +7,7 @@ use dashpot_engine::histogram::Histogram;
 use serde_json::{Value, from_value, json};
 
 use super::super::{Expression, Names};
-use super::{Look, Outcome};
+use super::{Outcome, Snapshot};
 
 /// A rule at the start, as the daemon sends it.
 const RULE: &str = include_str!("../../../report/src/fixtures/rule.json");
@@ -47,15 +47,15 @@ fn rule(id: u32, late: &[u64]) -> Value {
     })
 }
 
-fn look(disk: Value, rules: Vec<Value>) -> Look {
-    Look {
+fn snapshot(disk: Value, rules: Vec<Value>) -> Snapshot {
+    Snapshot {
         started_ns: 0,
         disks: HashMap::from([("wal".to_owned(), from_value(disk).unwrap())]),
         rules: HashMap::from([("slow".to_owned(), from_value(rules.into()).unwrap())]),
     }
 }
 
-fn outcome(now: &Look, earlier: Option<&Look>, text: &str) -> Outcome {
+fn outcome(now: &Snapshot, earlier: Option<&Snapshot>, text: &str) -> Outcome {
     let names = Names {
         disks: vec!["wal".to_owned()],
         ops: vec!["flush".to_owned(), "read".to_owned()],
@@ -67,7 +67,7 @@ fn outcome(now: &Look, earlier: Option<&Look>, text: &str) -> Outcome {
 }
 
 #[track_caller]
-fn check(now: &Look, earlier: Option<&Look>, text: &str, holds: bool, observed: &str) {
+fn check(now: &Snapshot, earlier: Option<&Snapshot>, text: &str, holds: bool, observed: &str) {
     let outcome = outcome(now, earlier, text);
     assert_eq!(
         (outcome.holds, outcome.observed.as_str()),
@@ -81,7 +81,7 @@ fn a_latency_that_a_stop_is_not_in_says_so() {
     later["shard_stopped_ns"] = 5_503_000_000_u64.into();
     let mut before = disk(2, &[]);
     before["shard_stopped_ns"] = 5_000_000_000_u64.into();
-    let (earlier, now) = (look(before, vec![]), look(later, vec![]));
+    let (earlier, now) = (snapshot(before, vec![]), snapshot(later, vec![]));
     let said = "20.0ms (n=1); the host stopped dashpot for 503ms meanwhile, which is not in it";
     check(&now, Some(&earlier), "wal.flush.max < 30ms", true, said);
     check(&now, Some(&earlier), "wal.count == 1", true, "1");
@@ -90,8 +90,8 @@ fn a_latency_that_a_stop_is_not_in_says_so() {
 
 #[test]
 fn what_was_done_since_the_start_or_since_a_look() {
-    let earlier = look(disk(2, &[50_000_000]), vec![rule(1, &[900_000])]);
-    let now = look(
+    let earlier = snapshot(disk(2, &[50_000_000]), vec![rule(1, &[900_000])]);
+    let now = snapshot(
         disk(4, &[50_000_000, 20_000_000, 20_000_000]),
         vec![rule(1, &[900_000, 5_000, 5_000])],
     );
@@ -134,8 +134,8 @@ fn what_was_done_since_the_start_or_since_a_look() {
 
 #[test]
 fn rules_of_a_name_count_together_and_new_ones_count_whole() {
-    let earlier = look(disk(1, &[]), vec![rule(1, &[1_000])]);
-    let now = look(
+    let earlier = snapshot(disk(1, &[]), vec![rule(1, &[1_000])]);
+    let now = snapshot(
         disk(2, &[]),
         vec![rule(1, &[1_000]), rule(2, &[1_000, 1_000])],
     );
@@ -145,7 +145,7 @@ fn rules_of_a_name_count_together_and_new_ones_count_whole() {
 
 #[test]
 fn no_data_holds_nothing() {
-    let now = look(disk(2, &[]), vec![rule(1, &[])]);
+    let now = snapshot(disk(2, &[]), vec![rule(1, &[])]);
     check(&now, None, "wal.flush.p99 < 30ms", false, "no flush seen");
     check(&now, None, "wal.failed == 0", false, "no I/O seen");
     check(&now, None, "wal.iops < 9", false, "no I/O seen");
@@ -174,10 +174,10 @@ fn no_data_holds_nothing() {
 
 #[test]
 fn looks_at_two_daemons_are_not_compared() {
-    let earlier = look(disk(2, &[50_000_000]), vec![rule(1, &[])]);
-    let now = Look {
+    let earlier = snapshot(disk(2, &[50_000_000]), vec![rule(1, &[])]);
+    let now = Snapshot {
         started_ns: 7,
-        ..look(disk(4, &[50_000_000, 20_000_000]), vec![rule(1, &[])])
+        ..snapshot(disk(4, &[50_000_000, 20_000_000]), vec![rule(1, &[])])
     };
     let names = Names {
         disks: vec!["wal".to_owned()],

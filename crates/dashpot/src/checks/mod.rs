@@ -9,5 +9,5 @@ mod metric;
 mod names;
 
 pub(crate) use expression::Expression;
-pub(crate) use judge::{Look, Outcome};
+pub(crate) use judge::{Outcome, Snapshot};
 pub(crate) use names::{Names, Subject};

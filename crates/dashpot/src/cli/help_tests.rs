@@ -155,7 +155,7 @@ fn usage_errors_exit_with_2_and_name_the_remedy() {
 #[test]
 fn iostat_takes_what_sysstat_takes() {
     let split = |line: &str| match parse(line).expect(line).command {
-        super::Command::Report(super::ReportKind::Iostat(args)) => {
+        super::Command::Report(super::reports::ReportKind::Iostat(args)) => {
             let (device, pace) = args.split().expect(line);
             let interval = pace
                 .interval

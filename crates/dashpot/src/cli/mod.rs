@@ -15,7 +15,7 @@ mod lab;
 mod load;
 mod no_api;
 mod proof;
-mod reports;
+pub(crate) mod reports;
 mod rule;
 mod sim;
 mod top;
@@ -27,6 +27,8 @@ use std::ffi::OsString;
 use clap::{CommandFactory, Parser, Subcommand};
 use dashpot_rules::{ApiAddress, parse_api};
 
+use self::reports::ReportKind;
+
 pub(crate) use attach::{AttachArgs, DetachArgs, FileSystem, MountArgs, With};
 pub(crate) use check::CheckArgs;
 pub(crate) use control::{
@@ -37,10 +39,6 @@ pub(crate) use generate::{CompletionsArgs, ManArgs};
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen};
 pub(crate) use load::LoadArgs;
 pub(crate) use proof::ProofArgs;
-pub(crate) use reports::{
-    DeviceArgs, HeatmapArgs, IolatencyArgs, IostatArgs, ObserveArgs, Pace, QuantizeArgs, ReportBy,
-    ReportKind, SnoopArgs, TxgsArgs, ZpoolIostatArgs,
-};
 pub(crate) use sim::{ReportWords, SimArgs};
 pub(crate) use top::TopArgs;
 pub(crate) use zinject::{ZinjectArgs, zinject_help, zinject_usage};

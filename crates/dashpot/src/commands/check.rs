@@ -18,7 +18,7 @@ use super::child::{FAILED, run_child};
 use super::output::{print, print_json, usage};
 use super::proof::NOT_KEPT;
 use super::screen::{room, room_on};
-use crate::checks::{Expression, Look, Names, Outcome, Subject};
+use crate::checks::{Expression, Names, Outcome, Snapshot, Subject};
 use crate::cli::CheckArgs;
 
 pub(crate) fn check(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
@@ -37,9 +37,9 @@ fn now_or_later(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let earlier = match args.lasts {
         None => None,
         Some(lasts) => {
-            let look = checks.look(client)?;
+            let snapshot = checks.snapshot(client)?;
             std::thread::sleep(Duration::from_nanos(lasts.as_nanos()));
-            Some(look)
+            Some(snapshot)
         }
     };
     let outcomes = checks.judge(client, earlier.as_ref())?;
@@ -54,7 +54,7 @@ fn now_or_later(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
 fn around(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let checks = Checks::parse(client, &args.expressions, true)?;
     let checks = checks.unwrap_or_else(|error| refuse(&error));
-    let earlier = checks.look(client)?;
+    let earlier = checks.snapshot(client)?;
     let ended = client.block_on(run_child(&args.command))?;
     conclude(ended, checks.judge(client, Some(&earlier)), args.json)
 }
@@ -106,32 +106,34 @@ impl Checks {
     }
 
     /// The state of the named disks and rules.
-    pub(super) fn look(&self, client: &Client) -> anyhow::Result<Look> {
-        let mut look = Look {
+    pub(super) fn snapshot(&self, client: &Client) -> anyhow::Result<Snapshot> {
+        let mut snapshot = Snapshot {
             started_ns: client.clock()?.started_ns,
-            ..Look::default()
+            ..Snapshot::default()
         };
         for expression in &self.0 {
             match &expression.subject {
                 Subject::Disk { disk, .. } => {
-                    look.disks.insert(disk.clone(), client.latency(disk, None)?);
+                    snapshot
+                        .disks
+                        .insert(disk.clone(), client.latency(disk, None)?);
                 }
                 Subject::Rule { rule, .. } => {
                     let rules = if_there(client.rule_latency(rule))?.unwrap_or_default();
-                    look.rules.insert(rule.clone(), rules);
+                    snapshot.rules.insert(rule.clone(), rules);
                 }
             }
         }
-        Ok(look)
+        Ok(snapshot)
     }
 
     /// Judges the I/O since `earlier`, or since the daemon's start.
     pub(super) fn judge(
         &self,
         client: &Client,
-        earlier: Option<&Look>,
+        earlier: Option<&Snapshot>,
     ) -> anyhow::Result<Vec<Outcome>> {
-        let now = self.look(client)?;
+        let now = self.snapshot(client)?;
         let each = self
             .0
             .iter()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use dashpot_daemon::http::{Access, HandoverListener, Hosts, HttpListener, Manners, router};
-use dashpot_daemon::metrics::{self, DaemonSource};
+use dashpot_daemon::metrics::{self, DaemonMetrics};
 use dashpot_daemon::{Collector, Daemon};
 use dashpot_engine::Duration;
 use dashpot_export::{Server, ServerConfig, Spin, StartError};
@@ -118,7 +118,7 @@ impl Instance {
             tokio::spawn(handover.serve(Arc::clone(&self.daemon))),
         ];
         if let Some((metrics, hosts)) = metrics {
-            let router = metrics::router(DaemonSource(Arc::clone(&self.daemon)), hosts);
+            let router = metrics::router(DaemonMetrics(Arc::clone(&self.daemon)), hosts);
             answering.push(tokio::spawn(metrics.serve(router, Manners::OneRequest)));
         }
         Running {

@@ -45,7 +45,7 @@ pub(super) fn proofs(
 ) -> anyhow::Result<Vec<Proof>> {
     let status = client.status(0)?;
     let sleeps = status.shards.iter().any(|shard| !shard.spins);
-    let look = Look {
+    let look = Shared {
         client,
         oversleep_ns: sleeps.then(median_oversleep).flatten(),
         armed: client.rules()?,
@@ -67,7 +67,7 @@ fn chosen(client: &Client, target: Option<&str>) -> anyhow::Result<Vec<Rule>> {
 }
 
 /// The facts that all rules of one look share.
-struct Look<'a> {
+struct Shared<'a> {
     client: &'a Client,
     status: Status,
     armed: Vec<Rule>,
@@ -75,7 +75,7 @@ struct Look<'a> {
     tolerance: Tolerance,
 }
 
-impl Look<'_> {
+impl Shared<'_> {
     fn proof(&self, rule: &Rule) -> anyhow::Result<Proof> {
         // Ask for the disk first. Then its zios that came after an update are younger than the
         // update.

@@ -90,13 +90,13 @@ async fn checked(
     let before = spawn_blocking(move || {
         let client = Client::at(at, None)?;
         let checks = Checks::parse(&client, &texts, true)??;
-        let look = checks.look(&client)?;
-        anyhow::Ok((checks, look))
+        let snapshot = checks.snapshot(&client)?;
+        anyhow::Ok((checks, snapshot))
     });
-    let (checks, look) = before.await??;
+    let (checks, snapshot) = before.await??;
     let ended = run_with(&args.command, variables, signals).await?;
     let at = api.clone();
-    let outcomes = spawn_blocking(move || checks.judge(&Client::at(at, None)?, Some(&look)));
+    let outcomes = spawn_blocking(move || checks.judge(&Client::at(at, None)?, Some(&snapshot)));
     conclude(ended, outcomes.await?, false)
 }
 

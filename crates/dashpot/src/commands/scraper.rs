@@ -3,7 +3,7 @@
 use std::thread::JoinHandle;
 
 use dashpot_daemon::http::{HttpListener, Manners};
-use dashpot_daemon::metrics::{Source, router};
+use dashpot_daemon::metrics::{Metrics, router};
 use dashpot_rules::Address;
 use tokio::sync::oneshot;
 
@@ -21,7 +21,7 @@ impl Scraper {
     pub(super) fn start(
         address: &Address,
         allowed_hosts: &[String],
-        source: impl Source,
+        source: impl Metrics,
     ) -> anyhow::Result<Scraper> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -64,7 +64,7 @@ impl CountersSource {
         };
         let disks = self.devices.iter().filter_map(did).collect();
         self.last = now;
-        self.vanished.look(&self.devices);
+        self.vanished.check_presence(&self.devices);
         self.vanished.check(&self.devices)?;
         Ok(Seen {
             span,

@@ -155,7 +155,7 @@ impl Reader {
     /// The interval that has ended.
     fn ended(&mut self, span: Span) -> Seen {
         let disks = self.intervals(&span);
-        self.vanished.look(&self.devices);
+        self.vanished.check_presence(&self.devices);
         Seen {
             disks,
             span,

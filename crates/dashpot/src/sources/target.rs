@@ -13,7 +13,7 @@ use super::ios::{IoSource, KernelStream, ZioStream};
 use super::kernel::KernelSource;
 use super::remembered::Remembered;
 use super::source::Source;
-use crate::cli::DeviceArgs;
+use crate::cli::reports::DeviceArgs;
 
 /// The target of a report.
 pub(crate) enum Target {

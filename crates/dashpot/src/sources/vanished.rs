@@ -12,7 +12,7 @@ pub(super) struct Vanished {
 
 impl Vanished {
     /// Looks for devices that are gone.
-    pub(super) fn look(&mut self, devices: &[Device]) {
+    pub(super) fn check_presence(&mut self, devices: &[Device]) {
         let gone = devices.iter().filter(|device| !device.is_there());
         let gone: Vec<String> = gone.map(|device| device.name.clone()).collect();
         let is_new = |name: &&String| !self.gone.contains(name);

@@ -3,7 +3,7 @@
 use dashpot_report::report::Report;
 use dashpot_rules::{ApiAddress, ParseError};
 
-use crate::cli::DeviceArgs;
+use crate::cli::reports::DeviceArgs;
 use crate::commands::draft::Draft;
 use crate::commands::output::usage;
 use crate::sources::{Source, Target};

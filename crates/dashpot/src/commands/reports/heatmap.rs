@@ -7,7 +7,7 @@ use dashpot_report::report::Report;
 use dashpot_rules::{ParseError, format_ops};
 
 use super::asked::{Asked, Format, Over};
-use crate::cli::{DeviceArgs, HeatmapArgs};
+use crate::cli::reports::{DeviceArgs, HeatmapArgs};
 use crate::commands::draft::Draft;
 
 impl Asked for HeatmapArgs {

@@ -7,7 +7,7 @@ use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
 use super::asked::{Asked, Format, Over};
-use crate::cli::{DeviceArgs, IolatencyArgs, ReportBy};
+use crate::cli::reports::{DeviceArgs, IolatencyArgs, ReportBy};
 
 impl Asked for IolatencyArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {

@@ -7,7 +7,7 @@ use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
 use super::asked::{Asked, Format, Over};
-use crate::cli::{DeviceArgs, IostatArgs, Pace};
+use crate::cli::reports::{DeviceArgs, IostatArgs, Pace};
 
 impl Asked for IostatArgs {
     fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {

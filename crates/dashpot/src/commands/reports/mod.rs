@@ -18,7 +18,7 @@ use dashpot_rules::ApiAddress;
 
 use self::asked::refuse;
 use self::out::Stdout;
-use crate::cli::ReportKind;
+use crate::cli::reports::ReportKind;
 
 pub(super) use asked::{Asked, Format, Over};
 pub(super) use out::Kept;

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use dashpot_daemon::metrics::{KernelSource, KernelTotals};
+use dashpot_daemon::metrics::{KernelMetrics, KernelTotals};
 use dashpot_engine::Duration;
 use dashpot_export::complain;
 use dashpot_observe::{Schedule, Seen};
@@ -11,7 +11,7 @@ use dashpot_report::report::Report;
 use dashpot_rules::{Address, ApiAddress, Listen, ParseError};
 
 use super::asked::{Asked, Format, Over};
-use crate::cli::{DeviceArgs, ObserveArgs, Pace};
+use crate::cli::reports::{DeviceArgs, ObserveArgs, Pace};
 use crate::commands::private::PrivateDir;
 use crate::commands::scraper::Scraper;
 use crate::sources::{Source, Target};
@@ -95,7 +95,11 @@ fn scraper(
             Address::Unix(directory.path().join("metrics.sock"))
         }
     };
-    let scraper = Scraper::start(&address, &args.allow_host, KernelSource(Arc::clone(totals)))?;
+    let scraper = Scraper::start(
+        &address,
+        &args.allow_host,
+        KernelMetrics(Arc::clone(totals)),
+    )?;
     complain(format_args!("metrics  {}", scraper.url));
     Ok(scraper)
 }

@@ -7,7 +7,7 @@ use dashpot_report::report::Report;
 use dashpot_rules::ParseError;
 
 use super::asked::{Asked, Format, Over};
-use crate::cli::{DeviceArgs, QuantizeArgs};
+use crate::cli::reports::{DeviceArgs, QuantizeArgs};
 
 impl Asked for QuantizeArgs {
     fn report(&self, _: Over<'_>) -> Result<Box<dyn Report>, ParseError> {

@@ -7,7 +7,7 @@ use dashpot_report::snoop::{Lines, SnoopReport};
 use dashpot_rules::ParseError;
 
 use super::asked::{Asked, Format, Over};
-use crate::cli::{DeviceArgs, SnoopArgs};
+use crate::cli::reports::{DeviceArgs, SnoopArgs};
 use crate::sources::Target;
 
 impl Asked for SnoopArgs {

@@ -5,7 +5,7 @@ use dashpot_report::txgs::TxgsReport;
 use dashpot_rules::{ApiAddress, ParseError};
 
 use super::asked::{Asked, Format, Over};
-use crate::cli::{DeviceArgs, TxgsArgs};
+use crate::cli::reports::{DeviceArgs, TxgsArgs};
 use crate::sources::Target;
 
 impl Asked for TxgsArgs {

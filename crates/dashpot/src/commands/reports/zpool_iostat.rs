@@ -7,7 +7,7 @@ use dashpot_report::zpool_iostat::{View, ZpoolIostatReport};
 use dashpot_rules::{ApiAddress, ParseError};
 
 use super::asked::{Asked, Format, Over};
-use crate::cli::{DeviceArgs, ZpoolIostatArgs};
+use crate::cli::reports::{DeviceArgs, ZpoolIostatArgs};
 use crate::sources::Target;
 
 impl Asked for ZpoolIostatArgs {

@@ -2,13 +2,13 @@
 
 mod charts;
 mod events;
-pub(super) mod look;
 mod outcome;
 mod pieces;
 mod progress;
 mod reports;
 mod run;
 mod series;
+pub(super) mod snapshot;
 mod source;
 mod stage;
 mod summary;
@@ -34,7 +34,8 @@ use self::run::run;
 use super::load::stop_on_signals;
 use super::output::{print_drawn, print_json, usage};
 use super::signals::INTERRUPTED;
-use crate::cli::{ReportKind, ReportWords, SimArgs};
+use crate::cli::reports::ReportKind;
+use crate::cli::{ReportWords, SimArgs};
 use crate::lab::{SimLab, check_samples, load_sim_lab};
 
 /// Simulates labs until their end. Ctrl-C shows the results so far.

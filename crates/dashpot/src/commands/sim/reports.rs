@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use super::source::SimSource;
 use super::stage::Stage;
-use crate::cli::{ReportKind, ReportWords};
+use crate::cli::ReportWords;
+use crate::cli::reports::ReportKind;
 use crate::commands::reports::{Format, Kept, Over, Showing, asked};
 use crate::sources::Source;
 

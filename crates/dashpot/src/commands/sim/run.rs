@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use dashpot_sim::Simulation;
 
 use super::events::EventsFile;
-use super::look::PoolLook;
 use super::reports::{Output, show_all};
+use super::snapshot::PoolSnapshot;
 use super::stage::Stage;
 use crate::cli::ReportWords;
 
@@ -16,7 +16,7 @@ pub(super) struct Run<'a> {
     pub(super) simulation: Simulation,
     pub(super) reports: Vec<Output<'a>>,
     /// The pools when the warm-up was over.
-    pub(super) warm: Vec<PoolLook>,
+    pub(super) warm: Vec<PoolSnapshot>,
 }
 
 /// Runs a simulation.

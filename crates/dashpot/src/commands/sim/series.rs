@@ -4,7 +4,7 @@ use dashpot_engine::pool::TxgStats;
 use dashpot_report::chart::Line;
 use dashpot_sim::{Sample, Simulation};
 
-use super::look::pools;
+use super::snapshot::pools;
 
 /// The figures of one simulation over time.
 pub(super) struct Series {

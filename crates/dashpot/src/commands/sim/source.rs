@@ -10,7 +10,7 @@ use dashpot_observe::{
 use dashpot_rules::{ParseError, nearest};
 use dashpot_sim::Simulation;
 
-use super::look::{DeviceLook, PoolLook, devices, pools};
+use super::snapshot::{DeviceSnapshot, PoolSnapshot, devices, pools};
 use super::stage::{Stage, TapId};
 use super::tally::SimTally;
 use super::tap::Tap;
@@ -24,16 +24,16 @@ pub(super) struct SimSource<'s, 'e> {
     names: Vec<String>,
     /// On the virtual clock.
     intervals: Intervals,
-    last: Look,
+    last: Snapshot,
     /// The tap, if the question needs events.
     tap: Option<TapId>,
 }
 
 /// The state at one moment.
-struct Look {
-    disks: Vec<DeviceLook>,
-    volumes: Vec<DeviceLook>,
-    pools: Vec<PoolLook>,
+struct Snapshot {
+    disks: Vec<DeviceSnapshot>,
+    volumes: Vec<DeviceSnapshot>,
+    pools: Vec<PoolSnapshot>,
 }
 
 impl<'s, 'e> SimSource<'s, 'e> {
@@ -49,7 +49,7 @@ impl<'s, 'e> SimSource<'s, 'e> {
         let schedule = without_past(*schedule);
         check_intervals(&schedule, simulation)?;
         let intervals = schedule.begin(simulation.now().as_nanos());
-        let last = Look::new(&question, &names, simulation)?;
+        let last = Snapshot::new(&question, &names, simulation)?;
         let tap = tap(&question, &names, simulation)?;
         Ok(SimSource {
             tap: tap.map(|tap| running.add(tap)),
@@ -69,7 +69,7 @@ impl<'s, 'e> SimSource<'s, 'e> {
 
     /// The I/O between the last look and this one.
     fn seen(&mut self, span: Span, stage: &mut Stage<'_>) -> Result<Seen, ParseError> {
-        let look = Look::new(&self.question, &self.names, stage.simulation())?;
+        let look = Snapshot::new(&self.question, &self.names, stage.simulation())?;
         let mut tap = self.tap.and_then(|id| stage.tap(id));
         let taken = tap.as_deref();
         let seen = Seen {
@@ -115,9 +115,13 @@ impl Source for SimSource<'_, '_> {
 }
 
 /// The I/O of devices between two looks. If it comes from events, a tap has it.
-fn between(later: &[DeviceLook], earlier: &[DeviceLook], tap: Option<&Tap>) -> Vec<DeviceInterval> {
+fn between(
+    later: &[DeviceSnapshot],
+    earlier: &[DeviceSnapshot],
+    tap: Option<&Tap>,
+) -> Vec<DeviceInterval> {
     let pairs = later.iter().zip(earlier);
-    let interval = |(later, earlier): (&DeviceLook, &DeviceLook)| {
+    let interval = |(later, earlier): (&DeviceSnapshot, &DeviceSnapshot)| {
         let interval = later.since(earlier);
         match tap.and_then(|tap| tap.ops(later.device)) {
             Some(ops) => DeviceInterval { ops, ..interval },
@@ -140,12 +144,12 @@ fn without_past(schedule: Schedule) -> Schedule {
     }
 }
 
-impl Look {
+impl Snapshot {
     fn new(
         question: &Question,
         names: &[String],
         simulation: &Simulation,
-    ) -> Result<Look, ParseError> {
+    ) -> Result<Snapshot, ParseError> {
         let of_layer = |layer: Layer| match question.layers().contains(&layer) {
             true => devices_of(simulation, layer, names),
             false => Ok(Vec::new()),
@@ -154,7 +158,7 @@ impl Look {
             true => of_layer(Layer::Store)?,
             false => of_layer(Layer::Disk)?,
         };
-        Ok(Look {
+        Ok(Snapshot {
             disks,
             volumes: of_layer(Layer::Volume)?,
             pools: match question.subject {
@@ -188,7 +192,7 @@ fn devices_of(
     simulation: &Simulation,
     layer: Layer,
     names: &[String],
-) -> Result<Vec<DeviceLook>, ParseError> {
+) -> Result<Vec<DeviceSnapshot>, ParseError> {
     let mut devices = devices(simulation, layer);
     if devices.is_empty() {
         return Err(ParseError::new(
@@ -199,7 +203,7 @@ fn devices_of(
     Ok(devices)
 }
 
-fn pools_of(simulation: &Simulation, names: &[String]) -> Result<Vec<PoolLook>, ParseError> {
+fn pools_of(simulation: &Simulation, names: &[String]) -> Result<Vec<PoolSnapshot>, ParseError> {
     let mut pools = pools(simulation);
     if pools.is_empty() {
         return Err(ParseError::new("the lab has no pool; look at its disks"));
@@ -208,7 +212,7 @@ fn pools_of(simulation: &Simulation, names: &[String]) -> Result<Vec<PoolLook>, 
     Ok(pools)
 }
 
-fn pools_between(later: &[PoolLook], earlier: &[PoolLook]) -> Vec<PoolInterval> {
+fn pools_between(later: &[PoolSnapshot], earlier: &[PoolSnapshot]) -> Vec<PoolInterval> {
     let pairs = later.iter().zip(earlier);
     pairs.map(|(later, earlier)| later.since(earlier)).collect()
 }

@@ -6,9 +6,9 @@ use dashpot_engine::{Event, Instant};
 use dashpot_sim::Simulation;
 
 use super::events::{EventsFile, Names};
-use super::look::{PoolLook, pools};
 use super::pieces::Pieces;
 use super::progress::Progress;
+use super::snapshot::{PoolSnapshot, pools};
 use super::tap::Tap;
 
 /// A simulation, and the takers of its events.
@@ -20,7 +20,7 @@ pub(super) struct Stage<'a> {
     interrupted: &'a AtomicBool,
     warmup: Instant,
     /// The pools when the warm-up was over.
-    warm: Vec<PoolLook>,
+    warm: Vec<PoolSnapshot>,
     pieces: Pieces,
     progress: Progress,
 }
@@ -56,7 +56,7 @@ impl<'a> Stage<'a> {
     }
 
     /// The simulation, and the pools when the warm-up was over.
-    pub(super) fn into_parts(self) -> (Simulation, Vec<PoolLook>) {
+    pub(super) fn into_parts(self) -> (Simulation, Vec<PoolSnapshot>) {
         (self.simulation, self.warm)
     }
 

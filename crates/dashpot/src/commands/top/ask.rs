@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::look::Look;
+use super::frame::Frame;
 
 /// A request to whatever serves the disks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,14 +24,14 @@ pub(super) enum Ask {
     Resume {
         disk: String,
     },
-    /// Look at this interval from now on.
+    /// Make a frame at this interval from now on.
     Every(Duration),
 }
 
 /// News about the disks.
 pub(super) enum News {
-    Look(Box<Look>),
-    /// A look failed. It will be tried again.
+    Frame(Box<Frame>),
+    /// A frame failed. It will be tried again.
     Down(String),
     /// A request is done, or refused.
     Answer(Ask, Result<String, String>),

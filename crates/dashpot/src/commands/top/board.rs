@@ -1,22 +1,22 @@
-//! The facts about the disks: the last look, and the history.
+//! The facts about the disks: the last frame, and the history.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use dashpot_api::Rule;
 
+use super::frame::{DiskFrame, Frame};
 use super::history::History;
-use super::look::{DiskLook, Look};
 
 /// The facts to show.
 #[derive(Clone, Default)]
 pub(super) struct Board {
-    pub(super) look: Look,
+    pub(super) frame: Frame,
     pub(super) contact: Contact,
     histories: BTreeMap<String, History>,
 }
 
-/// Whether looks still come.
+/// Whether frames still come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Contact {
     /// Nothing has been seen yet.
@@ -30,13 +30,13 @@ pub(super) enum Contact {
 }
 
 impl Board {
-    /// Takes in a look. A look that ends no interval keeps the figures of the last interval.
-    pub(super) fn take(&mut self, mut look: Look) {
-        if look.restarted {
+    /// Takes in a frame. A frame that ends no interval keeps the figures of the last interval.
+    pub(super) fn take(&mut self, mut frame: Frame) {
+        if frame.restarted {
             self.histories.clear();
-            self.look.disks.clear();
+            self.frame.disks.clear();
         }
-        for disk in &mut look.disks {
+        for disk in &mut frame.disks {
             match &disk.done {
                 Some(done) => self
                     .histories
@@ -46,12 +46,12 @@ impl Board {
                 None => self.keep_figures(disk),
             }
         }
-        self.look = look;
+        self.frame = frame;
         self.contact = Contact::Up;
     }
 
-    pub(super) fn disk(&self, name: &str) -> Option<&DiskLook> {
-        self.look.disks.iter().find(|disk| disk.name == name)
+    pub(super) fn disk(&self, name: &str) -> Option<&DiskFrame> {
+        self.frame.disks.iter().find(|disk| disk.name == name)
     }
 
     pub(super) fn history(&self, disk: &str) -> Option<&History> {
@@ -59,10 +59,13 @@ impl Board {
     }
 
     pub(super) fn rules_of<'a>(&'a self, disk: &'a str) -> impl Iterator<Item = &'a Rule> {
-        self.look.rules.iter().filter(move |rule| rule.disk == disk)
+        self.frame
+            .rules
+            .iter()
+            .filter(move |rule| rule.disk == disk)
     }
 
-    fn keep_figures(&self, disk: &mut DiskLook) {
+    fn keep_figures(&self, disk: &mut DiskFrame) {
         let Some(before) = self.disk(&disk.name) else {
             return;
         };

@@ -1,4 +1,4 @@
-//! Looks at a daemon's disks and changes them, through its API: two requests for each look, and two
+//! Makes frames of a daemon's disks, and changes the disks, through its API: two requests for each frame, and two
 //! more for each disk.
 
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ use dashpot_api::{
 };
 
 use super::ask::Ask;
-use super::look::{ClientLook, Condition, DiskLook, Done, Look};
+use super::frame::{ClientFrame, Condition, DiskFrame, Done, Frame};
 use super::said;
 use crate::sources::between;
 
-/// A daemon, and the counters of its disks at the last look.
+/// A daemon, and the counters of its disks at the last frame.
 pub(super) struct Daemon {
     client: Client,
     /// The names of the disks to show; empty for all.
@@ -32,20 +32,20 @@ impl Daemon {
     }
 
     /// Ends an interval.
-    pub(super) fn look(&mut self) -> anyhow::Result<Look> {
-        let mut look = self.glance()?;
-        for disk in &mut look.disks {
+    pub(super) fn frame(&mut self) -> anyhow::Result<Frame> {
+        let mut frame = self.glance()?;
+        for disk in &mut frame.disks {
             if matches!(disk.conditions.first(), Some(Condition::Failed(_))) {
                 continue;
             }
             let now = self.latencies(&disk.name)?;
             if let Some(before) = self.last.get(&disk.name) {
-                look.restarted |= !is_of_one_life(before, &now);
-                end_interval(disk, &mut look.notes, before, &now)?;
+                frame.restarted |= !is_of_one_life(before, &now);
+                end_interval(disk, &mut frame.notes, before, &now)?;
             }
             self.last.insert(disk.name.clone(), now);
         }
-        Ok(look)
+        Ok(frame)
     }
 
     fn latencies(&self, disk: &str) -> Result<[DiskLatency; 2], ClientError> {
@@ -53,18 +53,18 @@ impl Daemon {
         Ok([whole, self.client.latency(disk, Some(By::Client))?])
     }
 
-    /// A look that ends no interval.
-    pub(super) fn glance(&self) -> Result<Look, ClientError> {
+    /// A frame that ends no interval.
+    pub(super) fn glance(&self) -> Result<Frame, ClientError> {
         let status = self.client.status(1)?;
         let shown = |disk: &&Disk| self.only.is_empty() || self.only.contains(&disk.name);
         let mut promises = status.promises;
         promises.retain(|promise| promise.can_hold != CanHold::Yes);
-        Ok(Look {
-            disks: status.disks.iter().filter(shown).map(disk_look).collect(),
+        Ok(Frame {
+            disks: status.disks.iter().filter(shown).map(disk_frame).collect(),
             rules: self.client.rules()?,
             shards: status.shards,
             promises,
-            ..Look::default()
+            ..Frame::default()
         })
     }
 
@@ -119,9 +119,9 @@ fn is_of_one_life(before: &[DiskLatency; 2], now: &[DiskLatency; 2]) -> bool {
     pairs.all(|(before, now)| before.since_ns == now.since_ns)
 }
 
-/// The I/O between two looks; `None` if they are of different runs of the daemon.
+/// The I/O between two frames; `None` if they are of different runs of the daemon.
 fn end_interval(
-    disk: &mut DiskLook,
+    disk: &mut DiskFrame,
     notes: &mut Vec<String>,
     before: &[DiskLatency; 2],
     now: &[DiskLatency; 2],
@@ -131,10 +131,10 @@ fn end_interval(
     }
     let [whole, by_client] = [0, 1].map(|at| between(&before[at], &now[at]));
     disk.done = Done::of(&whole?);
-    let mut active = ClientLook::all(&by_client?);
+    let mut active = ClientFrame::all(&by_client?);
     for client in &mut disk.clients {
         let own = active.iter().position(|one| one.name == client.name);
-        let own = own.map_or_else(ClientLook::default, |at| active.remove(at));
+        let own = own.map_or_else(ClientFrame::default, |at| active.remove(at));
         client.per_second = Some(own.per_second.unwrap_or(0.0));
         client.p99_ns = own.p99_ns;
     }
@@ -151,14 +151,14 @@ fn end_interval(
     Ok(())
 }
 
-fn disk_look(disk: &Disk) -> DiskLook {
+fn disk_frame(disk: &Disk) -> DiskFrame {
     let oldest = disk.oldest.first();
-    let clients = disk.clients.iter().map(|client| ClientLook {
+    let clients = disk.clients.iter().map(|client| ClientFrame {
         name: client.name.clone(),
         connections: Some(client.connections),
-        ..ClientLook::default()
+        ..ClientFrame::default()
     });
-    DiskLook {
+    DiskFrame {
         name: disk.name.clone(),
         store: disk.store.clone(),
         conditions: conditions(disk),
@@ -169,7 +169,7 @@ fn disk_look(disk: &Disk) -> DiskLook {
             Some(rule) => format!("{}, rule {rule}", zio.wait),
             None => zio.wait.clone(),
         }),
-        ..DiskLook::default()
+        ..DiskFrame::default()
     }
 }
 

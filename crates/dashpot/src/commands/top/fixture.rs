@@ -7,17 +7,17 @@ use dashpot_engine::{Duration, Instant};
 use dashpot_observe::{InFlight, Layer};
 use serde_json::json;
 
-use super::look::{ClientLook, Condition, DiskLook, Done, Look, Moment, PoolLook};
+use super::frame::{ClientFrame, Condition, DiskFrame, Done, Frame, Moment, PoolFrame};
 use dashpot_report::heatmap::Column;
 
 /// `c1t1d0` with one rule, `c1t2d0` with two, and `log`, which is suspended.
-pub(super) fn look() -> Look {
-    look_after(0)
+pub(super) fn frame() -> Frame {
+    frame_after(0)
 }
 
 /// The same, `second` intervals later.
-pub(super) fn look_after(second: u64) -> Look {
-    Look {
+pub(super) fn frame_after(second: u64) -> Frame {
+    Frame {
         disks: vec![c1t1d0(second), c1t2d0(second), log()],
         rules: vec![
             rule(1, "c1t1d0", None, "-D 10ms:4 -T read,write,zero", None),
@@ -44,15 +44,15 @@ pub(super) fn look_after(second: u64) -> Look {
             ),
             promise(CanHold::No, "p50 lateness of at most 30 us, by spinning"),
         ],
-        ..Look::default()
+        ..Frame::default()
     }
 }
 
 /// A simulation: the volume `tank/foo` on `c1t1d0`, whose throttle delays writes, and a disk
 /// outside of pools.
-pub(super) fn simulated() -> Look {
+pub(super) fn simulated() -> Frame {
     let tank = || Some("tank".to_owned());
-    let volume = DiskLook {
+    let volume = DiskFrame {
         name: "tank/foo".to_owned(),
         layer: Layer::Volume,
         pool: tank(),
@@ -60,29 +60,29 @@ pub(super) fn simulated() -> Look {
         in_flight: 10,
         oldest_ns: Some(12_400_000),
         done: Some(done(0.0, 12_800.0, 0.0, &[(781_000, 12_800)])),
-        ..DiskLook::default()
+        ..DiskFrame::default()
     };
-    let disk = DiskLook {
+    let disk = DiskFrame {
         store: String::new(),
         pool: tank(),
         ..c1t1d0(0)
     };
-    Look {
+    Frame {
         disks: vec![volume, disk, log()],
-        rules: look().rules,
+        rules: frame().rules,
         pools: vec![pool()],
         moment: Some(Moment {
             at: Instant::ZERO + Duration::from_millis(12_000),
             lasts: Duration::from_secs(60),
         }),
-        ..Look::default()
+        ..Frame::default()
     }
 }
 
 /// A pool that delays writes, with a txg in each state.
-pub(super) fn pool() -> PoolLook {
+pub(super) fn pool() -> PoolFrame {
     const MIB: u64 = 1 << 20;
-    PoolLook {
+    PoolFrame {
         name: "tank".to_owned(),
         throttle: "openzfs",
         dirty: 350 * MIB,
@@ -124,13 +124,13 @@ fn txg(txg: u64, state: TxgState, left: u64) -> TxgStats {
     }
 }
 
-fn c1t1d0(second: u64) -> DiskLook {
+fn c1t1d0(second: u64) -> DiskFrame {
     let spread = [
         (80_000_000 - second % 7 * 400_000, 390),
         (40_000_000, 10),
         (2_000_000, second % 3),
     ];
-    DiskLook {
+    DiskFrame {
         name: "c1t1d0".to_owned(),
         store: "ram".to_owned(),
         clients: vec![client("uid=0 pid=16998", 4)],
@@ -138,17 +138,17 @@ fn c1t1d0(second: u64) -> DiskLook {
         oldest_ns: Some(71_900_000),
         wait: Some("held, rule 1".to_owned()),
         done: Some(done(256.4, 144.2, 0.0, &spread)),
-        ..DiskLook::default()
+        ..DiskFrame::default()
     }
 }
 
-fn c1t2d0(second: u64) -> DiskLook {
+fn c1t2d0(second: u64) -> DiskFrame {
     let spread = [
         (1_600_000, 600 + second),
         (12_000_000, 150),
         (501_000_000, 1),
     ];
-    DiskLook {
+    DiskFrame {
         name: "c1t2d0".to_owned(),
         store: "file:/var/tmp/c1t2d0.img".to_owned(),
         clients: vec![client("uid=1000 pid=4711", 2)],
@@ -156,12 +156,12 @@ fn c1t2d0(second: u64) -> DiskLook {
         oldest_ns: Some(478_000_000),
         wait: Some("held, rule 3".to_owned()),
         done: Some(done(647.0, 142.0, 9.0, &spread)),
-        ..DiskLook::default()
+        ..DiskFrame::default()
     }
 }
 
-fn log() -> DiskLook {
-    DiskLook {
+fn log() -> DiskFrame {
+    DiskFrame {
         name: "log".to_owned(),
         store: "null".to_owned(),
         conditions: vec![Condition::Suspended {
@@ -169,7 +169,7 @@ fn log() -> DiskLook {
             left_ns: Some(6_800_000_000),
         }],
         done: Some(done(0.0, 1_996.0, 0.25, &[(11_900, 1_996)])),
-        ..DiskLook::default()
+        ..DiskFrame::default()
     }
 }
 
@@ -196,8 +196,8 @@ fn done(reads: f64, writes: f64, flushes: f64, spread: &[(u64, u64)]) -> Done {
     }
 }
 
-fn client(name: &str, connections: u32) -> ClientLook {
-    ClientLook {
+fn client(name: &str, connections: u32) -> ClientFrame {
+    ClientFrame {
         name: name.to_owned(),
         connections: Some(connections),
         per_second: Some(400.6),

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::look::Done;
+use super::frame::Done;
 use dashpot_report::heatmap;
 
 /// The last intervals of a disk, the oldest first.

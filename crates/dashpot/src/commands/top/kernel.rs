@@ -1,4 +1,4 @@
-//! Looks at the kernel's disks. Short intervals are added up to those of the screen, so that the
+//! Frames at the kernel's disks. Short intervals are added up to those of the screen, so that the
 //! user can change the interval or leave at any time.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
@@ -10,7 +10,7 @@ use dashpot_probe::Device;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::ask::{Ask, News};
-use super::look::{ClientLook, Condition, DiskLook, Done, Look};
+use super::frame::{ClientFrame, Condition, DiskFrame, Done, Frame};
 use crate::sources::{KernelSource, Source};
 
 /// Devices of the kernel, and the channel to the screen.
@@ -60,9 +60,9 @@ impl Kernel {
                 Err(TryRecvError::Disconnected) => return Ok(()),
             }
             if let Some(span) = intervals.end(span.end_ns) {
-                let mut look = look(&sum, &gone, std::mem::take(&mut lost));
-                look.check_length(self.interval, span.missed);
-                let _ = self.news.send(News::Look(Box::new(look)));
+                let mut frame = frame(&sum, &gone, std::mem::take(&mut lost));
+                frame.check_length(self.interval, span.missed);
+                let _ = self.news.send(News::Frame(Box::new(frame)));
                 sum.clear();
             }
         }
@@ -82,26 +82,26 @@ fn add(sum: &mut Vec<DeviceInterval>, step: Vec<DeviceInterval>) {
     }
 }
 
-/// The look at the end of an interval.
-fn look(intervals: &[DeviceInterval], gone: &[String], lost: u64) -> Look {
-    let disks = intervals.iter().map(|interval| DiskLook {
+/// The frame at the end of an interval.
+fn frame(intervals: &[DeviceInterval], gone: &[String], lost: u64) -> Frame {
+    let disks = intervals.iter().map(|interval| DiskFrame {
         name: interval.device.clone(),
         conditions: match gone.contains(&interval.device) {
             true => vec![Condition::Vanished],
             false => Vec::new(),
         },
-        clients: ClientLook::all(interval),
+        clients: ClientFrame::all(interval),
         in_flight: interval.in_flight.zios,
         oldest_ns: interval.in_flight.oldest_ns,
         wait: interval.in_flight.wait.clone(),
         done: Done::of(interval),
-        ..DiskLook::default()
+        ..DiskFrame::default()
     });
     let missed = format!("{lost} events were lost in this interval: the figures miss them");
-    Look {
+    Frame {
         disks: disks.collect(),
         notes: (lost > 0).then_some(missed).into_iter().collect(),
-        ..Look::default()
+        ..Frame::default()
     }
 }
 

@@ -15,7 +15,7 @@ use super::kernel::Kernel;
 use super::sim::{Live, Sim};
 use crate::sources::now_ns;
 
-/// A thread that looks at the end of each interval. Dropping this ends it.
+/// A thread that frames at the end of each interval. Dropping this ends it.
 pub(super) struct Link {
     asks: Option<Sender<Ask>>,
     /// The thread, if the program must wait for its end.
@@ -23,7 +23,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Looks at a daemon. At the end, the program does not wait for a daemon that does not answer.
+    /// Frames at a daemon. At the end, the program does not wait for a daemon that does not answer.
     pub(super) fn to_daemon(
         daemon: Daemon,
         interval: Duration,
@@ -43,7 +43,7 @@ impl Link {
         })
     }
 
-    /// Looks at the kernel's disks. The program waits for the end of the thread, which must clean
+    /// Frames at the kernel's disks. The program waits for the end of the thread, which must clean
     /// up in the kernel.
     pub(super) fn to_kernel(
         devices: Vec<Device>,
@@ -67,7 +67,7 @@ impl Link {
         })
     }
 
-    /// Looks at a simulation. It leaves nothing behind, so the program does not wait for its end.
+    /// Frames at a simulation. It leaves nothing behind, so the program does not wait for its end.
     pub(super) fn to_simulation(
         sim: Sim,
         speed: Speed,
@@ -102,7 +102,7 @@ impl Drop for Link {
 }
 
 fn spawn(run: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
-    thread::Builder::new().name("looks".to_owned()).spawn(run)
+    thread::Builder::new().name("frames".to_owned()).spawn(run)
 }
 
 struct Watcher {
@@ -125,21 +125,21 @@ impl Watcher {
                     intervals.every(period_ns(interval));
                 }
                 Ok(ask) => self.carry_out(ask),
-                Err(RecvTimeoutError::Timeout) => self.look(&mut intervals),
+                Err(RecvTimeoutError::Timeout) => self.frame(&mut intervals),
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
-    /// Sends a look. The interval ends with the daemon's answer; intervals that have passed
+    /// Sends a frame. The interval ends with the daemon's answer; intervals that have passed
     /// meanwhile are missed.
-    fn look(&mut self, intervals: &mut Intervals) {
-        let answer = self.daemon.look();
+    fn frame(&mut self, intervals: &mut Intervals) {
+        let answer = self.daemon.frame();
         let missed = intervals.end(now_ns()).map_or(0, |span| span.missed);
         self.tell(match answer {
-            Ok(mut look) => {
-                look.check_length(self.interval, missed);
-                News::Look(Box::new(look))
+            Ok(mut frame) => {
+                frame.check_length(self.interval, missed);
+                News::Frame(Box::new(frame))
             }
             Err(error) => News::Down(format!("{error:#}")),
         });
@@ -148,9 +148,9 @@ impl Watcher {
     fn carry_out(&self, ask: Ask) {
         let answer = self.daemon.carry_out(&ask);
         self.tell(News::Answer(ask, answer.map_err(|error| error.to_string())));
-        // If this fails, the next look fails, too, and reports it.
-        if let Ok(look) = self.daemon.glance() {
-            self.tell(News::Look(Box::new(look)));
+        // If this fails, the next frame fails, too, and reports it.
+        if let Ok(frame) = self.daemon.glance() {
+            self.tell(News::Frame(Box::new(frame)));
         }
     }
 

@@ -8,10 +8,10 @@ mod draw;
 mod editor;
 #[cfg(test)]
 mod fixture;
+mod frame;
 mod history;
 mod kernel;
 mod link;
-mod look;
 mod prompt;
 mod said;
 mod sim;
@@ -38,7 +38,7 @@ use self::daemon::Daemon;
 use self::draw::Theme;
 use self::link::Link;
 use self::sim::Sim;
-use self::state::{Deed, Source, State};
+use self::state::{Deed, Origin, State};
 use self::terminal::Screen;
 use crate::cli::TopArgs;
 use crate::commands::output::usage;
@@ -79,7 +79,7 @@ struct Session {
 }
 
 impl Session {
-    /// Takes the first look, so that early errors are printed without a full screen.
+    /// Takes the first frame, so that early errors are printed without a full screen.
     fn start(target: Target, interval: Duration) -> anyhow::Result<Session> {
         let (tell, news) = unbounded_channel();
         let (state, link) = match target {
@@ -89,14 +89,14 @@ impl Session {
                 named,
             } => {
                 let only = named.only(&names).to_vec();
-                let mut state = State::new(Source::Daemon(client.address()), interval);
+                let mut state = State::new(Origin::Daemon(client.address()), interval);
                 let mut daemon = Daemon::new(client, only);
-                state.hear(News::Look(Box::new(daemon.look()?)));
+                state.hear(News::Frame(Box::new(daemon.frame()?)));
                 (state, Link::to_daemon(daemon, interval, tell)?)
             }
             Target::Kernel(devices, _) => {
                 let link = Link::to_kernel(devices, interval, tell)?;
-                (State::new(Source::Kernel, interval), link)
+                (State::new(Origin::Kernel, interval), link)
             }
         };
         Ok(Session::new(state, link, news))
@@ -110,9 +110,9 @@ impl Session {
         let sim = Sim::new(simulated.begin()?, rules);
         let sim = sim.with_context(|| lab.display().to_string())?;
         let name = lab.file_stem().unwrap_or(lab.as_os_str());
-        let source = Source::Simulation(name.to_string_lossy().into_owned());
+        let source = Origin::Simulation(name.to_string_lossy().into_owned());
         let mut state = State::new(source, interval);
-        state.hear(News::Look(Box::new(sim.glance())));
+        state.hear(News::Frame(Box::new(sim.glance())));
         let link = Link::to_simulation(sim, speed, interval, tell)?;
         Ok(Session::new(state, link, news))
     }
@@ -230,7 +230,7 @@ fn terminal_events() -> std::io::Result<UnboundedReceiver<Event>> {
 }
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How much longer than an interval a look may take before the screen reports it, and how often it
+/// How much longer than an interval a frame may take before the screen reports it, and how often it
 /// repeats that.
 const PATIENCE: Duration = Duration::from_secs(2);
 const DOUBT_EVERY: Duration = Duration::from_secs(1);

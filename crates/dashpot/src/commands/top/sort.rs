@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use dashpot_observe::Layer;
 
-use super::look::{DiskLook, Done};
+use super::frame::{DiskFrame, Done};
 
 /// The sort key: names ascending, figures descending.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,8 +71,8 @@ impl SortKey {
     }
 
     /// Sorts volumes before disks, and each by this key. The sort is stable.
-    pub(super) fn sorted(self, disks: &[DiskLook]) -> Vec<&DiskLook> {
-        let mut sorted: Vec<&DiskLook> = disks.iter().collect();
+    pub(super) fn sorted(self, disks: &[DiskFrame]) -> Vec<&DiskFrame> {
+        let mut sorted: Vec<&DiskFrame> = disks.iter().collect();
         match self {
             SortKey::Name => sorted.sort_by(|a, b| a.name.cmp(&b.name)),
             _ => sorted.sort_by(|a, b| self.compare(b, a)),
@@ -81,8 +81,8 @@ impl SortKey {
         sorted
     }
 
-    fn compare(self, a: &DiskLook, b: &DiskLook) -> Ordering {
-        let figure = |disk: &DiskLook| {
+    fn compare(self, a: &DiskFrame, b: &DiskFrame) -> Ordering {
+        let figure = |disk: &DiskFrame| {
             let rate = |of: fn(&Done) -> f64| disk.done.as_ref().map_or(0.0, of);
             let time = |ns: Option<u64>| ns.unwrap_or_default() as f64;
             let done = disk.done.as_ref();

@@ -9,7 +9,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::ask::{Ask, News};
 use super::board::{Board, Contact};
-use super::look::{DiskLook, PoolLook};
+use super::frame::{DiskFrame, PoolFrame};
 use super::prompt::{Prompt, Purpose};
 use super::sort::SortKey;
 
@@ -18,7 +18,7 @@ pub(super) struct State {
     board: Board,
     /// The board that is shown while the display is paused.
     paused: Option<Board>,
-    pub(super) source: Source,
+    pub(super) source: Origin,
     pub(super) interval: Duration,
     pub(super) sort: SortKey,
     pub(super) focus: Pane,
@@ -32,7 +32,7 @@ pub(super) struct State {
 
 /// The source of the disks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Source {
+pub(super) enum Origin {
     /// A daemon at this address.
     Daemon(String),
     Kernel,
@@ -73,7 +73,7 @@ pub(super) enum Deed {
 }
 
 impl State {
-    pub(super) fn new(source: Source, interval: Duration) -> State {
+    pub(super) fn new(source: Origin, interval: Duration) -> State {
         State {
             board: Board::default(),
             paused: None,
@@ -94,7 +94,7 @@ impl State {
         self.paused.as_ref().unwrap_or(&self.board)
     }
 
-    /// Whether looks still come, even while the display is paused.
+    /// Whether frames still come, even while the display is paused.
     pub(super) fn contact(&self) -> &Contact {
         &self.board.contact
     }
@@ -103,20 +103,20 @@ impl State {
         self.paused.is_some()
     }
 
-    pub(super) fn disks(&self) -> Vec<&DiskLook> {
-        self.sort.sorted(&self.board().look.disks)
+    pub(super) fn disks(&self) -> Vec<&DiskFrame> {
+        self.sort.sorted(&self.board().frame.disks)
     }
 
     /// The selected disk; `None` only without disks.
-    pub(super) fn disk(&self) -> Option<&DiskLook> {
+    pub(super) fn disk(&self) -> Option<&DiskFrame> {
         let selected = self.disk.as_deref();
         let selected = selected.and_then(|name| self.board().disk(name));
         selected.or_else(|| self.disks().first().copied())
     }
 
     /// The pool of the selected disk or volume, or the first.
-    pub(super) fn pool(&self) -> Option<&PoolLook> {
-        let pools = &self.board().look.pools;
+    pub(super) fn pool(&self) -> Option<&PoolFrame> {
+        let pools = &self.board().frame.pools;
         let own = self.disk().and_then(|disk| disk.pool.as_deref());
         let own = own.and_then(|own| pools.iter().find(|pool| pool.name == own));
         own.or_else(|| pools.first())
@@ -144,16 +144,16 @@ impl State {
     /// Takes in news.
     pub(super) fn hear(&mut self, news: News) {
         match news {
-            News::Look(look) => self.board.take(*look),
+            News::Frame(frame) => self.board.take(*frame),
             News::Down(why) => self.board.contact = Contact::Down(why),
             News::Answer(ask, answer) => self.answered(&ask, answer),
         }
     }
 
-    /// Notes that no news has come for longer than a look should take. After the last look, silence
+    /// Notes that no news has come for longer than a frame should take. After the last frame, silence
     /// is normal.
     pub(super) fn silent_for(&mut self, silence: Duration) {
-        if self.board.look.is_last() {
+        if self.board.frame.is_last() {
             return;
         }
         self.board.contact = Contact::Silent(silence);
@@ -287,7 +287,7 @@ impl State {
 
     fn suspend_or_resume(&mut self) -> Option<Ask> {
         let disk = self.disk_to_change()?;
-        let suspended = self.disk().is_some_and(DiskLook::is_suspended);
+        let suspended = self.disk().is_some_and(DiskFrame::is_suspended);
         Some(match suspended {
             true => Ask::Resume { disk },
             false => Ask::Suspend { disk },
@@ -297,9 +297,9 @@ impl State {
     /// The selected disk, if it can be changed. Otherwise sets a message with the reason.
     fn disk_to_change(&mut self) -> Option<String> {
         let refusal = match (&self.source, self.disk()) {
-            (Source::Kernel, _) => KERNELS,
+            (Origin::Kernel, _) => KERNELS,
             (_, None) => "there is no disk",
-            (Source::Simulation(_), Some(_)) if self.board.look.is_last() => ENDED,
+            (Origin::Simulation(_), Some(_)) if self.board.frame.is_last() => ENDED,
             (_, Some(disk)) if disk.layer == Layer::Volume => VOLUMES,
             (_, Some(disk)) => return Some(disk.name.clone()),
         };

@@ -3,8 +3,8 @@ use crate::commands::top::fixture;
 
 /// A state with three disks. The second has two rules.
 fn state() -> State {
-    let mut state = State::new(Source::Daemon("unix:/run/api".to_owned()), SECOND);
-    state.hear(News::Look(Box::new(fixture::look())));
+    let mut state = State::new(Origin::Daemon("unix:/run/api".to_owned()), SECOND);
+    state.hear(News::Frame(Box::new(fixture::frame())));
     state
 }
 
@@ -179,8 +179,8 @@ fn what_is_suspended_is_resumed() {
 
 #[test]
 fn the_kernels_disks_are_only_watched() {
-    let mut state = State::new(Source::Kernel, SECOND);
-    state.hear(News::Look(Box::new(fixture::look())));
+    let mut state = State::new(Origin::Kernel, SECOND);
+    state.hear(News::Frame(Box::new(fixture::frame())));
     for key in ["a", "u", "c", "z"] {
         assert_eq!(press(&mut state, key), []);
         assert_eq!(refusal(&state), KERNELS);
@@ -189,8 +189,8 @@ fn the_kernels_disks_are_only_watched() {
 
 /// A simulation of a volume, its disk, and a disk outside of pools.
 fn simulated() -> State {
-    let mut state = State::new(Source::Simulation("lab.toml".to_owned()), SECOND);
-    state.hear(News::Look(Box::new(fixture::simulated())));
+    let mut state = State::new(Origin::Simulation("lab.toml".to_owned()), SECOND);
+    state.hear(News::Frame(Box::new(fixture::simulated())));
     state
 }
 
@@ -216,10 +216,10 @@ fn volumes_come_first_and_their_disks_can_be_changed() {
 #[test]
 fn the_pool_is_that_of_what_is_selected_or_the_first() {
     let mut state = simulated();
-    let mut look = fixture::simulated();
-    look.pools.insert(0, look.pools[0].clone());
-    look.pools[0].name = "other".to_owned();
-    state.hear(News::Look(Box::new(look)));
+    let mut frame = fixture::simulated();
+    frame.pools.insert(0, frame.pools[0].clone());
+    frame.pools[0].name = "other".to_owned();
+    state.hear(News::Frame(Box::new(frame)));
     let pool = |state: &State| state.pool().expect("a pool").name.clone();
     assert_eq!(pool(&state), "tank");
     press(&mut state, "jj");
@@ -234,7 +234,7 @@ fn nothing_can_be_changed_after_the_end() {
     if let Some(moment) = &mut last.moment {
         moment.at = moment.at + moment.lasts;
     }
-    state.hear(News::Look(Box::new(last)));
+    state.hear(News::Frame(Box::new(last)));
     for key in ["a", "u", "c", "z"] {
         assert_eq!(press(&mut state, key), []);
         assert_eq!(refusal(&state), ENDED);
@@ -244,7 +244,7 @@ fn nothing_can_be_changed_after_the_end() {
 
 #[test]
 fn nothing_can_be_done_where_there_is_no_disk() {
-    let mut state = State::new(Source::Daemon(String::new()), SECOND);
+    let mut state = State::new(Origin::Daemon(String::new()), SECOND);
     assert_eq!(press(&mut state, "jka<tab>j<tab>jcz"), []);
     assert_eq!(refusal(&state), "there is no disk");
 }
@@ -253,9 +253,9 @@ fn nothing_can_be_done_where_there_is_no_disk() {
 fn a_paused_display_stands_while_looks_go_on() {
     let mut state = state();
     press(&mut state, " ");
-    let mut later = fixture::look();
+    let mut later = fixture::frame();
     later.disks.truncate(1);
-    state.hear(News::Look(Box::new(later)));
+    state.hear(News::Frame(Box::new(later)));
     assert_eq!(state.disks().len(), 3);
     state.hear(News::Down("gone".to_owned()));
     assert_eq!(state.contact(), &Contact::Down("gone".to_owned()));
@@ -268,9 +268,9 @@ fn a_paused_display_stands_while_looks_go_on() {
 #[test]
 fn a_look_that_ends_no_interval_leaves_the_figures() {
     let mut state = state();
-    let mut glance = fixture::look();
+    let mut glance = fixture::frame();
     glance.disks.iter_mut().for_each(|disk| disk.done = None);
-    state.hear(News::Look(Box::new(glance)));
+    state.hear(News::Frame(Box::new(glance)));
     assert!(state.disk().is_some_and(|disk| disk.done.is_some()));
     let columns = state.board().history("c1t1d0").expect("a history");
     assert_eq!(columns.last(10).len(), 1);
@@ -279,10 +279,10 @@ fn a_look_that_ends_no_interval_leaves_the_figures() {
 #[test]
 fn another_life_of_the_daemon_begins_anew() {
     let mut state = state();
-    let mut look = fixture::look();
-    look.restarted = true;
-    look.disks.iter_mut().for_each(|disk| disk.done = None);
-    state.hear(News::Look(Box::new(look)));
+    let mut frame = fixture::frame();
+    frame.restarted = true;
+    frame.disks.iter_mut().for_each(|disk| disk.done = None);
+    state.hear(News::Frame(Box::new(frame)));
     assert!(state.board().history("c1t1d0").is_none());
     assert!(state.disk().is_some_and(|disk| disk.done.is_none()));
 }

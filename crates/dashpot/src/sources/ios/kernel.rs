@@ -59,20 +59,20 @@ impl Stream for KernelStream<'_> {
         Ok(Progress {
             missed: progress.missing(),
             more: false,
-            vanished: self.look(),
+            vanished: self.newly_vanished(),
         })
     }
 }
 
 impl KernelStream<'_> {
     /// Looks for devices that have vanished, at most once a second.
-    fn look(&mut self) -> Vec<String> {
+    fn newly_vanished(&mut self) -> Vec<String> {
         let now_ns = now_ns();
         if now_ns < self.look_ns {
             return Vec::new();
         }
         self.look_ns = now_ns.saturating_add(LOOK_EVERY_NS);
-        self.vanished.look(self.devices);
+        self.vanished.check_presence(self.devices);
         self.vanished.news(self.devices, false).to_vec()
     }
 }

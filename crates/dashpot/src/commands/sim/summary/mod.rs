@@ -11,8 +11,8 @@ use dashpot_sim::scenario::{Load, Target, WorkloadSpec};
 use dashpot_sim::{Simulation, Unfinished};
 use serde::{Serialize, Serializer};
 
-use super::look::{PoolLook, call_wait, pools, traffic_since};
 use super::run::Run;
+use super::snapshot::{PoolSnapshot, call_wait, pools, traffic_since};
 use dashpot_report::modes::TwoModes;
 
 /// JSON: `{"lab": "lab.toml", "seed": 1, "elapsed_ns": …, "warmup_ns": …, "workloads": [workload,
@@ -260,7 +260,7 @@ impl Latency {
 }
 
 impl PoolSummary {
-    fn of((now, warm): (&PoolLook, &PoolLook)) -> PoolSummary {
+    fn of((now, warm): (&PoolSnapshot, &PoolSnapshot)) -> PoolSummary {
         let (stats, before) = (&now.stats, &warm.stats);
         let volumes = traffic_since(stats.volumes, before.volumes);
         let queued = traffic_since(stats.queued, before.queued);

@@ -4,7 +4,7 @@ use ratatui::style::Style;
 
 use super::columns::{Cell, Column};
 use super::figures::{known, time};
-use crate::commands::top::look::ClientLook;
+use crate::commands::top::frame::ClientFrame;
 
 pub(super) const COLUMNS: [Column; 4] = [
     Column::text("client", 20, 0).growing(),
@@ -13,7 +13,7 @@ pub(super) const COLUMNS: [Column; 4] = [
     Column::figure("p99", 6, 0),
 ];
 
-pub(super) fn row(client: &ClientLook) -> Vec<Cell> {
+pub(super) fn row(client: &ClientFrame) -> Vec<Cell> {
     let plain = |text: String| (text, Style::new());
     vec![
         plain(client.name.clone()),

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use super::Theme;
 use super::columns::{Cell, Column};
 use super::figures::{count, known, time, whole};
-use crate::commands::top::look::{Condition, DiskLook, Done};
+use crate::commands::top::frame::{Condition, DiskFrame, Done};
 
 pub(super) const COLUMNS: [Column; 13] = [
     Column::text("disk", 10, 0).growing(),
@@ -24,7 +24,7 @@ pub(super) const COLUMNS: [Column; 13] = [
     Column::text("oldest waits", 12, 7).growing(),
 ];
 
-pub(super) fn row(disk: &DiskLook, theme: Theme) -> Vec<Cell> {
+pub(super) fn row(disk: &DiskFrame, theme: Theme) -> Vec<Cell> {
     let plain = |text: String| (text, Style::new());
     let done = disk.done.as_ref();
     let rate = |of: fn(&Done) -> f64| plain(known(done.map(of)));
@@ -47,7 +47,7 @@ pub(super) fn row(disk: &DiskLook, theme: Theme) -> Vec<Cell> {
 }
 
 /// The state of a disk, in one word if it is well.
-fn state(disk: &DiskLook, theme: Theme) -> Cell {
+fn state(disk: &DiskFrame, theme: Theme) -> Cell {
     let worst = disk.conditions.iter().min();
     let style = match worst {
         Some(Condition::Vanished | Condition::Failed(_) | Condition::Faulted(_)) => theme.bad(),
@@ -63,7 +63,7 @@ fn state(disk: &DiskLook, theme: Theme) -> Cell {
 }
 
 /// A longer note, if a disk is not well.
-pub(super) fn note(disk: &DiskLook) -> Option<String> {
+pub(super) fn note(disk: &DiskFrame) -> Option<String> {
     let all: Vec<String> = disk.conditions.iter().filter_map(explained).collect();
     (!all.is_empty()).then(|| format!("{}: {}", disk.name, all.join(", ")))
 }

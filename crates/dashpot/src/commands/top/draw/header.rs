@@ -10,35 +10,35 @@ use ratatui::text::{Line, Span};
 use super::Theme;
 use super::figures::time;
 use crate::commands::top::board::Contact;
-use crate::commands::top::look::{DiskLook, Moment};
-use crate::commands::top::state::{Source, State};
+use crate::commands::top::frame::{DiskFrame, Moment};
+use crate::commands::top::state::{Origin, State};
 
 /// The first line, and problems below it: with the contact, the host, and the observation.
 pub(super) fn lines(state: &State, theme: Theme, wide: bool) -> Vec<Line<'static>> {
-    let look = &state.board().look;
+    let frame = &state.board().frame;
     let mut lines = vec![first(state, theme)];
     lines.extend(contact(state.contact(), theme));
-    lines.extend(look.shards.iter().map(|shard| self::shard(shard, theme)));
-    let notes = look.notes.iter().map(|note| warning(note.clone(), theme));
+    lines.extend(frame.shards.iter().map(|shard| self::shard(shard, theme)));
+    let notes = frame.notes.iter().map(|note| warning(note.clone(), theme));
     lines.extend(notes);
     match wide {
-        true => lines.extend(by_reason(&look.promises, theme)),
-        false => lines.extend(promises(&look.promises, theme)),
+        true => lines.extend(by_reason(&frame.promises, theme)),
+        false => lines.extend(promises(&frame.promises, theme)),
     }
     lines
 }
 
 fn first(state: &State, theme: Theme) -> Line<'static> {
     let whose = match &state.source {
-        Source::Daemon(address) => address.clone(),
-        Source::Kernel => "of the kernel; rules are of dashpot's own".to_owned(),
-        Source::Simulation(lab) => lab.clone(),
+        Origin::Daemon(address) => address.clone(),
+        Origin::Kernel => "of the kernel; rules are of dashpot's own".to_owned(),
+        Origin::Simulation(lab) => lab.clone(),
     };
     let mut spans = vec![
         Span::styled("dashpot top", theme.focused()),
         Span::raw(format!(
             "  {}, every {}  ",
-            counted(&state.board().look.disks),
+            counted(&state.board().frame.disks),
             length(state.interval)
         )),
     ];
@@ -46,7 +46,7 @@ fn first(state: &State, theme: Theme) -> Line<'static> {
         spans.push(Span::styled("PAUSED (space goes on)", theme.selected()));
         spans.push(Span::raw("  "));
     }
-    if let Some(moment) = &state.board().look.moment {
+    if let Some(moment) = &state.board().frame.moment {
         spans.push(self::moment(moment, theme));
         spans.push(Span::raw("  "));
     }
@@ -55,7 +55,7 @@ fn first(state: &State, theme: Theme) -> Line<'static> {
 }
 
 /// `2 volumes, 1 disk`.
-fn counted(disks: &[DiskLook]) -> String {
+fn counted(disks: &[DiskFrame]) -> String {
     let count = |layer, noun| {
         let count = disks.iter().filter(|disk| disk.layer == layer).count();
         let plural = if count == 1 { "" } else { "s" };

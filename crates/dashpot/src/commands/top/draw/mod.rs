@@ -28,7 +28,7 @@ use ratatui::widgets::Widget;
 use self::places::{Places, Wants};
 use self::table::{Table, head_line};
 pub(super) use self::theme::Theme;
-use super::state::{Mode, Pane, Source, State};
+use super::state::{Mode, Origin, Pane, State};
 use dashpot_observe::Layer;
 
 /// Draws everything.
@@ -91,7 +91,7 @@ impl Canvas<'_> {
         self.charts(places.charts, buffer);
         lines(&footer.lines, places.footer, buffer);
         if let Mode::Help(from) = self.state.mode {
-            let simulated = matches!(self.state.source, Source::Simulation(_));
+            let simulated = matches!(self.state.source, Origin::Simulation(_));
             help::draw(from, simulated, area, buffer, self.theme);
         }
         let (row, column) = footer.cursor?;
@@ -124,7 +124,7 @@ impl Canvas<'_> {
     }
 
     fn shown(&self) -> &'static str {
-        let mut disks = self.state.board().look.disks.iter();
+        let mut disks = self.state.board().frame.disks.iter();
         match disks.any(|disk| disk.layer == Layer::Volume) {
             true => "volumes and disks",
             false => "disks",
@@ -132,7 +132,7 @@ impl Canvas<'_> {
     }
 
     fn pools(&self) -> Option<Table<'_>> {
-        let pools = &self.state.board().look.pools;
+        let pools = &self.state.board().frame.pools;
         let selected = self.state.pool()?;
         Some(Table {
             focused: false,
@@ -173,7 +173,7 @@ impl Canvas<'_> {
             .disk()
             .is_some_and(|disk| disk.layer == Layer::Volume);
         let none = match self.state.source {
-            Source::Kernel => "the kernel's disks have none",
+            Origin::Kernel => "the kernel's disks have none",
             _ if volume => "a volume has none; the disks below it may",
             _ => "no rule is armed: a arms one",
         };
@@ -203,9 +203,9 @@ impl Canvas<'_> {
             .map(|disk| disk.clients.as_slice())
             .unwrap_or_default();
         let (who, nobody) = match self.state.source {
-            Source::Daemon(_) => ("clients", "nobody is connected"),
-            Source::Simulation(_) => ("clients", "nothing has ended in this interval"),
-            Source::Kernel => ("processes", "none has asked for anything"),
+            Origin::Daemon(_) => ("clients", "nobody is connected"),
+            Origin::Simulation(_) => ("clients", "nothing has ended in this interval"),
+            Origin::Kernel => ("processes", "none has asked for anything"),
         };
         Table {
             focused: self.state.focus == Pane::Clients,

@@ -6,7 +6,7 @@ use ratatui::style::Style;
 use super::Theme;
 use super::columns::{Cell, Column};
 use super::figures::{count, known, time, whole};
-use crate::commands::top::look::PoolLook;
+use crate::commands::top::frame::PoolFrame;
 
 pub(super) const COLUMNS: [Column; 10] = [
     Column::text("pool", 5, 0).growing(),
@@ -21,7 +21,7 @@ pub(super) const COLUMNS: [Column; 10] = [
     Column::figure("kB/s", 7, 4),
 ];
 
-pub(super) fn row(pool: &PoolLook, theme: Theme) -> Vec<Cell> {
+pub(super) fn row(pool: &PoolFrame, theme: Theme) -> Vec<Cell> {
     let plain = |text: String| (text, Style::new());
     let level = &pool.level;
     let delays = level
@@ -43,7 +43,7 @@ pub(super) fn row(pool: &PoolLook, theme: Theme) -> Vec<Cell> {
     ]
 }
 
-fn style(pool: &PoolLook, theme: Theme) -> Style {
+fn style(pool: &PoolFrame, theme: Theme) -> Style {
     match (is_stopped(pool), pool.level.delay.as_nanos()) {
         (true, _) => theme.bad(),
         (false, 0) => theme.good(),
@@ -51,12 +51,12 @@ fn style(pool: &PoolLook, theme: Theme) -> Style {
     }
 }
 
-fn is_stopped(pool: &PoolLook) -> bool {
+fn is_stopped(pool: &PoolFrame) -> bool {
     pool.level.filled >= pool.level.stops_at
 }
 
 /// The delay of a write that would come now.
-fn delay(pool: &PoolLook) -> String {
+fn delay(pool: &PoolFrame) -> String {
     match (is_stopped(pool), pool.level.delay.as_nanos()) {
         (true, _) => "stop".to_owned(),
         (false, 0) => "none".to_owned(),
@@ -65,7 +65,7 @@ fn delay(pool: &PoolLook) -> String {
 }
 
 /// The fill level, in brackets. Writes are delayed from the mark on.
-fn bar(pool: &PoolLook) -> String {
+fn bar(pool: &PoolFrame) -> String {
     let level = &pool.level;
     let most = level.stops_at.max(1);
     let eighths =

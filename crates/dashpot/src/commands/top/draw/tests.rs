@@ -10,8 +10,8 @@ use ratatui::style::Color;
 use super::{Theme, draw};
 use crate::commands::top::ask::News;
 use crate::commands::top::fixture;
-use crate::commands::top::look::Moment;
-use crate::commands::top::state::{Source, State};
+use crate::commands::top::frame::Moment;
+use crate::commands::top::state::{Origin, State};
 
 fn drawn(state: &State, width: u16, height: u16, colour: bool) -> Terminal<TestBackend> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
@@ -29,12 +29,12 @@ fn text(state: &State, width: u16, height: u16) -> String {
     lines.map(|line| line.to_owned() + "\n").collect()
 }
 
-/// Forty looks at three disks.
+/// Forty frames at three disks.
 fn watched() -> State {
-    let source = Source::Daemon("unix:/run/user/1000/dashpot/api.sock".to_owned());
+    let source = Origin::Daemon("unix:/run/user/1000/dashpot/api.sock".to_owned());
     let mut state = State::new(source, Duration::from_secs(1));
     for second in 0..40 {
-        state.hear(News::Look(Box::new(fixture::look_after(second))));
+        state.hear(News::Frame(Box::new(fixture::frame_after(second))));
     }
     state
 }
@@ -53,11 +53,11 @@ fn press(state: &mut State, keys: &str) {
 #[test]
 fn a_reason_is_said_once_however_many_promises_it_is_of() {
     let mut state = watched();
-    let mut look = fixture::look_after(40);
-    look.promises.truncate(1);
-    let doubtful = look.promises[0].clone();
-    look.promises = vec![doubtful; 4];
-    state.hear(News::Look(Box::new(look)));
+    let mut frame = fixture::frame_after(40);
+    frame.promises.truncate(1);
+    let doubtful = frame.promises[0].clone();
+    frame.promises = vec![doubtful; 4];
+    state.hear(News::Frame(Box::new(frame)));
     let text = text(&state, 200, 60);
     assert_eq!(text.matches("doubtful").count(), 1, "{text}");
     assert!(text.contains("doubtful: 4 promises: "), "{text}");
@@ -129,11 +129,11 @@ fn every_size_and_every_mode_can_be_drawn() {
     for (width, height) in [(60, 13), (61, 20), (79, 17), (120, 12), (300, 100)] {
         text(&state, width, height);
     }
-    let simulation = Source::Simulation(String::new());
-    for source in [Source::Kernel, Source::Daemon(String::new()), simulation] {
+    let simulation = Origin::Simulation(String::new());
+    for source in [Origin::Kernel, Origin::Daemon(String::new()), simulation] {
         let mut empty = State::new(source, Duration::from_millis(500));
         text(&empty, 80, 24);
-        empty.hear(News::Look(Box::default()));
+        empty.hear(News::Frame(Box::default()));
         text(&empty, 80, 24);
     }
 }
@@ -196,12 +196,12 @@ fn the_last_lines_are_what_is_asked() {
     );
 }
 
-/// The same simulation after forty looks.
+/// The same simulation after forty frames.
 fn simulated() -> State {
     let lab = "scenario3-openzfs".to_owned();
-    let mut state = State::new(Source::Simulation(lab), Duration::from_secs(1));
+    let mut state = State::new(Origin::Simulation(lab), Duration::from_secs(1));
     for _ in 0..40 {
-        state.hear(News::Look(Box::new(fixture::simulated())));
+        state.hear(News::Frame(Box::new(fixture::simulated())));
     }
     state
 }
@@ -225,8 +225,8 @@ fn the_end_of_a_simulation_is_on_the_screen() {
         at: Instant::ZERO + lasts,
         lasts,
     });
-    state.hear(News::Look(Box::new(last)));
-    // After the last look, silence is not an error.
+    state.hear(News::Frame(Box::new(last)));
+    // After the last frame, silence is not an error.
     state.silent_for(Duration::from_secs(7));
     let text = text(&state, 80, 24);
     assert!(

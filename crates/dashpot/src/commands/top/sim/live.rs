@@ -1,4 +1,4 @@
-//! The thread that simulates a lab at the pace of the clock. It sleeps until the next look is due
+//! The thread that simulates a lab at the pace of the clock. It sleeps until the next frame is due
 //! or a request comes. Then the simulation catches up.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -13,7 +13,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::Sim;
 use super::pace::Pace;
 use crate::commands::top::ask::{Ask, News};
-use crate::commands::top::look::Look;
+use crate::commands::top::frame::Frame;
 
 /// A simulation, and the channel to the screen.
 pub(in crate::commands::top) struct Live {
@@ -74,14 +74,14 @@ impl Live {
                     self.intervals.every(interval.as_nanos() as u64);
                 }
                 Ok(ask) => self.carry_out(ask)?,
-                Err(RecvTimeoutError::Timeout) => self.look()?,
+                Err(RecvTimeoutError::Timeout) => self.frame()?,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
         Ok(())
     }
 
-    /// Waits for a request, or until the next look. Also wakes at the simulation's end.
+    /// Waits for a request, or until the next frame. Also wakes at the simulation's end.
     fn wait(&self) -> Result<Ask, RecvTimeoutError> {
         if self.has_ended {
             let asked = self.asked.recv();
@@ -94,25 +94,25 @@ impl Live {
         self.asked.recv_timeout(left)
     }
 
-    /// Sends a look. The interval ends when the catching up begins. If that lasts until the end of
-    /// the next interval, the next look follows at once.
-    fn look(&mut self) -> Result<(), Violation> {
+    /// Sends a frame. The interval ends when the catching up begins. If that lasts until the end of
+    /// the next interval, the next frame follows at once.
+    fn frame(&mut self) -> Result<(), Violation> {
         let now_ns = self.begun.elapsed().as_nanos() as u64;
         let missed = self.intervals.end(now_ns).map_or(0, |span| span.missed);
         self.catch_up()?;
-        let mut look = self.sim.look();
+        let mut frame = self.sim.frame();
         self.has_ended = self.sim.is_over();
         if !self.has_ended {
             let asked = self.speed.simulated(self.interval);
-            look.check_length(Duration::from_nanos(asked.as_nanos()), missed);
+            frame.check_length(Duration::from_nanos(asked.as_nanos()), missed);
         }
-        self.tell_look(look);
+        self.tell_look(frame);
         Ok(())
     }
 
-    fn tell_look(&self, mut look: Look) {
-        look.notes.extend(self.behind.as_ref().map(Behind::note));
-        self.tell(News::Look(Box::new(look)));
+    fn tell_look(&self, mut frame: Frame) {
+        frame.notes.extend(self.behind.as_ref().map(Behind::note));
+        self.tell(News::Frame(Box::new(frame)));
     }
 
     fn carry_out(&mut self, ask: Ask) -> Result<(), Violation> {

@@ -1,5 +1,5 @@
-//! Looks at a simulated lab. There is no clock here: the caller says how far the simulation goes
-//! before each look.
+//! Frames at a simulated lab. There is no clock here: the caller says how far the simulation goes
+//! before each frame.
 
 mod change;
 mod live;
@@ -15,38 +15,38 @@ use dashpot_sim::scenario::Scenario;
 use dashpot_sim::{Simulation, Violation};
 
 use self::pools::{pool_look, pool_of, written};
-use super::look::{ClientLook, Condition, DiskLook, Done, Look, Moment};
-use crate::commands::sim::look::{DeviceLook, PoolLook, devices, pools};
+use super::frame::{ClientFrame, Condition, DiskFrame, Done, Frame, Moment};
+use crate::commands::sim::snapshot::{DeviceSnapshot, PoolSnapshot, devices, pools};
 use crate::commands::sim::tally::SimTally;
 
 pub(super) use self::live::Live;
 
-/// A simulation, and its state at the last look.
+/// A simulation, and its state at the last frame.
 pub(super) struct Sim {
     simulation: Simulation,
     /// The names and words of rules, including those that the lab will arm later.
     rules: Registry,
     /// How many of the scenario's commands are the lab's own.
     planned: usize,
-    /// The I/O of the volumes' and disks' clients since the last look.
+    /// The I/O of the volumes' and disks' clients since the last frame.
     tally: SimTally,
-    last: Seen,
+    last: Snapshot,
     /// The I/O of the clients of each device and of each pool in the last interval.
-    clients: Vec<Vec<ClientLook>>,
+    clients: Vec<Vec<ClientFrame>>,
     written: Vec<Option<(f64, f64)>>,
 }
 
 /// The state at one moment: volumes before disks.
-struct Seen {
-    devices: Vec<DeviceLook>,
-    pools: Vec<PoolLook>,
+struct Snapshot {
+    devices: Vec<DeviceSnapshot>,
+    pools: Vec<PoolSnapshot>,
 }
 
 impl Sim {
     /// A simulation at its start, and the rules of its lab.
     pub(super) fn new(mut simulation: Simulation, rules: Registry) -> Result<Sim, Violation> {
         simulation.record_events(true);
-        let last = Seen::new(&simulation);
+        let last = Snapshot::new(&simulation);
         let mut sim = Sim {
             rules,
             planned: simulation.scenario().commands.len(),
@@ -82,8 +82,8 @@ impl Sim {
     }
 
     /// Ends an interval.
-    pub(super) fn look(&mut self) -> Look {
-        let seen = Seen::new(&self.simulation);
+    pub(super) fn frame(&mut self) -> Frame {
+        let seen = Snapshot::new(&self.simulation);
         let last = std::mem::replace(&mut self.last, seen);
         let pairs = self.last.devices.iter().zip(&last.devices);
         let intervals = pairs.map(|(now, before)| now.since(before));
@@ -95,26 +95,26 @@ impl Sim {
             .collect();
         self.written = written(self.scenario(), &intervals);
         self.tally.clear();
-        let mut look = self.shown(&self.last);
-        for (disk, interval) in look.disks.iter_mut().zip(&intervals) {
+        let mut frame = self.shown(&self.last);
+        for (disk, interval) in frame.disks.iter_mut().zip(&intervals) {
             disk.done = Done::of(interval);
         }
-        look
+        frame
     }
 
     /// Returns the present state, without ending an interval.
-    pub(super) fn glance(&self) -> Look {
-        self.shown(&Seen::new(&self.simulation))
+    pub(super) fn glance(&self) -> Frame {
+        self.shown(&Snapshot::new(&self.simulation))
     }
 
     /// The present state, with the clients' figures of the last interval.
-    fn shown(&self, seen: &Seen) -> Look {
+    fn shown(&self, seen: &Snapshot) -> Frame {
         let own = self.clients.iter();
         let devices = seen.devices.iter().zip(own);
         let pools = seen.pools.iter().enumerate();
-        Look {
+        Frame {
             disks: devices
-                .map(|(device, clients)| self.device_look(device, clients))
+                .map(|(device, clients)| self.device_frame(device, clients))
                 .collect(),
             rules: self
                 .rules
@@ -129,7 +129,7 @@ impl Sim {
                 at: self.now(),
                 lasts: self.scenario().lasts,
             }),
-            ..Look::default()
+            ..Frame::default()
         }
     }
 
@@ -137,8 +137,8 @@ impl Sim {
         self.simulation.scenario()
     }
 
-    fn clients_of(&self, now: &DeviceLook, done: &DeviceInterval) -> Vec<ClientLook> {
-        ClientLook::all(&DeviceInterval {
+    fn clients_of(&self, now: &DeviceSnapshot, done: &DeviceInterval) -> Vec<ClientFrame> {
+        ClientFrame::all(&DeviceInterval {
             device: String::new(),
             elapsed: done.elapsed,
             ops: self.tally.ops(now.device),
@@ -148,29 +148,29 @@ impl Sim {
         })
     }
 
-    fn device_look(&self, seen: &DeviceLook, clients: &[ClientLook]) -> DiskLook {
-        let look = DiskLook {
+    fn device_frame(&self, seen: &DeviceSnapshot, clients: &[ClientFrame]) -> DiskFrame {
+        let frame = DiskFrame {
             name: seen.name.clone(),
             pool: pool_of(self.scenario(), seen.device),
             clients: clients.to_vec(),
-            ..DiskLook::default()
+            ..DiskFrame::default()
         };
         match seen.device {
-            Device::Disk(disk) => self.with_disk(look, disk, seen),
+            Device::Disk(disk) => self.with_disk(frame, disk, seen),
             Device::Volume(_) => {
                 let in_flight = seen.in_flight();
-                DiskLook {
+                DiskFrame {
                     layer: Layer::Volume,
                     in_flight: in_flight.zios,
                     oldest_ns: in_flight.oldest_ns,
                     wait: in_flight.wait.clone(),
-                    ..look
+                    ..frame
                 }
             }
         }
     }
 
-    fn with_disk(&self, look: DiskLook, disk: DiskId, seen: &DeviceLook) -> DiskLook {
+    fn with_disk(&self, frame: DiskFrame, disk: DiskId, seen: &DeviceSnapshot) -> DiskFrame {
         let suspended = self.simulation.engine().suspended(disk);
         let suspended = suspended.map(|(since, lasts)| {
             let age = self.now().since(since);
@@ -181,7 +181,7 @@ impl Sim {
             }
         });
         let in_flight = seen.in_flight();
-        DiskLook {
+        DiskFrame {
             conditions: suspended.into_iter().collect(),
             in_flight: in_flight.zios,
             oldest_ns: in_flight.oldest_ns,
@@ -189,7 +189,7 @@ impl Sim {
                 Some(rule) => format!("{wait}, rule {rule}"),
                 None => wait.clone(),
             }),
-            ..look
+            ..frame
         }
     }
 
@@ -216,11 +216,11 @@ impl Sim {
     }
 }
 
-impl Seen {
-    fn new(simulation: &Simulation) -> Seen {
+impl Snapshot {
+    fn new(simulation: &Simulation) -> Snapshot {
         let volumes = devices(simulation, Layer::Volume);
         let disks = devices(simulation, Layer::Disk);
-        Seen {
+        Snapshot {
             devices: volumes.into_iter().chain(disks).collect(),
             pools: pools(simulation),
         }

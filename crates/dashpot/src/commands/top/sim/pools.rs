@@ -5,18 +5,18 @@ use dashpot_engine::{Device, Op};
 use dashpot_observe::{DeviceInterval, Kind};
 use dashpot_sim::scenario::Scenario;
 
-use crate::commands::sim::look::PoolLook as Seen;
-use crate::commands::top::look::PoolLook;
+use crate::commands::sim::snapshot::PoolSnapshot;
+use crate::commands::top::frame::PoolFrame;
 
 /// The pool at this index. `written` has its clients' writes, in operations and bytes per second.
 pub(super) fn pool_look(
     scenario: &Scenario,
     place: usize,
-    seen: &Seen,
+    seen: &PoolSnapshot,
     written: Option<(f64, f64)>,
-) -> PoolLook {
+) -> PoolFrame {
     let stats = &seen.stats;
-    PoolLook {
+    PoolFrame {
         name: seen.name.clone(),
         throttle: match scenario.pools[place].throttle {
             ThrottleConfig::None => "none",

@@ -6,7 +6,7 @@ use dashpot_observe::Layer;
 
 use super::Sim;
 use crate::commands::top::ask::Ask;
-use crate::commands::top::look::{DiskLook, Look};
+use crate::commands::top::frame::{DiskFrame, Frame};
 use crate::lab::load_sim_lab;
 
 fn at(millis: u64) -> Instant {
@@ -33,14 +33,14 @@ fn of_repository(name: &str) -> Sim {
     begin(&labs.join(name))
 }
 
-/// Looks at this moment.
-fn look(sim: &mut Sim, millis: u64) -> Look {
+/// Frames at this moment.
+fn frame(sim: &mut Sim, millis: u64) -> Frame {
     sim.go_to(at(millis)).expect("no violation");
-    sim.look()
+    sim.frame()
 }
 
-fn disk<'a>(look: &'a Look, name: &str) -> &'a DiskLook {
-    let disk = look.disks.iter().find(|disk| disk.name == name);
+fn disk<'a>(frame: &'a Frame, name: &str) -> &'a DiskFrame {
+    let disk = frame.disks.iter().find(|disk| disk.name == name);
     disk.expect(name)
 }
 
@@ -72,8 +72,8 @@ lasts = "10s"
 #[test]
 fn an_interval_is_what_was_done_in_it() {
     let mut sim = sim(LONE);
-    look(&mut sim, 1_000);
-    let seen = look(&mut sim, 3_000);
+    frame(&mut sim, 1_000);
+    let seen = frame(&mut sim, 3_000);
     let read = disk(&seen, "d");
     let done = read.done.as_ref().expect("an interval");
     assert_eq!((done.reads, done.writes), (1_000.0, 0.0));
@@ -83,12 +83,12 @@ fn an_interval_is_what_was_done_in_it() {
     );
     assert_eq!(read.clients[0].name, "reader");
     assert_eq!(read.clients[0].per_second, Some(1_000.0));
-    // A look in between leaves the interval as it is.
+    // A frame in between leaves the interval as it is.
     sim.go_to(at(3_500)).unwrap();
     let glance = sim.glance();
     assert!(disk(&glance, "d").done.is_none());
     assert_eq!(disk(&glance, "d").clients[0].per_second, Some(1_000.0));
-    let seen = look(&mut sim, 4_000);
+    let seen = frame(&mut sim, 4_000);
     assert_eq!(
         disk(&seen, "d").done.as_ref().map(|done| done.reads),
         Some(1_000.0)
@@ -98,9 +98,9 @@ fn an_interval_is_what_was_done_in_it() {
 #[test]
 fn it_ends_with_the_lab() {
     let mut sim = sim(LONE);
-    let seen = look(&mut sim, 9_999);
+    let seen = frame(&mut sim, 9_999);
     assert!(!seen.is_last() && !sim.is_over());
-    let seen = look(&mut sim, 60_000);
+    let seen = frame(&mut sim, 60_000);
     assert!(seen.is_last() && sim.is_over());
     assert_eq!(sim.now(), at(10_000));
     assert_eq!(
@@ -115,8 +115,8 @@ fn a_rule_lives_on_a_simulated_disk() {
     sim.go_to(at(1_000)).unwrap();
     let armed = arm(&mut sim, "-D 5ms -T read --name slow").unwrap();
     assert_eq!(armed, "rule 1 (slow) on d: -D 5ms -T read");
-    look(&mut sim, 1_100);
-    let seen = look(&mut sim, 2_100);
+    frame(&mut sim, 1_100);
+    let seen = frame(&mut sim, 2_100);
     let done = disk(&seen, "d").done.clone().unwrap();
     assert_eq!((done.reads, done.max_ns), (1_000.0, Some(5_000_000)));
     assert_eq!(seen.rules[0].name.as_deref(), Some("slow"));
@@ -166,8 +166,8 @@ fn a_disk_is_suspended_and_resumed() {
     let name = || "d".to_owned();
     let said = ask(&mut sim, Ask::Suspend { disk: name() }).unwrap();
     assert!(said.starts_with("d is suspended"), "{said}");
-    look(&mut sim, 1_100);
-    let seen = look(&mut sim, 2_100);
+    frame(&mut sim, 1_100);
+    let seen = frame(&mut sim, 2_100);
     let suspended = disk(&seen, "d");
     assert!(suspended.is_suspended());
     assert_eq!(suspended.done.as_ref().map(|done| done.all), Some(0.0));
@@ -194,13 +194,13 @@ clear = "planned"
         refused.contains("the lab itself arms rules until 2s"),
         "{refused}"
     );
-    let seen = look(&mut sim, 3_000);
+    let seen = frame(&mut sim, 3_000);
     assert_eq!(seen.rules[0].name.as_deref(), Some("planned"));
     // The lab's rule has this name now. Once it is cleared, the name is free again.
     assert!(arm(&mut sim, "-D 1ms --name planned").is_err());
     assert!(arm(&mut sim, "-D 1ms").unwrap().starts_with("rule 2 "));
     ask(&mut sim, Ask::Clear { rule: 1 }).unwrap();
-    let seen = look(&mut sim, 5_000);
+    let seen = frame(&mut sim, 5_000);
     assert_eq!(
         seen.notes,
         ["the lab's change at 4s was refused: no rule 1"]
@@ -216,8 +216,8 @@ clear = "planned"
 fn a_pool_shows_its_throttle_its_volumes_and_its_txgs() {
     // The writers are faster than the disk, so the throttle holds them back.
     let mut sim = of_repository("scenario3-openzfs.toml");
-    look(&mut sim, 29_000);
-    let seen = look(&mut sim, 30_000);
+    frame(&mut sim, 29_000);
+    let seen = frame(&mut sim, 30_000);
     let layers: Vec<Layer> = seen.disks.iter().map(|disk| disk.layer).collect();
     assert_eq!(layers, [Layer::Volume, Layer::Volume, Layer::Disk]);
     let flooded = disk(&seen, "tank/foo");
@@ -248,7 +248,7 @@ fn every_throttle_has_its_name_and_its_marks() {
         ("scenario3-legacy.toml", "legacy", true),
     ] {
         let mut sim = of_repository(lab);
-        let seen = look(&mut sim, 10_000);
+        let seen = frame(&mut sim, 10_000);
         let pool = &seen.pools[0];
         assert_eq!(pool.throttle, throttle);
         assert_eq!(pool.level.delays_above.is_some(), delays, "{lab}");

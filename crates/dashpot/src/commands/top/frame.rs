@@ -1,4 +1,4 @@
-//! One look at the disks, from any source.
+//! One frame: the state of the disks at a moment, from any source.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use dashpot_observe::{DeviceInterval, InFlight, Layer, Length, OpInterval, perce
 
 use dashpot_report::heatmap::Column;
 
-/// A look. If it ends an interval, it has the figures of that interval.
+/// A frame. If it ends an interval, it has the figures of that interval.
 #[derive(Clone, Default)]
-pub(super) struct Look {
-    pub(super) disks: Vec<DiskLook>,
+pub(super) struct Frame {
+    pub(super) disks: Vec<DiskFrame>,
     pub(super) rules: Vec<Rule>,
     pub(super) shards: Vec<Shard>,
     /// The promises that do not hold, or may not.
     pub(super) promises: Vec<Promise>,
     /// Other facts that distort the figures.
     pub(super) notes: Vec<String>,
-    /// Whether the daemon was started again since the last look.
+    /// Whether the daemon was started again since the last frame.
     pub(super) restarted: bool,
     /// The pools of a simulation.
-    pub(super) pools: Vec<PoolLook>,
+    pub(super) pools: Vec<PoolFrame>,
     pub(super) moment: Option<Moment>,
 }
 
@@ -36,14 +36,14 @@ pub(super) struct Moment {
 
 /// A disk, a volume, or a device of the kernel.
 #[derive(Clone, Default)]
-pub(super) struct DiskLook {
+pub(super) struct DiskFrame {
     pub(super) name: String,
     pub(super) layer: Layer,
     /// The pool that it belongs to, if there is one.
     pub(super) pool: Option<String>,
     pub(super) store: String,
     pub(super) conditions: Vec<Condition>,
-    pub(super) clients: Vec<ClientLook>,
+    pub(super) clients: Vec<ClientFrame>,
     pub(super) in_flight: u64,
     pub(super) oldest_ns: Option<u64>,
     /// The reason that the oldest zio waits.
@@ -53,7 +53,7 @@ pub(super) struct DiskLook {
 
 /// A pool, and the state of its throttle.
 #[derive(Clone)]
-pub(super) struct PoolLook {
+pub(super) struct PoolFrame {
     pub(super) name: String,
     /// The throttle, in the words of a lab file.
     pub(super) throttle: &'static str,
@@ -85,7 +85,7 @@ pub(super) enum Condition {
 
 /// A client of a daemon, or a process that uses the kernel's disks.
 #[derive(Clone, Default)]
-pub(super) struct ClientLook {
+pub(super) struct ClientFrame {
     pub(super) name: String,
     pub(super) connections: Option<u32>,
     /// The I/Os per second in the interval, if the source counts by client.
@@ -136,9 +136,9 @@ impl Done {
     }
 }
 
-impl ClientLook {
+impl ClientFrame {
     /// The values of the interval's breakdown, the busiest first.
-    pub(super) fn all(interval: &DeviceInterval) -> Vec<ClientLook> {
+    pub(super) fn all(interval: &DeviceInterval) -> Vec<ClientFrame> {
         let seconds = interval.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let mut counted: BTreeMap<&str, (u64, Histogram)> = BTreeMap::new();
         for op in &interval.ops {
@@ -148,13 +148,13 @@ impl ClientLook {
                 latencies.merge(&op.disk);
             }
         }
-        let client = |(name, (completed, latencies)): (&str, (u64, Histogram))| ClientLook {
+        let client = |(name, (completed, latencies)): (&str, (u64, Histogram))| ClientFrame {
             name: name.to_owned(),
             connections: None,
             per_second: Some(completed as f64 / seconds),
             p99_ns: percentile(&latencies, 990_000),
         };
-        let mut all: Vec<ClientLook> = counted.into_iter().map(client).collect();
+        let mut all: Vec<ClientFrame> = counted.into_iter().map(client).collect();
         all.sort_by(|a, b| {
             f64::total_cmp(&b.per_second.unwrap_or(0.0), &a.per_second.unwrap_or(0.0))
         });
@@ -182,7 +182,7 @@ impl Moment {
     }
 }
 
-impl Look {
+impl Frame {
     /// Notes if the length of its interval is off by too much, and how many other intervals it
     /// replaces.
     pub(super) fn check_length(&mut self, asked: std::time::Duration, missed: u64) {
@@ -197,13 +197,13 @@ impl Look {
         self.notes.extend(length.and_then(|length| length.line()));
     }
 
-    /// Whether it is the last look.
+    /// Whether it is the last frame.
     pub(super) fn is_last(&self) -> bool {
         self.moment.is_some_and(|moment| moment.is_over())
     }
 }
 
-impl DiskLook {
+impl DiskFrame {
     pub(super) fn is_suspended(&self) -> bool {
         let suspended = |one: &Condition| matches!(one, Condition::Suspended { .. });
         self.conditions.iter().any(suspended)

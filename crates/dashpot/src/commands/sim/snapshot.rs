@@ -15,7 +15,7 @@ use dashpot_sim::scenario::{PoolSpec, Scenario, Target};
 use dashpot_sim::{CallWait, Simulation, Unfinished};
 
 /// A disk or a volume at one moment.
-pub(in crate::commands) struct DeviceLook {
+pub(in crate::commands) struct DeviceSnapshot {
     pub(in crate::commands) name: String,
     pub(in crate::commands) device: Device,
     at: Instant,
@@ -24,7 +24,7 @@ pub(in crate::commands) struct DeviceLook {
 }
 
 /// A pool at one moment.
-pub(in crate::commands) struct PoolLook {
+pub(in crate::commands) struct PoolSnapshot {
     pub(in crate::commands) name: String,
     at: Instant,
     pub(in crate::commands) stats: PoolStats,
@@ -33,9 +33,9 @@ pub(in crate::commands) struct PoolLook {
 }
 
 /// The present state of all disks or all volumes.
-pub(in crate::commands) fn devices(simulation: &Simulation, layer: Layer) -> Vec<DeviceLook> {
+pub(in crate::commands) fn devices(simulation: &Simulation, layer: Layer) -> Vec<DeviceSnapshot> {
     let (scenario, now) = (simulation.scenario(), simulation.now());
-    let look = |name: &String, device, stats: Option<DiskStats>, in_flight| DeviceLook {
+    let look = |name: &String, device, stats: Option<DiskStats>, in_flight| DeviceSnapshot {
         name: name.clone(),
         device,
         at: now,
@@ -72,13 +72,13 @@ pub(in crate::commands) fn devices(simulation: &Simulation, layer: Layer) -> Vec
 }
 
 /// The present state of all pools.
-pub(in crate::commands) fn pools(simulation: &Simulation) -> Vec<PoolLook> {
+pub(in crate::commands) fn pools(simulation: &Simulation) -> Vec<PoolSnapshot> {
     let (scenario, now) = (simulation.scenario(), simulation.now());
     let look = |(at, pool): (usize, &PoolSpec)| {
         let volumes = scenario.volumes.iter().filter(|volume| volume.pool == at);
         let allocated = volumes.map(|volume| volume.size).sum();
         let id = PoolId(u32::try_from(at).unwrap_or(u32::MAX));
-        PoolLook {
+        PoolSnapshot {
             name: pool.name.clone(),
             at: now,
             stats: simulation.engine().pool_stats(id, now).unwrap_or_default(),
@@ -130,21 +130,21 @@ fn in_flight_of_volume(simulation: &Simulation, volume: VolumeId, name: &str) ->
 }
 
 /// The place at which a call waits, in a word.
-pub(super) struct WaitLook {
+pub(super) struct CallPlace {
     pub(super) word: &'static str,
     /// Since when it waits there; `None` if it was there from its beginning.
     pub(super) since: Option<Instant>,
 }
 
 /// The place at which an unfinished call waits.
-pub(super) fn call_wait(simulation: &Simulation, call: &Unfinished) -> WaitLook {
+pub(super) fn call_wait(simulation: &Simulation, call: &Unfinished) -> CallPlace {
     let (word, since) = match simulation.waits(call) {
         CallWait::Client => ("client or link", None),
         CallWait::Disk(zio) => (wait_word(zio.wait), Some(zio.since)),
         CallWait::Volume(wait, since) => (volume_wait_word(wait), Some(since)),
         CallWait::Reply => ("link back", None),
     };
-    WaitLook { word, since }
+    CallPlace { word, since }
 }
 
 fn volume_wait_word(wait: VolumeWait) -> &'static str {
@@ -159,13 +159,13 @@ fn volume_wait_word(wait: VolumeWait) -> &'static str {
     }
 }
 
-impl DeviceLook {
+impl DeviceSnapshot {
     pub(in crate::commands) fn in_flight(&self) -> &InFlight {
         &self.in_flight
     }
 
     /// The I/O since an earlier look.
-    pub(in crate::commands) fn since(&self, earlier: &DeviceLook) -> DeviceInterval {
+    pub(in crate::commands) fn since(&self, earlier: &DeviceSnapshot) -> DeviceInterval {
         let op = |op: Op| op_between(op, self.stats.op(op), earlier.stats.op(op));
         let depths = self.stats.depths.since(&earlier.stats.depths).summary();
         DeviceInterval {
@@ -199,9 +199,9 @@ fn op_between(op: Op, later: &OpStats, earlier: &OpStats) -> OpInterval {
     }
 }
 
-impl PoolLook {
+impl PoolSnapshot {
     /// The I/O since an earlier look.
-    pub(super) fn since(&self, earlier: &PoolLook) -> PoolInterval {
+    pub(super) fn since(&self, earlier: &PoolSnapshot) -> PoolInterval {
         let queues = || self.stats.queues.iter().zip(&earlier.stats.queues);
         let class = |class| {
             let mut all = ClassInterval::empty(class);
