@@ -10,10 +10,26 @@ use dashpot_rules::Address;
 
 /// The directory of this user's sockets and tokens.
 pub fn runtime_dir() -> PathBuf {
-    match std::env::var_os("XDG_RUNTIME_DIR").filter(|dir| Path::new(dir).is_dir()) {
-        Some(dir) => PathBuf::from(dir).join("dashpot"),
+    let given = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    match given.filter(|dir| dir.is_dir()).or_else(caller_dir) {
+        Some(dir) => dir.join("dashpot"),
         None => PathBuf::from(format!("/tmp/dashpot-{}", user_id())),
     }
+}
+
+/// Under `sudo` the variable is missing. A process that has become its user again finds the directory all
+/// the same.
+fn caller_dir() -> Option<PathBuf> {
+    let uid = user_id();
+    let dir = PathBuf::from(format!("/run/user/{uid}"));
+    let found = std::fs::symlink_metadata(&dir).ok()?;
+    let is_theirs = found.is_dir() && found.uid() == uid;
+    (caller() == Some(uid) && is_theirs).then_some(dir)
+}
+
+/// The user who typed `sudo`.
+fn caller() -> Option<u32> {
+    std::env::var("SUDO_UID").ok()?.parse().ok()
 }
 
 /// The default socket of the API.
@@ -25,9 +41,7 @@ pub fn default_socket() -> PathBuf {
 /// root has a daemon of its own.
 pub(crate) fn socket_to_ask() -> PathBuf {
     let own = default_socket();
-    let caller = std::env::var("SUDO_UID").ok();
-    let caller = caller.and_then(|uid| uid.parse().ok());
-    match caller.filter(|_| user_id() == 0 && !own.exists()) {
+    match caller().filter(|_| user_id() == 0 && !own.exists()) {
         Some(uid) => socket_of(uid).unwrap_or(own),
         None => own,
     }

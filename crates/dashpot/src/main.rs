@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use dashpot_export::complain;
 
 fn main() -> ExitCode {
-    if let Some(code) = commands::become_command() {
+    if let Some(code) = commands::become_command().or_else(commands::become_attacher) {
         return code;
     }
     match commands::run(cli::Cli::parse_or_exit(commands::FAILED)) {

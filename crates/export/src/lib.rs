@@ -23,6 +23,7 @@ mod message;
 mod power;
 mod prober;
 mod quota;
+pub mod reclaim;
 mod route;
 mod server;
 mod shard;

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::summary::Summary;
 use super::{
-    Attachment, ClientMemory, Depth, DepthTime, Host, Load, Memory, Promise, Shard, Stops,
+    Attachment, ClientMemory, Depth, DepthTime, Host, Load, Memory, Promise, Reclaim, Shard, Stops,
     VersionInfo, Wide,
 };
 
@@ -27,6 +27,8 @@ pub struct Status {
     pub shards: Vec<Shard>,
     /// The memory that callers of the API use in the daemon.
     pub memory: Memory,
+    /// Whether the daemon can serve block devices of its own host when memory is short.
+    pub reclaim: Reclaim,
     /// The promises about time, and whether each can hold on this host now.
     pub promises: Vec<Promise>,
     /// The disks, in the order of the lab.

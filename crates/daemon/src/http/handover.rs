@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use dashpot_api::{HandOver, HandedOver, MechanismWord, handover_socket};
+use dashpot_export::reclaim::lock_memory;
 use dashpot_export::{Attach, Mechanism};
 use dashpot_rules::Address;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
@@ -89,7 +90,10 @@ async fn take(
         },
         by,
     };
-    daemon.attach(&wanted.disk, attach).await
+    daemon.attach(&wanted.disk, attach).await?;
+    // The caller has raised the limit, if it could.
+    lock_memory();
+    Ok(())
 }
 
 /// A caller's line, and the descriptor that came with it.

@@ -1,7 +1,8 @@
-//! The memory that callers and clients make the daemon hold.
+//! The memory that callers and clients make the daemon hold, and whether it stays in memory.
 
-use dashpot_api::{ClientMemory, Memory};
+use dashpot_api::{ClientMemory, Memory, Reclaim};
 use dashpot_export::Held;
+use dashpot_export::reclaim::in_force;
 
 use crate::answers::AnswerMemory;
 use crate::limits::RulesHeld;
@@ -26,5 +27,15 @@ pub(crate) fn client_memory(held: Held) -> ClientMemory {
         buffered_bytes: held.kept,
         buffered_max_bytes: held.kept_max,
         connections: held.connections,
+    }
+}
+
+/// What is in force in this process.
+pub(crate) fn reclaim() -> Reclaim {
+    let now = in_force();
+    Reclaim {
+        locked: now.locked,
+        io_flusher: now.io_flusher,
+        lacks: now.lacks.into_iter().map(str::to_owned).collect(),
     }
 }

@@ -15,7 +15,7 @@ pub(crate) use crash::{crashed, cut};
 pub(crate) use disk::{View, failed_disk};
 pub(crate) use event::finished_zio;
 pub(crate) use export::export;
-pub(crate) use memory::memory;
+pub(crate) use memory::{memory, reclaim};
 pub(crate) use part::part_latency;
 pub use rule::seen_rule;
 pub(crate) use rule::{rule, rule_latency};

@@ -56,7 +56,8 @@ pub(crate) enum SpinWhen {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The command finds its disks in $DASHPOT_URI and the API in $DASHPOT_API, and
-with --attach their devices in $DASHPOT_DEV and $DASHPOT_DEV_DISK. dashpot
+with --attach their devices in $DASHPOT_DEV and $DASHPOT_DEV_DISK. Under sudo
+it runs as the user who typed that, and the devices are that user's. dashpot
 exits with the command's status, or with 125 to 127 for its own failures, and
 with 3 if the command succeeds and a --check does not hold.
 
@@ -84,6 +85,7 @@ pub(crate) struct RunArgs {
 #[command(after_help = "\
 ADDR is unix:PATH, unix:- (a private directory) or tcp:HOST:PORT (0: any port).
 Only your user can connect to a unix socket: chmod or chown it to let others in.
+With --attach, sudo dashpot serve becomes your user again after its first steps.
 
 Example:
   dashpot serve -d c1t1d0=file:/var/tmp/d0.img --nbd tcp:127.0.0.1:10809")]
@@ -99,6 +101,9 @@ pub(crate) struct ServeArgs {
     /// Answer HTTP requests to this host name, too
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
+    /// Attach the disks while they are served, as 'dashpot attach' does; with sudo
+    #[arg(long)]
+    pub(crate) attach: bool,
     /// Write the URIs to this file when clients can connect
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,

@@ -8,14 +8,17 @@ use std::ffi::{OsStr, OsString};
 use std::io::{self, ErrorKind, IsTerminal};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{ExitCode, ExitStatus};
+use std::sync::mpsc;
+use std::thread;
 
 use dashpot_export::complain;
 use rustix::process::{
     Pid, Signal as UnixSignal, getppid, kill_process, set_parent_process_death_signal,
 };
 use tokio::process::{Child, Command};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
-use super::attach::memory::unprotect;
 use super::signals::{ENDS, Signals, USERS};
 
 /// dashpot itself failed.
@@ -37,7 +40,35 @@ pub(crate) fn passed_on() -> io::Result<Signals> {
 
 /// Runs a command until it ends.
 pub(crate) async fn run_child(command: &[OsString]) -> io::Result<ExitCode> {
-    run_with(command, &[], &mut passed_on()?).await
+    run_with(command, &[], &mut passed_on()?, &Launcher::new()?).await
+}
+
+/// A thread that starts commands. A command inherits from it, and not from a thread that is marked as a
+/// part of the way to a disk. It must outlive its commands.
+#[derive(Debug)]
+pub(crate) struct Launcher(mpsc::Sender<Box<dyn FnOnce() + Send>>);
+
+impl Launcher {
+    pub(crate) fn new() -> io::Result<Launcher> {
+        let (orders, ordered) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
+        let launch = move || ordered.into_iter().for_each(|order| order());
+        thread::Builder::new()
+            .name("launcher".to_owned())
+            .spawn(launch)?;
+        Ok(Launcher(orders))
+    }
+
+    async fn spawn(&self, mut command: Command) -> io::Result<Child> {
+        let (answer, answered) = oneshot::channel();
+        let runtime = Handle::current();
+        let order = move || {
+            let _entered = runtime.enter();
+            drop(answer.send(command.spawn()));
+        };
+        // If the thread is gone, so is the answer.
+        let _ = self.0.send(Box::new(order));
+        answered.await.map_err(io::Error::other)?
+    }
 }
 
 /// Runs a command, with additional variables, until it ends. Passes signals on to it that would end
@@ -46,13 +77,15 @@ pub(crate) async fn run_with(
     command: &[OsString],
     variables: &[(String, String)],
     signals: &mut Signals,
+    launcher: &Launcher,
 ) -> io::Result<ExitCode> {
-    let child = Command::new("/proc/self/exe")
+    let mut becomes = Command::new("/proc/self/exe");
+    becomes
         .arg0(BECOMES)
         .arg(std::process::id().to_string())
         .args(command)
-        .envs(variables.iter().map(|(name, value)| (name, value)))
-        .spawn()?;
+        .envs(variables.iter().map(|(name, value)| (name, value)));
+    let child = launcher.spawn(becomes).await?;
     wait(child, signals).await.map(exit_code)
 }
 
@@ -81,7 +114,6 @@ fn exec(parent: &OsStr, program: &OsStr, arguments: ArgsOs) -> u8 {
     if !getppid().is_some_and(is_parent) {
         return FAILED;
     }
-    unprotect();
     let error = std::process::Command::new(program).args(arguments).exec();
     let program = program.to_string_lossy();
     complain(format_args!("dashpot: {program}: {error}"));

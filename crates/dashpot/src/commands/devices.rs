@@ -1,100 +1,131 @@
-//! The block devices of `run --attach`: they live as long as its command.
+//! The block devices of `run --attach` and `serve --attach`: they live as long as the daemon.
 
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
-use dashpot_api::Client;
-use dashpot_export::complain;
+use anyhow::{Context, bail};
+use dashpot_export::{complain, reclaim};
 use dashpot_rules::Address;
 use tokio::task::spawn_blocking;
 
-use super::attach::{attach_disk, detach_own, mount_for_run};
+use super::attacher::{ATTACHES, Device, Done, Order};
+use super::caller::Caller;
 use super::instance::Export;
 use super::variables::{DEVICE, variable};
-use crate::cli::{RunArgs, With};
+
+/// The rights to attach, before this process gives its own up.
+pub(super) struct Attacher {
+    process: Child,
+    caller: Option<Caller>,
+}
+
+impl Attacher {
+    /// Starts the process that stays root, protects the memory of this one, and becomes the user again
+    /// who typed `sudo`. There may be no other threads yet.
+    pub(super) fn start() -> anyhow::Result<Attacher> {
+        let caller = Caller::of_sudo()?;
+        let mut command = Command::new("/proc/self/exe");
+        // In a group of its own, it goes on after a Ctrl-C until it is told to detach.
+        let command = command.arg0(ATTACHES).process_group(0);
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let process = command
+            .spawn()
+            .context("cannot start the helper that attaches")?;
+        protect();
+        if let Some(caller) = &caller {
+            caller.become_again()?;
+        }
+        Ok(Attacher { process, caller })
+    }
+
+    /// Attaches disks: all of them, or none.
+    pub(super) async fn attach(
+        self,
+        api: &Address,
+        exports: &[Export],
+        mount: Option<PathBuf>,
+    ) -> anyhow::Result<Devices> {
+        let order = Order {
+            api: api.to_string(),
+            disks: exports.iter().map(|export| export.name.clone()).collect(),
+            mount,
+            owner: self.caller.as_ref().map(Caller::owner),
+        };
+        spawn_blocking(move || Devices::order(self.process, &order)).await?
+    }
+}
 
 /// The devices, in the order of the disks.
-#[derive(Debug, Default)]
-pub(super) struct Devices(Vec<Device>);
-
 #[derive(Debug)]
-struct Device {
-    disk: String,
-    node: String,
+pub(super) struct Devices {
+    devices: Vec<Device>,
+    attacher: Child,
 }
 
 impl Devices {
-    /// Attaches the disks, if that is wanted: all of them, or none.
-    pub(super) async fn attach(
-        args: &RunArgs,
-        api: &Address,
-        exports: &[Export],
-    ) -> anyhow::Result<Devices> {
-        if !args.attach && args.mount.is_none() {
-            return Ok(Devices::default());
+    fn order(mut attacher: Child, order: &Order) -> anyhow::Result<Devices> {
+        let mut line = serde_json::to_string(order)?;
+        line.push('\n');
+        say(&mut attacher, &line)?;
+        let mut answer = String::new();
+        let stdout = attacher.stdout.take().context(GONE)?;
+        BufReader::new(stdout).read_line(&mut answer)?;
+        match serde_json::from_str(&answer).context(GONE)? {
+            Done::Devices(devices) => Ok(Devices { devices, attacher }),
+            Done::Failed(why) => bail!(why),
         }
-        let disks: Vec<String> = exports.iter().map(|export| export.name.clone()).collect();
-        let (at, api) = (args.mount.clone(), api.clone());
-        spawn_blocking(move || attach_all(&api, disks, at)).await?
     }
 
-    /// What the command finds them by.
+    /// What a command finds them by.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
-        let first = self.0.first();
+        let first = self.devices.first();
         let first = first.map(|device| (DEVICE.to_owned(), device.node.clone()));
         let named = |device: &Device| (variable(DEVICE, &device.disk), device.node.clone());
-        first.into_iter().chain(self.0.iter().map(named)).collect()
+        let named = self.devices.iter().map(named);
+        first.into_iter().chain(named).collect()
     }
 
-    /// Detaches them, and says which are still in use.
-    pub(super) async fn detach(self, api: &Address) {
-        let api = api.clone();
-        // A thread that has panicked has said so.
-        let _ = spawn_blocking(move || detach_all(&api, &self)).await;
+    /// The lines by which `serve` names them.
+    pub(super) fn lines(&self) -> String {
+        let line = |Device { disk, node }: &Device| format!("{disk}  {node}\n");
+        self.devices.iter().map(line).collect()
     }
-}
 
-fn attach_all(
-    api: &Address,
-    disks: Vec<String>,
-    mount_at: Option<PathBuf>,
-) -> anyhow::Result<Devices> {
-    let client = Client::at(api.clone(), None)?;
-    let mut devices = Devices::default();
-    let attached = attach_each(&client, disks, mount_at, &mut devices);
-    if attached.is_err() {
-        detach_all(api, &devices);
-    }
-    attached.map(|()| devices)
-}
-
-fn attach_each(
-    client: &Client,
-    disks: Vec<String>,
-    mut mount_at: Option<PathBuf>,
-    devices: &mut Devices,
-) -> anyhow::Result<()> {
-    for disk in disks {
-        let node = attach_disk(client, &disk, With::Auto, || false)?.node;
-        devices.0.push(Device {
-            disk,
-            node: node.clone(),
+    /// Detaches them. The helper says which are still in use.
+    pub(super) async fn detach(mut self) {
+        let detached = spawn_blocking(move || {
+            say(&mut self.attacher, "detach\n")?;
+            anyhow::Ok(self.attacher.wait()?)
         });
-        if let Some(at) = mount_at.take() {
-            mount_for_run(&node, &at, None)?;
-        }
-    }
-    Ok(())
-}
-
-fn detach_all(api: &Address, devices: &Devices) {
-    let client = Client::at(api.clone(), None);
-    for device in &devices.0 {
-        let node = &device.node;
-        let detached = client.as_ref().map(|client| detach_own(client, node));
-        if let Ok(Err(error)) = detached {
+        if let Ok(Err(error)) = detached.await {
             complain(format_args!(
-                "dashpot: {node}: {error:#}; its disk is gone: when it is free, 'dashpot detach --stale' removes it"
+                "dashpot: the devices are not detached: {error:#}; 'dashpot detach --stale' removes them"
             ));
         }
+    }
+}
+
+fn say(attacher: &mut Child, line: &str) -> anyhow::Result<()> {
+    let stdin = attacher.stdin.as_mut().context(GONE)?;
+    stdin.write_all(line.as_bytes()).context(GONE)
+}
+
+const GONE: &str = "the helper that attaches is gone";
+
+/// Protects the memory of a process that is about to be behind block devices.
+fn protect() {
+    // Without root, attaching is refused, with the remedy.
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    reclaim::protect();
+    let lacks = reclaim::in_force().lacks;
+    if !lacks.is_empty() {
+        complain(format_args!(
+            "dashpot: when memory is short, this process may wait for its own devices: {}",
+            lacks.join("; ")
+        ));
     }
 }

@@ -1,6 +1,8 @@
 //! The commands. Most ask a running daemon; `serve` and `run` are one themselves.
 
 pub(crate) mod attach;
+mod attacher;
+mod caller;
 mod check;
 mod child;
 mod clear;
@@ -42,6 +44,7 @@ use dashpot_rules::{ApiAddress, ParseError, parse_api};
 
 use crate::cli::{Cli, Command};
 
+pub(crate) use attacher::become_attacher;
 pub(crate) use child::{FAILED, become_command};
 pub(crate) use output::is_broken_pipe;
 

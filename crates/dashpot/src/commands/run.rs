@@ -7,14 +7,13 @@ use std::process::ExitCode;
 use anyhow::bail;
 use dashpot_api::Client;
 use dashpot_daemon::http::{HandoverListener, HttpListener};
-use dashpot_export::complain;
+use dashpot_export::{complain, reclaim};
 use dashpot_rules::Address;
 use tokio::task::spawn_blocking;
 
-use super::attach::memory::protect;
 use super::check::{Checks, conclude};
-use super::child::{FAILED, passed_on, run_with};
-use super::devices::Devices;
+use super::child::{FAILED, Launcher, passed_on, run_with};
+use super::devices::{Attacher, Devices};
 use super::instance::{Export, Instance};
 use super::private::PrivateDir;
 use super::signals::Signals;
@@ -31,48 +30,69 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 }
 
 fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
+    let early = Launcher::new()?;
+    let attaches = args.attach || args.mount.is_some();
+    // From here on, this process is no longer root if `sudo` has started it.
+    let attacher = attaches.then(Attacher::start).transpose()?;
+    // The early thread is not marked as a part of the way to a disk. Where none is, a later one has the
+    // right to lock memory that this process may have kept.
+    let launcher = match reclaim::in_force().io_flusher {
+        true => early,
+        false => Launcher::new()?,
+    };
     let lab = Lab::from_args(&args.lab)?;
     check_variables(&lab)?;
-    protect_memory(args);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(async {
-        // This comes first, before there is anything that a signal could leave behind.
-        let mut signals = passed_on()?;
-        let sockets = PrivateDir::new()?;
-        let nbd = Address::Unix(sockets.path().join("nbd.sock"));
-        let api = Address::Unix(sockets.path().join("api.sock"));
-        let listener = HttpListener::bind("--api", &api).await?;
-        let handover = HandoverListener::bind(&api)?;
-        let instance = Instance::start(&lab, vec![nbd], &args.lab).await?;
-        let running = instance.answer(listener, None, None, handover);
-        let mut variables = variables(&api, running.exports());
-        let ended = match Devices::attach(args, &api, running.exports()).await {
-            Ok(devices) => {
-                variables.extend(devices.variables());
-                let ended = checked(args, &api, &variables, &mut signals).await;
-                devices.detach(&api).await;
-                ended
-            }
-            Err(error) => Err(error),
-        };
-        running.stop(pending()).await;
-        ended
-    })
+    runtime.block_on(serve_command(args, &lab, attacher, &launcher))
 }
 
-/// Protects the memory of a process that is about to be behind block devices, before it has threads.
-fn protect_memory(args: &RunArgs) {
-    // Without root, attaching is refused, with the remedy.
-    let is_root = rustix::process::geteuid().is_root();
-    let attaches = is_root && (args.attach || args.mount.is_some());
-    let missing = if attaches { protect() } else { Vec::new() };
-    if !missing.is_empty() {
-        complain(format_args!(
-            "dashpot: when memory is short, this process may wait for its own devices: {}",
-            missing.join("; ")
-        ));
+async fn serve_command(
+    args: &RunArgs,
+    lab: &Lab,
+    attacher: Option<Attacher>,
+    launcher: &Launcher,
+) -> anyhow::Result<ExitCode> {
+    // This comes first, before there is anything that a signal could leave behind.
+    let mut signals = passed_on()?;
+    let sockets = PrivateDir::new()?;
+    let nbd = Address::Unix(sockets.path().join("nbd.sock"));
+    let api = Address::Unix(sockets.path().join("api.sock"));
+    let listener = HttpListener::bind("--api", &api).await?;
+    let handover = HandoverListener::bind(&api)?;
+    let instance = Instance::start(lab, vec![nbd], &args.lab).await?;
+    let running = instance.answer(listener, None, None, handover);
+    let mut variables = variables(&api, running.exports());
+    let attached = attach(attacher, args, &api, running.exports()).await;
+    let ended = match attached {
+        Ok(devices) => {
+            variables.extend(devices.iter().flat_map(Devices::variables));
+            let ended = checked(args, &api, &variables, &mut signals, launcher).await;
+            if let Some(devices) = devices {
+                devices.detach().await;
+            }
+            ended
+        }
+        Err(error) => Err(error),
+    };
+    running.stop(pending()).await;
+    ended
+}
+
+/// Attaches the disks, if that is wanted.
+async fn attach(
+    attacher: Option<Attacher>,
+    args: &RunArgs,
+    api: &Address,
+    exports: &[Export],
+) -> anyhow::Result<Option<Devices>> {
+    match attacher {
+        Some(attacher) => {
+            let attached = attacher.attach(api, exports, args.mount.clone());
+            attached.await.map(Some)
+        }
+        None => Ok(None),
     }
 }
 
@@ -82,9 +102,10 @@ async fn checked(
     api: &Address,
     variables: &[(String, String)],
     signals: &mut Signals,
+    launcher: &Launcher,
 ) -> anyhow::Result<ExitCode> {
     if args.check.is_empty() {
-        return Ok(run_with(&args.command, variables, signals).await?);
+        return Ok(run_with(&args.command, variables, signals, launcher).await?);
     }
     let (texts, at) = (args.check.clone(), api.clone());
     let before = spawn_blocking(move || {
@@ -94,7 +115,7 @@ async fn checked(
         anyhow::Ok((checks, snapshot))
     });
     let (checks, snapshot) = before.await??;
-    let ended = run_with(&args.command, variables, signals).await?;
+    let ended = run_with(&args.command, variables, signals, launcher).await?;
     let at = api.clone();
     let outcomes = spawn_blocking(move || checks.judge(&Client::at(at, None)?, Some(&snapshot)));
     conclude(ended, outcomes.await?, false)

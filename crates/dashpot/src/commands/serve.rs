@@ -12,6 +12,7 @@ use dashpot_daemon::http::{
 };
 use dashpot_rules::{Address, ApiAddress, Listen};
 
+use super::devices::{Attacher, Devices};
 use super::instance::{Export, Instance};
 use super::output::print;
 use super::private::PrivateDir;
@@ -29,6 +30,8 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
         bail!("--api or DASHPOT_API: a new daemon makes a new token; give it tcp:HOST:PORT");
     }
     let api = api.map(|api| &api.at);
+    // From here on, this process is no longer root if `sudo` has started it.
+    let attacher = args.attach.then(Attacher::start).transpose()?;
     // Do this first: a script that waits for this daemon must not read the file of the last one.
     let ready = args.ready_file.as_deref().map(ReadyFile::claim);
     let ready = ready.transpose()?;
@@ -36,7 +39,13 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve_lab(args, &lab, api.or(lab.api.as_ref()), ready))?;
+    runtime.block_on(serve_lab(
+        args,
+        &lab,
+        api.or(lab.api.as_ref()),
+        ready,
+        attacher,
+    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -45,6 +54,7 @@ async fn serve_lab(
     lab: &Lab,
     api: Option<&Listen>,
     mut ready: Option<ReadyFile>,
+    attacher: Option<Attacher>,
 ) -> anyhow::Result<()> {
     let mut signals = Signals::catch(ENDS)?;
     // A signal that was sent by mistake must not end the disks of others.
@@ -69,34 +79,49 @@ async fn serve_lab(
         let hosts = metrics.hosts(&args.allow_host);
         (metrics, hosts)
     });
+    let address = api.address().clone();
     let running = instance.answer(api, door.access.clone(), metrics, handover);
     // Whatever the result, stop the instance: stores must be synced, and sockets removed.
-    let announced = announce(
-        &door.url,
-        metrics_url.as_deref(),
-        running.exports(),
-        ready.as_mut(),
-    );
-    if announced.is_ok() {
-        signals.next().await;
-    }
+    let served = async {
+        let devices = match attacher {
+            Some(attacher) => Some(attacher.attach(&address, running.exports(), None).await?),
+            None => None,
+        };
+        let announced = announce(
+            &door.url,
+            metrics_url.as_deref(),
+            running.exports(),
+            devices.as_ref(),
+            ready.as_mut(),
+        );
+        if announced.is_ok() {
+            signals.next().await;
+        }
+        if let Some(devices) = devices {
+            devices.detach().await;
+        }
+        announced
+    };
+    let served = served.await;
     let hurry = async {
         signals.next().await;
     };
     running.stop(hurry).await;
-    announced
+    served
 }
 
 fn announce(
     api: &str,
     metrics: Option<&str>,
     exports: &[Export],
+    devices: Option<&Devices>,
     ready: Option<&mut ReadyFile>,
 ) -> anyhow::Result<()> {
     if let Some(ready) = ready {
         ready.publish(api, metrics, exports)?;
     }
-    print(&announcement(api, metrics, exports))
+    let devices = devices.map(Devices::lines).unwrap_or_default();
+    print(&(announcement(api, metrics, exports) + &devices))
 }
 
 fn announcement(api: &str, metrics: Option<&str>, exports: &[Export]) -> String {

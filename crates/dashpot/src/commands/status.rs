@@ -75,6 +75,7 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
     text += &table_within(room, &DISKS, status.disks.iter().map(disk_row));
     text += "\n";
     text += &status.disks.iter().map(ways_in).collect::<String>();
+    text += &reclaim_lines(&status);
     for line in waiting.iter().map(waiting_line) {
         text += &format!("{line}\n");
     }
@@ -99,6 +100,21 @@ struct Shown<'a> {
     status: &'a Status,
     /// The devices that wait for this daemon.
     waiting: &'a [Waiting],
+}
+
+/// Whether a daemon that serves devices of this host can go on when memory is short.
+fn reclaim_lines(status: &Status) -> String {
+    if status.disks.iter().all(|disk| disk.attachments.is_empty()) {
+        return String::new();
+    }
+    let reclaim = &status.reclaim;
+    let word = |is_there| if is_there { "yes" } else { "no" };
+    let (locked, flusher) = (word(reclaim.locked), word(reclaim.io_flusher));
+    let lacks = reclaim.lacks.iter().map(|what| format!("  {what}\n"));
+    let lacks: String = lacks.collect();
+    format!(
+        "behind devices of its own host: memory locked: {locked}, I/O flusher: {flusher}\n{lacks}"
+    )
 }
 
 /// A device whose daemon is gone, and what brings it back.

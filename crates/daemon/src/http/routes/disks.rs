@@ -22,7 +22,7 @@ use crate::host::host_now;
 use crate::http::charged::{JsonAnswer, Weighed};
 use crate::http::error::{Body, Name, Options};
 use crate::promises::promises;
-use crate::wire::{View, crashed, cut, failed_disk, memory, part_latency, shards};
+use crate::wire::{View, crashed, cut, failed_disk, memory, part_latency, reclaim, shards};
 use crate::{Daemon, Refusal, RefusalKind};
 
 /// The detail of a disk in an answer.
@@ -64,6 +64,7 @@ pub(crate) async fn status(
         host,
         shards,
         memory: memory(daemon.answers(), daemon.rules_held().await),
+        reclaim: reclaim(),
         disks,
     };
     making.json(&status).map(JsonAnswer)

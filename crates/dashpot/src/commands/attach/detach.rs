@@ -9,8 +9,7 @@ use dashpot_api::{Client, MechanismWord};
 use dashpot_export::complain;
 use dashpot_export::store::device_users;
 
-use super::block_device::free;
-use super::down::take_down;
+use super::down::{free, take_down};
 use super::file_system;
 use super::place::{Place, Record};
 use super::process::Process;
@@ -117,7 +116,7 @@ impl Way<'_> {
     /// Ends a device whose daemon is gone. To unmount it would wait for another daemon.
     fn fail_waiting(&self, record: &Record) -> anyhow::Result<()> {
         if self.fail_held {
-            return free(&record.node, record.mechanism, &record.before);
+            return free(record);
         }
         let disk = &record.disk;
         bail!(
@@ -132,7 +131,7 @@ impl Way<'_> {
         }
         if record.mechanism == MechanismWord::Nbd {
             // After the end of its connection the kernel would wait for another one.
-            return free(&record.node, record.mechanism, &record.before);
+            return free(record);
         }
         match self.client.fail_attachment(&record.disk, &record.node) {
             Err(error) if record.daemon.is_none_or(Process::is_alive) => Err(error.into()),

@@ -1,21 +1,31 @@
 //! Undoes an attachment, in reverse order.
 
+use std::os::unix::fs::chown;
+
 use anyhow::bail;
 
-use super::block_device::free;
-use super::fuse_mount;
 use super::place::{Place, Record};
 use super::state::is_ours;
+use super::{block_device, fuse_mount};
 
 /// Frees the node, if it is ours, and removes its files.
 pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
-        free(&record.node, record.mechanism, &record.before)?;
+        free(record)?;
         if is_ours(&place, record) {
             bail!("a program has opened it meanwhile; it goes when that program closes it");
         }
     }
     fuse_mount::undo(&place.file(&record.disk));
     place.remove();
+    Ok(())
+}
+
+/// Frees the node, and gives it back to its owner. With the kernel's NBD client, I/O in flight fails.
+pub(super) fn free(record: &Record) -> anyhow::Result<()> {
+    block_device::free(&record.node, record.mechanism, &record.before)?;
+    if let Some((uid, gid)) = record.owner_before {
+        chown(&record.node, Some(uid), Some(gid))?;
+    }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Makes a file system on a block device, mounts it, and unmounts it with the device.
 
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use dashpot_export::store::device_mounts;
 
-use super::place::{Place, Record};
+use super::place::{self, Record};
 use crate::cli::FileSystem;
 use crate::doctor::installed;
 
@@ -54,17 +54,16 @@ pub(super) fn mount(
     at: &Path,
     kind: Option<FileSystem>,
     is_stopped: &dyn Fn() -> bool,
-) -> anyhow::Result<PathBuf> {
+) -> anyhow::Result<()> {
     let at = at.canonicalize();
     let at = at.context("the directory to mount at cannot be used: make it first")?;
     // Recorded before mounting: `detach` would miss an unrecorded mount.
-    note(node, &at)?;
+    place::change(node, |record| record.mounted = Some(at.clone()))?;
     let mut command = Command::new("mount");
     if let Some(kind) = kind {
         command.args(["-t", kind.name()]);
     }
-    run(command.arg(node).arg(&at), is_stopped)?;
-    Ok(at)
+    run(command.arg(node).arg(&at), is_stopped)
 }
 
 /// Whether a node is mounted at a directory.
@@ -84,19 +83,6 @@ pub(super) fn unmount(record: &Record) -> anyhow::Result<()> {
         return Ok(());
     }
     run(Command::new("umount").arg(at), &|| false)
-}
-
-/// Records where the file system of a node is mounted.
-fn note(node: &str, at: &Path) -> anyhow::Result<()> {
-    for (place, record) in Place::all() {
-        if let Some(record) = record.filter(|record| record.node == node) {
-            return place.write(&Record {
-                mounted: Some(at.to_owned()),
-                ..record
-            });
-        }
-    }
-    bail!("{node} is not attached by dashpot any more");
 }
 
 /// Runs a command, and fails if it does.

@@ -13,7 +13,6 @@ mod fuse_mount;
 mod kernel_log;
 mod loop_device;
 mod mechanism;
-pub(crate) mod memory;
 mod nbd_device;
 mod netlink;
 mod place;
@@ -23,14 +22,17 @@ mod state;
 mod sysfs;
 mod takeover;
 
+use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use dashpot_api::{Client, Disk, HandOver, MechanismWord, hand_over};
-use dashpot_export::complain;
+use dashpot_export::{complain, reclaim};
 use dashpot_rules::format_size;
+use rustix::process::Pid;
 use serde::Serialize;
 
 use self::block_device::BlockDevice;
@@ -58,6 +60,8 @@ pub(crate) struct Attached {
     pub(crate) why_not_others: Vec<String>,
     /// What was left of the node's time, if it waited for a daemon; null if it is new.
     pub(crate) took_over: Option<Left>,
+    /// What the daemon lacks to go on when memory is short.
+    pub(crate) lacks: Vec<String>,
 }
 
 /// Attaches a disk, and prints its node.
@@ -102,17 +106,27 @@ fn mount_node(node: &str, args: &MountArgs, is_stopped: &dyn Fn() -> bool) -> an
     }
 }
 
-/// Mounts the file system of an attached node; makes one first on an empty disk.
-pub(crate) fn mount_for_run(
-    node: &str,
-    at: &Path,
-    kind: Option<FileSystem>,
-) -> anyhow::Result<PathBuf> {
+/// Mounts the file system of an attached node; makes one first on an empty disk. Returns whether it did.
+pub(crate) fn mount_for_run(node: &str, at: &Path) -> anyhow::Result<bool> {
     let goes_on = &|| false;
-    if file_system::found_on(node, goes_on)?.is_none() {
-        file_system::make(node, kind.unwrap_or_default(), goes_on)?;
+    if file_system::is_mounted(node, at) {
+        return Ok(false);
     }
-    file_system::mount(node, at, kind, goes_on)
+    let is_new = file_system::found_on(node, goes_on)?.is_none();
+    if is_new {
+        file_system::make(node, FileSystem::default(), goes_on)?;
+    }
+    file_system::mount(node, at, None, goes_on)?;
+    Ok(is_new)
+}
+
+/// Gives an attached node to a user and a group, until it is detached.
+pub(crate) fn give_to(node: &str, (uid, gid): (u32, u32)) -> anyhow::Result<()> {
+    let found = fs::metadata(node)?;
+    place::change(node, |record| {
+        record.owner_before = record.owner_before.or(Some((found.uid(), found.gid())));
+    })?;
+    chown(node, Some(uid), Some(gid)).with_context(|| format!("{node} cannot be given to its user"))
 }
 
 impl Attached {
@@ -122,6 +136,12 @@ impl Attached {
         if let Some(left) = self.took_over {
             let left = left.past();
             complain(format_args!("dashpot: took over {node}: {left}"));
+        }
+        if !self.lacks.is_empty() {
+            let lacks = self.lacks.join("; ");
+            complain(format_args!(
+                "dashpot: when memory is short, the daemon may wait for its own device: {lacks}"
+            ));
         }
         if !self.why_not_others.is_empty() {
             let others = self.why_not_others.join("; ");
@@ -162,6 +182,7 @@ pub(crate) fn attach_disk(
         mechanism: choice.mechanism,
         why_not_others: choice.why_not_others,
         took_over,
+        lacks: client.status(0)?.reclaim.lacks,
         disk: disk.name,
     })
 }
@@ -234,6 +255,7 @@ impl Attempt<'_> {
             api: self.client.address(),
             served: self.served.clone(),
             before: made.0.before.clone(),
+            owner_before: None,
             mounted: None,
         };
         place.write(&record)?;
@@ -286,12 +308,21 @@ impl Attempt<'_> {
     }
 
     fn hand_over(&self, node: &str, descriptor: OwnedFd) -> anyhow::Result<()> {
+        self.raise_limit();
         let what = HandOver {
             disk: self.disk.name.clone(),
             node: node.to_owned(),
             mechanism: self.mechanism,
         };
         hand_over(&self.client.handover_socket(), &what, descriptor.as_fd())
+    }
+
+    /// Lets the daemon lock its memory, which it does with its first device. What it lacks, it says.
+    fn raise_limit(&self) {
+        let pid = self.client.status(0).map(|status| status.pid.cast_signed());
+        if let Some(daemon) = pid.ok().and_then(Pid::from_raw) {
+            let _ = reclaim::raise_limit(Some(daemon));
+        }
     }
 
     fn check_stopped(&self) -> anyhow::Result<()> {

@@ -34,6 +34,8 @@ pub(super) struct Record {
     pub(super) served: Served,
     /// The changed settings of the node, with their former values.
     pub(super) before: Vec<(String, String)>,
+    /// The user and the group that the node belonged to before it was given away.
+    pub(super) owner_before: Option<(u32, u32)>,
     /// The place at which dashpot has mounted the node's file system.
     pub(super) mounted: Option<PathBuf>,
 }
@@ -149,6 +151,19 @@ pub(super) fn records() -> Vec<(PathBuf, Record)> {
         Some((file_in(&entry.path(), &record.disk), record))
     });
     records.collect()
+}
+
+/// Changes the record of a node.
+pub(super) fn change(node: &str, change: impl FnOnce(&mut Record)) -> anyhow::Result<()> {
+    let mut recorded = Place::all().into_iter();
+    let found = recorded.find_map(|(place, record)| {
+        let record = record.filter(|record| record.node == node)?;
+        Some((place, record))
+    });
+    let (place, mut record) =
+        found.with_context(|| format!("{node} is not attached by dashpot any more"))?;
+    change(&mut record);
+    place.write(&record)
 }
 
 fn record_in(place: &Path) -> Option<Record> {

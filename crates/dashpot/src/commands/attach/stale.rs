@@ -8,8 +8,7 @@ use dashpot_api::MechanismWord;
 use dashpot_export::complain;
 use dashpot_export::store::device_users;
 
-use super::block_device::free;
-use super::down::take_down;
+use super::down::{free, take_down};
 use super::file_system;
 use super::fuse_mount;
 use super::loop_device::{self, backing_file};
@@ -69,7 +68,7 @@ fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
         if record.mechanism == MechanismWord::Nbd {
             // Otherwise I/O waits for another daemon, that of unmounting, too.
-            free(&record.node, record.mechanism, &record.before)?;
+            free(record)?;
         }
         file_system::unmount(record)?;
         let users = device_users(&record.node);

@@ -1,0 +1,128 @@
+//! The process that makes the block devices of `run --attach` and `serve --attach`, and removes them at
+//! their end. It stays root, while the daemon becomes the user again.
+//!
+//! dashpot starts itself for it. It reads an order as a line of JSON, answers with a line of JSON, and
+//! waits for one more line to detach. If its input ends without that, the daemon was killed, and the
+//! devices stay for the next start.
+
+use std::ffi::OsString;
+use std::io::{self, BufRead, Write};
+use std::os::unix::fs::chown;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use dashpot_api::Client;
+use dashpot_export::complain;
+use dashpot_rules::parse_api;
+use serde::{Deserialize, Serialize};
+
+use super::attach::{attach_disk, detach_own, give_to, mount_for_run};
+use crate::cli::With;
+use crate::sources::Stop;
+
+/// The name by which dashpot starts itself for this.
+pub(super) const ATTACHES: &str = "dashpot-attaches";
+
+/// What is to be attached.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Order {
+    /// The address of the daemon's API.
+    pub(super) api: String,
+    pub(super) disks: Vec<String>,
+    /// Where the file system of the first disk is mounted.
+    pub(super) mount: Option<PathBuf>,
+    /// The user and the group that the devices are given to.
+    pub(super) owner: Option<(u32, u32)>,
+}
+
+/// What has been attached.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Done {
+    Devices(Vec<Device>),
+    Failed(String),
+}
+
+/// A device of an order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Device {
+    pub(super) disk: String,
+    pub(super) node: String,
+}
+
+/// Becomes this process, if dashpot was started for that.
+pub(crate) fn become_attacher() -> Option<ExitCode> {
+    let name = std::env::args_os().next()?;
+    if name != OsString::from(ATTACHES) {
+        return None;
+    }
+    Some(match serve_order() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            complain(format_args!("dashpot: {error:#}"));
+            ExitCode::FAILURE
+        }
+    })
+}
+
+fn serve_order() -> anyhow::Result<()> {
+    // The daemon says when it ends.
+    let _ignored = Stop::new()?;
+    let mut lines = io::stdin().lock().lines();
+    let Some(order) = lines.next() else {
+        return Ok(());
+    };
+    let order: Order = serde_json::from_str(&order?)?;
+    let api = parse_api(&order.api).map_err(anyhow::Error::msg)?;
+    let client = Client::find(Some(&api))?;
+    let mut devices = Vec::new();
+    let attached = attach_each(&client, &order, &mut devices);
+    if attached.is_err() {
+        detach_all(&client, &devices);
+    }
+    let done = match attached {
+        Ok(()) => Done::Devices(devices.clone()),
+        Err(error) => Done::Failed(format!("{error:#}")),
+    };
+    let mut answer = serde_json::to_vec(&done)?;
+    answer.push(b'\n');
+    io::stdout().write_all(&answer)?;
+    if lines.next().is_some() {
+        detach_all(&client, &devices);
+    }
+    Ok(())
+}
+
+fn attach_each(client: &Client, order: &Order, devices: &mut Vec<Device>) -> anyhow::Result<()> {
+    let mut mount_at = order.mount.as_deref();
+    for disk in &order.disks {
+        let node = attach_disk(client, disk, With::Auto, || false)?.node;
+        devices.push(Device {
+            disk: disk.clone(),
+            node: node.clone(),
+        });
+        if let Some(owner) = order.owner {
+            give_to(&node, owner)?;
+        }
+        let Some(at) = mount_at.take() else {
+            continue;
+        };
+        let is_new = mount_for_run(&node, at)?;
+        if let Some((uid, gid)) = order.owner.filter(|_| is_new) {
+            let given = chown(at, Some(uid), Some(gid));
+            given.with_context(|| format!("{} cannot be given to its user", at.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn detach_all(client: &Client, devices: &[Device]) {
+    for Device { node, .. } in devices {
+        if let Err(error) = detach_own(client, node) {
+            complain(format_args!(
+                "dashpot: {node}: {error:#}; its disk is gone: when it is free, 'dashpot detach --stale' removes it"
+            ));
+        }
+    }
+}

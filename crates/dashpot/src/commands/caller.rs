@@ -1,0 +1,78 @@
+//! The user who typed `sudo`: after the steps that take root, dashpot becomes that user again, so that
+//! its sockets and files are that user's.
+
+use std::ffi::CString;
+
+use anyhow::{Context, bail};
+use dashpot_export::reclaim;
+use nix::unistd::{Gid, Uid, User, getgrouplist, setgid, setgroups, setuid};
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities, set_keep_capabilities};
+
+/// A user who has become root.
+#[derive(Clone, Debug)]
+pub(super) struct Caller {
+    uid: Uid,
+    gid: Gid,
+    groups: Vec<Gid>,
+}
+
+impl Caller {
+    /// The user who typed `sudo`; `None` if this process is not root by it, or if that user was root.
+    pub(super) fn of_sudo() -> anyhow::Result<Option<Caller>> {
+        if !rustix::process::geteuid().is_root() {
+            return Ok(None);
+        }
+        let (Some(uid), Some(gid)) = (number("SUDO_UID")?, number("SUDO_GID")?) else {
+            return Ok(None);
+        };
+        if uid == 0 {
+            return Ok(None);
+        }
+        let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
+        let user = User::from_uid(uid).context("the users of this host cannot be read")?;
+        let groups = match user {
+            Some(user) => getgrouplist(&CString::new(user.name)?, gid)?,
+            None => vec![gid],
+        };
+        Ok(Some(Caller { uid, gid, groups }))
+    }
+
+    /// The numbers of the user and of the group.
+    pub(super) fn owner(&self) -> (u32, u32) {
+        (self.uid.as_raw(), self.gid.as_raw())
+    }
+
+    /// Gives the rights of root up for good. Where the limit of locked memory stays, this process keeps
+    /// the right to lock memory.
+    pub(super) fn become_again(&self) -> anyhow::Result<()> {
+        let keeps = !reclaim::is_unlimited() && reclaim::may_lock();
+        set_keep_capabilities(keeps)?;
+        setgroups(&self.groups).context("cannot take the groups of the user again")?;
+        setgid(self.gid).context("cannot take the group of the user again")?;
+        setuid(self.uid).context("cannot become the user again")?;
+        if keeps {
+            set_capabilities(None, ONLY_LOCK)?;
+        }
+        if setuid(Uid::from_raw(0)).is_ok() {
+            bail!("the rights of root cannot be given up");
+        }
+        Ok(())
+    }
+}
+
+const ONLY_LOCK: CapabilitySets = CapabilitySets {
+    effective: CapabilitySet::IPC_LOCK,
+    permitted: CapabilitySet::IPC_LOCK,
+    inheritable: CapabilitySet::empty(),
+};
+
+/// The number that `sudo` has put into a variable.
+fn number(variable: &str) -> anyhow::Result<Option<u32>> {
+    let Ok(text) = std::env::var(variable) else {
+        return Ok(None);
+    };
+    let number = text.parse().ok();
+    let number =
+        number.with_context(|| format!("{variable}={text}: not a number of a user; unset it"))?;
+    Ok(Some(number))
+}

@@ -1,0 +1,130 @@
+//! The memory of a process that serves a block device of its own host.
+//!
+//! The kernel frees memory by writing to devices, this one among them. So a daemon behind a device must
+//! not wait for memory that only a write to the device would free: its memory is locked, and the kernel
+//! is told that the process is a part of the way to a disk (`PR_SET_IO_FLUSHER`).
+
+use std::fs;
+
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::process::{Pid, Resource, Rlimit, configure_io_flusher_behavior, getrlimit, prlimit};
+use rustix::thread::{CapabilitySet, capabilities};
+
+/// What is in force in this process.
+#[derive(Clone, Debug)]
+pub struct InForce {
+    /// Whether its memory is locked.
+    pub locked: bool,
+    /// Whether it is marked as a part of the way to a disk.
+    pub io_flusher: bool,
+    /// What it lacks, with the remedy.
+    pub lacks: Vec<&'static str>,
+}
+
+/// Protects this process, and the threads that it starts from now on. What fails is in
+/// [`in_force`].
+pub fn protect() {
+    // It takes CAP_SYS_RESOURCE.
+    let _ = configure_io_flusher_behavior(true);
+    let _ = raise_limit(None);
+    lock_memory();
+}
+
+/// Locks the memory of this process, if it may.
+pub fn lock_memory() {
+    // Without the right to lock all of it, what is mapped later could fail by the limit.
+    if may_lock() {
+        let _ = mlockall(LOCKED);
+    }
+}
+
+/// Lets a process lock as much memory as it likes, this one or another. It takes CAP_SYS_RESOURCE.
+pub fn raise_limit(process: Option<Pid>) -> rustix::io::Result<()> {
+    let unlimited = Rlimit {
+        current: None,
+        maximum: None,
+    };
+    prlimit(process, Resource::Memlock, unlimited).map(|_| ())
+}
+
+/// Whether this process may lock all of its memory without a capability.
+pub fn is_unlimited() -> bool {
+    getrlimit(Resource::Memlock).current.is_none()
+}
+
+/// What is in force in this process now.
+pub fn in_force() -> InForce {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let (locked, io_flusher) = (locked_kb(&status) > 0, is_flusher());
+    let not_locked =
+        "its memory is not locked: it takes CAP_IPC_LOCK, or no limit (ulimit -l unlimited)";
+    let not_flusher = "it is not marked as a part of the way to a disk: it takes CAP_SYS_RESOURCE at the start (sudo dashpot serve --attach)";
+    let lacks = [(locked, not_locked), (io_flusher, not_flusher)];
+    let lacks = lacks.into_iter().filter(|(is_there, _)| !is_there);
+    InForce {
+        locked,
+        io_flusher,
+        lacks: lacks.map(|(_, what)| what).collect(),
+    }
+}
+
+/// Whether this process may lock all of its memory.
+pub fn may_lock() -> bool {
+    let has_right = |set: CapabilitySet| set.contains(CapabilitySet::IPC_LOCK);
+    is_unlimited() || capabilities(None).is_ok_and(|sets| has_right(sets.effective))
+}
+
+/// The locked memory in the text of `/proc/PID/status`, in kilobytes.
+fn locked_kb(status: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmLck:"));
+    let figure = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    figure.unwrap_or_default()
+}
+
+/// Whether this thread is marked, and so every one that it has started since. To ask the kernel directly
+/// takes the same capability as to mark it.
+fn is_flusher() -> bool {
+    let stat = fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
+    flags(&stat).is_some_and(|flags| flags & IO_FLUSHER == IO_FLUSHER)
+}
+
+/// The flags in the text of `/proc/PID/stat`.
+fn flags(stat: &str) -> Option<u64> {
+    let (_, fields) = stat.rsplit_once(") ")?;
+    fields.split(' ').nth(FLAGS)?.parse().ok()
+}
+
+/// Pages are locked when they are first used: RAM disks are sparse.
+const LOCKED: MlockAllFlags = MlockAllFlags::CURRENT
+    .union(MlockAllFlags::FUTURE)
+    .union(MlockAllFlags::ONFAULT);
+/// `PF_MEMALLOC_NOIO` and `PF_LOCAL_THROTTLE` of the kernel's linux/sched.h.
+const IO_FLUSHER: u64 = 0x80000 | 0x100000;
+/// The place of `flags` in proc(5), counted from `state`.
+const FLAGS: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::{flags, in_force, locked_kb};
+
+    #[test]
+    fn the_kernels_files_are_understood() {
+        assert_eq!(
+            locked_kb("VmPeak:\t 9 kB\nVmLck:\t    4120 kB\nVmPin:\t 0 kB\n"),
+            4120
+        );
+        assert_eq!(locked_kb(""), 0);
+        assert_eq!(flags("7 (a) b) S 1 2 3 4 5 4194304 7"), Some(0x400000));
+        assert_eq!(flags("7 (a"), None);
+    }
+
+    #[test]
+    fn what_is_not_in_force_is_said() {
+        let now = in_force();
+        let missing = [now.locked, now.io_flusher]
+            .iter()
+            .filter(|is_there| !**is_there)
+            .count();
+        assert_eq!(now.lacks.len(), missing);
+    }
+}

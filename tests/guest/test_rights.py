@@ -1,0 +1,76 @@
+"""What a daemon behind a block device needs when memory is short, with all of root's rights, which a container lacks."""
+
+import json
+
+from harness import guest, prepared  # noqa: F401 (fixtures)
+
+# A user with a group beside its own, and what marks a thread as a part of the way to a disk: PF_MEMALLOC_NOIO and
+# PF_LOCAL_THROTTLE.
+USER = """
+echo "me:x:1000:1000::/:/bin/sh" >/etc/passwd
+printf 'me:x:1000:\\nothers:x:1001:me\\n' >/etc/group
+mkdir -m 777 -p /run/me
+export DASHPOT_API=unix:/run/me/api.sock SUDO_UID=1000 SUDO_GID=1000
+marked() {
+    for thread in /proc/$1/task/*; do
+        flags=$(sed 's/.*) //' "$thread/stat" | cut -d' ' -f7)
+        echo "$(cat "$thread/comm") $(((flags & 0x180000) == 0x180000))"
+    done
+}
+"""
+
+
+def test_serve_attach_locks_marks_and_becomes_the_user(guest):
+    said = guest(USER + """
+dashpot serve --attach -d d=ram,size=8M --api unix:/run/me/api.sock --nbd unix:/run/me/nbd.sock \\
+    --ready-file /run/me/ready >/run/log 2>&1 &
+daemon=$!
+eventually test -e /run/me/ready
+grep -E '^(Uid|Gid|Groups|CapEff|CapPrm):' "/proc/$daemon/status" | tr -s '\\t' ' '
+dashpot status | grep behind
+marked "$daemon" | grep -v ' 1$' || true
+stat -c %u /run/me/*.sock /run/me/ready /dev/nbd0 | sort -u
+setpriv --reuid=1000 --regid=1000 --clear-groups dd if=/dev/zero of=/dev/nbd0 bs=4k count=1 oflag=direct status=none
+stop
+[ -z "$(ls /run/dashpot-attached)" ]
+stat -c %u /dev/nbd0
+cat /run/log
+""").splitlines()
+    assert [line.strip() for line in said[:5]] == [
+        "Uid: 1000 1000 1000 1000", "Gid: 1000 1000 1000 1000", "Groups: 1000 1001",
+        "CapPrm: 0000000000000000", "CapEff: 0000000000000000",
+    ]
+    assert said[5] == "behind devices of its own host: memory locked: yes, I/O flusher: yes"
+    # Every thread is marked. The device goes back to root.
+    assert said[6:8] == ["1000", "0"], said
+    assert not any("may wait" in line for line in said)
+
+
+def test_run_attach_does_not_mark_its_command(guest):
+    said = guest(USER + """
+dashpot run --attach -d d=ram,size=8M -- bash -c 'id -u; cut -d" " -f9 /proc/self/stat /proc/$PPID/stat'
+[ -z "$(ls /run/dashpot-attached)" ]
+""")
+    uid, command, daemon = map(int, said.splitlines())
+    assert uid == 1000 and command & 0x180000 == 0 and daemon & 0x180000 == 0x180000
+
+
+def test_a_running_daemon_is_locked_when_it_is_attached(guest):
+    """From outside the limit can be raised, and the mark cannot be set."""
+    said = guest(USER + """
+ulimit -l 64
+setpriv --reuid=1000 --regid=1000 --clear-groups dashpot serve -d d=ram,size=8M --api unix:/run/me/api.sock \\
+    --nbd unix:/run/me/nbd.sock --ready-file /run/me/ready >/run/log 2>&1 &
+daemon=$!
+eventually test -e /run/me/ready
+dashpot status --json | grep -A2 '"reclaim"'
+dashpot attach d 2>&1
+dashpot status --json
+dashpot detach d
+stop
+""")
+    before, after = said.split("/dev/nbd0\n", 1) if "\n/dev/nbd0\n" in said else ("", said)
+    assert '"locked": false' in before and "CAP_SYS_RESOURCE at the start" in before
+    assert "not locked" not in before
+    reclaim = json.loads(after)["reclaim"]
+    assert reclaim["locked"] and not reclaim["io_flusher"] and len(reclaim["lacks"]) == 1
