@@ -5,7 +5,6 @@
 //! waits for one more line to detach. If its input ends without that, the daemon was killed, and the
 //! devices stay for the next start.
 
-use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
 use std::os::unix::fs::chown;
 use std::path::PathBuf;
@@ -54,7 +53,7 @@ pub(super) struct Device {
 /// Becomes this process, if dashpot was started for that.
 pub(crate) fn become_attacher() -> Option<ExitCode> {
     let name = std::env::args_os().next()?;
-    if name != OsString::from(ATTACHES) {
+    if name != ATTACHES {
         return None;
     }
     Some(match serve_order() {
