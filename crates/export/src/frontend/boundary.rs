@@ -55,19 +55,20 @@ pub(crate) trait Frontend: AsFd {
 /// A request of a client. The frontend has checked it: if the operation has a range, the range is
 /// not empty, is aligned and lies within the export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub struct Request {
     /// The client's id of the request. The reply carries it.
-    pub(crate) cookie: u64,
-    pub(crate) operation: Operation,
+    pub cookie: u64,
+    /// What the client asks for.
+    pub operation: Operation,
     /// First byte.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// Number of bytes.
-    pub(crate) length: u32,
+    pub length: u32,
 }
 
 impl Request {
     /// The number of payload bytes that follow it.
-    pub(crate) fn payload(&self) -> u32 {
+    pub fn payload(&self) -> u32 {
         match self.operation {
             Operation::Write { .. } => self.length,
             _ => 0,
@@ -119,12 +120,15 @@ impl Operation {
 
 /// Asks which parts of a range are allocated. The shard answers at once, from the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ExtentQuestion {
-    pub(crate) cookie: u64,
-    pub(crate) offset: u64,
-    pub(crate) length: u32,
+pub struct ExtentQuestion {
+    /// The client's id of the question. The reply carries it.
+    pub cookie: u64,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub length: u32,
     /// The most extents that the reply may have.
-    pub(crate) limit: usize,
+    pub limit: usize,
 }
 
 /// The result of an attempt to receive.
@@ -140,25 +144,38 @@ pub(crate) enum Arrival {
 
 /// The first message in the received bytes. `taken` counts its bytes, without a payload.
 #[derive(Debug)]
-pub(crate) enum Decoded {
+pub enum Decoded {
     /// The message is not complete: more bytes must come first.
     More,
     /// A request. [`Request::payload`] bytes follow it. They may have come already or not.
-    Request { request: Request, taken: usize },
+    Request {
+        /// The request.
+        request: Request,
+        /// See [`Decoded`].
+        taken: usize,
+    },
     /// A question for the store. The engine does not see it.
     Extents {
+        /// The question.
         question: ExtentQuestion,
+        /// See [`Decoded`].
         taken: usize,
     },
     /// A message that the frontend has answered itself, for example with a refusal. The shard sends
     /// the reply, and discards the `skip` bytes that follow the message.
     Answered {
+        /// The reply.
         reply: Vec<u8>,
+        /// See [`Decoded`].
         taken: usize,
+        /// How many bytes to discard.
         skip: u32,
     },
     /// A message that wants no reply.
-    Ignored { taken: usize },
+    Ignored {
+        /// See [`Decoded`].
+        taken: usize,
+    },
     /// The client says good-bye: the shard finishes its zios, and reads no more.
     Goodbye,
     /// The bytes make no sense: the shard must drop the connection.

@@ -7,7 +7,7 @@
 //! hands its descriptor over, add a [`Mechanism`]. `boundary` has the trait that it must implement.
 
 pub(crate) mod boundary;
-pub(crate) mod fuse;
+pub mod fuse;
 mod loopback;
 pub mod nbd;
 mod socket;
@@ -18,10 +18,8 @@ use std::sync::Arc;
 
 use dashpot_engine::Outcome;
 
-use self::boundary::{
-    Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits,
-};
-pub use self::boundary::{Operation, WrongDescriptor};
+use self::boundary::{Arrival, Frontend, ReceiveLimits, SendLimits};
+pub use self::boundary::{Decoded, ExtentQuestion, Operation, Request, WrongDescriptor};
 pub(crate) use self::loopback::Loopback;
 use crate::export::{ExportInfo, Mechanism};
 use crate::store::Extent;

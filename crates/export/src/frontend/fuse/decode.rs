@@ -17,7 +17,7 @@ use crate::frontend::boundary::{Decoded, Operation, Request};
 
 /// Decodes the first message of `received`, which is complete.
 #[inline]
-pub(super) fn decode(received: &[u8], export: &ExportInfo) -> Decoded {
+pub fn decode(received: &[u8], export: &ExportInfo) -> Decoded {
     if received.is_empty() {
         return Decoded::More;
     }

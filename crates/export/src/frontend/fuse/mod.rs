@@ -18,6 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use dashpot_engine::Outcome;
 
+pub use self::decode::decode;
 use self::device::Device;
 use self::wire::{MESSAGE_MAX, REPLY_MAX};
 use super::boundary::{
@@ -58,7 +59,7 @@ impl Frontend for Session {
 
     #[inline]
     fn decode(&mut self, received: &[u8], export: &ExportInfo) -> Decoded {
-        decode::decode(received, export)
+        decode(received, export)
     }
 
     #[inline]
