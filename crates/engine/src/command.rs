@@ -6,6 +6,7 @@ use core::fmt;
 
 use crate::bytes::Move;
 use crate::client::ClientId;
+use crate::event::Device;
 use crate::inject::{GroupId, RuleId, RuleSpec};
 use crate::pool::tunable::{Tunable, TunableError};
 use crate::time::{Duration, Instant};
@@ -32,10 +33,11 @@ pub enum Input<'a> {
     /// The connection of these zios is gone. The engine answers each with [`Action::Drop`]: at
     /// once, or when the store has finished its work.
     Abort(&'a [ZioId]),
-    /// A client of a disk gets a name.
+    /// A client of a disk or a volume gets a name. Rules match the clients of their disk. The zios that
+    /// a pool sends to its disks are the pool's own, so no rule matches a volume's client.
     Join {
-        /// The disk.
-        disk: DiskId,
+        /// The device that it is a client of.
+        device: Device,
         /// The id, chosen by the caller. The id of a client that has gone may be used again.
         client: ClientId,
         /// The name, for `--client` globs to match.

@@ -11,7 +11,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use crate::client::Clients;
+use crate::client::{ClientId, Clients};
 use crate::command::{Action, Answer, CommandError, CommandId};
 use crate::deadlines::Deadlines;
 use crate::depths::DepthTimes;
@@ -67,6 +67,12 @@ impl Disk {
             occupancy: Occupancy::default(),
             closing: None,
         }
+    }
+
+    /// Gives a client a name.
+    pub(crate) fn join(&mut self, client: ClientId, name: &str) {
+        self.clients.join(client, name);
+        self.injector.find_clients(&self.clients);
     }
 
     pub(crate) fn submit(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {

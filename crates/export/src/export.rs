@@ -1,14 +1,13 @@
-//! An export: the disk that clients reach under one name. Later a volume will be an export, too.
+//! An export: a device of the engine that clients reach under one name. Today each is a disk of its
+//! own; a volume of a pool becomes one in the same way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dashpot_engine::DiskId;
-
-use crate::store::Store;
+use dashpot_engine::Device;
 
 /// The id of an export of a shard. Connections, clients, stalls and budgets belong to an export.
-/// The shard looks up the disk behind the export only when it talks to the engine.
+/// The shard looks up the device behind the export only when it talks to the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ExportId(pub(crate) u32);
 
@@ -40,11 +39,10 @@ pub enum Mechanism {
     Nbd,
 }
 
-/// An export that a shard is to serve: a disk of the engine, and its store.
+/// An export that a shard is to serve, and the engine's device behind it.
 pub(crate) struct Served {
     pub(crate) info: ExportInfo,
-    pub(crate) disk: DiskId,
-    pub(crate) store: Store,
+    pub(crate) device: Device,
 }
 
 /// The power of an export. It is on until its shard switches it off.

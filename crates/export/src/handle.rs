@@ -9,10 +9,11 @@ use dashpot_engine::{Answer, Command, CommandError, DiskId, Duration};
 
 use crate::clock;
 use crate::events::Drops;
+use crate::export::ExportId;
 use crate::message::{Attach, AttachError, Message};
 use crate::power::{Cut, CutError, Loss};
 use crate::prober::{ProbeReading, Readings};
-use crate::route::Route;
+use crate::route::{Route, Routes};
 use crate::snapshot::DiskSnapshot;
 
 /// One served disk, as it was at the start.
@@ -45,7 +46,7 @@ pub struct ShardGone;
 #[derive(Clone)]
 pub struct Handle {
     disks: Arc<[DiskInfo]>,
-    routes: Arc<[Route]>,
+    routes: Arc<Routes>,
     /// By shard.
     readings: Arc<[Arc<Readings>]>,
     spins: bool,
@@ -54,7 +55,7 @@ pub struct Handle {
 impl Handle {
     pub(crate) fn new(
         disks: Vec<DiskInfo>,
-        routes: Vec<Route>,
+        routes: Routes,
         readings: Vec<Arc<Readings>>,
         spins: bool,
     ) -> Handle {
@@ -66,8 +67,8 @@ impl Handle {
         }
     }
 
-    /// The served disks, in the order of the configuration. Other methods take a disk's index in
-    /// this list.
+    /// The served disks, in the order of the configuration. Other methods take the index of a disk in
+    /// this list, or of an export: each disk is one, so the two are equal.
     pub fn disks(&self) -> &[DiskInfo] {
         &self.disks
     }
@@ -87,7 +88,7 @@ impl Handle {
 
     /// Whether the shard of a disk is running. Does not ask the shard.
     pub fn is_served(&self, disk: usize) -> Result<(), ShardGone> {
-        match self.route(disk)?.mailbox.is_closed() {
+        match self.disk(disk)?.mailbox.is_closed() {
             true => Err(ShardGone),
             false => Ok(()),
         }
@@ -100,8 +101,8 @@ impl Handle {
         build: impl FnOnce(DiskId) -> Command,
         answer: impl FnOnce(Result<Answer, CommandError>) + Send + 'static,
     ) -> Result<(), ShardGone> {
-        let route = self.route(disk)?;
-        let command = build(route.disk);
+        let route = self.disk(disk)?;
+        let command = build(route.id);
         send(route, Message::Command(command, Box::new(answer)))
     }
 
@@ -113,11 +114,8 @@ impl Handle {
         oldest: usize,
         answer: impl FnOnce(DiskSnapshot) + Send + 'static,
     ) -> Result<(), ShardGone> {
-        let route = self.route(disk)?;
-        send(
-            route,
-            Message::Snapshot(route.export, oldest, Box::new(answer)),
-        )
+        let route = self.disk(disk)?;
+        send(route, Message::Snapshot(route.id, oldest, Box::new(answer)))
     }
 
     /// Publishes the events of all finished zios of the disk's shard. Then answers with the count
@@ -127,61 +125,62 @@ impl Handle {
         disk: usize,
         answer: impl FnOnce(Drops) + Send + 'static,
     ) -> Result<(), ShardGone> {
-        send(self.route(disk)?, Message::Events(Box::new(answer)))
+        send(self.disk(disk)?, Message::Events(Box::new(answer)))
     }
 
-    /// Cuts the power of a disk on a `lossy` store, or restores it.
+    /// Cuts the power of an export on a `lossy` store, or restores it.
     pub fn cut(
         &self,
-        disk: usize,
+        export: usize,
         cut: Cut,
         answer: impl FnOnce(Result<Loss, CutError>) + Send + 'static,
     ) -> Result<(), ShardGone> {
-        let route = self.route(disk)?;
-        send(route, Message::Cut(route.export, cut, Box::new(answer)))
+        let route = self.export(export)?;
+        send(route, Message::Cut(route.id, cut, Box::new(answer)))
     }
 
-    /// Has the kernel be a client of a disk. Answers when its requests are read.
+    /// Has the kernel be a client of an export. Answers when its requests are read.
     pub fn attach(
         &self,
-        disk: usize,
+        export: usize,
         attach: Attach,
         answer: impl FnOnce(Result<(), AttachError>) + Send + 'static,
     ) -> Result<(), ShardGone> {
-        let route = self.route(disk)?;
-        send(
-            route,
-            Message::Attach(route.export, attach, Box::new(answer)),
-        )
+        let route = self.export(export)?;
+        send(route, Message::Attach(route.id, attach, Box::new(answer)))
     }
 
-    /// Ends the attachment of a disk that has this node. What is in flight fails, and so does whatever
+    /// Ends the attachment of an export that has this node. What is in flight fails, and so does whatever
     /// the kernel asks for from then on. Answers how many zios were in flight, or nothing if there is
     /// no such attachment.
     pub fn fail_attachment(
         &self,
-        disk: usize,
+        export: usize,
         node: String,
         answer: impl FnOnce(Option<u32>) + Send + 'static,
     ) -> Result<(), ShardGone> {
-        let route = self.route(disk)?;
-        let message = Message::FailAttachment(route.export, node, Box::new(answer));
+        let route = self.export(export)?;
+        let message = Message::FailAttachment(route.id, node, Box::new(answer));
         send(route, message)
     }
 
     /// Ends the grace period of a shutdown: zios that are held fail now.
     pub fn hurry(&self) {
-        for route in self.routes.iter() {
+        for route in &self.routes.disks {
             // A shard that is gone needs no message.
             let _ = send(route, Message::Shutdown(Duration::ZERO));
         }
     }
 
-    fn route(&self, disk: usize) -> Result<&Route, ShardGone> {
-        self.routes.get(disk).ok_or(ShardGone)
+    fn disk(&self, disk: usize) -> Result<&Route<DiskId>, ShardGone> {
+        self.routes.disks.get(disk).ok_or(ShardGone)
+    }
+
+    fn export(&self, export: usize) -> Result<&Route<ExportId>, ShardGone> {
+        self.routes.exports.get(export).ok_or(ShardGone)
     }
 }
 
-fn send(route: &Route, message: Message) -> Result<(), ShardGone> {
+fn send<Id>(route: &Route<Id>, message: Message) -> Result<(), ShardGone> {
     route.mailbox.send(message).map_err(|_| ShardGone)
 }

@@ -33,7 +33,7 @@ pub mod store;
 pub use clock::now;
 pub use complain::complain;
 pub use config::{ServerConfig, Spin};
-pub use events::{Bell, Drops, EventReader, EventRecord, FinishedZio};
+pub use events::{Bell, DeviceId, Drops, EventReader, EventRecord, FinishedZio};
 pub use export::{ExportInfo, Mechanism, Power};
 pub use handle::{DiskInfo, Handle, ShardGone};
 pub use held::Held;

@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use dashpot_engine::{Answer, Command, CommandError, Duration, ZioId};
+use dashpot_engine::{Answer, Command, CommandError, DiskId, Duration, ZioId};
 
 use crate::connection_limit::Permit;
 use crate::events::Drops;
@@ -21,8 +21,8 @@ pub(crate) enum Message {
     FailAttachment(ExportId, String, Box<dyn FnOnce(Option<u32>) + Send>),
     /// Change rules or the state of a disk.
     Command(Command, CommandAnswer),
-    /// Take a snapshot of the disk of an export, with this many of its oldest zios in flight.
-    Snapshot(ExportId, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
+    /// Take a snapshot of a disk, with this many of its oldest zios in flight.
+    Snapshot(DiskId, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
     /// Publish the events of all finished zios, and answer with the count of dropped events.
     Events(Box<dyn FnOnce(Drops) + Send>),
     /// A thread of the pool has finished work that the store could not do at once.

@@ -23,14 +23,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
-use dashpot_engine::{Command, DiskId, Duration, Instant};
+use dashpot_engine::{Command, Device, DiskId, Duration, Instant};
 
 use crate::clock;
-use crate::export::{ExportInfo, Power, Served};
+use crate::export::{ExportId, ExportInfo, Power, Served};
 use crate::frontend::Loopback;
 use crate::message::{Handover, Message};
 use crate::route::Route;
-use crate::store::Store;
 
 /// One reading of a prober.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +114,7 @@ impl Prompt {
     }
 }
 
-/// The disk that the prober reads.
+/// The export that the prober reads.
 pub(crate) fn served(disk: DiskId) -> Served {
     Served {
         info: ExportInfo {
@@ -127,18 +126,17 @@ pub(crate) fn served(disk: DiskId) -> Served {
             read_only: true,
             power: Power::default(),
         },
-        disk,
-        store: Store::Null,
+        device: Device::Disk(disk),
     }
 }
 
 /// Connects a prober to a shard that is about to run.
-pub(crate) fn start(route: &Route) -> io::Result<(Prompt, Arc<Readings>)> {
+pub(crate) fn start(route: &Route<ExportId>, disk: DiskId) -> io::Result<(Prompt, Arc<Readings>)> {
     let shard = &route.mailbox;
     let (client, session) = Loopback::new()?;
     let delay = RuleSpec::delay(DELAY, None);
     let inject = Command::Inject {
-        disk: route.disk,
+        disk,
         group: GroupId(RULE.0),
         rules: vec![(RULE, delay)],
     };
@@ -146,7 +144,7 @@ pub(crate) fn start(route: &Route) -> io::Result<(Prompt, Arc<Readings>)> {
     let _ = shard.send(Message::Command(inject, Box::new(|_| ())));
     let _ = shard.send(Message::Connect(Handover {
         session,
-        export: route.export,
+        export: route.id,
         peer: NAME.to_owned(),
         left_over: Vec::new(),
         permit: None,

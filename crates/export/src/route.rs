@@ -1,4 +1,4 @@
-//! The way to each export: its shard, and its ids there.
+//! The ways to what the shards have.
 
 use std::sync::Arc;
 
@@ -8,11 +8,17 @@ use crate::export::ExportId;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
 
-/// The shard of an export, and the export's id there.
+/// A shard, and an id there.
 #[derive(Clone)]
-pub(crate) struct Route {
+pub(crate) struct Route<Id> {
     pub(crate) mailbox: Arc<Mailbox<Message>>,
-    pub(crate) export: ExportId,
-    /// The disk behind it, for commands to the engine.
-    pub(crate) disk: DiskId,
+    pub(crate) id: Id,
+}
+
+/// The ways to all disks and exports, in the order of the configuration. Clients reach exports; rules
+/// and snapshots are of disks.
+#[derive(Default)]
+pub(crate) struct Routes {
+    pub(crate) disks: Vec<Route<DiskId>>,
+    pub(crate) exports: Vec<Route<ExportId>>,
 }

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-use dashpot_engine::{DiskConfig as EngineDisk, Duration, Engine};
+use dashpot_engine::{Device, DiskConfig as EngineDisk, DiskId, Duration, Engine};
 use dashpot_rules::{Address, DiskConfig};
 use dashpot_sys::Ring;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -15,7 +15,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::acceptor::{Acceptor, AcceptorMessage};
 use crate::complain::complain;
 use crate::config::{ServerConfig, Spin};
-use crate::events::{EventReader, RING, Recorder, rings};
+use crate::events::{DeviceId, DeviceIds, EventReader, RING, Recorder, rings};
 use crate::export::{ExportId, ExportInfo, Power, Served};
 use crate::handle::{DiskInfo, Handle};
 use crate::listen::{ListenError, Listener};
@@ -23,9 +23,9 @@ use crate::mailbox::Mailbox;
 use crate::message::Message;
 use crate::prober::{self, Readings};
 use crate::quota::cpu_quota;
-use crate::route::Route;
+use crate::route::{Route, Routes};
 use crate::shard::{Parts, Shard};
-use crate::store::{self, Adoption, Opened, Pool, Size, StoreError};
+use crate::store::{self, Adoption, Opened, Pool, Size, Store, StoreError};
 
 /// The reason that a server did not start. Nothing of it is left running.
 #[derive(Debug, thiserror::Error)]
@@ -96,7 +96,7 @@ impl Server {
         let (built, routes) = build_shards(config, opened, &exports)?;
         let mut shards = Vec::new();
         let mut readings = Vec::new();
-        let (recorders, events) = rings(RING, built.iter().map(|shard| shard.indices.clone()));
+        let (recorders, events) = rings(RING, built.iter().map(|shard| shard.devices.clone()));
         for (at, (built, recorder)) in built.into_iter().zip(recorders).enumerate() {
             let (shard, found) = start_shard(at, built, recorder, &pool, spins)?;
             shards.push(shard);
@@ -106,7 +106,7 @@ impl Server {
         let mut acceptor = Acceptor::new(
             listeners,
             exports,
-            routes.clone(),
+            routes.exports.clone(),
             Arc::clone(&acceptor_mailbox),
         )?;
         let thread = Builder::new().name("dashpot-accept".to_owned());
@@ -229,9 +229,9 @@ fn export_info((config, disk): (&DiskConfig, &DiskInfo)) -> ExportInfo {
 /// A shard that is not running yet.
 struct Built {
     engine: Engine,
+    stores: Vec<Store>,
     served: Vec<Served>,
-    /// By [`DiskId`](dashpot_engine::DiskId): the disk's index in the configuration.
-    indices: Vec<u16>,
+    devices: DeviceIds,
     mailbox: Arc<Mailbox<Message>>,
 }
 
@@ -240,42 +240,54 @@ fn build_shards(
     config: &ServerConfig,
     opened: Vec<Opened>,
     exports: &[ExportInfo],
-) -> io::Result<(Vec<Built>, Vec<Route>)> {
+) -> io::Result<(Vec<Built>, Routes)> {
     let build = |_| {
         Ok(Built {
             engine: Engine::default(),
+            stores: Vec::new(),
             served: Vec::new(),
-            indices: Vec::new(),
+            devices: DeviceIds::default(),
             mailbox: Arc::new(Mailbox::new()?),
         })
     };
     let count = config.shards.max(1);
     let mut shards = (0..count).map(build).collect::<io::Result<Vec<Built>>>()?;
-    let mut routes = Vec::new();
+    let mut routes = Routes::default();
     for (at, (opened, export)) in opened.into_iter().zip(exports).enumerate() {
         let shard = &mut shards[shard_of(at, config)];
         let seed = config.seed ^ (at as u64) << 32;
-        let disk = shard.engine.add_disk(EngineDisk { seed });
-        shard.indices.push(at as u16);
-        routes.push(shard.serve(Served {
+        let disk = shard.add_disk(seed, opened.store);
+        shard.devices.push_disk(DeviceId::of(at));
+        let served = Served {
             info: export.clone(),
-            disk,
-            store: opened.store,
-        }));
+            device: Device::Disk(disk.id),
+        };
+        routes.disks.push(disk);
+        routes.exports.push(shard.serve(served));
     }
     Ok((shards, routes))
 }
 
 impl Built {
+    /// Adds a disk to the engine. Answers its route.
+    fn add_disk(&mut self, seed: u64, store: Store) -> Route<DiskId> {
+        self.stores.push(store);
+        let disk = self.engine.add_disk(EngineDisk { seed });
+        self.route(disk)
+    }
+
     /// Adds an export. Answers its route.
-    fn serve(&mut self, served: Served) -> Route {
-        let route = Route {
-            mailbox: Arc::clone(&self.mailbox),
-            export: ExportId(self.served.len() as u32),
-            disk: served.disk,
-        };
+    fn serve(&mut self, served: Served) -> Route<ExportId> {
+        let export = ExportId(self.served.len() as u32);
         self.served.push(served);
-        route
+        self.route(export)
+    }
+
+    fn route<Id>(&self, id: Id) -> Route<Id> {
+        Route {
+            mailbox: Arc::clone(&self.mailbox),
+            id,
+        }
     }
 }
 
@@ -289,15 +301,16 @@ fn start_shard(
     spins: bool,
 ) -> io::Result<(Running<Message>, Arc<Readings>)> {
     built.engine.record_events(true);
-    let probed = built.engine.add_disk(EngineDisk { seed: 0 });
-    let route = built.serve(prober::served(probed));
-    let (prompt, readings) = prober::start(&route)?;
+    let probed = built.add_disk(0, Store::Null).id;
+    let export = built.serve(prober::served(probed));
+    let (prompt, readings) = prober::start(&export, probed)?;
+    let ring = ring_for(&built);
     let mailbox = built.mailbox;
     let inbox = Arc::clone(&mailbox);
-    let ring = ring_for(&built.served);
     let mut shard = Shard::new(Parts {
         engine: built.engine,
         served: built.served,
+        stores: built.stores,
         mailbox: Arc::clone(&mailbox),
         pool: Arc::clone(pool),
         ring,
@@ -325,12 +338,14 @@ fn start_shard(
 
 /// A ring for a shard that has stores on block devices. Without one, the threads of the pool do its
 /// work.
-fn ring_for(served: &[Served]) -> Option<Ring> {
-    let devices = served
-        .iter()
-        .filter(|served| served.store.device().is_some());
-    let names: Vec<&str> = devices.map(|served| served.info.name.as_str()).collect();
-    if names.is_empty() {
+fn ring_for(built: &Built) -> Option<Ring> {
+    let disks = (0..).map(DiskId).zip(&built.stores);
+    let devices = disks.filter(|(_, store)| store.device().is_some());
+    let devices: Vec<Device> = devices.map(|(disk, _)| Device::Disk(disk)).collect();
+    let served = built.served.iter();
+    let served = served.filter(|served| devices.contains(&served.device));
+    let names: Vec<&str> = served.map(|served| served.info.name.as_str()).collect();
+    if devices.is_empty() {
         return None;
     }
     let ring = Ring::new(RING_ENTRIES);

@@ -10,7 +10,7 @@ use dashpot_engine::inject::{Effect, GroupId, RuleId, RuleSpec};
 use dashpot_engine::{Answer, Command, DiskId, Duration, Op};
 use dashpot_export::frontend::nbd::client::{connect, encode};
 use dashpot_export::frontend::nbd::wire::RequestHeader;
-use dashpot_export::{DiskSnapshot, Drops, EventRecord, Server, ServerConfig, Spin};
+use dashpot_export::{DeviceId, DiskSnapshot, Drops, EventRecord, Server, ServerConfig, Spin};
 use dashpot_load::{LoadConfig, LoadReport, OpReport, Pace, run};
 use dashpot_rules::{Address, DiskConfig, StoreConfig};
 use tempfile::TempDir;
@@ -215,8 +215,11 @@ fn a_shard_whose_events_nobody_takes_goes_on_and_counts_them() {
     // The other record is the name of the client.
     assert_eq!(told, (1 << 16) - 1);
     assert_eq!(drops.total(None), finished - told);
-    assert_eq!(drops.total(Some(0)), drops.total(None));
-    let by_second: u64 = drops.seconds(Some(0)).map(|(_, dropped)| dropped).sum();
+    assert_eq!(drops.total(Some(DeviceId(0))), drops.total(None));
+    let by_second: u64 = drops
+        .seconds(Some(DeviceId(0)))
+        .map(|(_, dropped)| dropped)
+        .sum();
     assert_eq!(by_second, drops.total(None));
     // With room again, no more events are dropped.
     run(&served.reads(1), |report| replies(report) > 0).unwrap();

@@ -3,8 +3,8 @@
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::pool::{PoolConfig, PoolDisk, VolumeConfig};
 use dashpot_engine::{
-    Action, CLIENTS_TOLD_APART, ClientId, Command, CommandError, CommandId, DiskConfig, DiskId,
-    Engine, Input, Instant, PoolId, Random,
+    Action, CLIENTS_TOLD_APART, ClientId, Command, CommandError, CommandId, Device as EngineDevice,
+    DiskConfig, DiskId, Engine, Input, Instant, PoolId, Random,
 };
 
 use crate::device::Device;
@@ -54,13 +54,18 @@ fn pool_config(spec: &PoolSpec, disks: &[DiskSpec]) -> PoolConfig {
     }
 }
 
-/// Joins every workload as a client of every disk: zios of a pool carry their client's name.
+/// Joins every workload as a client of every disk.
 fn join(engine: &mut Engine, scenario: &Scenario, actions: &mut Vec<Action>) {
     for disk in (0..scenario.disks.len() as u32).map(DiskId) {
         for (at, workload) in scenario.workloads.iter().enumerate() {
             let (client, name) = (client(at), workload.name.as_str());
             if client != ClientId::OTHER {
-                let join = Input::Join { disk, client, name };
+                let device = EngineDevice::Disk(disk);
+                let join = Input::Join {
+                    device,
+                    client,
+                    name,
+                };
                 engine.step(Instant::ZERO, join, actions);
             }
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, TryReserveError};
 use std::sync::Arc;
 
 use dashpot_engine::{ClientId, Op};
-use dashpot_export::{EventRecord, FinishedZio};
+use dashpot_export::{DeviceId, EventRecord, FinishedZio};
 
 use super::clients::{Clients, OTHERS, Place};
 use super::open::{Cell, Open};
@@ -12,7 +12,7 @@ use super::recent::Recent;
 use super::seconds::{SecondCell, SecondCells, Seconds};
 use super::tally::{Measured, Tally};
 
-/// One part of a disk's I/O.
+/// One part of a device's I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The I/O of a client, by the client's place.
@@ -21,10 +21,10 @@ pub enum Part {
     Size(Option<u8>),
 }
 
-/// One operation of one part of a disk's I/O.
+/// One operation of one part of a device's I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    disk: u16,
+    device: DeviceId,
     part: Part,
     op: Op,
 }
@@ -35,7 +35,7 @@ struct Key {
 /// kept by client and by size, in compact histograms.
 #[derive(Debug)]
 pub struct Collected {
-    /// By disk.
+    /// By device.
     clients: Vec<Clients>,
     clients_come: u32,
     totals: BTreeMap<Key, Tally>,
@@ -47,10 +47,10 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// Makes room for this many disks, and for `bytes` of finished zios.
-    pub(super) fn new(disks: usize, bytes: u64) -> Result<Collected, TryReserveError> {
+    /// Makes room for this many devices, and for `bytes` of finished zios.
+    pub(super) fn new(devices: usize, bytes: u64) -> Result<Collected, TryReserveError> {
         Ok(Collected {
-            clients: (0..disks).map(|_| Clients::new()).collect(),
+            clients: (0..devices).map(|_| Clients::new()).collect(),
             clients_come: 0,
             totals: BTreeMap::new(),
             seconds: Seconds::default(),
@@ -64,18 +64,22 @@ impl Collected {
     pub(super) fn take(&mut self, record: &EventRecord) {
         match record {
             EventRecord::Zio(zio) => self.zio(zio),
-            EventRecord::Joined { disk, client, name } => self.join(*disk, *client, name),
+            EventRecord::Joined {
+                device,
+                client,
+                name,
+            } => self.join(*device, *client, name),
         }
     }
 
-    fn join(&mut self, disk: u16, client: ClientId, name: &str) {
-        let (place, taken) = self.clients[usize::from(disk)].place_for(name);
+    fn join(&mut self, device: DeviceId, client: ClientId, name: &str) {
+        let (place, taken) = self.clients[device.index()].place_for(name);
         if taken {
-            self.count_with_others(disk, place);
+            self.count_with_others(device, place);
         }
         self.clients_come += 1;
         let (name, number): (Arc<str>, _) = (name.into(), self.clients_come);
-        let clients = &mut self.clients[usize::from(disk)];
+        let clients = &mut self.clients[device.index()];
         clients.join(client, Arc::clone(&name), place, number, self.second);
         let present = self.clients.iter().flat_map(Clients::numbers);
         self.recent.name(number, name, present);
@@ -89,9 +93,9 @@ impl Collected {
             self.settle();
             self.second = second;
         }
-        let client = self.clients[usize::from(zio.disk)].of(zio.client);
+        let client = self.clients[zio.device.index()].of(zio.client);
         let cell = Cell {
-            disk: zio.disk,
+            device: zio.device,
             client: client.place,
             size: zio.length.checked_ilog2().map(|power| power as u8),
             op: zio.op,
@@ -99,7 +103,7 @@ impl Collected {
         match self.open.counting(cell) {
             Some(counting) => counting.count(&measured),
             None => {
-                let clients = &mut self.clients[usize::from(zio.disk)];
+                let clients = &mut self.clients[zio.device.index()];
                 clients.touch(client.place, second);
                 self.open.begin(cell).count(&measured);
             }
@@ -118,15 +122,15 @@ impl Collected {
         let second = self.second;
         self.open.close(|cell, counting| {
             let Cell {
-                disk, client, op, ..
+                device, client, op, ..
             } = cell;
             for part in [Part::Client(client), Part::Size(cell.size)] {
-                let key = Key { disk, part, op };
+                let key = Key { device, part, op };
                 totals.entry(key).or_default().add(counting);
             }
             let cell = SecondCell {
-                disk,
-                client: clients[usize::from(disk)].name(client),
+                device,
+                client: clients[device.index()].name(client),
                 op,
                 tally: counting.brief(),
             };
@@ -135,13 +139,13 @@ impl Collected {
     }
 
     /// Moves the counts of a client's place to the others.
-    fn count_with_others(&mut self, disk: u16, place: Place) {
-        if self.open.has_client(disk, place) {
+    fn count_with_others(&mut self, device: DeviceId, place: Place) {
+        if self.open.has_client(device, place) {
             self.settle();
         }
         for op in Op::ALL {
             let key = |place| Key {
-                disk,
+                device,
                 part: Part::Client(place),
                 op,
             };
@@ -151,20 +155,21 @@ impl Collected {
         }
     }
 
-    /// The counts of each part of a disk since the start.
-    pub fn parts(&self, disk: u16) -> impl Iterator<Item = (Part, Op, &Tally)> {
-        let first = |disk| Key {
-            disk,
+    /// The counts of each part of a device since the start.
+    pub fn parts(&self, device: DeviceId) -> impl Iterator<Item = (Part, Op, &Tally)> {
+        let first = |device| Key {
+            device,
             part: Part::Client(0),
             op: Op::Read,
         };
-        let of_disk = self.totals.range(first(disk)..first(disk + 1));
-        of_disk.map(|(key, tally)| (key.part, key.op, tally))
+        let next = DeviceId(device.0 + 1);
+        let of_device = self.totals.range(first(device)..first(next));
+        of_device.map(|(key, tally)| (key.part, key.op, tally))
     }
 
-    /// The name of the client at a place of a disk.
-    pub fn client(&self, disk: u16, place: Place) -> Arc<str> {
-        self.clients[usize::from(disk)].name(place)
+    /// The name of the client at a place of a device.
+    pub fn client(&self, device: DeviceId, place: Place) -> Arc<str> {
+        self.clients[device.index()].name(place)
     }
 
     /// The I/O of each second, the oldest first, without idle seconds.

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use dashpot_export::{Bell, Drops, EventReader};
+use dashpot_export::{Bell, DeviceId, Drops, EventReader};
 
 pub(crate) use collected::{Collected, Part};
 pub(crate) use seconds::{SecondCell, SecondCells};
@@ -56,13 +56,13 @@ pub struct View<'a> {
 }
 
 impl Collector {
-    /// Starts the thread that collects the events of `disks` disks, and remembers the last finished
+    /// Starts the thread that collects the events of this many devices, and remembers the last finished
     /// zios in at most `bytes` bytes. It fails if the thread cannot start.
-    pub fn start(reader: EventReader, disks: usize, bytes: u64) -> io::Result<Collector> {
+    pub fn start(reader: EventReader, devices: usize, bytes: u64) -> io::Result<Collector> {
         let bell = reader.bell();
         let state = Mutex::new(State {
             reader,
-            collected: Collected::new(disks, bytes)?,
+            collected: Collected::new(devices, bytes)?,
             drops: Vec::new(),
         });
         let over = AtomicBool::new(false);
@@ -142,14 +142,16 @@ impl State {
 }
 
 impl View<'_> {
-    /// How many events of a disk, or of all disks, were dropped since the start.
-    pub fn dropped(&self, disk: Option<u16>) -> u64 {
-        self.drops.iter().map(|drops| drops.total(disk)).sum()
+    /// How many events of a device, or of all devices, were dropped since the start.
+    pub fn dropped(&self, device: Option<DeviceId>) -> u64 {
+        self.drops.iter().map(|drops| drops.total(device)).sum()
     }
 
-    /// The dropped events of a disk, or of all disks, by second. They are in no particular order,
+    /// The dropped events of a device, or of all devices, by second. They are in no particular order,
     /// and a second may come several times.
-    pub fn dropped_by_second(&self, disk: Option<u16>) -> impl Iterator<Item = (u64, u64)> {
-        self.drops.iter().flat_map(move |drops| drops.seconds(disk))
+    pub fn dropped_by_second(&self, device: Option<DeviceId>) -> impl Iterator<Item = (u64, u64)> {
+        self.drops
+            .iter()
+            .flat_map(move |drops| drops.seconds(device))
     }
 }

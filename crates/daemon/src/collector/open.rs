@@ -1,6 +1,7 @@
 //! The counts of the current second.
 
 use dashpot_engine::Op;
+use dashpot_export::DeviceId;
 
 use super::clients::Place;
 use super::tally::Counting;
@@ -8,7 +9,7 @@ use super::tally::Counting;
 /// A kind of zio: zios that no figure tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cell {
-    pub(super) disk: u16,
+    pub(super) device: DeviceId,
     pub(super) client: Place,
     /// The highest power of two in the length, if the length is not 0.
     pub(super) size: Option<u8>,
@@ -20,7 +21,12 @@ impl Cell {
     #[inline]
     fn slot(self) -> usize {
         let size = u64::from(self.size.map_or(u8::MAX, |power| power));
-        let all = [self.disk.into(), self.client.into(), size, self.op as u64];
+        let all = [
+            self.device.0.into(),
+            self.client.into(),
+            size,
+            self.op as u64,
+        ];
         let packed = all.into_iter().fold(0, |packed, part| packed << 8 | part);
         // Multiplying by the golden ratio spreads neighbours (Fibonacci hashing).
         (packed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - SLOTS.ilog2())) as usize
@@ -91,8 +97,8 @@ impl Open {
     }
 
     /// Whether there are any counts of a client.
-    pub(super) fn has_client(&self, disk: u16, client: Place) -> bool {
-        let of_client = |cell: &Cell| (cell.disk, cell.client) == (disk, client);
+    pub(super) fn has_client(&self, device: DeviceId, client: Place) -> bool {
+        let of_client = |cell: &Cell| (cell.device, cell.client) == (device, client);
         self.cells.iter().any(of_client)
     }
 

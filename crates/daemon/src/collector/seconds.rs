@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use dashpot_engine::Op;
+use dashpot_export::DeviceId;
 
 use super::tally::Brief;
 
-/// The I/O of one client on one disk in one second.
+/// The I/O of one client on one device in one second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecondCell {
-    /// The disk's index.
-    pub disk: u16,
+    pub device: DeviceId,
     pub client: Arc<str>,
     pub op: Op,
     pub tally: Brief,
@@ -52,7 +52,7 @@ impl Seconds {
             return;
         };
         let same = |cell: &&mut SecondCell| {
-            (cell.disk, cell.op) == (added.disk, added.op) && cell.client == added.client
+            (cell.device, cell.op) == (added.device, added.op) && cell.client == added.client
         };
         let cells = Arc::make_mut(&mut second.cells);
         let (before, after) = match cells.iter_mut().find(same) {

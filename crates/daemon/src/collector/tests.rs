@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use dashpot_engine::histogram::{Histogram, Sparse};
 use dashpot_engine::{ClientId, Device, DiskId, Duration, Errno, Event, Instant, Op};
-use dashpot_export::{EventRecord, FinishedZio};
+use dashpot_export::{DeviceId, EventRecord, FinishedZio};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -13,7 +13,7 @@ use super::collected::{Collected, Part};
 use super::seconds::{SECONDS, SIZE, SecondCell, Seconds};
 use super::tally::{Brief, Tally};
 
-const DISKS: u16 = 2;
+const DEVICES: u16 = 2;
 const SECOND_NS: u64 = 1_000_000_000;
 /// The memory that one remembered zio takes.
 const KEPT_BYTES: u64 = 88;
@@ -46,7 +46,7 @@ fn event(ended: Instant) -> Event {
 
 #[derive(Clone, Debug)]
 enum Happens {
-    Join(u16, u8, String),
+    Join(DeviceId, u8, String),
     Zio(FinishedZio),
     Settle,
 }
@@ -56,9 +56,9 @@ fn zios() -> impl Strategy<Value = Happens> {
     let spans = vec(0..3_u64, 5);
     let op = select(Op::ALL.to_vec());
     let length = select(vec![0, 1, 512, 4_096, 6_000, u32::MAX]);
-    let who = (0..DISKS, select(vec![0, 1, 2, 64]));
+    let who = ((0..DEVICES).prop_map(DeviceId), select(vec![0, 1, 2, 64]));
     (who, op, length, spans, 100..104_u64, any::<bool>()).prop_map(
-        |((disk, client), op, length, spans, second, failed)| {
+        |((device, client), op, length, spans, second, failed)| {
             let mut at = Instant::from_nanos(second * SECOND_NS);
             let mut later = |which: usize| {
                 at = at + Duration::from_micros(spans[which]);
@@ -77,15 +77,15 @@ fn zios() -> impl Strategy<Value = Happens> {
             event.length = length;
             event.client = ClientId(client);
             event.outcome = if failed { Err(Errno::Io) } else { Ok(()) };
-            Happens::Zio(FinishedZio::of(&event, disk))
+            Happens::Zio(FinishedZio::of(&event, device))
         },
     )
 }
 
 fn happenings() -> impl Strategy<Value = Vec<Happens>> {
     let name = select(vec!["a", "b", "c", "d"]);
-    let join = (0..DISKS, 0..3_u8, name)
-        .prop_map(|(disk, client, name)| Happens::Join(disk, client, name.to_owned()));
+    let join = ((0..DEVICES).prop_map(DeviceId), 0..3_u8, name)
+        .prop_map(|(device, client, name)| Happens::Join(device, client, name.to_owned()));
     vec(
         prop_oneof![8 => zios(), 1 => join, 1 => Just(Happens::Settle)],
         0..80,
@@ -94,17 +94,21 @@ fn happenings() -> impl Strategy<Value = Vec<Happens>> {
 
 /// Every zio, with the name that its client had.
 fn play(happenings: &[Happens], collected: &mut Collected) -> Vec<(FinishedZio, String)> {
-    let mut names: BTreeMap<(u16, u8), String> = BTreeMap::new();
+    let mut names: BTreeMap<(DeviceId, u8), String> = BTreeMap::new();
     let mut all = Vec::new();
     for happens in happenings {
         match happens.clone() {
-            Happens::Join(disk, id, name) => {
-                names.insert((disk, id), name.clone());
+            Happens::Join(device, id, name) => {
+                names.insert((device, id), name.clone());
                 let (client, name) = (ClientId(id), name.into());
-                collected.take(&EventRecord::Joined { disk, client, name });
+                collected.take(&EventRecord::Joined {
+                    device,
+                    client,
+                    name,
+                });
             }
             Happens::Zio(zio) => {
-                let name = names.get(&(zio.disk, zio.client.0));
+                let name = names.get(&(zio.device, zio.client.0));
                 all.push((zio, name.cloned().unwrap_or("other".to_owned())));
                 collected.take(&EventRecord::Zio(zio));
             }
@@ -152,13 +156,13 @@ type Told = BTreeMap<(String, Op), Tally>;
 /// The expected counts, by the label that `name` gives to each zio.
 fn expected(
     all: &[(FinishedZio, String)],
-    disk: u16,
+    device: DeviceId,
     name: impl Fn(&(FinishedZio, String)) -> String,
 ) -> Told {
-    let of_disk = || all.iter().filter(|(zio, _)| zio.disk == disk);
-    let keys: BTreeSet<(String, Op)> = of_disk().map(|zio| (name(zio), zio.0.op)).collect();
+    let of_device = || all.iter().filter(|(zio, _)| zio.device == device);
+    let keys: BTreeSet<(String, Op)> = of_device().map(|zio| (name(zio), zio.0.op)).collect();
     let of_key = |key: &(String, Op)| {
-        let of_key = of_disk().filter(|zio| (name(zio), zio.0.op) == *key);
+        let of_key = of_device().filter(|zio| (name(zio), zio.0.op) == *key);
         tally(&of_key.map(|(zio, _)| zio).collect::<Vec<_>>())
     };
     keys.into_iter()
@@ -166,47 +170,47 @@ fn expected(
         .collect()
 }
 
-fn told(collected: &Collected, disk: u16, name: impl Fn(Part) -> Option<String>) -> Told {
-    let parts = collected.parts(disk);
+fn told(collected: &Collected, device: DeviceId, name: impl Fn(Part) -> Option<String>) -> Told {
+    let parts = collected.parts(device);
     let named = parts.filter_map(|(part, op, tally)| Some(((name(part)?, op), tally.clone())));
     named.collect()
 }
 
 proptest! {
     #[test]
-    fn parts_of_a_disk_are_what_they_did(happenings in happenings()) {
-        let mut collected = Collected::new(DISKS.into(), 0).unwrap();
+    fn parts_of_a_device_are_what_they_did(happenings in happenings()) {
+        let mut collected = Collected::new(DEVICES.into(), 0).unwrap();
         let all = play(&happenings, &mut collected);
-        for disk in 0..DISKS {
+        for device in (0..DEVICES).map(DeviceId) {
             let client = |part| match part {
-                Part::Client(place) => Some(collected.client(disk, place).to_string()),
+                Part::Client(place) => Some(collected.client(device, place).to_string()),
                 Part::Size(_) => None,
             };
-            let by_client = expected(&all, disk, |(_, name)| name.clone());
-            prop_assert_eq!(told(&collected, disk, client), by_client);
+            let by_client = expected(&all, device, |(_, name)| name.clone());
+            prop_assert_eq!(told(&collected, device, client), by_client);
             let size = |part| match part {
                 Part::Client(_) => None,
                 Part::Size(power) => Some(format!("{power:?}")),
             };
-            let by_size = expected(&all, disk, |(zio, _)| format!("{:?}", size_of_class(zio.length)));
-            prop_assert_eq!(told(&collected, disk, size), by_size);
+            let by_size = expected(&all, device, |(zio, _)| format!("{:?}", size_of_class(zio.length)));
+            prop_assert_eq!(told(&collected, device, size), by_size);
         }
     }
 
     #[test]
     fn seconds_are_what_was_done_in_them(happenings in happenings()) {
-        let mut collected = Collected::new(DISKS.into(), 0).unwrap();
+        let mut collected = Collected::new(DEVICES.into(), 0).unwrap();
         let all = play(&happenings, &mut collected);
         let mut expected: BTreeMap<_, Vec<&FinishedZio>> = BTreeMap::new();
         for (zio, name) in &all {
             let second = zio.ended().as_nanos() / SECOND_NS;
-            let key = (second, zio.disk, name.clone(), zio.op);
+            let key = (second, zio.device, name.clone(), zio.op);
             expected.entry(key).or_default().push(zio);
         }
         let mut told = BTreeMap::new();
         for (second, cells) in collected.seconds() {
             for cell in cells.iter() {
-                let key = (second, cell.disk, cell.client.to_string(), cell.op);
+                let key = (second, cell.device, cell.client.to_string(), cell.op);
                 prop_assert!(told.insert(key, cell.tally.clone()).is_none());
             }
         }
@@ -227,7 +231,7 @@ proptest! {
         room in 0..20_u64,
         cursor in 0..100_u64,
     ) {
-        let mut collected = Collected::new(DISKS.into(), room * KEPT_BYTES).unwrap();
+        let mut collected = Collected::new(DEVICES.into(), room * KEPT_BYTES).unwrap();
         let all = play(&happenings, &mut collected);
         let come = all.len() as u64;
         prop_assert_eq!(collected.now(), come);
@@ -247,7 +251,7 @@ proptest! {
 fn join(collected: &mut Collected, client: u8, name: &str) {
     let (client, name) = (ClientId(client), name.into());
     collected.take(&EventRecord::Joined {
-        disk: 0,
+        device: DeviceId(0),
         client,
         name,
     });
@@ -257,7 +261,7 @@ fn join(collected: &mut Collected, client: u8, name: &str) {
 fn zio(second: u64, client: u8) -> EventRecord {
     let mut event = event(Instant::from_nanos(second * SECOND_NS));
     event.client = ClientId(client);
-    EventRecord::Zio(FinishedZio::of(&event, 0))
+    EventRecord::Zio(FinishedZio::of(&event, DeviceId(0)))
 }
 
 #[test]
@@ -274,9 +278,12 @@ fn the_client_that_was_quiet_for_longest_gives_way_and_its_counts_do_not() {
     collected.take(&zio(101, 1));
     collected.settle();
     let counts: BTreeMap<String, u64> = collected
-        .parts(0)
+        .parts(DeviceId(0))
         .filter_map(|(part, _, tally)| match part {
-            Part::Client(place) => Some((collected.client(0, place).to_string(), tally.completed)),
+            Part::Client(place) => Some((
+                collected.client(DeviceId(0), place).to_string(),
+                tally.completed,
+            )),
             Part::Size(_) => None,
         })
         .collect();
@@ -333,7 +340,7 @@ fn busy_seconds_are_remembered_in_bounded_memory() {
     for second in 0..SECONDS as u64 {
         for client in 0..10 {
             let cell = SecondCell {
-                disk: 0,
+                device: DeviceId(0),
                 client: client.to_string().into(),
                 op: Op::Read,
                 tally: tally.clone(),
@@ -363,17 +370,20 @@ fn more_kinds_in_a_second_than_are_counted_at_once_are_all_counted() {
     for (client, op, length) in kinds().chain(kinds()) {
         let mut event = event(Instant::from_nanos(SECOND_NS));
         (event.client, event.op, event.length) = (ClientId(client), op, length);
-        collected.take(&EventRecord::Zio(FinishedZio::of(&event, 0)));
+        collected.take(&EventRecord::Zio(FinishedZio::of(&event, DeviceId(0))));
     }
     collected.settle();
-    for (part, op, tally) in collected.parts(0) {
+    for (part, op, tally) in collected.parts(DeviceId(0)) {
         let expected = match part {
             Part::Client(_) => 2 * 10,
             Part::Size(_) => 2 * 64,
         };
         assert_eq!(tally.completed, expected, "{part:?} {op:?}");
     }
-    assert_eq!(collected.parts(0).count(), (64 + 10) * Op::ALL.len());
+    assert_eq!(
+        collected.parts(DeviceId(0)).count(),
+        (64 + 10) * Op::ALL.len()
+    );
     assert_eq!(collected.seconds().count(), 1);
 }
 
@@ -386,11 +396,11 @@ fn a_second_that_was_taken_stays_as_it_was_seen() {
             completed,
             ..Brief::default()
         };
-        let (disk, client, op) = (0, "c".into(), Op::Read);
+        let (device, client, op) = (DeviceId(0), "c".into(), Op::Read);
         seconds.add(
             7,
             SecondCell {
-                disk,
+                device,
                 client,
                 op,
                 tally,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use dashpot_engine::Op;
 use dashpot_engine::histogram::Histogram;
-use dashpot_export::DiskInfo;
+use dashpot_export::{DeviceId, DiskInfo};
 use prometheus_client::registry::Unit;
 
 use super::page::{Labels, Metric, Page};
@@ -27,19 +27,19 @@ pub(super) struct ClientScrape {
 impl ClientScrape {
     /// The operations of all clients of a disk.
     pub(super) fn of_disk(events: &View<'_>, index: usize, info: &DiskInfo) -> Vec<ClientScrape> {
-        let disk = index as u16;
+        let device = DeviceId::of(index);
         let look = |(part, op, tally): (Part, Op, &Tally)| {
             let Part::Client(place) = part else {
                 return None;
             };
             Some(ClientScrape {
                 disk: info.name.clone(),
-                client: events.collected.client(disk, place),
+                client: events.collected.client(device, place),
                 op,
                 tally: tally.clone(),
             })
         };
-        events.collected.parts(disk).filter_map(look).collect()
+        events.collected.parts(device).filter_map(look).collect()
     }
 
     fn labels(&self) -> Labels<'_> {

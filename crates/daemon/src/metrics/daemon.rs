@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use dashpot_api::Host;
-use dashpot_export::ProbeReading;
+use dashpot_export::{DeviceId, ProbeReading};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Unit;
@@ -72,7 +72,7 @@ impl Scrape {
 async fn finished(daemon: &Daemon) -> (Vec<ClientScrape>, Vec<u64>) {
     let look = |events: &View<'_>| {
         let of_disk = |(index, info)| ClientScrape::of_disk(events, index, info);
-        let dropped = |(index, _)| events.dropped(Some(index as u16));
+        let dropped = |(index, _)| events.dropped(Some(DeviceId::of(index)));
         (
             daemon.disks().flat_map(of_disk).collect(),
             daemon.disks().map(dropped).collect(),

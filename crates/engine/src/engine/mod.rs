@@ -9,11 +9,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use self::part::{Part, ZIOS_PER_STEP};
+use crate::client::ClientId;
 use crate::command::{Action, Input};
 use crate::deadlines::Deadlines;
 use crate::depths::DepthTimes;
 use crate::disk::{Context, Disk};
-use crate::event::Events;
+use crate::event::{Device, Events};
 use crate::flight::{Flight, Flights};
 use crate::heap::IndexedHeap;
 use crate::inject::RuleId;
@@ -205,14 +206,23 @@ impl Engine {
             }
             Input::SubmitToVolume(zio) => self.submit_to_volume(zio, actions),
             Input::Abort(zios) => self.abort(zios, actions),
-            Input::Join { disk, client, name } => {
-                self.with_disk(disk, actions, |disk, _, _| {
-                    disk.clients.join(client, name);
-                    disk.injector.find_clients(&disk.clients);
-                });
-            }
+            Input::Join {
+                device,
+                client,
+                name,
+            } => self.join(device, client, name),
             Input::Command(id, command) => self.command(id, command, actions),
             Input::Stopped { .. } | Input::Tick => {}
+        }
+    }
+
+    /// Names a client. Only rules ask for names, and only disks have rules.
+    #[cold]
+    fn join(&mut self, device: Device, client: ClientId, name: &str) {
+        if let Device::Disk(disk) = device
+            && let Some(disk) = self.disks.get_mut(disk.0 as usize)
+        {
+            disk.join(client, name);
         }
     }
 

@@ -10,8 +10,8 @@
 use std::collections::VecDeque;
 
 use dashpot_engine::{
-    Action, Answer, ClientId, Command, CommandError, CommandId, Duration, Errno, Input, Instant,
-    Op, Outcome, Zio, ZioId,
+    Action, Answer, ClientId, Command, CommandError, CommandId, Device, Duration, Errno, Input,
+    Instant, Op, Outcome, Zio, ZioId,
 };
 
 use crate::machine::{DISK, Machine};
@@ -170,7 +170,7 @@ impl<M: Machine> Driver<M> {
 
     pub(crate) fn join(&mut self, client: ClientId, name: &str) {
         self.step(Input::Join {
-            disk: DISK,
+            device: Device::Disk(DISK),
             client,
             name,
         });

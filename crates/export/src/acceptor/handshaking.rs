@@ -23,7 +23,7 @@ pub(super) struct Handshaking {
 
 impl Handshaking {
     pub(super) fn new(fd: OwnedFd, permit: Permit, exports: Arc<[ExportInfo]>) -> Handshaking {
-        let (handshake, output) = Handshake::begin(exports);
+        let (handshake, output) = Handshake::on_socket(exports);
         Handshaking {
             fd,
             permit,

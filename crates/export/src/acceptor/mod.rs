@@ -19,7 +19,7 @@ use self::handshaking::Handshaking;
 use self::pending::{Pending, Place};
 use crate::clock;
 use crate::connection_limit::ConnectionLimit;
-use crate::export::ExportInfo;
+use crate::export::{ExportId, ExportInfo};
 use crate::frontend::Progress;
 use crate::listen::Listener;
 use crate::mailbox::Mailbox;
@@ -41,7 +41,7 @@ pub(crate) struct Acceptor {
     mailbox: Arc<Mailbox<AcceptorMessage>>,
     exports: Arc<[ExportInfo]>,
     /// Where the connections of each export go.
-    routes: Vec<Route>,
+    routes: Vec<Route<ExportId>>,
     pending: Pending<Handshaking>,
     limit: ConnectionLimit,
     /// Whether clients are let in at all.
@@ -57,7 +57,7 @@ impl Acceptor {
     pub(crate) fn new(
         listeners: Vec<Listener>,
         exports: Arc<[ExportInfo]>,
-        routes: Vec<Route>,
+        routes: Vec<Route<ExportId>>,
         mailbox: Arc<Mailbox<AcceptorMessage>>,
     ) -> io::Result<Acceptor> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -215,7 +215,7 @@ impl Acceptor {
             let (session, left_over) = agreed.session(fd);
             let handover = Handover {
                 session,
-                export: route.export,
+                export: route.id,
                 peer: place.peer,
                 left_over,
                 permit: Some(permit),

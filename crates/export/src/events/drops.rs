@@ -1,32 +1,34 @@
-//! Dropped events, counted by disk and second.
+//! Dropped events, counted by device and second.
 
 use std::collections::VecDeque;
+
+use super::record::DeviceId;
 
 /// The events that a shard has dropped since the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Drops {
-    /// Drops by disk and by the second in which the zios ended, on the shards' clock. Holds the
+    /// Drops by device and by the second in which the zios ended, on the shards' clock. Holds the
     /// latest seconds, the oldest first.
     seconds: VecDeque<Dropped>,
-    /// Drops by disk, of the seconds that are no longer kept.
-    before: Vec<(u16, u64)>,
+    /// Drops by device, of the seconds that are no longer kept.
+    before: Vec<(DeviceId, u64)>,
 }
 
-/// Events of one disk that were dropped in one second.
+/// Events of one device that were dropped in one second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Dropped {
     second: u64,
-    disk: u16,
+    device: DeviceId,
     events: u64,
 }
 
 impl Drops {
-    pub(super) fn add(&mut self, disk: u16, second: u64) {
+    pub(super) fn add(&mut self, device: DeviceId, second: u64) {
         let mut of_second = self.seconds.iter_mut().rev();
         let same = of_second
             .by_ref()
             .take_while(|dropped| dropped.second == second)
-            .find(|dropped| dropped.disk == disk);
+            .find(|dropped| dropped.device == device);
         if let Some(dropped) = same {
             dropped.events += 1;
             return;
@@ -38,7 +40,7 @@ impl Drops {
         }
         self.seconds.push_back(Dropped {
             second,
-            disk,
+            device,
             events: 1,
         });
     }
@@ -47,36 +49,37 @@ impl Drops {
         match self
             .before
             .iter_mut()
-            .find(|(disk, _)| *disk == oldest.disk)
+            .find(|(device, _)| *device == oldest.device)
         {
             Some((_, events)) => *events += oldest.events,
-            None => self.before.push((oldest.disk, oldest.events)),
+            None => self.before.push((oldest.device, oldest.events)),
         }
     }
 
-    /// How many events of a disk, or of all disks, were dropped since the start.
-    pub fn total(&self, disk: Option<u16>) -> u64 {
-        let of_disk = |(at, _): &(u16, u64)| disk.is_none_or(|disk| *at == disk);
+    /// How many events of a device, or of all devices, were dropped since the start.
+    pub fn total(&self, device: Option<DeviceId>) -> u64 {
+        let of_device = |(at, _): &(DeviceId, u64)| device.is_none_or(|device| *at == device);
         let latest = self
             .seconds
             .iter()
-            .map(|dropped| (dropped.disk, dropped.events));
+            .map(|dropped| (dropped.device, dropped.events));
         let before = self.before.iter().copied();
         latest
             .chain(before)
-            .filter(of_disk)
+            .filter(of_device)
             .map(|(_, events)| events)
             .sum()
     }
 
-    /// The dropped events of a disk, or of all disks, by second. The oldest come first; a second
+    /// The dropped events of a device, or of all devices, by second. The oldest come first; a second
     /// may come several times.
-    pub fn seconds(&self, disk: Option<u16>) -> impl Iterator<Item = (u64, u64)> {
-        let of_disk = move |dropped: &&Dropped| disk.is_none_or(|disk| dropped.disk == disk);
-        let told = self.seconds.iter().filter(of_disk);
+    pub fn seconds(&self, device: Option<DeviceId>) -> impl Iterator<Item = (u64, u64)> {
+        let of_device =
+            move |dropped: &&Dropped| device.is_none_or(|device| dropped.device == device);
+        let told = self.seconds.iter().filter(of_device);
         told.map(|dropped| (dropped.second, dropped.events))
     }
 }
 
-/// How many pairs of disk and second are kept: enough for an hour of one disk.
+/// How many pairs of device and second are kept: enough for an hour of one device.
 pub(super) const KEPT: usize = 3_600;

@@ -2,7 +2,7 @@
 //!
 //! Each shard has a ring. Once in a pass the shard's [`Recorder`] puts the finished zios into it;
 //! one [`EventReader`] empties all rings. A shard never waits for the reader: when its ring is full
-//! it drops events, and counts them by disk and second ([`Drops`]).
+//! it drops events, and counts them by device and second ([`Drops`]).
 //!
 //! The names of clients travel in the same stream, each before the first event of its client,
 //! because a later client may get the same id. While a name waits for room, the recorder drops
@@ -23,19 +23,22 @@ use rtrb::RingBuffer;
 pub use bell::Bell;
 pub use drops::Drops;
 pub use reader::EventReader;
-pub use record::{EventRecord, FinishedZio};
-pub(crate) use recorder::Recorder;
+pub use record::{DeviceId, EventRecord, FinishedZio};
+pub(crate) use recorder::{DeviceIds, Recorder};
 
 /// Makes a ring of `capacity` records for each shard, and the reader of all rings. Each element of
-/// the argument lists the disks of one shard, by their indices.
+/// the argument has the ids of one shard's devices.
 pub(crate) fn rings(
     capacity: usize,
-    shards: impl Iterator<Item = Vec<u16>>,
+    shards: impl Iterator<Item = DeviceIds>,
 ) -> (Vec<Recorder>, EventReader) {
     let bell = Arc::new(Bell::default());
-    let ring = |disks| {
+    let ring = |devices| {
         let (producer, consumer) = RingBuffer::new(capacity);
-        (Recorder::new(producer, disks, Arc::clone(&bell)), consumer)
+        (
+            Recorder::new(producer, devices, Arc::clone(&bell)),
+            consumer,
+        )
     };
     let (recorders, consumers) = shards.map(ring).unzip();
     (recorders, EventReader::new(consumers, bell))

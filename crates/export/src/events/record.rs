@@ -3,15 +3,32 @@
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{ClientId, Duration, Event, Instant, Op, Outcome, Waits};
 
+/// The number of a device that gives events, in one numbering for all shards: the index of a disk in
+/// the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeviceId(pub u16);
+
+impl DeviceId {
+    /// The id of the device with this index.
+    pub fn of(index: usize) -> DeviceId {
+        DeviceId(index as u16)
+    }
+
+    /// Its index.
+    pub fn index(self) -> usize {
+        self.0.into()
+    }
+}
+
 /// One record of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventRecord {
     /// A zio has finished.
     Zio(FinishedZio),
-    /// From here on, a client's id on a disk stands for this name.
+    /// From here on, a client's id on a device stands for this name.
     Joined {
-        /// The disk's index in the configuration.
-        disk: u16,
+        /// The device that it is a client of.
+        device: DeviceId,
         /// The id.
         client: ClientId,
         /// `uid=0 pid=7`, or an address.
@@ -39,8 +56,8 @@ pub struct FinishedZio {
     rule: u32,
     /// Its lane, or [`NO_LANE`].
     lane: u16,
-    /// The disk's index in the configuration.
-    pub disk: u16,
+    /// Its device.
+    pub device: DeviceId,
     /// The client that sent it.
     pub client: ClientId,
     /// Its operation.
@@ -52,10 +69,9 @@ pub struct FinishedZio {
 }
 
 impl FinishedZio {
-    /// The record of a zio that belongs to no pool. `disk` is its disk's index in the
-    /// configuration.
+    /// The record of a zio that belongs to no pool.
     #[inline]
-    pub fn of(event: &Event, disk: u16) -> FinishedZio {
+    pub fn of(event: &Event, device: DeviceId) -> FinishedZio {
         let waits = event.waits();
         FinishedZio {
             arrived: event.arrived,
@@ -69,7 +85,7 @@ impl FinishedZio {
             length: event.length,
             rule: event.rule.map_or(NO_RULE, |rule| rule.0),
             lane: event.lane.map_or(NO_LANE, |lane| lane as u16),
-            disk,
+            device,
             client: event.client,
             op: event.op,
             fua: event.fua,

@@ -2,30 +2,56 @@
 
 use std::sync::Arc;
 
-use dashpot_engine::{ClientId, Device, DiskId, Event};
+use dashpot_engine::{ClientId, Device, Event};
 use rtrb::Producer;
 use rtrb::chunks::ChunkError;
 
 use super::bell::Bell;
 use super::drops::Drops;
-use super::record::{EventRecord, FinishedZio};
+use super::record::{DeviceId, EventRecord, FinishedZio};
 
 /// Puts the events of a shard into its ring.
 pub(crate) struct Recorder {
     ring: Producer<EventRecord>,
-    /// By [`DiskId`]: the disk's index in the configuration. The prober's disk is not in it.
-    disks: Vec<u16>,
-    /// Names that wait for room in the ring; for each client of a disk, the last one.
-    waiting: Vec<(u16, ClientId, Box<str>)>,
+    devices: DeviceIds,
+    /// Names that wait for room in the ring; for each client of a device, the last one.
+    waiting: Vec<(DeviceId, ClientId, Box<str>)>,
     drops: Drops,
     bell: Arc<Bell>,
 }
 
+/// The ids of a shard's devices. A device without one leaves no events.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DeviceIds {
+    /// In the order of the engine's disks. The prober's disk is not in it.
+    disks: Vec<DeviceId>,
+}
+
+impl DeviceIds {
+    /// Gives the engine's next disk an id.
+    pub(crate) fn push_disk(&mut self, id: DeviceId) {
+        self.disks.push(id);
+    }
+
+    #[inline]
+    fn of(&self, device: Device) -> Option<DeviceId> {
+        match device {
+            Device::Disk(disk) => self.disks.get(disk.0 as usize).copied(),
+            // No volume is served yet.
+            Device::Volume(_) => None,
+        }
+    }
+}
+
 impl Recorder {
-    pub(super) fn new(ring: Producer<EventRecord>, disks: Vec<u16>, bell: Arc<Bell>) -> Recorder {
+    pub(super) fn new(
+        ring: Producer<EventRecord>,
+        devices: DeviceIds,
+        bell: Arc<Bell>,
+    ) -> Recorder {
         Recorder {
             ring,
-            disks,
+            devices,
             waiting: Vec::new(),
             drops: Drops::default(),
             bell,
@@ -47,8 +73,11 @@ impl Recorder {
             true => events.len(),
             false => 0,
         };
-        let disks = &self.disks;
-        let mut zios = events.filter_map(|event| finished(&event, disks));
+        let devices = &self.devices;
+        let mut zios = events.filter_map(|event| {
+            let device = devices.of(event.device)?;
+            Some(FinishedZio::of(&event, device))
+        });
         let chunk = match self.ring.write_chunk_uninit(room) {
             Err(ChunkError::TooFewSlots(left)) => self.ring.write_chunk_uninit(left),
             chunk => chunk,
@@ -57,7 +86,8 @@ impl Recorder {
         let mut any = told.is_ok_and(|told| told > 0);
         for zio in zios {
             any = true;
-            self.drops.add(zio.disk, zio.ended().as_nanos() / SECOND_NS);
+            self.drops
+                .add(zio.device, zio.ended().as_nanos() / SECOND_NS);
         }
         // The prober's events do not wake the reader.
         if any {
@@ -68,13 +98,13 @@ impl Recorder {
     }
 
     /// Records that a client's id stands for another name from here on.
-    pub(crate) fn join(&mut self, disk: DiskId, client: ClientId, name: &str) {
-        let Some(disk) = self.disks.get(disk.0 as usize).copied() else {
+    pub(crate) fn join(&mut self, device: Device, client: ClientId, name: &str) {
+        let Some(device) = self.devices.of(device) else {
             return;
         };
         self.waiting
-            .retain(|(of, id, _)| (*of, *id) != (disk, client));
-        self.waiting.push((disk, client, name.into()));
+            .retain(|(of, id, _)| (*of, *id) != (device, client));
+        self.waiting.push((device, client, name.into()));
         self.push_names();
     }
 
@@ -82,26 +112,19 @@ impl Recorder {
         if self.waiting.is_empty() || self.ring.slots() < self.waiting.len() {
             return;
         }
-        for (disk, client, name) in self.waiting.drain(..) {
+        for (device, client, name) in self.waiting.drain(..) {
             // The ring has room for all of these names.
-            let _ = self.ring.push(EventRecord::Joined { disk, client, name });
+            let _ = self.ring.push(EventRecord::Joined {
+                device,
+                client,
+                name,
+            });
         }
     }
 
     /// The events that were dropped so far.
     pub(crate) fn drops(&self) -> Drops {
         self.drops.clone()
-    }
-}
-
-#[inline]
-fn finished(event: &Event, disks: &[u16]) -> Option<FinishedZio> {
-    match event.device {
-        Device::Disk(disk) => {
-            let index = disks.get(disk.0 as usize)?;
-            Some(FinishedZio::of(event, *index))
-        }
-        Device::Volume(_) => None,
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use dashpot_engine::{ClientId, Device, DiskId, Event, Instant, Op};
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
-use super::{EventReader, EventRecord, Recorder, rings};
+use super::{DeviceId, DeviceIds, EventReader, EventRecord, Recorder, rings};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -38,9 +38,14 @@ fn event(disk: u32, client: u8, number: u64, at: Instant) -> Event {
     }
 }
 
-/// Makes one shard with the disks 3 and 7 of the configuration.
+/// The ids of the shard's two disks.
+const DEVICES: [DeviceId; 2] = [DeviceId(3), DeviceId(7)];
+
+/// Makes one shard.
 fn ring(capacity: usize) -> (Recorder, EventReader) {
-    let (mut recorders, reader) = rings(capacity, [vec![3, 7]].into_iter());
+    let mut devices = DeviceIds::default();
+    DEVICES.into_iter().for_each(|id| devices.push_disk(id));
+    let (mut recorders, reader) = rings(capacity, [devices].into_iter());
     (recorders.remove(0), reader)
 }
 
@@ -53,14 +58,14 @@ fn a_record_is_of_its_size() {
 #[test]
 fn the_disk_of_the_probe_leaves_no_events() {
     let (mut recorder, mut reader) = ring(8);
-    recorder.join(DiskId(2), ClientId(0), "probe");
+    recorder.join(Device::Disk(DiskId(2)), ClientId(0), "probe");
     recorder.record([event(2, 0, 1, Instant::ZERO)].into_iter());
     assert!(!reader.drain(|record| panic!("{record:?}")));
     assert_eq!(recorder.drops().total(None), 0);
 }
 
 #[test]
-fn what_a_full_ring_has_no_room_for_is_counted_by_disk_and_second() {
+fn what_a_full_ring_has_no_room_for_is_counted_by_device_and_second() {
     let (mut recorder, mut reader) = ring(10);
     for number in 0..100 {
         let at = Instant::from_nanos(SECOND_NS / 10 * number);
@@ -70,11 +75,17 @@ fn what_a_full_ring_has_no_room_for_is_counted_by_disk_and_second() {
     reader.drain(|record| told.push(record.clone()));
     assert_eq!(told.len(), 10);
     let drops = recorder.drops();
-    assert_eq!((drops.total(Some(3)), drops.total(Some(7))), (40, 50));
+    assert_eq!(
+        (drops.total(Some(DEVICES[0])), drops.total(Some(DEVICES[1]))),
+        (40, 50)
+    );
     assert_eq!(drops.total(None), 90);
     let expected: Vec<(u64, u64)> = (1..10).map(|second| (second, 10)).collect();
     assert_eq!(drops.seconds(None).collect::<Vec<_>>(), expected);
-    assert_eq!(drops.seconds(Some(7)).collect::<Vec<_>>(), expected[4..]);
+    assert_eq!(
+        drops.seconds(Some(DEVICES[1])).collect::<Vec<_>>(),
+        expected[4..]
+    );
 }
 
 #[test]
@@ -85,7 +96,7 @@ fn drops_of_long_ago_are_still_in_the_total() {
         recorder.record([event(0, 0, second, at)].into_iter());
     }
     let drops = recorder.drops();
-    assert_eq!(drops.total(Some(3)), 9_999);
+    assert_eq!(drops.total(Some(DEVICES[0])), 9_999);
     assert_eq!(drops.seconds(None).count(), super::drops::KEPT);
 }
 
@@ -110,23 +121,23 @@ proptest! {
     #[test]
     fn nothing_is_lost_uncounted_or_ascribed_to_another(happenings in happenings()) {
         let (mut recorder, mut reader) = ring(16);
-        let mut names: HashMap<(u16, u8), String> = HashMap::new();
-        let mut sent: Vec<(u64, u16, Option<String>)> = Vec::new();
+        let mut names: HashMap<(DeviceId, u8), String> = HashMap::new();
+        let mut sent: Vec<(u64, DeviceId, Option<String>)> = Vec::new();
         let mut read = Vec::new();
-        let mut known: HashMap<(u16, u8), String> = HashMap::new();
-        let index = |disk: u32| [3_u16, 7][disk as usize];
+        let mut known: HashMap<(DeviceId, u8), String> = HashMap::new();
+        let id = |disk: u32| DEVICES[disk as usize];
         for (at, happens) in happenings.iter().chain([&Happens::Read]).enumerate() {
             match happens {
                 Happens::Join(disk, client) => {
                     let name = format!("client {at}");
-                    recorder.join(DiskId(*disk), ClientId(*client), &name);
-                    names.insert((index(*disk), *client), name);
+                    recorder.join(Device::Disk(DiskId(*disk)), ClientId(*client), &name);
+                    names.insert((id(*disk), *client), name);
                 }
                 Happens::Pass(who) => {
                     let first = sent.len() as u64;
                     sent.extend(who.iter().zip(first..).map(|((disk, client), number)| {
-                        let disk = index(*disk);
-                        (number, disk, names.get(&(disk, *client)).cloned())
+                        let device = id(*disk);
+                        (number, device, names.get(&(device, *client)).cloned())
                     }));
                     let events = who.iter().zip(first..);
                     let events = events.map(|((disk, client), number)| {
@@ -136,12 +147,12 @@ proptest! {
                 }
                 Happens::Read => {
                     reader.drain(|record| match record {
-                        EventRecord::Joined { disk, client, name } => {
-                            known.insert((*disk, client.0), name.to_string());
+                        EventRecord::Joined { device, client, name } => {
+                            known.insert((*device, client.0), name.to_string());
                         }
                         EventRecord::Zio(zio) => {
-                            let name = known.get(&(zio.disk, zio.client.0)).cloned();
-                            read.push((zio.offset, zio.disk, name));
+                            let name = known.get(&(zio.device, zio.client.0)).cloned();
+                            read.push((zio.offset, zio.device, name));
                         }
                     });
                 }
@@ -153,11 +164,11 @@ proptest! {
         for told in &read {
             prop_assert!(rest.any(|sent| sent == told), "{:?}", told);
         }
-        for disk in [3, 7] {
-            let of_disk = |events: &[(u64, u16, Option<String>)]| {
-                events.iter().filter(|(_, of, _)| *of == disk).count() as u64
+        for device in DEVICES {
+            let of_device = |events: &[(u64, DeviceId, Option<String>)]| {
+                events.iter().filter(|(_, of, _)| *of == device).count() as u64
             };
-            prop_assert_eq!(of_disk(&read) + drops.total(Some(disk)), of_disk(&sent));
+            prop_assert_eq!(of_device(&read) + drops.total(Some(device)), of_device(&sent));
         }
     }
 }

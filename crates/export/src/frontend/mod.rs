@@ -153,8 +153,9 @@ enum Protocol {
 }
 
 impl Handshake {
-    /// Begins a handshake over these exports. The bytes are the server's greeting.
-    pub(crate) fn begin(exports: Arc<[ExportInfo]>) -> (Handshake, Vec<u8>) {
+    /// Begins a handshake with a client that has connected to a socket, where it chooses one of these
+    /// exports. The bytes are the server's greeting.
+    pub(crate) fn on_socket(exports: Arc<[ExportInfo]>) -> (Handshake, Vec<u8>) {
         let handshake = nbd::handshake::Handshake::new(exports);
         (Handshake::Nbd(handshake), nbd::handshake::GREETING.to_vec())
     }

@@ -158,7 +158,7 @@ impl Chunk {
     pub(super) fn slices<'a, 'b>(
         &'a self,
         slots: &'a Slots,
-        store: &'a Store,
+        store: Option<&'a Store>,
         room: &'b mut [IoSlice<'a>; SLICES_MAX],
     ) -> &'b [IoSlice<'a>] {
         let mut count = 0;
@@ -178,9 +178,8 @@ impl Chunk {
                 Some(payload) => push(payload),
                 None => {
                     let offset = slot.request().offset + u64::from(data.start);
-                    store
-                        .slices(offset, u64::from(data.length))
-                        .for_each(&mut push);
+                    let slices = |store: &'a Store| store.slices(offset, data.length.into());
+                    store.into_iter().flat_map(slices).for_each(&mut push);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! The requests of other threads: connections, commands, snapshots, events, power cuts.
 
 use dashpot_engine::inject::RuleId;
-use dashpot_engine::{Command, DiskId, Errno, InFlight, Input};
+use dashpot_engine::{Command, Device, DiskId, Errno, InFlight, Input};
 
 use super::Shard;
 use super::connection::Connection;
@@ -10,6 +10,7 @@ use crate::export::ExportId;
 use crate::message::{AttachError, CommandAnswer, Handover, Message};
 use crate::power::{Cut, CutError, Loss, Then};
 use crate::snapshot::{Counted, DiskSnapshot, RuleSnapshot};
+use crate::store::Store;
 
 impl Shard {
     /// Handles as many messages as one pass may.
@@ -34,8 +35,8 @@ impl Shard {
                 answer(self.fail_attachment(export, &node));
             }
             Message::Command(command, answer) => self.command(command, answer),
-            Message::Snapshot(export, oldest, answer) => {
-                if let Some(snapshot) = self.snapshot(export, oldest) {
+            Message::Snapshot(disk, oldest, answer) => {
+                if let Some(snapshot) = self.snapshot(disk, oldest) {
                     answer(snapshot);
                 }
             }
@@ -52,12 +53,16 @@ impl Shard {
         let peer = handover.peer.as_str();
         let (client, is_new) = self.exports.connect(export, peer);
         if is_new {
-            let disk = self.exports.disk(export);
-            let name = peer;
-            self.step(Input::Join { disk, client, name }, None);
+            let device = self.exports.device(export);
+            let join = Input::Join {
+                device,
+                client,
+                name: peer,
+            };
+            self.step(join, None);
             // Until now the id belonged to another client: publish that client's events first.
             self.record();
-            self.recorder.join(disk, client, name);
+            self.recorder.join(device, client, peer);
         }
         let connection = Connection::new(handover, client, self.timers.now());
         let at = self.connections.insert(connection);
@@ -89,8 +94,7 @@ impl Shard {
         }
         self.step(Input::Command(id, command), None);
         let engine = &self.engine;
-        let mut disks = self.exports.client_disks();
-        let armed = disks.any(|disk| engine.has_rules(disk));
+        let armed = self.stores.disks().any(|disk| engine.has_rules(disk));
         self.rule_marks
             .keep(|disk, rule| engine.has_rule(disk, rule));
         self.timers.meter_mut().set_armed(armed);
@@ -107,19 +111,19 @@ impl Shard {
     /// The shard's counts since its start that `list` shows beside the rules of a disk.
     fn counted(&self, disk: DiskId) -> Counted {
         let now = self.timers.now();
-        let exports = self.exports.of_disk(disk);
+        let export = self.exports.of_disk(disk);
         Counted {
             overloaded_seconds: self.timers.meter().work(now).overloaded_seconds,
-            stalls: exports.map(|export| self.budget.stalls(export)).sum(),
+            stalls: export.map_or(0, |export| self.budget.stalls(export)),
             depths: self.engine.depths(disk, now).unwrap_or_default(),
         }
     }
 
-    /// The state of the disk of an export, with its `oldest` oldest zios. `None` if this shard has
-    /// no such export.
-    fn snapshot(&self, export: ExportId, oldest: usize) -> Option<DiskSnapshot> {
-        let info = self.exports.find(export)?;
-        let disk = self.exports.disk(export);
+    /// The state of a disk and of its export, with its `oldest` oldest zios. `None` if this shard has
+    /// no such disk.
+    fn snapshot(&self, disk: DiskId, oldest: usize) -> Option<DiskSnapshot> {
+        let export = self.exports.of_disk(disk);
+        let store = self.stores.of(Device::Disk(disk))?;
         let (now, meter) = (self.timers.now(), self.timers.meter());
         let counted = self.counted(disk);
         let rules = self.engine.rules(disk, now).map(|rule| {
@@ -133,12 +137,12 @@ impl Shard {
             in_flight_total: self.engine.in_flight_total(disk),
             in_flight: self.oldest(disk, oldest),
             suspended: self.engine.suspended(disk),
-            off: info.power.is_off(),
-            clients: self.exports.clients(export),
-            attachments: self.attachments(export),
-            stalled: self.budget.stalled(export),
-            stalls: self.budget.stalls(export),
-            faulted: self.stores.of(disk).fault().map(str::to_owned),
+            off: export.is_some_and(|export| self.exports.info(export).power.is_off()),
+            clients: export.map_or_else(Vec::new, |export| self.exports.clients(export)),
+            attachments: export.map_or_else(Vec::new, |export| self.attachments(export)),
+            stalled: export.map_or(0, |export| self.budget.stalled(export)),
+            stalls: counted.stalls,
+            faulted: store.fault().map(str::to_owned),
             loop_gap: meter.gaps(),
             work: meter.work(now),
             stops: meter.stops(now),
@@ -161,8 +165,8 @@ impl Shard {
     fn cut(&mut self, export: ExportId, cut: &Cut) -> Result<Loss, CutError> {
         let info = self.exports.find(export).ok_or(CutError::LosesNothing)?;
         let power = info.power.clone();
-        let disk = self.exports.disk(export);
-        if !self.stores.of(disk).loses() {
+        let device = self.exports.device(export);
+        if !self.stores.of(device).is_some_and(Store::loses) {
             return Err(CutError::LosesNothing);
         }
         match (power.is_off(), cut.then) {
@@ -181,7 +185,8 @@ impl Shard {
             self.drop_clients(export);
         }
         let now = self.timers.now();
-        let loss = self.stores.of_mut(disk).cut(cut, now);
+        let store = self.stores.of_mut(device);
+        let loss = store.and_then(|store| store.cut(cut, now));
         let loss = loss.ok_or(CutError::LosesNothing)?;
         let loss = loss.map_err(CutError::Failed)?;
         power.switch(cut.then != Then::Off);

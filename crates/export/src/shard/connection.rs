@@ -219,7 +219,7 @@ impl Connection {
         &mut self,
         chunk: &Chunk,
         slots: &Slots,
-        store: &Store,
+        store: Option<&Store>,
     ) -> rustix::io::Result<usize> {
         if chunk.is_empty() || self.peer_gone {
             return Ok(chunk.left());

@@ -5,6 +5,7 @@ use dashpot_sys::{Completion, Work};
 
 use super::Shard;
 use crate::frontend::boundary::{Operation, Request};
+use crate::store::Store;
 
 impl Shard {
     /// Gives a zio's work to the ring. Says whether the ring does it; if not, the pool has to.
@@ -12,7 +13,8 @@ impl Shard {
         let Some(slot) = self.slots.get_mut(id) else {
             return false;
         };
-        let Some(store) = self.stores.of(slot.disk()).device() else {
+        let store = self.stores.of(slot.device());
+        let Some(store) = store.and_then(Store::device) else {
             return false;
         };
         let Some(ring) = self.device_ring.get_mut() else {
@@ -55,7 +57,8 @@ impl Shard {
         let Some(slot) = self.slots.get_mut(id) else {
             return;
         };
-        let Some(store) = self.stores.of(slot.disk()).device() else {
+        let store = self.stores.of(slot.device());
+        let Some(store) = store.and_then(Store::device) else {
             return;
         };
         let request = *slot.request();

@@ -1,11 +1,12 @@
-//! The exports of a shard, and the stores behind them.
+//! The exports of a shard, and the stores of its disks.
 //!
-//! Today an export is a disk. Later a volume will be one, too: then several exports share the disks
-//! of a pool. Therefore stores have a table of their own.
+//! Behind an export is a device of the engine. A disk has a store that does its work. A volume has
+//! none: the disks of its pool do its work, and share them with other volumes. Therefore stores have
+//! a table of their own.
 
 use std::sync::Arc;
 
-use dashpot_engine::{ClientId, DiskId};
+use dashpot_engine::{ClientId, Device, DiskId};
 
 use super::clients::ClientTable;
 use crate::export::{ExportId, ExportInfo, Served};
@@ -19,23 +20,20 @@ pub(super) struct Exports {
 
 struct Export {
     info: ExportInfo,
-    disk: DiskId,
+    device: Device,
     clients: ClientTable,
 }
 
 impl Exports {
-    /// The exports, and the stores of their disks, which are in the order of the engine's disks.
-    pub(super) fn new(served: Vec<Served>) -> (Exports, Stores) {
-        let part = |served: Served| {
-            let export = Export {
-                info: served.info,
-                disk: served.disk,
-                clients: ClientTable::default(),
-            };
-            (export, served.store)
+    pub(super) fn new(served: Vec<Served>) -> Exports {
+        let export = |served: Served| Export {
+            info: served.info,
+            device: served.device,
+            clients: ClientTable::default(),
         };
-        let (exports, stores) = served.into_iter().map(part).unzip();
-        (Exports { exports }, Stores(stores))
+        Exports {
+            exports: served.into_iter().map(export).collect(),
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -45,13 +43,6 @@ impl Exports {
     /// The prober's export. No client sees it.
     pub(super) fn probed(&self) -> ExportId {
         ExportId(self.exports.len() as u32 - 1)
-    }
-
-    /// The disks that clients can reach.
-    pub(super) fn client_disks(&self) -> impl Iterator<Item = DiskId> {
-        let (_, of_clients) = self.exports.split_last().unzip();
-        let of_clients: &[Export] = of_clients.unwrap_or_default();
-        of_clients.iter().map(|export| export.disk)
     }
 
     /// The export with this id, as clients see it, if there is one.
@@ -64,23 +55,23 @@ impl Exports {
         &self.exports[id.0 as usize].info
     }
 
-    /// The disk behind an export.
+    /// The device behind an export.
     #[inline]
-    pub(super) fn disk(&self, id: ExportId) -> DiskId {
-        self.exports[id.0 as usize].disk
+    pub(super) fn device(&self, id: ExportId) -> Device {
+        self.exports[id.0 as usize].device
     }
 
-    /// The exports of a disk.
-    pub(super) fn of_disk(&self, disk: DiskId) -> impl Iterator<Item = ExportId> {
-        let numbered = (0..).zip(&self.exports);
-        let of_disk = numbered.filter(move |(_, export)| export.disk == disk);
-        of_disk.map(|(at, _)| ExportId(at))
+    /// The export of a disk, if clients reach that disk itself.
+    pub(super) fn of_disk(&self, disk: DiskId) -> Option<ExportId> {
+        let mut devices = self.exports.iter().map(|export| export.device);
+        let at = devices.position(|device| device == Device::Disk(disk))?;
+        Some(ExportId(at as u32))
     }
 
     /// Whether the export of a disk refuses writes.
     pub(super) fn is_read_only(&self, disk: DiskId) -> bool {
-        let mut exports = self.exports.iter();
-        exports.any(|export| export.disk == disk && export.info.read_only)
+        let export = self.of_disk(disk);
+        export.is_some_and(|export| self.info(export).read_only)
     }
 
     /// Counts a connection. Answers its client, and whether that client is new.
@@ -101,18 +92,35 @@ impl Exports {
     }
 }
 
-/// The stores of a shard's disks.
+/// The stores of a shard's disks, in the order of the engine's disks. The last one is the prober's.
 pub(super) struct Stores(Vec<Store>);
 
 impl Stores {
+    pub(super) fn new(stores: Vec<Store>) -> Stores {
+        Stores(stores)
+    }
+
+    /// The store that does the work of a device. A volume has none.
     #[inline]
-    pub(super) fn of(&self, disk: DiskId) -> &Store {
-        &self.0[disk.0 as usize]
+    pub(super) fn of(&self, device: Device) -> Option<&Store> {
+        match device {
+            Device::Disk(disk) => self.0.get(disk.0 as usize),
+            Device::Volume(_) => None,
+        }
     }
 
     #[inline]
-    pub(super) fn of_mut(&mut self, disk: DiskId) -> &mut Store {
-        &mut self.0[disk.0 as usize]
+    pub(super) fn of_mut(&mut self, device: Device) -> Option<&mut Store> {
+        match device {
+            Device::Disk(disk) => self.0.get_mut(disk.0 as usize),
+            Device::Volume(_) => None,
+        }
+    }
+
+    /// The disks, without the prober's.
+    pub(super) fn disks(&self) -> impl Iterator<Item = DiskId> + use<> {
+        let probed = self.0.len().saturating_sub(1) as u32;
+        (0..probed).map(DiskId)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (DiskId, &mut Store)> {

@@ -70,7 +70,7 @@ use crate::export::Served;
 use crate::mailbox::Mailbox;
 use crate::message::Message;
 use crate::prober::Prompt;
-use crate::store::Pool;
+use crate::store::{Pool, Store};
 
 pub(crate) struct Shard {
     engine: Engine,
@@ -97,8 +97,10 @@ pub(crate) struct Shard {
 /// The parts of a shard before it runs.
 pub(crate) struct Parts {
     pub(crate) engine: Engine,
-    /// The exports, in the order of the engine's disks. The last one is the prober's.
+    /// The last one is the prober's.
     pub(crate) served: Vec<Served>,
+    /// The stores of the engine's disks, in their order. The last one is the prober's.
+    pub(crate) stores: Vec<Store>,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
     pub(crate) pool: Arc<Pool>,
     /// For stores on block devices.
@@ -110,12 +112,12 @@ pub(crate) struct Parts {
 
 impl Shard {
     pub(crate) fn new(parts: Parts) -> io::Result<Shard> {
-        let (exports, stores) = Exports::new(parts.served);
+        let exports = Exports::new(parts.served);
         let device_ring = DeviceRing::new(parts.ring);
         Ok(Shard {
             engine: parts.engine,
             actions: Vec::new(),
-            stores,
+            stores: Stores::new(parts.stores),
             connections: Connections::default(),
             departures: Departures::default(),
             intake: Intake::default(),

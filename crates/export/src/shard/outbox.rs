@@ -196,7 +196,7 @@ mod tests {
     use crate::shard::chunk::{Chunk, SLICES_MAX};
     use crate::shard::slots::{Origin, Slot, Slots, ZioList};
     use crate::store::Store;
-    use dashpot_engine::{ClientId, DiskId, ZioId};
+    use dashpot_engine::{ClientId, Device, DiskId, ZioId};
     use std::io::IoSlice;
     use std::os::unix::net::UnixStream;
 
@@ -219,7 +219,7 @@ mod tests {
             offset: 0,
             length,
         };
-        let slot = |length| Slot::new(origin, DiskId(0), read(length), 0);
+        let slot = |length| Slot::new(origin, Device::Disk(DiskId(0)), read(length), 0);
         let lengths = lengths.into_iter();
         let ids = lengths
             .map(|length| slots.insert(slot(length), &mut list))
@@ -237,7 +237,7 @@ mod tests {
                 return all;
             }
             let mut room = [IoSlice::new(&[]); SLICES_MAX];
-            let slices = chunk.slices(slots, &Store::Null, &mut room);
+            let slices = chunk.slices(slots, Some(&Store::Null), &mut room);
             let bytes = slices.iter().map(|slice| slice.len()).sum();
             assert_eq!(bytes, chunk.left());
             all.push((bytes, chunk.zios().to_vec()));

@@ -30,8 +30,12 @@ pub(super) fn prefetch(engine: &Engine, slots: &Slots, stores: &Stores, until: I
 
 /// Reads the data of one zio. False if it has none to load.
 fn fetch(slot: &Slot, stores: &Stores) -> bool {
-    let (store, request) = (stores.of(slot.disk()), slot.request());
-    if request.operation != Operation::Read || !store.reads_at_reply() {
+    let request = slot.request();
+    let store = stores.of(slot.device());
+    let Some(store) = store.filter(|store| store.reads_at_reply()) else {
+        return false;
+    };
+    if request.operation != Operation::Read {
         return false;
     }
     for slice in store.slices(request.offset, u64::from(request.length)) {

@@ -1,12 +1,13 @@
 //! Receiving: takes requests out of a connection's bytes, admits them, and submits them to the
 //! engine.
 
-use dashpot_engine::{DiskId, Input, Instant, Zio, ZioId};
+use dashpot_engine::{Device, Input, Instant, Zio, ZioId};
 
 use super::Shard;
 use super::intake::Received;
 use super::slots::{Origin, Slot};
 use crate::frontend::boundary::{Arrival, Decoded, ExtentQuestion, Operation, Request};
+use crate::store::{Extent, Store};
 
 impl Shard {
     /// Reads from a connection, and takes as many requests as one pass may.
@@ -153,8 +154,8 @@ impl Shard {
         let Some(connection) = self.connections.get(at) else {
             return false;
         };
-        let disk = self.exports.disk(connection.export());
-        let holds = u64::from(request.payload()) + self.read_holds(disk, &request);
+        let device = self.exports.device(connection.export());
+        let holds = u64::from(request.payload()) + self.read_holds(device, &request);
         if !self.admits(at, holds) {
             return false;
         }
@@ -169,9 +170,10 @@ impl Shard {
     }
 
     /// The bytes that the shard holds for a read until the reply.
-    fn read_holds(&self, disk: DiskId, request: &Request) -> u64 {
+    fn read_holds(&self, device: Device, request: &Request) -> u64 {
+        let store = self.stores.of(device);
         match request.operation {
-            Operation::Read if !self.stores.of(disk).reads_at_reply() => u64::from(request.length),
+            Operation::Read if !store.is_some_and(Store::reads_at_reply) => request.length.into(),
             _ => 0,
         }
     }
@@ -242,10 +244,10 @@ impl Shard {
             export: connection.export(),
             client: connection.client(),
         };
-        let disk = self.exports.disk(origin.export);
-        let charged = self.read_holds(disk, &request);
+        let device = self.exports.device(origin.export);
+        let charged = self.read_holds(device, &request);
         self.budget.charge(origin.export, 1, charged);
-        let slot = Slot::new(origin, disk, request, charged);
+        let slot = Slot::new(origin, device, request, charged);
         let zios = self.connections.get_mut(at)?.zios_mut();
         Some(self.slots.insert(slot, zios))
     }
@@ -257,19 +259,11 @@ impl Shard {
         let Some((id, slot)) = slot else {
             return;
         };
-        let request = slot.request();
-        let (op, fua) = request.operation.for_engine();
-        let zio = Zio {
-            id,
-            device: slot.disk(),
-            client: slot.client(),
-            op,
-            fua,
-            offset: request.offset,
-            length: request.length,
-            arrived,
+        let input = match slot.device() {
+            Device::Disk(disk) => Input::Submit(zio(id, disk, slot, arrived)),
+            Device::Volume(volume) => Input::SubmitToVolume(zio(id, volume, slot, arrived)),
         };
-        self.step(Input::Submit(zio), incoming.map(|bytes| (id, bytes)));
+        self.step(input, incoming.map(|bytes| (id, bytes)));
         if let Some(bytes) = incoming
             && self.slots.get(id).is_some_and(|slot| !slot.is_started())
         {
@@ -307,12 +301,31 @@ impl Shard {
         let Some(connection) = self.connections.get(at) else {
             return false;
         };
-        let mut extents = Vec::new();
-        let store = self.stores.of(self.exports.disk(connection.export()));
         let length = u64::from(question.length);
-        store.extents(question.offset, length, question.limit, &mut extents);
+        let hole = false;
+        let mut extents = vec![Extent { length, hole }];
+        if let Some(store) = self.stores.of(self.exports.device(connection.export())) {
+            store.extents(question.offset, length, question.limit, &mut extents);
+        }
         let reply = connection.extents_reply(question, &extents);
         self.put_whole(at, reply)
+    }
+}
+
+/// The zio of a request to a disk or a volume.
+#[inline]
+fn zio<D>(id: ZioId, device: D, slot: &Slot, arrived: Instant) -> Zio<D> {
+    let request = slot.request();
+    let (op, fua) = request.operation.for_engine();
+    Zio {
+        id,
+        device,
+        client: slot.client(),
+        op,
+        fua,
+        offset: request.offset,
+        length: request.length,
+        arrived,
     }
 }
 

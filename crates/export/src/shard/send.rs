@@ -113,7 +113,7 @@ impl Shard {
         let Some(connection) = self.connections.get_mut(at) else {
             return Ok(0);
         };
-        let store = self.stores.of(self.exports.disk(connection.export()));
+        let store = self.stores.of(self.exports.device(connection.export()));
         connection.offer(chunk, &self.slots, store)
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use dashpot_engine::{ClientId, DiskId, Instant, Outcome, ZioId};
+use dashpot_engine::{ClientId, Device, Instant, Outcome, ZioId};
 
 use crate::export::ExportId;
 use crate::frontend::boundary::Request;
@@ -16,8 +16,8 @@ pub(super) struct Slot {
     connection: Option<usize>,
     export: ExportId,
     client: ClientId,
-    /// The disk whose store does its work.
-    disk: DiskId,
+    /// The device behind the export.
+    device: Device,
     request: Request,
     /// The bytes to write, or the bytes read; empty for most of its life.
     payload: Vec<u8>,
@@ -45,12 +45,12 @@ pub(super) struct Origin {
 }
 
 impl Slot {
-    pub(super) fn new(origin: Origin, disk: DiskId, request: Request, charged: u64) -> Slot {
+    pub(super) fn new(origin: Origin, device: Device, request: Request, charged: u64) -> Slot {
         Slot {
             connection: Some(origin.connection),
             export: origin.export,
             client: origin.client,
-            disk,
+            device,
             request,
             payload: Vec::new(),
             charged,
@@ -79,8 +79,8 @@ impl Slot {
     }
 
     #[inline]
-    pub(super) fn disk(&self) -> DiskId {
-        self.disk
+    pub(super) fn device(&self) -> Device {
+        self.device
     }
 
     #[inline]
@@ -240,7 +240,7 @@ mod tests {
     use super::{Origin, Slot, Slots, ZioList};
     use crate::export::ExportId;
     use crate::frontend::boundary::{Operation, Request};
-    use dashpot_engine::{ClientId, DiskId, ZioId};
+    use dashpot_engine::{ClientId, Device, DiskId, ZioId};
 
     fn slot() -> Slot {
         let origin = Origin {
@@ -254,7 +254,7 @@ mod tests {
             offset: 0,
             length: 0,
         };
-        Slot::new(origin, DiskId(0), flush, 0)
+        Slot::new(origin, Device::Disk(DiskId(0)), flush, 0)
     }
 
     #[test]

@@ -46,7 +46,9 @@ impl Shard {
             return;
         };
         slot.end(outcome);
-        self.stores.of_mut(slot.disk()).acknowledge(id);
+        if let Some(store) = self.stores.of_mut(slot.device()) {
+            store.acknowledge(id);
+        }
         let Some(at) = slot.connection() else {
             return;
         };
@@ -66,7 +68,9 @@ impl Shard {
     pub(super) fn forget(&mut self, id: ZioId) -> Option<Slot> {
         let mut slot = self.slots.remove(id)?;
         self.buffers.give(slot.take_payload());
-        self.stores.of_mut(slot.disk()).forget(id);
+        if let Some(store) = self.stores.of_mut(slot.device()) {
+            store.forget(id);
+        }
         let charged = slot.take_charge();
         self.budget.give_back(slot.export(), 1, charged);
         Some(slot)

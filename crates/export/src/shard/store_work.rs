@@ -22,7 +22,7 @@ impl Shard {
             .map(|(_, bytes)| bytes);
         let slot = self.slots.get_mut(id)?;
         slot.start();
-        let store = self.stores.of_mut(slot.disk());
+        let store = self.stores.of_mut(slot.device())?;
         name_asker(store, id, slot, &self.exports, self.timers.now());
         let request = *slot.request();
         let (offset, length) = (request.offset, u64::from(request.length));
@@ -73,10 +73,11 @@ impl Shard {
     pub(super) fn copy_later(&mut self, id: Option<ZioId>, place: Range<usize>) {
         if let Some(slot) = id.and_then(|id| self.slots.get(id))
             && slot.is_started()
-            && self.stores.of(slot.disk()).copies_later()
+            && let device = slot.device()
+            && self.stores.of(device).is_some_and(Store::copies_later)
         {
             self.unfinished.copy_later(Copy {
-                disk: slot.disk(),
+                device,
                 offset: slot.request().offset,
                 place,
             });
@@ -101,7 +102,8 @@ impl Shard {
         let Some(slot) = self.slots.get_mut(id) else {
             return;
         };
-        let Some(store) = self.stores.of(slot.disk()).blocking() else {
+        let store = self.stores.of(slot.device());
+        let Some(store) = store.and_then(Store::blocking) else {
             return;
         };
         let request = *slot.request();
@@ -166,7 +168,7 @@ impl Shard {
         let length = u64::from(request.length);
         let piece = PIECE.min(length - done);
         let last = done + piece == length;
-        let store = self.stores.of_mut(slot.disk());
+        let store = self.stores.of_mut(slot.device())?;
         name_asker(store, id, slot, &self.exports, self.timers.now());
         let attempt = store.zero(request.offset + done, piece, no_hole, fua && last);
         Some(match attempt {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use dashpot_engine::{DiskId, ZioId};
+use dashpot_engine::{Device, ZioId};
 
 use super::exports::Stores;
 use crate::store::{Attempt, Job, Pool};
@@ -21,7 +21,7 @@ pub(super) struct Unfinished {
 /// A write that is still to be copied to its disk. The engine counts it as done already.
 #[derive(Debug)]
 pub(super) struct Copy {
-    pub(super) disk: DiskId,
+    pub(super) device: Device,
     pub(super) offset: u64,
     /// The place of its payload in the receive buffer.
     pub(super) place: Range<usize>,
@@ -51,9 +51,10 @@ impl Unfinished {
     /// told the engine that the writes are done. No client can notice, because replies leave later.
     pub(super) fn copy_now(&mut self, stores: &mut Stores, received: &[u8]) {
         for copy in self.copies.drain(..) {
-            let store = stores.of_mut(copy.disk);
-            let attempt = store.write(copy.offset, &received[copy.place], false);
-            debug_assert_eq!(attempt, Attempt::Done(Ok(())));
+            if let Some(store) = stores.of_mut(copy.device) {
+                let attempt = store.write(copy.offset, &received[copy.place], false);
+                debug_assert_eq!(attempt, Attempt::Done(Ok(())));
+            }
         }
     }
 

@@ -10,7 +10,7 @@ use dashpot_api::{
 };
 use dashpot_engine::histogram::Sparse;
 use dashpot_engine::{Duration, Op};
-use dashpot_export::{DiskSnapshot, STORE_THREADS};
+use dashpot_export::{DeviceId, DiskSnapshot, STORE_THREADS};
 use dashpot_rules::format_size;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -130,13 +130,13 @@ pub(crate) async fn latency(
     let index = daemon.disk(&name)?;
     let snapshot = daemon.snapshot(index, 1).await?;
     let view = view(&daemon, index, &snapshot);
-    let disk = index as u16;
+    let device = DeviceId::of(index);
     let look = |events: &collector::View<'_>| {
         let ops = match breakdown.by {
-            Some(by) => parts(events.collected, disk, by),
-            None => view.ops(|op| stores(events.collected, disk, op)),
+            Some(by) => parts(events.collected, device, by),
+            None => view.ops(|op| stores(events.collected, device, op)),
         };
-        view.latency(ops, events.dropped(Some(disk)))
+        view.latency(ops, events.dropped(Some(device)))
     };
     let latency = daemon.events(Some(index), look).await;
     making.charge(latency.ops.iter().map(Weighed::bytes).sum())?;
@@ -144,22 +144,24 @@ pub(crate) async fn latency(
 }
 
 /// The I/O of each client, or of each size.
-fn parts(collected: &Collected, disk: u16, by: By) -> Vec<OpLatency> {
+fn parts(collected: &Collected, device: DeviceId, by: By) -> Vec<OpLatency> {
     let name = |part| match part {
-        Part::Client(place) if by == By::Client => Some(collected.client(disk, place).to_string()),
+        Part::Client(place) if by == By::Client => {
+            Some(collected.client(device, place).to_string())
+        }
         Part::Size(None) if by == By::Size => Some("0".to_owned()),
         Part::Size(Some(power)) if by == By::Size => Some(format_size(1 << power)),
         _ => None,
     };
-    let parts = collected.parts(disk);
+    let parts = collected.parts(device);
     let op = |(part, op, tally)| Some(part_latency(name(part)?, op, tally));
     parts.filter_map(op).collect()
 }
 
 /// The store's latencies of an operation.
-fn stores(collected: &Collected, disk: u16, op: Op) -> Sparse {
+fn stores(collected: &Collected, device: DeviceId, op: Op) -> Sparse {
     let mut all = Tally::default();
-    for (part, of, tally) in collected.parts(disk) {
+    for (part, of, tally) in collected.parts(device) {
         if of == op && matches!(part, Part::Size(_)) {
             all.merge(tally);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use dashpot_api::{Error, FinishedZio, FinishedZios};
 use dashpot_engine::OpSet;
-use dashpot_export::FinishedZio as Finished;
+use dashpot_export::{DeviceId, FinishedZio as Finished};
 use dashpot_rules::parse_ops;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -116,7 +116,7 @@ impl Search<'_> {
         let end = *self.end.get_or_insert(collected.now());
         let from = self.found.next.min(end);
         self.found.forgotten += collected.forgotten(from).min(end - from);
-        self.found.dropped = view.dropped(self.disk.map(|disk| disk as u16));
+        self.found.dropped = view.dropped(self.disk.map(DeviceId::of));
         let part = collected.after(from).take(PART);
         for (cursor, zio, client) in part.take_while(|(cursor, ..)| *cursor < end) {
             if self.wants(zio) {
@@ -124,7 +124,7 @@ impl Search<'_> {
                     self.found.next = cursor;
                     return true;
                 }
-                let disk = &self.daemon.info(usize::from(zio.disk)).name;
+                let disk = &self.daemon.info(zio.device.index()).name;
                 self.found.zios.push(finished_zio(zio, disk, client));
             }
             self.found.next = cursor + 1;
@@ -137,7 +137,7 @@ impl Search<'_> {
     }
 
     fn wants(&self, zio: &Finished) -> bool {
-        self.disk.is_none_or(|disk| usize::from(zio.disk) == disk)
+        self.disk.is_none_or(|disk| zio.device.index() == disk)
             && self.ops.meets(ops_of(zio))
             && zio.waits().total().as_nanos() >= self.min_ns
     }

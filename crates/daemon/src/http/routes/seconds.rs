@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use dashpot_api::{Bucket, Error, Second, SecondLatency, Seconds};
 use dashpot_engine::histogram::LAYOUT;
+use dashpot_export::DeviceId;
 use serde::Deserialize;
 use tokio::task::spawn_blocking;
 use utoipa::IntoParams;
@@ -47,7 +48,7 @@ pub(crate) async fn seconds(
     let disk = index_of(&daemon, wanted.disk.as_deref())?;
     // Zios that end later are not in the answer, so a second that is over now is complete.
     let scope = Scope {
-        disk: disk.map(|disk| disk as u16),
+        device: disk.map(DeviceId::of),
         after_ns: wanted.after_ns,
         now_ns: daemon.now().as_nanos(),
     };
@@ -61,7 +62,7 @@ pub(crate) async fn seconds(
 /// The disk and the seconds of an answer.
 #[derive(Clone, Copy, Debug)]
 struct Scope {
-    disk: Option<u16>,
+    device: Option<DeviceId>,
     after_ns: Option<u64>,
     now_ns: u64,
 }
@@ -89,7 +90,7 @@ impl Seen {
     fn of(view: &View<'_>, scope: &Scope) -> Seen {
         let seconds = view.collected.seconds();
         let seconds = seconds.filter(|(number, _)| scope.has(*number));
-        let dropped = view.dropped_by_second(scope.disk);
+        let dropped = view.dropped_by_second(scope.device);
         Seen {
             since_ns: view.collected.since() * SECOND_NS,
             seconds: seconds
@@ -110,7 +111,7 @@ impl Seen {
 
     fn seconds(self, daemon: &Daemon, scope: &Scope) -> Seconds {
         let since_ns = self.since_ns.max(daemon.started().as_nanos());
-        let mut seconds = self.by_second(daemon, scope.disk);
+        let mut seconds = self.by_second(daemon, scope.device);
         let current = seconds.remove(&scope.running()).unwrap_or_default();
         let last = seconds.keys().next_back().map(|number| number * SECOND_NS);
         Seconds {
@@ -126,12 +127,12 @@ impl Seen {
         }
     }
 
-    fn by_second(self, daemon: &Daemon, disk: Option<u16>) -> BTreeMap<u64, Second> {
+    fn by_second(self, daemon: &Daemon, device: Option<DeviceId>) -> BTreeMap<u64, Second> {
         let mut seconds: BTreeMap<u64, Second> = BTreeMap::new();
         for (number, cells) in self.seconds {
             let cells = cells.iter();
-            let cells = cells.filter(|cell| disk.is_none_or(|disk| cell.disk == disk));
-            let latency = |cell| second_latency(cell, &daemon.info(usize::from(cell.disk)).name);
+            let cells = cells.filter(|cell| device.is_none_or(|device| cell.device == device));
+            let latency = |cell| second_latency(cell, &daemon.info(cell.device.index()).name);
             let latencies: Vec<SecondLatency> = cells.map(latency).collect();
             if !latencies.is_empty() {
                 seconds.entry(number).or_default().latencies = latencies;
