@@ -54,14 +54,7 @@ def test_sixty_seconds(directory):
     assert "Run completed in" in bash(ci, directory)
 
 
-@requires("qemu-img")
-def test_the_commands_for_users_of_qemu(directory):
-    block = re.findall(r"^```sh\n(.*?)^```$", (ROOT / "docs/qemu.md").read_text(), re.DOTALL | re.MULTILINE)[0]
-    lines = [line for line in typed(block).splitlines() if line.startswith(("dashpot", "qemu-img"))]
-    assert "Run completed in" in bash("\n".join(lines), directory)
-
-
-@pytest.mark.parametrize("page", ["README.md", "docs/qemu.md"])
+@pytest.mark.parametrize("page", ["README.md"])
 def test_what_is_to_be_typed_fits_80_columns(page):
     text = (ROOT / page).read_text()
     lines = [line for block in re.findall(r"^```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE) for line in block.splitlines()]
