@@ -11,6 +11,7 @@ mod allowance;
 mod decimal;
 mod disk;
 mod distribution;
+pub mod dm;
 mod duration;
 mod errno;
 mod name;

@@ -10,6 +10,7 @@
 mod attach;
 mod check;
 mod control;
+mod dmsetup;
 mod generate;
 mod lab;
 mod load;
@@ -35,6 +36,7 @@ pub(crate) use control::{
     ClearArgs, CrashArgs, DoctorArgs, InjectArgs, ListArgs, ResetArgs, ResumeArgs, StatusArgs,
     SuspendArgs, UpdateArgs,
 };
+pub(crate) use dmsetup::{DmAction, DmsetupArgs, TableArgs};
 pub(crate) use generate::{CompletionsArgs, ManArgs};
 pub(crate) use lab::{LabArgs, RunArgs, ServeArgs, SpinWhen};
 pub(crate) use load::LoadArgs;
@@ -108,6 +110,7 @@ pub(crate) enum Command {
     Attach(AttachArgs),
     Detach(DetachArgs),
     Mount(MountArgs),
+    Dmsetup(DmsetupArgs),
     #[command(flatten)]
     Report(ReportKind),
     Top(TopArgs),

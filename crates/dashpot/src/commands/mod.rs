@@ -8,6 +8,7 @@ mod child;
 mod clear;
 mod crash;
 mod devices;
+mod dmsetup;
 mod doctor;
 mod draft;
 mod failed;
@@ -75,6 +76,7 @@ pub(crate) fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Command::Attach(args) => attach::attach(&client()?, &args)?,
         Command::Mount(args) => attach::mount(&client()?, &args)?,
         Command::Detach(args) => return attach::detach(&client()?, &args),
+        Command::Dmsetup(args) => dmsetup::dmsetup(&args)?,
         Command::Reset(args) => reset::reset(&client()?, &args)?,
         Command::Suspend(args) => suspend::suspend(&client()?, &args)?,
         Command::Resume(args) => resume::resume(&client()?, &args)?,

@@ -62,6 +62,20 @@ pub(crate) fn detach_own(client: &Client, node: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Detaches a node, unless it is in use.
+pub(crate) fn detach_unused(client: &Client, node: &str) -> anyhow::Result<()> {
+    let stop = Stop::new()?;
+    let way = Way {
+        client,
+        fail_held: false,
+        is_stopped: &|| stop.is_set(),
+    };
+    for (place, record) in chosen(client, node)? {
+        way.detach(place, &record)?;
+    }
+    Ok(())
+}
+
 /// The attachments that a word names.
 fn chosen(client: &Client, target: &str) -> anyhow::Result<Vec<(Place, Record)>> {
     let recorded = Place::all().into_iter();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A process that was alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Process {
+pub(in crate::commands) struct Process {
     pid: u32,
     /// Its start, in ticks since the boot.
     began: u64,
@@ -14,14 +14,18 @@ pub(super) struct Process {
 
 impl Process {
     /// The process with a number, if there is one.
-    pub(super) fn of(pid: u32) -> Option<Process> {
+    pub(in crate::commands) fn of(pid: u32) -> Option<Process> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (state, began) = state_and_begin(&stat)?;
         // A zombie has no descriptors any more.
         (state != 'Z').then_some(Process { pid, began })
     }
 
-    pub(super) fn is_alive(self) -> bool {
+    pub(in crate::commands) fn pid(self) -> u32 {
+        self.pid
+    }
+
+    pub(in crate::commands) fn is_alive(self) -> bool {
         Process::of(self.pid) == Some(self)
     }
 }

@@ -37,7 +37,7 @@ pub(super) fn clean() -> anyhow::Result<ExitCode> {
 }
 
 /// Cleans up as far as possible, before a new attachment. Leaves devices that may be taken over.
-pub(super) fn clean_quietly() {
+pub(crate) fn clean_quietly() {
     let goes = |place: &Place, record: &Record| !(waits(place, record) && is_used(record));
     for (name, cleaned) in clean_each(goes) {
         if let Err(error) = cleaned {

@@ -34,7 +34,7 @@ pub(super) fn restore(node: &str, before: &[(String, String)]) {
 }
 
 /// An attribute of a node in sysfs.
-pub(super) fn attribute(node: &str, name: &str) -> Option<String> {
+pub(crate) fn attribute(node: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(sysfs(node).join(name)).ok()?;
     // The chosen one of several values is in brackets.
     let chosen = text

@@ -26,7 +26,7 @@ use super::file::errno;
 use self::users::attribute;
 
 pub(super) use open::{DeviceRequest, OpenDevice};
-pub use users::{device_mounts, device_users};
+pub use users::{device_mounts, device_numbers, device_users};
 
 /// A store on a block device. The shard and the threads of the pool share it.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{OFlags, ioctl_blkpbszget, ioctl_blksszget};
 
 use super::DeviceStore;
-use super::users::{attribute, device_users, numbers};
+use super::users::{attribute, device_numbers, device_users};
 use crate::store::error::{Size, StoreError};
 
 /// A disk's demands on its device.
@@ -158,6 +158,6 @@ impl DeviceRequest<'_> {
 
 /// Whether the kernel refuses writes to a device.
 fn is_read_only(path: &Path) -> bool {
-    let numbers = numbers(&path.to_string_lossy());
+    let numbers = device_numbers(&path.to_string_lossy());
     numbers.is_some_and(|numbers| attribute(numbers, "ro").as_deref() == Some("1"))
 }

@@ -8,7 +8,7 @@ use rustix::fs::{OFlags, major, minor};
 
 /// The mount points of a node, as this process sees them.
 pub fn device_mounts(node: &str) -> Vec<String> {
-    let Some(numbers) = numbers(node) else {
+    let Some(numbers) = device_numbers(node) else {
         return Vec::new();
     };
     mounts(&mount_table(), numbers)
@@ -16,7 +16,7 @@ pub fn device_mounts(node: &str) -> Vec<String> {
 
 /// All users of the node, in words.
 pub fn device_users(node: &str) -> Vec<String> {
-    let Some(numbers) = numbers(node) else {
+    let Some(numbers) = device_numbers(node) else {
         return Vec::new();
     };
     let mounts = device_mounts(node).into_iter();
@@ -66,7 +66,7 @@ fn swap(device: (u32, u32)) -> Option<String> {
         .lines()
         .filter_map(|line| line.split_whitespace().next());
     names
-        .any(|name| numbers(name) == Some(device))
+        .any(|name| device_numbers(name) == Some(device))
         .then(|| "swap".to_owned())
 }
 
@@ -81,7 +81,7 @@ fn mounted_partitions(device: (u32, u32)) -> Vec<String> {
     let (folder, table) = (sysfs(device), mount_table());
     let users = names_in(&folder).flat_map(|name| {
         let is_partition = folder.join(&name).join("partition").exists();
-        let partition = numbers(&format!("/dev/{name}")).filter(|_| is_partition);
+        let partition = device_numbers(&format!("/dev/{name}")).filter(|_| is_partition);
         let mounts = partition.map(|numbers| mounts(&table, numbers));
         let user = move |at| format!("its partition {name} is mounted at {at}");
         mounts.into_iter().flatten().map(user)
@@ -131,7 +131,7 @@ fn is_claimed(node: &str) -> bool {
 }
 
 /// The numbers of a block device.
-pub(super) fn numbers(node: &str) -> Option<(u32, u32)> {
+pub fn device_numbers(node: &str) -> Option<(u32, u32)> {
     let found = fs::metadata(node).ok()?;
     let number = found.rdev();
     let is_block = found.file_type().is_block_device();

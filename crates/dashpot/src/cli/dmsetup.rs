@@ -1,0 +1,82 @@
+//! `dmsetup`: slow devices in the words of the device mapper's tool.
+
+use clap::{Args, Subcommand};
+
+/// Make slow devices in dmsetup's words: its delay and error targets
+#[derive(Args, Debug)]
+#[command(after_help = "\
+A table is a line such as '0 2097152 delay /dev/vdb 0 500': sectors of 512 bytes,
+DEVICE 0 MS for everything, or three of these for reads, writes and flushes. The
+DEVICE is a block device, a file, or ram:SIZE. All of it takes root. A daemon of
+its own serves each device until 'remove', and no I/O is early: a suspend waits
+for what is delayed, while dm-delay lets that go at once.
+
+Example: reads and writes take half a second longer
+  echo \"0 $(blockdev --getsz /dev/vdb) delay /dev/vdb 0 500\" |
+  dashpot dmsetup create delayed")]
+pub(crate) struct DmsetupArgs {
+    #[command(subcommand)]
+    pub(crate) action: DmAction,
+}
+
+/// What to do with devices.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DmAction {
+    /// Make /dev/mapper/NAME
+    Create {
+        /// The name of the device
+        name: String,
+        #[command(flatten)]
+        table: TableArgs,
+    },
+    /// Give a device another table, which 'resume' puts in place
+    Reload {
+        /// The device
+        name: String,
+        #[command(flatten)]
+        table: TableArgs,
+    },
+    /// Print the table of a device, or of each
+    Table {
+        /// The device
+        name: Option<String>,
+        /// The one that 'resume' will put in place
+        #[arg(long)]
+        inactive: bool,
+    },
+    /// Print how many reads, writes and flushes are delayed now
+    Status {
+        /// The device
+        name: Option<String>,
+    },
+    /// Hold new I/O back, and wait for what is in flight
+    Suspend {
+        /// The device
+        name: String,
+    },
+    /// Put the other table in place, if there is one, and let I/O go on
+    Resume {
+        /// The device
+        name: String,
+    },
+    /// Remove a device, unless it is in use
+    Remove {
+        /// The device
+        name: String,
+    },
+    /// Print the state of a device, or of each
+    Info {
+        /// The device
+        name: Option<String>,
+    },
+    /// Print the names and the numbers of all devices
+    Ls,
+}
+
+/// A table.
+#[derive(Args, Debug)]
+pub(crate) struct TableArgs {
+    /// The table [standard input]
+    #[arg(long, value_name = "LINE")]
+    pub(crate) table: Option<String>,
+}

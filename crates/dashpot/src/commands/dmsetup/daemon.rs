@@ -1,0 +1,126 @@
+//! The daemon of a device: it runs in the background until the device is removed.
+
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow, bail};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::mapped::Mapped;
+use crate::commands::attach::process::Process;
+
+/// Starts the daemon of a new device, and waits until it serves.
+pub(super) fn start(mapped: &Mapped, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<Process> {
+    let (lab, log) = (mapped.path("lab.toml"), mapped.path("log"));
+    fs::write(&lab, lab_of(mapped)?).with_context(|| format!("cannot write {}", lab.display()))?;
+    let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    let at = |name: &str| format!("unix:{}", mapped.path(name).display());
+    let ready = mapped.path("ready");
+    let program = std::env::current_exe().context("cannot find the program of a daemon")?;
+    let mut command = Command::new(program);
+    command
+        .arg("serve")
+        .arg(&lab)
+        .args([
+            "--nbd",
+            &at("nbd.sock"),
+            "--api",
+            &at("api.sock"),
+            "--ready-file",
+        ])
+        .arg(&ready)
+        .env_remove("DASHPOT_API")
+        .current_dir("/")
+        // Ctrl-C is for this command alone.
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(file.try_clone()?)
+        .stderr(file);
+    let mut child = command.spawn().context("cannot start a daemon")?;
+    let process = Process::of(child.id());
+    let serves = wait(&mut child, &|| ready.exists(), is_stopped);
+    match (serves, process) {
+        (Ok(true), Some(process)) => Ok(process),
+        (serves, _) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            serves?;
+            Err(anyhow!("{}", reason(&fs::read_to_string(&log)?)))
+        }
+    }
+}
+
+/// Waits until the daemon is ready. False if it has ended.
+fn wait(
+    child: &mut Child,
+    is_ready: &dyn Fn() -> bool,
+    is_stopped: &dyn Fn() -> bool,
+) -> anyhow::Result<bool> {
+    while !is_ready() {
+        if is_stopped() {
+            bail!("interrupted: nothing is made");
+        }
+        if child.try_wait()?.is_some() {
+            return Ok(false);
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(true)
+}
+
+/// Why a daemon did not start: its last line, without the name of the program and that of the disk.
+fn reason(log: &str) -> &str {
+    let line = log.lines().last().unwrap_or("the daemon did not start");
+    line.strip_prefix("dashpot: ").unwrap_or(line)
+}
+
+/// The lab of a device: its disk, and its rules.
+fn lab_of(mapped: &Mapped) -> anyhow::Result<String> {
+    let table = mapped.table()?;
+    let bytes = table.sectors * SECTOR;
+    let rules = table.rules().into_iter();
+    let rules: Vec<String> = rules
+        .map(|(name, words)| format!("{words} --name {name}"))
+        .collect();
+    // A string of JSON is one of TOML.
+    let word = |text: &str| serde_json::to_string(text);
+    let (name, store) = (word(&mapped.name)?, word(&mapped.state.store)?);
+    let rules = serde_json::to_string(&rules)?;
+    Ok(format!(
+        "[disk.{name}]\nstore = {store}\nsize = \"{bytes}\"\nrules = {rules}\n"
+    ))
+}
+
+/// Ends a daemon in order, and waits until it is gone.
+pub(super) fn end(daemon: Process) -> anyhow::Result<()> {
+    let pid = i32::try_from(daemon.pid()).ok().and_then(Pid::from_raw);
+    let Some(pid) = pid.filter(|_| daemon.is_alive()) else {
+        return Ok(());
+    };
+    match kill_process(pid, Signal::TERM) {
+        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+        Err(error) => bail!("cannot end its daemon, pid {}: {error}", daemon.pid()),
+    }
+    while daemon.is_alive() {
+        thread::sleep(LOOK_EVERY);
+    }
+    Ok(())
+}
+
+const SECTOR: u64 = 512;
+/// The interval between looks at a daemon.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::reason;
+
+    #[test]
+    fn the_reason_is_the_last_line_of_the_log() {
+        assert_eq!(reason("a\ndashpot: disk `d`: no\n"), "disk `d`: no");
+        assert_eq!(reason(""), "the daemon did not start");
+    }
+}

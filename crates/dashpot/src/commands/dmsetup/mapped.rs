@@ -1,0 +1,209 @@
+//! A device: its directory, its state and its link.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use dashpot_api::Client;
+use dashpot_rules::dm::{Table, parse_table};
+use dashpot_rules::{Address, parse_name};
+use serde::{Deserialize, Serialize};
+
+use super::daemon;
+use crate::commands::attach::process::Process;
+
+/// A device. A new one that is dropped before it is [published](Mapped::publish) is removed.
+#[derive(Debug)]
+pub(super) struct Mapped {
+    pub(super) name: String,
+    /// The block device; empty before it is made.
+    pub(super) node: String,
+    /// The daemon that serves it; `None` before it runs.
+    pub(super) daemon: Option<Process>,
+    pub(super) state: State,
+    is_kept: bool,
+}
+
+/// The part of a device that is on disk.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct State {
+    node: String,
+    daemon: Option<Process>,
+    /// The store of its disk.
+    pub(super) store: String,
+    /// The line of the table in place.
+    pub(super) live: String,
+    /// The line of the table that `resume` will put in place.
+    pub(super) inactive: Option<String>,
+}
+
+impl Mapped {
+    /// Makes the directory of a new device.
+    pub(super) fn new(name: &str, table: &Table, store: &str) -> anyhow::Result<Mapped> {
+        parse_name(name)?;
+        if name.contains('/') || name.starts_with('.') {
+            bail!("'{name}' is no name of a device: leave '/' out, and '.' at the beginning");
+        }
+        let link = link(name);
+        if fs::symlink_metadata(&link).is_ok() {
+            bail!("{} exists: choose another name", link.display());
+        }
+        let cannot = || format!("cannot make {}", directory(name).display());
+        let private = &mut DirBuilder::new();
+        let private = private.mode(0o700);
+        private.recursive(true).create(BASE).with_context(cannot)?;
+        match private.recursive(false).create(directory(name)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => bail!(
+                "{name} exists, or is left of a daemon that is gone: 'dashpot dmsetup remove {name}' removes it"
+            ),
+            made => made.with_context(cannot)?,
+        }
+        let mapped = Mapped {
+            name: name.to_owned(),
+            node: String::new(),
+            daemon: None,
+            state: State {
+                store: store.to_owned(),
+                live: table.to_string(),
+                ..State::default()
+            },
+            is_kept: false,
+        };
+        mapped.write()?;
+        Ok(mapped)
+    }
+
+    /// The device with this name. The path of its link or its node is a name, too.
+    pub(super) fn find(word: &str) -> anyhow::Result<Mapped> {
+        let meant = |mapped: &Mapped| {
+            mapped.name == word || mapped.node == word || Path::new(word) == link(&mapped.name)
+        };
+        let all = Mapped::all()?;
+        all.into_iter().find(meant).ok_or_else(|| {
+            anyhow!("there is no device '{word}': 'dashpot dmsetup ls' lists those of dashpot")
+        })
+    }
+
+    /// The devices, by name.
+    pub(super) fn all() -> anyhow::Result<Vec<Mapped>> {
+        let entries = match fs::read_dir(BASE) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.with_context(|| format!("cannot read {BASE}"))?,
+        };
+        let names = entries
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut all: Vec<Mapped> = names.filter_map(Mapped::of).collect();
+        all.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(all)
+    }
+
+    fn of(name: String) -> Option<Mapped> {
+        let text = fs::read_to_string(directory(&name).join(STATE)).ok()?;
+        let state: State = serde_json::from_str(&text).ok()?;
+        Some(Mapped {
+            node: state.node.clone(),
+            daemon: state.daemon,
+            name,
+            state,
+            is_kept: true,
+        })
+    }
+
+    /// Links it, and keeps it.
+    pub(super) fn publish(mut self) -> anyhow::Result<()> {
+        self.write()?;
+        let (link, folder) = (link(&self.name), Path::new(LINKS));
+        let to = Path::new(&self.node);
+        let to = to
+            .strip_prefix("/dev")
+            .map_or(to.into(), |name| Path::new("..").join(name));
+        fs::create_dir_all(folder)
+            .and_then(|()| symlink(to, &link))
+            .with_context(|| format!("cannot make {}", link.display()))?;
+        self.is_kept = true;
+        Ok(())
+    }
+
+    /// Writes its state. A reader finds the whole of it or the former one.
+    pub(super) fn write(&self) -> anyhow::Result<()> {
+        let state = State {
+            node: self.node.clone(),
+            daemon: self.daemon,
+            ..self.state.clone()
+        };
+        let (unnamed, named) = (self.path("state.new"), self.path(STATE));
+        fs::write(&unnamed, serde_json::to_vec(&state)?)
+            .and_then(|()| fs::rename(&unnamed, &named))
+            .with_context(|| format!("cannot write {}", named.display()))
+    }
+
+    /// Ends its daemon, and removes its link and its directory. Nothing may use it any more.
+    pub(super) fn remove(self) -> anyhow::Result<()> {
+        if let Some(daemon) = self.daemon {
+            daemon::end(daemon)?;
+        }
+        let link = link(&self.name);
+        if fs::read_link(&link).is_ok() {
+            fs::remove_file(&link).with_context(|| format!("cannot remove {}", link.display()))?;
+        }
+        let directory = directory(&self.name);
+        fs::remove_dir_all(&directory)
+            .with_context(|| format!("cannot remove {}", directory.display()))
+    }
+
+    pub(super) fn table(&self) -> anyhow::Result<Table> {
+        Ok(parse_table(&self.state.live)?)
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        self.daemon.is_some_and(Process::is_alive)
+    }
+
+    /// Access to its daemon.
+    pub(super) fn client(&self) -> anyhow::Result<Client> {
+        if !self.is_alive() {
+            let name = &self.name;
+            bail!(
+                "the daemon of {name} is gone: 'dashpot dmsetup remove {name}' removes what is left"
+            );
+        }
+        Client::at(Address::Unix(self.path("api.sock")), None)
+    }
+
+    /// A file of its directory.
+    pub(super) fn path(&self, file: &str) -> PathBuf {
+        directory(&self.name).join(file)
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        if self.is_kept {
+            return;
+        }
+        if let (Ok(client), false) = (self.client(), self.node.is_empty()) {
+            // Whatever fails here, `dmsetup remove` finds it.
+            let _ = crate::commands::attach::detach_own(&client, &self.node);
+        }
+        if let Some(daemon) = self.daemon {
+            let _ = daemon::end(daemon);
+        }
+        let _ = fs::remove_dir_all(directory(&self.name));
+    }
+}
+
+fn directory(name: &str) -> PathBuf {
+    Path::new(BASE).join(name)
+}
+
+/// The link to the node of a device.
+fn link(name: &str) -> PathBuf {
+    Path::new(LINKS).join(name)
+}
+
+const BASE: &str = "/run/dashpot-mapped";
+const LINKS: &str = "/dev/mapper";
+const STATE: &str = "state";

@@ -1,0 +1,142 @@
+//! `dmsetup`: slow devices in the words of the device mapper's tool.
+//!
+//! A device is a disk of a daemon of its own, attached, with a link to its node in `/dev/mapper`. Its
+//! table is the rules of that disk. A directory below `/run` has its state; who can write there is root.
+
+mod daemon;
+mod mapped;
+mod medium;
+mod shown;
+
+use std::io::{self, Read};
+
+use anyhow::{Context, bail};
+use dashpot_api::{Client, Inject, Suspend};
+use dashpot_rules::dm::{Table, parse_table};
+
+use self::mapped::Mapped;
+use super::attach::{attach_disk, clean_quietly, detach_unused};
+use crate::cli::{DmAction, DmsetupArgs, TableArgs, With};
+use crate::sources::Stop;
+
+pub(crate) fn dmsetup(args: &DmsetupArgs) -> anyhow::Result<()> {
+    if !rustix::process::geteuid().is_root() {
+        bail!("dmsetup takes root: sudo dashpot dmsetup …");
+    }
+    match &args.action {
+        DmAction::Create { name, table } => create(name, &read_table(table)?),
+        DmAction::Reload { name, table } => reload(name, &read_table(table)?),
+        DmAction::Suspend { name } => suspend(&Mapped::find(name)?),
+        DmAction::Resume { name } => resume(Mapped::find(name)?),
+        DmAction::Remove { name } => remove(Mapped::find(name)?),
+        DmAction::Table { name, inactive } => shown::table(name.as_deref(), *inactive),
+        DmAction::Status { name } => shown::status(name.as_deref()),
+        DmAction::Info { name } => shown::info(name.as_deref()),
+        DmAction::Ls => shown::ls(),
+    }
+}
+
+fn read_table(args: &TableArgs) -> anyhow::Result<Table> {
+    let text = match &args.table {
+        Some(text) => text.clone(),
+        None => {
+            let mut text = String::new();
+            let limited = &mut io::stdin().lock().take(LONGEST);
+            let read = limited.read_to_string(&mut text);
+            read.context("the table cannot be read from standard input; --table LINE gives it")?;
+            text
+        }
+    };
+    Ok(parse_table(&text)?)
+}
+
+/// Makes a device: all of it or nothing.
+fn create(name: &str, table: &Table) -> anyhow::Result<()> {
+    let stop = Stop::new()?;
+    let medium = medium::resolve(table)?;
+    let mut new = Mapped::new(name, &medium.table, &medium.store)?;
+    new.daemon = Some(daemon::start(&new, &|| stop.is_set())?);
+    // If this command is killed, `remove` knows what to end.
+    new.write()?;
+    let attached = attach_disk(&new.client()?, name, With::Auto, || stop.is_set())?;
+    new.node = attached.node;
+    new.publish()
+}
+
+/// Puts another table beside the one in place.
+fn reload(name: &str, table: &Table) -> anyhow::Result<()> {
+    let mut mapped = Mapped::find(name)?;
+    let medium = medium::resolve(table)?;
+    let live = &mapped.table()?;
+    if medium.table.sectors != live.sectors {
+        bail!(
+            "{name} has {} sectors, and the table {}: give it as many",
+            live.sectors,
+            medium.table.sectors
+        );
+    }
+    if medium.table.medium().is_some() && medium.store != mapped.state.store {
+        bail!(
+            "{name} is on {}, and the table names another device: remove it and create it anew",
+            mapped.state.store
+        );
+    }
+    mapped.state.inactive = Some(medium.table.to_string());
+    mapped.write()
+}
+
+/// Waits for the I/O in flight, unlike dm-delay, which lets it go at once: no I/O may be early.
+fn suspend(mapped: &Mapped) -> anyhow::Result<()> {
+    let waits = Suspend {
+        for_ns: None,
+        now: false,
+    };
+    mapped.client()?.suspend(&mapped.name, &waits)?;
+    Ok(())
+}
+
+/// No I/O meets a mixture of both tables: the disk is suspended while its rules change.
+fn resume(mut mapped: Mapped) -> anyhow::Result<()> {
+    let (client, name) = (mapped.client()?, mapped.name.clone());
+    if let Some(line) = mapped.state.inactive.take() {
+        let table = parse_table(&line)?;
+        let at_once = Suspend {
+            for_ns: None,
+            now: true,
+        };
+        client.suspend(&name, &at_once)?;
+        client.clear_disk(&name, false)?;
+        arm(&client, &name, &table)?;
+        mapped.state.live = line;
+        mapped.write()?;
+    }
+    if client.disk(&name, 0)?.suspended.is_some() {
+        client.resume(&name)?;
+    }
+    Ok(())
+}
+
+fn arm(client: &Client, disk: &str, table: &Table) -> anyhow::Result<()> {
+    for (name, words) in table.rules() {
+        let rule = Inject {
+            rule: words,
+            name: Some(name.to_owned()),
+            pool: None,
+        };
+        client.inject(disk, &rule)?;
+    }
+    Ok(())
+}
+
+/// Removes a device, unless it is in use. Of a device whose daemon is gone it removes what is left.
+fn remove(mapped: Mapped) -> anyhow::Result<()> {
+    match mapped.is_alive() {
+        true => detach_unused(&mapped.client()?, &mapped.node)
+            .with_context(|| format!("{} stays", mapped.name))?,
+        false => clean_quietly(),
+    }
+    mapped.remove()
+}
+
+/// More than a table of one line can have.
+const LONGEST: u64 = 64 << 10;

@@ -1,0 +1,214 @@
+//! Parses a table line. A refusal says which word it is.
+
+use super::table::{Delay, Medium, Part, Table, Target};
+use crate::{ParseError, nearest, parse_size};
+
+/// Parses a table: one line, such as `0 2048 delay /dev/vdb 0 500`. Empty lines, and lines that begin
+/// with `#`, do not count.
+pub fn parse_table(text: &str) -> Result<Table, ParseError> {
+    let said = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let mut lines = text.lines().filter(said);
+    let Some(line) = lines.next() else {
+        return Err(ParseError::new(format!(
+            "the table is empty: write a line such as '{EXAMPLE}'"
+        )));
+    };
+    if let Some(second) = lines.next() {
+        return Err(ParseError::new(format!(
+            "'{}' is a second line, and a table has one here: make a device for each",
+            shown(second.trim())
+        )));
+    }
+    Words::of(line).table()
+}
+
+/// The words of a line, with their numbers.
+struct Words<'a> {
+    words: Vec<&'a str>,
+}
+
+impl<'a> Words<'a> {
+    fn of(line: &'a str) -> Words<'a> {
+        Words {
+            words: line.split_whitespace().collect(),
+        }
+    }
+
+    fn table(&self) -> Result<Table, ParseError> {
+        let start = self.number(0, "first sector", "0")?;
+        if start != 0 {
+            return Err(self.refuse(0, "a table of one line begins at sector 0: write 0"));
+        }
+        let sectors = self.number(1, "number of sectors", "2048")?;
+        if !(1..=SECTORS_MAX).contains(&sectors) {
+            return Err(self.refuse(1, "give a number of sectors from 1 to 2^54"));
+        }
+        let target = match self.word(2, "target, delay or error")? {
+            "delay" => Target::Delay(self.delay(sectors)?),
+            "error" => self.error()?,
+            _ => return Err(self.no_target()),
+        };
+        Ok(Table { sectors, target })
+    }
+
+    fn delay(&self, sectors: u64) -> Result<Delay, ParseError> {
+        let arguments = self.words.len() - ARGUMENTS;
+        if !matches!(arguments, 3 | 6 | 9) {
+            return Err(ParseError::new(format!(
+                "delay has {arguments} arguments here, and takes 3, 6 or 9, DEVICE SECTOR MS for reads, writes and flushes: '{EXAMPLE}'"
+            )));
+        }
+        let read = self.part(ARGUMENTS, sectors)?;
+        let others = [6, 9].map(|most| {
+            let is_there = arguments >= most;
+            is_there.then(|| self.part(most, sectors)).transpose()
+        });
+        let [write, flush] = others;
+        let delay = Delay {
+            read,
+            write: write?,
+            flush: flush?,
+        };
+        let other = delay
+            .parts()
+            .position(|part| part.medium != delay.read.medium);
+        match other {
+            None => Ok(delay),
+            Some(at) => Err(self.refuse(
+                ARGUMENTS + 3 * at,
+                "reads, writes and flushes are of one device here: name the same one",
+            )),
+        }
+    }
+
+    /// The three arguments from this word on.
+    fn part(&self, at: usize, sectors: u64) -> Result<Part, ParseError> {
+        let medium = self.medium(at, sectors)?;
+        let start = self.number(at + 1, "first sector on the device", "0")?;
+        if start != 0 {
+            return Err(self.refuse(
+                at + 1,
+                "a device is served from its sector 0 here: write 0, or name a partition that begins there",
+            ));
+        }
+        let delay = self.number(at + 2, "delay in milliseconds", "500")?;
+        let delay_ms = u32::try_from(delay)
+            .map_err(|_| self.refuse(at + 2, "a delay has at most 4294967295 ms"))?;
+        Ok(Part {
+            medium,
+            start,
+            delay_ms,
+        })
+    }
+
+    fn medium(&self, at: usize, sectors: u64) -> Result<Medium, ParseError> {
+        let word = self.word(at, "device")?;
+        if let Some(size) = word.strip_prefix("ram:") {
+            let size = parse_size(size).map_err(|error| self.refuse(at, &error.to_string()))?;
+            return match size / SECTOR >= sectors {
+                true => Ok(Medium::Ram(size)),
+                false => Err(self.refuse(at, "it is smaller than the table: enlarge it")),
+            };
+        }
+        let numbers = word.split_once(':').and_then(|(major, minor)| {
+            let number = |text: &str| text.parse::<u32>().ok().filter(|_| is_number(text));
+            Some(Medium::Numbers(number(major)?, number(minor)?))
+        });
+        match numbers {
+            Some(numbers) => Ok(numbers),
+            None if word.contains(['/', '.']) => Ok(Medium::Path(word.to_owned())),
+            None => Err(self.refuse(
+                at,
+                "name a device by its path or numbers (/dev/vdb, 254:16), a file by its path, or ram:SIZE",
+            )),
+        }
+    }
+
+    fn error(&self) -> Result<Target, ParseError> {
+        match self.words.len() > ARGUMENTS {
+            true => Err(self.refuse(ARGUMENTS, "error takes no arguments: leave it out")),
+            false => Ok(Target::Error),
+        }
+    }
+
+    fn no_target(&self) -> ParseError {
+        let word = self.words.get(2).copied().unwrap_or_default();
+        if OTHERS.contains(&word) {
+            return self.refuse(2, "dashpot has only delay and error of the targets");
+        }
+        match nearest(word, ["delay", "error"]) {
+            Some(meant) => self.refuse(2, &format!("no target: did you mean {meant}?")),
+            None => self.refuse(2, "no target: dashpot has delay and error"),
+        }
+    }
+
+    fn number(&self, at: usize, what: &str, example: &str) -> Result<u64, ParseError> {
+        let word = self.word(at, what)?;
+        let number = word.parse().ok().filter(|_| is_number(word));
+        number.ok_or_else(|| {
+            let why = format!("no {what}: give a whole number, such as {example}");
+            self.refuse(at, &why)
+        })
+    }
+
+    fn word(&self, at: usize, what: &str) -> Result<&'a str, ParseError> {
+        self.words.get(at).copied().ok_or_else(|| {
+            ParseError::new(format!(
+                "word {} is missing, the {what}: '{EXAMPLE}'",
+                at + 1
+            ))
+        })
+    }
+
+    fn refuse(&self, at: usize, why: &str) -> ParseError {
+        let word = self.words.get(at).copied().unwrap_or_default();
+        ParseError::new(format!("word {}, '{}': {why}", at + 1, shown(word)))
+    }
+}
+
+/// Whether a word is a number as the kernel reads it: digits alone.
+fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn shown(text: &str) -> String {
+    text.chars()
+        .take(SHOWN)
+        .flat_map(char::escape_debug)
+        .collect()
+}
+
+const EXAMPLE: &str = "0 2048 delay /dev/vdb 0 500";
+/// The place of a target's first argument.
+const ARGUMENTS: usize = 3;
+const SECTOR: u64 = 512;
+/// Offsets in bytes are signed in the kernel.
+const SECTORS_MAX: u64 = 1 << 54;
+/// The most characters of a wrong word to repeat.
+const SHOWN: usize = 60;
+/// Targets of the device mapper that dashpot does not have.
+const OTHERS: [&str; 20] = [
+    "bow",
+    "cache",
+    "clone",
+    "crypt",
+    "dust",
+    "ebs",
+    "era",
+    "flakey",
+    "integrity",
+    "linear",
+    "log-writes",
+    "mirror",
+    "multipath",
+    "raid",
+    "snapshot",
+    "striped",
+    "thin",
+    "verity",
+    "writecache",
+    "zero",
+];
+
+#[cfg(test)]
+mod tests;

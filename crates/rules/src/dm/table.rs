@@ -1,0 +1,151 @@
+//! A table: the size of a device, and what it does with I/O.
+
+use std::fmt;
+
+use crate::format_size;
+
+/// A table of one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// The size of the device, in sectors of 512 bytes; never 0.
+    pub sectors: u64,
+    /// What it does with I/O.
+    pub target: Target,
+}
+
+/// What a device does with I/O.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// `delay`: passes it on later.
+    Delay(Delay),
+    /// `error`: fails it.
+    Error,
+}
+
+/// The arguments of `delay`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delay {
+    /// For reads, and for the others if they have no part of their own.
+    pub read: Part,
+    /// For writes, and for flushes if they have no part of their own.
+    pub write: Option<Part>,
+    /// For flushes. Without `write` there is none.
+    pub flush: Option<Part>,
+}
+
+/// Three arguments of `delay`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Where the bytes are.
+    pub medium: Medium,
+    /// Their first sector there.
+    pub start: u64,
+    /// The delay in milliseconds.
+    pub delay_ms: u32,
+}
+
+/// Where the bytes of a device are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// A block device or a file, by its path.
+    Path(String),
+    /// A block device, by its numbers.
+    Numbers(u32, u32),
+    /// Memory of this many bytes.
+    Ram(u64),
+}
+
+impl Table {
+    /// Where the bytes are. None of `error`.
+    pub fn medium(&self) -> Option<&Medium> {
+        match &self.target {
+            Target::Delay(delay) => Some(&delay.read.medium),
+            Target::Error => None,
+        }
+    }
+
+    /// The table over the same medium by another of its names.
+    pub fn over(mut self, medium: &Medium) -> Table {
+        if let Target::Delay(delay) = &mut self.target {
+            for part in delay.parts_mut() {
+                part.medium = medium.clone();
+            }
+        }
+        self
+    }
+
+    /// The rules that do what it says: their names, and their words.
+    pub fn rules(&self) -> Vec<(&'static str, String)> {
+        match &self.target {
+            Target::Delay(delay) => delay.rules(),
+            Target::Error => vec![("dm-error", "-e EIO -T all".to_owned())],
+        }
+    }
+}
+
+impl Delay {
+    /// The delays of reads, writes and flushes, in milliseconds.
+    pub fn delays(&self) -> [u32; 3] {
+        let write = self.write.as_ref().unwrap_or(&self.read);
+        let flush = self.flush.as_ref().unwrap_or(write);
+        [self.read.delay_ms, write.delay_ms, flush.delay_ms]
+    }
+
+    /// Its parts, in their order.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        let others = [&self.write, &self.flush].into_iter().flatten();
+        std::iter::once(&self.read).chain(others)
+    }
+
+    fn parts_mut(&mut self) -> impl Iterator<Item = &mut Part> {
+        let others = [&mut self.write, &mut self.flush].into_iter().flatten();
+        std::iter::once(&mut self.read).chain(others)
+    }
+
+    /// As dm-delay does it: first the delay, then the device. No rule stands for no delay.
+    fn rules(&self) -> Vec<(&'static str, String)> {
+        let delayed = CLASSES.iter().zip(self.delays());
+        let rule = |(&(name, ops), delay): (&(&'static str, &str), u32)| {
+            (delay > 0).then(|| (name, format!("-D {delay}ms -T {ops} --mode add")))
+        };
+        delayed.filter_map(rule).collect()
+    }
+}
+
+/// By the classes of dm-delay: the name of a rule, and its operations.
+const CLASSES: [(&str, &str); 3] = [
+    ("dm-read", "read"),
+    ("dm-write", "write,trim,zero"),
+    ("dm-flush", "flush"),
+];
+
+/// Writes the line as `dmsetup table` does.
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "0 {} ", self.sectors)?;
+        match &self.target {
+            Target::Error => f.write_str("error"),
+            Target::Delay(delay) => {
+                f.write_str("delay")?;
+                delay.parts().try_for_each(|part| {
+                    let Part {
+                        medium,
+                        start,
+                        delay_ms,
+                    } = part;
+                    write!(f, " {medium} {start} {delay_ms}")
+                })
+            }
+        }
+    }
+}
+
+impl fmt::Display for Medium {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Medium::Path(path) => f.write_str(path),
+            Medium::Numbers(major, minor) => write!(f, "{major}:{minor}"),
+            Medium::Ram(size) => write!(f, "ram:{}", format_size(*size)),
+        }
+    }
+}

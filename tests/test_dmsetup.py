@@ -1,0 +1,241 @@
+"""`dashpot dmsetup`: slow devices in the words of the device mapper's tool, over loop devices, files and memory."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from attached import attach, can_attach  # noqa: F401 (a fixture)
+from conftest import BINARY, HANG_LIMIT, eventually, requires, run
+from test_device import device  # noqa: F401 (a fixture)
+
+pytestmark = can_attach
+BASE = pathlib.Path("/run/dashpot-mapped")
+SECTORS = 131072
+NAME = f"test{os.getpid()}"
+
+
+def dm(*words, code=0, stdin=""):
+    return run(BINARY, "dmsetup", *words, code=code, stdin=stdin)
+
+
+def of(text, name):
+    """The lines of a device: other runs may have devices of their own."""
+    return [line for line in text.splitlines() if line.startswith(name)]
+
+
+@pytest.fixture
+def created(attach):
+    """Makes devices, and removes those that are left."""
+    names = []
+
+    def create(table, name=NAME, **more):
+        names.append(name)
+        done = dm("create", name, "--table", table, **more)
+        return pathlib.Path("/dev/mapper") / name if done.returncode == 0 else done
+
+    yield create
+    for name in {name for name in names if (BASE / name).exists()}:
+        dm("remove", name)
+    links = [name for name in names if os.path.lexists(f"/dev/mapper/{name}")]
+    assert not links, links
+
+
+def servers(name=NAME):
+    """The daemons of a device."""
+    found = run("pgrep", "-f", f"serve {BASE}/{name}/", code=None).stdout.split()
+    return [int(pid) for pid in found]
+
+
+def read(node, code=0):
+    return run("dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct", code=code)
+
+
+def timed(function, *words):
+    """The seconds that a call takes."""
+    begun = time.monotonic()
+    function(*words)
+    return time.monotonic() - begun
+
+
+def write(node):
+    run("dd", "if=/dev/zero", f"of={node}", "bs=4k", "count=1", "oflag=direct")
+
+
+def flush(node):
+    with open(node, "r+b", buffering=0) as file:
+        os.fsync(file)
+
+
+@requires("blockdev")
+def test_the_seed_as_it_is_typed(device, created):
+    node = device()
+    line = f'echo "0 `blockdev --getsz {node}` delay {node} 0 500" | {BINARY} dmsetup create {NAME}'
+    run("sh", "-c", line)
+    try:
+        numbers = "{}:{}".format(os.major(os.stat(node).st_rdev), os.minor(os.stat(node).st_rdev))
+        assert dm("table", NAME).stdout == f"0 {SECTORS} delay {numbers} 0 500\n"
+        link = pathlib.Path(f"/dev/mapper/{NAME}")
+        assert os.readlink(link).startswith("../")
+        assert timed(read, link) >= 0.5
+        upper = os.stat(link).st_rdev
+        assert of(dm("ls").stdout, NAME) == [f"{NAME}\t({os.major(upper)}:{os.minor(upper)})"]
+        assert of(dm("table").stdout, NAME) == [f"{NAME}: 0 {SECTORS} delay {numbers} 0 500"]
+    finally:
+        dm("remove", NAME)
+    assert not link.exists() and not servers()
+    assert not (BASE / NAME).exists()
+
+
+def test_three_six_and_nine_arguments(created):
+    for table, slow in [
+        ("0 2048 delay ram:1M 0 300", (read, write, flush)),
+        ("0 2048 delay ram:1M 0 300 ram:1M 0 0", (read,)),
+        ("0 2048 delay ram:1M 0 0 ram:1M 0 300", (write, flush)),
+        ("0 2048 delay ram:1M 0 0 ram:1M 0 0 ram:1M 0 300", (flush,)),
+    ]:
+        node = created(table)
+        assert dm("table", NAME).stdout == f"{table}\n"
+        for function in slow:
+            # A flush of nothing written may end above the disk; this one has something to flush.
+            if function is flush:
+                write(node)
+            assert timed(function, node) >= 0.3, (table, function)
+        dm("remove", NAME)
+
+
+def test_a_file_has_the_bytes(created, directory):
+    file = directory / "disk.img"
+    file.write_bytes(b"dashpot!" * (1 << 17))
+    node = created(f"0 2048 delay {file} 0 1")
+    run("cmp", node, file)
+    dm("remove", NAME)
+    assert created(f"0 4096 delay {file} 0 1", code=1).stderr.count("less than the disk's size of 2M") == 1
+
+
+def test_the_error_target(created):
+    node = created("0 2048 error")
+    assert "Input/output error" in read(node, code=1).stderr
+    assert dm("status", NAME).stdout == "0 2048 error\n"
+
+
+def test_status_counts_what_is_delayed_now(created):
+    node = created("0 2048 delay ram:1M 0 60000")
+    assert dm("status", NAME).stdout == "0 2048 delay 0 0 0\n"
+    readers = [subprocess.Popen(
+        ["dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct", f"skip={place}"], stderr=subprocess.DEVNULL
+    ) for place in range(3)]
+    eventually(lambda: dm("status", NAME).stdout == "0 2048 delay 3 0 0\n", "three reads that are delayed")
+    api = f"unix:{BASE}/{NAME}/api.sock"
+    run(BINARY, "clear", NAME, "--release", env={"DASHPOT_API": api})
+    assert [reader.wait(HANG_LIMIT) for reader in readers] == [0] * 3
+
+
+def test_a_reloaded_table_takes_effect_with_resume(created):
+    node = created("0 2048 delay ram:1M 0 0")
+    dm("reload", NAME, "--table", "0 2048 delay ram:1M 0 300")
+    assert dm("table", NAME).stdout == "0 2048 delay ram:1M 0 0\n"
+    assert dm("table", NAME, "--inactive").stdout == "0 2048 delay ram:1M 0 300\n"
+    assert "Tables present:    LIVE & INACTIVE\n" in dm("info", NAME).stdout
+    read(node)
+    dm("resume", NAME)
+    assert dm("table", NAME).stdout == "0 2048 delay ram:1M 0 300\n"
+    assert dm("table", NAME, "--inactive").stdout == ""
+    assert timed(read, node) >= 0.3
+    dm("reload", NAME, "--table", "0 2048 error")
+    dm("resume", NAME)
+    read(node, code=1)
+    dm("reload", NAME, "--table", "0 2048 delay ram:1M 0 0")
+    dm("resume", NAME)
+    read(node)
+
+
+@requires("fio")
+def test_no_io_is_lost_or_early_while_tables_change(created):
+    """Each I/O meets one of the two tables whole: reads and writes are as slow as it says, or slower."""
+    node = created("0 131072 delay ram:64M 0 10 ram:64M 0 20")
+    words = ["--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--rw=randwrite"]
+    job = subprocess.Popen(
+        ["fio", *words, "--iodepth=32", "--number_ios=4000", "--verify=crc32c", "--size=32M"], stdout=subprocess.DEVNULL
+    )
+    changes = 0
+    while job.poll() is None:
+        dm("reload", NAME, "--table", f"0 131072 delay ram:64M 0 {10 + changes % 2} ram:64M 0 20")
+        dm("resume", NAME)
+        changes += 1
+    assert job.returncode == 0 and changes > 1
+
+
+def test_a_suspended_device_waits(created):
+    node = created("0 2048 delay ram:1M 0 0")
+    dm("suspend", NAME)
+    assert "State:             SUSPENDED\n" in dm("info", NAME).stdout
+    reader = threading.Thread(target=read, args=[node])
+    reader.start()
+    api = {"DASHPOT_API": f"unix:{BASE}/{NAME}/api.sock"}
+    eventually(lambda: "suspended" in run(BINARY, "status", "--inflight", env=api).stdout, "a read that waits")
+    assert reader.is_alive()
+    dm("resume", str(node))
+    reader.join(HANG_LIMIT)
+    assert not reader.is_alive()
+    assert "State:             ACTIVE\n" in dm("info", NAME).stdout
+
+
+@pytest.mark.skipif(shutil.which("dmsetup") is None, reason="dmsetup is missing: make deps")
+def test_info_has_the_lines_of_dmsetup(created):
+    created("0 2048 delay ram:1M 0 0")
+    rows = [line.split(":", 1) for line in dm("info", NAME).stdout.splitlines()]
+    assert [name for name, _ in rows] == [
+        "Name", "State", "Read Ahead", "Tables present", "Open count", "Event number", "Major, minor", "Number of targets"
+    ]
+    assert all(re.fullmatch(r" +\S.*", value) for _, value in rows)
+
+
+def test_a_device_in_use_stays(created):
+    node = created("0 2048 delay ram:1M 0 0")
+    with open(node, "rb"):
+        refused = dm("remove", NAME, code=1).stderr
+        assert f"{NAME} stays: it is in use: open by" in refused
+    read(node)
+
+
+def test_what_a_killed_daemon_leaves_is_removed(created):
+    created("0 2048 delay ram:1M 0 0")
+    (pid,) = servers()
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not servers(), "the end of the daemon")
+    assert f"'dashpot dmsetup remove {NAME}'" in dm("status", NAME, code=1).stderr
+    dm("remove", NAME)
+    assert not (BASE / NAME).exists()
+
+
+def test_a_create_that_fails_leaves_nothing(created, device):
+    node = device()
+    for table, why in [
+        (f"0 {SECTORS + 8} delay {node} 0 1", "less than the disk's size"),
+        ("0 8 delay /dev/nowhere 0 1", "/dev/nowhere cannot be used"),
+        ("0 8 delay 999:999 0 1", "no block device 999:999"),
+        ("0 8 delay /dev/null 0 1", "not a regular file"),
+        ("0 8 delay ram:1M 0 1ms", "word 6, '1ms': no delay in milliseconds"),
+        ("0 8 flakey /dev/vdb 0 1 1", "word 3, 'flakey': dashpot has only delay and error"),
+    ]:
+        assert why in created(table, code=1).stderr, table
+        assert not (BASE / NAME).exists() and not servers()
+    created("0 2048 delay ram:1M 0 0")
+    assert f"/dev/mapper/{NAME} exists" in created("0 8 error", code=1).stderr
+    dm("create", "a/b", "--table", "0 8 error", code=1)
+    assert "there is no device 'nothing'" in dm("table", "nothing", code=1).stderr
+
+
+def test_a_reload_keeps_the_device(created, device):
+    created("0 2048 delay ram:1M 0 0")
+    assert "has 2048 sectors, and the table 8" in dm("reload", NAME, "--table", "0 8 error", code=1).stderr
+    refused = dm("reload", NAME, "--table", f"0 2048 delay {device()} 0 1", code=1).stderr
+    assert "is on ram, and the table names another device" in refused
+    assert dm("table", NAME, "--inactive").stdout == ""
