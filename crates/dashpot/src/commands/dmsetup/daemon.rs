@@ -77,20 +77,15 @@ fn reason(log: &str) -> &str {
     line.strip_prefix("dashpot: ").unwrap_or(line)
 }
 
-/// The lab of a device: its disk, and its rules.
+/// The lab of a device: its disk, without rules yet.
 fn lab_of(mapped: &Mapped) -> anyhow::Result<String> {
     let table = mapped.table()?;
     let bytes = table.sectors * SECTOR;
-    let rules = table.rules().into_iter();
-    let rules: Vec<String> = rules
-        .map(|(name, words)| format!("{words} --name {name}"))
-        .collect();
     // A string of JSON is one of TOML.
     let word = |text: &str| serde_json::to_string(text);
     let (name, store) = (word(&mapped.name)?, word(&mapped.state.store)?);
-    let rules = serde_json::to_string(&rules)?;
     Ok(format!(
-        "[disk.{name}]\nstore = {store}\nsize = \"{bytes}\"\nrules = {rules}\n"
+        "[disk.{name}]\nstore = {store}\nsize = \"{bytes}\"\n"
     ))
 }
 

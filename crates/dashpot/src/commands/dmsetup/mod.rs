@@ -58,8 +58,10 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     new.daemon = Some(daemon::start(&new, &|| stop.is_set())?);
     // If this command is killed, `remove` knows what to end.
     new.write()?;
-    let attached = attach_disk(&new.client()?, name, With::Auto, || stop.is_set())?;
-    new.node = attached.node;
+    let client = new.client()?;
+    new.node = attach_disk(&client, name, With::Auto, || stop.is_set())?.node;
+    // The kernel reads a new device. That is not delayed, and no program has the link yet.
+    arm(&client, name, &medium.table)?;
     new.publish()
 }
 
