@@ -5,11 +5,11 @@ use clap::{Args, Subcommand};
 /// Make slow devices in dmsetup's words: its delay and error targets
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A table is a line such as '0 2097152 delay /dev/vdb 0 500': sectors of 512 bytes,
-DEVICE 0 MS for everything, or three of these for reads, writes and flushes. The
-DEVICE is a block device, a file, or ram:SIZE. All of it takes root. A daemon of
-its own serves each device until 'remove', and no I/O is early: a suspend waits
-for what is delayed, while dm-delay lets that go at once.
+A table is a line such as '0 2097152 delay /dev/vdb 0 500': sectors of 512
+bytes, then DEVICE 0 MS for everything, or three of these for reads, writes and
+flushes. The DEVICE is a block device, a file, or ram:SIZE. All of it takes
+root. A daemon of its own serves each device until 'remove'. No I/O is early: a
+suspend waits for what is delayed, while dm-delay lets that go at once.
 
 Example: reads and writes take half a second longer
   echo \"0 $(blockdev --getsz /dev/vdb) delay /dev/vdb 0 500\" |

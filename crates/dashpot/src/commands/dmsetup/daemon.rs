@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -9,16 +10,19 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::mapped::Mapped;
 use crate::commands::attach::process::Process;
 
-/// Starts the daemon of a new device, and waits until it serves.
-pub(super) fn start(mapped: &Mapped, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<Process> {
-    let (lab, log) = (mapped.path("lab.toml"), mapped.path("log"));
-    fs::write(&lab, lab_of(mapped)?).with_context(|| format!("cannot write {}", lab.display()))?;
+/// Starts the daemon of a new device in its directory, and waits until it serves the lab.
+pub(super) fn start(
+    home: &Path,
+    lab_text: &str,
+    is_stopped: &dyn Fn() -> bool,
+) -> anyhow::Result<Process> {
+    let (lab, log) = (home.join("lab.toml"), home.join("log"));
+    fs::write(&lab, lab_text).with_context(|| format!("cannot write {}", lab.display()))?;
     let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
-    let at = |name: &str| format!("unix:{}", mapped.path(name).display());
-    let ready = mapped.path("ready");
+    let at = |name: &str| format!("unix:{}", home.join(name).display());
+    let ready = home.join("ready");
     let program = std::env::current_exe().context("cannot find the program of a daemon")?;
     let mut command = Command::new(program);
     command
@@ -77,18 +81,6 @@ fn reason(log: &str) -> &str {
     line.strip_prefix("dashpot: ").unwrap_or(line)
 }
 
-/// The lab of a device: its disk, without rules yet.
-fn lab_of(mapped: &Mapped) -> anyhow::Result<String> {
-    let table = mapped.table()?;
-    let bytes = table.sectors * SECTOR;
-    // A string of JSON is one of TOML.
-    let word = |text: &str| serde_json::to_string(text);
-    let (name, store) = (word(&mapped.name)?, word(&mapped.state.store)?);
-    Ok(format!(
-        "[disk.{name}]\nstore = {store}\nsize = \"{bytes}\"\n"
-    ))
-}
-
 /// Ends a daemon in order, and waits until it is gone.
 pub(super) fn end(daemon: Process) -> anyhow::Result<()> {
     let pid = i32::try_from(daemon.pid()).ok().and_then(Pid::from_raw);
@@ -105,7 +97,6 @@ pub(super) fn end(daemon: Process) -> anyhow::Result<()> {
     Ok(())
 }
 
-const SECTOR: u64 = 512;
 /// The interval between looks at a daemon.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 

@@ -21,7 +21,7 @@ pub(super) struct Mapped {
     /// The block device; empty before it is made.
     pub(super) node: String,
     /// The daemon that serves it; `None` before it runs.
-    pub(super) daemon: Option<Process>,
+    daemon: Option<Process>,
     pub(super) state: State,
     is_kept: bool,
 }
@@ -158,6 +158,25 @@ impl Mapped {
         Ok(parse_table(&self.state.live)?)
     }
 
+    /// Starts its daemon.
+    pub(super) fn start(&mut self, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
+        let home = directory(&self.name);
+        self.daemon = Some(daemon::start(&home, &self.lab()?, is_stopped)?);
+        // If this command is killed, `remove` knows what to end.
+        self.write()
+    }
+
+    /// The lab of its daemon: its disk, without rules yet.
+    fn lab(&self) -> anyhow::Result<String> {
+        let bytes = self.table()?.sectors * SECTOR;
+        // A string of JSON is one of TOML.
+        let word = |text: &str| serde_json::to_string(text);
+        let (name, store) = (word(&self.name)?, word(&self.state.store)?);
+        Ok(format!(
+            "[disk.{name}]\nstore = {store}\nsize = \"{bytes}\"\n"
+        ))
+    }
+
     pub(super) fn is_alive(&self) -> bool {
         self.daemon.is_some_and(Process::is_alive)
     }
@@ -174,7 +193,7 @@ impl Mapped {
     }
 
     /// A file of its directory.
-    pub(super) fn path(&self, file: &str) -> PathBuf {
+    fn path(&self, file: &str) -> PathBuf {
         directory(&self.name).join(file)
     }
 }
@@ -207,3 +226,4 @@ fn link(name: &str) -> PathBuf {
 const BASE: &str = "/run/dashpot-mapped";
 const LINKS: &str = "/dev/mapper";
 const STATE: &str = "state";
+const SECTOR: u64 = 512;

@@ -55,9 +55,7 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let medium = medium::resolve(table)?;
     let mut new = Mapped::new(name, &medium.table, &medium.store)?;
-    new.daemon = Some(daemon::start(&new, &|| stop.is_set())?);
-    // If this command is killed, `remove` knows what to end.
-    new.write()?;
+    new.start(&|| stop.is_set())?;
     let client = new.client()?;
     new.node = attach_disk(&client, name, With::Auto, || stop.is_set())?.node;
     // The kernel reads a new device. That is not delayed, and no program has the link yet.
