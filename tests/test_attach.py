@@ -187,6 +187,14 @@ def test_run_mounts_and_unmounts(attach, tmp_path):
     assert not remains()
 
 
+@requires("mkfs.ext4")
+def test_a_rule_that_holds_the_unmounting_holds_no_end_up(attach, tmp_path):
+    """Unmounting writes, and this rule would hold that for ever."""
+    script = 'touch "$0/file" && "$1" inject d --hang -T write,flush'
+    run(BINARY, "run", "--mount", tmp_path, "-d", "d=ram,size=64M", "--", "sh", "-c", script, tmp_path, BINARY)
+    assert not os.path.ismount(tmp_path) and not remains()
+
+
 def test_who_uses_it_is_named_and_it_stays(daemon, attach, tmp_path):
     node = attach(daemon)
     with open(node, "rb"):

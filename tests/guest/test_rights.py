@@ -74,3 +74,29 @@ stop
     assert "not locked" not in before
     reclaim = json.loads(after)["reclaim"]
     assert reclaim["locked"] and not reclaim["io_flusher"] and len(reclaim["lacks"]) == 1
+
+
+def test_serve_attach_takes_over_after_it_was_killed(guest):
+    said = guest(USER + """
+truncate -s 64M /run/me/image
+chown 1000:1000 /run/me/image
+again() {
+    rm -f /run/me/ready
+    dashpot serve --attach -d d=file:/run/me/image --api unix:/run/me/api.sock --nbd unix:/run/me/nbd.sock \\
+        --ready-file /run/me/ready 2>&1 &
+    daemon=$!
+    eventually test -e /run/me/ready
+}
+again
+mount_and_write /dev/nbd0
+kill -9 "$daemon"
+again
+echo 3 >/proc/sys/vm/drop_caches
+check_file
+stat -c %u /dev/nbd0
+unmount_and_check /dev/nbd0
+stop
+[ -z "$(ls /run/dashpot-attached)" ]
+stat -c %u /dev/nbd0
+""")
+    assert said.splitlines()[-1] == "0" and said.count("d  /dev/nbd0") == 2 and "\n1000\n" in said, said

@@ -117,7 +117,7 @@ impl Way<'_> {
             if waits(&place, record) {
                 self.fail_waiting(record)?;
             }
-            file_system::unmount(record)?;
+            self.unmount(record)?;
             if self.fail_held {
                 self.fail_held(record)?;
             }
@@ -125,6 +125,20 @@ impl Way<'_> {
             self.wait_until_idle(record)?;
         }
         take_down(place, record)
+    }
+
+    /// Unmounts the file system. A rule may hold what that writes.
+    fn unmount(&self, record: &Record) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        let is_held = || begun.elapsed() >= CLOSING && self.in_flight(record) > 0;
+        let gives_up = || (self.is_stopped)() || self.fail_held && is_held();
+        match file_system::unmount(record, &gives_up) {
+            Err(_) if self.fail_held && is_held() => {
+                self.fail_held(record)?;
+                file_system::unmount(record, self.is_stopped)
+            }
+            unmounted => unmounted,
+        }
     }
 
     /// Ends a device whose daemon is gone. To unmount it would wait for another daemon.

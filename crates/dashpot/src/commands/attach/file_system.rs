@@ -75,14 +75,14 @@ pub(super) fn is_mounted(node: &str, at: &Path) -> bool {
 }
 
 /// Unmounts the file system if dashpot has mounted it.
-pub(super) fn unmount(record: &Record) -> anyhow::Result<()> {
+pub(super) fn unmount(record: &Record, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
     let Some(at) = &record.mounted else {
         return Ok(());
     };
     if !is_mounted(&record.node, at) {
         return Ok(());
     }
-    run(Command::new("umount").arg(at), &|| false)
+    run(Command::new("umount").arg(at), is_stopped)
 }
 
 /// Runs a command, and fails if it does.

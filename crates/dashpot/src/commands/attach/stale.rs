@@ -70,7 +70,7 @@ fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
             // Otherwise I/O waits for another daemon, that of unmounting, too.
             free(record)?;
         }
-        file_system::unmount(record)?;
+        file_system::unmount(record, &|| false)?;
         let users = device_users(&record.node);
         if !users.is_empty() {
             bail!(
