@@ -76,6 +76,8 @@ def remains():
     loops = {f"/dev/{loop.name}" for loop in pathlib.Path("/sys/block").glob("loop*") if is_own(backing(loop))}
     with open("/proc/self/mountinfo") as table:
         mounts = {line.split()[4] for line in table if " fuse.dashpot " in line}
+    # Those of other runs come along from the machine's own directory, which lies below this one.
+    mounts = {mount for mount in mounts if is_own(mount)}
     return loops | mounts | {str(place) for place in BASE.glob("*")}
 
 

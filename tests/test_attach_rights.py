@@ -92,6 +92,25 @@ def test_serve_attaches_and_becomes_the_user_again(attach, user):
     assert os.stat(node).st_uid == 0
 
 
+def test_under_sudo_a_daemon_at_a_tcp_address_is_found_with_its_token(attach, user):
+    """The helper of `serve --attach`, and `attach` itself, find what the user's daemon has put down for its user."""
+    uid, env = user
+    ready = pathlib.Path(f"/tmp/dashpot-{uid}/ready")
+    words = ["serve", "--attach", "-d", "d=ram,size=8M", "--api", "tcp:127.0.0.1:0", "--ready-file", ready]
+    daemon = subprocess.Popen([BINARY, *words], stdout=subprocess.DEVNULL, env=env)
+    try:
+        eventually(lambda: ready.exists() or daemon.poll() is not None, "ready")
+        assert daemon.poll() is None
+        (port,) = re.findall(r"127\.0\.0\.1:(\d+)", ready.read_text())
+        env = {**env, "DASHPOT_API": f"tcp:127.0.0.1:{port}"}
+        subprocess.run([BINARY, "detach", "d"], env=env, check=True, timeout=HANG_LIMIT)
+        subprocess.run([BINARY, "attach", "d"], env=env, check=True, timeout=HANG_LIMIT)
+        subprocess.run([BINARY, "detach", "d"], env=env, check=True, timeout=HANG_LIMIT)
+    finally:
+        daemon.terminate()
+        assert daemon.wait(HANG_LIMIT) == 0
+
+
 @requires("mkfs.ext4")
 def test_run_becomes_the_user_again_and_so_does_its_command(attach, user, tmp_path):
     uid, env = user

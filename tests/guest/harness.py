@@ -14,10 +14,12 @@ from conftest import BINARY, ROOT
 
 TARGET = os.environ.get("CARGO_TARGET_DIR", "target")
 
-# What every case begins with. `eventually` asks again until a command succeeds: the case ends with the guest's own
-# time limit if it never does.
+# What every case begins with. A case that succeeds does not say its errors.
+# `eventually` asks again until a command succeeds: the case ends with the guest's own time limit if it never does.
 PROLOGUE = """
 set -eu
+exec 2>/run/errors
+trap '[ $? = 0 ] || cat /run/errors' EXIT
 export DASHPOT_API=unix:/run/api.sock
 export DM_DISABLE_UDEV=1
 modprobe loop; modprobe nbd; modprobe xfs

@@ -37,18 +37,20 @@ pub fn default_socket() -> PathBuf {
     runtime_dir().join("api.sock")
 }
 
-/// The socket of the API that a command asks. Under `sudo` it is that of the user who typed it, unless
-/// root has a daemon of its own.
-pub(crate) fn socket_to_ask() -> PathBuf {
-    let own = default_socket();
-    match caller().filter(|_| user_id() == 0 && !own.exists()) {
-        Some(uid) => socket_of(uid).unwrap_or(own),
+/// The path at which a command finds a file of its daemon. Under `sudo` it is in the directory of the user
+/// who typed it, unless root has such a daemon of its own.
+pub(crate) fn to_ask(own: PathBuf) -> PathBuf {
+    let in_runtime_dir = own.parent() == Some(&runtime_dir());
+    let may_be_theirs = user_id() == 0 && in_runtime_dir && !own.exists();
+    match caller().filter(|_| may_be_theirs) {
+        Some(uid) => file_of(uid, &own).unwrap_or(own),
         None => own,
     }
 }
 
-/// The socket of a daemon of a user, in a directory that is surely that user's.
-fn socket_of(uid: u32) -> Option<PathBuf> {
+/// A file of this name of a daemon of a user, in a directory that is surely that user's.
+fn file_of(uid: u32, own: &Path) -> Option<PathBuf> {
+    let name = own.file_name()?;
     let places = [
         format!("/run/user/{uid}/dashpot"),
         format!("/tmp/dashpot-{uid}"),
@@ -58,8 +60,8 @@ fn socket_of(uid: u32) -> Option<PathBuf> {
         found.is_ok_and(|found| found.is_dir() && found.uid() == uid)
     };
     let theirs = places.iter().filter(|place| is_theirs(place));
-    let mut sockets = theirs.map(|place| Path::new(place).join("api.sock"));
-    sockets.find(|socket| socket.exists())
+    let mut files = theirs.map(|place| Path::new(place).join(name));
+    files.find(|file| file.exists())
 }
 
 /// The file with the token of the API at a TCP address. Each address has a file of its own. So one

@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::place::{handover_socket, socket_to_ask, token_file};
+use crate::place::{default_socket, handover_socket, to_ask, token_file};
 pub use calls::WantedZios;
 pub use connection::Lease;
 use connection::{Answer, Connection};
@@ -45,7 +45,7 @@ impl Client {
     /// path.
     pub fn find(api: Option<&ApiAddress>) -> anyhow::Result<Client> {
         let Some(api) = api else {
-            return Client::at(Address::Unix(socket_to_ask()), None);
+            return Client::at(Address::Unix(to_ask(default_socket())), None);
         };
         match &api.at {
             Listen::At(address) => Client::at(address.clone(), api.token.clone()),
@@ -59,7 +59,7 @@ impl Client {
     /// file of that address, if there is one.
     pub fn at(address: Address, token: Option<String>) -> anyhow::Result<Client> {
         let token = match (token, &address) {
-            (None, Address::Tcp(socket)) => read_token(token_file(*socket)),
+            (None, Address::Tcp(socket)) => read_token(to_ask(token_file(*socket))),
             (token, _) => token,
         };
         Ok(Client {
@@ -78,7 +78,7 @@ impl Client {
 
     /// The socket at which the daemon is handed descriptors.
     pub fn handover_socket(&self) -> PathBuf {
-        handover_socket(&self.address)
+        to_ask(handover_socket(&self.address))
     }
 
     fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
