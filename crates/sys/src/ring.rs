@@ -129,13 +129,27 @@ impl Ring {
 
     /// Gives the queued operations to the kernel. Makes no call when there are none. What the kernel does
     /// not take now stays queued.
+    ///
+    /// Of more than two operations in one call the kernel merges those that are neighbours, and the device
+    /// would see fewer and larger ones than the caller has started. So each call has two.
     pub fn submit(&mut self) -> io::Result<()> {
-        match self.has_queued() {
-            true => self.enter(),
-            false => Ok(()),
+        let mut queued = self.ring.submission().len();
+        while queued > 0 {
+            let few = queued.min(UNMERGED);
+            // SAFETY: the call has no argument. The entries are those of `start`, which says why the
+            // kernel may have them.
+            let entered = unsafe { self.ring.submitter().enter::<()>(few as u32, 0, 0, None) };
+            match entered {
+                Ok(0) => return Ok(()),
+                Ok(taken) => queued = queued.saturating_sub(taken),
+                Err(error) if is_transient(&error) => return Ok(()),
+                Err(error) => return Err(error),
+            }
         }
+        Ok(())
     }
 
+    /// Lets the kernel complete what it keeps back.
     fn enter(&mut self) -> io::Result<()> {
         match self.ring.submit() {
             Err(error) if !is_transient(&error) => Err(error),
@@ -283,6 +297,8 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error, Some(Errno::INTR | Errno::AGAIN | Errno::BUSY))
 }
 
+/// The most operations in a call of which the kernel merges none.
+const UNMERGED: usize = 2;
 /// `RWF_DSYNC` of `linux/fs.h`.
 const RWF_DSYNC: i32 = 2;
 /// Longer buffers are not kept.
