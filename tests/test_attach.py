@@ -321,6 +321,19 @@ def test_the_longest_path_of_a_socket_will_do(serve, attach, tmp_path, length):
         shutil.rmtree(folder)
 
 
+def test_a_record_that_cannot_be_read_is_left_alone(daemon, attach):
+    """It may be of another version, and its device in use."""
+    node = attach(daemon)
+    (record,) = BASE.glob("*/record")
+    text = record.read_text()
+    record.write_text("{}")
+    daemon.cli("detach", "--stale")
+    assert "is not attached by dashpot" in daemon.cli("detach", node, code=1).stderr
+    record.write_text(text)
+    assert daemon.disk()["attachments"]
+    daemon.cli("detach", node)
+
+
 def test_what_makes_no_sense_is_refused_and_nothing_is_half_done(serve, attach):
     daemon = serve("-d", "d=ram,size=8M", "-d", "wide=ram,size=8M,block=64K", "-d", "odd=ram,size=1000")
     node = attach(daemon)

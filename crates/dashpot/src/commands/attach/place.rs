@@ -30,7 +30,8 @@ pub(super) struct Record {
     pub(super) daemon: Option<Process>,
     /// The address of that daemon's API.
     pub(super) api: String,
-    /// What the daemon served.
+    /// What the daemon served. Before it was recorded, no device could be taken over.
+    #[serde(default)]
     pub(super) served: Served,
     /// The changed settings of the node, with their former values.
     pub(super) before: Vec<(String, String)>,
@@ -41,7 +42,7 @@ pub(super) struct Record {
 }
 
 /// The properties of a disk that a program with the node open relies on.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Served {
     /// What tells its bytes from all others; `None` if they end with the daemon.
     pub(super) store_id: Option<String>,
@@ -75,7 +76,8 @@ impl Place {
         })
     }
 
-    /// All directories that no other process has locked. A half-made one has no record.
+    /// All directories that no other process has locked. A half-made one has no record. One whose record
+    /// cannot be read is another version's, and is left alone.
     pub(super) fn all() -> Vec<(Place, Option<Record>)> {
         let entries = fs::read_dir(BASE).into_iter().flatten().flatten();
         let places = entries.filter_map(|entry| Place::locked(entry.path()));
@@ -84,6 +86,7 @@ impl Place {
                 let record = place.record();
                 (place, record)
             })
+            .filter(|(place, record)| record.is_some() || !place.path.join(RECORD).exists())
             .collect()
     }
 
@@ -216,4 +219,18 @@ fn new_lock(directory: &Path) -> io::Result<File> {
     lock.try_lock()?;
     fs::rename(&unnamed, directory.join(LOCK))?;
     Ok(lock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Record, Served};
+
+    #[test]
+    fn a_record_of_an_earlier_version_is_read() {
+        let text = r#"{"disk":"d","node":"/dev/loop0","mechanism":"loop","daemon":null,"api":"unix:/a",
+            "before":[],"mounted":null}"#;
+        let record: Record = serde_json::from_str(text).expect("a record");
+        assert_eq!(record.served, Served::default());
+        assert_eq!(record.served.store_id, None);
+    }
 }
