@@ -179,6 +179,42 @@ def test_iostat_shows_equal_reads_above_and_below(serve, device, attach, pattern
     daemon.cli("detach", "d")
 
 
+@can_attach[1]
+@pytest.mark.parametrize("fua", [False, True])
+def test_a_flush_that_fails_faults_the_disk(serve, attach, fua):
+    """The device below is a disk of another daemon, on which flushes fail once."""
+    nbd = pytest.importorskip("nbd")
+    lower = serve("-d", "d=ram,size=8M")
+    upper = serve("-d", f"u=dev:{attach(lower)}")
+    client = nbd.NBD()
+    client.connect_uri(upper.uri("u"))
+    sync = (lambda: client.pwrite(b"x" * 512, 0, nbd.CMD_FLAG_FUA)) if fua else client.flush
+    sync()
+    lower.cli("inject", "d", "-e", "EIO", "-T", "flush,fua", "--name", "broken")
+    client.pwrite(b"y" * 4096, 0)
+    with pytest.raises(nbd.Error):
+        sync()
+    lower.cli("clear", "broken")
+    with pytest.raises(nbd.Error):
+        sync()
+    assert "restart to open the store anew" in upper.disk("u")["faulted"]
+    assert client.pread(4096, 0).endswith(b"y" * 3584), "reads promise nothing, and go on"
+    client.shutdown()
+    upper.stop()
+    lower.cli("detach", "d")
+
+
+@requires("strace")
+@requires("fio")
+def test_without_io_uring_threads_do_the_work_and_it_is_said(serve, device):
+    forbid = ["strace", "-D", "-f", "--seccomp-bpf", "-qq", "-o", "/dev/null", "-e", "inject=io_uring_setup:error=EPERM"]
+    daemon = serve("-d", f"d=dev:{device()}", under=[*forbid, "-e", "trace=io_uring_setup"])
+    said = "d: io_uring is forbidden here (kernel.io_uring_disabled, or a seccomp filter); at most 4 requests at a time"
+    assert said in daemon.output()
+    target = ["--ioengine=nbd", f"--uri={daemon.uri('d')}"]
+    assert fio(target, "--rw=randrw", "--iodepth=16", "--size=4M", "--verify=crc32c", "--fsync=16")["error"] == 0
+
+
 def test_a_device_in_use_is_refused_by_its_users(serve, device, directory):
     node = device()
     daemon = serve("-d", f"d=dev:{node}")
