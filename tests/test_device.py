@@ -224,6 +224,18 @@ def test_a_device_in_use_is_refused_by_its_users(serve, device, directory):
     assert "open by dashpot (pid " in refused(f"a=dev:{node}", f"b=dev:{node}")
 
 
+@requires("setpriv")
+def test_a_device_of_root_is_refused_to_a_user(device, directory):
+    node = device()
+    user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "env", f"TMPDIR={directory}"]
+    program = directory / "dashpot"
+    program.write_bytes(pathlib.Path(BINARY).read_bytes())
+    program.chmod(0o755)
+    os.chmod(directory, 0o777)
+    said = run(*user, program, "run", "-d", f"d=dev:{node}", "--", "true", code=125).stderr
+    assert "Permission denied" in said and "serve it as root" in said
+
+
 @requires("mkfs.ext4")
 def test_a_mounted_device_is_refused(device, directory):
     node, at = device(), directory / "at"

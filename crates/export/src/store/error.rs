@@ -74,6 +74,19 @@ pub enum StoreError {
         /// The users, in words.
         users: Vec<String>,
     },
+    /// This user may not open the device.
+    #[error(
+        "disk `{disk}`: {path} cannot be opened ({reason}); serve it as root, or as a member of the group that may (`ls -l {path}`)",
+        path = .path.display()
+    )]
+    Forbidden {
+        /// The disk.
+        disk: String,
+        /// Its device.
+        path: PathBuf,
+        /// The system's reason.
+        reason: io::Error,
+    },
     /// The disk does not fit its device.
     #[error("disk `{disk}`: {path} has {why}", path = .path.display())]
     DoesNotFit {

@@ -86,7 +86,7 @@ impl DeviceRequest<'_> {
                 path: self.path.into(),
                 users: self.users(),
             },
-            io::ErrorKind::PermissionDenied => StoreError::NotWritable {
+            io::ErrorKind::PermissionDenied => StoreError::Forbidden {
                 disk: self.disk.into(),
                 path: self.path.into(),
                 reason: error,
