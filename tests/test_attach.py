@@ -143,58 +143,6 @@ def test_ten_devices_at_once(serve, attach):
     assert not remains()
 
 
-@requires("mkfs.ext4")
-@requires("fio")
-def test_ext4_stays_whole_while_rules_change(daemon, attach, tmp_path):
-    at = tmp_path / "at"
-    at.mkdir()
-    node = daemon.cli("mount", "d", at, "--mkfs", "--with", "loop").stdout.strip()
-    words = ["--name=job", f"--directory={at}", "--size=16M", "--bs=4k", "--ioengine=libaio", "--direct=1"]
-    job = subprocess.Popen(
-        ["fio", *words, "--rw=randwrite", "--iodepth=32", "--verify=crc32c", "--fsync=64"], stdout=subprocess.DEVNULL
-    )
-    changes = 0
-    while job.poll() is None:
-        daemon.cli("inject", "d", "-D", "2ms:8", "--name", "r")
-        daemon.cli("suspend", "d", "--now")
-        daemon.cli("resume", "d")
-        daemon.cli("clear", "r", *["--release"][: changes % 2])
-        changes += 1
-    assert job.returncode == 0 and changes > 0
-    run("fstrim", at)
-    daemon.cli("detach", "d")
-    assert not os.path.ismount(at)
-    node = attach(daemon)
-    run("fsck.ext4", "-fn", node)
-    daemon.cli("detach", node)
-
-
-@requires("mkfs.xfs")
-def test_xfs_for_the_life_of_a_command(attach, tmp_path):
-    at = tmp_path / "at"
-    at.mkdir()
-    script = 'mkfs.xfs -q "$DASHPOT_DEV_D" && mount "$DASHPOT_DEV" "$0" && cp /etc/services "$0" && umount "$0" && exit 7'
-    run(BINARY, "run", "--attach", "-d", "d=ram,size=512M", "--", "sh", "-c", script, at, code=7)
-    assert not remains()
-
-
-@requires("mkfs.ext4")
-def test_run_mounts_and_unmounts(attach, tmp_path):
-    at = tmp_path / "at"
-    at.mkdir()
-    run(BINARY, "run", "--mount", at, "-d", "d=ram,size=64M", "--", "sh", "-c", 'touch "$0/file" && mountpoint -q "$0"', at)
-    assert not os.path.ismount(at) and not os.listdir(at)
-    assert not remains()
-
-
-@requires("mkfs.ext4")
-def test_a_rule_that_holds_the_unmounting_holds_no_end_up(attach, tmp_path):
-    """Unmounting writes, and this rule would hold that for ever."""
-    script = 'touch "$0/file" && "$1" inject d --hang -T write,flush'
-    run(BINARY, "run", "--mount", tmp_path, "-d", "d=ram,size=64M", "--", "sh", "-c", script, tmp_path, BINARY)
-    assert not os.path.ismount(tmp_path) and not remains()
-
-
 def test_who_uses_it_is_named_and_it_stays(daemon, attach, tmp_path):
     node = attach(daemon)
     with open(node, "rb"):

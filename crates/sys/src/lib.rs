@@ -6,8 +6,10 @@
 
 mod buffer;
 mod device;
+mod pages;
 mod ring;
 
 pub use buffer::Buffer;
 pub use device::discard;
+pub use pages::Pages;
 pub use ring::{Completion, Ring, Work, why_no_ring};

@@ -1,0 +1,103 @@
+"""File systems on disks that `dashpot attach`, `mount` and `run` make block devices of this host."""
+
+import os
+import pathlib
+import random
+import re
+import subprocess
+
+import pytest
+
+from attached import attach, can_attach, remains  # noqa: F401 (a fixture)
+from conftest import BINARY, eventually, requires, run
+
+pytestmark = can_attach
+
+
+CHECKS = {"ext4": ["fsck.ext4", "-fn"], "xfs": ["xfs_repair", "-n"]}
+
+
+def change(daemon, rng):
+    """One change at random of the rules of disk `d`. An update or a clear of a rule that is not there is refused."""
+    delay = rng.choice(["2ms", "1ms:8", "lognormal=500us..5ms", "p50=1ms,p99=20ms"])
+    ops = rng.choice(["read", "write", "flush", "read,write,flush", "all"])
+    words = rng.choice([
+        ["inject", "d", "-D", delay, "-T", ops, "--name", "r"],
+        ["inject", "d", "-D", delay, "-T", ops, "--mode", "add", "--name", "r"],
+        ["update", "r", "-D", delay, "-T", ops],
+        ["clear", "r"], ["clear", "r", "--release"],
+        ["suspend", "d", "--now"], ["suspend", "d", "--for", "50ms"], ["resume", "d"],
+    ])
+    daemon.cli(*words, code=None)
+
+
+def resident_kib(daemon):
+    status = pathlib.Path(f"/proc/{daemon.pid}/status").read_text()
+    return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1])
+
+
+@requires("fio")
+@requires("mkfs.ext4")
+@requires("mkfs.xfs")
+@pytest.mark.parametrize("fs", CHECKS)
+def test_a_file_system_stays_whole_while_rules_change(serve, attach, tmp_path, fs):
+    seed = int(os.environ.get("SEED", random.randrange(1 << 32)))
+    print(f"to reproduce: SEED={seed}")
+    rng = random.Random(seed)
+    daemon = serve("-d", "d=ram,size=400M")
+    at = tmp_path / "at"
+    at.mkdir()
+    daemon.cli("mount", "d", at, "--fs", fs, "--mkfs", "--with", "loop")
+    words = ["--name=job", f"--directory={at}", "--size=32M", "--bs=4k", "--ioengine=libaio", "--direct=1"]
+    job = subprocess.Popen(
+        ["fio", *words, "--rw=randwrite", "--iodepth=32", "--verify=crc32c", "--fsync=64"], stdout=subprocess.DEVNULL
+    )
+    changes = 0
+    while job.poll() is None:
+        change(daemon, rng)
+        changes += 1
+        if changes % 8 == 0:
+            daemon.cli("reset")
+    assert job.returncode == 0 and changes > 0
+    daemon.cli("reset")
+    before = resident_kib(daemon)
+    os.remove(next(at.glob("job*")))
+
+    def is_given_back():
+        os.sync()
+        run("fstrim", at)
+        return resident_kib(daemon) < before - (8 << 10)
+
+    # XFS frees the blocks of a file that is removed a while later.
+    eventually(is_given_back, "memory of the file is given back")
+    daemon.cli("detach", "d")
+    assert not os.path.ismount(at)
+    node = attach(daemon)
+    run(*CHECKS[fs], node)
+    daemon.cli("detach", node)
+
+
+@requires("mkfs.xfs")
+def test_xfs_for_the_life_of_a_command(attach, tmp_path):
+    at = tmp_path / "at"
+    at.mkdir()
+    script = 'mkfs.xfs -q "$DASHPOT_DEV_D" && mount "$DASHPOT_DEV" "$0" && cp /etc/services "$0" && umount "$0" && exit 7'
+    run(BINARY, "run", "--attach", "-d", "d=ram,size=512M", "--", "sh", "-c", script, at, code=7)
+    assert not remains()
+
+
+@requires("mkfs.ext4")
+def test_run_mounts_and_unmounts(attach, tmp_path):
+    at = tmp_path / "at"
+    at.mkdir()
+    run(BINARY, "run", "--mount", at, "-d", "d=ram,size=64M", "--", "sh", "-c", 'touch "$0/file" && mountpoint -q "$0"', at)
+    assert not os.path.ismount(at) and not os.listdir(at)
+    assert not remains()
+
+
+@requires("mkfs.ext4")
+def test_a_rule_that_holds_the_unmounting_holds_no_end_up(attach, tmp_path):
+    """Unmounting writes, and this rule would hold that for ever."""
+    script = 'touch "$0/file" && "$1" inject d --hang -T write,flush'
+    run(BINARY, "run", "--mount", tmp_path, "-d", "d=ram,size=64M", "--", "sh", "-c", script, tmp_path, BINARY)
+    assert not os.path.ismount(tmp_path) and not remains()
