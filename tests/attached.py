@@ -17,8 +17,8 @@ CLONE_NEWNS = 0x00020000  # of linux/sched.h
 
 
 def hide_from_others():
-    """A directory of this run's own in place of the machine's: what other runs attach meanwhile is not seen, and so
-    neither judged nor taken down."""
+    """Puts a private directory in place of the machine's, so that this run neither judges nor removes the devices
+    that other runs attach at the same time."""
     if ctypes.CDLL(None).unshare(CLONE_NEWNS) == 0:
         BASE.mkdir(mode=0o700, exist_ok=True)
         run("mount", "--make-rslave", "/")
@@ -45,7 +45,7 @@ def attach():
         return daemon.cli("attach", disk, "--with", "loop", *options).stdout.strip()
 
     yield attach
-    # What is still attached when a test has failed would be in the way of the others.
+    # Devices that are still attached after a failed test would disturb the other tests.
     run(BINARY, "detach", "--stale", code=None)
     left = remains() - before
     for what in left:

@@ -193,7 +193,7 @@ def test_strangers_keep_nobody_out(tcp):
         try:
             stranger.send(b"GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)
         except OSError:
-            pass  # It was shown out already.
+            pass  # The daemon has already closed this connection.
         strangers.append(stranger)
     # NBD clients can connect at the same time.
     clients = [Wire(tcp.connect()) for _ in range(100)]
@@ -277,7 +277,7 @@ def cli(address, *words, code=0):
 
 
 def test_each_daemon_has_its_own_token_file(serve):
-    """A second daemon removes the first one's file neither when it starts nor when it ends."""
+    """A second daemon does not remove the first one's file, neither when it starts nor when it ends."""
     first, second = (serve("-d", f"{name}=ram,size=1M", "--api", "tcp:127.0.0.1:0") for name in "ab")
     for daemon, disk in [(first, "a"), (second, "b")]:
         api = json.loads(daemon.ready.read_text())["api"]

@@ -17,7 +17,7 @@ pytestmark = can_attach
 
 
 def fio(node, *options, code=0):
-    """What fio says of one job on a node."""
+    """fio's figures for one job on a node."""
     words = ["--name=job", f"--filename={node}", "--ioengine=libaio", "--direct=1", "--bs=4k", "--output-format=json"]
     done = run("fio", *words, *options, code=code)
     return json.loads(done.stdout)["jobs"][0] if code == 0 else done
@@ -229,7 +229,7 @@ def test_a_killed_helper_leaves_nothing(daemon, attach, moment):
 
 @pytest.mark.parametrize("moment", range(5))
 def test_an_interrupted_attach_leaves_nothing(daemon, attach, moment):
-    """Ctrl-C, each time at another step: what is made is undone, or nothing was left to undo."""
+    """Ctrl-C, each time at another step: `attach` undoes its work, or there was nothing to undo."""
     helper = daemon.start("attach", "d", "--with", "loop")
     steps = [lambda: any(BASE.glob("*")), lambda: any(BASE.glob("*/d")), lambda: daemon.disk()["clients"],
              lambda: any("/dev/" in what for what in remains()), lambda: any(BASE.glob("*/record"))]

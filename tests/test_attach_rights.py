@@ -1,4 +1,4 @@
-"""`attach`, and `run` and `serve` with `--attach`: what they need of root's rights, and which they keep."""
+"""`attach`, and `run` and `serve` with `--attach`: which of root's rights they need, and which they keep."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def credentials(pid):
 
 
 def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, user):
-    """Under sudo the daemon of the user who typed it is asked."""
+    """Under sudo, commands ask the daemon of the user who typed it."""
     uid, env = user
     nobody = ["setpriv", f"--reuid={uid}", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all"]
     daemon = subprocess.Popen([*nobody, BINARY, "serve", "-d", "d=ram,size=8M"], stdout=subprocess.DEVNULL, env=env)

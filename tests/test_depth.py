@@ -1,11 +1,11 @@
-"""How many I/Os clients keep in flight is shown, and said where it hides a rule."""
+"""Reports show how many I/Os clients keep in flight, and warn where this hides the effect of a rule."""
 
 import wire
 from wire import Wire
 
 
 def ask(daemon, depth, times=1):
-    """One client has so many reads in flight at once."""
+    """One client has this many reads in flight at once."""
     client = Wire(daemon.connect())
     client.go("d")
     for _ in range(times):

@@ -49,7 +49,7 @@ def fio(target, *options):
 
 
 def refused(*disks):
-    """What dashpot says when it refuses disks."""
+    """The message with which dashpot refuses disks."""
     words = [word for disk in disks for word in ("-d", disk)]
     return run(BINARY, "run", *words, "--", "true", code=125).stderr
 

@@ -138,7 +138,7 @@ def test_a_clean_end_flushes(daemon):
 
 
 def test_a_medium_that_blocks_for_seconds_holds_up_nobody(serve, directory):
-    """A flush hangs in the kernel, while other reads and writes of the same shard go on."""
+    """A flush hangs in the kernel, while other reads and writes of the same shard continue."""
     store = directory / "store.img"
     with open(store, "wb") as file:
         file.truncate(16 << 20)

@@ -82,7 +82,7 @@ def test_a_typescript_client_is_generated_compiles_and_runs(tcp, directory):
 
 
 def check(told, daemon):
-    """Checks that both clients report the same of one daemon, and what they have left there."""
+    """Checks that both clients report the same about one daemon, and what they have left there."""
     assert told["exports"] == ["d", "tank/foo"]
     assert told["refused"] == "no disk 'nothing'"
     assert told["rules"] == ["-D 10ms:1 -T read"]

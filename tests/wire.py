@@ -122,7 +122,7 @@ class Wire:
         return Reply(error, cookie, b"" if error else self.take(length))
 
     def call(self, command, offset=0, length=0, flags=0, data=b"", cookie=1):
-        """A request and its simple reply; the error."""
+        """Sends a request, takes its simple reply, and returns the error."""
         self.request(command, offset, length, flags, cookie, data)
         reply = self.simple_reply(length if command == CMD_READ else 0)
         assert reply.cookie == cookie

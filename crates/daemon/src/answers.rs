@@ -1,10 +1,9 @@
-//! The memory of answers: of the data that they are made from, and of their text until the caller
-//! has taken it.
+//! The memory of answers: the data for them, and their text until the caller has taken it.
 //!
-//! A caller may read slowly, or not at all, and the listener allows hundreds of connections. So
-//! there is a bound for all answers together. Only a few are made at a time. Each is charged for
-//! its data and for its text. If the charge does not fit, the request is refused. An answer gives
-//! its memory back when its last byte is in the socket, or when the connection is gone.
+//! A caller may read slowly, or not at all, and the listener allows hundreds of connections. So there
+//! is a bound for all answers together. Only a few are made at a time. Each is charged for its data and
+//! for its text. If the charge does not fit, the request is refused. An answer frees its memory when
+//! its last byte is in the socket, or when the connection is gone.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -20,8 +19,8 @@ use crate::refusal::{Refusal, RefusalKind};
 /// The most bytes of all answers together.
 const BYTES_MAX: usize = 256 << 20;
 
-/// Answers of at most this many bytes do not count, so that callers can still ask for the daemon's
-/// state when other answers use all of the memory.
+/// Answers of at most this many bytes do not count. So callers can still ask for the daemon's state
+/// when other answers use all of the memory.
 const FREE: usize = 64 << 10;
 
 /// How many answers are made at a time. Each may hold the snapshot of a disk.
@@ -170,11 +169,11 @@ impl Making {
     }
 }
 
-/// A text that is charged for as it grows.
+/// A text that reserves memory while it grows.
 struct Text<'a> {
     memory: &'a AnswerMemory,
     bytes: Vec<u8>,
-    /// How long it may become without another charge.
+    /// How long the text may become before it must reserve more.
     room: usize,
     charge: Option<OwnedSemaphorePermit>,
     reserved: Option<OwnedSemaphorePermit>,
@@ -227,7 +226,7 @@ fn add(sum: &mut Option<OwnedSemaphorePermit>, more: OwnedSemaphorePermit) {
     }
 }
 
-/// Bytes that give their charge back when they are dropped.
+/// Bytes that free their reservation when they are dropped.
 struct Kept {
     bytes: Vec<u8>,
     _charge: Option<OwnedSemaphorePermit>,

@@ -6,7 +6,7 @@ use std::fs;
 use dashpot_api::Host;
 use dashpot_export::{Throttling, cpu_quota, cpu_throttling};
 
-/// The kernel's counters from the boot, or from the making of the control group, until now.
+/// The kernel's counters, from the boot or from the creation of the control group until now.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
     /// The times in which a CPU quota stopped this process.

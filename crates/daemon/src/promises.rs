@@ -1,8 +1,8 @@
-//! The promises about time: whether each can hold on this host, and the reason if not.
+//! The promises about time: whether dashpot can keep each on this host, and the reason if not.
 //!
 //! SPECIFICATION.md has the bounds and the measurements behind them. The bounds are medians, for
-//! hosts that give a shard a CPU when it needs one. This file looks for whatever prevents that. A
-//! promise that can hold is not a measurement: the probe measures, and `make bench` does.
+//! hosts that give a shard a CPU when it needs one. This file looks for causes that prevent this. That
+//! dashpot can keep a promise is not a measurement: the probe and `make bench` measure.
 
 use dashpot_api::{CanHold, Disk, Host, LATENESS_NS, LATENESS_OF_BURST_NS, Promise, Shard};
 use dashpot_rules::{cpus_of, short_time};
@@ -90,7 +90,7 @@ impl Facts<'_> {
         }
     }
 
-    /// The measurement of armed rules on the disk where they were latest, and whether it exceeds
+    /// The lateness of armed rules, measured on the disk where they were latest, and whether it exceeds
     /// the promise.
     fn measured(&self) -> Option<(bool, String)> {
         let judged = self.disks.iter().filter_map(|disk| {
@@ -131,8 +131,8 @@ impl Facts<'_> {
         }
     }
 
-    /// How much too late a client that sleeps wakes here, and the source of that figure: the worst
-    /// of the probes or, if none has read anything, the cost of a wake-up.
+    /// How late a sleeping client wakes here, and the source of that figure: the worst of the probes
+    /// or, if no probe has a reading, the cost of a wake-up.
     fn probed(&self) -> Option<(u64, String)> {
         let probes = self.shards.iter().map(|shard| shard.probe);
         let p50 = probes.clone().filter_map(|probe| probe.p50_ns).max();
@@ -170,7 +170,7 @@ impl Facts<'_> {
         yes("no timer runs and no probe reads while nothing is asked for")
     }
 
-    /// A cause that keeps a shard from running when something is due.
+    /// A cause that keeps a shard from running when a zio is due.
     fn in_the_way(&self) -> Option<Verdict> {
         self.overloaded()
             .or_else(|| self.paused(STOPPED_MUCH_NS))
@@ -264,8 +264,7 @@ const WITH_WAKE_UP_NS: u64 = END_TO_END_NS + 115_000;
 /// median, 1 % of 30 s.
 const STOP_NS: u64 = 1_000_000;
 const STOPPED_MUCH_NS: u64 = 300_000_000;
-/// Bounds for steal, in percent: from where it matters at all, and from where it can reach the
-/// median.
+/// Bounds for steal, in percent: from where it matters, and from where it can reach the median.
 const STEAL_SOME: f64 = 1.0;
 const STEAL_MUCH: f64 = 25.0;
 

@@ -25,7 +25,7 @@ pub enum RefusalKind {
     BadRequest,
     /// The request names something that does not exist.
     NotFound,
-    /// The request does not fit what exists.
+    /// The request does not fit the present state.
     Conflict,
     /// The request is larger than the daemon reads.
     TooLarge,
@@ -52,7 +52,7 @@ impl Refusal {
         Refusal::new(RefusalKind::BadRequest, error)
     }
 
-    /// A refusal of a request that does not fit what exists.
+    /// A refusal of a request that does not fit the present state.
     pub fn conflict(error: impl Into<String>) -> Refusal {
         Refusal::new(RefusalKind::Conflict, error)
     }

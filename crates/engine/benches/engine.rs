@@ -4,10 +4,10 @@
 //! completion, reply, and all recording. A constant number of other zios is in flight: each step
 //! completes one zio and submits the next.
 //!
-//! Recording cannot be switched off. `recording/zio` measures alone what a zio under a constant
-//! delay records, so `zio` less `recording/zio` is the path without recording. Events are optional:
-//! their cost is `zio/with_events` less `zio/in_flight`, which includes working out where the time
-//! went. `recording/waits` measures that part alone.
+//! Recording cannot be switched off. `recording/zio` measures only the records of a zio under a
+//! constant delay, so `zio` less `recording/zio` is the path without recording. Events are optional:
+//! their cost is `zio/with_events` less `zio/in_flight`, which includes computing the waits.
+//! `recording/waits` measures that part alone.
 
 use std::hint::black_box;
 
@@ -78,7 +78,7 @@ impl Bench {
         }
     }
 
-    /// Carries out an action. A zio that was replied to is submitted again.
+    /// Carries out an action. The benchmark submits a zio again after its reply.
     fn act(&mut self, action: Action) {
         match action {
             Action::Start(id) => {

@@ -1,5 +1,5 @@
-//! The cost of a client's write to a volume, with all that follows: the throttle, its txg, the
-//! queue, the disk, and all counters.
+//! The cost of a client's write to a volume, with all later work: the throttle, its txg, the queue, the
+//! disk, and all counters.
 //!
 //! `cargo bench -p dashpot-engine --bench pool`
 
@@ -116,7 +116,7 @@ impl Bench {
     }
 }
 
-/// Enough for whole cycles of txgs, so that all of their work has its share.
+/// This is enough for whole cycles of txgs, so that all of their work has its share.
 const WRITES: u64 = 500_000;
 
 fn writes(criterion: &mut Criterion) {

@@ -22,7 +22,7 @@ pub struct Span {
     pub length: u32,
 }
 
-/// A move of bytes in memory. The driver makes moves at once, in the order of the actions.
+/// A move of bytes in memory. The driver executes moves at once, in the order of the actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
     /// Copies the payload of a client's write, from byte `from` on, to a buffer.

@@ -1,13 +1,12 @@
 //! The clients of zios. A client is a peer identity (uid and pid, or an address), not a connection.
 //!
-//! The engine tells at most [`CLIENTS_TOLD_APART`] clients per disk apart; the others share one
-//! identity. The caller chooses the ids. The engine keeps the names, because rules match them by
-//! glob.
+//! The engine distinguishes at most [`CLIENTS_TOLD_APART`] clients per disk; the others share one
+//! identity. The caller chooses the ids. The engine keeps the names, because rules match them by glob.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// How many clients of one disk are told apart.
+/// How many clients of one disk the engine distinguishes.
 pub const CLIENTS_TOLD_APART: u8 = 64;
 
 /// The id of a client of one disk.

@@ -21,13 +21,13 @@ pub enum Input<'a> {
     SubmitToVolume(Zio<VolumeId>),
     /// The store has finished the work of [`Action::Start`].
     Done(ZioId, Outcome),
-    /// The reply of [`Action::Complete`] has left: the transport accepted its last byte. `offered`
-    /// is when the transport was first offered the whole reply. Any later time is the client's and
-    /// does not count as lateness.
+    /// The reply of [`Action::Complete`] has left: the transport accepted its last byte. `offered` is
+    /// the moment at which the driver first offered the whole reply to the transport. Any later time is
+    /// the client's and does not count as lateness.
     Replied {
         /// The zio of the reply.
         zio: ZioId,
-        /// When the transport was first offered the whole reply.
+        /// The moment at which the driver first offered the whole reply to the transport.
         offered: Instant,
     },
     /// The connection of these zios is gone. The engine answers each with [`Action::Drop`]: at
@@ -38,7 +38,7 @@ pub enum Input<'a> {
     Join {
         /// The device that it is a client of.
         device: Device,
-        /// The id, chosen by the caller. The id of a client that has gone may be used again.
+        /// The id, chosen by the caller. The engine may use the id of a client that has gone again.
         client: ClientId,
         /// The name, for `--client` globs to match.
         name: &'a str,
@@ -46,10 +46,10 @@ pub enum Input<'a> {
     /// A change of rules or of a disk's state.
     Command(CommandId, Command),
     /// The host kept the driver from running. The driver reports this before the first step that
-    /// meets deadlines from this time. Held zios that are late mostly because of stops are counted
-    /// apart; see [`crate::Holds::stopped`].
+    /// meets deadlines from this time. Held zios that are late mostly because of stops have separate
+    /// counts; see [`crate::Holds::stopped`].
     Stopped {
-        /// When the driver should have run.
+        /// The moment at which the driver should have run.
         from: Instant,
         /// When it ran again.
         until: Instant,
@@ -90,8 +90,8 @@ pub enum Command {
         /// The rules in the order of their registration, with ids larger than any before.
         rules: Vec<(RuleId, RuleSpec)>,
     },
-    /// Replaces what a rule says. The rule keeps its counters, and the bookings of lanes that
-    /// remain; its limit counts from one again.
+    /// Replaces the specification of a rule. The rule keeps its counters, and the bookings of lanes
+    /// that remain; its limit counts from one again.
     Update(RuleId, RuleSpec),
     /// Removes rules.
     Clear {
@@ -101,13 +101,13 @@ pub enum Command {
         /// disk, this also releases zios that are still held by rules removed earlier.
         release: bool,
     },
-    /// Makes new zios of a disk wait before they choose a lane. Answered when nothing is in flight.
+    /// Makes new zios of a disk wait before they choose a lane. The engine answers when nothing is in flight.
     Suspend {
         /// The disk.
         disk: DiskId,
         /// Resume automatically after this time.
         lasts: Option<Duration>,
-        /// Answer at once, whether zios are in flight or not.
+        /// Answer at once, even if zios are in flight.
         now: bool,
     },
     /// Issues the suspended zios, in the order of arrival.

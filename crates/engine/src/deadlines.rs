@@ -1,4 +1,4 @@
-//! The deadlines of zios: a queue ordered by time, and then by order of issue.
+//! The deadlines of zios: a queue ordered by time, and by order of issue for equal times.
 //!
 //! Most deadlines are set in the order in which they fall due, because most rules are constants.
 //! Such a deadline goes to the end of a list, the run, and leaves at its front, at almost no cost.
@@ -29,8 +29,8 @@ pub(crate) struct Deadlines {
     issued: u64,
 }
 
-/// A moment, and the order of issue for equal moments, in one integer, because nothing is compared
-/// more often.
+/// A moment, and below it the order of issue, in one integer, because the engine compares these more
+/// often than anything else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Deadline(u128);
 
@@ -105,7 +105,7 @@ impl Deadlines {
             .map(ZioId)
     }
 
-    /// A zio whose deadline has come. It has no deadline from then on.
+    /// A zio that is due. It has no deadline from then on.
     pub(crate) fn pop_due(&mut self, now: Instant) -> Option<ZioId> {
         if self.next > now {
             return None;
@@ -218,7 +218,7 @@ mod tests {
     use alloc::collections::BTreeMap;
     use alloc::vec::Vec;
 
-    /// The zio that wakes first, found by looking at all of them.
+    /// The zio that wakes first, found by a search over all of them.
     fn first(all: &BTreeMap<u32, (u64, u64)>) -> Option<(u64, u32)> {
         let least = all.iter().min_by_key(|(_, key)| **key)?;
         Some((least.1.0, *least.0))

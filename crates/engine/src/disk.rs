@@ -5,7 +5,7 @@
 //! ```
 //!
 //! After OpenZFS's `zio_inject.c` and `zio.c: zio_delay_interrupt`. Three things differ. The target
-//! is exact (no scheduler ticks). A hold may come before the store (dm-delay). And zios are dropped
+//! is exact (no scheduler ticks). A hold may come before the store (dm-delay). Zios are also dropped
 //! when their connection is gone.
 
 use alloc::collections::VecDeque;
@@ -42,7 +42,7 @@ pub(crate) struct Disk {
     active: u32,
     /// The zios that are submitted, and neither replied to nor dropped.
     occupancy: Occupancy,
-    /// Set when the daemon ends: nothing is held any more, and no new zio is taken.
+    /// Set when the daemon ends: from then on the disk holds no zio, and takes no new one.
     closing: Option<Errno>,
 }
 
@@ -103,7 +103,7 @@ impl Disk {
         }
     }
 
-    /// Asks the rules. Says whether the zio goes on: a zio that fails at once is complete.
+    /// Asks the rules. Returns whether the zio goes on: a zio that fails at once is complete.
     fn charge(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) -> bool {
         self.active += 1;
         flight.order = ctx.deadlines.next_order();
@@ -119,8 +119,8 @@ impl Disk {
         !fails
     }
 
-    /// Asks the store. A zio that must book a transfer wakes at its target, whether the store is
-    /// done by then or not, so that transfers are booked in the order of the targets.
+    /// Asks the store. A zio that must book a transfer wakes at its target, even if the store is not
+    /// done by then, so that transfers are booked in the order of the targets.
     fn start(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         if let Some(until) = flight.hold_before {
             flight.late_before = ctx.now.since(until);
@@ -148,7 +148,7 @@ impl Disk {
         self.hold(flight, ctx);
     }
 
-    /// Holds a zio on which the store has worked until its target, or completes it.
+    /// Holds a zio until its target, after the store has worked on it, or completes it.
     fn hold(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         let early = flight.target > ctx.now;
         if early && let Some(errno) = self.closing {
@@ -163,7 +163,7 @@ impl Disk {
     }
 
     /// Begins the second half of a write, zero or trim with FUA: a flush. Rules charge it when the
-    /// write has ended. The store has made the write durable already, so the flush is only a hold.
+    /// write has ended. The store has already made the write durable, so the flush is only a hold.
     #[cold]
     fn flush_after_write(&mut self, flight: &mut Flight, ctx: &mut Context<'_>) {
         flight.flushing = true;
@@ -211,7 +211,7 @@ impl Disk {
         self.leave(ctx);
     }
 
-    /// Counts a zio whose reply has left: all its times are known now.
+    /// Counts a zio whose reply has left: all its times are now known.
     pub(crate) fn replied(&mut self, flight: &mut Flight, offered: Instant, ctx: &mut Context<'_>) {
         self.occupancy.leave(ctx.now, &mut self.stats);
         self.injector.settle(ctx.now, flight, offered);
@@ -280,8 +280,8 @@ impl Disk {
         ctx.actions.push(Action::Drop(flight.zio.id));
     }
 
-    /// Takes the holds of rules that are removed, before or after this call, off a zio. `order` is
-    /// the zio's order of issue; does nothing if that zio has ended.
+    /// Takes the holds of removed rules off a zio; the caller may remove the rules before or after this
+    /// call. `order` is the zio's order of issue; does nothing if that zio has ended.
     pub(crate) fn release(
         &mut self,
         gone: impl Fn(RuleId) -> bool,
@@ -370,7 +370,7 @@ impl Disk {
             .push(Action::Answer(command, Ok(Answer::Suspended { in_flight })));
     }
 
-    /// Ends the suspension, and says how many zios have waited. They are then
+    /// Ends the suspension, and returns how many zios have waited. They are then
     /// [issued](Disk::issue_suspended).
     pub(crate) fn resume(&mut self, ctx: &mut Context<'_>) -> u32 {
         let waiters = self.suspension.take().map(|suspension| suspension.waiters);
@@ -381,9 +381,9 @@ impl Disk {
         self.suspended.len() as u32
     }
 
-    /// Issues at most `most` of the suspended zios, and says whether none is left. If the disk has
-    /// been suspended again, the rest waits on. Each zio begins at its deadline, even if that is
-    /// now, so that all zios, including held ones, keep the order of issue.
+    /// Issues at most `most` of the suspended zios, and returns whether none is left. If the disk has
+    /// been suspended again, the rest continues to wait. Each zio begins at its deadline, even if that
+    /// is now, so that all zios, including held ones, keep the order of issue.
     pub(crate) fn issue_suspended(
         &mut self,
         most: usize,

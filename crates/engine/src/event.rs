@@ -1,4 +1,4 @@
-//! One event for each finished zio: all that is known of it, in a fixed size.
+//! One event for each finished zio: all known facts about it, in a fixed size.
 
 use alloc::vec::Vec;
 
@@ -13,8 +13,8 @@ use crate::zio::{DiskId, Op, Outcome, VolumeId, Zio};
 pub struct Event {
     /// Its number. Unlike a [`ZioId`](crate::ZioId), it is never used again.
     pub number: u64,
-    /// The number of the volume's zio that it is a part of, or that waits for it. Writes of a txg
-    /// have none, because no client waits for them.
+    /// The number of the volume's zio to which this zio belongs, or which waits for it. Writes of a txg
+    /// have no such number, because no client waits for them.
     pub parent: Option<u64>,
     /// Its disk or volume.
     pub device: Device,
@@ -24,7 +24,7 @@ pub struct Event {
     pub class: Option<Class>,
     /// Its operation.
     pub op: Op,
-    /// Whether it had to be durable before it was acknowledged.
+    /// Whether the zio had to be durable before its reply.
     pub fua: bool,
     /// First byte.
     pub offset: u64,
@@ -67,7 +67,7 @@ pub enum Device {
 }
 
 impl Event {
-    /// The event of a new zio. All its moments are that of its arrival.
+    /// The event of a new zio. All moments of the event are the moment of its arrival.
     pub(crate) fn of<D>(zio: &Zio<D>, device: Device) -> Event {
         Event {
             number: 0,
@@ -147,9 +147,9 @@ impl Event {
             queue,
             suspend: self.issued.since(self.admitted),
             store,
-            // The hold is the rest of the time between the issue and the offer. The target includes
-            // any lateness of a hold before the store: it is the moment at which the store would
-            // have finished if it had been asked in time.
+            // The hold is the rest of the time between the issue and the offer. The target includes the
+            // lateness of a hold before the store: it is the moment at which the store would have
+            // finished if the driver had asked it in time.
             hold: self.offered.since(self.issued) - store - lateness,
             lateness,
             reply: self.ended.since(self.offered),

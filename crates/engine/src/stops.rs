@@ -1,7 +1,7 @@
 //! Stops: the times in which the host kept the driver from running.
 //!
-//! A zio that is late mostly because of a stop is not late because of its rule or the engine. So
-//! each rule counts such zios apart. Only the last few stops are kept, because a zio that falls due
+//! A zio that is late mostly because of a stop is not late because of its rule or the engine. So each
+//! rule counts such zios separately. Only the last few stops are kept, because a zio that falls due
 //! during a stop is replied to soon after it.
 
 use crate::time::{Duration, Instant};

@@ -53,7 +53,7 @@ fn recorded(values: &[u64]) -> Histogram {
     histogram
 }
 
-/// Checks that merged, subtracted, sent and received histograms equal those of the values.
+/// Checks that merged, subtracted, sent and received histograms equal the histograms of the values.
 fn check_parts(whole: &Histogram, samples: &[u64]) {
     let parts: Vec<Histogram> = samples.chunks(SAMPLES / 7).map(recorded).collect();
     let mut merged = Histogram::default();
@@ -91,8 +91,8 @@ fn check_views(histogram: &Histogram, values: &[u64]) {
     }
 }
 
-/// Rows as in biolatency and `zpool iostat -w`, which count values below one unit with those below
-/// two.
+/// Rows as in biolatency and `zpool iostat -w`, which count values below one unit together with values
+/// below two.
 fn joined(rows: &[u64]) -> Vec<u64> {
     let first = rows.iter().take(2).sum();
     std::iter::once(first)

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use dashpot_rules::lines;
 
-/// Writes a line to standard error. Escapes what would move the cursor, such as in names.
+/// Writes a line to standard error. Escapes the characters that would move the cursor, such as in names.
 pub fn complain(line: fmt::Arguments<'_>) {
     // Without a reader there is nowhere to report the failure.
     let _ = writeln!(io::stderr().lock(), "{}", lines(&line.to_string()));

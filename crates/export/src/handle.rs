@@ -1,4 +1,4 @@
-//! The rest of the program's access to the shards: messages to their mailboxes.
+//! The access of the rest of the program to the shards: messages to their mailboxes.
 //!
 //! Every call returns at once. The shard runs the caller's closure with the answer on its own
 //! thread, after the change took effect. The closure must do no more than pass the answer on.
@@ -31,7 +31,7 @@ pub struct DiskInfo {
     pub read_only: bool,
     /// Its store, in the words of the lab file: `ram`, `file:/path`.
     pub store: String,
-    /// What distinguishes the bytes of its store from all others; `None` if they end with this process.
+    /// Identifies the bytes of its store; `None` if they end with this process.
     pub store_id: Option<String>,
     /// The shard that owns it.
     pub shard: usize,
@@ -106,8 +106,8 @@ impl Handle {
         send(route, Message::Command(command, Box::new(answer)))
     }
 
-    /// Takes a snapshot of a disk, with its `oldest` zios in flight. Finding those takes the shard
-    /// time that it could spend on its clients, so ask for no more than you need.
+    /// Takes a snapshot of a disk, with its `oldest` zios in flight. The shard needs time to find them
+    /// that it could spend on its clients, so ask for no more than you need.
     pub fn snapshot(
         &self,
         disk: usize,
@@ -150,9 +150,9 @@ impl Handle {
         send(route, Message::Attach(route.id, attach, Box::new(answer)))
     }
 
-    /// Ends the attachment of an export that has this node. What is in flight fails, and so does whatever
-    /// the kernel asks for from then on. Answers how many zios were in flight, or nothing if there is
-    /// no such attachment.
+    /// Ends the attachment of an export that has this node. The zios in flight fail, and so does every
+    /// later request of the kernel. Returns how many zios were in flight, or nothing if there is no
+    /// such attachment.
     pub fn fail_attachment(
         &self,
         export: usize,

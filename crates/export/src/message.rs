@@ -67,13 +67,13 @@ pub struct Attach {
 /// Why an export is not attached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AttachError {
-    /// The descriptor is of another kind.
+    /// The descriptor is of the wrong kind.
     #[error(transparent)]
     Descriptor(#[from] WrongDescriptor),
     /// The power of the export is off, or its shard is about to end.
     #[error("the disk takes no clients now")]
     Closed,
-    /// It is a block device already. Two of them would not know of each other's caches.
+    /// It is a block device already. Two of them would not know about each other's caches.
     #[error("it is {0} already")]
     Attached(String),
     /// The system has no room for one more descriptor.

@@ -16,7 +16,7 @@ pub struct Cut {
     pub tear: Option<u64>,
     /// Seeds the random choice of the writes that survive.
     pub seed: u64,
-    /// What the disk does after the cut.
+    /// The state of the disk after the cut.
     pub then: Then,
 }
 
@@ -27,11 +27,11 @@ pub enum Keep {
     None,
     /// All of them.
     All,
-    /// Each of them, with probability one half.
+    /// Each write, with probability one half.
     Random,
 }
 
-/// What a disk does after a power cut.
+/// The state of a disk after a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// The disk keeps serving its clients and loses only its cache.

@@ -2,10 +2,10 @@
 //! shard's own counters. Lateness ends when a reply is offered to the transport. No counter of the
 //! server can see the time after that, or the time before a request is read.
 //!
-//! Once a second a thread of its own reads a block of a disk of its own over a socket pair. The
-//! read goes through the same loop, engine, rule (`-D 1ms`) and replies as every other read. The
-//! reading is the time that it takes beyond the rule's delay. No client can reach the disk, no list
-//! shows it, and no other figure counts its reads.
+//! Once a second, a separate thread reads a block of a separate disk over a socket pair. The read goes
+//! through the same loop, engine, rule (`-D 1ms`) and replies as every other read. The reading is the
+//! time that it takes beyond the rule's delay. No client can reach the disk, no list shows it, and no
+//! other figure counts its reads.
 //!
 //! The prober sleeps until its reply is there, as most clients do, so the reading includes its own
 //! wake-up. Polling was tried instead. Where other programs use the CPUs, the scheduler makes a
@@ -47,7 +47,7 @@ pub(crate) struct Readings(Mutex<Found>);
 #[derive(Debug, Default)]
 struct Found {
     readings: VecDeque<ProbeReading>,
-    /// When the question was asked that has no answer yet, if there is one.
+    /// The time of the request that has no answer yet, if there is one.
     asked: Option<Instant>,
 }
 

@@ -1,8 +1,8 @@
 //! The memory of a process that serves a block device of its own host.
 //!
 //! The kernel frees memory by writing to devices, this one among them. So a daemon behind a device must
-//! not wait for memory that only a write to the device would free: its memory is locked, and the kernel
-//! is told that the process is a part of the way to a disk (`PR_SET_IO_FLUSHER`).
+//! not wait for memory that only a write to the device would free. It locks its memory, and tells the
+//! kernel that the process is a part of the way to a disk (`PR_SET_IO_FLUSHER`).
 
 use std::fs;
 
@@ -10,19 +10,19 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Pid, Resource, Rlimit, configure_io_flusher_behavior, getrlimit, prlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 
-/// What is in force in this process.
+/// The protection that is in force in this process.
 #[derive(Clone, Debug)]
 pub struct InForce {
     /// Whether its memory is locked.
     pub locked: bool,
     /// Whether it is marked as a part of the way to a disk.
     pub io_flusher: bool,
-    /// What it lacks, with the remedy.
+    /// The missing protection, with the remedy.
     pub lacks: Vec<&'static str>,
 }
 
-/// Protects this process, and the threads that it starts from now on. What fails is in
-/// [`in_force`].
+/// Protects this process, and the threads that it starts from now on. [`in_force`] shows what has
+/// failed.
 pub fn protect() {
     // It takes CAP_SYS_RESOURCE.
     let _ = configure_io_flusher_behavior(true);
@@ -32,7 +32,7 @@ pub fn protect() {
 
 /// Locks the memory of this process, if it may.
 pub fn lock_memory() {
-    // Without the right to lock all of it, what is mapped later could fail by the limit.
+    // Without the right to lock all memory, later mappings could fail because of the limit.
     if may_lock() {
         let _ = mlockall(LOCKED);
     }
@@ -52,7 +52,7 @@ pub fn is_unlimited() -> bool {
     getrlimit(Resource::Memlock).current.is_none()
 }
 
-/// What is in force in this process now.
+/// The protection that is in force in this process now.
 pub fn in_force() -> InForce {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let (locked, io_flusher) = (locked_kb(&status) > 0, is_flusher());

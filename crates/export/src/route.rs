@@ -1,4 +1,4 @@
-//! The ways to what the shards have.
+//! The routes to the disks and exports of the shards.
 
 use std::sync::Arc;
 

@@ -27,7 +27,7 @@ use crate::route::{Route, Routes};
 use crate::shard::{Parts, Shard};
 use crate::store::{self, Adoption, Opened, Pool, Size, Store, StoreError};
 
-/// The reason that a server did not start. Nothing of it is left running.
+/// The reason that a server did not start. In that case no part of it keeps running.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// A store cannot be used.

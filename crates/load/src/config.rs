@@ -26,7 +26,7 @@ pub struct LoadConfig {
     pub sequential: bool,
     /// When requests start.
     pub pace: Pace,
-    /// How long requests start; `None` until the load is stopped.
+    /// The rule by which requests start; `None` after the load was stopped.
     pub lasts: Option<Duration>,
     /// Whether to poll instead of sleeping. Then no latency includes a wake-up, but a CPU is busy.
     pub busy: bool,

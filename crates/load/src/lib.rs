@@ -35,7 +35,7 @@ pub fn run(
 ) -> Result<LoadReport, LoadError> {
     let mut load = Load::connect(config)?;
     load.report.broken = go_on(&mut load, stop).err();
-    // Where requests hang, the last reply says nothing about how long the load asked.
+    // If requests hang, the time of the last reply does not show how long the load has sent requests.
     let until = load.report.heard.max(load.asked_until);
     load.report.elapsed = until.since(load.start);
     load.report.unanswered = load.in_flight();

@@ -1,4 +1,4 @@
-//! One connection of a load: requests out, replies in, many at a time.
+//! One connection of a load: it sends requests and receives replies, many at a time.
 
 use std::array;
 use std::collections::VecDeque;

@@ -37,18 +37,18 @@ pub struct FinishedIo {
     pub lane: Option<u32>,
     /// How many bios and requests have joined it.
     pub merged: u32,
-    /// How often the driver has given it back.
+    /// How often the driver has returned it to the queue.
     pub requeued: u32,
     /// The error that it ended with, by its name in C or by its number.
     pub error: Option<String>,
 }
 
-/// The parts of a latency, as far as the source tells them apart.
+/// The parts of a latency, as far as the source distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoWaits {
-    /// Those of one of dashpot's zios.
+    /// The waits of one of dashpot's zios.
     Zio(Waits),
-    /// Those of one of the kernel's I/Os.
+    /// The waits of one of the kernel's I/Os.
     Kernel {
         /// The time before the driver got it, if an event showed the queueing.
         queue_ns: Option<u64>,

@@ -32,9 +32,8 @@ pub struct InFlight {
 /// Which zios in flight the text of a report mentions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mention {
-    /// Those that were in flight for the whole interval. A younger one will be in the next
-    /// interval's report at the latest. Without an older one, the text is exactly the original
-    /// tool's.
+    /// The I/Os that were in flight for the whole interval. A younger one will be in the next
+    /// interval's report at the latest. Without an older one, the text is exactly the original tool's.
     #[default]
     WholeInterval,
     /// All I/Os in flight, because no later report follows.
@@ -77,7 +76,7 @@ impl InFlight {
 }
 
 /// Whether an age makes latencies of ended zios misleading, because only the fast ones have ended.
-/// That is so if 99.9 % of them were shorter. If there are too few for that, the age must be at
+/// That is the case if 99.9 % of them were shorter. If there are too few for that, the age must be at
 /// least twice the longest.
 pub fn outlasts(age_ns: u64, ended: &Percentiles) -> bool {
     let most_ns = ended

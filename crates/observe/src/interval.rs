@@ -30,8 +30,8 @@ pub struct OpInterval {
     pub kind: Kind,
     /// The kernel's letters for the operation, for the kernel's disks.
     pub rwbs: Option<String>,
-    /// The client, process, control group or size, in a breakdown. `other` stands for all values
-    /// beyond those that are told apart.
+    /// The client, process, control group or size, in a breakdown. `other` stands for all values beyond
+    /// the limit.
     pub by: Option<String>,
     /// How many I/Os ended in the interval.
     pub completed: u64,
@@ -51,8 +51,8 @@ pub struct OpInterval {
 }
 
 impl DeviceInterval {
-    /// Appends the next interval. The I/Os in flight are those at its end. At most `room` new
-    /// values of a breakdown are told apart; the rest becomes `other`.
+    /// Appends the next interval. The I/Os in flight are those at its end. A breakdown distinguishes at
+    /// most `room` new values; the rest become `other`.
     pub fn go_on(&mut self, next: DeviceInterval, mut room: usize) {
         self.elapsed += next.elapsed;
         self.busy += next.busy;

@@ -4,8 +4,8 @@
 //! It reads no clock. The caller passes in every moment, always of the same clock: a daemon's, this
 //! host's, or the virtual one. Intervals are due at multiples of their length after the beginning,
 //! so they do not drift. Each begins where the one before has ended. A late interval is as long as
-//! it has become. Intervals whose due moments have passed by then are not made up for, but counted
-//! as missed.
+//! it has become. The schedule does not repeat intervals whose due moments have passed by then, but
+//! counts them as missed.
 
 use super::in_flight::Mention;
 use super::length::Length;
@@ -63,7 +63,7 @@ impl Intervals {
         self.left == Some(1)
     }
 
-    /// Ends the present interval at a moment; `None` if it is not due by then.
+    /// Ends the present interval at a moment; `None` if it is not yet due.
     pub fn end(&mut self, at_ns: u64) -> Option<Span> {
         let is_due = self.due_ns().is_some_and(|due_ns| at_ns >= due_ns);
         is_due.then(|| self.end_at(at_ns))

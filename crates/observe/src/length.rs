@@ -14,8 +14,8 @@ pub struct Length {
     pub asked: Option<Duration>,
     /// How many intervals are missing because this one took their place.
     pub missed: u64,
-    /// How long the host kept a daemon from running in it. What clients sent meanwhile waited unread,
-    /// and no latency contains that wait.
+    /// How long the host kept a daemon from running in it. Requests that clients sent in that time
+    /// waited unread, and no latency contains that wait.
     pub stopped: Duration,
 }
 

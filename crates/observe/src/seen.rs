@@ -25,7 +25,7 @@ pub struct Seen {
     pub pools: Vec<PoolInterval>,
     /// The finished I/Os that the question asks for one by one.
     pub ios: Vec<FinishedIo>,
-    /// How many more there were, when the source had no room for them.
+    /// How many more I/Os there were, when the source had no room for them.
     pub left_out: u64,
     /// How many events are missing because a buffer was full.
     pub lost: u64,
@@ -37,7 +37,7 @@ pub struct Seen {
     pub stopped: Duration,
     /// Devices that no longer exist.
     pub gone: Vec<String>,
-    /// Those that existed when the interval began.
+    /// The devices that existed when the interval began.
     pub vanished: Vec<String>,
 }
 

@@ -12,7 +12,7 @@ pub struct InFlight {
     pub rwbs: Rwbs,
     /// First sector.
     pub sector: u64,
-    /// When it began: at its queueing if that is watched, otherwise at its issue.
+    /// The moment at which it began: its queueing if the probe watches queueing, otherwise its issue.
     pub since_ns: u64,
     /// Whether the driver has got it.
     pub issued: bool,

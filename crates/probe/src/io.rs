@@ -19,15 +19,15 @@ pub struct Io {
     /// When it was queued. For several bios, when the oldest was. `None` if queueing is not watched
     /// or was not seen.
     pub queued_ns: Option<u64>,
-    /// When the driver got it; for a bio, when the device got it.
+    /// The moment at which the driver got it; for a bio, at which the device got it.
     pub issued_ns: u64,
-    /// When its last part was complete.
+    /// The moment at which its last part was complete.
     pub completed_ns: u64,
     /// The errno that it ended with, or 0.
     pub error: i32,
     /// How many bios and requests have joined it.
     pub merged: u32,
-    /// How often the driver has given it back.
+    /// How often the driver has returned it to the queue.
     pub requeued: u32,
     /// The task that asked for it, if submitters are watched and it was seen.
     pub submitter: Option<Submitter>,

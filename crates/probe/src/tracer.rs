@@ -115,9 +115,9 @@ impl Tracer {
         })
     }
 
-    /// Checks that the recording goes on, and gives up I/Os that must have ended. If a disk had
-    /// nothing in flight at the last check, all its earlier I/Os had ended, and their events have
-    /// come by now, except lost ones.
+    /// Checks that the recording continues, and gives up I/Os that must have ended. If a disk had
+    /// nothing in flight at the last check, all its earlier I/Os had ended, and their events have come
+    /// by now, except lost ones.
     fn tend(&mut self, now_ns: u64) -> Result<(), TraceError> {
         if self.instance.read(SWITCH)?.trim() == "0" {
             let path = self.instance.path(SWITCH).display().to_string();
@@ -157,9 +157,9 @@ impl Tracer {
     }
 }
 
-/// Whether an I/O of a disk belongs to one of these devices. Events are those of whole disks. A
-/// partition gets the I/Os of its sectors, but no flushes, which belong to the whole disk in the
-/// kernel's statistics, too.
+/// Whether an I/O of a disk belongs to one of these devices. Events name whole disks. A partition gets
+/// the I/Os of its sectors, but no flushes, which belong to the whole disk in the kernel's statistics,
+/// too.
 fn has(devices: &[Device], disk: Number, sector: u64, rwbs: Rwbs) -> bool {
     let is_flush = rwbs.operation() == b'F';
     devices

@@ -1,8 +1,8 @@
-//! What is said of the depth that clients offer, where it hides something of a rule.
+//! Notes on a rule whose effect the depth of its clients hides.
 
 use dashpot_api::{Rule, RuleEffect};
 
-/// A note on a delay whose lanes or whose time clients did not see, because of their own depth.
+/// A note on a delay whose lanes or whose time clients did not see, because their own depth was too small.
 pub fn depth_note(rule: &Rule) -> Option<String> {
     let depth = &rule.depth;
     if rule.fields.effect != RuleEffect::Delay || depth.most == 0 || !depth.is_exact() {

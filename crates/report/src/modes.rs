@@ -9,11 +9,11 @@ use serde::Serialize;
 /// 200000000}`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TwoModes {
-    /// How many I/Os are of the fast kind.
+    /// How many I/Os belong to the fast kind.
     pub fast: u64,
     /// The longest latency of these.
     pub fast_upto_ns: u64,
-    /// How many I/Os are of the slow kind.
+    /// How many I/Os belong to the slow kind.
     pub slow: u64,
     /// The shortest latency of these.
     pub slow_from_ns: u64,
@@ -29,7 +29,7 @@ const APART: u64 = 50;
 const LEAST_NS: u64 = 1_000;
 
 impl TwoModes {
-    /// The two kinds, with the widest possible gap, if the latencies are of two kinds.
+    /// The two kinds, with the widest possible gap, if the latencies have two kinds.
     pub fn of(latencies: &Histogram) -> Option<TwoModes> {
         let n = latencies.count();
         let buckets: Vec<(usize, u64)> = latencies.buckets().collect();

@@ -55,8 +55,7 @@ pub struct Proof {
     achieved: Figures,
     error: Error,
     lateness: Figures,
-    /// How exactly the percentiles are known; null if all delays were equal, so that they are
-    /// exact.
+    /// The precision of the percentiles; null if all delays were equal, so that they are exact.
     resolution: Option<Resolution>,
     rows: Vec<Row>,
     /// The service time, if there was only one.

@@ -1,6 +1,5 @@
 //! The common interface of reports. A report has a question for a source, takes the intervals that
-//! the source gives, and makes pages from them. It does not know the source, nor where its pages
-//! go.
+//! the source gives, and makes pages from them. It knows neither the source nor the place of its pages.
 
 use std::fmt;
 

@@ -63,8 +63,7 @@ impl fmt::Display for StoreConfig {
     }
 }
 
-/// The size of a disk if neither it nor its store has one. Memory is only taken when it is written
-/// to.
+/// The size of a disk if neither the disk nor its store gives one. Memory is only taken when it is written to.
 pub const DEFAULT_SIZE: u64 = 1 << 30;
 
 /// The smallest request that a disk serves by default. The protocol allows older clients, which do

@@ -136,7 +136,7 @@ enum Front {
     Heap,
 }
 
-/// One run for the disks, one for each wait of a client, and one to spare.
+/// One run for the disks, one for each wait of a client, and a spare one.
 const RUNS: usize = 4;
 /// The position of the class. The order has the bits below.
 const CLASS_SHIFT: u32 = 62;

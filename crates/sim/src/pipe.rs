@@ -24,7 +24,7 @@ impl Pipe {
         }
     }
 
-    /// Books bytes after all booked ones. Answers when the last of them will have passed.
+    /// Books bytes after all booked ones. Returns when the last of them will have passed.
     pub(crate) fn pass(&mut self, now: Instant, bytes: u32) -> Instant {
         if now > self.free {
             (self.free, self.rest) = (now, 0);

@@ -117,10 +117,10 @@ pub struct WorkloadSpec {
     /// the other: the bytes of a write on the way in, those of a read on the way back. `None`: no
     /// time.
     pub link: Option<u64>,
-    /// When its connection is lost. Then its calls in flight are aborted, and its threads go on at
+    /// When its connection is lost. Then its calls in flight are aborted, and its threads continue at
     /// once over a new connection.
     pub disconnects: Vec<Duration>,
-    /// How many of its slowest calls are kept.
+    /// How many of its slowest calls the results keep.
     pub slowest: usize,
     /// Its calls.
     pub load: Load,
@@ -189,7 +189,8 @@ pub struct Calls {
 pub enum Pattern {
     /// Any block, uniformly.
     Random,
-    /// One block after the other, again and again. All threads of the workload share one position.
+    /// One block after the other, from the beginning again after the last. All threads of the workload
+    /// share one position.
     Sequential,
 }
 

@@ -160,7 +160,7 @@ fn in_sectors(load: &Load) -> bool {
     }
 }
 
-/// The client id of a workload. Workloads beyond those that are told apart share one.
+/// The client id of a workload. Workloads beyond the bound share one identity.
 fn client(workload: usize) -> ClientId {
     match u8::try_from(workload) {
         Ok(at) if at < CLIENTS_TOLD_APART => ClientId(at),

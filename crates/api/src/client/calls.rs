@@ -22,9 +22,9 @@ pub struct WantedZios {
     pub disk: Option<String>,
     /// Their operations, in words with commas between them; `None` for all operations.
     pub ops: Option<String>,
-    /// Their least total latency, in nanoseconds.
+    /// Their minimum total latency, in nanoseconds.
     pub min_ns: u64,
-    /// The most zios of an answer.
+    /// The maximum number of zios in an answer.
     pub limit: usize,
 }
 
@@ -133,7 +133,7 @@ impl Client {
         self.lease(&format!("/v1/disks/{}/leases", segment(disk)), rule)
     }
 
-    /// Replaces the words of the rule with an id or a name.
+    /// Replaces the words of each rule with this id or name.
     pub fn update(&self, key: &str, rule: &Update) -> Result<Vec<Rule>, ClientError> {
         self.send(Method::PATCH, &format!("/v1/rules/{}", segment(key)), rule)
     }
@@ -177,7 +177,7 @@ impl Client {
         self.post(&format!("/v1/disks/{}/crash", segment(disk)), how)
     }
 
-    /// Ends an attachment of a disk from the daemon's side: what is in flight fails.
+    /// Ends an attachment of a disk from the daemon's side: the zios in flight fail.
     pub fn fail_attachment(&self, disk: &str, node: &str) -> Result<AttachmentFailed, ClientError> {
         let node = node.to_owned();
         let path = format!("/v1/disks/{}/fail-attachment", segment(disk));

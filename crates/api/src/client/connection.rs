@@ -1,4 +1,4 @@
-//! A connection to a daemon: one request after another, each with its answer.
+//! A connection to a daemon: it sends one request after another, and receives the answer to each.
 
 use std::io::ErrorKind::WouldBlock;
 use std::time::Duration;
@@ -31,8 +31,8 @@ pub(super) struct Answer {
     pub(super) body: Bytes,
 }
 
-/// An open answer. The daemon takes back what it gave when this is dropped, or when the caller's
-/// process ends.
+/// An open answer. The daemon undoes its change when this is dropped, or when the caller's process
+/// ends.
 pub struct Lease {
     _rest: Incoming,
     _connection: Connection,
@@ -60,7 +60,7 @@ impl Connection {
         };
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (sender, connection) = handshake.map_err(ClientError::unexpected)?;
-        // The task ends with the sender. Its errors reach the caller through the request.
+        // The task ends when its sender is dropped. Its errors reach the caller through the request.
         tokio::spawn(connection);
         Ok(Connection {
             address: address.clone(),

@@ -22,7 +22,7 @@ pub enum ClientError {
     Silent {
         /// Where the daemon listens.
         address: Address,
-        /// How long it has been silent, and the state of its process.
+        /// How long the daemon has been silent, and the state of its process.
         silence: Silence,
     },
     /// The connection ended before the answer was complete.

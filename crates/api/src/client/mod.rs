@@ -36,7 +36,7 @@ pub struct Client {
     runtime: Runtime,
     /// The connection of the last answer, for the next request.
     kept: RefCell<Option<Connection>>,
-    /// The daemon's process, as far as it is known.
+    /// The daemon's process, if it is known.
     pid: Cell<Option<i32>>,
 }
 
@@ -76,7 +76,7 @@ impl Client {
         self.address.to_string()
     }
 
-    /// The socket at which the daemon is handed descriptors.
+    /// The socket at which the daemon receives descriptors.
     pub fn handover_socket(&self) -> PathBuf {
         to_ask(handover_socket(&self.address))
     }
@@ -118,7 +118,7 @@ impl Client {
     }
 
     /// Like [`Client::post`], for an answer whose first line is the value and which then stays
-    /// open. The daemon keeps what it gave until the [`Lease`] is dropped.
+    /// open. The daemon keeps the change until the [`Lease`] is dropped.
     fn lease<T: DeserializeOwned>(
         &self,
         path: &str,
@@ -211,8 +211,7 @@ impl Client {
         Ok(answer)
     }
 
-    /// Waits beside a call. Fails if the call must end: its time is up, or the daemon does not
-    /// respond at all.
+    /// Waits beside a call. Fails if the call must end: its time is up, or the daemon does not respond.
     async fn while_silent(&self, asked: Instant, wait: Wait) -> Result<(), ClientError> {
         let left = wait.left(asked.elapsed());
         tokio::time::sleep(PATIENCE.min(left)).await;
@@ -236,7 +235,7 @@ impl Client {
         })
     }
 
-    /// Whether the daemon responds at all.
+    /// Whether the daemon responds.
     async fn answers(&self) -> bool {
         let asked = async {
             let request = self.request(Method::GET, "/healthz", &())?;

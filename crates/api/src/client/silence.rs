@@ -71,8 +71,8 @@ impl State {
     }
 }
 
-/// The state in `/proc/PID/stat`. It follows the command, which may have any characters and ends
-/// with the last parenthesis.
+/// The state in `/proc/PID/stat`. The letter follows the command, which may have any characters and
+/// ends with the last parenthesis.
 fn letter(stat: &str) -> Option<char> {
     let (_, fields) = stat.rsplit_once(')')?;
     fields.trim_start().chars().next()

@@ -51,7 +51,7 @@ pub struct FailAttachment {
     pub node: String,
 }
 
-/// The attachment has ended. From now on, the device fails every request.
+/// The attachment has ended. The device fails every request from now on.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct AttachmentFailed {
     /// Number of its zios that were in flight and failed.

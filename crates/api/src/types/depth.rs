@@ -4,20 +4,20 @@ use dashpot_engine::{DepthSummary, DepthTimes};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// How many zios clients had in flight at a time. Clients decide that, and many bound it without saying
-/// so: what waits above the bound waits longer than a rule says.
+/// How many zios clients had in flight at a time. Clients choose this number, and many have a hidden
+/// bound. A request that waits above that bound waits longer than the rule says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Depth {
-    /// The most at once. 512 stands for any number above.
+    /// The most zios at once. 512 stands for any number from 512 on.
     pub most: u32,
-    /// The number that was in flight for the longest time; 512 stands for any number above, too.
+    /// The number that was in flight for the longest time. 512 stands for any number from 512 on.
     pub usual: u32,
-    /// The share of the time with any in flight that had this number, in percent.
+    /// This number's share of the time in which any zio was in flight, in percent.
     pub usual_percent: u32,
 }
 
 impl Depth {
-    /// What the time spent at each depth comes to.
+    /// A summary of the time spent at each depth.
     pub fn of(summary: DepthSummary) -> Depth {
         let busy = u128::from(summary.busy.as_nanos());
         let share = |part: u128| part.checked_div(busy).unwrap_or_default() as u64;
@@ -28,13 +28,14 @@ impl Depth {
         }
     }
 
-    /// Whether the most that clients had in flight is a number that was told apart from those above.
+    /// Whether the most that clients had in flight is an exact number, and not a group of larger numbers.
     pub fn is_exact(&self) -> bool {
         self.most < DepthTimes::DEEPEST
     }
 
-    /// Whether clients stayed at their most for nearly all of the time, as those do that have more to
-    /// ask and may not. A client that asks one by one does so, too.
+    /// Whether clients kept their most zios in flight for nearly all of the time, as clients do that
+    /// have more requests and may not send them. A client that sends one request at a time does so,
+    /// too.
     pub fn looks_bounded(&self) -> bool {
         self.most > 1
             && self.is_exact()
@@ -43,15 +44,15 @@ impl Depth {
     }
 }
 
-/// The time that a disk has spent with so many zios in flight. The difference of two answers is the
-/// interval between.
+/// The time that a disk has spent with this number of zios in flight. The difference of two answers
+/// describes the interval between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DepthTime {
-    /// The number of zios; 512 stands for any number above.
+    /// The number of zios; 512 stands for any number from 512 on.
     pub depth: u32,
     /// The time.
     pub time_ns: u64,
 }
 
-/// The share of the time from which on a depth looks like a bound.
+/// If a depth has at least this share of the time, it looks like a bound.
 const BOUNDED_PERCENT: u32 = 80;

@@ -29,7 +29,7 @@ pub struct Status {
     pub memory: Memory,
     /// Whether the daemon can serve block devices of its own host when memory is short.
     pub reclaim: Reclaim,
-    /// The promises about time, and whether each can hold on this host now.
+    /// The promises about time, and whether the daemon can keep each of them on this host now.
     pub promises: Vec<Promise>,
     /// The disks, in the order of the lab.
     pub disks: Vec<Disk>,
@@ -45,8 +45,8 @@ pub struct Disk {
     /// The kind of its store.
     #[schema(example = "ram")]
     pub store: String,
-    /// Tells the bytes of its store from all others, also after a restart of the daemon; null if they
-    /// end with the daemon.
+    /// Identifies the bytes of its store, also after a restart of the daemon; null if the bytes are
+    /// lost when the daemon ends.
     pub store_id: Option<String>,
     /// The size of the disk.
     pub size_bytes: u64,
@@ -71,7 +71,7 @@ pub struct Disk {
     pub failed: Option<String>,
     /// The clients that are connected now.
     pub clients: Vec<DiskClient>,
-    /// The block devices of the host that are this disk.
+    /// The block devices of the host through which programs reach this disk.
     pub attachments: Vec<Attachment>,
     /// Number of connections that the shard does not read now, because requests use as much memory
     /// as they may.
@@ -99,17 +99,17 @@ pub struct Disk {
     pub aborted: u64,
     /// Time during which at least one zio was in flight.
     pub busy_ns: u64,
-    /// The number of zios in flight, integrated over time. Divided by `busy_ns` it is the mean
-    /// depth while any was in flight.
+    /// The number of zios in flight, integrated over time. Divided by `busy_ns`, it is the mean depth
+    /// while any zio was in flight.
     pub depth_time_ns: Wide,
-    /// The same by the number of zios in flight.
+    /// The time spent with each number of zios in flight.
     pub depth_times: Vec<DepthTime>,
     /// A summary of `depth_times` since the start.
     pub depth: Depth,
 }
 
 impl Disk {
-    /// How many zios were in flight on average while any was.
+    /// The mean number of zios in flight while any was.
     pub fn mean_depth(&self) -> u64 {
         let depth = self.depth_time_ns.0.checked_div(self.busy_ns.into());
         let depth = depth.and_then(|depth| u64::try_from(depth).ok());
@@ -144,9 +144,9 @@ pub struct OpCount {
     pub op: String,
     /// Number of zios with a reply, failed ones included.
     pub completed: u64,
-    /// Those of `completed` that ended with an error.
+    /// Number of these zios that ended with an error.
     pub failed: u64,
-    /// Bytes of those that did not fail.
+    /// Bytes of the zios that did not fail.
     pub bytes: u64,
 }
 
@@ -171,8 +171,7 @@ pub struct InFlightZio {
     pub wait_ns: u64,
     /// The id of the rule that holds it; null if none does.
     pub rule: Option<u32>,
-    /// Time until the earliest moment at which it may complete; null if no rule holds it, or if it
-    /// hangs.
+    /// Time until the rule allows it to complete; null if no rule holds it, or if it hangs.
     pub remaining_ns: Option<u64>,
 }
 

@@ -70,10 +70,10 @@ pub struct ZioWaits {
     pub store_ns: u64,
     /// The time for which a rule held it.
     pub hold_ns: u64,
-    /// From the moment at which it was due until its reply was offered to the transport: dashpot's
-    /// own error.
+    /// From the moment at which it was due until the daemon offered its reply to the transport:
+    /// dashpot's own error.
     pub lateness_ns: u64,
-    /// From then until the transport accepted the reply.
+    /// From that moment until the transport accepted the reply.
     pub reply_ns: u64,
 }
 

@@ -23,14 +23,14 @@ pub struct DiskLatency {
     pub at_ns: u64,
     /// Time during which at least one zio was in flight.
     pub busy_ns: u64,
-    /// The number of zios in flight, integrated over time. Divided by `busy_ns` it is the mean
-    /// depth while any was in flight.
+    /// The number of zios in flight, integrated over time. Divided by `busy_ns`, it is the mean depth
+    /// while any zio was in flight.
     pub depth_time_ns: Wide,
     /// Time for which zios waited for the disk to resume, added up. It counts in `total`, and not in
     /// `disk`.
     pub suspended_ns: u64,
-    /// Time in which the host kept the disk's shard from running. What clients sent meanwhile waited
-    /// unread, and no histogram contains that wait.
+    /// Time in which the host kept the disk's shard from running. Requests that clients sent in that
+    /// time waited unread, and no histogram contains that wait.
     pub shard_stopped_ns: u64,
     /// Number of zios without a reply, which are in no histogram yet.
     pub in_flight: u32,
@@ -56,15 +56,15 @@ pub struct OpLatency {
     pub op: String,
     /// Number of zios with a reply, failed ones included.
     pub completed: u64,
-    /// Those of `completed` that ended with an error.
+    /// Number of these zios that ended with an error.
     pub failed: u64,
-    /// Bytes of those that did not fail.
+    /// Bytes of the zios that did not fail.
     pub bytes: u64,
     /// From arrival until the transport accepted the reply.
     pub total: LatencyHistogram,
-    /// From issue until the transport was offered the reply.
+    /// From issue until the daemon offered the reply to the transport.
     pub disk: LatencyHistogram,
-    /// How late injected zios were: from their target until the transport was offered the reply.
+    /// How late injected zios were: from their target until the daemon offered the reply to the transport.
     pub lateness: LatencyHistogram,
     /// The time of the store alone, for all zios but the `dropped` ones.
     pub store: Option<LatencyHistogram>,
@@ -90,9 +90,8 @@ pub struct LatencyHistogram {
     pub min_ns: u64,
     /// 0 if there is no value.
     pub max_ns: u64,
-    /// The median; null below 2 values. A percentile is the middle of its bucket: above 1 us and
-    /// below 2,048 s it is at most 1.2 % off. It is null unless at least one value is expected
-    /// above it.
+    /// The median; null below 2 values. A percentile is the middle of its bucket: between 1 us and
+    /// 2,048 s it is at most 1.2 % off. It is null unless at least one value is expected above it.
     pub p50_ns: Option<u64>,
     /// The 90th percentile; null below 10 values.
     pub p90_ns: Option<u64>,
@@ -117,7 +116,7 @@ pub struct LatencyHistogram {
 pub struct Bucket {
     /// The lowest value that it can hold.
     pub from_ns: u64,
-    /// The highest value that it can hold. That of the last bucket, from 2^42 ns on, is null.
+    /// The highest value that it can hold. The last bucket begins at 2^42 ns, and has null here.
     pub to_ns: Option<u64>,
     /// Number of values from `from_ns` to `to_ns`, both included.
     pub count: u64,
@@ -139,8 +138,8 @@ impl Bucket {
 }
 
 impl OpLatency {
-    /// The latencies of an operation from the shard's counters, and those of its store from `store`,
-    /// which the collector has.
+    /// The latencies of an operation from the shard's counters, with those of its store from the
+    /// collector (`store`).
     pub fn of(op: Op, stats: &OpStats, store: &Sparse) -> OpLatency {
         let latency = |kind| {
             let histogram = stats.latency(kind);

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A promise about time, and whether it can hold on this host now.
+/// A promise about time, and whether the daemon can keep it on this host now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Promise {
     /// The promise, in words.
     #[schema(example = "p50 lateness of at most 30 us, by spinning")]
     pub promise: String,
-    /// Whether it can hold now.
+    /// Whether the daemon can keep it now.
     pub can_hold: CanHold,
     /// The reason, and what would change it.
     pub why: String,
@@ -21,14 +21,14 @@ pub struct Promise {
 pub enum CanHold {
     /// The daemon sees no obstacle.
     Yes,
-    /// There is an obstacle that may or may not matter.
+    /// There is an obstacle, and the daemon cannot tell whether it matters.
     Doubtful,
     /// An obstacle prevents it.
     No,
 }
 
-/// The promised bound of the median lateness, in nanoseconds, for zios that are due one by one,
-/// where the daemon spins.
+/// The promised bound of the median lateness, in nanoseconds, where the daemon spins, and for zios of
+/// which only one is due at a time.
 pub const LATENESS_NS: u64 = 30_000;
-/// The nanoseconds that each further zio of a burst may add to it.
+/// The nanoseconds that each further zio of a burst may add to the bound.
 pub const LATENESS_OF_BURST_NS: u64 = 500;

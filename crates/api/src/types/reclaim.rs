@@ -1,16 +1,16 @@
-//! What a process needs that serves a block device of its own host.
+//! The needs of a process that serves a block device of its own host.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Whether the daemon can go on when the host is short of memory. The kernel then writes to disks to
-/// free some, perhaps to one that the daemon serves, and the daemon must not wait for that.
+/// Whether the daemon can continue when the host is short of memory. The kernel then writes to disks to
+/// free memory, perhaps to a disk of the daemon, so the daemon must not wait for memory.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Reclaim {
-    /// Whether its memory stays in memory.
+    /// Whether its memory is locked.
     pub locked: bool,
-    /// Whether the kernel knows it as a part of the way to a disk (`PR_SET_IO_FLUSHER`).
+    /// Whether the kernel treats it as a part of the way to a disk (`PR_SET_IO_FLUSHER`).
     pub io_flusher: bool,
-    /// What it lacks, with the remedy.
+    /// The rights or settings that it lacks, with the remedy.
     pub lacks: Vec<String>,
 }

@@ -35,8 +35,8 @@ pub struct Rule {
     /// The rule's counters since it was armed, through all its updates.
     #[serde(flatten)]
     pub counters: RuleCounters,
-    /// The rule's counters since its last update, for the zios that matched it since; null if it
-    /// was never updated. Zios that it held at the update are only in the counters since it was
+    /// The rule's counters for the zios that matched it after its last update; null if it was never
+    /// updated. The zios that it held at the time of the update count only in the counters since it was
     /// armed.
     pub since_update: Option<RuleCounters>,
     /// The reason that it has injected nothing since it was armed or last updated; null if it has
@@ -49,7 +49,7 @@ pub struct Rule {
     /// rule was armed or last updated.
     pub stalls: u64,
     /// How many zios the disk's clients had in flight at a time since the rule was armed or last
-    /// updated. Lanes beyond the most cannot be seen.
+    /// updated. If a rule has more lanes than `most`, clients never used the others.
     pub depth: Depth,
     /// How much of its time the shard of its disk works. An overloaded shard is late. Here
     /// `overloaded_seconds` begins when the rule was armed or last updated.
@@ -146,7 +146,7 @@ pub enum RuleState {
 pub struct RuleCounters {
     /// Number of zios that had its operation, range and client while it was active.
     pub matched: u64,
-    /// Number of these zios that it gave a lane or an error.
+    /// Number of these zios to which it gave a lane or an error.
     pub taken: u64,
     /// Number of zios that it has decided: the sum of `held`, `overrun`, `failed`, `aborted` and
     /// `now`.
@@ -159,9 +159,9 @@ pub struct RuleCounters {
     pub failed: u64,
     /// Number of held zios that were late by more than 1 ms or 5 % of the delay.
     pub late: u64,
-    /// Number of matching zios that its probability left out.
+    /// Number of matching zios that its probability spared.
     pub not_drawn: u64,
-    /// Number of matching zios that `first` or `every` left out.
+    /// Number of matching zios that `first` or `every` spared.
     pub not_counted: u64,
     /// Number of matching zios for which another rule decided.
     pub beaten: u64,
@@ -186,13 +186,13 @@ pub struct RuleCounters {
     pub achieved: Summary,
     /// How late the held zios were.
     pub lateness: Summary,
-    /// The lateness of those zios whose lateness a stop of the host explains: the host kept the shard
-    /// from running at some moment between their target and their end.
+    /// The lateness of the late zios that a stop of the host explains: the host kept the shard from
+    /// running at some moment between their target and their end.
     pub stopped: Summary,
 }
 
 impl Rule {
-    /// The counters for the rule's proof: of the zios that it met with its present words.
+    /// The counters for the rule's proof: they cover the zios that matched the rule's present version.
     pub fn present(&self) -> &RuleCounters {
         self.since_update.as_ref().unwrap_or(&self.counters)
     }

@@ -15,7 +15,7 @@ pub struct RuleLatency {
     /// The latencies of all zios that it has held since it was armed, through all its updates.
     #[serde(flatten)]
     pub holds: HoldLatency,
-    /// The latencies of the zios that matched it since its last update; null if it was never updated.
+    /// The latencies of the zios that matched it after its last update; null if it was never updated.
     pub since_update: Option<HoldLatency>,
 }
 
@@ -24,18 +24,18 @@ pub struct RuleLatency {
 pub struct HoldLatency {
     /// The service times that the rule asked for, without the wait for a lane.
     pub requested: LatencyHistogram,
-    /// The service times that the zios had, without the wait for a lane. If all service times asked
-    /// for were equal, these are computed from `lateness`, and a value may be one bucket off.
+    /// The service times that the zios had, without the wait for a lane. If the rule asked for the same
+    /// service time for all zios, the daemon computes these from `lateness`, and a value may be one
+    /// bucket off.
     pub achieved: LatencyHistogram,
     /// How late the zios were.
     pub lateness: LatencyHistogram,
-    /// The lateness of those zios whose lateness a stop of the host explains. They are in `lateness`,
-    /// too.
+    /// The lateness of the late zios that a stop of the host explains. They are in `lateness`, too.
     pub stopped: LatencyHistogram,
 }
 
 impl RuleLatency {
-    /// The latencies for the rule's proof: of the zios that it met with its present words.
+    /// The latencies for the rule's proof: they cover the zios that matched the rule's present version.
     pub fn present(&self) -> &HoldLatency {
         self.since_update.as_ref().unwrap_or(&self.holds)
     }

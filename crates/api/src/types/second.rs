@@ -15,8 +15,8 @@ pub struct Seconds {
     pub seconds: Vec<Second>,
     /// The present second so far.
     pub running: Second,
-    /// The daemon remembers every second from this moment on: its start, unless it has forgotten
-    /// older ones.
+    /// The daemon remembers every second from this moment on. It is the daemon's start, unless the
+    /// daemon has forgotten older seconds.
     pub since_ns: u64,
     /// The moment of this answer.
     pub now_ns: u64,
@@ -56,8 +56,8 @@ pub struct SecondLatency {
     pub op: String,
     /// Number of zios with a reply, failed ones included.
     pub completed: u64,
-    /// Bytes of those that did not fail.
+    /// Bytes of the zios that did not fail.
     pub bytes: u64,
-    /// From issue until the transport was offered the reply.
+    /// From issue until the daemon offered the reply to the transport.
     pub latency: LatencyHistogram,
 }

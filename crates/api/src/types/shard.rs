@@ -17,7 +17,7 @@ pub struct Shard {
     pub spins: bool,
     /// How much of its time it works.
     pub load: Load,
-    /// The memory that NBD clients make it hold.
+    /// The memory that NBD clients use in it.
     pub memory: ClientMemory,
     /// How much later than planned it looked at its sockets, each time since the start.
     pub loop_gap: Summary,
@@ -32,7 +32,7 @@ pub struct Shard {
 pub struct Load {
     /// The share of the last second or two in which it worked.
     pub busy_percent: u32,
-    /// Whether that is more than 50 %, and a disk of the shard has rules.
+    /// Whether that share is more than 50 %, and a disk of the shard has rules.
     pub overloaded: bool,
     /// Number of seconds since the start in which it was overloaded.
     pub overloaded_seconds: u64,
@@ -40,13 +40,13 @@ pub struct Load {
 
 /// How often the host kept a shard from running for more than 1 ms. Causes are another process on its
 /// CPU, SIGSTOP, a frozen container, a paused virtual machine, or a suspended host. Zios that arrived
-/// or were due in that time are late. A stop may have been longer than counted: by up to 20 ms while
+/// or were due in that time ended late. A stop may have been longer than counted: by up to 20 ms while
 /// clients send requests, and by up to a second if they had sent none for a second.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 pub struct Stops {
     /// Since the start.
     pub all: StopTotals,
-    /// In the last 30 to 60 seconds.
+    /// The stops in the last 30 to 60 seconds.
     pub recent: StopTotals,
     /// Time since the last one ended; null if there was none.
     pub last_age_ns: Option<u64>,
@@ -59,7 +59,7 @@ pub struct StopTotals {
     pub count: u64,
     /// Sum of their durations.
     pub total_ns: u64,
-    /// Duration of the longest one.
+    /// Duration of the longest stop.
     pub longest_ns: u64,
 }
 

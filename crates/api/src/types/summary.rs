@@ -13,14 +13,14 @@ pub struct Summary {
     pub mean_ns: Option<u64>,
     /// The median; null without values.
     pub p50_ns: Option<u64>,
-    /// The 99th percentile; null without values. Below 100 values it is the largest one.
+    /// The 99th percentile; null without values. Below 100 values it is the largest value.
     pub p99_ns: Option<u64>,
     /// The largest value; null without values.
     pub max_ns: Option<u64>,
 }
 
 impl Summary {
-    /// The summary of a histogram; without one, that of no values.
+    /// The summary of a histogram; without a histogram, the summary of no values.
     pub fn of(histogram: Option<&Histogram>) -> Summary {
         let Some(histogram) = histogram else {
             return Summary::default();

@@ -1,15 +1,15 @@
-//! The clients of a disk: those that events may name now, and those that are counted separately.
+//! The clients of a disk: those that events may name now, and those with separate counts.
 //!
 //! A disk tells 64 clients apart at a time and uses their ids again. A client's counts stay after
-//! it has gone. So clients are counted by name, at most [`CLIENTS_TOLD_APART`] of them. When
-//! another client comes, the client that has been idle for longest is counted with the others from
-//! then on.
+//! it has gone. So the collector counts clients by name, at most [`CLIENTS_TOLD_APART`] of them. When
+//! another client comes, the client that has been idle for longest counts among the others from then
+//! on.
 
 use std::sync::Arc;
 
 use dashpot_engine::{CLIENTS_TOLD_APART, ClientId};
 
-/// The index of a client that is counted separately; [`OTHERS`] for all others.
+/// The index of a client with a separate count; [`OTHERS`] for all others.
 pub(super) type Place = u8;
 
 /// The place of all clients that are not counted separately.
@@ -60,7 +60,7 @@ impl Clients {
     }
 
     /// The place at which the next client of this name is counted. True if another client had this
-    /// place; that client is counted with the others from now on.
+    /// place; that client counts among the others from now on.
     pub(super) fn place_for(&self, name: &str) -> (Place, bool) {
         if let Some(at) = self.counted.iter().position(|client| &*client.name == name) {
             return (at as Place, false);
@@ -98,8 +98,7 @@ impl Clients {
         }
     }
 
-    /// Moves the clients that were counted at `place` to the others, except the client with this
-    /// number.
+    /// Adds the client at `place` to the others, unless it has this number.
     fn count_with_others(&mut self, place: Place, number: u32) {
         for present in &mut self.present {
             if present.place == place && present.number != number {

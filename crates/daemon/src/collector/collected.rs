@@ -177,7 +177,7 @@ impl Collected {
         self.seconds.iter()
     }
 
-    /// The first second that is complete: nothing of it was forgotten.
+    /// The first complete second: no part of it was forgotten.
     pub fn since(&self) -> u64 {
         self.seconds.since()
     }

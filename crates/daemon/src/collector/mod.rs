@@ -84,7 +84,7 @@ impl Collector {
             if state.drops.len() <= shard {
                 state.drops.resize_with(shard + 1, Drops::default);
             }
-            // Of two concurrent calls, the one with the older answer may come last.
+            // Of two concurrent calls, the one with the older answer may return last.
             if drops.total(None) >= state.drops[shard].total(None) {
                 state.drops[shard] = drops;
             }
@@ -134,7 +134,7 @@ impl Shared {
 }
 
 impl State {
-    /// Empties the rings. Says whether there were any records.
+    /// Empties the rings. Returns whether there were any records.
     fn drain(&mut self) -> bool {
         let collected = &mut self.collected;
         self.reader.drain(|record| collected.take(record))

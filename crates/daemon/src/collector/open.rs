@@ -115,7 +115,7 @@ impl Open {
     }
 }
 
-/// The most kinds in one second. So many take 52 MiB.
+/// The most kinds in one second. This many cells take 52 MiB.
 const COUNTING: usize = 1_024;
 /// Twice as many as cells, so that searches are short.
 const SLOTS: usize = 2 * COUNTING;

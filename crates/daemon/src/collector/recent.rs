@@ -25,7 +25,7 @@ pub(super) struct Recent {
     /// How many zios have come.
     come: u64,
     names: HashMap<u32, Arc<str>>,
-    /// At this many names, look for unused ones.
+    /// At this many names, the memory looks for unused ones.
     sweep_at: usize,
 }
 
@@ -56,7 +56,7 @@ impl Recent {
         self.zios.push_back(Kept { zio: *zio, client });
     }
 
-    /// Gives a new client a name. `present` are the numbers of clients whose zios may still come.
+    /// Gives a new client a name. `present` has the numbers of the clients that may still have zios to come.
     pub(super) fn name(&mut self, client: u32, name: Arc<str>, present: impl Iterator<Item = u32>) {
         if self.names.len() >= self.sweep_at {
             let kept = self.zios.iter().map(|kept| kept.client);

@@ -34,12 +34,12 @@ struct Second {
 /// collector then adds to this second, it works on a copy.
 pub(crate) type SecondCells = Arc<Vec<SecondCell>>;
 
-/// The seconds in which zios have ended, as far as they are remembered.
+/// The seconds in which zios have ended, as far back as the memory goes.
 #[derive(Debug, Default)]
 pub(super) struct Seconds {
     /// By number.
     seconds: VecDeque<Second>,
-    /// The bytes that all of them take.
+    /// The bytes of all remembered seconds.
     size: usize,
     /// The first second that was not forgotten.
     since: u64,
@@ -99,7 +99,7 @@ impl Seconds {
         }
     }
 
-    /// The first second that is complete: nothing of it was forgotten.
+    /// The first complete second: no part of it was forgotten.
     pub(super) fn since(&self) -> u64 {
         self.since
     }

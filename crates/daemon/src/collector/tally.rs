@@ -34,25 +34,25 @@ impl Measured {
         }
     }
 
-    /// When its reply was accepted.
+    /// The time at which its reply was accepted.
     #[inline]
     pub(super) fn ended(&self) -> u64 {
         self.ended
     }
 }
 
-/// Counts zios as they come. It takes 52 KiB, of which little is touched.
+/// Counts zios as they come. It takes 52 KiB, but zios touch only little of it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counting {
     completed: u64,
     failed: u64,
     bytes: u64,
-    /// Zios whose total and disk latencies are equal, as most are. They are counted only here, and
-    /// in neither of the two.
+    /// Zios whose total and disk latencies are equal: most zios. They are counted only here, and in
+    /// neither of the two.
     alike: Histogram,
     total: Histogram,
     disk: Histogram,
-    /// Zios for which the store took no time, as a store in memory does.
+    /// Zios for which the store took no time: those of a store in memory.
     instant: u64,
     store: Histogram,
     lateness: Histogram,

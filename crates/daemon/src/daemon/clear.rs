@@ -1,5 +1,5 @@
 //! Clears rules: one, those of a disk, or all of them. A call for all disks changes each disk that
-//! answers; a failed shard does not keep it from the others.
+//! answers; if one shard fails, the call still changes the others.
 
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{Answer, Command, DiskId, Target};
@@ -26,7 +26,7 @@ pub enum Scope {
 pub struct Cleared {
     /// The rules that were removed.
     pub rules: Vec<RuleId>,
-    /// The disks, by index, whose rules could not be cleared, and why.
+    /// The indices of the disks with rules that could not be cleared, and the reasons.
     pub failed: Vec<(usize, Refusal)>,
 }
 

@@ -8,7 +8,7 @@ use crate::collector::View;
 
 impl Daemon {
     /// Runs `look` on the events of a disk, or of all disks, including every zio that had finished
-    /// before.
+    /// before the call.
     pub async fn events<T>(&self, disk: Option<usize>, look: impl FnOnce(&View<'_>) -> T) -> T {
         let mut drops: Vec<(usize, Drops)> = Vec::new();
         for (index, info) in self.disks() {

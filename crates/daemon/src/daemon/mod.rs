@@ -1,6 +1,6 @@
 //! The control plane's state: the served disks, and the rules armed on them.
 //!
-//! Changes of rules are serial: a lock is held until the engine has answered. So callers are
+//! Changes of rules are serial: the daemon holds a lock until the engine has answered. So callers are
 //! answered in the order in which their changes took effect.
 
 mod clear;
@@ -25,9 +25,9 @@ pub use clear::{Cleared, Scope};
 /// Everything that a request to the daemon can read or change.
 pub struct Daemon {
     handle: Handle,
-    /// By disk, where clients reach it.
+    /// The address for NBD clients, by disk.
     uris: Vec<Vec<String>>,
-    /// The rules that the lab arms at the start and after a reset, with the indices of their disks.
+    /// The rules that the daemon arms at the start and after a reset, with the indices of their disks.
     lab_rules: Vec<(usize, Injection)>,
     registry: Mutex<Registry>,
     collector: Collector,
@@ -73,7 +73,7 @@ impl Daemon {
         served.err().map(|gone| gone.to_string())
     }
 
-    /// Where clients reach a disk.
+    /// The address for clients of a disk.
     pub fn uris(&self, disk: usize) -> &[String] {
         self.uris.get(disk).map_or(&[], Vec::as_slice)
     }
@@ -200,8 +200,8 @@ impl Daemon {
         lasts: Option<Duration>,
         now: bool,
     ) -> Result<u32, Refusal> {
-        // This is not done under the lock: a rule that hangs a zio may have to be cleared before
-        // the answer comes.
+        // The caller does not hold the lock here, because another caller may have to clear a rule that
+        // hangs a zio before the answer can come.
         let suspend = |disk| Command::Suspend { disk, lasts, now };
         match self.command(self.disk(disk)?, suspend).await? {
             Answer::Suspended { in_flight } => Ok(in_flight),
@@ -209,7 +209,7 @@ impl Daemon {
         }
     }
 
-    /// Issues the suspended zios. Answers how many there were.
+    /// Issues the suspended zios. Returns how many there were.
     pub async fn resume(&self, disk: &str) -> Result<u32, Refusal> {
         match self.command(self.disk(disk)?, Command::Resume).await? {
             Answer::Resumed { waiting } => Ok(waiting),
@@ -282,7 +282,7 @@ impl Daemon {
         Ok(armed)
     }
 
-    /// Refuses a rule's name that is also a disk's, because `clear` takes both.
+    /// Refuses a rule's name that is also a disk's name, because `clear` takes both.
     fn check_name(&self, name: Option<&str>) -> Result<(), Refusal> {
         match name {
             Some(name) if self.disk(name).is_ok() => {

@@ -1,9 +1,9 @@
 //! Access over TCP. The API is for holders of the token, and for pages of this host only. The
 //! metrics are for everyone but other sites' pages.
 //!
-//! A browser sends requests on behalf of any page that it shows. The checks of `Host` (against
-//! foreign names that resolve to this host) and of `Origin` keep other sites' pages out; the token
-//! keeps everyone else out. A `Host` that is an address cannot be a foreign name.
+//! A browser sends requests on behalf of any page that it shows. The checks of `Host` (against foreign
+//! names that resolve to this host) and of `Origin` keep pages of other sites out; the token keeps all
+//! other callers out. A `Host` that is an address cannot be a foreign name.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -141,7 +141,7 @@ pub(super) async fn guard(
         Err(_) if request.uri().path() == "/healthz" => {}
         Err((status, error)) => return refuse(status, error),
     }
-    // The handlers do not know the token, and would refuse the unknown option.
+    // The handlers do not know the token, and would refuse it as an unknown option.
     *request.uri_mut() = without_token(request.uri());
     next.run(request).await
 }

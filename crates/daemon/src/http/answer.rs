@@ -1,5 +1,5 @@
-//! Answers HTTP requests within time limits. `axum::serve` has none, so a client that stops in the
-//! middle of a request would keep its descriptor for ever.
+//! Answers HTTP requests within time limits. `axum::serve` has no such limit, so a client that stops in
+//! the middle of a request would keep its descriptor for ever.
 //!
 //! A client that has not shown the token is a stranger. Strangers have one request for each
 //! connection, little time, and few places. When all places are taken, a new client takes the place
@@ -25,7 +25,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until};
 
-/// How long a client may take for the head of a request, counted from the reply to the one before.
+/// How long a client may take to send the head of a request, counted from the last reply.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 
 /// The most bytes of heads that a connection may make the daemon keep.
@@ -37,7 +37,7 @@ const STRANGER_MAX: Duration = Duration::from_secs(20);
 /// The most strangers at once.
 const STRANGERS: usize = 128;
 
-/// How long a stranger keeps its place without a request while others wait.
+/// How long a stranger without a request keeps its place while others wait.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// The most connections at once, including strangers. Others wait to be accepted.
@@ -91,7 +91,7 @@ pub(super) async fn answer(mut listener: impl Listener, router: Router, manners:
         let service = service(TowerToHyperService::new(router.clone()), Arc::clone(&guest));
         let connection = http.serve_connection(TokioIo::new(socket), service_fn(service));
         let strangers = Arc::clone(&strangers);
-        // Errors of the connection are the client's, and there is no one else to tell.
+        // Errors of the connection are the client's own, and the daemon has no one to tell.
         tokio::spawn(async move {
             let mut connection = pin!(connection);
             tokio::select! {
@@ -154,8 +154,8 @@ impl Guest {
 }
 
 impl Strangers {
-    /// Waits for a place: until a stranger leaves, or until the oldest one that has sent no request
-    /// has had its time.
+    /// Waits for a place: until a stranger leaves, or until the time of the oldest stranger without a
+    /// request is up.
     async fn until_one_may_come(&self) {
         loop {
             // Let the guests that came last be looked at first.

@@ -59,7 +59,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
             Refusal::bad_request(format!("the body was not there after {BODY_MAX:?}"))
                 .remedy("send it at once, and as many bytes as Content-Length says")
         })??;
-        // Ignore the Content-Type: curl sends that of a form.
+        // The daemon ignores the Content-Type, because curl sends that of a form.
         let parsed = serde_json::from_slice(if bytes.is_empty() { b"{}" } else { &bytes[..] });
         parsed.map(Body).map_err(|error| {
             Refusal::bad_request(format!(
@@ -70,8 +70,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-/// Reads a body. The rest of a too large body is read and discarded, within a bound: a client that
-/// is still sending would lose the answer together with its connection.
+/// Reads a body. The daemon reads and discards the rest of a body that is too large, within a bound: if
+/// it closed the connection at once, a client that is still sending would lose the answer.
 async fn read_body(request: Request) -> Result<Vec<u8>, Refusal> {
     if waits_with_too_much(request.headers()) {
         return Err(too_large());

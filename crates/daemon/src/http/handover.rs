@@ -1,7 +1,7 @@
 //! The socket for handovers: a privileged process mounts a file, and gives the daemon the
 //! descriptor of the mount's connection. Only this user and root can connect.
 //!
-//! A caller sends one descriptor with a line of JSON. The daemon answers with a line of JSON when
+//! A caller sends one descriptor with a line of JSON. The daemon answers with a line of JSON as soon as
 //! it serves the disk. Neither line contains a path.
 
 use std::io::{self, IoSliceMut};

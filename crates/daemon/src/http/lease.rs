@@ -11,7 +11,7 @@ use hyper::body::{Body, Bytes, Frame};
 
 use crate::{Daemon, Scope};
 
-/// Some rules. When this is dropped, the rules that are still armed are cleared.
+/// Some rules. When this is dropped, it clears the rules that are still armed.
 pub(super) struct Lease {
     daemon: Arc<Daemon>,
     rules: Vec<RuleId>,

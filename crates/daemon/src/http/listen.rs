@@ -80,7 +80,7 @@ impl HttpListener {
         &self.address
     }
 
-    /// The allowed hosts of requests over TCP: the listener's own name, and those of `allowed`.
+    /// The allowed hosts of requests over TCP: the listener's own name, and the names in `allowed`.
     pub fn hosts(&self, allowed: &[String]) -> Option<Hosts> {
         match self.address {
             Address::Unix(_) => None,
@@ -143,7 +143,7 @@ impl TokenFile {
     pub fn write(socket: SocketAddr, token: &str) -> anyhow::Result<TokenFile> {
         make_private_dir(&runtime_dir())?;
         let path = token_file(socket);
-        // An existing file may be open to others, or to a reader of the last token.
+        // If the file exists, other users, or readers of the last token, may have it open.
         let _ = fs::remove_file(&path);
         let mut file = fs::OpenOptions::new()
             .write(true)

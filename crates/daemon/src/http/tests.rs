@@ -73,8 +73,8 @@ impl Lab {
         }
     }
 
-    /// Makes the shard of a disk panic, and waits until it is gone. Only code inside can do this:
-    /// the closure that the shard calls with its answer panics.
+    /// Makes the shard of a disk panic, and waits until it is gone. Only a test inside the crate can do
+    /// this: the closure that the shard calls with its answer panics.
     fn break_shard(&self, disk: usize) {
         let handle = self.server.handle();
         handle.snapshot(disk, 0, |_| panic!("on purpose")).unwrap();
@@ -128,7 +128,7 @@ fn a_rule_is_answered_as_understood_and_is_listed() {
     assert_eq!(listed[0]["why_nothing"], "nothing matched yet: -T read");
 }
 
-/// Neither needs an answer of a shard: the shard of the first disk is gone.
+/// Neither request needs an answer of a shard: the shard of the first disk is gone.
 #[test]
 fn exports_and_the_clock_are_told_whatever_the_shards_do() {
     let lab = Lab::start();

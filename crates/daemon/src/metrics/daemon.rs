@@ -34,7 +34,7 @@ pub(super) struct Scrape {
     pub(super) disks: Vec<DiskScrape>,
     pub(super) records: Vec<Record>,
     pub(super) clients: Vec<ClientScrape>,
-    /// By disk, how many events are missing in the counts of clients, because there was no room for
+    /// By disk, how many events are missing in the counts of clients, because the rings had no room for
     /// them.
     pub(super) dropped: Vec<u64>,
     /// By shard.

@@ -113,7 +113,7 @@ fn each_op<'a, V>(
 }
 
 /// Histograms of reads and writes are always present, so that the first I/Os show as a rise from
-/// zero. Those of rarer operations, and of held zios, are present once there are any.
+/// zero. Histograms of rarer operations, and of held zios, appear with the first such zio.
 fn each_histogram(
     disks: &[DiskScrape],
     kind: LatencyKind,

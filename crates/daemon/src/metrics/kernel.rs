@@ -1,8 +1,8 @@
 //! The metrics of `observe`: the I/O of the kernel's disks from the start to the end of the last
 //! interval.
 //!
-//! They have names of their own. A dashpot disk that is attached to the kernel appears in both sets
-//! of metrics, and the same I/Os must not be added up.
+//! They have names of their own. A dashpot disk that is attached to the kernel appears in both sets of
+//! metrics, and users must not add up the two.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ pub struct KernelMetrics(pub Arc<Mutex<KernelTotals>>);
 pub struct KernelTotals {
     /// By device and operation.
     ops: BTreeMap<(String, String), Total>,
-    /// By device: the I/Os in flight, and for how many nanoseconds the oldest has been.
+    /// By device: the number of I/Os in flight, and the age of the oldest in nanoseconds.
     in_flight: BTreeMap<String, (u64, u64)>,
     lost: u64,
 }
@@ -53,7 +53,7 @@ impl Metrics for KernelMetrics {
 }
 
 impl KernelTotals {
-    /// Adds an interval. Its I/Os in flight replace the earlier ones.
+    /// Adds an interval. The I/Os in flight of the new interval replace the earlier ones.
     pub fn add(&mut self, intervals: &[DeviceInterval], lost: u64) {
         self.in_flight.clear();
         for interval in intervals {

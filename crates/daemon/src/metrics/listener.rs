@@ -57,8 +57,8 @@ struct Scraped<S> {
 }
 
 impl<S: Metrics> Scraped<S> {
-    /// A text that was begun after the call. Callers that wait for one share the next, so that many
-    /// scrapers at once cost no more snapshots than one at a time.
+    /// A text that was begun after the call. Callers that wait for a text share the next one, so many
+    /// scrapers at once cost no more snapshots than one after another.
     async fn text(&self) -> Result<Bytes, Failed> {
         let asked = Instant::now();
         let mut last = self.last.lock().await;

@@ -1,4 +1,5 @@
-//! Cleared rules: the counters of each at the moment when it was cleared, until a reset.
+//! Cleared rules: the counters of each at the moment when it was cleared. The daemon remembers them
+//! until a reset.
 //!
 //! A test arms a rule, clears it, and then asks what the rule injected. The memory of cleared rules is
 //! bounded in number and in bytes; the oldest are forgotten first.
@@ -92,7 +93,7 @@ impl Gone {
 }
 
 fn histograms(stats: &RuleStats) -> usize {
-    // Each may have histograms: lateness, requested and achieved times if these vary, and stops.
+    // Each may have histograms: of lateness, of requested and achieved times if these vary, and of stops.
     let kept = [stats.holds.lateness(), stats.holds.stopped()];
     kept.iter()
         .zip([3, 1])

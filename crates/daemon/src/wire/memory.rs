@@ -30,7 +30,7 @@ pub(crate) fn client_memory(held: Held) -> ClientMemory {
     }
 }
 
-/// What is in force in this process.
+/// The protection that is in force in this process.
 pub(crate) fn reclaim() -> Reclaim {
     let now = in_force();
     Reclaim {

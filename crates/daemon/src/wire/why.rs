@@ -1,4 +1,4 @@
-//! The reason that a rule has injected nothing: the question that users of such tools ask most.
+//! The reason that a rule has injected nothing: users of such tools ask this most.
 
 use dashpot_api::{RuleState, op_words};
 use dashpot_engine::RuleStats;

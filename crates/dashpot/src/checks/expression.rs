@@ -29,7 +29,7 @@ pub(crate) enum Comparison {
     NotEqual,
 }
 
-/// The longer words come first, so that none is mistaken for the beginning of another.
+/// The longer words come first, so that the parser does not take one for the beginning of another.
 const WORDS: [(&str, Comparison); 6] = [
     ("<=", Comparison::LessOrEqual),
     (">=", Comparison::GreaterOrEqual),

@@ -1,4 +1,4 @@
-//! Judges whether an expectation holds, from two looks at a daemon.
+//! Judges whether an expectation holds, from two snapshots of a daemon.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -96,7 +96,7 @@ fn outlasting(
     Ok(outlasts.then(|| format!("; one in flight for {age} is not in it")))
 }
 
-/// How long the host kept the disk's shard from running, if that is worth a remark.
+/// How long the host kept the disk's shard from running; `None` if that is too short to matter.
 fn stopped(now: &DiskLatency, earlier: Option<&DiskLatency>) -> Option<String> {
     let before_ns = earlier.map_or(0, |earlier| earlier.shard_stopped_ns);
     let stopped_ns = now.shard_stopped_ns.saturating_sub(before_ns);

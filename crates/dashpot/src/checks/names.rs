@@ -31,8 +31,8 @@ pub(crate) enum Subject {
 
 impl Names {
     /// Finds the subject of `wal.p99`, `wal.flush.p99`, `slow.achieved.p50`, `rule(slow).held`.
-    /// Names may contain points. The first point counts that separates a known name from one of its
-    /// metrics.
+    /// Names may contain points. The first point that separates a known name from one of its metrics is
+    /// the separator.
     pub(super) fn subject(&self, text: &str) -> Result<Subject, ParseError> {
         if let Some((name, metric)) = explicit_rule(text) {
             return self.explicit(name, metric);
@@ -87,8 +87,8 @@ impl Names {
         })
     }
 
-    /// The error for an expression without a meaning: the subject is known and the metric is not,
-    /// or the other way round.
+    /// The error for an expression without a meaning: its subject is known but its metric is not, or
+    /// its metric is known but its subject is not.
     fn unknown<'a>(
         &self,
         text: &str,

@@ -74,7 +74,7 @@ pub(crate) enum FileSystem {
 }
 
 impl FileSystem {
-    /// The kernel's name for it.
+    /// Its name in the kernel.
     pub(crate) fn name(self) -> &'static str {
         match self {
             FileSystem::Ext4 => "ext4",
@@ -82,7 +82,7 @@ impl FileSystem {
         }
     }
 
-    /// The package of Debian with its tools.
+    /// Debian's package with its tools.
     pub(crate) fn package(self) -> &'static str {
         match self {
             FileSystem::Ext4 => "e2fsprogs",
@@ -129,7 +129,7 @@ pub(crate) struct DetachArgs {
     /// End the I/O in flight with EIO first
     #[arg(long)]
     pub(crate) fail_held: bool,
-    /// Only those that no daemon serves any more
+    /// Only devices that no daemon serves any more
     #[arg(long, conflicts_with_all = ["target", "fail_held"])]
     pub(crate) stale: bool,
 }

@@ -121,7 +121,7 @@ pub(crate) struct ResumeArgs {
     pub(crate) json: bool,
 }
 
-/// Parses a word that names something. An empty word, such as that of an unset variable, is
+/// Parses a word that names a disk or a rule. An empty word, such as that of an unset variable, is
 /// refused.
 fn parse_target(text: &str) -> Result<String, ParseError> {
     match text {

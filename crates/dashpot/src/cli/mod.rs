@@ -70,14 +70,14 @@ pub(crate) struct Cli {
 
 impl Cli {
     /// The parsed command line. A mistake ends the program with 2; a mistake in `run` ends it with
-    /// `run_failed`, so that it is not taken for the status of the command.
+    /// `run_failed`, so that callers do not take it for the status of the command.
     pub(crate) fn parse_or_exit(run_failed: u8) -> Cli {
         let error = match Cli::try_parse() {
             Ok(cli) => return cli,
             Err(error) => error,
         };
         if error.use_stderr() && is_run(std::env::args_os()) {
-            // Without a reader, the exit code must do.
+            // If no one reads stderr, the exit code alone must tell.
             let _ = error.print();
             std::process::exit(i32::from(run_failed));
         }
@@ -85,7 +85,7 @@ impl Cli {
     }
 }
 
-/// Whether the words are for `run`, even if they have mistakes.
+/// Whether the words are those of `run`, even if they have mistakes.
 fn is_run(words: impl Iterator<Item = OsString>) -> bool {
     let lenient = Cli::command().ignore_errors(true);
     let matches = lenient.try_get_matches_from(words);

@@ -1,10 +1,10 @@
-//! Commands that ask no daemon.
+//! Commands that need no daemon.
 
 use clap::Args;
 use dashpot_rules::{ApiAddress, parse_api};
 
-/// A hidden `--api` for commands that ask no daemon. It does nothing, so that `--api` may be in an
-/// alias.
+/// A hidden `--api` for commands that need no daemon. It has no effect, so that an alias may contain
+/// `--api`.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct NoApi {
     #[arg(id = "api", long = "api", value_name = "ADDR", value_parser = parse_api, hide = true)]

@@ -29,11 +29,11 @@ pub(crate) struct ProofArgs {
     /// Exit with 3 or 4, and the reason, unless every rule is kept
     #[arg(long)]
     pub(crate) check: bool,
-    /// The most error of the median [5%,500us]
+    /// Allow at most this error of the median [5%,500us]
     #[arg(long, value_name = "PCT,TIME", value_parser = parse_allowance)]
     #[arg(default_value_t = Tolerance::default().within, hide_default_value = true)]
     pub(crate) within: Allowance,
-    /// The most error of p99 [20%,40ms]
+    /// Allow at most this error of p99 [20%,40ms]
     #[arg(long, value_name = "PCT,TIME", value_parser = parse_allowance)]
     #[arg(default_value_t = Tolerance::default().tail, hide_default_value = true)]
     pub(crate) tail: Allowance,

@@ -88,7 +88,7 @@ struct Report {
     kind: ReportKind,
 }
 
-/// Parses a report and its options in one string.
+/// Parses a report and its options from one string.
 fn parse_report(text: &str) -> Result<ReportWords, ParseError> {
     let words = shlex::split(text)
         .ok_or_else(|| ParseError::new(format!("'{text}' has a quote that does not end")))?;
@@ -106,7 +106,7 @@ fn parse_report(text: &str) -> Result<ReportWords, ParseError> {
     })
 }
 
-/// The error itself, without the usage of a command that does not exist.
+/// The error itself, without usage: the usage would name a command that does not exist.
 fn first_line(message: &str) -> String {
     let line = message.lines().next().unwrap_or_default();
     line.strip_prefix("error: ").unwrap_or(line).to_owned()

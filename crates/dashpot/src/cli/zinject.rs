@@ -47,7 +47,7 @@ pub(crate) fn zinject_help(program: Command) -> String {
     of_zinject(program, |zinject| zinject.render_help().to_string())
 }
 
-/// The text after an error in the words: the forms of the command, and a pointer to the help.
+/// The text after an error in zinject's arguments: the forms of the command, and a pointer to the help.
 pub(crate) fn zinject_usage(program: Command) -> String {
     let usage = of_zinject(program, |zinject| zinject.render_usage().to_string());
     format!("{usage}\n\nFor more information, try 'dashpot zinject -h'.")

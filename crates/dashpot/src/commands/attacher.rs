@@ -1,9 +1,9 @@
 //! The process that makes the block devices of `run --attach` and `serve --attach`, and removes them at
-//! their end. It stays root, while the daemon becomes the user again.
+//! their end. It stays root, while the daemon gives up root for its user.
 //!
 //! dashpot starts itself for it. It reads an order as a line of JSON, answers with a line of JSON, and
-//! waits for one more line to detach. If its input ends without that, the daemon was killed, and the
-//! devices stay for the next start.
+//! waits for one more line to detach. If its input ends without that line, the daemon was killed, and
+//! the devices stay for the next start.
 
 use std::io::{self, BufRead, Write};
 use std::os::unix::fs::chown;
@@ -23,7 +23,7 @@ use crate::sources::Stop;
 /// The name by which dashpot starts itself for this.
 pub(super) const ATTACHES: &str = "dashpot-attaches";
 
-/// What is to be attached.
+/// The disks to attach.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     /// The address of the daemon's API.
@@ -66,7 +66,7 @@ pub(crate) fn become_attacher() -> Option<ExitCode> {
 }
 
 fn serve_order() -> anyhow::Result<()> {
-    // The daemon says when it ends.
+    // The daemon tells it when to end.
     let _ignored = Stop::new()?;
     let mut lines = io::stdin().lock().lines();
     let Some(order) = lines.next() else {

@@ -1,5 +1,5 @@
-//! The user who typed `sudo`: after the steps that take root, dashpot becomes that user again, so that
-//! its sockets and files are that user's.
+//! The user who typed `sudo`: after the steps that need root, dashpot becomes that user again, so that
+//! its sockets and files belong to that user.
 
 use std::ffi::CString;
 
@@ -17,7 +17,8 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// The user who typed `sudo`; `None` if this process is not root by it, or if that user was root.
+    /// The user who typed `sudo`; `None` if this process did not become root by `sudo`, or if that user
+    /// was root.
     pub(super) fn of_sudo() -> anyhow::Result<Option<Caller>> {
         if !rustix::process::geteuid().is_root() {
             return Ok(None);
@@ -42,8 +43,8 @@ impl Caller {
         (self.uid.as_raw(), self.gid.as_raw())
     }
 
-    /// Gives the rights of root up for good. Where the limit of locked memory stays, this process keeps
-    /// the right to lock memory.
+    /// Gives the rights of root up for good. Where the process cannot raise the limit of locked memory,
+    /// it keeps the right to lock memory.
     pub(super) fn become_again(&self) -> anyhow::Result<()> {
         let keeps = !reclaim::is_unlimited() && reclaim::may_lock();
         set_keep_capabilities(keeps)?;

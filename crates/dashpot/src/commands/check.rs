@@ -59,8 +59,8 @@ fn around(client: &Client, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     conclude(ended, checks.judge(client, Some(&earlier)), args.json)
 }
 
-/// The exit status of a command and its checks. The command's own failure has precedence, even if
-/// the daemon no longer answers.
+/// The exit status of a command and its checks. The command's own failure takes precedence, even if the
+/// daemon no longer answers.
 pub(super) fn conclude(
     ended: ExitCode,
     outcomes: anyhow::Result<Vec<Outcome>>,
@@ -142,7 +142,7 @@ impl Checks {
     }
 }
 
-/// The names of disks and rules; with those of cleared rules if an expression may mean one.
+/// The names of disks and rules; also those of cleared rules if an expression may refer to one.
 fn names(client: &Client, texts: &[String], rules_may_come: bool) -> anyhow::Result<Names> {
     let disks = client.exports()?;
     let mut rules = client.rules()?;
@@ -194,8 +194,8 @@ fn status(outcomes: &[Outcome]) -> ExitCode {
     }
 }
 
-/// Ends the program, because an expression cannot be parsed. If the shell took its `>` for a
-/// redirection, warns about the new file.
+/// Ends the program, because an expression cannot be parsed. If the shell took the `>` of an expression
+/// for a redirection, warns about the new file.
 fn refuse(error: &ParseError) -> ! {
     let error = match eaten() {
         Some(file) => ParseError::new(format!(

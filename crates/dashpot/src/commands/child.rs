@@ -43,8 +43,8 @@ pub(crate) async fn run_child(command: &[OsString]) -> io::Result<ExitCode> {
     run_with(command, &[], &mut passed_on()?, &Launcher::new()?).await
 }
 
-/// A thread that starts commands. A command inherits from it, and not from a thread that is marked as a
-/// part of the way to a disk. It must outlive its commands.
+/// A thread that starts commands. A command inherits the marks of this thread, and not those of a
+/// thread that is marked as a part of the way to a disk. It must outlive its commands.
 #[derive(Debug)]
 pub(crate) struct Launcher(mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
@@ -71,8 +71,8 @@ impl Launcher {
     }
 }
 
-/// Runs a command, with additional variables, until it ends. Passes signals on to it that would end
-/// dashpot, so that dashpot can clean up afterwards.
+/// Runs a command, with additional variables, until it ends. Passes on to the command the signals that
+/// would end dashpot, so that dashpot can clean up afterwards.
 pub(crate) async fn run_with(
     command: &[OsString],
     variables: &[(String, String)],
@@ -91,9 +91,9 @@ pub(crate) async fn run_with(
 
 /// Becomes the command, if [`run_with`] has started dashpot for that. Returns only on failure.
 ///
-/// If a signal kills dashpot that cannot be caught, the kernel should end the command, which would
-/// go on without its disks. The kernel does that only if the process itself asks for it, after it
-/// was forked. So dashpot starts itself, asks, and then becomes the command.
+/// If a signal that dashpot cannot catch kills it, the kernel should end the command, too, which would
+/// otherwise go on without its disks. The kernel does that only if the process itself asks for it,
+/// after it was forked. So dashpot starts itself, asks, and then becomes the command.
 pub(crate) fn become_command() -> Option<ExitCode> {
     let mut words = std::env::args_os();
     if words.next()? != BECOMES {

@@ -22,12 +22,12 @@ pub(super) struct Attacher {
 }
 
 impl Attacher {
-    /// Starts the process that stays root, protects the memory of this one, and becomes the user again
-    /// who typed `sudo`. There may be no other threads yet.
+    /// Starts the process that stays root, protects the memory of this process, and gives up root for
+    /// the user who typed `sudo`. There may be no other threads yet.
     pub(super) fn start() -> anyhow::Result<Attacher> {
         let caller = Caller::of_sudo()?;
         let mut command = Command::new("/proc/self/exe");
-        // In a group of its own, it goes on after a Ctrl-C until it is told to detach.
+        // The helper has a process group of its own, so a Ctrl-C does not end it before it is told to detach.
         let command = command.arg0(ATTACHES).process_group(0);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let process = command
@@ -78,7 +78,7 @@ impl Devices {
         }
     }
 
-    /// What a command finds them by.
+    /// The variables by which a command finds the devices.
     pub(super) fn variables(&self) -> Vec<(String, String)> {
         let first = self.devices.first();
         let first = first.map(|device| (DEVICE.to_owned(), device.node.clone()));
@@ -93,7 +93,7 @@ impl Devices {
         self.devices.iter().map(line).collect()
     }
 
-    /// Detaches them. The helper says which are still in use.
+    /// Detaches them. The helper names the devices that are still in use.
     pub(super) async fn detach(mut self) {
         let detached = spawn_blocking(move || {
             say(&mut self.attacher, "detach\n")?;
@@ -114,7 +114,7 @@ fn say(attacher: &mut Child, line: &str) -> anyhow::Result<()> {
 
 const GONE: &str = "the helper that attaches is gone";
 
-/// Protects the memory of a process that is about to be behind block devices.
+/// Protects the memory of a process that will serve block devices.
 fn protect() {
     // Without root, attaching is refused, with the remedy.
     if !rustix::process::geteuid().is_root() {

@@ -49,7 +49,7 @@ impl Draft {
 }
 
 /// Refuses a place that is not a regular file. Otherwise a user with write access to `/dev` would
-/// replace a device by a file.
+/// replace a device with a file.
 pub(super) fn check_replaceable(option: &str, place: &Path) -> anyhow::Result<()> {
     let is_other = fs::metadata(place).is_ok_and(|there| !there.is_file());
     ensure!(

@@ -30,8 +30,8 @@ fn write_pages(command: &Command, dir: &Path) -> io::Result<()> {
     below.try_for_each(|below| write_pages(below, dir))
 }
 
-/// Keeps the line breaks of the notes and examples after the options. A command that is broken, or
-/// joined to the next one, could not be copied.
+/// Keeps the line breaks of the notes and examples after the options. Users could not copy a command
+/// that is broken, or joined to the next one.
 fn with_lines_kept(page: &str) -> String {
     let Some((before, after)) = page.split_once(".SH EXTRA\n") else {
         return page.to_owned();
@@ -43,15 +43,15 @@ fn with_lines_kept(page: &str) -> String {
     format!("{before}.SH \"NOTES AND EXAMPLES\"\n.nf\n{lines}.fi\n{rest}")
 }
 
-/// Sets the usage line of each command to the one that its help prints. The line that the page would
-/// have otherwise lacks the names of values.
+/// Sets the usage line of each command to the one that its help prints. Otherwise the usage line would
+/// lack the names of values.
 fn with_usage(mut command: Command) -> Command {
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();
     command.override_usage(usage).mut_subcommands(with_usage)
 }
 
-/// The completion script of a shell. It is made in memory, because its generator panics if it
+/// The completion script of a shell. The page is made in memory, because its generator panics if it
 /// cannot write, for example into a closed pipe.
 pub(super) fn completions(shell: Shell) -> String {
     let mut script = Vec::new();

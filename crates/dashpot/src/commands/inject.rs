@@ -63,7 +63,7 @@ fn while_it_runs(
     Ok(ended?)
 }
 
-/// Fails if the daemon was started again: ids then belong to other rules.
+/// Fails if the daemon was started again, because the ids then belong to other rules.
 fn same_daemon(client: &Client, started_ns: u64) -> anyhow::Result<()> {
     ensure!(client.clock()?.started_ns == started_ns, STARTED_AGAIN);
     Ok(())
@@ -116,7 +116,7 @@ fn complain_of_unknown(error: &anyhow::Error) {
     ));
 }
 
-/// Whether the words end where a command should begin. The parser of the command line cannot tell
+/// Whether the arguments end where a command should begin. The parser of the command line cannot tell
 /// an empty command, such as `-- $CMD` with an unset `CMD`, from no command.
 fn ends_at_a_command(words: impl Iterator<Item = OsString>) -> bool {
     words.last().is_some_and(|word| word == "--")
@@ -153,7 +153,7 @@ pub(crate) fn understood(rule: &Rule) -> String {
     )
 }
 
-/// The words of the rules of one call: they differ only in their first option and its value.
+/// The words of the rules of one call: the rules differ only in their first option and its value.
 fn request(injection: &Injection) -> Inject {
     let words: Vec<&str> = injection
         .rules

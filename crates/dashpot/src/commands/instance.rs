@@ -41,7 +41,7 @@ pub(crate) struct Running {
     answering: Vec<JoinHandle<()>>,
 }
 
-/// A disk, and where clients reach it.
+/// A disk, and the address for its clients.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Export {
     pub(crate) name: String,
@@ -234,7 +234,7 @@ fn default_shards() -> usize {
     cpus.min(SHARDS_MAX)
 }
 
-/// A random seed for the rules. It differs each time, so that no test comes to rely on it.
+/// A random seed for the rules. The seed differs each time, so that no test comes to rely on it.
 fn random_seed() -> anyhow::Result<u64> {
     getrandom::u64().map_err(|error| anyhow::anyhow!("no randomness from the kernel: {error}"))
 }

@@ -1,4 +1,4 @@
-//! `list`: the counters of rules, and the reasons of those that did nothing.
+//! `list`: the counters of rules, and the reasons that some did nothing.
 
 use std::collections::BTreeMap;
 
@@ -95,7 +95,7 @@ fn hung_since_cleared(disks: &[Disk], only: Option<&str>, rules: &[Rule]) -> Str
     shown.filter_map(line).collect()
 }
 
-/// How many of each disk's oldest zios `list` searches for those that hang without an armed rule.
+/// How many of each disk's oldest zios `list` searches for zios that hang without an armed rule.
 const LOOKED_AT: usize = 100;
 
 /// Remarks that do not fit the table.
@@ -120,7 +120,7 @@ fn overruns(rule: &Rule) -> Option<String> {
     })
 }
 
-/// A note about what the depth of the clients hides.
+/// A note about the effects that the depth of the clients hides.
 fn depth(rule: &Rule, disks: &[Disk]) -> Option<String> {
     let disk = disks.iter().find(|disk| disk.name == rule.disk);
     let is_devices = rule.fields.lanes.is_none() && disk.is_some_and(|disk| is_full(disk, rule));
@@ -128,7 +128,7 @@ fn depth(rule: &Rule, disks: &[Disk]) -> Option<String> {
     note.map(|note| format!("rule {}: {note}", rule.id))
 }
 
-/// Whether the depth that a rule has seen is all that a block device can have, and nothing waits there.
+/// Whether a rule has seen as many zios in flight as a block device can have, and no I/O waits there.
 fn is_full(disk: &Disk, rule: &Rule) -> bool {
     let mut attachments = disk.attachments.iter();
     attachments.any(|attachment| {

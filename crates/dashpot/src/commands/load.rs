@@ -35,7 +35,7 @@ pub(super) fn load(args: &LoadArgs) -> anyhow::Result<()> {
     verdict(report)
 }
 
-/// Whether the disk has served the load.
+/// Fails if the disk has not served the load.
 fn verdict(report: LoadReport) -> anyhow::Result<()> {
     let wrong = report.ops.iter().map(|op| op.wrong).sum::<u64>();
     if let Some(broken) = report.broken {

@@ -73,8 +73,7 @@ fn is_left(path: &Path) -> bool {
 }
 
 const PREFIX: &str = "dashpot-";
-/// Other files with a similar name do not contain this: a daemon's default directory, dashpot-UID,
-/// has none.
+/// No other file with a similar name has one: a daemon's default directory, dashpot-UID, has none.
 const LOCK: &str = "lock";
 
 impl Drop for PrivateDir {

@@ -1,4 +1,4 @@
-//! `proof`: whether rules do what they say, with their requested and achieved times.
+//! `proof`: whether rules do what they promise, with their requested and achieved times.
 
 use std::process::ExitCode;
 
@@ -77,8 +77,7 @@ struct Shared<'a> {
 
 impl Shared<'_> {
     fn proof(&self, rule: &Rule) -> anyhow::Result<Proof> {
-        // Ask for the disk first. Then its zios that came after an update are younger than the
-        // update.
+        // Ask for the disk first. So its zios that came after an update are younger than the update.
         let latency = self.client.latency(&rule.disk, None)?;
         let looks = self.client.rule_latency(&rule.id.to_string())?;
         let look = looks.first().context("the daemon has forgotten the rule")?;
@@ -138,7 +137,7 @@ fn outside(latency: &DiskLatency) -> u64 {
 /// How long a rule has held the disk's oldest zio, if that exceeds the latencies of the ended ones.
 fn outlasting(latency: &DiskLatency, rule: &Rule) -> anyhow::Result<Option<u64>> {
     let oldest = latency.oldest.as_ref();
-    // Zios from before an update are held as the rule said then.
+    // A zio from before an update is held by the rule as it was then.
     let is_present = |age_ns| rule.since_update.is_none() || age_ns <= rule.age_ns;
     let oldest = oldest.filter(|zio| is_present(zio.age_ns));
     let Some(oldest) = oldest.filter(|zio| zio.rule == Some(rule.id)) else {

@@ -15,8 +15,8 @@ use super::instance::Export;
 /// How many random letters the name of a draft has.
 const DRAFT_LETTERS: usize = 8;
 
-/// A ready file, which is removed with its daemon. Before it is published it is a draft beside its
-/// place, so that readers never see a part of it.
+/// A ready file, which is removed with its daemon. Before it is published it is a draft in the same
+/// directory, so that readers never see a part of it.
 pub(crate) struct ReadyFile {
     place: PathBuf,
     /// The path of the file.
@@ -107,7 +107,7 @@ fn remove_stale(place: &Path) -> anyhow::Result<()> {
     fs::remove_file(place).with_context(refused)
 }
 
-/// A name beside the file's place that no other user can guess and take.
+/// A name in the same directory that no other user can guess and take.
 fn draft(place: &Path) -> anyhow::Result<PathBuf> {
     let Some(name) = place.file_name() else {
         bail!("--ready-file {}: that names no file", place.display());

@@ -34,8 +34,8 @@ fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let attaches = args.attach || args.mount.is_some();
     // From here on, this process is no longer root if `sudo` has started it.
     let attacher = attaches.then(Attacher::start).transpose()?;
-    // The early thread is not marked as a part of the way to a disk. Where none is, a later one has the
-    // right to lock memory that this process may have kept.
+    // The early thread has no mark as a part of the way to a disk. If there is no early thread, a later
+    // one may have the right to lock memory that this process has kept.
     let launcher = match reclaim::in_force().io_flusher {
         true => early,
         false => Launcher::new()?,
@@ -54,7 +54,7 @@ async fn serve_command(
     attacher: Option<Attacher>,
     launcher: &Launcher,
 ) -> anyhow::Result<ExitCode> {
-    // This comes first, before there is anything that a signal could leave behind.
+    // Do this first, before there is anything that a signal could leave behind.
     let mut signals = passed_on()?;
     let sockets = PrivateDir::new()?;
     let nbd = Address::Unix(sockets.path().join("nbd.sock"));

@@ -75,7 +75,7 @@ fn moving() -> Option<Screen> {
     })
 }
 
-/// The assumed size of a file or of anything else without a size.
+/// The assumed width of a file or of any other output without a width.
 const PIPE: Screen = Screen {
     columns: 80,
     lines: 42,

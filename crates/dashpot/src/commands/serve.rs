@@ -133,7 +133,7 @@ fn announcement(api: &str, metrics: Option<&str>, exports: &[Export]) -> String 
     format!("{}API  {api}\n{metrics}", lines.collect::<String>())
 }
 
-/// The places of sockets, and the directories that exist only for them.
+/// The paths of sockets, and the directories that exist only for them.
 #[derive(Default)]
 struct Places {
     private: Option<PrivateDir>,
@@ -216,7 +216,7 @@ pub(super) fn metrics_url(listener: &HttpListener) -> String {
     }
 }
 
-/// An address by which this host reaches a socket that may listen on all addresses.
+/// An address at which this host reaches a socket that may listen on all addresses.
 fn reachable(mut socket: SocketAddr) -> SocketAddr {
     if socket.ip().is_unspecified() {
         socket.set_ip(match socket {

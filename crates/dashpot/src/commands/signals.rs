@@ -1,4 +1,4 @@
-//! Signals that end a program in order, or that it passes on to its command.
+//! Signals that end a program in an orderly way, or that it passes on to its command.
 
 use std::future::poll_fn;
 use std::task::Poll;

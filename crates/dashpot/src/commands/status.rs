@@ -19,7 +19,7 @@ use crate::cli::StatusArgs;
 /// The time between two attempts while a daemon is starting.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// The least time that a daemon has for its answer, however short the wait.
+/// The minimum time that a daemon has for its answer, even if the user waits for less.
 const ANSWER_LEAST: Duration = Duration::from_secs(1);
 
 const DISKS: [Column; 8] = [
@@ -93,7 +93,7 @@ pub(crate) fn status(client: &Client, args: &StatusArgs) -> anyhow::Result<()> {
     print(&text)
 }
 
-/// The daemon's answer, and what this host knows beside it.
+/// The daemon's answer, and the facts that only this host knows.
 #[derive(Serialize)]
 struct Shown<'a> {
     #[serde(flatten)]
@@ -117,7 +117,7 @@ fn reclaim_lines(status: &Status) -> String {
     )
 }
 
-/// A device whose daemon is gone, and what brings it back.
+/// A device without its daemon, and how to bring it back.
 fn waiting_line(waiting: &Waiting) -> String {
     let Waiting { node, disk, left } = waiting;
     let left = left.sentence();
@@ -192,7 +192,7 @@ fn ways_in(disk: &Disk) -> String {
     format!("{}\n{lines}{}", disk.name, depth(disk))
 }
 
-/// A block device of this host, with what waits in it and in the daemon.
+/// A block device of this host, with the I/Os that wait in it and in the daemon.
 fn attachment(attachment: &Attachment) -> String {
     let Attachment {
         node,

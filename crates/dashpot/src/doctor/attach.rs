@@ -1,4 +1,4 @@
-//! By which of the kernel's drivers a disk can become a block device here.
+//! The kernel's drivers that can make a disk a block device here.
 
 use std::convert::Infallible;
 use std::io;
@@ -13,8 +13,8 @@ const NBD: &str = "/sys/module/nbd";
 /// The file by which loop devices are made.
 pub(crate) const LOOP_CONTROL: &str = "/dev/loop-control";
 
-/// Whether `dashpot attach` can make a loop device over a FUSE file, or what is missing and what would
-/// change it.
+/// Whether `dashpot attach` can make a loop device over a FUSE file; if not, what is missing and how to
+/// get it.
 pub(crate) fn loop_works() -> Result<(), Missing> {
     for (device, change) in [
         (
@@ -44,7 +44,7 @@ pub(crate) fn loop_works() -> Result<(), Missing> {
     }
 }
 
-/// Whether `dashpot attach` can use the kernel's NBD client, or what is missing and what would change it.
+/// Whether `dashpot attach` can use the kernel's NBD client; if not, what is missing and how to get it.
 pub(crate) fn nbd_works() -> Result<(), Missing> {
     if !Path::new(NBD).exists() {
         return Err(Missing::new(
@@ -67,7 +67,7 @@ pub(crate) fn nbd_works() -> Result<(), Missing> {
     }
 }
 
-/// Why ublk is not used.
+/// The reason that dashpot does not use ublk.
 pub(crate) fn ublk_works() -> Result<Infallible, Missing> {
     let device = "/dev/ublk-control";
     let why = match opened(device) {

@@ -11,7 +11,7 @@ use dashpot_rules::{cpus_of, short_time};
 use rustix::thread::{ClockId, NanosleepRelativeResult, Timespec, clock_nanosleep_relative};
 use serde::Serialize;
 
-/// How many sleeps are measured, and their intended length.
+/// The number of measured sleeps, and their intended length.
 const SLEEPS: usize = 200;
 const SLEEP_NS: u64 = 1_000_000;
 
@@ -21,13 +21,13 @@ pub(super) struct Host {
     /// How much longer than 1 ms a sleep of 1 ms takes: the median and the 99th percentile.
     wake_cost_p50_ns: u64,
     wake_cost_p99_ns: u64,
-    /// The CPU time of this process. Steal counts from the boot; throttling counts from the making
-    /// of the control group.
+    /// The CPU time of this process. Steal counts from the boot; throttling counts from the creation of
+    /// the control group.
     #[serde(flatten)]
     cpus: Cpus,
     /// The memory that RAM disks may take.
     memory_bytes: Option<u64>,
-    /// Whether the kernel's own block events can be read.
+    /// Whether this user can read the kernel's own block events.
     tracefs: bool,
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn median_oversleep() -> Option<u64> {
 
 /// How much longer than intended each sleep took, sorted.
 fn measure_sleeps() -> Vec<u64> {
-    // If slack cannot be set, the default of 50 us applies, to the measurement as to a daemon.
+    // If the slack cannot be set, the default of 50 us applies to the measurement, as it does to a daemon.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let request = Timespec {
         tv_sec: 0,

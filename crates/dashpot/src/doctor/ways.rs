@@ -23,7 +23,7 @@ pub(super) struct Way {
     warning: Option<&'static str>,
 }
 
-/// All ways. Those with the fewest requirements come first.
+/// All ways. The ways with the fewest requirements come first.
 pub(super) fn all() -> Vec<Way> {
     vec![
         nbd_client(),

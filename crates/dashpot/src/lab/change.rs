@@ -1,7 +1,7 @@
 //! `[[at]]`: changes of a lab during its simulation, in the words of the daemon's commands.
 //!
-//! Changes are read in the order of their times, not of the file. A rule must be armed before it is
-//! cleared, and the bounds of a tunable depend on the others at that time.
+//! dashpot reads changes in the order of their times, not of the file. A rule must be armed before it
+//! is cleared, and the bounds of a tunable depend on the others at that time.
 
 use dashpot_daemon::Registry;
 use dashpot_engine::inject::RuleId;
@@ -232,8 +232,8 @@ impl State<'_> {
     }
 }
 
-/// Orders changes so that the engine can make them one by one. This is possible if all of them
-/// together are: changes that raise an upper limit come first, and those that lower one come last.
+/// Orders changes so that the engine can make them one by one. This is possible if the changes are
+/// valid together: those that raise an upper limit come first, and those that lower one come last.
 fn one_by_one(mut tunables: Tunables, mut changes: Vec<(Tunable, u64)>) -> Vec<(Tunable, u64)> {
     let mut ordered = Vec::new();
     while let Some(next) = changes

@@ -72,8 +72,8 @@ fn read_file(path: &Path) -> Result<String, ParseError> {
     read_text(path, "lab file", LAB_BYTES_MAX)
 }
 
-/// The text of a file. `kind` is for messages. Refuses files of more than `bytes_max`, because a
-/// device such as `/dev/zero` has no end.
+/// The text of a file. `kind` is for messages. Refuses files of more than `bytes_max`, because a device
+/// such as `/dev/zero` has no end.
 fn read_text(path: &Path, kind: &str, bytes_max: u64) -> Result<String, ParseError> {
     let shown = path.display();
     let refused = |error| ParseError::new(format!("the {kind} '{shown}' cannot be read: {error}"));
@@ -93,7 +93,7 @@ fn read_text(path: &Path, kind: &str, bytes_max: u64) -> Result<String, ParseErr
 
 const LAB_BYTES_MAX: u64 = 16 << 20;
 
-/// Refuses rules that no zio can match. If a file gives the disk's size, the file is not open yet.
+/// Refuses rules that no zio can match. If the lab gives the disk's size, the file is not open yet.
 fn check_ranges(disk: &LabDisk) -> Result<(), ParseError> {
     let size = disk.config.size.unwrap_or(u64::MAX);
     let mut injections = disk.injections.iter();
@@ -116,7 +116,7 @@ pub(crate) fn check_range(injection: &Injection, disk: &str, size: u64) -> Resul
     Ok(())
 }
 
-/// Makes a path relative to the lab file, so that it means the same wherever dashpot is started.
+/// Makes a path relative to the lab file, so that it has the same meaning wherever the user starts dashpot.
 fn anchor(store: &mut StoreConfig, directory: &Path) {
     match store {
         StoreConfig::File(path) | StoreConfig::Device(path) => *path = directory.join(&*path),

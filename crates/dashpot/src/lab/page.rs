@@ -180,8 +180,7 @@ fn lab_with(table: &str, line: &str) -> String {
     texts.concat()
 }
 
-/// Checks the keys that a simulation reads. Those of the legacy throttle need a volume that uses
-/// it.
+/// Checks the keys that a simulation reads. The keys of the legacy throttle need a volume that uses it.
 #[test]
 fn defaults_are_what_a_lab_without_the_key_has() {
     let read = |text: &str| {

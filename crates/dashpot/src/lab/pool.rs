@@ -141,7 +141,7 @@ fn parse_slots(text: &str) -> Result<Option<u32>, ParseError> {
 }
 
 impl PoolDraft<'_> {
-    /// The pool, once all of its volumes have been read.
+    /// The pool, complete when all of its volumes have been read.
     pub(super) fn finish(self) -> Result<PoolSpec, ParseError> {
         let throttle = self.throttle.map(|(throttle, _)| throttle);
         if throttle != Some(Throttle::Legacy)

@@ -89,8 +89,8 @@ impl<'a> Section<'a> {
             .collect()
     }
 
-    /// The values of a key that is a list of words and of lists of words. A single word counts as a
-    /// list of one.
+    /// The values of a key whose value is a list of words and of lists of words. A single word counts
+    /// as a list of one.
     pub(super) fn nested_list<T>(
         &self,
         key: &str,

@@ -10,11 +10,11 @@ use dashpot_rules::{
 pub(crate) struct Lab {
     /// The disks, at least one, in the order in which they were named.
     pub(crate) disks: Vec<LabDisk>,
-    /// Where NBD clients connect; empty for the default.
+    /// The address for NBD clients; empty for the default.
     pub(crate) nbd: Vec<Listen>,
-    /// Where the API listens; `None` for the default.
+    /// The address of the API; `None` for the default.
     pub(crate) api: Option<Listen>,
-    /// Where metrics are scraped; `None` for nowhere.
+    /// The address of the metrics; `None` if there are none.
     pub(crate) metrics: Option<Listen>,
     /// The number of shards; `None` for the default.
     pub(crate) shards: Option<usize>,
@@ -26,7 +26,7 @@ pub(crate) struct Lab {
 #[derive(Clone, Debug)]
 pub(crate) struct LabDisk {
     pub(crate) config: DiskConfig,
-    /// Each is a group of its own, as if it had its own call of `inject`.
+    /// Each rule is a group of its own, as if one call of `inject` had armed it alone.
     pub(crate) injections: Vec<Injection>,
 }
 

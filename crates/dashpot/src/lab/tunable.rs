@@ -18,7 +18,7 @@ pub(super) fn read_tunables(section: &Section<'_>, ram: u64) -> Result<Tunables,
     Ok(tunables)
 }
 
-/// Sets the tunables of a table, all at once, because some limit each other. Returns them.
+/// Sets the tunables of a table together, because some limit each other. Returns them.
 pub(super) fn set_tunables(
     section: &Section<'_>,
     tunables: &mut Tunables,

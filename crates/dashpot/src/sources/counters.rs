@@ -44,7 +44,7 @@ impl CountersSource {
         })
     }
 
-    /// Leaves out devices that have never been used, as sysstat does, unless the user named them.
+    /// Omits devices that have never been used, as sysstat does, unless the user named them.
     fn forget_unused(&mut self) {
         let is_used = |device: &Device| {
             let counters = self.last.get(&device.number);

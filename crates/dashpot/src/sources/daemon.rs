@@ -101,7 +101,7 @@ impl Source for DaemonSource<'_> {
             let now = look(self.client, self.disks, self.breakdown)?;
             self.told = Moment::new(latest(&now).unwrap_or(self.told.now_ns()));
             let at_ns = self.told.at_ns;
-            // If the daemon's clock is slower than this machine's, the interval may not have ended.
+            // If the daemon's clock is slower than this machine's, the interval may not have ended yet.
             if let Some(span) = self.intervals.end_or_close(at_ns, is_stopped) {
                 return self.go_on(span, now).map(Some);
             }
@@ -152,8 +152,8 @@ fn dropped(looks: &[DiskLatency]) -> u64 {
     looks.iter().map(|look| look.dropped).sum()
 }
 
-/// How long the host kept a shard from running between two looks at its disk: of the shards, the one
-/// that was stopped for longest.
+/// How long the host kept a shard from running between two snapshots of its disk: the figure of the
+/// shard that was stopped for longest.
 fn stopped(earlier: &[DiskLatency], later: &[DiskLatency]) -> Duration {
     let pairs = earlier.iter().zip(later);
     let each = pairs.map(|(earlier, later)| {
@@ -379,7 +379,7 @@ mod tests {
     fn who_has_been_added_to_the_others_is_not_counted_again() {
         let earlier = vec![by("a", 3), by("b", 5), by("other", 10)];
         let later = vec![by("b", 1), by("other", 20)];
-        // a and the first b, 18 I/Os in all, are in `other` now. b is a new client.
+        // a and the first b, with 18 I/Os together, are in `other` now. b is a new client.
         assert_eq!(counts(earlier, later), expected(&[("b", 1), ("other", 2)]));
     }
 

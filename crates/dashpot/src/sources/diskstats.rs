@@ -33,7 +33,7 @@ pub(super) struct Counters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Transfers {
     pub(super) completed: u64,
-    /// How many I/Os had joined others before the issue.
+    /// How many I/Os the kernel had joined to others before the issue.
     pub(super) merged: u64,
     /// Sectors of 512 bytes.
     pub(super) sectors: u64,
@@ -77,7 +77,7 @@ fn parse(line: &str) -> Option<(Number, Counters)> {
 }
 
 impl Counters {
-    /// The difference from earlier counters; all of it if the device is a new one.
+    /// The difference from earlier counters; the counters themselves if the device is new.
     pub(super) fn since(&self, earlier: &Counters) -> Counters {
         let kinds = [
             (&self.reads, &earlier.reads),
@@ -111,7 +111,7 @@ impl Counters {
 }
 
 impl Counters {
-    /// The same as a device's interval. The kernel keeps only the sums of latencies.
+    /// The same figures in the form of a device's interval. The kernel keeps only the sums of latencies.
     pub(super) fn interval(&self, device: &str, elapsed: Duration) -> DeviceInterval {
         DeviceInterval {
             device: device.to_owned(),

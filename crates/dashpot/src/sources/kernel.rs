@@ -32,7 +32,7 @@ impl KernelSource {
         question: &Question,
         schedule: &Schedule,
     ) -> anyhow::Result<KernelSource> {
-        // This comes before there is anything in the kernel that a signal could leave behind.
+        // This comes first, before the kernel holds anything that a signal could leave behind.
         let stop = Stop::new()?;
         let reader = Reader::new(devices, question, stop.clone(), schedule)?;
         let (way, told) = channel();
@@ -46,7 +46,7 @@ impl KernelSource {
             .spawn(move || {
                 priority::raise();
                 if let Some(untold) = reader.run(&tell) {
-                    // The report gets it if it is still listening.
+                    // The report gets the error if it is still listening.
                     let _ = tell.way.send(untold);
                 }
             })?;

@@ -1,7 +1,8 @@
 //! Turns the kernel's events into intervals.
 //!
-//! An I/O counts in the interval in which it was completed, whenever it began; or in the next one,
-//! if its CPU reported it only then. I/O that the driver got before the watch began is not seen.
+//! An I/O counts in the interval in which it was completed, even if it began before; if its CPU
+//! reported it too late, it counts in the next one. I/O that the driver got before the watch began is
+//! not seen.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +18,7 @@ use super::kernel_tally::KernelTally;
 use super::signals::{Stop, now_ns};
 use super::vanished::Vanished;
 
-/// The weight of an interval: the room that it takes while it waits to be printed.
+/// The weight of an interval: the room that it needs while it waits to be printed.
 pub(super) fn weight(seen: &Seen) -> usize {
     seen.disks.iter().map(|device| device.ops.len() + 1).sum()
 }
@@ -28,8 +29,8 @@ pub(super) type Watched = anyhow::Result<Seen>;
 /// The channel to the thread that prints intervals.
 pub(super) struct Tell {
     pub(super) way: Sender<Watched>,
-    /// The weight of the intervals in the channel. The printing thread subtracts those that it has
-    /// taken.
+    /// The weight of the intervals in the channel. The printing thread subtracts the intervals that it
+    /// has taken.
     pub(super) waiting: Arc<AtomicUsize>,
 }
 
@@ -93,9 +94,8 @@ impl Reader {
         })
     }
 
-    /// Sends each interval while the printing thread listens. Returns the last interval, or an
-    /// error: it must be sent only after the kernel is cleaned up, because sending may block for
-    /// long.
+    /// Sends each interval while the printing thread listens. Returns the last interval, or an error.
+    /// The caller sends it only after it has cleaned up the kernel, because sending may block for long.
     pub(super) fn run(mut self, tell: &Tell) -> Option<Watched> {
         while let Some(told) = self.next(tell).transpose() {
             if told.as_ref().map_or(true, |seen| seen.span.is_last) {
@@ -134,10 +134,10 @@ impl Reader {
         Ok(None)
     }
 
-    /// Reads more events of the present interval. Answers whether the interval should end. Events
-    /// that are read late still count in the interval of their time. If there is no room for more
-    /// intervals to be printed, the interval goes on: events must not stay in the kernel until they
-    /// are lost there.
+    /// Reads more events of the present interval. Returns whether the interval should end. Events that
+    /// are read late still count in the interval of their time. If there is no room for more intervals
+    /// to be printed, the interval goes on: events must not stay in the kernel until they are lost
+    /// there.
     fn is_due(&mut self, due_ns: u64, tell: &Tell) -> Result<bool, TraceError> {
         let has_room = tell.has_room() || self.intervals.is_last();
         let is_late = !has_room && now_ns() >= due_ns;
@@ -206,8 +206,8 @@ impl Reader {
         intervals
     }
 
-    /// The I/Os in flight at the interval's end. Doubtful ones are mentioned only if there are no
-    /// others, because most of them have probably ended.
+    /// The I/Os in flight at the interval's end. It mentions doubtful I/Os only if there are no others,
+    /// because most of them have probably ended.
     fn in_flight(&self, device: &Device, at_ns: u64) -> InFlight {
         let own = |doubtful: bool| {
             let all = self.tracer.in_flight();
@@ -236,6 +236,6 @@ fn wait(issued: bool, doubtful: bool) -> &'static str {
     }
 }
 
-/// The most weight that may wait to be printed: many intervals with few operations, or one with the
+/// The maximum weight that may wait to be printed: many intervals with few operations, or one with the
 /// maximum number of values.
 const ROOM: usize = KEYS_MAX;

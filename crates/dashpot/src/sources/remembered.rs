@@ -1,5 +1,5 @@
-//! The past of `--last`, from a daemon's memory, second by second or as one interval. The daemon
-//! does not remember the I/Os in flight at the ends of seconds.
+//! The past of `--last`, from the daemon's memory, second by second or as one interval. The daemon does
+//! not remember the I/Os in flight at the ends of seconds.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::wall::unix_ns;
 pub(super) struct Remembered(VecDeque<Seen>);
 
 impl Remembered {
-    /// Asks a daemon for the I/O of disks from `past` until now, as far as it remembers.
+    /// Asks a daemon for the I/O of disks from `past` until now, as far as its memory goes.
     pub(super) fn ask(client: &Client, names: &[String], past: Past) -> anyhow::Result<Remembered> {
         let told = Memory::ask(client, names, past.last)?;
         Ok(Remembered(match past.each_second {

@@ -1,5 +1,5 @@
-//! Signals that end a report, but not the program: dashpot must clean up in the kernel first, and a
-//! report that has begun is completed.
+//! Signals that end a report, but not the program: dashpot must first clean up in the kernel and
+//! complete the report.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -59,8 +59,8 @@ impl Signals {
         Ok(Signals(taken?))
     }
 
-    /// Waits for this time. Answers whether a signal has ended the wait. Fails at once if the
-    /// daemon goes, so that a user who waits for an hour, or for Ctrl-C, learns of it.
+    /// Waits for this time. Returns whether a signal has ended the wait. Fails at once if the daemon
+    /// ends, so that a user who waits for an hour, or for Ctrl-C, learns of it.
     pub(super) fn wait(&mut self, client: &Client, rest: Duration) -> Result<bool, ClientError> {
         let signals = &mut self.0;
         client.block_on(async {

@@ -2,8 +2,8 @@
 
 use dashpot_observe::Seen;
 
-/// Watches devices, one interval after another. A source gets its question and its schedule when it
-/// is made.
+/// Watches devices, one interval after another. The caller gives a source its question and its schedule
+/// when it makes the source.
 pub(crate) trait Source {
     /// The I/O of the devices from their start until the first interval; `None` if the source did
     /// not see it.

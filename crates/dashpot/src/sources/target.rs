@@ -21,7 +21,7 @@ pub(crate) enum Target {
     Daemon {
         /// The daemon.
         client: Client,
-        /// The names of the disks. Without names from the user it is those that are served.
+        /// The names of the disks. If the user has named no disks, they are all served disks.
         names: Vec<String>,
         /// Whether the user has named them.
         named: Named,
@@ -38,7 +38,7 @@ pub(crate) enum Named {
 }
 
 impl Named {
-    /// The names to ask for: those that the user has named, or none, which stands for all.
+    /// The names to ask for: those from the user, or no names, which stands for all.
     pub(crate) fn only(self, names: &[String]) -> &[String] {
         match self {
             Named::Yes => names,
@@ -235,7 +235,7 @@ fn shares_sectors(one: &Device, other: &Device) -> bool {
     one.number == other.number || (one.disk == other.disk && !is_part)
 }
 
-/// The error for names that belong neither all to the daemon nor all to the kernel.
+/// The error for names of which some belong to the daemon and some to the kernel.
 fn nowhere(names: &[String], known: &[String], kernel: &anyhow::Error) -> anyhow::Error {
     let daemon = match known {
         [] => "no daemon is here".to_owned(),

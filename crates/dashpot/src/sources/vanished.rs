@@ -20,7 +20,7 @@ impl Vanished {
         self.gone = gone;
     }
 
-    /// An error, which names them, if none of the devices is left.
+    /// An error that names the vanished devices, if none is left.
     pub(super) fn check(&self, devices: &[Device]) -> anyhow::Result<()> {
         if self.is_all(devices) {
             bail!(
@@ -37,8 +37,8 @@ impl Vanished {
         &self.gone
     }
 
-    /// The devices that have gone between the last two looks. If [`Self::check`] will name them,
-    /// because `is_last` is false, they are left out here.
+    /// The devices that have gone between the last two looks. If `is_last` is false, [`Self::check`]
+    /// will name them, so this omits them.
     pub(super) fn news(&self, devices: &[Device], is_last: bool) -> &[String] {
         match self.is_all(devices) && !is_last {
             true => &[],

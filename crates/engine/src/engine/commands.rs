@@ -14,7 +14,7 @@ use crate::time::Duration;
 use crate::zio::{DiskId, Errno, PoolId};
 
 impl Engine {
-    /// This is not inlined: as a part of [`Engine::step`] it would slow every zio down.
+    /// This is not inlined, because a larger [`Engine::step`] would slow down every zio.
     #[cold]
     pub(super) fn command(&mut self, id: CommandId, command: Command, actions: &mut Vec<Action>) {
         let answer = match command {
@@ -101,8 +101,8 @@ impl Engine {
         Ok(Answer::Cleared(cleared))
     }
 
-    /// Releases the zios that these rules hold; or those that any rule holds, if no rules are
-    /// named.
+    /// Releases the zios that these rules hold; if no rules are named, releases the zios that any rule
+    /// holds.
     fn release(&mut self, disk: DiskId, rules: Option<Vec<RuleId>>, actions: &mut Vec<Action>) {
         let held = self.listed(disk, |state| {
             matches!(state, State::HeldBefore | State::Held | State::Store)
@@ -110,7 +110,7 @@ impl Engine {
         self.in_parts(Part::Release { disk, rules, held }, actions);
     }
 
-    /// The rules that a command applies to, of each disk in the order of their ids.
+    /// The rules to which a command applies, for each disk in the order of their ids.
     fn rules_of(&self, target: Target) -> Result<Vec<(DiskId, Vec<RuleId>)>, CommandError> {
         let of_disk = |disk: DiskId| {
             let rules = self.disks[disk.0 as usize].injector.rules();

@@ -34,7 +34,7 @@ pub struct DiskConfig {
 #[derive(Debug, Default)]
 pub struct Engine {
     disks: Vec<Disk>,
-    /// By disk: whether it belongs to a pool.
+    /// Whether each disk belongs to a pool.
     pooled: Vec<bool>,
     /// The zios of disks that belong to no pool.
     alone: Zios,
@@ -43,7 +43,7 @@ pub struct Engine {
     pools: Vec<Pool>,
     /// The pool of each volume, and the volume's index in it.
     volumes: Vec<(usize, usize)>,
-    /// Actions of the disks of pools, before they are carried to the pools or to the driver.
+    /// Actions of the disks of pools, before the engine passes them to the pools or to the driver.
     child_actions: Vec<Action>,
     sent: Children,
     /// Actions that the creation of a pool's first volume has caused. The next step answers them.
@@ -52,8 +52,8 @@ pub struct Engine {
     events: Events,
     /// When suspended disks resume automatically.
     resumes: IndexedHeap<Instant>,
-    /// Whether more was due than one step may meet. Then ticks meet the rest, and each new zio a
-    /// little of it.
+    /// Whether more zios were due than one step may meet. If so, ticks meet the rest, and each step
+    /// with a new zio meets a few of them.
     behind: bool,
     /// The unfinished parts of commands.
     parts: VecDeque<Part>,
@@ -82,9 +82,9 @@ impl Engine {
         DiskId(self.disks.len() as u32 - 1)
     }
 
-    /// Takes one input, and appends to `actions` all that follows from it and from the time. The
-    /// time must not go back. If much is due at once, a step does as much as fits into a fraction
-    /// of a millisecond. Then [`Engine::next_deadline`] is not later than `now`.
+    /// Takes one input, and appends to `actions` all effects of it and of the time. The time must not
+    /// go back. If much is due at once, a step does as much as fits into a fraction of a millisecond.
+    /// Then [`Engine::next_deadline`] is not later than `now`.
     pub fn step(&mut self, now: Instant, input: Input<'_>, actions: &mut Vec<Action>) {
         debug_assert!(now >= self.now, "time went back");
         if let Input::Stopped { from, until } = input {
@@ -98,7 +98,7 @@ impl Engine {
         if self.behind {
             self.catch_up(&input, actions);
         }
-        // Everything due at an earlier time was met in an earlier step, unless it was too much.
+        // Earlier steps have met everything due at an earlier time, unless it was too much.
         if later && !self.behind && self.earliest() <= now {
             self.meet_deadlines(actions);
         }
@@ -175,7 +175,8 @@ impl Engine {
         self.disk(disk).map_or(0, Disk::outstanding)
     }
 
-    /// Since when a disk is suspended; and for how long in all, if it resumes automatically.
+    /// The moment since which a disk is suspended, and the whole length of the suspension if it ends
+    /// automatically.
     pub fn suspended(&self, disk: DiskId) -> Option<(Instant, Option<Duration>)> {
         self.disk(disk)?.suspended()
     }
@@ -334,8 +335,8 @@ impl Engine {
         }
     }
 
-    /// Continues what was too much for one step. A tick continues it as far as one step may. Each
-    /// new zio continues it a little, so that zios do not come faster than they end.
+    /// Continues the work that was too much for one step. A tick continues it as far as one step may.
+    /// Each new zio continues this work a little, so that zios do not arrive faster than they end.
     #[cold]
     fn catch_up(&mut self, input: &Input<'_>, actions: &mut Vec<Action>) {
         match input {

@@ -1,5 +1,5 @@
-//! Commands that take more than one step. The engine ends or issues their zios in parts, all of
-//! them as of the time of the command.
+//! Commands that take more than one step. The engine ends or issues their zios in parts, but treats all
+//! of them as if it did so at the time of the command.
 
 use alloc::vec::Vec;
 
@@ -85,7 +85,7 @@ impl Engine {
         });
     }
 
-    /// Those zios of a disk whose state is `wanted`, in the order of issue.
+    /// The zios of a disk whose state is `wanted`, in the order of issue.
     pub(super) fn listed(&self, disk: DiskId, wanted: impl Fn(State) -> bool) -> Listed {
         let flights = self.zios(disk).flights.of_disk(disk);
         let flights = flights.filter(|flight| wanted(flight.state));

@@ -100,8 +100,8 @@ impl Engine {
     }
 }
 
-/// The inputs for pools. These functions are not inlined into [`Engine::step`]: zios of disks
-/// outside of pools would pay for it.
+/// The inputs for pools. These functions are not inlined into [`Engine::step`], because they would slow
+/// down zios of disks outside of pools.
 impl Engine {
     pub(super) fn with_pool<T>(
         &mut self,
@@ -179,7 +179,7 @@ impl Engine {
         !(self.sent.outbox.is_empty() && self.child_actions.is_empty())
     }
 
-    /// Carries the zios of pools to their disks and the answers back, until there are no more.
+    /// Passes the zios of pools to their disks and the answers back, until there are no more.
     #[inline(never)]
     pub(super) fn carry_children(&mut self, actions: &mut Vec<Action>) {
         while self.has_to_carry() {
@@ -247,13 +247,14 @@ impl Engine {
         }
     }
 
-    /// This is spelled out and inlined, so that the event is built in place, without a copy.
+    /// This function is inlined, and lists all fields, so that the compiler builds the event in place,
+    /// without a copy.
     #[inline(always)]
     fn event_of(&self, flight: &Flight, offered: Instant, number: u64) -> Event {
         let zio = &flight.zio;
         let disk = &self.disks[zio.device.0 as usize];
         let (rule, lane) = disk.injector.decision(flight);
-        // A zio that never reached the store counts as if the store had been asked at once.
+        // A zio that never reached the store counts as if the driver had asked the store at once.
         let started = flight.started.max(flight.issued);
         Event {
             number,

@@ -156,7 +156,7 @@ impl Injector {
         moved
     }
 
-    /// Takes a booking out of its lane and out of the slab. Says whether that leaves a gap.
+    /// Takes a booking out of its lane and out of the slab. Returns whether that leaves a gap.
     fn close(&mut self, now: Instant, id: BookingId) -> bool {
         let booking = self.bookings.get(id);
         let gap = match booking.kind {

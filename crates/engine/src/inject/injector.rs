@@ -210,7 +210,7 @@ impl Injector {
                 }
                 Mode::Floor => {
                     any_floor = true;
-                    // Of equal ones, the oldest rule decides.
+                    // If several rules are equal, the oldest decides.
                     let older = decider.is_none_or(|decider| booking.rule < decider);
                     if booking.end() > floor || (booking.end() == floor && older) {
                         floor = booking.end();

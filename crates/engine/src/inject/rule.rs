@@ -145,7 +145,7 @@ impl Rule {
         }
     }
 
-    /// When a zio that chooses this rule now would nominally be done.
+    /// The moment at which a zio that chooses this rule now would be done, by its nominal service.
     pub(crate) fn finish(&self, now: Instant) -> Instant {
         match &self.lanes {
             Some(lanes) => lanes.finish(now, self.nominal),

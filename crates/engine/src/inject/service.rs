@@ -46,7 +46,7 @@ pub struct QuantileTable {
     knots: Vec<(u64, Duration)>,
 }
 
-/// The reason that knots make no table.
+/// The reason that a list of knots is not a valid table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuantileError {
     /// There are none.

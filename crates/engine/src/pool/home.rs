@@ -253,7 +253,7 @@ impl Pool {
         }
     }
 
-    /// Tells watchers that one write of their block has ended. Says whether any of them waits for
+    /// Tells watchers that one write of their block has ended. Returns whether any of them waits for
     /// another.
     fn answer_watchers(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> bool {
         let Some(watchers) = self.volumes[volume].watchers.get_mut(&block) else {

@@ -92,8 +92,8 @@ impl Pool {
         true
     }
 
-    /// The side of a block's member with the fewest zios, or the first side. If several have
-    /// equally few, the block decides, as in ZFS, so that even one reader uses all sides.
+    /// The side of a block's member with the fewest zios, or the first side. If several sides have
+    /// equally few zios, the block's number decides, as in ZFS, so that even one reader uses all sides.
     fn choose_side(&self, block: u32, tried: u64) -> Option<usize> {
         let sides = &self.members[self.member_of(block)];
         let untried = (0..sides.len()).filter(|side| tried >> side & 1 == 0);

@@ -87,7 +87,7 @@ impl Txgs {
         }
     }
 
-    /// Counts a version that is home or was dropped for a newer one. Says whether it was the last
+    /// Counts a version that is home or was dropped for a newer one. Returns whether it was the last
     /// of its txg.
     #[inline]
     pub(super) fn settled(&mut self, slot: usize) -> bool {

@@ -37,8 +37,8 @@ impl Pool {
         self.lock(id, step);
     }
 
-    /// Takes the locks of a write's blocks in their order, which prevents deadlocks. The write goes
-    /// on when it has all locks.
+    /// Takes the locks of a write's blocks in their order, which prevents deadlocks. The write
+    /// continues when it has all locks.
     pub(super) fn lock(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
@@ -235,8 +235,8 @@ impl Pool {
         }
     }
 
-    /// Gives a write that is held back what it needs: the locks of its blocks, if it has none yet,
-    /// and copies of the bytes that it does not replace.
+    /// Gives a waiting write the locks of its blocks, if it has none yet, and copies of the bytes that
+    /// it does not replace.
     fn wait(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some(request) = self.requests.get_mut(id) else {
             return;
@@ -280,7 +280,7 @@ impl Pool {
             Op::Zero if whole => Content::Zero,
             Op::Trim if whole => Content::Trim,
             Op::Trim => {
-                // Report zero dirty bytes all the same: the next writer waits for the signal.
+                // Report zero dirty bytes even so: the next writer waits for the signal.
                 self.throttle.dirtied(step.now, self.txgs.open(), 0);
                 return;
             }

@@ -1,8 +1,8 @@
 //! A virtual clock: carries a machine from event to event, and simulates the store and the
 //! transport.
 //!
-//! A driver may be late, as every real driver is. A late driver reads the clock only at multiples
-//! of its grain, and only then learns what the store has finished and what is due.
+//! A driver may be late, as every real driver is. A late driver reads the clock only at multiples of
+//! its grain, and only then learns which work the store has finished and which zios are due.
 //!
 //! The test sets how long the store takes for a zio; the transport takes no time. A zio's serial,
 //! which is its order of submission, identifies it, because ids are used again.

@@ -665,7 +665,7 @@ impl Naive {
         }
     }
 
-    /// Lets no transfer wait for those of a removed rule, not even for one in service.
+    /// Keeps no transfer waiting for the transfers of a removed rule, not even for one in service.
     fn leave_server(&mut self, gone: impl Fn(RuleId) -> bool) {
         for transfer in &mut self.transfers {
             transfer.queued &= !gone(transfer.rule);

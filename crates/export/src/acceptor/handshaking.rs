@@ -17,7 +17,7 @@ pub(super) struct Handshaking {
     handshake: Handshake,
     output: Vec<u8>,
     sent: usize,
-    /// How the connection goes on once the output is sent.
+    /// How the connection continues after the output is sent.
     pub(super) progress: Progress,
 }
 
@@ -58,7 +58,7 @@ impl Handshaking {
         self.send().map(drop)
     }
 
-    /// Sends as much of the output as the socket takes. Says whether all of it is sent.
+    /// Sends as much of the output as the socket takes. Returns whether all of it is sent.
     fn send(&mut self) -> rustix::io::Result<bool> {
         while self.sent < self.output.len() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
@@ -73,7 +73,7 @@ impl Handshaking {
         Ok(true)
     }
 
-    /// Receives once and answers. Says whether anything was received.
+    /// Receives once and answers. Returns whether anything was received.
     fn receive(&mut self) -> rustix::io::Result<bool> {
         let mut bytes = Vec::with_capacity(RECEIVE_LENGTH);
         match net::recv(&self.fd, spare_capacity(&mut bytes), RecvFlags::DONTWAIT) {

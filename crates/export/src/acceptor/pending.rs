@@ -127,8 +127,8 @@ mod tests {
 
     const HONEST: &str = "honest";
 
-    /// Lets clients in as the acceptor does, and says when `HONEST` got a place. No other client
-    /// continues its handshake.
+    /// Admits clients as the acceptor does, and returns the time at which `HONEST` got a place. No
+    /// other client continues its handshake.
     fn honest_enters(mut queue: VecDeque<String>) -> (Duration, Pending<()>) {
         let mut places = Pending::default();
         let mut now = Instant::ZERO + HANDSHAKE_MAX;

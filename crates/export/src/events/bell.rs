@@ -2,9 +2,9 @@
 //!
 //! The reader says that it is about to sleep, and then looks for events once more. A shard
 //! publishes events, and then looks whether the reader is about to sleep. Each puts a full fence
-//! between its two steps, so at least one of them sees what the other has done, and the reader
-//! misses no event (Dekker's argument). While there are events to read, a shard reads one flag per
-//! pass. An idle daemon sleeps.
+//! between its two steps, so at least one of them sees the other's action, and the reader misses no
+//! event (Dekker's argument). While there are events to read, a shard reads one flag per pass. An idle
+//! daemon sleeps.
 //!
 //! A reader can also nap while events come in. Then a shard wakes it only when a ring fills up.
 //! That needs no fence: a shard that misses the beginning of a nap rings in its next pass.

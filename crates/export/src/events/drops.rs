@@ -81,5 +81,5 @@ impl Drops {
     }
 }
 
-/// How many pairs of device and second are kept: enough for an hour of one device.
+/// How many pairs of device and second the shard keeps: enough for an hour of one device.
 pub(super) const KEPT: usize = 3_600;

@@ -58,7 +58,7 @@ impl Recorder {
         }
     }
 
-    /// Puts the events of a pass into the ring, and drops those that find no room. Takes no lock.
+    /// Puts the events of a pass into the ring, and drops the events that find no room. Takes no lock.
     /// Allocates only to count the drops of a new second.
     #[inline]
     pub(crate) fn record(&mut self, events: impl ExactSizeIterator<Item = Event>) {

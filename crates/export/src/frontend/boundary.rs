@@ -8,8 +8,8 @@
 //! The transport need not be a stream of bytes. On a transport of messages, such as `/dev/fuse`, a
 //! call of [`Frontend::receive`] appends whole messages with their payloads, for which the shard gives
 //! it room (see [`ReceiveLimits`]), and a call of [`Frontend::send`] takes one reply (see
-//! [`SendLimits`]). The frontend of a ring would turn completions into messages of its own, and take a
-//! reply's head as the order to complete.
+//! [`SendLimits`]). A frontend for a ring would turn completions into its own messages, and a reply's
+//! head into the command to complete.
 
 use std::io::IoSlice;
 use std::os::fd::AsFd;
@@ -19,7 +19,7 @@ use dashpot_engine::{Op, Outcome};
 use crate::export::ExportInfo;
 use crate::store::Extent;
 
-/// The connection of one client, in whatever protocol the client speaks.
+/// The connection of one client, whichever protocol it uses.
 ///
 /// The shard polls the descriptor. It is readable when there is something to receive, and writable
 /// when a refused send may be tried again.
@@ -58,7 +58,7 @@ pub(crate) trait Frontend: AsFd {
 pub struct Request {
     /// The client's id of the request. The reply carries it.
     pub cookie: u64,
-    /// What the client asks for.
+    /// The client's request.
     pub operation: Operation,
     /// First byte.
     pub offset: u64,
@@ -198,7 +198,7 @@ pub(crate) struct ReceiveLimits {
 }
 
 impl ReceiveLimits {
-    /// Those of a stream of bytes.
+    /// The limits of a stream of bytes.
     pub(crate) const STREAM: ReceiveLimits = ReceiveLimits {
         usual: 256 << 10,
         short: 8 << 10,

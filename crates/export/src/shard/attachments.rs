@@ -48,8 +48,8 @@ impl Shard {
             .collect()
     }
 
-    /// Ends the connection of an attachment: the kernel fails what it waits for, and whatever it asks
-    /// for from then on. Says how many zios that were, or nothing if there is no such attachment.
+    /// Ends the connection of an attachment: the kernel fails the requests that wait, and every later
+    /// request. Returns how many zios that were, or nothing if there is no such attachment.
     pub(super) fn fail_attachment(&mut self, export: ExportId, node: &str) -> Option<u32> {
         let is_it = |connection: &Connection| {
             let attachment = connection.attachment();

@@ -86,7 +86,7 @@ struct Transit {
 }
 
 impl Transit {
-    /// Whether it is slower than a payload that takes all the time that one may take.
+    /// Whether it is slower than the slowest payload that the shard permits.
     fn is_late(self, now: Instant) -> bool {
         let whole = (TRANSIT_MAX - TRANSIT_LEAST).as_nanos();
         let earned = whole * self.received as u64 / u64::from(self.length.max(1));

@@ -100,7 +100,7 @@ impl Shard {
         self.timers.meter_mut().set_armed(armed);
     }
 
-    /// Marks the present counts for these rules. What `list` shows beside them counts from here.
+    /// Marks the present counts for these rules. The counts that `list` shows beside a rule begin here.
     fn mark(&mut self, disk: DiskId, rules: impl Iterator<Item = RuleId>) {
         let now = self.timers.now();
         self.timers.meter_mut().mark(now);

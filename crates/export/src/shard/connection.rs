@@ -26,7 +26,7 @@ pub(super) struct Connection {
     outlet: Outlet,
     /// Its zios that have not been replied to.
     zios: ZioList,
-    /// The client has said good-bye: nothing more is read, and the connection closes after its last
+    /// The client has said good-bye: the shard reads no more, and closes the connection after its last
     /// reply.
     closing: bool,
     /// The peer has gone after its good-bye: its requests are finished, and no reply is sent.
@@ -213,7 +213,7 @@ impl Connection {
         self.outlet.fill(chunk, &self.session, slots);
     }
 
-    /// Offers the unaccepted part of a chunk to the transport. Says how many bytes the transport
+    /// Offers the unaccepted part of a chunk to the transport. Returns how many bytes the transport
     /// takes.
     pub(super) fn offer(
         &mut self,

@@ -123,6 +123,6 @@ impl AsFd for Poller {
     }
 }
 
-/// The tokens of the mailbox and the ring. Those of connections are their places.
+/// The tokens of the mailbox and the ring. The tokens of connections are their places.
 const MAILBOX: u64 = u64::MAX;
 const RING: u64 = u64::MAX - 1;

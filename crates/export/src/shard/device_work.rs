@@ -8,7 +8,7 @@ use crate::frontend::boundary::{Operation, Request};
 use crate::store::Store;
 
 impl Shard {
-    /// Gives a zio's work to the ring. Says whether the ring does it; if not, the pool has to.
+    /// Gives a zio's work to the ring. Returns whether the ring does the work; if not, the pool has to.
     pub(super) fn send_to_ring(&mut self, id: ZioId, incoming: Option<&[u8]>) -> bool {
         let Some(slot) = self.slots.get_mut(id) else {
             return false;

@@ -48,7 +48,7 @@ impl Intake {
             return self.spare.swap_remove(at);
         }
         if self.spare.len() == RECEIVE_BUFFERS {
-            // None of these may ever be of use again.
+            // Drop one, because perhaps no connection can use any of these again.
             self.spare.swap_remove(0);
         }
         Vec::with_capacity(limits.usual)

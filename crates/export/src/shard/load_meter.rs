@@ -7,10 +7,10 @@
 //! A shard that works half of the time serves about half of the requests that it could. A request
 //! that comes while the shard works is late, and the less the shard rests, the later it is. So
 //! accuracy is promised up to that load. Above it the shard is overloaded, provided that it has a
-//! rule to be accurate about. Only the time that the host leaves to the shard counts: stops are
-//! neither work nor rest. Waiting for a deadline is not work, by spinning or asleep. The measure
-//! errs on the safe side: a busier shard takes more requests in a pass, each at a lower cost, so at
-//! half of its maximum I/Os per second it already works more than half of the time.
+//! rule to be accurate about. Only the time that the host leaves to the shard counts: a stop counts as
+//! neither work nor rest. Waiting for a deadline is not work, by spinning or asleep. The measure errs
+//! on the safe side: a busier shard takes more requests in a pass, each at a lower cost, so at half of
+//! its maximum I/Os per second it already works more than half of the time.
 //!
 //! The meter has no timer. Passes add up their times, and a snapshot divides.
 
@@ -62,7 +62,7 @@ impl LoadMeter {
         self.working = until;
     }
 
-    /// Notes that the host was suspended for this long. The shard's clock stood still meanwhile.
+    /// Notes that the host was suspended for this long. The shard's clock stood still during the stop.
     pub(super) fn suspended(&mut self, length: Duration, now: Instant) {
         self.gaps.record(length.as_nanos());
         self.stops.add(length, now);

@@ -171,7 +171,7 @@ impl Outlet {
         }
     }
 
-    /// Notes that a chunk has left. Says whether another may follow.
+    /// Notes that a chunk has left. Returns whether another may follow.
     pub(super) fn goes_on(&mut self) -> bool {
         let is_empty = self.ready.is_empty();
         if is_empty && self.ready.capacity() > READY_KEPT {

@@ -85,8 +85,8 @@ impl Shard {
         true
     }
 
-    /// Keeps the rest for the next pass: the whole buffer if it may begin with a request, otherwise
-    /// a copy of the few bytes.
+    /// Keeps the remaining bytes for the next pass: the whole buffer if it may begin with a request,
+    /// otherwise a copy of the few bytes.
     fn put_back(&mut self, at: usize, received: Received) {
         let Some(connection) = self.connections.get_mut(at) else {
             return;
@@ -271,7 +271,7 @@ impl Shard {
         }
     }
 
-    /// Queues a reply to a request that became no zio. Says whether the connection may be read on:
+    /// Queues a reply to a request that became no zio. Returns whether the connection may be read on:
     /// with too many such replies, it may not until some have left.
     fn put_whole(&mut self, at: usize, reply: Vec<u8>) -> bool {
         let keep_too_much = self.budget.keeps_too_much();
@@ -288,7 +288,7 @@ impl Shard {
         goes_on
     }
 
-    /// Stops reading the connection. What is in flight is finished.
+    /// Stops reading the connection. The shard finishes the zios in flight.
     fn close(&mut self, at: usize) {
         if let Some(connection) = self.connections.get_mut(at) {
             connection.close();

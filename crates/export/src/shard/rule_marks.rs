@@ -1,5 +1,5 @@
 //! The marks of rules: the counts of their shard when each was armed or last updated. The shard's
-//! counts that `list` shows beside a rule begin there, so that they leave out yesterday's flood.
+//! counts that `list` shows beside a rule begin there, so they leave out earlier loads.
 
 use std::collections::HashMap;
 

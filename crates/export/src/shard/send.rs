@@ -53,7 +53,7 @@ impl Shard {
         }
     }
 
-    /// Sends a chunk. Says whether another may follow.
+    /// Sends a chunk. Returns whether another may follow.
     fn send_chunk(&mut self, at: usize) -> bool {
         let Some(connection) = self.connections.get_mut(at) else {
             return false;
@@ -90,7 +90,7 @@ impl Shard {
         }
     }
 
-    /// Finishes a chunk that the transport has accepted. Says whether another may follow.
+    /// Finishes a chunk that the transport has accepted. Returns whether another may follow.
     fn end_chunk(&mut self, at: usize, chunk: Chunk) -> bool {
         for id in chunk.zios() {
             self.finish(at, *id);
@@ -108,7 +108,7 @@ impl Shard {
         false
     }
 
-    /// Offers the unaccepted part of a chunk. Says how many bytes the transport takes.
+    /// Offers the unaccepted part of a chunk. Returns how many bytes the transport takes.
     fn offer(&mut self, at: usize, chunk: &Chunk) -> rustix::io::Result<usize> {
         let Some(connection) = self.connections.get_mut(at) else {
             return Ok(0);

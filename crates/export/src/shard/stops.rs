@@ -1,10 +1,10 @@
 //! Stops: times in which the host kept a shard from running. The causes are other processes on its
 //! CPU, a SIGSTOP, a frozen container, a paused virtual machine, or a suspended host.
 //!
-//! A shard tells a stop from its own work in three ways. If it wakes later than it asked for, the
-//! difference is a stop. If time passes in a pass without CPU time of its thread, that time is a
-//! stop. And time that `CLOCK_BOOTTIME` counts and `CLOCK_MONOTONIC` does not is a suspension of
-//! the host. Less than 1 ms is not a stop: a wake-up sometimes takes that long.
+//! A shard tells a stop from its own work in three ways. If the shard wakes later than it asked for,
+//! the difference is a stop. If time passes in a pass without CPU time of its thread, that time is a
+//! stop. And time that `CLOCK_BOOTTIME` counts and `CLOCK_MONOTONIC` does not is a suspension of the
+//! host. Less than 1 ms is not a stop: a wake-up sometimes takes that long.
 //!
 //! A shard that sleeps until something arrives cannot tell how late it wakes. So while clients are
 //! connected it asks to be woken every 20 ms, or every second after a second without requests. A
@@ -65,7 +65,7 @@ pub(super) struct StopDetector {
     /// The last reading of the thread's CPU time, and when it was taken.
     cpu: Duration,
     read: Instant,
-    /// How long the host had been suspended by then.
+    /// How long the host had been suspended by that moment.
     suspended: Option<Duration>,
 }
 
@@ -103,8 +103,8 @@ pub(super) fn overslept(meant: Option<Instant>, woke: Instant) -> Option<Duratio
     (late > STOP_MIN).then_some(late)
 }
 
-/// When to wake a shard that has clients, whatever happens. `active` is the time of the last
-/// request.
+/// The time at which to wake a shard that has clients, even if nothing happens. `active` is the time of
+/// the last request.
 pub(super) fn next_beat(now: Instant, active: Instant) -> Instant {
     match now.since(active) < BEATS_FAST_FOR {
         true => now + BEAT_FAST,

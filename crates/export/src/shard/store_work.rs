@@ -156,7 +156,7 @@ impl Shard {
         }
     }
 
-    /// Does the piece of a zio after `done` bytes. Answers how many bytes are done, or the outcome.
+    /// Does the piece of a zio after `done` bytes. Returns how many bytes are done, or the outcome.
     fn work_piece(&mut self, id: ZioId, done: u64) -> Option<Result<u64, Outcome>> {
         let slot = self.slots.get(id)?;
         let request = slot.request();

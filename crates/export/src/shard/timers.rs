@@ -60,7 +60,7 @@ impl Timers {
         next_beat(self.now, self.active)
     }
 
-    /// Waits as [`Sleeper::wait`] does, and begins a pass. Says whether the host has kept the shard
+    /// Waits as [`Sleeper::wait`] does, and begins a pass. Returns whether the host has kept the shard
     /// from running meanwhile.
     pub(super) fn wait(
         &mut self,
@@ -80,7 +80,7 @@ impl Timers {
         Ok(overslept(meant, woke).map(|stopped| self.stopped(stopped)))
     }
 
-    /// Reads the clock in a pass. Says whether the host has kept the shard from running since the
+    /// Reads the clock in a pass. Returns whether the host has kept the shard from running since the
     /// last reading.
     #[inline]
     pub(super) fn read_clock(&mut self) -> Option<Stop> {

@@ -122,11 +122,10 @@ impl Store {
         }
     }
 
-    /// What distinguishes its bytes from those of every other store, if they survive the end of this
-    /// process.
+    /// Identifies its bytes among those of all stores, if they survive the end of this process.
     pub(crate) fn identity(&self) -> Option<String> {
         match self {
-            // Like a power cut, the end of the process takes what was not flushed.
+            // The end of the process loses unflushed data, like a power cut.
             Store::Ram(_) | Store::Null | Store::Lossy(_) => None,
             Store::File(file) => file.identity(),
             Store::Device(device) => device.identity(),

@@ -94,7 +94,7 @@ pub enum StoreError {
         disk: String,
         /// Its device.
         path: PathBuf,
-        /// What the device has, what the disk asks for, and the remedy.
+        /// The device's property, the disk's request, and the remedy.
         why: String,
     },
     /// The device's blocks are too large for a lossy store.

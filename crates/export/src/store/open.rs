@@ -30,7 +30,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// A store that fits whatever the disk asks for.
+    /// A store that can have any block that the disk asks for.
     fn new(disk: &DiskConfig, store: Store, size: u64) -> Opened {
         Opened {
             store,

@@ -1,7 +1,7 @@
 //! Memory of a RAM disk, handed out in chunks that lie side by side in huge pages.
 //!
 //! A random access to small pages misses the processor's TLB, and under virtualisation a miss costs
-//! as much as copying 4 KiB. So chunks are cut from mappings for which the kernel is asked to use
+//! as much as copying 4 KiB. So the store cuts chunks from mappings for which it asks the kernel to use
 //! huge pages. Chunks are handed out in the order of their first writes, wherever they are on the
 //! disk, so even a sparsely used disk takes at most one huge page more than it needs. Where the
 //! kernel has no huge pages, the memory comes in small ones.

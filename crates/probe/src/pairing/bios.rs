@@ -24,7 +24,7 @@ use super::table::{Seen, Table};
 pub(super) struct Bios {
     start: Start,
     queued: Table<Bio>,
-    /// Completions of bios whose queueing was not seen.
+    /// Completions of bios whose queueing the probe has not seen.
     pub(super) unmatched: u64,
 }
 

@@ -1,8 +1,8 @@
 //! Pairs events to I/Os: finds the end for each beginning.
 //!
-//! No event names its request. So requests are identified by the disk, the sectors that they have
-//! left, and the letter of the operation. Requests that agree in all of these are paired in the
-//! order in which they began. One may then get the other's end, but no time is lost or invented.
+//! No event names its request. So the pairing identifies requests by the disk, their remaining sectors,
+//! and the letter of the operation. Requests that agree in all of these are paired in the order in
+//! which they began. One may then get the other's end, but no time is lost or invented.
 //!
 //! There is no time-out: an I/O may last for hours. Only if the kernel lost events, an end may have
 //! been missed. I/Os in flight at that moment are doubtful: the end that comes for one may belong
@@ -68,7 +68,7 @@ impl Pairing {
         self.bios.give_up(disk, before_ns);
     }
 
-    /// Completions whose beginning was not seen: it came before the watch, or was lost.
+    /// Completions whose beginning the probe has not seen: it came before the watch, or was lost.
     pub(crate) fn unmatched(&self) -> u64 {
         self.requests.unmatched + self.bios.unmatched
     }

@@ -10,11 +10,11 @@
 //! bio that ends without a request is not an I/O: if it must not wait (`REQ_NOWAIT`, as from
 //! io_uring) and finds no tag, it begins anew when it is submitted again.
 //!
-//! **The bios of a request** are those within its sectors. So no event has to tell which bios were
-//! merged where. The pairing only keeps the waiting bios, by their first sectors. If `block_split`
-//! cuts a bio, it keeps the parts, because each part gets its own request, in any order. Only
-//! discards can be merged without being neighbours, and no event tells of that. Then the missing
-//! sectors are those of other waiting bios.
+//! **The bios of a request** are those within its sectors. So no event has to tell which bios the
+//! kernel merged where. The pairing only keeps the waiting bios, by their first sectors. If
+//! `block_split` cuts a bio, it keeps the parts, because each part gets its own request, in any order.
+//! Only discards can be merged without being neighbours, and no event tells of that. Then the missing
+//! sectors belong to other waiting bios.
 //!
 //! A request has no moment of queueing if one of its bios was not seen. Examples are a flush of the
 //! kernel's own, a command from a driver or a program, I/O that dm-multipath passes on, and I/O
@@ -51,7 +51,7 @@ pub(super) struct Requests {
     waiting: Table<Request>,
     /// Requests with the driver, by the first sector that they have left.
     issued: Table<Request>,
-    /// Completions of requests whose issue was not seen.
+    /// Completions of requests whose issue the probe has not seen.
     pub(super) unmatched: u64,
 }
 
@@ -221,7 +221,7 @@ impl Requests {
         None
     }
 
-    /// The issued request of which these sectors are the rest or else the beginning.
+    /// The issued request that ends with these sectors or, if there is none, the one that begins with them.
     fn take_issued(&mut self, record: &Record) -> Option<Request> {
         let sectors = u64::from(record.sectors);
         let place = place_of(record);
@@ -260,9 +260,8 @@ impl Requests {
     }
 
     /// Takes a waiting bio at the beginning of a request with `left` sectors left: one with exactly
-    /// these sectors, or else the first. So a bio that was not merged takes one look-up, and so
-    /// does each further bio of a merged request. A doubtful bio may be another's, and counts as
-    /// not seen.
+    /// these sectors, or else the first. So a bio that was not merged needs one look-up, and so does
+    /// each further bio of a merged request. A doubtful bio may be another's, and counts as not seen.
     fn take_part(&mut self, record: &Record, left: u64) -> Option<Request> {
         let (device, sector) = place_of(record);
         let sectors = u64::from(record.sectors);

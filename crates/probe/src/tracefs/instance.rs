@@ -2,8 +2,8 @@
 //!
 //! The instance must go when its owner ends, even by SIGKILL. The owner holds a lock (`flock`) on the
 //! instance's directory as long as it lives, and the kernel always releases it. If an instance has no
-//! lock, its owner is dead, and the next tracer removes it. A process id in the name would not do:
-//! another process may have that id by then.
+//! lock, its owner is dead, and the next tracer removes it. A process id in the name would not suffice:
+//! another process may have that id later.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};

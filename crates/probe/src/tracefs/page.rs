@@ -30,7 +30,7 @@ pub struct Cursor {
 /// An event in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// When it was, on the clock of the instance.
+    /// The time of the event, on the clock of the instance.
     pub at_ns: u64,
     /// Its record, as its format describes it, and up to 3 bytes after it.
     pub record: &'a [u8],

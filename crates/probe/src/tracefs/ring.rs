@@ -202,7 +202,7 @@ impl Cpu {
 const STATISTICS: usize = 1024;
 
 impl Reader {
-    /// Reads a record; `None` if it is of another event.
+    /// Reads a record; `None` if it belongs to another event.
     fn read(&self, at_ns: u64, record: &[u8]) -> Option<Record> {
         // The records of every kernel begin with their number.
         let id = u16::from_ne_bytes(*record.first_chunk()?);
@@ -211,7 +211,7 @@ impl Reader {
     }
 }
 
-/// How many events of a CPU were overwritten, or found no room.
+/// How many events of a CPU the kernel overwrote, or had no room for.
 fn count_lost(statistics: &[u8]) -> u64 {
     statistics
         .split(|&byte| byte == b'\n')

@@ -1,4 +1,4 @@
-//! Tests on the real kernel, with a loop device. Where there can be none, a test reports a skip.
+//! Tests on the real kernel, with a loop device. Where the kernel permits no instance, a test reports a skip.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};

@@ -22,7 +22,7 @@ pub(super) fn row_at(ns: u64) -> usize {
     after.saturating_sub(1)
 }
 
-/// The lowest latency of a row, in nanoseconds. For the row after the last, the end of the last.
+/// The lowest latency of a row, in nanoseconds. The row after the last begins where the last one ends.
 pub(super) fn start_of(row: usize) -> u64 {
     STARTS.get(row).copied().unwrap_or(u64::MAX)
 }

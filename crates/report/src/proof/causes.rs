@@ -52,7 +52,7 @@ impl Facts<'_> {
         causes
     }
 
-    /// How long the shard left its sockets unread: a cause of that also makes it miss deadlines.
+    /// How long the shard left its sockets unread: the same cause also makes it miss deadlines.
     fn gaps(&self) -> Option<String> {
         let shard = self.shard?;
         let gap = shard.loop_gap.p99_ns?;
@@ -65,7 +65,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Facts that make latencies wrong, whatever the verdict is.
+    /// Facts that make latencies wrong, even if the verdict is good.
     fn distortions(&self) -> Vec<String> {
         let stalls = (self.rule.stalls > 0).then(|| {
             let stalls = self.rule.stalls;

@@ -118,7 +118,7 @@ impl Error {
     }
 }
 
-/// To what the percentiles of a distribution are known, and so their difference: the width of their
+/// The precision of the percentiles of a distribution, and so of their difference: the width of their
 /// buckets. A smaller error shows in the mean alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Resolution {

@@ -79,7 +79,7 @@ pub struct Facts<'a> {
     pub shard: Option<&'a Shard>,
     /// The host of the daemon.
     pub host: &'a Host,
-    /// How much too long the median sleep of this host is; `None` if the daemon spins.
+    /// How far the median sleep of this host exceeds its intended length; `None` if the daemon spins.
     pub oversleep_ns: Option<u64>,
     /// The caller's tolerance.
     pub tolerance: Tolerance,

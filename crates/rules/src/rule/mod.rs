@@ -26,11 +26,11 @@ pub struct TypedRule {
 /// The rules that one call of `inject` arms: all of one group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Injection {
-    /// At least one. Several `-D` are several rules, whose lanes are one pool.
+    /// At least one. Several `-D` are several rules, which share one pool of lanes.
     pub rules: Vec<TypedRule>,
     /// The name that the user gave them.
     pub name: Option<String>,
-    /// The id or name of a rule whose group they join.
+    /// The id or name of a rule whose group the new rules join.
     pub with: Option<String>,
 }
 

@@ -113,7 +113,7 @@ pub fn added(id: u32, disk: &str, add: &Add, compat: Compat) -> String {
     text
 }
 
-/// What zinject prints after it has removed handlers.
+/// The text that zinject prints after it has removed handlers.
 pub fn removed(cancel: Cancel) -> String {
     match cancel {
         Cancel::All => "removed all registered handlers\n".to_owned(),

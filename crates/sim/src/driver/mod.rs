@@ -86,8 +86,8 @@ impl Simulation {
     }
 
     /// Gives the engine a command that was not in the scenario, now. It becomes one of the
-    /// scenario's commands. Answers its index among them, under which [`Simulation::answers`] has
-    /// the engine's answer.
+    /// scenario's commands. Returns its index among them, under which [`Simulation::answers`] has the
+    /// engine's answer.
     pub fn tell(&mut self, command: Command) -> Result<usize, Violation> {
         self.perform()?;
         let place = self.scenario.commands.len();
@@ -100,7 +100,7 @@ impl Simulation {
     }
 
     /// Begins no more calls, and runs until no call is in flight and nothing is dirty, or until a
-    /// moment. Says whether the former came first.
+    /// moment. Returns whether the former came first.
     pub fn drain(&mut self, until: Instant) -> Result<bool, Violation> {
         self.closing = true;
         while self.is_busy() && self.go_on(until)? {}

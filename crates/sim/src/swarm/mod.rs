@@ -30,7 +30,7 @@ pub struct Summary {
     pub volumes: usize,
     /// How many calls have ended.
     pub calls: u64,
-    /// Those of them that failed.
+    /// Number of these that failed.
     pub failed: u64,
     /// How many calls were lost with their connection.
     pub aborted: u64,

@@ -22,7 +22,7 @@ pub struct WorkloadResults {
 pub struct OpResults {
     /// How many calls have ended, including failed ones.
     pub calls: u64,
-    /// Those of them that failed.
+    /// Number of these that failed.
     pub failed: u64,
     /// The bytes of those that did not fail.
     pub bytes: u64,

@@ -40,7 +40,7 @@ fn a_rule_delays_what_comes_after_it() {
     assert_eq!(simulation.answers(), [(place, Ok(Answer::Done))]);
     simulation.run_until(at(100)).unwrap();
     assert_eq!(latencies(&simulation), [0, 5_000_000]);
-    // The scenario has the command now, and does the same again.
+    // The scenario now contains the command, so a second run does the same.
     let mut again = Simulation::new(simulation.scenario().clone()).unwrap();
     again.run_until(at(100)).unwrap();
     assert_eq!(latencies(&again), latencies(&simulation));

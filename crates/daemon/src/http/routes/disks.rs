@@ -232,8 +232,8 @@ pub(crate) async fn crash(
     making.json(&crashed(name, &crash, loss)).map(JsonAnswer)
 }
 
-/// Ends an attachment of a disk: its zios in flight fail, and so does whatever the device is asked for
-/// from then on. It stays until the host detaches it.
+/// Ends an attachment of a disk: its zios in flight fail, and so does every later request to the
+/// device. It stays until the host detaches it.
 #[utoipa::path(post, path = "/v1/disks/{disk}/fail-attachment", operation_id = "fail_attachment",
     tag = "disks",
     params(("disk" = String, Path)),

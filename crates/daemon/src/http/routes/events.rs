@@ -94,18 +94,18 @@ pub(crate) async fn finished(
     making.json(&search.found).map(JsonAnswer)
 }
 
-/// A search among the finished zios, one part after the other, because a look keeps the collector
-/// from emptying the shards' rings.
+/// A search among the finished zios, one part after the other, because during a look the collector
+/// cannot empty the shards' rings.
 struct Search<'a> {
     daemon: &'a Daemon,
     disk: Option<usize>,
     ops: OpSet,
     min_ns: u64,
     limit: usize,
-    /// The cursor at which it ends: zios that finish during the search are left to the next
-    /// request.
+    /// The cursor at which the search ends: it leaves zios that finish later to the next request.
     end: Option<u64>,
-    /// The zios that it has found. `next` is where it continues, unless that is beyond the end.
+    /// The zios that it has found. `next` is the cursor at which the search continues, unless that is
+    /// beyond its end.
     found: FinishedZios,
 }
 

@@ -72,8 +72,8 @@ pub(crate) async fn of_disk(
     making.json(&rules).map(JsonAnswer)
 }
 
-/// The rules with an id or a name. If none is armed, these are the rules of that id or name that were
-/// cleared last, until a reset.
+/// The rules with an id or a name. If no such rule is armed, the answer has the rules of that id or
+/// name that were cleared last, until a reset.
 #[utoipa::path(get, path = "/v1/rules/{rule}", operation_id = "get_rule", tag = "rules",
     params(("rule" = String, Path)),
     responses(
@@ -91,7 +91,7 @@ pub(crate) async fn show(
 }
 
 /// The latencies that the rules with an id or a name asked for, and those that they achieved, as
-/// histograms. If none is armed, these are the rules that were cleared last, until a reset.
+/// histograms. If no such rule is armed, the answer has the rules that were cleared last, until a reset.
 #[utoipa::path(get, path = "/v1/rules/{rule}/latency", operation_id = "get_rule_latency", tag = "rules",
     params(("rule" = String, Path)),
     responses(
@@ -109,7 +109,7 @@ pub(crate) async fn latency(
     making.json(&rules).map(JsonAnswer)
 }
 
-/// Arms rules on a disk: all of them, or none. The answer is the rules as the daemon parsed them.
+/// Arms rules on a disk: all of them, or none. The answer has the rules as the daemon parsed them.
 #[utoipa::path(post, path = "/v1/disks/{disk}/rules", operation_id = "inject", tag = "rules",
     params(("disk" = String, Path)),
     request_body = Inject,
@@ -138,9 +138,9 @@ pub(crate) async fn inject(
     Ok((StatusCode::CREATED, JsonAnswer(rules.await?)))
 }
 
-/// Arms rules on a disk, all of them or none, until the connection ends. The answer is one line, the
-/// rules as the daemon parsed them, and stays open. The daemon clears the rules when the client hangs
-/// up.
+/// Arms rules on a disk, all of them or none, until the connection ends. The first line of the answer
+/// has the rules as the daemon parsed them; then the answer stays open. The daemon clears the rules
+/// when the client hangs up.
 #[utoipa::path(post, path = "/v1/disks/{disk}/leases", operation_id = "lease_rules", tag = "rules",
     params(("disk" = String, Path)),
     request_body = Inject,
@@ -161,8 +161,7 @@ pub(crate) async fn lease(
     let pool = request.pool.clone();
     let injection = injection(request)?;
     making.reserve(CHANGE_MAX)?;
-    // The lease is made together with the rules, so that it is dropped if the client is gone by
-    // then.
+    // The lease is made together with the rules, so that it is dropped if the client has gone by then.
     let armed = to_the_end(async move {
         let records = daemon.inject(&disk, injection, pool.as_deref()).await?;
         let ids = records.iter().map(|record| record.id).collect();
@@ -374,7 +373,7 @@ async fn of_one<T: Weighed>(
     )
 }
 
-/// Rules, each charged to the answer that is made of them.
+/// Rules, each charged to the answer that will contain it.
 fn charged<T: Weighed>(
     rules: impl Iterator<Item = T>,
     making: &mut Making,

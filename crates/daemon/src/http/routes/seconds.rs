@@ -1,5 +1,5 @@
-//! The I/O of each second. A look at the collected events keeps the collector from emptying the
-//! rings, so it takes only what the answer needs. Another thread converts the result afterwards.
+//! The I/O of each second. During a look at the collected events the collector cannot empty the rings,
+//! so a look takes only what the answer needs. Another thread converts the result afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ struct Scope {
     now_ns: u64,
 }
 
-/// The seconds of an answer, as the look found them.
+/// The seconds of an answer, as they were at the look.
 struct Seen {
     since_ns: u64,
     seconds: Vec<(u64, SecondCells)>,

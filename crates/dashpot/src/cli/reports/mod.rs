@@ -1,5 +1,5 @@
-//! The reports: commands over disks, which `sim --report` takes, too. A report's options are those of the
-//! original tool.
+//! The reports: commands over disks, which `sim --report` takes, too. The options of a report are those
+//! of the tool that it imitates.
 
 mod heatmap;
 mod iolatency;
@@ -40,7 +40,7 @@ pub(crate) enum ReportKind {
 }
 
 impl ReportKind {
-    /// The words for all reports.
+    /// Options of all reports.
     pub(super) fn names() -> Vec<String> {
         let table = ReportKind::augment_subcommands(clap::Command::new("reports"));
         let names = table

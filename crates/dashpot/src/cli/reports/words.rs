@@ -18,7 +18,7 @@ pub(crate) struct Pace {
     pub(crate) count: Option<u64>,
 }
 
-/// Which disks a report is of.
+/// The disks of a report.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct DeviceArgs {
     /// Only this disk: the daemon's, or the kernel's by name, path or major,minor;

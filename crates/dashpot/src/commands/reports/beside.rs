@@ -1,5 +1,5 @@
-//! Messages beside a report, on standard error: about the true lengths of intervals, lost events,
-//! and devices that have vanished.
+//! Messages beside a report, on standard error: about the true lengths of intervals, lost events, and
+//! devices that have vanished.
 
 use dashpot_export::complain;
 use dashpot_observe::{Length, Seen};
@@ -21,10 +21,10 @@ pub(super) struct Beside {
     tells: Tells,
     /// The report's name before each warning, if there are several reports.
     whose: Option<String>,
-    /// Whether to warn about each interval, or only in the sum.
+    /// Whether to warn about each interval, or only once in a summary.
     each: bool,
-    /// Missed intervals without a warning. With intervals of a few milliseconds there are many on a
-    /// busy host.
+    /// Missed intervals without a warning. If intervals last a few milliseconds, a busy host misses
+    /// many.
     missed: u64,
     /// How many events were lost, and in how many intervals.
     lost: u64,

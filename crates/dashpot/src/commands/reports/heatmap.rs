@@ -1,4 +1,4 @@
-//! `heatmap`: latencies by time. A terminal shows them as they come, a pipe at the end.
+//! `heatmap`: latencies by time. On a terminal the picture appears column by column, in a pipe at the end.
 
 use dashpot_engine::Duration;
 use dashpot_observe::{Layer, Past, Schedule};

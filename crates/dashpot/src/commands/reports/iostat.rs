@@ -1,4 +1,4 @@
-//! `iostat`: averages of disks, first since the daemon serves them, then per interval.
+//! `iostat`: averages of disks, first over the time that the daemon has served them, then over each interval.
 
 use dashpot_engine::Duration;
 use dashpot_observe::{Layer, Schedule};
@@ -39,7 +39,7 @@ impl Asked for IostatArgs {
     }
 }
 
-/// The intervals. As with sysstat, the report since the start counts as one of the number, and
+/// The intervals. As with sysstat, the report since the start counts as one of the requested number;
 /// without an interval it is the only one.
 fn schedule(pace: &Pace) -> Schedule {
     Schedule {

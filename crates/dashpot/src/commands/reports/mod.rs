@@ -1,5 +1,5 @@
-//! The reports of the command line: what the user asks for becomes a report, and is shown over a daemon, the
-//! kernel's disks or a simulation.
+//! The reports of the command line: this turns the user's options into a report, and shows it over a
+//! daemon, the kernel's disks or a simulation.
 
 mod asked;
 mod beside;
@@ -41,7 +41,7 @@ pub(super) fn asked(kind: &ReportKind) -> &dyn Asked {
 /// Shows a report over live disks.
 pub(super) fn show(api: Option<&ApiAddress>, kind: &ReportKind) -> anyhow::Result<()> {
     let asked = asked(kind);
-    // Mistakes in the words are refused before there is a daemon to ask.
+    // The parser refuses mistakes in the options before it asks a daemon.
     refuse(asked.report(Over::Simulation));
     let target = asked.target(api)?;
     let report = refuse(asked.report(Over::Live(&target)));

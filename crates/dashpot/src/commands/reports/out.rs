@@ -15,7 +15,7 @@ pub(in crate::commands) trait Out {
     /// Its present capabilities. The size of a terminal may change.
     fn surface(&self) -> Surface;
 
-    /// Whether users read the pages as text, which has no fields for what is missing.
+    /// Whether users read the pages as text, which has no fields for missing figures.
     fn is_text(&self) -> bool;
 
     /// The report's name, if there may be others beside it.
@@ -99,7 +99,7 @@ fn values(pages: &Pages) -> impl Iterator<Item = impl Serialize + '_> {
     pages.iter().filter_map(|page| page.json())
 }
 
-/// Prints words together, so that thousands of lines a second are a few system calls.
+/// Prints lines together, so that thousands of lines a second take only a few system calls.
 fn print_texts(pages: &Pages) -> anyhow::Result<()> {
     for of_one_kind in pages.chunk_by(|one, next| one.is_picture() == next.is_picture()) {
         let text: String = of_one_kind.iter().map(ToString::to_string).collect();

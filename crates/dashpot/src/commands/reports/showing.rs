@@ -1,4 +1,4 @@
-//! The way of a report: it takes the intervals of a source, and its pages go to their place.
+//! Runs a report: it takes the intervals of a source, and prints the pages.
 
 use std::io::Write;
 
@@ -28,7 +28,7 @@ impl<O: Out> Showing<O> {
         out: O,
         svg: Option<Draft>,
     ) -> Showing<O> {
-        // JSON has fields for what is missing, but a user at the terminal would not see them.
+        // JSON has fields for missing figures, but a user at the terminal would not see them.
         let tells = report.tells();
         let tells = Tells {
             length: tells.length && out.is_text(),
@@ -49,7 +49,7 @@ impl<O: Out> Showing<O> {
     pub(in crate::commands) fn run(mut self, source: &mut dyn Source) -> anyhow::Result<()> {
         self.open()?;
         let watched = self.take_all(source);
-        // Intervals from before a daemon's end or a device's disappearance are shown, too.
+        // The report also shows the intervals from before the end of a daemon or the disappearance of a device.
         if watched.is_ok() || self.has_begun {
             self.close(watched.is_ok())?;
         }

@@ -18,7 +18,7 @@ pub(super) fn sample_interval(lasts: Duration) -> Duration {
     Duration::from_nanos((lasts.as_nanos() / SAMPLES).max(1))
 }
 
-/// The latencies at the clients side by side; empty if there were none.
+/// The latencies at the clients, side by side; empty if there were none.
 pub(super) fn terminal(outcomes: &[Outcome<'_>]) -> String {
     let mut text = String::new();
     for group in groups(outcomes, Place::Client) {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant as WallClock};
 
 use dashpot_engine::Instant;
 
-/// Pieces of virtual time. Each takes about as long as an eye needs to notice a change.
+/// Pieces of virtual time. A piece takes about as long as an eye needs to notice a change.
 pub(super) struct Pieces {
     length: dashpot_engine::Duration,
     began: Option<WallClock>,

@@ -1,4 +1,4 @@
-//! Looks at a simulation, which replace those of a daemon's API, and the I/O between two of them.
+//! Snapshots of a simulation, which replace those of a daemon's API, and the I/O between two of them.
 
 use std::time::Duration;
 
@@ -132,7 +132,7 @@ fn in_flight_of_volume(simulation: &Simulation, volume: VolumeId, name: &str) ->
 /// The place at which a call waits, in a word.
 pub(super) struct CallPlace {
     pub(super) word: &'static str,
-    /// Since when it waits there; `None` if it was there from its beginning.
+    /// The moment since which it waits there; `None` if it has waited there from its beginning.
     pub(super) since: Option<Instant>,
 }
 

@@ -217,7 +217,7 @@ fn pools_between(later: &[PoolSnapshot], earlier: &[PoolSnapshot]) -> Vec<PoolIn
     pairs.map(|(later, earlier)| later.since(earlier)).collect()
 }
 
-/// Keeps the named ones, which must all exist; all if none is named.
+/// Keeps the devices with these names, which must all exist; keeps all if there are no names.
 fn keep_named<T>(
     all: &mut Vec<T>,
     names: &[String],

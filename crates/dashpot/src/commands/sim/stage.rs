@@ -19,7 +19,7 @@ pub(super) struct Stage<'a> {
     events: Option<&'a mut EventsFile>,
     interrupted: &'a AtomicBool,
     warmup: Instant,
-    /// The pools when the warm-up was over.
+    /// The pools at the end of the warm-up.
     warm: Vec<PoolSnapshot>,
     pieces: Pieces,
     progress: Progress,
@@ -55,7 +55,7 @@ impl<'a> Stage<'a> {
         &self.simulation
     }
 
-    /// The simulation, and the pools when the warm-up was over.
+    /// The simulation, and the pools at the end of the warm-up.
     pub(super) fn into_parts(self) -> (Simulation, Vec<PoolSnapshot>) {
         (self.simulation, self.warm)
     }
@@ -79,7 +79,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Whether the simulation does not go on.
+    /// Whether the simulation has ended.
     pub(super) fn is_over(&self) -> bool {
         self.simulation.done() || self.interrupted.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Facts about zios that only events carry: the workloads that sent them, their sizes, and the time
+//! Facts about zios that only events contain: the workloads that sent them, their sizes, and the time
 //! in the store.
 
 use dashpot_engine::{Device, Event, Op};

@@ -20,7 +20,7 @@ pub(super) struct Zios {
     /// The names of their devices; empty for all.
     devices: Vec<String>,
     zios: Vec<FinishedIo>,
-    /// How many zios came after those.
+    /// The number of zios that came after these.
     left_out: u64,
 }
 
@@ -52,7 +52,7 @@ impl Tap {
         }
     }
 
-    /// The zios of the interval that ends, and how many more there were.
+    /// The zios of the interval that ends, and the number of zios beyond the bound.
     pub(super) fn end_interval(&mut self) -> (Vec<FinishedIo>, u64) {
         match self {
             Tap::Tally(tally) => {

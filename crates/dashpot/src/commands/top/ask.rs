@@ -31,7 +31,7 @@ pub(super) enum Ask {
 /// News about the disks.
 pub(super) enum News {
     Frame(Box<Frame>),
-    /// A frame failed. It will be tried again.
+    /// A frame failed. The caller will try it again.
     Down(String),
     /// A request is done, or refused.
     Answer(Ask, Result<String, String>),

@@ -113,13 +113,13 @@ impl Daemon {
     }
 }
 
-/// Whether the same run of the daemon has counted both.
+/// Whether the same run of the daemon has counted for both frames.
 fn is_of_one_life(before: &[DiskLatency; 2], now: &[DiskLatency; 2]) -> bool {
     let mut pairs = before.iter().zip(now);
     pairs.all(|(before, now)| before.since_ns == now.since_ns)
 }
 
-/// The I/O between two frames; `None` if they are of different runs of the daemon.
+/// The I/O between two frames; `None` if they come from different runs of the daemon.
 fn end_interval(
     disk: &mut DiskFrame,
     notes: &mut Vec<String>,
@@ -138,7 +138,7 @@ fn end_interval(
         client.per_second = Some(own.per_second.unwrap_or(0.0));
         client.p99_ns = own.p99_ns;
     }
-    // Omit clients that have gone, and those that are counted in `other`.
+    // Omit clients that have gone, and clients that count in `other`.
     active.retain(|one| one.per_second > Some(0.0));
     disk.clients.append(&mut active);
     let dropped = now[1].dropped.saturating_sub(before[1].dropped);

@@ -183,7 +183,7 @@ impl Moment {
 }
 
 impl Frame {
-    /// Notes if the length of its interval is off by too much, and how many other intervals it
+    /// Notes if the length of the interval is off by too much, and how many other intervals it
     /// replaces.
     pub(super) fn check_length(&mut self, asked: std::time::Duration, missed: u64) {
         let done = self.disks.iter().filter_map(|disk| disk.done.as_ref());

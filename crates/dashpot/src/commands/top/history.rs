@@ -15,7 +15,7 @@ pub(super) struct History {
 #[derive(Clone, Debug)]
 pub(super) struct Column {
     pub(super) per_second: u64,
-    /// For fewer than 100 I/Os, the largest latency, which is the nearest rank.
+    /// For fewer than 100 I/Os this is the largest latency, which is the p99 by nearest rank.
     pub(super) p99_ns: Option<u64>,
     pub(super) heat: heatmap::Column,
 }

@@ -1,5 +1,5 @@
-//! Frames at the kernel's disks. Short intervals are added up to those of the screen, so that the
-//! user can change the interval or leave at any time.
+//! Frames at the kernel's disks. It reads in short intervals and adds them up to those of the screen,
+//! so that the user can change the interval or leave at any time.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
@@ -70,8 +70,9 @@ impl Kernel {
     }
 }
 
-/// Adds a step to the current interval. Steps are not kept one by one, because an interval can last
-/// for hours. For the same reason the sum has no more submitters than one step may have.
+/// Adds a step to the current interval. It does not keep the short intervals one by one, because an
+/// interval of the screen can last for hours. For the same reason the sum has no more submitters than
+/// one step may have.
 fn add(sum: &mut Vec<DeviceInterval>, step: Vec<DeviceInterval>) {
     for next in step {
         let counted: usize = sum.iter().map(|one| one.ops.len()).sum();

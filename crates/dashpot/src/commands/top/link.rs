@@ -1,4 +1,4 @@
-//! The thread that looks at the disks and changes them, so that the screen never waits.
+//! The thread that queries and changes the disks, so that the screen never waits.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -23,7 +23,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Frames at a daemon. At the end, the program does not wait for a daemon that does not answer.
+    /// Frames at a daemon. At its end, the program does not wait for a daemon that does not answer.
     pub(super) fn to_daemon(
         daemon: Daemon,
         interval: Duration,
@@ -43,8 +43,8 @@ impl Link {
         })
     }
 
-    /// Frames at the kernel's disks. The program waits for the end of the thread, which must clean
-    /// up in the kernel.
+    /// Frames at the kernel's disks. The program waits for the end of this thread, which must clean up
+    /// in the kernel.
     pub(super) fn to_kernel(
         devices: Vec<Device>,
         interval: Duration,
@@ -67,7 +67,7 @@ impl Link {
         })
     }
 
-    /// Frames at a simulation. It leaves nothing behind, so the program does not wait for its end.
+    /// Frames at a simulation. The thread leaves nothing behind, so the program does not wait for its end.
     pub(super) fn to_simulation(
         sim: Sim,
         speed: Speed,
@@ -83,7 +83,7 @@ impl Link {
         })
     }
 
-    /// Sends a request. If the thread is gone, the screen notices by the end of the news.
+    /// Sends a request. If the thread is gone, its channel of news ends, and the screen notices that.
     pub(super) fn ask(&self, ask: Ask) {
         if let Some(asks) = &self.asks {
             let _ = asks.send(ask);
@@ -131,8 +131,8 @@ impl Watcher {
         }
     }
 
-    /// Sends a frame. The interval ends with the daemon's answer; intervals that have passed
-    /// meanwhile are missed.
+    /// Sends a frame. The interval ends with the daemon's answer; intervals that fell due before it are
+    /// missed.
     fn frame(&mut self, intervals: &mut Intervals) {
         let answer = self.daemon.frame();
         let missed = intervals.end(now_ns()).map_or(0, |span| span.missed);

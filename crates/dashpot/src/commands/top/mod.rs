@@ -58,8 +58,8 @@ pub(crate) fn top(api: Option<&ApiAddress>, args: &TopArgs) -> anyhow::Result<Ex
     runtime.block_on(session.run())
 }
 
-/// Refuses `--api` together with a simulation. The address in the environment is ignored, because
-/// it is meant for other commands.
+/// Refuses `--api` together with a simulation. The command ignores the address in the environment,
+/// which is meant for other commands.
 pub(crate) fn check_api(api: Option<&ApiAddress>, args: &TopArgs) {
     if args.sim.is_some() && api.is_some() {
         usage(&ParseError::new(
@@ -74,7 +74,7 @@ struct Session {
     theme: Theme,
     link: Link,
     news: UnboundedReceiver<News>,
-    /// When the last news came.
+    /// The time of the last news.
     heard: Instant,
 }
 
@@ -138,8 +138,7 @@ impl Session {
                 .draw(|frame| draw::draw(frame, &self.state, self.theme))?;
             let doubt = self.heard + self.state.interval + PATIENCE;
             tokio::select! {
-                // If a signal has come, it explains why there are no more news, so look for it
-                // first.
+                // If a signal has come, it explains why the news has ended, so look for a signal first.
                 biased;
                 () = ends.recv() => return Ok(ExitCode::SUCCESS),
                 news = self.news.recv() => self.hear(news)?,
@@ -168,8 +167,8 @@ impl Session {
         Ok(())
     }
 
-    /// Handles an event. Answers whether the session is over. Every event, such as a resize, is
-    /// followed by a drawing.
+    /// Handles an event. Returns whether the session is over. The screen is drawn again after every
+    /// event, such as a resize.
     fn obey(&mut self, event: &Event) -> anyhow::Result<bool> {
         let Event::Key(key) = event else {
             return Ok(false);
@@ -204,7 +203,7 @@ impl Ends {
         })
     }
 
-    /// Waits for one of them. It is not a failure: a command that watches runs until it is stopped.
+    /// Waits for one of these signals. A signal is no failure: a command that watches runs until it is stopped.
     async fn recv(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

@@ -10,7 +10,7 @@ use super::editor::Editor;
 pub(super) struct Prompt {
     pub(super) purpose: Purpose,
     pub(super) line: Editor,
-    /// The error in the line when it was last entered.
+    /// The error in the line that the user entered last.
     pub(super) error: Option<String>,
     /// The request that was sent and has no answer yet.
     pub(super) sent: Option<Ask>,

@@ -1,5 +1,5 @@
-//! The screen's state: the known facts, the selection, and the meaning of keys. Keys and news go
-//! in; deeds come out. There is no clock and no terminal here.
+//! The screen's state: the known facts, the selection, and the meaning of keys. Keys and news go in;
+//! deeds come out. There is no clock and no terminal here.
 
 use std::time::Duration;
 

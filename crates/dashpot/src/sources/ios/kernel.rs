@@ -16,7 +16,7 @@ pub(in crate::sources) struct KernelStream<'a> {
     devices: &'a [Device],
     wanted: Wanted,
     vanished: Vanished,
-    /// When to look next for devices that have vanished.
+    /// The time of the next look for devices that have vanished.
     look_ns: u64,
 }
 
@@ -83,8 +83,8 @@ fn takes(wanted: &Wanted, io: &Io) -> bool {
     io.completed_ns.saturating_sub(begun_ns) >= wanted.min_ns && wanted.ops.is_none_or(is_op)
 }
 
-/// dashpot's operations for the kernel's letters. An `F` after the operation is FUA. Most kernels
-/// have only `N` for zeroes, which is also the letter of drivers' own requests.
+/// dashpot's operations for the kernel's letters. An `F` after the operation is FUA. Most kernels have
+/// only `N` for zeroes, and drivers' own requests have the same letter.
 fn ops_of(rwbs: &[u8]) -> OpSet {
     let op = match (rwbs, Kind::of_letters(rwbs)) {
         ([b'N', ..], _) => Some(Op::Zero),

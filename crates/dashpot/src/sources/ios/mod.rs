@@ -27,9 +27,9 @@ pub(super) trait Stream {
 /// The progress of a reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Progress {
-    /// How many I/Os (for the kernel's disks: events) were missed since the last reading.
+    /// How many I/Os (for the kernel's disks: events) the reader missed since the last reading.
     pub(super) missed: u64,
-    /// Whether there are more already.
+    /// Whether more I/Os are ready.
     pub(super) more: bool,
     /// Devices that have vanished since the last reading.
     pub(super) vanished: Vec<String>,
@@ -41,7 +41,7 @@ pub(super) struct IoSource<S> {
     stop: Stop,
     /// The offset from the stream's clock to nanoseconds since 1970.
     ahead_ns: u64,
-    /// When the watch ends, and after how many I/Os.
+    /// The time at which the watch ends, and the maximum number of I/Os.
     ends_ns: u64,
     left: usize,
     next: Next,
@@ -56,8 +56,8 @@ enum Next {
 }
 
 impl<S: Stream> IoSource<S> {
-    /// Begins a stream. Signals are caught from before the stream is there, so that one of them leaves
-    /// nothing of it behind in the kernel.
+    /// Begins a stream. The program catches signals before the stream exists, so that no signal leaves
+    /// a part of it behind in the kernel.
     pub(super) fn begin(
         wanted: &Wanted,
         schedule: &Schedule,

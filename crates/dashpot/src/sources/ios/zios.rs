@@ -14,7 +14,7 @@ pub(in crate::sources) struct ZioStream<'a> {
     names: &'a [String],
     wanted: WantedZios,
     next: u64,
-    /// When the daemon started to which the cursor belongs.
+    /// The start of the daemon to which the cursor belongs.
     since_ns: u64,
     /// How many events the daemon had dropped at the last reading.
     dropped: u64,

@@ -1,10 +1,10 @@
 //! The throttle's interface to the pool, and the queues of waiting writers.
 //!
-//! After each call that can let a writer go, the pool takes the writers out one by one with
-//! [`Throttle::pop_admitted`], and makes the blocks of each dirty before it takes the next. So a
-//! writer sees the dirty data of those before it, as one thread sees the effects of another.
-//! Writers that a quiesce lets go still belong to the txg that quiesces, so the pool takes them out
-//! before the next txg opens.
+//! After each call that can admit a writer, the pool takes the admitted writers out one by one with
+//! [`Throttle::pop_admitted`], and makes the blocks of each dirty before it takes the next. So a writer
+//! sees the dirty data of earlier writers, as one thread sees the effects of another. Writers that a
+//! quiesce lets go still belong to the txg that quiesces, so the pool takes them out before the next
+//! txg opens.
 
 use alloc::collections::VecDeque;
 
@@ -131,7 +131,7 @@ impl Throttle {
         self.signal(now);
     }
 
-    /// Notes that this much of a txg is no longer dirty: it is on the disks, or was given up.
+    /// Notes that this much of a txg is no longer dirty: the disks have it, or the pool has given it up.
     pub(crate) fn retired(&mut self, now: Instant, txg: u64, bytes: u64) {
         self.dirty.take(txg, bytes);
         self.signal(now);
@@ -142,7 +142,7 @@ impl Throttle {
         self.sleepers.front().map(|sleeper| sleeper.wake)
     }
 
-    /// Lets go the writers whose time has come, however much is dirty by now.
+    /// Admits the writers whose time has come, even if much data is dirty by now.
     pub(crate) fn wake(&mut self, now: Instant) {
         while self.next_wake().is_some_and(|wake| wake <= now) {
             let first = self.sleepers.pop_front();
@@ -220,7 +220,7 @@ impl Throttle {
         self.dirty.add(txg, u64::from(bytes));
     }
 
-    /// Notes that a request waits for the open txg to quiesce. Says whether that has let any
+    /// Notes that a request waits for the open txg to quiesce. Returns whether that has let any
     /// sleeper go.
     pub(crate) fn quiesce_asked(&mut self) -> bool {
         let Policy::Legacy(legacy) = &mut self.policy else {
@@ -361,8 +361,8 @@ impl Throttle {
         Verdict::Waits
     }
 
-    /// Lets one writer at the hard stop go on, if there is room. ZFS signals one writer at each
-    /// change of the dirty data, and that writer's dirty data signals the next.
+    /// Admits one writer at the hard stop, if there is room. ZFS signals one writer at each change of
+    /// the dirty data, and that writer's dirty data signals the next.
     fn signal(&mut self, now: Instant) {
         let room = self.dirty.total() < self.marks.stop_at;
         if self.stopped.is_empty() || !room || matches!(self.policy, Policy::Legacy(_)) {

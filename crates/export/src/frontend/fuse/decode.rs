@@ -1,4 +1,4 @@
-//! Decodes messages into requests, and answers those about the file itself.
+//! Decodes messages into requests, and answers messages about the file itself.
 
 use std::time::Duration;
 

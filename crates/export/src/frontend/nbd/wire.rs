@@ -15,8 +15,8 @@ pub const CHUNK_LEN: usize = 20;
 pub const DATA_CHUNK_LEN: usize = CHUNK_LEN + 8;
 /// The longest string that the protocol allows, in bytes.
 pub const STRING_MAX: usize = 4096;
-/// The largest payload of a read or a write, in bytes. The protocol tells clients to assume this
-/// value when they have not asked, so it surprises no client.
+/// The largest payload of a read or a write, in bytes. The protocol tells clients to assume this value
+/// by default, so it surprises no client.
 pub const PAYLOAD_MAX: u32 = 32 << 20;
 /// The most extents in one block status chunk: 64 KiB of them. Clients ask again for the rest.
 pub const EXTENTS_MAX: usize = 8192;

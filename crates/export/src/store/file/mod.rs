@@ -1,8 +1,8 @@
 //! A store in a file, or in the first bytes of a longer one. A raw image stays a raw image.
 //!
-//! The shard tries reads and writes with `RWF_NOWAIT`. A thread of the pool repeats in full those
-//! that would block. `fdatasync`, hole punching and zeroing may always wait for the medium, so the
-//! shard does not try them.
+//! The shard tries reads and writes with `RWF_NOWAIT`. A thread of the pool repeats in full the
+//! requests that would block. `fdatasync`, hole punching and zeroing may always wait for the medium, so
+//! the shard does not try them.
 //!
 //! **Durability.** A FUA request is the request followed by `fdatasync`, not `RWF_DSYNC`. So there
 //! is one way in which data becomes durable, for writes, zeroes and trims alike, and one place
@@ -27,7 +27,7 @@ use super::blocking::Blocking;
 use super::durability::Durability;
 use super::extent::Found;
 
-/// Written piece by piece where a file system cannot zero by itself.
+/// The store writes it piece by piece where a file system cannot write zeroes.
 const ZEROES: &[u8] = &[0; 64 << 10];
 
 /// A store in a file. The shard and the threads of the pool share it.
@@ -126,9 +126,9 @@ impl FileStore {
         }
     }
 
-    /// What distinguishes this file from every other of the host: its device, its inode, and when that was
-    /// made, because a file system gives the number of a removed one away again. `None` if the file system
-    /// keeps no such time.
+    /// Identifies this file among all others of the host: its device, its inode, and its time of birth,
+    /// because a file system reuses the number of a removed inode. `None` if the file system keeps no
+    /// such time.
     pub(crate) fn identity(&self) -> Option<String> {
         let found = self.file.metadata().ok()?;
         let made = found.created().ok()?.duration_since(UNIX_EPOCH).ok()?;

@@ -1,9 +1,9 @@
 //! A test store: another store behind a volatile write cache, which a power cut empties.
 //!
 //! It models the effect of a power cut on a disk. `kill -9` does not show that effect, because the
-//! page cache survives it. Of the writes since the last flush, any subset may have reached the
-//! medium, in any order, and each of them whole or torn. A sector of 512 bytes is never torn.
-//! Writes that a flush has covered, and FUA requests, are on the medium.
+//! page cache survives it. Any subset of the writes since the last flush may have reached the medium,
+//! in any order, and each of them whole or torn. A sector of 512 bytes is never torn. Writes that a
+//! flush has covered, and FUA requests, are on the medium.
 //!
 //! The cache keeps every version of a sector since the last flush, because a power cut may bring
 //! back an older one. Like a real cache it is bounded: when it is full, all of it goes to the
@@ -70,7 +70,7 @@ struct Unsynced {
     at: Instant,
     offset: u64,
     length: u64,
-    /// How many versions of it the cache holds, plus one while the write goes on.
+    /// How many versions of the sector the cache holds, plus one while a write is in progress.
     versions: u64,
     /// Whether its client has been told that the write is done.
     acknowledged: bool,

@@ -25,7 +25,7 @@ const DISKS: [Number; 2] = [
 
 const LETTERS: [&str; 4] = ["R", "WS", "W", "DS"];
 
-/// One step of a device: an action, and the request that it is for, as far as possible.
+/// One step of a device: an action, and the request to which it applies, as far as possible.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     action: u8,
@@ -41,7 +41,7 @@ struct Truth {
     sector: u64,
     left: u32,
     issues: u32,
-    /// How many bios, or requests that the driver gave back, it would be issued with.
+    /// The number of bios, or of requests that the driver returned, with which it would be issued.
     parts: usize,
 }
 

@@ -122,8 +122,8 @@ struct Amplification {
     read_bytes: Option<f64>,
     writes: Option<f64>,
     written_bytes: Option<f64>,
-    /// Lower reads for each higher write, if clients only write: writes of parts of blocks make the
-    /// pool read.
+    /// Lower reads for each higher write, if clients only write: to write a part of a block, the pool
+    /// must read the rest.
     reads_per_write: Option<f64>,
     /// The bytes of these reads for each byte written above.
     read_bytes_per_written_byte: Option<f64>,
@@ -234,7 +234,7 @@ fn device(load: &Load) -> &'static str {
     }
 }
 
-/// How long a workload was at work after the warm-up.
+/// How long a workload ran after the warm-up.
 fn active(simulation: &Simulation, spec: &WorkloadSpec) -> Duration {
     let from = Instant::ZERO + simulation.scenario().warmup.max(spec.starts);
     let stops = spec

@@ -1,4 +1,4 @@
-//! The summary as text: tables, and below them notes on what the figures leave out.
+//! The summary as text: tables, followed by notes on what the figures leave out.
 
 use dashpot_engine::Duration;
 use dashpot_observe::plural;

@@ -7,8 +7,8 @@ use ratatui::layout::Rect;
 
 use super::Theme;
 
-/// Writes the axis into the first row of `area`, under columns that end at its right. `elapsed` has
-/// the length of each column, the oldest first.
+/// Writes the axis into the first row of `area`, under columns that end at the right edge. `elapsed`
+/// has the length of each column, the oldest first.
 pub(super) fn draw(elapsed: &[Duration], area: Rect, buffer: &mut Buffer, theme: Theme) {
     let start = usize::from(area.right()).saturating_sub(elapsed.len());
     for (column, name) in names(elapsed) {
@@ -17,7 +17,7 @@ pub(super) fn draw(elapsed: &[Duration], area: Rect, buffer: &mut Buffer, theme:
     }
 }
 
-/// The columns to name, the newest first: those that contain a round age.
+/// The columns that get a name, the newest first: those that contain a round age.
 fn names(elapsed: &[Duration]) -> Vec<(usize, String)> {
     let Some(newest) = elapsed.len().checked_sub(NOW.len()) else {
         return Vec::new();
@@ -47,7 +47,7 @@ fn names(elapsed: &[Duration]) -> Vec<(usize, String)> {
     names
 }
 
-/// The least round time whose columns have room for a name.
+/// The smallest round time whose columns have room for a name.
 fn step(elapsed: &[Duration]) -> Option<Duration> {
     let all: Duration = elapsed.iter().sum();
     let least = all * APART / u32::try_from(elapsed.len()).ok()?;

@@ -40,7 +40,7 @@ pub(super) fn known(value: Option<f64>) -> String {
     value.map_or_else(|| "-".to_owned(), count)
 }
 
-/// The next of 1, 2, 5, 10, 20, ... that is not smaller.
+/// The smallest of 1, 2, 5, 10, 20, ... that is not below the value.
 pub(super) fn round_up(value: u64) -> u64 {
     let unit = 10_u64.pow(value.max(1).ilog10());
     let mut steps = [1, 2, 5, 10]

@@ -1,4 +1,4 @@
-//! The last lines: keys, a question, or the result of the last one.
+//! The last lines: the keys, a question, or the result of the last command.
 
 use ratatui::text::{Line, Span};
 

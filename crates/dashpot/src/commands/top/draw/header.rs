@@ -13,7 +13,7 @@ use crate::commands::top::board::Contact;
 use crate::commands::top::frame::{DiskFrame, Moment};
 use crate::commands::top::state::{Origin, State};
 
-/// The first line, and problems below it: with the contact, the host, and the observation.
+/// The first line, and below it the problems with the connection, the host, and the observation.
 pub(super) fn lines(state: &State, theme: Theme, wide: bool) -> Vec<Line<'static>> {
     let frame = &state.board().frame;
     let mut lines = vec![first(state, theme)];
@@ -137,7 +137,7 @@ fn promise(promise: &Promise, theme: Theme) -> Line<'static> {
     )
 }
 
-/// A line for each reason that promises do not hold, or may not.
+/// A line for each reason that the daemon cannot keep a promise, or may not.
 fn by_reason(promises: &[Promise], theme: Theme) -> Vec<Line<'static>> {
     let is_like = |a: &Promise, b: &Promise| a.can_hold == b.can_hold && a.why == b.why;
     let line = |(at, one): (usize, &Promise)| {
@@ -155,7 +155,7 @@ fn by_reason(promises: &[Promise], theme: Theme) -> Vec<Line<'static>> {
     promises.iter().enumerate().filter_map(line).collect()
 }
 
-/// The worst promise, and how many more there are.
+/// The worst promise, and the number of other doubtful ones.
 fn promises(promises: &[Promise], theme: Theme) -> Option<Line<'static>> {
     let broken = promises.iter().find(|one| one.can_hold == CanHold::No);
     let worst = broken.or_else(|| promises.first())?;

@@ -86,7 +86,7 @@ impl Places {
     }
 }
 
-/// The height, or nothing if it is less than the least useful one.
+/// The height; nothing if it is below the smallest useful one.
 fn at_least(least: u16, height: u16) -> u16 {
     if height < least { 0 } else { height }
 }
@@ -128,8 +128,8 @@ impl Column {
 
 /// From this width on, rules and clients are side by side.
 const WIDE: u16 = 150;
-/// The least heights of one table and of three: a title, a head and a row each.
+/// The minimum heights of one table and of three: a title, a head and a row each.
 const TABLE_MIN: u16 = 3;
 const TABLES_MIN: u16 = 3 * TABLE_MIN;
-/// The least height of charts: a title, two charts, and a heat map of three rows.
+/// The minimum height of charts: a title, two charts, and a heat map of three rows.
 const CHARTS_MIN: u16 = 6;

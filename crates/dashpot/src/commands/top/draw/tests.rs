@@ -267,7 +267,7 @@ fn a_daemon_that_is_gone_is_on_the_screen() {
     assert!(text(&state, 80, 24).contains("NO LOOK, trying again: no daemon at unix:/run/api"));
     state.silent_for(Duration::from_secs(7));
     assert!(text(&state, 80, 24).contains("NO ANSWER for 7 s"));
-    // The last facts are still shown.
+    // The screen still shows the last facts.
     assert!(text(&state, 80, 24).contains("c1t2d0"));
 }
 

@@ -1,4 +1,4 @@
-//! Colours and styles. A word or a mark repeats whatever a colour shows.
+//! Colours and styles. Wherever colour carries a meaning, a word or a mark repeats it.
 
 use ratatui::style::{Color, Modifier, Style};
 

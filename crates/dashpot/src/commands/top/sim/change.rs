@@ -67,7 +67,7 @@ impl Sim {
         Ok((place, injection))
     }
 
-    /// Parses the words of a rule, and checks that a zio on the disk can match.
+    /// Parses the words of a rule, and checks that at least one kind of zio on the disk can match.
     fn checked(&self, disk: usize, words: &str) -> Result<Injection, String> {
         let injection = parse_injection(words).map_err(|error| error.to_string())?;
         let disk = &self.scenario().disks[disk];
@@ -75,7 +75,7 @@ impl Sim {
         Ok(injection)
     }
 
-    /// When the lab arms its last rule, if that is still to come.
+    /// The time at which the lab arms its last rule, if that time is still to come.
     fn arms_last(&self) -> Option<Duration> {
         let to_come = self.scenario().commands.iter();
         let to_come = to_come.filter(|(at, _)| Instant::ZERO + *at > self.now());

@@ -24,9 +24,9 @@ pub(in crate::commands::top) struct Live {
     /// Intervals of the wall clock, once it has begun.
     intervals: Intervals,
     begun: WallClock,
-    /// How far it fell behind, if the last interval was too short.
+    /// How far the simulation fell behind, if the last interval was too short for it.
     behind: Option<Behind>,
-    /// How much is simulated between two readings of the clock.
+    /// How much the simulation advances between two readings of the clock.
     piece: VirtualTime,
     /// Whether the end has been reported.
     has_ended: bool,
@@ -94,8 +94,8 @@ impl Live {
         self.asked.recv_timeout(left)
     }
 
-    /// Sends a frame. The interval ends when the catching up begins. If that lasts until the end of
-    /// the next interval, the next frame follows at once.
+    /// Sends a frame. The interval ends when the simulation begins to catch up. If catching up lasts
+    /// until the end of the next interval, the next frame follows at once.
     fn frame(&mut self) -> Result<(), Violation> {
         let now_ns = self.begun.elapsed().as_nanos() as u64;
         let missed = self.intervals.end(now_ns).map_or(0, |span| span.missed);
@@ -123,8 +123,8 @@ impl Live {
         Ok(())
     }
 
-    /// Simulates up to the present, piece by piece, so that it ends soon after the screen is gone.
-    /// Lost time beyond an interval is not made up for.
+    /// Simulates up to the present in pieces, so that it stops soon after the screen is gone. Lost time
+    /// beyond an interval is not made up for.
     fn catch_up(&mut self) -> Result<(), Violation> {
         let (began, from) = (WallClock::now(), self.sim.now());
         let target = self.pace.at(began).min(self.sim.ends());
@@ -167,7 +167,7 @@ impl Behind {
     }
 }
 
-/// How much to simulate before the clock is read again. The work in a piece is not known in
+/// How much to simulate before the next reading of the clock. The work in a piece is not known in
 /// advance, so the size follows the time that the last piece took.
 fn next_piece(last: VirtualTime, took: Duration, interval: Duration) -> VirtualTime {
     let is_long = took > interval / PIECES;

@@ -1,4 +1,4 @@
-//! Frames at a simulated lab. There is no clock here: the caller says how far the simulation goes
+//! Frames at a simulated lab. This module has no clock: the caller says how far the simulation runs
 //! before each frame.
 
 mod change;

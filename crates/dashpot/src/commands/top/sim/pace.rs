@@ -29,12 +29,12 @@ impl Pace {
         self.virtual_time + self.speed.simulated(elapsed)
     }
 
-    /// When the simulation should reach a moment.
+    /// The time at which the simulation should reach a moment.
     pub(super) fn reaches(&self, moment: Instant) -> WallClock {
         self.wall + self.speed.takes(moment.since(self.virtual_time))
     }
 
-    /// The same speed, from these moments on: lost time is not made up for.
+    /// The same speed, counted from these moments on: the simulation does not make up for lost time.
     pub(super) fn again(&self, wall: WallClock, virtual_time: Instant) -> Pace {
         Pace::new(wall, virtual_time, self.speed)
     }

@@ -69,5 +69,5 @@ pub(super) fn pool_of(scenario: &Scenario, device: Device) -> Option<String> {
     pool.map(|pool| pool.name.clone())
 }
 
-/// The live ones, and the last that are on the disks.
+/// The live transaction groups, and the last ones that are on the disks.
 const TXGS_MAX: usize = 6;

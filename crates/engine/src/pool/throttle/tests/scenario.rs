@@ -183,8 +183,8 @@ impl Shape {
 #[test]
 fn a_flood_is_fast_or_delayed_or_stopped_for_seconds() {
     let shape = Flood::new(None, 5_000).shape(1_000);
-    // The article estimates 55,000, 8,000 and 1,000 at four seconds. The first 1,000 writes that
-    // are let go in a txg are those that were stopped. The last 1,000 exceed the limit, because
+    // The article estimates 55,000, 8,000 and 1,000 at four seconds. The first 1,000 writes that the
+    // throttle admits in a txg are those that it had stopped. The last 1,000 exceed the limit, because
     // only half of the sleepers' reservations count: 64,500 are written, and scaled here.
     assert_eq!(shape.counts(), [54_574, 8_433, 0, 992]);
     assert_eq!(shape.longest.as_nanos() / 1_000_000, 4_525);

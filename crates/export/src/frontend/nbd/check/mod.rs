@@ -26,7 +26,7 @@ pub enum Accepted {
         /// Whether the reply may have only one extent, within the range.
         req_one: bool,
     },
-    /// The client disconnects: the shard finishes what is in flight, and sends no reply to this.
+    /// The client disconnects: the shard finishes the zios in flight, and sends no reply to this request.
     Disconnect,
 }
 
