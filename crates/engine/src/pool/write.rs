@@ -295,7 +295,7 @@ impl Pool {
         }
     }
 
-    /// Makes this the version of a block in the open txg. Answers the version that it replaces.
+    /// Makes this the version of a block in the open txg. Returns the version that it replaces.
     pub(super) fn put_version(
         &mut self,
         volume: usize,

@@ -211,7 +211,7 @@ impl Simulation {
         Instant::ZERO + self.scenario.lasts
     }
 
-    /// Sets all happenings that are known from the beginning.
+    /// Sets all events that are known from the beginning.
     fn plan(&mut self) {
         self.crowd = self.scenario.workloads.iter().map(crowd).sum();
         for (command, (at, _)) in (0..).zip(&self.scenario.commands) {
