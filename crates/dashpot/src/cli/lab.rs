@@ -39,7 +39,7 @@ pub(crate) struct LabArgs {
         hide_possible_values = true
     )]
     pub(crate) spin: SpinWhen,
-    /// Seed of all probabilities and distributions [a random one]
+    /// Seed of all random draws [a random one]
     #[arg(long, value_name = "N", value_parser = parse_seed)]
     pub(crate) seed: Option<u64>,
 }
