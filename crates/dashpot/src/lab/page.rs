@@ -53,7 +53,7 @@ fn limits() -> [(&'static str, String); 11] {
         ("calls in flight", count(CALLS_MAX as u64)),
         ("samples of a run", count(simulation::SAMPLES_MAX)),
         (
-            "samples times (disks and pools)",
+            "samples, multiplied by the number of disks and pools",
             count(simulation::SAMPLED_FIGURES_MAX),
         ),
     ]
