@@ -19,7 +19,7 @@ pub(crate) enum Version {
     Two,
 }
 
-/// The groups of this process for a controller, each with all groups above it.
+/// The groups of this process for a controller, and all groups above them.
 pub(crate) fn own(controller: &str) -> Vec<Group> {
     below(Path::new("/proc"), Path::new("/sys/fs/cgroup"), controller)
 }

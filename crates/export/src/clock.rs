@@ -28,5 +28,6 @@ fn read(clock: ClockId) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Two readings that are further apart than this are not compared.
+/// Readings that are further apart than this are not compared: the thread was interrupted between
+/// them.
 const UNCERTAIN_MAX: Duration = Duration::from_micros(100);

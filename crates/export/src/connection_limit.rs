@@ -1,4 +1,4 @@
-//! The bound on connections, in total and for each peer.
+//! Bounds the number of connections, in total and for each peer.
 //!
 //! The budget guarantees each connection a little memory. The sum is bounded only if the number of
 //! connections is. One peer may have half of them, so that it cannot keep the others out.

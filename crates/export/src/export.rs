@@ -1,5 +1,5 @@
-//! An export: a device of the engine that clients reach under one name. Today each is a disk of its
-//! own; a volume of a pool becomes one in the same way.
+//! An export: a device of the engine that clients reach under one name. Today each export is one
+//! disk. A volume of a pool will become an export in the same way.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

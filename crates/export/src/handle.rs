@@ -1,4 +1,4 @@
-//! The access of the rest of the program to the shards: messages to their mailboxes.
+//! Gives the rest of the program access to the shards, by messages to their mailboxes.
 //!
 //! Every call returns at once. The shard runs the caller's closure with the answer on its own
 //! thread, after the change took effect. The closure must do no more than pass the answer on.
@@ -31,7 +31,7 @@ pub struct DiskInfo {
     pub read_only: bool,
     /// Its store, in the words of the lab file: `ram`, `file:/path`.
     pub store: String,
-    /// Identifies the bytes of its store; `None` if they end with this process.
+    /// Identifies the bytes of its store; `None` if they are lost when this process ends.
     pub store_id: Option<String>,
     /// The shard that owns it.
     pub shard: usize,
@@ -139,7 +139,7 @@ impl Handle {
         send(route, Message::Cut(route.id, cut, Box::new(answer)))
     }
 
-    /// Has the kernel be a client of an export. Answers when its requests are read.
+    /// Makes the kernel a client of an export. Answers once the shard reads the kernel's requests.
     pub fn attach(
         &self,
         export: usize,

@@ -1,4 +1,4 @@
-//! Real time around the engine: shards, stores and frontends.
+//! Runs the engine in real time, with shards, stores and frontends.
 //!
 //! A [`Server`] owns one thread per shard, and one acceptor thread that shakes hands with clients.
 //! The rest of the program talks to it through a [`Handle`]. A shard answers each message of the

@@ -54,7 +54,7 @@ pub(crate) struct Handover {
 /// An attachment to make.
 #[derive(Debug)]
 pub struct Attach {
-    /// The end that a frontend serves, of the kind that the mechanism needs.
+    /// The daemon's end of the connection to the kernel, of the kind that the mechanism needs.
     pub descriptor: OwnedFd,
     /// The block device that the export becomes. It is also the client's name.
     pub node: String,
@@ -73,7 +73,8 @@ pub enum AttachError {
     /// The power of the export is off, or its shard is about to end.
     #[error("the disk takes no clients now")]
     Closed,
-    /// It is a block device already. Two of them would not know about each other's caches.
+    /// The export is a block device already. Two block devices would not know about each other's
+    /// caches.
     #[error("it is {0} already")]
     Attached(String),
     /// The system has no room for one more descriptor.

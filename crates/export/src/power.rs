@@ -1,4 +1,4 @@
-//! The vocabulary of power cuts: which writes a cut takes, and the loss.
+//! The types of power cuts: which writes a cut takes, and the report of the loss.
 //!
 //! Only a disk on a `lossy` store has a cache that can lose something.
 

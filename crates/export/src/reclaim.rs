@@ -10,7 +10,7 @@ use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::process::{Pid, Resource, Rlimit, configure_io_flusher_behavior, getrlimit, prlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 
-/// The protection that is in force in this process.
+/// The protection in force in this process.
 #[derive(Clone, Debug)]
 pub struct InForce {
     /// Whether its memory is locked.
@@ -81,8 +81,8 @@ fn locked_kb(status: &str) -> u64 {
     figure.unwrap_or_default()
 }
 
-/// Whether this thread is marked, and so every one that it has started since. To ask the kernel directly
-/// takes the same capability as to mark it.
+/// Whether this thread is marked; then every thread that it started later is marked, too. To ask
+/// the kernel directly takes the same capability as to set the mark.
 fn is_flusher() -> bool {
     let stat = fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
     flags(&stat).is_some_and(|flags| flags & IO_FLUSHER == IO_FLUSHER)

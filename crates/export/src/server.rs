@@ -374,5 +374,6 @@ fn report(who: &str, result: Result<io::Result<()>, Box<dyn Any + Send>>) {
 /// How much work for block devices a shard queues before it gives it to the kernel.
 const RING_ENTRIES: u32 = 256;
 
-/// Requests that can wait for a medium at once. This acts like a lane count, so `status` shows it.
+/// How many requests can wait for a medium at once. This acts like a lane count, so `status` shows
+/// it.
 pub const STORE_THREADS: usize = 4;

@@ -30,7 +30,7 @@ pub struct DiskSnapshot {
     pub off: bool,
     /// The clients that are connected.
     pub clients: Vec<ClientView>,
-    /// The block devices of the host that are this disk.
+    /// The disk's attachments: the block devices of the host that serve it.
     pub attachments: Vec<AttachmentView>,
     /// Connections that the shard does not read now, because of its memory bound.
     pub stalled: u32,
@@ -73,7 +73,7 @@ pub struct RuleSnapshot {
     /// Times since it was armed or last updated that its shard stopped reading a connection of its
     /// disk, because requests used as much memory as they may.
     pub stalls: u64,
-    /// The depth at which its disk was asked since it was armed or last updated.
+    /// The depth of the requests to its disk since it was armed or last updated.
     pub depth: DepthSummary,
 }
 

@@ -221,7 +221,7 @@ fn a_shard_whose_events_nobody_takes_goes_on_and_counts_them() {
         .map(|(_, dropped)| dropped)
         .sum();
     assert_eq!(by_second, drops.total(None));
-    // With room again, no more events are dropped.
+    // Now that the ring has room again, the shard drops no more events.
     run(&served.reads(1), |report| replies(report) > 0).unwrap();
     assert_eq!(served.drops(), drops);
     assert!(reader.drain(|_| ()));

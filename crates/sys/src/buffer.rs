@@ -12,7 +12,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer of this many bytes, each zero or left over from its last use.
+    /// A buffer of this many bytes. Each byte is zero, or left over from the buffer's last use.
     pub fn of(mut self, length: usize) -> Buffer {
         let pages = length.div_ceil(PAGE);
         if pages > self.pages.len() {

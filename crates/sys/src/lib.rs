@@ -1,6 +1,6 @@
-//! The calls of the kernel that need `unsafe`, behind interfaces that do not.
+//! Safe interfaces to those system calls that need `unsafe`.
 //!
-//! Each `unsafe` block has a comment that says why it is sound. No other crate has any.
+//! Each `unsafe` block has a comment that says why it is sound. No other crate has `unsafe` blocks.
 
 #![warn(missing_docs)]
 

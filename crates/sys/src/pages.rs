@@ -11,10 +11,10 @@ use rustix::mm::{Advice, madvise};
 pub struct Pages(MmapMut);
 
 impl Pages {
-    /// Maps so many bytes, in huge pages if the kernel has them.
+    /// Maps this many bytes, in huge pages if the kernel has them.
     ///
     /// # Errors
-    /// If the process may not map more.
+    /// If the kernel refuses to map more memory for the process.
     pub fn map(length: usize) -> io::Result<Pages> {
         let pages = MmapMut::map_anon(length)?;
         // A kernel without huge pages uses small ones.
@@ -37,7 +37,8 @@ impl Pages {
         // anonymous, so its pages become zeroes, which are valid bytes. `&mut self` means that there is no
         // reference to them.
         let advise = |advice| unsafe { madvise(start.cast(), length, advice) };
-        // Locked memory needs an advice of its own, which kernels know since 5.18.
+        // Locked memory needs another advice, `MADV_DONTNEED_LOCKED`, which kernels know since
+        // 5.18.
         let given = advise(Advice::LinuxDontneedLocked).or_else(|_| advise(Advice::LinuxDontNeed));
         Ok(given?)
     }

@@ -1,11 +1,12 @@
 //! A ring of the kernel's io_uring for reads, writes and syncs of files opened for direct I/O.
 //!
-//! The ring owns what the kernel uses while an operation is in flight: its buffer, and the file. So a
-//! caller can neither free nor change them too early.
+//! While an operation is in flight, the ring owns the buffer and the file that the kernel uses. So
+//! a caller can neither free nor change them too early.
 //!
-//! One thread uses a ring: the one that [enables](Ring::enable) it. In return the kernel does the
-//! ring's work in that thread's own calls and never interrupts it for them. This takes Linux 6.1. A
-//! poller is not woken by such a ring itself, but by an event descriptor that the ring rings.
+//! Only the thread that [enables](Ring::enable) a ring uses it. In return, the kernel completes the
+//! ring's work during that thread's own calls, and never interrupts the thread for it. This takes
+//! Linux 6.1. Such a ring does not wake a poller itself: it signals an event descriptor, and the
+//! poller watches that.
 
 use std::fs::File;
 use std::io;
@@ -127,11 +128,12 @@ impl Ring {
         Ok(())
     }
 
-    /// Gives the queued operations to the kernel. Makes no call when there are none. What the kernel does
-    /// not take now stays queued.
+    /// Gives the queued operations to the kernel. Makes no call when there are none. Operations
+    /// that the kernel does not take now stay queued.
     ///
-    /// Of more than two operations in one call the kernel merges those that are neighbours, and the device
-    /// would see fewer and larger ones than the caller has started. So each call has two.
+    /// If one call has more than two operations, the kernel merges neighbouring ones, and the
+    /// device would see fewer and larger requests than the caller has started. So each call has at
+    /// most two.
     pub fn submit(&mut self) -> io::Result<()> {
         let mut queued = self.ring.submission().len();
         while queued > 0 {
@@ -149,7 +151,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Lets the kernel complete what it keeps back.
+    /// Lets the kernel post completions that it has kept back.
     fn enter(&mut self) -> io::Result<()> {
         match self.ring.submit() {
             Err(error) if !is_transient(&error) => Err(error),
@@ -162,8 +164,8 @@ impl Ring {
         !self.ring.submission().is_empty()
     }
 
-    /// Stops being readable for a poller, until another operation ends. The caller then takes the
-    /// completions until there is none.
+    /// Makes the descriptor unreadable for a poller until another operation ends. Afterwards the
+    /// caller takes completions until there is none.
     pub fn hear(&self) {
         let mut rings = [0; 8];
         // There may be nothing to read. The completions are taken all the same.
@@ -185,7 +187,8 @@ impl Ring {
         })
     }
 
-    /// The kernel's next completion. If it keeps some back, this calls for them.
+    /// The kernel's next completion. If the kernel keeps completions back, this makes a call for
+    /// them.
     fn next_entry(&mut self) -> Option<cqueue::Entry> {
         if let Some(entry) = self.ring.completion().next() {
             return Some(entry);
@@ -241,7 +244,7 @@ impl Ring {
     }
 }
 
-/// Readable when an operation has ended, until the owner has [heard](Ring::hear) it.
+/// The descriptor is readable from the end of an operation until the owner calls [`Ring::hear`].
 impl AsFd for Ring {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
@@ -257,7 +260,7 @@ impl Drop for Ring {
     }
 }
 
-/// The kernel's form of an operation. It names the bytes of `buffer`.
+/// The kernel's form of an operation. It has the address of the bytes of `buffer`.
 fn entry(file: &File, work: &Work<'_>, buffer: &mut Buffer) -> Entry {
     let file = types::Fd(file.as_raw_fd());
     let bytes = buffer.bytes_mut();
@@ -297,7 +300,7 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error, Some(Errno::INTR | Errno::AGAIN | Errno::BUSY))
 }
 
-/// The most operations in a call of which the kernel merges none.
+/// The most operations that one call may have without the kernel merging any of them.
 const UNMERGED: usize = 2;
 /// `RWF_DSYNC` of `linux/fs.h`.
 const RWF_DSYNC: i32 = 2;

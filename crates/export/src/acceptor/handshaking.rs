@@ -44,8 +44,8 @@ impl Handshaking {
         self.has_output() || matches!(self.progress, Progress::More)
     }
 
-    /// Sends the output, then reads and answers. Stops when sending or reading would wait, or when
-    /// it is the turn of other clients.
+    /// Sends the output, then reads and answers. Stops when sending or reading would block, or when
+    /// other clients have their turn.
     pub(super) fn advance(&mut self) -> rustix::io::Result<()> {
         for _ in 0..READS_PER_TURN {
             if !self.send()? || !matches!(self.progress, Progress::More) {

@@ -40,7 +40,7 @@ pub(crate) struct Acceptor {
     listeners: Vec<Listener>,
     mailbox: Arc<Mailbox<AcceptorMessage>>,
     exports: Arc<[ExportInfo]>,
-    /// Where the connections of each export go.
+    /// For each export, the route to its shard.
     routes: Vec<Route<ExportId>>,
     pending: Pending<Handshaking>,
     limit: ConnectionLimit,
@@ -139,7 +139,7 @@ impl Acceptor {
                     }
                     self.begin(now, fd);
                 }
-                // The client is not there, or has gone.
+                // No client is waiting, or the client has already gone.
                 Err(Errno::AGAIN | Errno::CONNABORTED | Errno::INTR) => return,
                 // There are too many descriptors, or no memory. The listener stays readable, so
                 // stop watching it.

@@ -1,4 +1,5 @@
-//! The handshakes in progress, and the choice of the one that makes way for a waiting client.
+//! The handshakes in progress. When all places are taken, this module chooses the handshake that
+//! makes way for a waiting client.
 //!
 //! A handshake frees its place when it is over, and after [`HANDSHAKE_MAX`] at the latest. If all
 //! places are taken and a client waits, the peer with the most places loses its oldest handshake.
@@ -116,8 +117,9 @@ impl<T> Pending<T> {
 const PLACES: usize = 256;
 /// How long one handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
-/// How long a handshake is safe from being displaced. At this rate a backlog of 4,096 clients, the
-/// longest that Linux keeps by default, is let in within 16 times this long.
+/// For this long a new handshake cannot be displaced. Linux keeps a backlog of at most 4,096
+/// clients by default. Even if every handshake has to be displaced, the acceptor lets all of them
+/// in within 16 times this duration.
 const LEAST: Duration = Duration::from_millis(200);
 
 #[cfg(test)]
@@ -127,8 +129,8 @@ mod tests {
 
     const HONEST: &str = "honest";
 
-    /// Admits clients as the acceptor does, and returns the time at which `HONEST` got a place. No
-    /// other client continues its handshake.
+    /// Admits clients as the acceptor does, and returns the time at which `HONEST` got a place. All
+    /// other clients stop in the middle of their handshakes.
     fn honest_enters(mut queue: VecDeque<String>) -> (Duration, Pending<()>) {
         let mut places = Pending::default();
         let mut now = Instant::ZERO + HANDSHAKE_MAX;

@@ -23,8 +23,8 @@ pub struct Bell {
 }
 
 impl Bell {
-    /// Sleeps until the bell is rung, unless there is `something` to do. Only one thread may call
-    /// this.
+    /// Sleeps until a shard rings the bell, unless there is `something` to do. Only one thread may
+    /// call this.
     pub fn sleep_unless(&self, something: impl FnOnce() -> bool) {
         self.reader.get_or_init(thread::current);
         // A shard that sees this value also sees which thread to wake.
@@ -38,8 +38,8 @@ impl Bell {
         }
     }
 
-    /// Rests until the bell is rung because a ring fills up, but no longer than `most`. Only one
-    /// thread may call this.
+    /// Naps until a shard rings the bell because its ring fills up, but no longer than `most`. Only
+    /// one thread may call this.
     pub fn nap(&self, most: Duration) {
         self.reader.get_or_init(thread::current);
         self.rest.store(NAPS, Ordering::Release);

@@ -10,7 +10,7 @@ pub struct Drops {
     /// Drops by device and by the second in which the zios ended, on the shards' clock. Holds the
     /// latest seconds, the oldest first.
     seconds: VecDeque<Dropped>,
-    /// Drops by device, of the seconds that are no longer kept.
+    /// Drops by device, summed over the seconds that are no longer kept.
     before: Vec<(DeviceId, u64)>,
 }
 

@@ -36,7 +36,8 @@ impl EventReader {
             // Records that come in the meantime are left for the next call.
             let mut left = ring.slots();
             any |= left > 0;
-            // The parts are small, so that each is still in the cache when it is given back.
+            // The reader gives the ring's space back in small parts, so that each is still in the
+            // cache.
             while let Ok(chunk) = ring.read_chunk(left.min(PART))
                 && left > 0
             {
@@ -50,5 +51,5 @@ impl EventReader {
     }
 }
 
-/// Records that are given back together.
+/// How many records the reader gives back to the ring together.
 const PART: usize = 128;

@@ -3,8 +3,8 @@
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::{ClientId, Duration, Event, Instant, Op, Outcome, Waits};
 
-/// The number of a device that gives events, in one numbering for all shards: the index of a disk in
-/// the configuration.
+/// The number of a device in its events: the disk's index in the configuration, unique across all
+/// shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeviceId(pub u16);
 

@@ -1,4 +1,4 @@
-//! The writing end of a ring: the shard's.
+//! The writing end of a ring, which belongs to a shard.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::record::{DeviceId, EventRecord, FinishedZio};
 pub(crate) struct Recorder {
     ring: Producer<EventRecord>,
     devices: DeviceIds,
-    /// Names that wait for room in the ring; for each client of a device, the last one.
+    /// Names that wait for room in the ring: for each client of a device, its latest name.
     waiting: Vec<(DeviceId, ClientId, Box<str>)>,
     drops: Drops,
     bell: Arc<Bell>,

@@ -41,7 +41,7 @@ fn event(disk: u32, client: u8, number: u64, at: Instant) -> Event {
 /// The ids of the shard's two disks.
 const DEVICES: [DeviceId; 2] = [DeviceId(3), DeviceId(7)];
 
-/// Makes one shard.
+/// Makes the ring of one shard.
 fn ring(capacity: usize) -> (Recorder, EventReader) {
     let mut devices = DeviceIds::default();
     DEVICES.into_iter().for_each(|id| devices.push_disk(id));

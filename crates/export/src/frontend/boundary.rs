@@ -42,7 +42,7 @@ pub(crate) trait Frontend: AsFd {
     /// data after it.
     fn put_head(&self, heads: &mut Vec<u8>, request: &Request, outcome: Outcome);
 
-    /// The whole reply to a question about extents.
+    /// Appends the whole reply to a question about extents.
     fn extents_reply(&self, question: &ExtentQuestion, extents: &[Extent]) -> Vec<u8>;
 
     /// Offers bytes to the transport, which may accept only a part of them. Never waits.
@@ -182,13 +182,14 @@ pub enum Decoded {
     Broken,
 }
 
-/// A descriptor that a caller has handed over is not of the kind that its mechanism needs.
+/// The caller handed over a descriptor of the wrong kind for this mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the descriptor that was handed over is no {0}")]
 pub struct WrongDescriptor(pub(crate) &'static str);
 
-/// How much room one call of [`Frontend::receive`] is given, in bytes, when nothing is left over from
-/// the call before. A frontend of messages asks for at least the longest message in either case.
+/// How much room, in bytes, the shard gives one call of [`Frontend::receive`] when the last call
+/// left no bytes over. In both fields, a frontend of messages asks for at least the length of its
+/// longest message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveLimits {
     /// The usual room.

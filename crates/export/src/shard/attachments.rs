@@ -8,7 +8,7 @@ use crate::message::{Attach, AttachError, Attachment, Handover};
 use crate::snapshot::AttachmentView;
 
 impl Shard {
-    /// Has the kernel be a client.
+    /// Makes the kernel a client of an export.
     pub(super) fn attach(&mut self, export: ExportId, attach: Attach) -> Result<(), AttachError> {
         if let Some(other) = self.attachments(export).pop() {
             return Err(AttachError::Attached(other.node));
@@ -48,8 +48,9 @@ impl Shard {
             .collect()
     }
 
-    /// Ends the connection of an attachment: the kernel fails the requests that wait, and every later
-    /// request. Returns how many zios that were, or nothing if there is no such attachment.
+    /// Ends the connection of an attachment: the kernel fails the requests that wait, and every
+    /// later request. Returns how many zios were in flight, or nothing if there is no such
+    /// attachment.
     pub(super) fn fail_attachment(&mut self, export: ExportId, node: &str) -> Option<u32> {
         let is_it = |connection: &Connection| {
             let attachment = connection.attachment();

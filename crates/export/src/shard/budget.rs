@@ -55,7 +55,7 @@ pub(super) struct Stalled {
     wants: u64,
 }
 
-/// The amount taken, of a shard or by one export.
+/// The amount of the budget that a shard's clients, or one export's clients, have taken.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
     zios: u32,
@@ -255,9 +255,9 @@ const EXPORT_SHARE: u32 = 2;
 const SMALL: u64 = 256 << 10;
 /// A connection with nothing in flight may always have a request of this size.
 const TINY: u64 = 16 << 10;
-/// How long a payload may take while other requests wait for its room, if it comes at a steady
-/// rate; and the delay that it may have in any case.
+/// How long a payload that comes at a steady rate may take while other requests wait for its room.
 const TRANSIT_MAX: Duration = Duration::from_secs(10);
+/// How long any payload may take, however small it is.
 const TRANSIT_LEAST: Duration = Duration::from_millis(500);
 /// How often the shard looks for slow payloads.
 const EVICT_EVERY: Duration = Duration::from_millis(100);

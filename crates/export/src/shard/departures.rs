@@ -15,10 +15,10 @@ pub(super) struct Departures {
     queue: VecDeque<Departure>,
 }
 
-/// The rest of a connection that is gone.
+/// A connection that is gone, with its zios that are not aborted yet.
 #[derive(Debug)]
 pub(super) struct Departure {
-    /// Its place.
+    /// Its former place among the connections.
     pub(super) at: usize,
     pub(super) export: ExportId,
     pub(super) client: ClientId,

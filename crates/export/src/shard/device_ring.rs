@@ -1,4 +1,4 @@
-//! The ring of the kernel that does the work of stores on block devices.
+//! The io_uring ring that does the work of stores on block devices.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,7 +8,7 @@ use dashpot_sys::{Completion, Ring};
 /// The ring of a shard, if it has block devices and the kernel allows one.
 pub(super) struct DeviceRing {
     ring: Option<Ring>,
-    /// Whether it may have completions.
+    /// Whether the ring may have completions that the shard has not taken.
     is_rung: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The work of stores on block devices: a ring of the kernel does it, and all of it at once.
+//! The work of stores on block devices. A ring of the kernel does all of it in parallel.
 
 use dashpot_engine::{Input, ZioId};
 use dashpot_sys::{Completion, Work};
@@ -8,7 +8,8 @@ use crate::frontend::boundary::{Operation, Request};
 use crate::store::Store;
 
 impl Shard {
-    /// Gives a zio's work to the ring. Returns whether the ring does the work; if not, the pool has to.
+    /// Gives a zio's work to the ring. Returns whether the ring does the work; if not, the pool
+    /// must do it.
     pub(super) fn send_to_ring(&mut self, id: ZioId, incoming: Option<&[u8]>) -> bool {
         let Some(slot) = self.slots.get_mut(id) else {
             return false;

@@ -48,7 +48,7 @@ impl Intake {
             return self.spare.swap_remove(at);
         }
         if self.spare.len() == RECEIVE_BUFFERS {
-            // Drop one, because perhaps no connection can use any of these again.
+            // Drop one buffer at a time, because perhaps no connection can use these buffers again.
             self.spare.swap_remove(0);
         }
         Vec::with_capacity(limits.usual)
@@ -77,7 +77,7 @@ pub(super) struct Inlet {
 #[derive(Debug)]
 enum Next {
     Request,
-    /// The rest of a write's payload.
+    /// More of a write's payload.
     Payload(Incoming),
     /// This many bytes to discard: the payload of a refused request.
     Skip(u32),

@@ -94,7 +94,7 @@ impl LoadMeter {
     }
 }
 
-/// The use of a time.
+/// How a shard spent a length of time.
 #[derive(Clone, Copy)]
 enum Kind {
     Work,

@@ -103,7 +103,7 @@ pub(crate) struct Parts {
     pub(crate) stores: Vec<Store>,
     pub(crate) mailbox: Arc<Mailbox<Message>>,
     pub(crate) pool: Arc<Pool>,
-    /// For stores on block devices.
+    /// The ring for stores on block devices.
     pub(crate) ring: Option<Ring>,
     pub(crate) spins: bool,
     pub(crate) recorder: Recorder,

@@ -57,7 +57,7 @@ impl Outbox {
 pub(super) struct Outlet {
     /// Replies in the order in which they became ready.
     ready: VecDeque<Outgoing>,
-    /// How many of them are [`Outgoing::Whole`], and their bytes.
+    /// How many of the replies are [`Outgoing::Whole`], and how many bytes those hold.
     whole: u32,
     whole_bytes: usize,
     /// At this many whole replies the shard stops reading the connection.

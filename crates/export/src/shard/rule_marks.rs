@@ -1,5 +1,6 @@
-//! The marks of rules: the counts of their shard when each was armed or last updated. The shard's
-//! counts that `list` shows beside a rule begin there, so they leave out earlier loads.
+//! The marks of rules. A mark keeps the shard's counts at the moment when the rule was armed or
+//! last updated. The shard's counts that `list` shows beside a rule begin there, so they leave out
+//! earlier loads.
 
 use std::collections::HashMap;
 

@@ -29,8 +29,8 @@ impl Shard {
         }
     }
 
-    /// Sends as many chunks in a row as the transport wants. If more are left, the connection waits for
-    /// its next turn.
+    /// Sends as many chunks in a row as the transport wants. If the connection has more chunks, it
+    /// waits for its next turn.
     fn send_chunks(&mut self, at: usize) {
         let limits = self.connections.get(at).map(Connection::send_limits);
         for _ in 0..limits.map_or(0, |limits| limits.calls) {
@@ -41,7 +41,6 @@ impl Shard {
         self.queue_send(at);
     }
 
-    /// Notes that the transport takes bytes again.
     pub(super) fn unblock(&mut self, at: usize) {
         if let Some(connection) = self.connections.get_mut(at)
             && connection.outlet().is_blocked()

@@ -1,4 +1,4 @@
-//! The end of a shard: zios in flight have a grace period, and then fail.
+//! The end of a shard. Zios in flight have a grace period, and then fail.
 
 use dashpot_engine::{Command, Duration, Errno};
 

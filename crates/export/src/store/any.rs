@@ -140,7 +140,8 @@ impl Store {
         }
     }
 
-    /// Whether a read of this length is not even tried by the shard: it would wait, or take long.
+    /// Whether the shard does not even try a read of this length, because it would block or take
+    /// long.
     pub(crate) fn reads_slowly(&self, length: u64) -> bool {
         match self {
             Store::File(_) => length > INLINE_MAX,
@@ -203,7 +204,7 @@ impl Store {
     }
 }
 
-/// For callers that may wait.
+/// The same operations for callers that may wait.
 impl Medium for Store {
     fn read(&self, offset: u64, into: &mut [u8]) -> Outcome {
         let attempt = self.read(offset, into);

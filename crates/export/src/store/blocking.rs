@@ -1,5 +1,5 @@
-//! The operations of a store that wait for its medium. Threads of the pool call them, and callers that
-//! may wait.
+//! The operations of a store that wait for its medium. Threads of the pool call them, and other
+//! callers that may wait.
 
 use std::fmt;
 

@@ -25,7 +25,7 @@ pub(super) struct Slabs {
     used: Vec<u8>,
     /// How many chunks have been handed out so far.
     begun: u32,
-    /// Those that were given back.
+    /// Chunks that were given back.
     free: Vec<u32>,
 }
 

@@ -79,7 +79,7 @@ fn bytes_come_and_go_and_each_operation_has_its_name() {
     assert_eq!((done.token, done.buffer.bytes()), (10, &[3; 512][..]));
 }
 
-/// More than the ring's two queues can hold together.
+/// More operations than the ring's two queues can hold together.
 #[test]
 fn more_may_be_in_flight_than_the_queues_hold() {
     let Some(mut ring) = ring(4) else { return };

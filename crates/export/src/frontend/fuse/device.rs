@@ -35,9 +35,10 @@ impl Device {
             }
             match rustix::io::read(&self.0, spare_capacity(into)) {
                 Ok(1..) => arrival = Arrival::Bytes,
-                // The kernel gave the request up before this read.
+                // The kernel has aborted the request before this read.
                 Err(Errno::AGAIN | Errno::INTR | Errno::NOENT) => break,
-                // Messages before the end are useless, because no reply can be sent.
+                // The connection has ended. Messages received before are useless, because no reply
+                // can be sent.
                 Ok(0) | Err(_) => return Arrival::End,
             }
         }
@@ -60,10 +61,11 @@ impl AsFd for Device {
     }
 }
 
-/// The numbers of the device, in the kernel's Documentation/admin-guide/devices.txt.
+/// The major and minor number of `/dev/fuse`, from the kernel's
+/// Documentation/admin-guide/devices.txt.
 const FUSE: (u32, u32) = (10, 229);
 const NOT_FUSE: WrongDescriptor = WrongDescriptor("/dev/fuse");
-/// Each message costs a system call, and delays the messages before it.
+/// Each further message in a batch costs a system call, and delays the messages before it.
 const MESSAGES_PER_CALL: usize = 16;
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub(super) fn reply(cookie: u64, answer: &(impl IntoBytes + Immutable)) -> Vec<u
     reply
 }
 
-/// The reply of success without a result.
+/// The reply that reports success without a result.
 pub(super) fn done(cookie: u64) -> Vec<u8> {
     let mut reply = Vec::new();
     put_header(&mut reply, cookie, 0, 0);

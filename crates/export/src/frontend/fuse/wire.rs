@@ -66,5 +66,6 @@ pub(super) const MESSAGE_MAX: usize = DATA_MAX as usize + 4096;
 /// The longest reply.
 pub(super) const REPLY_MAX: usize = DATA_MAX as usize + 4096;
 
-// A reply that reads all of this leaves in one call: a header, the slices of a store, and an end.
+// The reply to a read of this length leaves in one call: a header, the slices of a store, and an
+// end.
 const _: () = assert!(REPLY_MAX as u64 / SLICE + 3 < 3 * SendLimits::STREAM.replies as u64);

@@ -9,7 +9,7 @@ pub(super) fn preferred_block(export: &ExportInfo) -> u32 {
 
 /// The transmission flags. `structured` says whether structured replies were negotiated.
 ///
-/// FAST_ZERO promises zeroes that are faster than writes. An injected delay would break that
+/// FAST_ZERO promises that zeroing is faster than writing. An injected delay would break that
 /// promise, so FAST_ZERO is never set.
 pub fn transmission_flags(read_only: bool, structured: bool) -> u16 {
     let writes = if read_only {

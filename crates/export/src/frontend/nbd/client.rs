@@ -177,7 +177,7 @@ fn export_info(data: &[u8]) -> Option<Info> {
     (*kind == [0, 0]).then_some((u64::from_be_bytes(*size), u16::from_be_bytes(*flags)))
 }
 
-/// Lays a request out as the protocol says.
+/// Encodes a request as the protocol says.
 pub fn encode(request: &RequestHeader) -> [u8; REQUEST_LEN] {
     let mut bytes = [0; REQUEST_LEN];
     bytes[0..4].copy_from_slice(&REQUEST_MAGIC.to_be_bytes());

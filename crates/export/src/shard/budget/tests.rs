@@ -14,7 +14,7 @@ const START: Instant = Instant::from_nanos(1 << 40);
 struct Slow(f64);
 
 impl Slow {
-    /// How long it keeps its room, when the shard checks it as in production.
+    /// How long the client keeps its room, when the shard checks it as in production.
     fn keeps(self) -> Duration {
         let mut now = START;
         loop {

@@ -1,8 +1,9 @@
 //! A store on a block device, or on the first bytes of one.
 //!
-//! The device is open for direct I/O and for this daemon alone. The shard's ring does reads, writes and
-//! flushes, so as many requests reach the device at once as clients have in flight. Trims and zeroes
-//! go to the threads of the pool; so does everything where the kernel has no ring for the shard.
+//! The daemon opens the device exclusively and for direct I/O. The shard's ring does reads, writes
+//! and flushes, so as many requests reach the device at once as clients have in flight. Trims and
+//! zeroes go to the threads of the pool; so does everything where the kernel has no ring for the
+//! shard.
 //!
 //! Direct I/O takes whole blocks of the device. The disk's blocks are at least as large, and frontends
 //! refuse other requests.
@@ -48,7 +49,7 @@ impl DeviceStore {
         &self.device
     }
 
-    /// What distinguishes this device from every other that the host has had since its boot. `None` for a
+    /// Identifies this device among all that the host has had since its boot. `None` for a
     /// partition, and for a kernel that does not count its disks.
     pub(crate) fn identity(&self) -> Option<String> {
         let number = self.device.metadata().ok()?.rdev();
@@ -105,7 +106,7 @@ impl Blocking for DeviceStore {
         self.sync_if(fua)
     }
 
-    /// A device that cannot make zeroes by unmapping gets them written by the kernel.
+    /// If the device cannot make zeroes by unmapping, the kernel writes them.
     fn zero(&self, offset: u64, length: u64, no_hole: bool, fua: bool) -> Outcome {
         let unmapped = match no_hole {
             true => Err(rustix::io::Errno::OPNOTSUPP),

@@ -23,7 +23,7 @@ pub(in crate::store) struct DeviceRequest<'a> {
     pub(in crate::store) read_only: bool,
 }
 
-/// A device that is open, and what the disk has of it.
+/// An open device, and the properties that the disk gets from it.
 #[derive(Debug)]
 pub(in crate::store) struct OpenDevice {
     pub(in crate::store) store: DeviceStore,

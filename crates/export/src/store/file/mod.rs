@@ -27,7 +27,7 @@ use super::blocking::Blocking;
 use super::durability::Durability;
 use super::extent::Found;
 
-/// The store writes it piece by piece where a file system cannot write zeroes.
+/// Zeroes that the store writes piece by piece where a file system cannot zero a range.
 const ZEROES: &[u8] = &[0; 64 << 10];
 
 /// A store in a file. The shard and the threads of the pool share it.
@@ -39,7 +39,7 @@ pub(crate) struct FileStore {
     waits_for_writes: AtomicBool,
 }
 
-/// The shard calls these methods. They never wait.
+/// The shard calls these methods. They never block.
 impl FileStore {
     fn new(file: File) -> FileStore {
         FileStore {

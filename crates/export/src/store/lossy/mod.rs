@@ -29,7 +29,7 @@ const MOST: usize = 128 << 10;
 
 type Sector = [u8; SECTOR as usize];
 
-/// A sector, or `None` if it is all zeroes.
+/// The content of a sector; `None` if it is all zeroes.
 type Version = Option<Box<Sector>>;
 
 /// A store that can lose unsynced writes.

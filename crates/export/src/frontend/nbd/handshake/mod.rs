@@ -29,7 +29,7 @@ pub const OPTIONS_MAX: u32 = 1000;
 /// The most data that an option may have, in bytes.
 pub const OPTION_DATA_MAX: u32 = 64 << 10;
 
-/// When `output` holds this many bytes that have not been taken, the server answers no further
+/// When `output` holds this many bytes that the client has not taken, the server answers no further
 /// option. A client must read the reply to an option before it sends the next, so only a client
 /// that does not read gets there.
 pub const UNSENT_MAX: usize = 64 << 10;
