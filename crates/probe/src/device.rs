@@ -161,7 +161,7 @@ fn stat_number(dev: u64) -> Number {
     }
 }
 
-/// The known name that the user probably meant, and a list of the known names.
+/// Names the known device that the user probably meant, or lists the known devices.
 fn hint(sys: &Path, known: &[Device], words: &str) -> String {
     let last = words.rsplit('/').next().unwrap_or_default();
     let names = known.iter().map(|device| device.name.as_str());
@@ -179,7 +179,7 @@ fn hint(sys: &Path, known: &[Device], words: &str) -> String {
     }
 }
 
-/// Names of devices are short: with more typos than this it is another name.
+/// Names of devices are short: with more differing letters than this, the user meant another name.
 const TYPOS_MAX: usize = 1;
 
 /// Every block device that the kernel has, by name.

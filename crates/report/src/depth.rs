@@ -23,12 +23,13 @@ pub fn depth_note(rule: &Rule) -> Option<String> {
     }
 }
 
-/// Whether clients came back to that depth: one burst says nothing of a bound.
+/// Whether clients came back to that depth: a single burst does not show a bound.
 fn is_repeated(rule: &Rule) -> bool {
     rule.present().matched >= u64::from(rule.depth.most) * BURSTS
 }
 
-/// So many times as many zios as were in flight at once.
+/// The rule's lanes count as used up only after this many times as many zios as were in flight at
+/// once.
 const BURSTS: u64 = 4;
 
 #[cfg(test)]

@@ -84,8 +84,8 @@ pub fn table(columns: &[Column], rows: impl IntoIterator<Item = Vec<String>>) ->
     table_within(Room::UNBOUNDED, columns, rows)
 }
 
-/// A [`table`] that fits the screen. If the screen is too narrow, columns move together, and then
-/// words are broken. Figures are never broken.
+/// A [`table`] that fits the screen. On a narrow screen, the gaps between columns shrink first, and
+/// then words are broken. Figures are never broken.
 pub fn table_within(
     room: Room,
     columns: &[Column],

@@ -46,10 +46,10 @@ pub(super) const SECTOR: u64 = 512;
 #[derive(Debug)]
 pub(super) struct Requests {
     start: Start,
-    /// Requests without the driver, by their first sectors: bios, and requests that the driver gave
-    /// back.
+    /// Bios, and requests that the driver gave back, by their first sectors. The driver has none of
+    /// them now.
     waiting: Table<Request>,
-    /// Requests with the driver, by the first sector that they have left.
+    /// Requests that the driver has now, by the first sector that they have left.
     issued: Table<Request>,
     /// Completions of requests whose issue the probe has not seen.
     pub(super) unmatched: u64,

@@ -15,8 +15,8 @@ const LIMIT: usize = 1 << 18;
 /// Stands for no slot.
 const NONE: u32 = u32::MAX;
 
-/// A table with several entries at one place. Slots are used again, so the table does not allocate
-/// once it has been at its fullest.
+/// A table that can have several entries at one place. It uses slots again, so it allocates only
+/// when it has more entries than ever before.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     chains: HashMap<Place, Chain, RandomState>,
@@ -176,7 +176,7 @@ impl<T: Seen> Table<T> {
         u32::try_from(self.slots.len() - 1).ok()
     }
 
-    /// Gives up all doubtful entries. The rest is sound until more events are lost.
+    /// Gives up all doubtful entries. The other entries are sound until more events are lost.
     fn drop_all_doubtful(&mut self) {
         let until_ns = std::mem::take(&mut self.doubtful_until_ns);
         self.drop_seen_before(until_ns, |_| true);

@@ -1,7 +1,7 @@
 //! The kernel's description of its records: `events/*/*/format` and `events/header_page`.
 //!
-//! Only names are relied on. The place of a field, its length, and whether it exists at all have
-//! changed from kernel to kernel.
+//! The probe relies on names alone. The place of a field, its length, and whether it exists at all
+//! have changed from kernel to kernel.
 
 /// A record's description.
 #[derive(Clone, Debug, PartialEq, Eq)]

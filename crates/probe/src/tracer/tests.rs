@@ -32,7 +32,8 @@ const SIZE: u64 = 8 << 20;
 const BLOCK: usize = 4096;
 
 impl Loop {
-    /// Makes one. `None`, after a report, if this user or machine cannot have one.
+    /// Makes a loop device. If this user or machine cannot have one, reports that and returns
+    /// `None`.
     fn new() -> Option<Loop> {
         let alone = KERNEL
             .lock()

@@ -31,7 +31,7 @@ pub(super) struct Svg {
     text: String,
 }
 
-/// The place of a text: which of its points is fixed.
+/// The alignment of a text: whether its coordinate is its beginning, middle or end.
 #[derive(Clone, Copy)]
 pub(super) enum Anchor {
     Start,

@@ -18,7 +18,7 @@ fn stops() -> Value {
     json!({"all": none, "recent": none, "last_age_ns": null})
 }
 
-/// A rule and its surroundings. Each test changes some of it.
+/// A rule and its surroundings. Each test changes parts of them.
 struct Case {
     rule: Value,
     disk: Value,

@@ -1,4 +1,4 @@
-//! A block device that `attach` makes, by whichever of the kernel's drivers.
+//! A block device that `attach` makes, with either of the kernel's drivers.
 
 use std::path::PathBuf;
 
@@ -42,7 +42,7 @@ impl BlockDevice {
 impl Drop for BlockDevice {
     fn drop(&mut self) {
         if !self.kept {
-            // `detach --stale` finds whatever fails here.
+            // If this fails, `detach --stale` removes the device later.
             let _ = free(&self.node, self.mechanism, &self.before);
         }
     }

@@ -127,7 +127,7 @@ impl Way<'_> {
         take_down(place, record)
     }
 
-    /// Unmounts the file system. A rule may hold what that writes.
+    /// Unmounts the file system. A rule may hold the writes of unmounting.
     fn unmount(&self, record: &Record) -> anyhow::Result<()> {
         let begun = Instant::now();
         let is_held = || begun.elapsed() >= CLOSING && self.in_flight(record) > 0;
@@ -141,7 +141,7 @@ impl Way<'_> {
         }
     }
 
-    /// Ends a device whose daemon is gone. To unmount it would wait for another daemon.
+    /// Ends a device whose daemon is gone. Unmounting it first would wait for another daemon.
     fn fail_waiting(&self, record: &Record) -> anyhow::Result<()> {
         if self.fail_held {
             return free(record);

@@ -8,7 +8,7 @@ use super::place::{Place, Record};
 use super::state::is_ours;
 use super::{block_device, fuse_mount};
 
-/// Frees the node, if it is ours, and removes its files.
+/// Frees the node, if dashpot made the device, and removes its files.
 pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
         free(record)?;

@@ -43,7 +43,7 @@ pub(super) fn found_on(
     let tags = ["-p", "-o", "value", "-s", "TYPE", "-s", "PTTYPE", node];
     let mut command = Command::new("blkid");
     let done = output(command.args(tags), is_stopped)?;
-    // Without a finding, its status is 2.
+    // If blkid finds nothing, its exit status is 2.
     let found = String::from_utf8_lossy(&done.stdout).trim().to_owned();
     Ok((!found.is_empty()).then_some(found))
 }
@@ -96,8 +96,8 @@ fn run(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<(
     Ok(())
 }
 
-/// Runs a command that says little. If `is_stopped` returns true, gives it up: a rule may hold its I/O,
-/// so that it ends only when the device does.
+/// Runs a command with little output. If `is_stopped` returns true, stops waiting for the command:
+/// a rule may hold its I/O, so that it ends only when the device does.
 fn output(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<Output> {
     let program = command.get_program().to_string_lossy().into_owned();
     let cannot = || format!("{program} cannot be run");

@@ -1,7 +1,7 @@
 //! How long the kernel's NBD client still waits for a daemon that is gone.
 //!
-//! The time runs from the first I/O that finds no connection, and the kernel tells it to nobody but its
-//! log. Which users may read that, `kernel.dmesg_restrict` says.
+//! The time runs from the first I/O that finds no connection, and the kernel reports it only in its
+//! log. `kernel.dmesg_restrict` decides which users may read the log.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read};
@@ -15,13 +15,13 @@ use serde::Serialize;
 
 use super::netlink::RECONNECT_SECONDS;
 
-/// What is left of a node whose daemon is gone.
+/// How long the kernel still keeps the I/O of a node whose daemon is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Left {
     /// No new I/O has come since. The time runs from the first one.
     NotBegun,
-    /// So many seconds, until waiting I/O fails.
+    /// The seconds until waiting I/O fails.
     Seconds(u64),
     /// I/O fails.
     Over,
@@ -30,7 +30,7 @@ pub(crate) enum Left {
 }
 
 impl Left {
-    /// What is left of a node now.
+    /// How long the kernel still keeps the I/O of a node now.
     pub(super) fn of(node: &str) -> Left {
         let now = Duration::try_from(clock_gettime(ClockId::Monotonic));
         let name = Path::new(node).file_name().unwrap_or_default();
@@ -54,7 +54,7 @@ impl Left {
         }
     }
 
-    /// What was left, after another daemon has taken the node over.
+    /// The time that was left when another daemon took the node over.
     pub(crate) fn past(self) -> String {
         match self {
             Left::NotBegun => "no I/O had waited".to_owned(),
@@ -65,7 +65,7 @@ impl Left {
     }
 }
 
-/// What the messages of the kernel, the oldest first, say of a device.
+/// Reads the time that is left for a device from the kernel's messages, the oldest first.
 fn left(messages: &[String], name: &str, now: Duration) -> Left {
     let mut left = Left::Unknown;
     for message in messages {
@@ -121,7 +121,7 @@ mod tests {
     use super::{Left, left};
     use std::time::Duration;
 
-    /// As Linux 6.12 writes them.
+    /// The words of these messages in Linux 6.12.
     const ENDED: &str =
         "3,812,7222012,-;block nbd0: Receive control failed (result -32)\n SUBSYSTEM=block";
     const WAITS: &str = "3,813,10296218,-;block nbd0: Dead connection, failed to find a fallback";

@@ -59,9 +59,9 @@ pub(crate) struct Attached {
     pub(crate) mechanism: MechanismWord,
     /// Why dashpot chose no other mechanism.
     pub(crate) why_not_others: Vec<String>,
-    /// What was left of the node's time, if it waited for a daemon; null if it is new.
+    /// The time that was left, if the node waited for a daemon; null if the node is new.
     pub(crate) took_over: Option<Left>,
-    /// What the daemon lacks to go on when memory is short.
+    /// The protection that the daemon lacks against a shortage of memory.
     pub(crate) lacks: Vec<String>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
 
 fn mount_node(node: &str, args: &MountArgs, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
     if file_system::is_mounted(node, &args.directory) {
-        // It was taken over with its file system.
+        // `attach` took the device over with its file system.
         return Ok(());
     }
     if args.mkfs {
@@ -318,7 +318,8 @@ impl Attempt<'_> {
         hand_over(&self.client.handover_socket(), &what, descriptor.as_fd())
     }
 
-    /// Lets the daemon lock its memory, which it does with its first device. What it lacks, it says.
+    /// Lets the daemon lock its memory, which it does with its first device. The daemon reports
+    /// which protection it lacks.
     fn raise_limit(&self) {
         let pid = self.client.status(0).map(|status| status.pid.cast_signed());
         if let Some(daemon) = pid.ok().and_then(Pid::from_raw) {

@@ -21,7 +21,7 @@ pub(super) struct WantedNbd<'a> {
     pub(super) size: u64,
     pub(super) sector: u32,
     pub(super) read_only: bool,
-    /// Whether reads may wait now for something that is not over soon.
+    /// Whether reads of the device may wait for long now.
     pub(super) may_hold_reads: bool,
 }
 
@@ -33,8 +33,8 @@ pub(super) fn free_node() -> String {
     free.unwrap_or_else(|| node(0))
 }
 
-/// Makes a device of the kernel's end of a connection to the daemon. Returns false if another program
-/// has taken the node.
+/// Makes a device from the kernel's end of a connection to the daemon. Returns false if another
+/// program has taken the node.
 pub(super) fn make(node: &str, wanted: &WantedNbd<'_>, peer: OwnedFd) -> anyhow::Result<bool> {
     let backend = wanted.backend.to_string_lossy();
     let order = NbdOrder {

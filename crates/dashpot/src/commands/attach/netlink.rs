@@ -86,7 +86,7 @@ impl NbdClient {
     }
 }
 
-/// The list of the sockets of a device: one. With two, the kernel gives a connection up that does not
+/// The list of the sockets of a device: one. With two, the kernel drops a connection that does not
 /// answer for 30 s.
 fn sockets(peer: BorrowedFd<'_>) -> Vec<u8> {
     let descriptor = attribute(SOCKET_DESCRIPTOR, &peer.as_raw_fd().to_ne_bytes());

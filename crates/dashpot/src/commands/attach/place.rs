@@ -30,7 +30,8 @@ pub(super) struct Record {
     pub(super) daemon: Option<Process>,
     /// The address of that daemon's API.
     pub(super) api: String,
-    /// What the daemon served. Before it was recorded, no device could be taken over.
+    /// The disk that the daemon served. Records of older versions lack it, and then no daemon can
+    /// take the device over.
     #[serde(default)]
     pub(super) served: Served,
     /// The changed settings of the node, with their former values.
@@ -44,7 +45,7 @@ pub(super) struct Record {
 /// The properties of a disk that a program with the node open relies on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Served {
-    /// What tells its bytes from all others; `None` if they end with the daemon.
+    /// Identifies the disk's bytes among all others; `None` if they are lost when the daemon ends.
     pub(super) store_id: Option<String>,
     pub(super) size: u64,
     pub(super) sector: u32,
@@ -76,8 +77,8 @@ impl Place {
         })
     }
 
-    /// All directories that no other process has locked. A half-made one has no record. One whose record
-    /// cannot be read is another version's, and is left alone.
+    /// All directories that no other process has locked. A half-made directory has no record. If a
+    /// record cannot be read, another version wrote it, and its directory is left out.
     pub(super) fn all() -> Vec<(Place, Option<Record>)> {
         let entries = fs::read_dir(BASE).into_iter().flatten().flatten();
         let places = entries.filter_map(|entry| Place::locked(entry.path()));
@@ -145,8 +146,8 @@ impl Place {
     }
 }
 
-/// The attachments of this host, with the path that the kernel keeps with each, as any user may read
-/// them. One that another process is at work on may be among them.
+/// The attachments of this host, with the path that the kernel keeps with each. Any user may read
+/// them. The list may include an attachment that another process is changing.
 pub(super) fn records() -> Vec<(PathBuf, Record)> {
     let entries = fs::read_dir(BASE).into_iter().flatten().flatten();
     let records = entries.filter_map(|entry| {

@@ -48,7 +48,8 @@ pub(crate) fn clean_quietly() {
     }
 }
 
-/// Cleans every stale attachment that `goes`. Returns its node, and whether the cleaning succeeded.
+/// Cleans every stale attachment for which `goes` is true. Returns each node, and whether the
+/// cleaning succeeded.
 fn clean_each(goes: impl Fn(&Place, &Record) -> bool) -> Vec<(String, anyhow::Result<()>)> {
     let mut cleaned = Vec::new();
     for (place, record) in Place::all() {
@@ -67,7 +68,7 @@ fn clean_each(goes: impl Fn(&Place, &Record) -> bool) -> Vec<(String, anyhow::Re
 fn clean_one(place: Place, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
         if record.mechanism == MechanismWord::Nbd {
-            // Otherwise I/O waits for another daemon, that of unmounting, too.
+            // Otherwise all I/O, including that of unmounting, would wait for another daemon.
             free(record)?;
         }
         file_system::unmount(record, &|| false)?;

@@ -1,4 +1,4 @@
-//! What has become of a recorded attachment.
+//! The present state of a recorded attachment.
 
 use dashpot_api::{Client, MechanismWord};
 use dashpot_export::store::device_users;

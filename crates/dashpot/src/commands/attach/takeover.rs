@@ -21,12 +21,12 @@ use super::{block_device, nbd_device};
 /// A device that has waited for a daemon, and has one again.
 pub(super) struct TakenOver {
     pub(super) node: String,
-    /// What was left of its time.
+    /// How long the kernel would still have kept its I/O.
     pub(super) left: Left,
 }
 
-/// Looks for a device of a disk that is in use and whose daemon is gone, and takes it over. Fails if the
-/// disk is no longer what that device was made of.
+/// Looks for a device of a disk that is in use and whose daemon is gone, and takes it over. Fails
+/// if the disk is no longer the one that the device was made from.
 pub(super) fn take_over(
     disk: &str,
     served: &Served,
@@ -60,7 +60,7 @@ pub(super) fn take_over(
     Ok(None)
 }
 
-/// What a program that has the device open would notice.
+/// The differences that a program with the device open would notice.
 fn difference(former: &Served, served: &Served) -> Option<&'static str> {
     if former.store_id.is_none() {
         return Some("its bytes ended with that daemon, as those of ram, null and lossy stores do");

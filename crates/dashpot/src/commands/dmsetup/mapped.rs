@@ -162,7 +162,7 @@ impl Mapped {
     pub(super) fn start(&mut self, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
         let home = directory(&self.name);
         self.daemon = Some(daemon::start(&home, &self.lab()?, is_stopped)?);
-        // If this command is killed, `remove` knows what to end.
+        // If this command is killed, `remove` knows which daemon to end.
         self.write()
     }
 
@@ -204,7 +204,7 @@ impl Drop for Mapped {
             return;
         }
         if let (Ok(client), false) = (self.client(), self.node.is_empty()) {
-            // Whatever fails here, `dmsetup remove` finds it.
+            // If this fails, `dmsetup remove` can still remove the rest.
             let _ = crate::commands::attach::detach_own(&client, &self.node);
         }
         if let Some(daemon) = self.daemon {

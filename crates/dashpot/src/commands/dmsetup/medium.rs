@@ -1,4 +1,4 @@
-//! Where the bytes of a table are: the store of the disk, and the name by which tables print it.
+//! The medium behind a table: the store of the disk, and the name that tables print for it.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};

@@ -1,7 +1,8 @@
 //! `dmsetup`: slow devices in the words of the device mapper's tool.
 //!
-//! A device is a disk of a daemon of its own, attached, with a link to its node in `/dev/mapper`. Its
-//! table is the rules of that disk. A directory below `/run` has its state; who can write there is root.
+//! A device is a disk of a daemon of its own, attached, with a link to its node in `/dev/mapper`.
+//! Its table is the rules of that disk. A directory below `/run` has its state. Only root can write
+//! there.
 
 mod daemon;
 mod mapped;
@@ -85,7 +86,7 @@ fn reload(name: &str, table: &Table) -> anyhow::Result<()> {
     mapped.write()
 }
 
-/// Waits for the I/O in flight, unlike dm-delay, which lets it go at once: no I/O may be early.
+/// Waits for the I/O in flight. dm-delay would release it at once, but here no I/O may be early.
 fn suspend(mapped: &Mapped) -> anyhow::Result<()> {
     let waits = Suspend {
         for_ns: None,
@@ -138,5 +139,5 @@ fn remove(mapped: Mapped) -> anyhow::Result<()> {
     mapped.remove()
 }
 
-/// More than a table of one line can have.
+/// More bytes than a table of one line can have.
 const LONGEST: u64 = 64 << 10;

@@ -8,7 +8,7 @@ use crate::commands::draft::Draft;
 use crate::commands::output::usage;
 use crate::sources::{Source, Target};
 
-/// A report as the user asks for it.
+/// A report, and the user's choices about it.
 pub(in crate::commands) trait Asked {
     /// The report over these devices.
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError>;

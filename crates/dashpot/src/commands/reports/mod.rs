@@ -24,7 +24,7 @@ pub(super) use asked::{Asked, Format, Over};
 pub(super) use out::Kept;
 pub(super) use showing::Showing;
 
-/// The report behind its words on the command line.
+/// The report that the user's options describe.
 pub(super) fn asked(kind: &ReportKind) -> &dyn Asked {
     match kind {
         ReportKind::Iolatency(args) => args,

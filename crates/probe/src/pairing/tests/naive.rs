@@ -1,7 +1,7 @@
 //! A naive block device makes events of random requests and knows the truth about them.
 //!
-//! It never has two requests for the same sectors of a disk, because no event could tell which of
-//! them it is about. Another test makes such twins, and asserts less about them.
+//! It never has two requests for the same sectors of a disk, because an event could not tell one
+//! from the other. Another test makes such twins, and asserts less about them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -41,7 +41,8 @@ struct Truth {
     sector: u64,
     left: u32,
     issues: u32,
-    /// The number of bios, or of requests that the driver returned, with which it would be issued.
+    /// How many bios, or requests that the driver returned, the request would contain when it is
+    /// issued.
     parts: usize,
 }
 
@@ -376,7 +377,7 @@ proptest! {
         prop_assert_eq!((pairing.unmatched(), pairing.dropped()), (0, 0));
     }
 
-    /// A watch that begins in the middle sees the same, for requests that it saw being issued.
+    /// A watch that begins in the middle reports the same about the requests whose issue it saw.
     #[test]
     fn a_watch_may_begin_in_the_middle(steps in steps(0..19), skipped in 0..200_usize) {
         let mut device = Naive::default();

@@ -24,7 +24,7 @@ pub(in crate::commands::top) struct Live {
     /// Intervals of the wall clock, once it has begun.
     intervals: Intervals,
     begun: WallClock,
-    /// How far the simulation fell behind, if the last interval was too short for it.
+    /// How far the simulation fell behind, if it could not keep up with the last interval.
     behind: Option<Behind>,
     /// How much the simulation advances between two readings of the clock.
     piece: VirtualTime,
