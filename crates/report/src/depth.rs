@@ -28,8 +28,7 @@ fn is_repeated(rule: &Rule) -> bool {
     rule.present().matched >= u64::from(rule.depth.most) * BURSTS
 }
 
-/// The rule's lanes count as used up only after this many times as many zios as were in flight at
-/// once.
+/// Clients came back to a depth if the rule has matched this many times as many zios.
 const BURSTS: u64 = 4;
 
 #[cfg(test)]
