@@ -161,7 +161,7 @@ fn stat_number(dev: u64) -> Number {
     }
 }
 
-/// Names the known device that the user probably meant, or lists the known devices.
+/// Lists the devices that exist, and names the one that the user probably meant.
 fn hint(sys: &Path, known: &[Device], words: &str) -> String {
     let last = words.rsplit('/').next().unwrap_or_default();
     let names = known.iter().map(|device| device.name.as_str());

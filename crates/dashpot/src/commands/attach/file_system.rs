@@ -96,8 +96,8 @@ fn run(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<(
     Ok(())
 }
 
-/// Runs a command with little output. If `is_stopped` returns true, stops waiting for the command:
-/// a rule may hold its I/O, so that it ends only when the device does.
+/// Runs a command with little output. If `is_stopped` returns true, kills the command and does not
+/// wait for it: a rule may hold its I/O, so that it ends only when the device does.
 fn output(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<Output> {
     let program = command.get_program().to_string_lossy().into_owned();
     let cannot = || format!("{program} cannot be run");
