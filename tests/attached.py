@@ -1,7 +1,7 @@
 """Disks that are block devices of this host, for tests as root.
 
 `attach` makes them with the program itself, and at the end of a test makes sure that none is left: no loop device, no
-mount, no directory. A test that kills a daemon has what is left cleaned up by `detach --stale`, as its user would.
+mount, no directory. A test that kills a daemon cleans up with `detach --stale`, as a user would.
 """
 
 import ctypes
@@ -67,22 +67,22 @@ def backing(loop):
 
 
 def is_own(file):
-    """Whether a loop device's file is of this run: the kernel shows those of others, too, by the same path."""
+    """Whether a loop device's file belongs to this run: the kernel shows files of other runs by the same path."""
     return file.startswith(str(BASE)) and pathlib.Path(file).parent.exists()
 
 
 def remains():
-    """Whatever of attachments is in the kernel or in the file system."""
+    """The parts of attachments that are left in the kernel or in the file system."""
     loops = {f"/dev/{loop.name}" for loop in pathlib.Path("/sys/block").glob("loop*") if is_own(backing(loop))}
     with open("/proc/self/mountinfo") as table:
         mounts = {line.split()[4] for line in table if " fuse.dashpot " in line}
-    # Those of other runs come along from the machine's own directory, which lies below this one.
+    # The list includes mounts of other runs, from the machine's own directory, which lies below this one.
     mounts = {mount for mount in mounts if is_own(mount)}
     return loops | mounts | {str(place) for place in BASE.glob("*")}
 
 
 def take_down(what):
-    """By force: a test has failed already."""
+    """Detaches by force, because a test has failed already."""
     if what.startswith("/dev/"):
         run("losetup", "--detach", what, code=None)
     elif os.path.isdir(what):

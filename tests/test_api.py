@@ -1,4 +1,4 @@
-"""The API, through plain HTTP: its answers, and who may use it."""
+"""The API, through plain HTTP: its answers, and its rules of access."""
 
 import json
 import os

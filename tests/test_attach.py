@@ -90,7 +90,7 @@ def test_the_depth_of_a_full_device_is_no_riddle(daemon, attach):
     depth = daemon.rules()[1]["depth"]
     assert depth["most"] == depth["usual"] == 128, depth
     assert "at a time" not in daemon.cli("list").stdout
-    # The same depth is one if the device had room for more.
+    # With another `nr_requests`, the same depth counts as the clients' own bound.
     (pathlib.Path("/sys/block") / os.path.basename(node) / "queue/nr_requests").write_text("64")
     assert "clients offered at most 128 at a time" in " ".join(daemon.cli("list").stdout.split())
     daemon.cli("detach", node)
@@ -213,7 +213,7 @@ def test_a_killed_daemon_leaves_nothing_stuck(serve, attach, tmp_path):
 @pytest.mark.parametrize("moment", range(6))
 def test_a_killed_helper_leaves_nothing(daemon, attach, moment):
     helper = daemon.start("attach", "d", "--with", "loop")
-    # Each time at another step.
+    # Each run kills the helper at another step.
     steps = [lambda: True, lambda: any(BASE.glob("*")), lambda: any(BASE.glob("*/d")),
              lambda: daemon.disk()["clients"], lambda: remains() and any("/dev/" in what for what in remains()),
              lambda: helper.poll() is not None]
@@ -237,7 +237,7 @@ def test_an_interrupted_attach_leaves_nothing(daemon, attach, moment):
     helper.send_signal(signal.SIGINT)
     said, _ = helper.communicate(timeout=HANG_LIMIT)
     if helper.returncode == 0:
-        # It came too late.
+        # The signal came too late.
         daemon.cli("detach", said.strip())
     assert not remains()
     eventually(lambda: not daemon.disk()["clients"], "no client")

@@ -1,4 +1,4 @@
-"""`attach`, and `run` and `serve` with `--attach`: which of root's rights they need, and which they keep."""
+"""`attach`, and `run` and `serve` with `--attach`: the rights of root that they need, and those that they keep."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def test_without_privilege_it_says_what_works_without(daemon, attach):
 
 @pytest.fixture
 def user():
-    """A user of this test's own, as `sudo` names the one who typed it, and a directory of that user's."""
+    """A user for this test alone, in the variables with which `sudo` names its caller, and that user's directory."""
     uid = 50_000 + os.getpid() % 10_000
     own = pathlib.Path(f"/tmp/dashpot-{uid}")
     own.mkdir(mode=0o700)
@@ -48,7 +48,7 @@ def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, user):
         eventually(lambda: pathlib.Path(f"/tmp/dashpot-{uid}/api.sock").exists(), "a daemon")
         done = subprocess.run([BINARY, "attach", "d"], env=env, capture_output=True, text=True, timeout=HANG_LIMIT)
         assert done.returncode == 0, done.stderr
-        # No daemon can be marked from outside.
+        # No other process can mark a daemon.
         assert "the daemon may wait for its own device" in done.stderr and "CAP_SYS_RESOURCE" in done.stderr
         node = done.stdout.strip()
         run("dd", f"if={node}", "of=/dev/null", "bs=4k", "count=1", "iflag=direct")
@@ -62,7 +62,7 @@ def test_the_daemon_needs_no_privilege_and_sudo_finds_it(attach, user):
 
 
 def test_serve_attaches_and_becomes_the_user_again(attach, user):
-    """Its sockets, its device and its process are the user's; the device goes with it, and its owner comes back."""
+    """The daemon's sockets, device and process are the user's. When it ends, the device goes, and its node is root's."""
     uid, env = user
     words = ["serve", "--attach", "-d", "d=ram,size=8M", "--ready-file", f"/tmp/dashpot-{uid}/ready"]
     daemon = subprocess.Popen([BINARY, *words], stdout=subprocess.PIPE, text=True, env=env)
@@ -93,7 +93,7 @@ def test_serve_attaches_and_becomes_the_user_again(attach, user):
 
 
 def test_under_sudo_a_daemon_at_a_tcp_address_is_found_with_its_token(attach, user):
-    """The helper of `serve --attach`, and `attach` itself, find what the user's daemon has put down for its user."""
+    """The helper of `serve --attach`, and `attach` itself, find the daemon's address and token."""
     uid, env = user
     ready = pathlib.Path(f"/tmp/dashpot-{uid}/ready")
     words = ["serve", "--attach", "-d", "d=ram,size=8M", "--api", "tcp:127.0.0.1:0", "--ready-file", ready]

@@ -152,7 +152,8 @@ def reads(node):
 @requires("iostat")
 @pytest.mark.parametrize("pattern", ["randread", "read"])
 def test_iostat_shows_equal_reads_above_and_below(serve, device, attach, pattern):
-    """Of reads that are neighbours, too: dashpot gives the kernel no cause to merge them, and a busy device little."""
+    """This holds for neighbouring reads, too: dashpot gives the kernel no cause to merge them, and a busy device
+    gives it little."""
     below = device()
     daemon = serve("-d", f"d=dev:{below}")
     above = attach(daemon)
@@ -169,13 +170,13 @@ def test_iostat_shows_equal_reads_above_and_below(serve, device, attach, pattern
     last = json.loads(table)["sysstat"]["hosts"][0]["statistics"][-1]["disk"]
     shown = {disk["disk_device"]: disk for disk in last}
     upper, lower = (shown[os.path.basename(node)] for node in (above, below))
-    # At any moment 128 reads are above that have not reached the device, or have left it.
+    # At any moment, 128 reads count above that have not reached the device below, or have already left it.
     arrived = lower["r/s"] + lower["rrqm/s"]
     assert abs(upper["r/s"] - arrived) <= upper["r/s"] / 10, (upper, lower)
     assert upper["aqu-sz"] > 64 and upper["r_await"] >= 50 > lower["r_await"]
     (through, merged_above), (reached, merged) = counted(0), counted(1)
     assert merged_above == 0 and reached + merged == through >= 8192
-    # A host that stops this process merges some. Of more operations in a call it merges four of five.
+    # If the host stops this process, the kernel merges some. With more operations in a call, it merges four of five.
     assert merged < 2 * reached, "as if many operations were given to the kernel in a call"
     daemon.cli("detach", "d")
 

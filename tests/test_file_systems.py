@@ -68,7 +68,7 @@ def test_a_file_system_stays_whole_while_rules_change(serve, attach, tmp_path, f
         run("fstrim", at)
         return resident_kib(daemon) < before - (8 << 10)
 
-    # XFS frees the blocks of a file that is removed a while later.
+    # XFS frees the blocks of a removed file only after a while.
     eventually(is_given_back, "memory of the file is given back")
     daemon.cli("detach", "d")
     assert not os.path.ismount(at)
@@ -97,7 +97,7 @@ def test_run_mounts_and_unmounts(attach, tmp_path):
 
 @requires("mkfs.ext4")
 def test_a_rule_that_holds_the_unmounting_holds_no_end_up(attach, tmp_path):
-    """Unmounting writes, and this rule would hold that for ever."""
+    """Unmounting writes to the disk, and this rule would hold those writes for ever."""
     script = 'touch "$0/file" && "$1" inject d --hang -T write,flush'
     run(BINARY, "run", "--mount", tmp_path, "-d", "d=ram,size=64M", "--", "sh", "-c", script, tmp_path, BINARY)
     assert not os.path.ismount(tmp_path) and not remains()

@@ -1,4 +1,4 @@
-"""The scripts of docs/guide as they are in the pages, and what the pages say of them."""
+"""The scripts of docs/guide as they are in the pages, and the claims of the pages about them."""
 
 import os
 import re
@@ -46,7 +46,7 @@ def test_a_slow_device(attach, device, directory):
     by_itself, reads, writes = [least(line) for line in re.findall(r"^ +lat .*$", said, re.MULTILINE)]
     assert by_itself < 50 <= reads and writes >= 100
     rows = [line.split() for line in said.splitlines() if re.match(r"loop\d+ ", line)]
-    # One of the disk alone; then two rows, in the order of iostat, for reads and two for writes.
+    # One row for the disk alone; then two rows for reads and two for writes, in the order of iostat.
     assert len(rows) == 5, said
     for pair in (rows[1:3], rows[3:5]):
         upper, lower = sorted(pair, key=lambda row: -float(row[4]))

@@ -111,7 +111,7 @@ def measured(loop, depth, number, directory):
     return {share: (theirs[math.ceil(len(theirs) * share / 100) - 1], ours[f"p{share}_ns"]) for share in SHARES}
 
 
-# I/Os that take longer than an interval.
+# I/Os that last longer than an interval.
 
 @pytest.mark.parametrize("queued", [[], ["-Q"]])
 @pytest.mark.parametrize("how", ["suspended", "held"])

@@ -50,7 +50,7 @@ def test_rates_are_of_the_time_in_which_the_load_asked(daemon):
     done = run(BINARY, "load", daemon.uri("d"), "--time", "200ms", "--json", code=1)
     report = json.loads(done.stdout)
     assert "1 request was not answered" in done.stderr
-    # The 49 before it took a moment: the rest of the time counts, too.
+    # The 49 requests before it took a moment, which counts, too.
     assert report["ops"][0]["latency"]["n"] == 49 and report["elapsed_ns"] >= 200_000_000
     assert report["ops"][0]["iops"] <= 49 / 0.2
 

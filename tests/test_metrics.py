@@ -249,7 +249,7 @@ def test_suspension_is_seen(scraped):
     assert value(found, "dashpot_disk_suspended", disk="tank/foo.a-b") == 0
 
 
-# Whoever scrapes.
+# Scrapers that could harm the daemon.
 
 @pytest.mark.parametrize("method, path, status", [
     ("GET", "/", 404), ("GET", "/metrics/", 404), ("GET", "/v1/status", 404), ("GET", "/healthz", 404),

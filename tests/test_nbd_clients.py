@@ -1,4 +1,4 @@
-"""Clients that we did not write agree about the content of a disk."""
+"""NBD clients of other projects agree about the content of a disk."""
 
 import hashlib
 import json

@@ -66,7 +66,7 @@ class Wire:
         self.plain.close()
 
     def is_closed_by_server(self):
-        """Waits for the next byte. Whether the stream ends instead."""
+        """Waits for the next byte. Returns whether the stream ends instead."""
         try:
             self.take(1)
         except Closed:

@@ -14,7 +14,7 @@ from conftest import BINARY, ROOT
 
 TARGET = os.environ.get("CARGO_TARGET_DIR", "target")
 
-# What every case begins with. A case that succeeds does not say its errors.
+# The beginning of every case. A case that succeeds does not print its errors.
 # `eventually` asks again until a command succeeds: the case ends with the guest's own time limit if it never does.
 PROLOGUE = """
 set -eu

@@ -143,7 +143,7 @@ stop
 
 
 def test_a_restarted_daemon_takes_over_a_mounted_device(guest):
-    """The file system goes on as if the disk had only been slow: its I/O in flight, too."""
+    """The file system and its I/O in flight go on as if the disk had only been slow."""
     said = guest("""
 truncate -s 64M /tmp/image
 serve -d d=file:/tmp/image

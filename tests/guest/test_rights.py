@@ -1,4 +1,5 @@
-"""What a daemon behind a block device needs when memory is short, with all of root's rights, which a container lacks."""
+"""A daemon behind a block device protects itself against a shortage of memory. This takes all of root's rights,
+which a container lacks."""
 
 import json
 
@@ -56,7 +57,7 @@ dashpot run --attach -d d=ram,size=8M -- bash -c 'id -u; cut -d" " -f9 /proc/sel
 
 
 def test_a_running_daemon_is_locked_when_it_is_attached(guest):
-    """From outside the limit can be raised, and the mark cannot be set."""
+    """Another process can raise the limit, but cannot set the mark."""
     said = guest(USER + """
 ulimit -l 64
 setpriv --reuid=1000 --regid=1000 --clear-groups dashpot serve -d d=ram,size=8M --api unix:/run/me/api.sock \\
