@@ -48,7 +48,7 @@ def descriptor_limit():
 
 
 def test_large_reads_of_a_file_that_nobody_takes(serve, directory):
-    """64 of the largest reads are requests of 1.8 KB and replies of 2 GiB."""
+    """64 reads of the largest size take requests of 1.8 KB in all, and replies of 2 GiB."""
     daemon = file_disk(serve, directory, LARGEST)
     before = resident(daemon)
     client = enter(daemon)

@@ -45,7 +45,8 @@ class Trace:
 
 
 def events(lines, store):
-    """The trace as a string: W a write of the store ends, ( a sync starts, ) it ends, R a reply is sent. A
+    """The trace as a string: `W` is the end of a write of the store, `(` and `)` are the start and the end of a
+    sync, `R` is a reply. A
     call that another thread interrupts in the log has two lines; the second has the time of its end.
     """
     found, started = "", {}

@@ -191,6 +191,7 @@ impl Chunk {
 }
 
 /// The most slices in a chunk. There is a head before each part of data and one after the last, and
-/// each part may begin and end in the middle of a store's piece. A stream takes the most.
+/// each part may begin and end in the middle of a store's piece. Chunks of a stream need the most
+/// slices.
 pub(super) const SLICES_MAX: usize =
     3 * SendLimits::STREAM.replies + 1 + SendLimits::STREAM.bytes.div_ceil(SLICE as usize);

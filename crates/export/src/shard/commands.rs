@@ -108,7 +108,7 @@ impl Shard {
         self.rule_marks.set(disk, rules, counted);
     }
 
-    /// The shard's counts since its start that `list` shows beside the rules of a disk.
+    /// The shard's counts since its start. `list` shows them beside the rules of a disk.
     fn counted(&self, disk: DiskId) -> Counted {
         let now = self.timers.now();
         let export = self.exports.of_disk(disk);

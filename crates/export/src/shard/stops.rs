@@ -1,10 +1,11 @@
 //! Stops: times in which the host kept a shard from running. The causes are other processes on its
 //! CPU, a SIGSTOP, a frozen container, a paused virtual machine, or a suspended host.
 //!
-//! A shard tells a stop from its own work in three ways. If the shard wakes later than it asked for,
-//! the difference is a stop. If time passes in a pass without CPU time of its thread, that time is a
-//! stop. And time that `CLOCK_BOOTTIME` counts and `CLOCK_MONOTONIC` does not is a suspension of the
-//! host. Less than 1 ms is not a stop: a wake-up sometimes takes that long.
+//! A shard tells a stop from its own work in three ways. If the shard wakes later than it asked
+//! for, the difference is a stop. If time passes in a pass without CPU time of its thread, that
+//! time is a stop. And if `CLOCK_BOOTTIME` counts time that `CLOCK_MONOTONIC` does not count, the
+//! host was suspended for that time. Less than 1 ms is not a stop: a wake-up sometimes takes that
+//! long.
 //!
 //! A shard that sleeps until something arrives cannot tell how late it wakes. So while clients are
 //! connected it asks to be woken every 20 ms, or every second after a second without requests. A

@@ -1,10 +1,11 @@
 //! The kernel's events that show a device's I/O, and the decoders of their records.
 //!
 //! An event costs some 60 bytes and 70 ns, so only the needed ones are enabled. `block_rq_issue`
-//! and `block_rq_complete` show the life of a request. `block_bio_queue` of its bios shows when and
-//! by whom it was queued (the pairing of requests explains why not `block_getrq` or
-//! `block_rq_insert`). `block_rq_requeue` and `block_split` are rare. The same holds for
-//! `block_bio_complete` on a device with requests: it comes only for bios without a request.
+//! and `block_rq_complete` show the life of a request. `block_bio_queue` of its bios shows when,
+//! and by which process, the request was queued. (`pairing::requests` explains why `block_getrq`
+//! and `block_rq_insert` do not serve for this.) `block_rq_requeue` and `block_split` are rare. The
+//! same holds for `block_bio_complete` on a device with requests: it comes only for bios without a
+//! request.
 
 use super::format::{Field, Format, FormatError};
 use crate::device::{Device, Layer, Number};

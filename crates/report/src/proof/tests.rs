@@ -9,7 +9,7 @@ use serde_json::{Value, from_str, from_value, json};
 
 use super::{Facts, Proof, Tolerance, Verdict};
 
-/// A rule at the start, as the daemon sends it.
+/// A rule that has just been armed, as the daemon sends it.
 const RULE: &str = include_str!("../fixtures/rule.json");
 
 /// A shard that the host has never stopped.

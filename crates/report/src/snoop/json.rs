@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::columns::SECTOR;
 
-/// A line. `at_ns`, when the I/O ended, counts from 1970, in simulations from their beginning. A zio has the
-/// other keys of the API's finished zios, with `device` for its disk.
+/// A line. `at_ns` is the time at which the I/O ended. It counts from 1970, or in simulations from
+/// their beginning. A zio has the other keys of the API's finished zios, with `device` for its
+/// disk.
 #[derive(Serialize)]
 struct Line {
     at_ns: u64,
