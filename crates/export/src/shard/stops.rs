@@ -31,6 +31,7 @@ pub(super) struct StopCounts {
 }
 
 impl StopCounts {
+    /// Counts a stop of this length that ended at `until`.
     pub(super) fn add(&mut self, length: Duration, until: Instant) {
         self.advance(until);
         self.all.add(length);
