@@ -149,7 +149,7 @@ class Reader:
         return None
 
 
-# ---- Who imports whom ----
+# ---- Imports between files ----
 
 
 def start_of(module, path):

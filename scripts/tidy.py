@@ -255,7 +255,7 @@ def check_missing_docs(repository):
     yield from against_list("undocumented", undocumented(repository), listed, remedy)
 
 
-# ---- What the docs name ----
+# ---- Names in the docs ----
 
 
 def check_doc_lines(repository):

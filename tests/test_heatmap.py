@@ -86,7 +86,7 @@ def test_seconds_in_which_nothing_was_done_are_columns_too(serve):
 
 
 @pytest.mark.parametrize("words, code, why", [
-    (["-k"], 1, "nobody remembers"), (["-Q"], 2, "cannot be used with"), (["1"], 2, "cannot be used with"),
+    (["-k"], 1, "no daemon remembers"), (["-Q"], 2, "cannot be used with"), (["1"], 2, "cannot be used with"),
 ])
 def test_what_nobody_remembers_is_refused(daemon, words, code, why):
     assert why in daemon.cli("heatmap", "--last", "1m", *words, code=code).stderr

@@ -1,7 +1,7 @@
-//! A request: whatever 28 bytes say, what is accepted lies within the export.
+//! A request: whatever its 28 bytes are, an accepted request lies within the export.
 //!
-//! The first byte chooses the export and what was negotiated; the magic is put in, so that every
-//! input gets past it.
+//! The first byte chooses the export and the negotiated options. The target sets the magic, so that
+//! every input gets past it.
 
 #![no_main]
 

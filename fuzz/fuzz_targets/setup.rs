@@ -1,4 +1,5 @@
-//! The handshake: bytes in pieces, none of which may panic, cost memory, or matter for the result.
+//! The handshake, in pieces: no input may cause a panic or take much memory, and the lengths of the
+//! pieces must not change the result.
 //!
 //! The first byte is the number of piece lengths that follow it; the rest is what the client sends.
 
@@ -10,7 +11,7 @@ use dashpot_export::frontend::nbd::handshake::{Handshake, Progress, UNSENT_MAX};
 use dashpot_export::{ExportInfo, Power};
 use libfuzzer_sys::fuzz_target;
 
-/// More than what any one option is answered with, given the exports below.
+/// Longer than the answer to any one option, given the exports below.
 const ANSWER_MAX: usize = 16 << 10;
 
 fuzz_target!(|data: &[u8]| {

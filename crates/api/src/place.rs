@@ -17,8 +17,8 @@ pub fn runtime_dir() -> PathBuf {
     }
 }
 
-/// Under `sudo` the variable is missing. A process that has become its user again finds the directory all
-/// the same.
+/// The directory that XDG_RUNTIME_DIR would name. Under `sudo` the variable is missing, but a process that
+/// has become its user again needs the directory.
 fn caller_dir() -> Option<PathBuf> {
     let uid = user_id();
     let dir = PathBuf::from(format!("/run/user/{uid}"));
@@ -48,7 +48,7 @@ pub(crate) fn to_ask(own: PathBuf) -> PathBuf {
     }
 }
 
-/// A file of this name of a daemon of a user, in a directory that is surely that user's.
+/// The file of this name of a user's daemon, in a directory that belongs to that user.
 fn file_of(uid: u32, own: &Path) -> Option<PathBuf> {
     let name = own.file_name()?;
     let places = [
@@ -71,7 +71,7 @@ pub fn token_file(socket: SocketAddr) -> PathBuf {
     runtime_dir().join(format!("api-{socket}.token"))
 }
 
-/// The socket beside the API's at which the daemon is handed descriptors.
+/// The socket beside the API's at which the daemon receives descriptors.
 pub fn handover_socket(api: &Address) -> PathBuf {
     match api {
         Address::Unix(path) => beside(path),
@@ -79,8 +79,8 @@ pub fn handover_socket(api: &Address) -> PathBuf {
     }
 }
 
-/// A path with the suffix of handover sockets. Where a socket's path can be no longer, the suffix takes
-/// the place of as many bytes.
+/// A path with the suffix of handover sockets. If that would be too long for a socket's path, the suffix
+/// replaces the last bytes.
 fn beside(api: &Path) -> PathBuf {
     let api = api.as_os_str().as_bytes();
     let kept = api.len().min(SOCKET_PATH_MAX - SUFFIX.len());

@@ -79,7 +79,7 @@ impl AnswerMemory {
             }),
             _ => Err(Refusal::new(
                 RefusalKind::Full,
-                format!("other callers have had their answers made for {WAIT_MAX:?}"),
+                format!("the daemon has made answers for other callers for {WAIT_MAX:?}"),
             )
             .remedy("ask again")),
         }

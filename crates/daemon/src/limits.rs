@@ -1,5 +1,5 @@
-//! The bounds on the memory of all rules together. The lengths of globs and names are bounded
-//! elsewhere (`spec/`), and the engine bounds the rules of one disk.
+//! The bounds on the memory of all rules together. The parsers in `dashpot_rules` bound the lengths of
+//! globs and names, and the engine bounds the rules of one disk.
 
 use dashpot_engine::inject::{Effect, RuleSpec};
 

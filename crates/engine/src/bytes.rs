@@ -61,7 +61,7 @@ pub enum Move {
         /// The destination.
         to: Buf,
     },
-    /// The name is free.
+    /// Forgets the content of a buffer, whose name is free again.
     Free(Buf),
 }
 

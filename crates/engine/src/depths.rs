@@ -1,42 +1,43 @@
-//! For how long a device had how many zios in flight.
+//! The time that a device has spent with each number of zios in flight.
 //!
-//! Clients decide about depth, and many bound it without saying so: a lane or a delay that they never
-//! fill cannot be seen. A mean hides such a bound; the time spent at each depth shows it, and so does
-//! its difference between any two looks.
+//! Clients decide about depth, and many bound it without saying so. Lanes and delays that they never
+//! fill then show no effect. A mean hides such a bound; the time spent at each depth shows it, and so
+//! does the difference between any two looks.
 
 use alloc::vec::Vec;
 
 use crate::time::Duration;
 
-/// The time spent with each number of zios in flight, [`DepthTimes::DEEPEST`] standing for all above it.
+/// The time spent with each number of zios in flight. [`DepthTimes::DEEPEST`] stands for all larger
+/// numbers.
 ///
-/// This is counted twice for each zio, so that counting is one addition. How long the device was
-/// busy, and how many zios it had meanwhile, is worked out from it when a caller asks.
+/// The engine counts here twice for each zio, so a count is one addition. It computes how long the
+/// device was busy, and how many zios it had in that time, only when a caller asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DepthTimes {
-    /// Nanoseconds, from no zio on. As long as the deepest so far, so that it grows a few times only.
+    /// Nanoseconds by number of zios, from 0 to the greatest number so far. So it grows only a few times.
     times: Vec<u64>,
-    /// What was above the deepest, in zio-nanoseconds.
+    /// The integral of the zios beyond [`DepthTimes::DEEPEST`], in zio-nanoseconds.
     above: u128,
 }
 
-/// What a bound on depth looks like.
+/// A summary that shows a bound on depth.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DepthSummary {
     /// The most zios that were in flight at once.
     pub most: u32,
     /// The number of zios that was in flight for the longest time.
     pub usual: u32,
-    /// For how long it was.
+    /// That longest time.
     pub usual_time: Duration,
-    /// For how long any was.
+    /// The time in which any zio was in flight.
     pub busy: Duration,
-    /// The integral of the number over that time, in zio-nanoseconds.
+    /// The integral of the number of zios over that time, in zio-nanoseconds.
     pub depth_time: u128,
 }
 
 impl DepthTimes {
-    /// The deepest that is told apart.
+    /// The greatest number of zios with a time of its own.
     pub const DEEPEST: u32 = 512;
 
     #[inline]
@@ -57,7 +58,7 @@ impl DepthTimes {
         self.times.resize(at + 1, 0);
     }
 
-    /// Each depth that there was, with its time.
+    /// Each depth that occurred, with its time.
     pub fn times(&self) -> impl Iterator<Item = (u32, Duration)> {
         let times = (0..).zip(self.times.iter().copied()).skip(1);
         let spent = times.filter(|(_, time)| *time > 0);
@@ -74,7 +75,7 @@ impl DepthTimes {
         }
     }
 
-    /// What it comes to.
+    /// The summary of these times.
     pub fn summary(&self) -> DepthSummary {
         let mut summary = DepthSummary {
             depth_time: self.above,

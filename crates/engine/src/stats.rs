@@ -226,7 +226,8 @@ pub struct RuleView<'a> {
     pub armed: Instant,
     /// Its counters for the zios that it met since it was armed or last updated.
     pub present: &'a RuleCounts,
-    /// Its counters for the zios that it met before its last update: it holds those as it said then.
+    /// Its counters for the zios that it met before its last update. Its former version still holds
+    /// these.
     /// `None` if it was never updated.
     pub past: Option<&'a RuleCounts>,
     /// How long until its first lane is free, or until the disk's bandwidth is, if that is later.

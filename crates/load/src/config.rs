@@ -26,7 +26,7 @@ pub struct LoadConfig {
     pub sequential: bool,
     /// When requests start.
     pub pace: Pace,
-    /// The rule by which requests start; `None` after the load was stopped.
+    /// How long requests start; `None`: until the caller stops the load.
     pub lasts: Option<Duration>,
     /// Whether to poll instead of sleeping. Then no latency includes a wake-up, but a CPU is busy.
     pub busy: bool,

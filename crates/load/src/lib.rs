@@ -80,7 +80,7 @@ struct Load<'a> {
     blocks: u64,
     next_block: u64,
     start: Instant,
-    /// Until when it would have sent another request.
+    /// The moment until which the load could still start a request.
     asked_until: Instant,
     report: LoadReport,
 }

@@ -18,7 +18,7 @@ pub(super) struct Link {
     socket: OwnedFd,
     block: u32,
     verify: bool,
-    /// By cookie.
+    /// The requests in flight. The index of a request is its cookie.
     asked: Vec<Asked>,
     free: Vec<u32>,
     /// Cookies of requests that have not been sent.

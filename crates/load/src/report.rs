@@ -15,8 +15,8 @@ pub struct LoadReport {
     pub ops: [OpReport; 3],
     /// Requests without a reply [`super::DRAIN_MAX`] after the end. They are in no latency.
     pub unanswered: u32,
-    /// The error that ended it early, if there was one. The rest of the report covers the time
-    /// before.
+    /// The error that ended the load early, if there was one. The rest of the report covers the time
+    /// before the error.
     pub broken: Option<LoadError>,
     /// When the last reply came.
     pub(super) heard: Instant,

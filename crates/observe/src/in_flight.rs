@@ -1,4 +1,4 @@
-//! Zios in flight, which no histogram has yet.
+//! Zios in flight, which no histogram contains yet.
 
 use std::fmt;
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl InFlight {
 
 impl InFlight {
     /// The [`line`](InFlight::line) for a report of ended zios. It also mentions a young zio that
-    /// is older than nearly all of these took.
+    /// has already waited longer than nearly all of these took.
     pub fn line_beside(
         &self,
         mention: Mention,
@@ -68,7 +68,7 @@ impl InFlight {
     ) -> Option<String> {
         match self.oldest_ns.filter(|age_ns| outlasts(*age_ns, ended)) {
             Some(_) => Some(format!(
-                "{self} That is longer than nearly all that ended took, and is in no figure."
+                "{self} That is longer than nearly all that ended took, and no figure includes it."
             )),
             None => self.line(mention, interval),
         }
@@ -110,13 +110,13 @@ impl fmt::Display for InFlight {
     }
 }
 
-/// The zios in flight that are older than ended zios were. The latencies of ended zios leave them
-/// out. JSON: `{"longer_than_p99_9": 310, "longer_than_all": 302}`.
+/// How many zios in flight have already waited longer than ended zios took. No latency of an ended
+/// zio shows them. JSON: `{"longer_than_p99_9": 310, "longer_than_all": 302}`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outlasting {
-    /// How many are older than the 99.9th percentile of the ended ones.
+    /// How many have waited longer than the 99.9th percentile of the ended zios.
     pub longer_than_p99_9: u64,
-    /// How many are older than any ended one.
+    /// How many have waited longer than every ended zio.
     pub longer_than_all: u64,
 }
 
@@ -211,11 +211,9 @@ mod tests {
             text.starts_with("In flight: 3, the oldest for 1.250 s on d (hung"),
             "{text}"
         );
-        assert!(
-            text.ends_with(
-                ". That is longer than nearly all that ended took, and is in no figure."
-            )
-        );
+        assert!(text.ends_with(
+            ". That is longer than nearly all that ended took, and no figure includes it."
+        ));
         let none = Percentiles::of(&Histogram::default());
         assert_eq!(line(&none), None);
         let whole = hung().line_beside(Mention::default(), Duration::from_secs(1), &none);

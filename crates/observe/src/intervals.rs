@@ -3,8 +3,8 @@
 //!
 //! It reads no clock. The caller passes in every moment, always of the same clock: a daemon's, this
 //! host's, or the virtual one. Intervals are due at multiples of their length after the beginning,
-//! so they do not drift. Each begins where the one before has ended. A late interval is as long as
-//! it has become. The schedule does not repeat intervals whose due moments have passed by then, but
+//! so they do not drift. Each begins where the one before has ended. An interval that ends late keeps
+//! its true length. The schedule does not repeat intervals whose due moments have passed by then, but
 //! counts them as missed.
 
 use super::in_flight::Mention;
@@ -14,7 +14,7 @@ use super::length::Length;
 #[derive(Clone, Debug)]
 pub struct Intervals {
     period_ns: u64,
-    /// How many due moments are left; `None` until the report is closed.
+    /// How many due moments are left; `None` if intervals follow until the report is closed.
     left: Option<u64>,
     start_ns: u64,
     due_ns: u64,

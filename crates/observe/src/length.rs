@@ -28,7 +28,7 @@ impl Length {
         }
     }
 
-    /// The same length as devices saw it, which are read one after another.
+    /// The same length, but with the time that devices saw: a source reads them one after another.
     pub fn seen(self, elapsed: Duration) -> Length {
         Length { elapsed, ..self }
     }

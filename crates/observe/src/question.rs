@@ -23,7 +23,7 @@ pub struct Question {
 pub enum Subject {
     /// Devices at these layers, with their latencies.
     Latencies(Vec<Layer>),
-    /// Devices at a layer, with counts and sums only. The kernel has these without being watched.
+    /// Devices at a layer, with counts and sums only. The kernel has these even if nothing watches it.
     Averages(Layer),
     /// Pools.
     Pools,
@@ -46,7 +46,7 @@ pub struct Past {
 pub struct Schedule {
     /// The length of an interval; [`Duration::MAX`] lasts until the source ends.
     pub interval: Duration,
-    /// The number of intervals; `None` until the source ends.
+    /// The number of intervals; `None` if they follow until the source ends.
     pub count: Option<u64>,
     /// Whether another interval comes first, from the devices' start until now.
     pub since_start: bool,

@@ -32,7 +32,7 @@ pub enum TraceError {
         why: String,
     },
     /// Another program has ended the recording, so later events are missing.
-    #[error("{path} was set to 0 by somebody else, so that events are missing since: watch again")]
+    #[error("another program has set {path} to 0, and events are missing since then: watch again")]
     SwitchedOff {
         /// The file that switches the recording.
         path: String,

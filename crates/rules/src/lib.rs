@@ -1,7 +1,7 @@
-//! From words to values. Every value of a command line, a lab file or the API has one parser here,
+//! Parses words into values. Every value of a command line, a lab file or the API has one parser here,
 //! and so the same grammar everywhere.
 //!
-//! A parser takes the whole word and answers the value, or a [`ParseError`] that names the fault
+//! A parser takes the whole word and returns the value, or a [`ParseError`] that names the fault
 //! and the remedy. Nothing is rounded: a value that cannot be held exactly is refused.
 
 #![warn(missing_docs)]

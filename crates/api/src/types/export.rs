@@ -36,4 +36,4 @@ pub struct Clock {
 }
 
 /// The message of a report when its two answers come from different starts of the daemon.
-pub const STARTED_AGAIN: &str = "the daemon was started again; so is what it counts";
+pub const STARTED_AGAIN: &str = "the daemon was started again, and its counters began at 0";

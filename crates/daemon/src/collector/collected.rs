@@ -1,4 +1,4 @@
-//! All that is kept of events.
+//! The data that the collector keeps of events.
 
 use std::collections::{BTreeMap, TryReserveError};
 use std::sync::Arc;

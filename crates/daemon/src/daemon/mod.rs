@@ -192,8 +192,8 @@ impl Daemon {
         Ok(Record { words, ..record })
     }
 
-    /// Makes new zios of a disk wait. Unless `now`, returns when no zio is in flight. Answers how
-    /// many are.
+    /// Makes new zios of a disk wait. Unless `now`, it waits until no zio is in flight. Returns how many
+    /// are in flight.
     pub async fn suspend(
         &self,
         disk: &str,

@@ -75,7 +75,7 @@ impl Page<'_> {
         )
     }
 
-    /// Writes facts that are told in labels.
+    /// Writes facts as labels.
     pub(super) fn info<'l>(
         &mut self,
         metric: &Metric,

@@ -111,7 +111,7 @@ impl Registry {
         others.map(|record| record.lanes).sum()
     }
 
-    /// Removes rules and answers their records. Ignores unknown ids.
+    /// Removes rules, and returns their records. Ignores unknown ids.
     pub fn remove(&mut self, ids: &[RuleId]) -> Vec<Record> {
         let removed = ids.iter().filter_map(|id| self.rules.remove(id));
         removed.collect()
@@ -130,8 +130,9 @@ impl Registry {
         let found: Vec<Record> = self.records().filter(matches).cloned().collect();
         if found.is_empty() {
             let names = self.records().filter_map(|record| record.name.as_deref());
-            return Err(Refusal::not_found("rule", key, names)
-                .remedy("see 'dashpot list' for those that there are"));
+            return Err(
+                Refusal::not_found("rule", key, names).remedy("'dashpot list' shows the rules")
+            );
         }
         Ok(found)
     }

@@ -16,7 +16,7 @@ pub(crate) fn cut(crash: &Crash) -> Result<Cut, Refusal> {
     }
     if crash.list > LIST_MAX {
         let error = format!(
-            "list is {}: {LIST_MAX} writes are listed at most",
+            "list is {}: an answer lists at most {LIST_MAX} writes",
             crash.list
         );
         return Err(unfit(error).remedy("give less; all of them are counted"));

@@ -91,7 +91,7 @@ fn what_is_unknown_is_refused_with_what_is_near() {
         ),
         (
             "wal.read.in_flight < 1",
-            "'wal.read.in_flight': in_flight is known of a disk, not of one of its operations",
+            "'wal.read.in_flight': in_flight is a metric of a disk, not of one of its operations",
         ),
         (
             "wal < 1ms",

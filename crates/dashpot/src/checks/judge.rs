@@ -93,7 +93,7 @@ fn outlasting(
     let ended = Done::between(now, earlier, op)?.latency;
     let outlasts = outlasts(oldest.age_ns, &Percentiles::of(&ended));
     let age = short_time(oldest.age_ns);
-    Ok(outlasts.then(|| format!("; one in flight for {age} is not in it")))
+    Ok(outlasts.then(|| format!("; one I/O in flight for {age} does not count yet")))
 }
 
 /// How long the host kept the disk's shard from running; `None` if that is too short to matter.
@@ -102,7 +102,7 @@ fn stopped(now: &DiskLatency, earlier: Option<&DiskLatency>) -> Option<String> {
     let stopped_ns = now.shard_stopped_ns.saturating_sub(before_ns);
     stop_line(Duration::from_nanos(stopped_ns)).map(|_| {
         let stopped = short_time(stopped_ns);
-        format!("; the host stopped dashpot for {stopped} meanwhile, which is not in it")
+        format!("; the host stopped dashpot for {stopped}, which no latency contains")
     })
 }
 

@@ -107,7 +107,7 @@ impl Names {
         }
         match (self.disk_and_op(subject), self.is_known(subject)) {
             (Some((_, Some(_))), _) if metric == "in_flight" => ParseError::new(format!(
-                "'{text}': in_flight is known of a disk, not of one of its operations"
+                "'{text}': in_flight is a metric of a disk, not of one of its operations"
             )),
             (Some(_), _) => no_metric("a disk", metric, &DiskMetric::words()),
             (None, true) => no_metric("a rule", metric, &RuleMetric::words()),

@@ -9,9 +9,10 @@ use clap::{Args, ValueEnum};
 #[command(after_help = "\
 The daemon needs no privilege; this command takes root, for a moment: it mounts
 a file, hands it to the daemon, and makes a loop device of it. The device stays
-until 'dashpot detach', or fails all I/O once the daemon is gone. One of the
-kernel's NBD client waits 20 s for the daemon: start it again, and attach the
-disk again. The device goes on if its bytes are in the same file as before.
+until 'dashpot detach', but fails all I/O once the daemon is gone. A device of
+the kernel's NBD client waits 20 s for the daemon: start the daemon again, and
+attach the disk again. The device then continues, if the disk is in the same
+file as before.
 
 Example:
   sudo dashpot attach c1t1d0
@@ -19,7 +20,7 @@ Example:
 pub(crate) struct AttachArgs {
     /// The disk
     pub(crate) disk: String,
-    /// By which of the kernel's drivers: auto (the best that works), loop, nbd or ublk
+    /// The kernel's driver: auto (the best that works), loop, nbd or ublk
     #[arg(
         long,
         value_name = "WAY",
@@ -36,8 +37,8 @@ pub(crate) struct AttachArgs {
 /// Attach a disk and mount its file system; 'detach' undoes both
 #[derive(Args, Debug)]
 #[command(after_help = "\
-As 'dashpot attach', this takes root. It prints the node. A disk that has data
-on it is never overwritten.
+Like 'dashpot attach', this needs root. It prints the node. It never overwrites
+a disk that has data on it.
 
 Example:
   sudo dashpot mount c1t1d0 /mnt --mkfs
@@ -54,7 +55,7 @@ pub(crate) struct MountArgs {
     /// The kind of file system: ext4 or xfs [what is there; ext4]
     #[arg(long, value_name = "FS", value_enum, hide_possible_values = true)]
     pub(crate) fs: Option<FileSystem>,
-    /// By which of the kernel's drivers; see attach
+    /// The kernel's driver; see attach
     #[arg(
         long,
         value_name = "WAY",
@@ -116,7 +117,7 @@ impl With {
 /// Detach block devices from their disks, unless they are in use
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A device that is mounted or open stays, and the users are named. --stale removes
+It keeps a device that is mounted or open, and names its users. --stale removes
 the devices of daemons that were killed.
 
 Examples:

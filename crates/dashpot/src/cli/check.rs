@@ -15,11 +15,11 @@ SUBJECT.METRIC OP VALUE, in quotes. OP is <, <=, >, >=, == or !=.
   RULE, rule(RULE)  matched, injected, held, late, overrun, failed, beaten, ...,
                     requested.p50, achieved.p50, lateness.p99, ...
 Latencies need a unit. A check without data fails. Figures count from the start
-of the daemon or the arming of the rule, or for the time or the command alone.
+of the daemon or the arming of the rule; with --for or a command, only from now.
 
-The exit status is 0 if all hold and 3 if one does not; with a command, its own
-if it fails, and 125 to 127 as for 'run'. Unknown names are refused with 2
-before the command starts; a rule that it arms is written rule(RULE).
+The exit status is 0 if all checks hold, and 3 if one does not. A command that
+fails gives its own status; 125 to 127 are as for 'run'. An unknown name ends it
+with 2 before the command starts; write rule(RULE) for a rule that it arms.
 
 Examples: the time since the start; the time of a test
   dashpot check 'wal.flush.p99 < 30ms' 'wal.failed == 0'

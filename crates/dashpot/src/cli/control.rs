@@ -40,7 +40,7 @@ pub(crate) struct InjectArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    /// Arm it only while this command runs, and print at its end what it injected
+    /// Arm the rule only while this command runs, then print what the rule injected
     #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
@@ -48,9 +48,9 @@ pub(crate) struct InjectArgs {
 /// Replace a rule at once; 'proof' then judges the new one alone
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The rule keeps its id, its name and its counters. Latencies, and the verdict of
-'proof', are of the I/Os that it met since the update; those that it held then
-end as it said before.
+The rule keeps its id, its name and its counters. Latencies and the verdict of
+'proof' are then only of I/Os that it meets after the update. The I/Os that it
+holds at the update end by the old words.
 
 Example:
   dashpot update 1 -D 25ms:2")]
@@ -68,10 +68,10 @@ pub(crate) struct UpdateArgs {
 /// List rules, the I/Os that each matched and held, and why it held none
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A rule matched an I/O, then held it until its delay was over. 'late' is how many
-were late by more than 1 ms or 5 % of the delay; 'now' is how many it holds at
-this moment. 'achieved' is the median delay of those that it held, and after an
-update of those that it met since.
+A rule matches an I/O, then holds it until its delay is over. 'late' counts the
+I/Os that were late by more than 1 ms or 5 % of the delay, and 'now' those that
+the rule holds at this moment. 'achieved' is the median delay of the I/Os that
+it held; after an update, only of those that it met since.
 
 Example:
   dashpot list c1t1d0")]
@@ -154,11 +154,11 @@ pub(crate) struct SuspendArgs {
 #[derive(Args, Debug)]
 #[command(after_help = "\
 A power cut loses acknowledged writes that no flush (fsync) has covered. Without
---off or --restart the disk serves on without its cache, and clients may write
-again what their own caches still hold. So to see what survives a power cut,
-give --off, and then --restart when the clients are gone.
+--off or --restart the disk keeps serving without its cache, and clients may
+write the lost data again from their own caches. To see what survives a power
+cut, give --off, and then --restart when the clients are gone.
 
-Examples: a power cut and its survivor; one write in two lost, and in parts
+Examples: a power cut, and the disk afterwards; half of the writes lost, torn
   dashpot serve -d db=lossy:file:/var/tmp/db.img,size=1G &
   dashpot crash db --keep none --off
   dashpot crash db --restart
@@ -170,7 +170,7 @@ pub(crate) struct CrashArgs {
     /// End its connections, and refuse new ones until --restart
     #[arg(long, conflicts_with = "restart")]
     pub(crate) off: bool,
-    /// End its connections, and serve what survived; without a cut if it is off
+    /// End its connections, and serve what survived; if it is off, do not cut again
     #[arg(long)]
     pub(crate) restart: bool,
     /// Which of the writes that no flush covered survive: none, all or random
@@ -185,7 +185,7 @@ pub(crate) struct CrashArgs {
     /// Tear writes at sectors of 512 or 4096 bytes, instead of whole or not at all
     #[arg(long, value_name = "SIZE", value_parser = parse_tear)]
     pub(crate) tear: Option<u64>,
-    /// Seed of the choice of what survives [a random one, printed]
+    /// Seed that chooses the surviving writes [a random one, printed]
     #[arg(long, value_name = "N", value_parser = parse_seed)]
     pub(crate) seed: Option<u64>,
     /// List at most this many lost writes, the oldest first

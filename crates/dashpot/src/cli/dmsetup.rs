@@ -7,9 +7,9 @@ use clap::{Args, Subcommand};
 #[command(after_help = "\
 A table is a line such as '0 2097152 delay /dev/vdb 0 500': sectors of 512
 bytes, then DEVICE 0 MS for everything, or three of these for reads, writes and
-flushes. The DEVICE is a block device, a file, or ram:SIZE. All of it takes
-root. A daemon of its own serves each device until 'remove'. No I/O is early: a
-suspend waits for what is delayed, while dm-delay lets that go at once.
+flushes. The DEVICE is a block device, a file, or ram:SIZE. It needs root. Each
+device has a daemon of its own until 'remove'. No I/O is early: 'suspend' waits
+for delayed I/O, while dm-delay releases it at once.
 
 Example: reads and writes take half a second longer
   echo \"0 $(blockdev --getsz /dev/vdb) delay /dev/vdb 0 500\" |
@@ -40,7 +40,7 @@ pub(crate) enum DmAction {
     Table {
         /// The device
         name: Option<String>,
-        /// The one that 'resume' will put in place
+        /// Print the table that 'resume' will put in place
         #[arg(long)]
         inactive: bool,
     },

@@ -189,7 +189,7 @@ fn survive_full_files() -> anyhow::Result<()> {
 fn collector(server: &mut Server, lab: &Lab) -> anyhow::Result<Collector> {
     let reader = server
         .events()
-        .context("somebody reads the events already")?;
+        .context("a collector already reads the events")?;
     let bytes = lab.events.unwrap_or(DEFAULT_EVENTS);
     let started = Collector::start(reader, lab.disks.len(), bytes);
     started.with_context(|| {

@@ -91,7 +91,7 @@ impl Host {
         let (value, meaning) = match self.cpus.steal_percent {
             Some(steal) if steal >= 1.0 => (
                 format!("{steal:.1} % of the CPU time"),
-                "the hypervisor runs others meanwhile: expect late replies",
+                "the hypervisor gives it to other machines: expect late replies",
             ),
             Some(steal) => (
                 format!("{steal:.1} % of the CPU time"),
@@ -108,7 +108,10 @@ impl Host {
                 cpus_of(quota),
                 "beyond it the kernel stops every thread until its period is over; no spinning",
             ),
-            None => ("none".to_owned(), "nobody stops dashpot for using the CPU"),
+            None => (
+                "none".to_owned(),
+                "the kernel does not stop dashpot for using the CPU",
+            ),
         };
         ["CPU quota".to_owned(), value, meaning.to_owned()]
     }
@@ -124,7 +127,7 @@ impl Host {
             (
                 format!("{throttled_periods} of {quota_periods} periods"),
                 format!(
-                    "stopped for {} in all, and late by that",
+                    "the kernel stopped dashpot for {} in all: expect late replies",
                     short_time(throttled_ns)
                 ),
             )

@@ -70,7 +70,7 @@ impl Diagnosis {
         let ways = table_within(room, &WAYS, self.ways.iter().map(Way::row));
         let promises = promise_table(room, &self.promises);
         let shards = match self.shards.as_slice() {
-            [] => "no daemon answers: what its probe would read is not known\n".to_owned(),
+            [] => "no daemon answers, so there are no readings of a probe\n".to_owned(),
             shards => shard_table(room, shards),
         };
         format!("{host}\n{promises}\n{shards}\n{ways}")

@@ -21,7 +21,7 @@ pub(super) const TIME_KEYS: [Key; 1] = [Key {
     kind: "time",
     example: "\"10s\"",
     default: "none: it must be given",
-    meaning: "When it is done, from the start of the simulation.",
+    meaning: "When the change is made, from the start of the simulation.",
 }];
 pub(super) const ACTION_KEYS: [Key; 5] = [
     Key {
@@ -29,7 +29,7 @@ pub(super) const ACTION_KEYS: [Key; 5] = [
         kind: "table",
         example: "{ pool = \"tank\", zfs_dirty_data_max = \"64M\" }",
         default: "none",
-        meaning: "Sets tunables of a pool, in the words of its table.",
+        meaning: "Sets tunables of a pool, by the keys of its table.",
     },
     Key {
         name: "inject",

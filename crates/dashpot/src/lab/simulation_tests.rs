@@ -366,7 +366,7 @@ fn mistakes_in_disks_and_settings_name_their_line_place_and_remedy() {
         ),
         (
             "[disk.c]\nstore = \"ram\"\nrules = [\"-D 1ms --with 9\"]",
-            "9: [disk.c] rules: --with 9: no rule '9': see 'dashpot list' for those that there are",
+            "9: [disk.c] rules: --with 9: no rule '9': 'dashpot list' shows the rules",
         ),
         (
             "[disk.c]\nstore = \"ram\"\nsize = \"1M\"\nrules = [\"-D 1ms --range 1M..2M\"]",

@@ -117,7 +117,7 @@ pub(super) const COMMON_KEYS: [Key; 4] = [
         kind: "time",
         example: "\"15s\"",
         default: "none: the end of the run",
-        meaning: "When it begins no more calls; after `start`.",
+        meaning: "From this time on it begins no more calls; later than `start`.",
     },
     Key {
         name: "link",

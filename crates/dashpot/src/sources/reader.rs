@@ -39,7 +39,7 @@ impl Tell {
         self.waiting.load(Ordering::Relaxed) < ROOM
     }
 
-    /// Sends an interval or an error. Whether the printing thread still listens.
+    /// Sends an interval or an error. Returns whether the printing thread still listens.
     fn tell(&self, told: Watched) -> bool {
         let weight = told.as_ref().map_or(0, weight);
         self.waiting.fetch_add(weight, Ordering::Relaxed);

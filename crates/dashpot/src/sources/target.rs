@@ -132,7 +132,7 @@ impl Target {
                 })
             }
             (Target::Kernel(..), Some(_), _) => {
-                bail!("--last: nobody remembers what the kernel's disks did before: leave it out")
+                bail!("--last: no daemon remembers the past of the kernel's disks: leave it out")
             }
             (Target::Daemon { client, names, .. }, None, Subject::Ios(wanted)) => {
                 let stream = || ZioStream::new(client, names, wanted);

@@ -194,7 +194,7 @@ fn check(spec: &RuleSpec) -> Result<(), CommandError> {
         .map_err(|error| CommandError::InvalidRule(error.to_string()))
 }
 
-/// Refuses rules that cannot be carried out, and ids that have been used. Answers the least id that
+/// Refuses rules that cannot be carried out, and ids that have been used. Returns the least id that
 /// the next rule may have.
 fn check_all(rules: &[(RuleId, RuleSpec)], mut next: u32) -> Result<u32, CommandError> {
     for (id, spec) in rules {

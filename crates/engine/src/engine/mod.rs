@@ -120,8 +120,8 @@ impl Engine {
         (next < Instant::NEVER).then_some(next)
     }
 
-    /// Most of the zios of disks outside of pools that wake up by `by`, the soonest first. This is
-    /// a guess, for drivers that prepare.
+    /// The zios of disks outside of pools that wake up by `by`, the soonest first. The list may lack
+    /// some: drivers use it only to prepare.
     pub fn due_by(&self, by: Instant) -> impl Iterator<Item = ZioId> {
         self.alone.deadlines.due_by(by)
     }

@@ -37,7 +37,7 @@ impl Engine {
         }
     }
 
-    /// Does a part. Answers the rest, if there is any.
+    /// Does a part. Returns the rest, if there is any.
     fn some_of(&mut self, part: Part, most: usize, actions: &mut Vec<Action>) -> Option<Part> {
         match part {
             Part::Release {

@@ -29,8 +29,8 @@ impl Bandwidth {
         self.free
     }
 
-    /// Puts a booking at the end of the queue. Zios must be pushed in the order in which they get
-    /// there.
+    /// Puts a booking at the end of the queue. The caller must push zios in the order in which they reach
+    /// the server.
     pub(super) fn push(&mut self, id: BookingId, bookings: &mut Bookings) {
         self.queue.push(id, bookings);
         self.free = bookings.get(id).end();
@@ -51,7 +51,7 @@ impl Bandwidth {
         self.queue.vacate(id, bookings);
     }
 
-    /// Closes the gaps. Answers the zios that are served sooner now.
+    /// Closes the gaps. Returns the zios that are served sooner now.
     pub(super) fn move_up(
         &mut self,
         now: Instant,

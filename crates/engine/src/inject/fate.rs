@@ -96,8 +96,8 @@ impl Injector {
         }
     }
 
-    /// Takes the count of a zio that was just charged back from the rules that do not decide it. A
-    /// rule that is alone decides.
+    /// Uncounts a zio that was just charged, for the rules that do not decide it. A rule that is alone
+    /// decides.
     #[inline]
     pub(crate) fn uncount_beaten(&mut self, flight: &Flight) {
         let first = flight.bookings.map(|first| self.bookings.get(first));
@@ -138,7 +138,7 @@ impl Injector {
         self.count(flight);
     }
 
-    /// Closes the gaps that aborted zios have left. Answers the zios that are served sooner now.
+    /// Closes the gaps that aborted zios have left. Returns the zios that are served sooner now.
     pub(crate) fn close_gaps(&mut self, now: Instant, mut gaps: Gaps) -> Vec<ZioId> {
         let mut moved = Vec::new();
         gaps.lanes.sort_unstable();
@@ -176,8 +176,8 @@ impl Injector {
         }
     }
 
-    /// Takes the holds of rules that are removed, before or after this call, off a zio. Says
-    /// whether there were any.
+    /// Takes the holds of removed rules off a zio. The caller may remove the rules before or after this
+    /// call. Returns whether there were any holds.
     pub(crate) fn release(
         &mut self,
         now: Instant,

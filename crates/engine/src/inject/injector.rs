@@ -42,7 +42,7 @@ struct Candidate {
 
 impl Injector {
     /// Asks the rules about a zio that is charged at `flight.charged`, and books their holds.
-    /// Answers an error that keeps the store from working.
+    /// Returns an error that keeps the store from working.
     pub(crate) fn charge(
         &mut self,
         now: Instant,
@@ -279,7 +279,7 @@ impl Injector {
     }
 
     /// Replaces what a rule says. Lanes that remain keep their bookings; transfers keep theirs if
-    /// the rule still has a bandwidth. Answers the zios that are served sooner now.
+    /// the rule still has a bandwidth. Returns the zios that are served sooner now.
     pub(crate) fn update(
         &mut self,
         id: RuleId,
@@ -315,7 +315,7 @@ impl Injector {
     }
 
     /// Removes rules, which are named in the order of their ids. Their promises stand, but leave
-    /// the lanes and the bandwidth. Answers the zios that are served sooner now.
+    /// the lanes and the bandwidth. Returns the zios that are served sooner now.
     pub(crate) fn remove(&mut self, rules: &[RuleId], now: Instant) -> Vec<ZioId> {
         let gone = |rule: RuleId| rules.binary_search(&rule).is_ok();
         let mut moved = Vec::new();

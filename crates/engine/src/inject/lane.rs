@@ -69,7 +69,7 @@ impl Lanes {
         self.lanes[lane as usize].leave(id, now, bookings)
     }
 
-    /// Closes the gaps in a lane's queue. Answers the zios whose bookings have moved.
+    /// Closes the gaps in a lane's queue. Returns the zios whose bookings have moved.
     pub(crate) fn move_up(
         &mut self,
         lane: u32,
@@ -134,7 +134,7 @@ impl Lane {
     }
 
     /// Takes a booking out of the queue. If its service has begun, its time stays used. Otherwise
-    /// it leaves a gap, and the answer is true.
+    /// it leaves a gap, and this returns true.
     pub(super) fn leave(&mut self, id: BookingId, now: Instant, bookings: &mut Bookings) -> bool {
         let booking = bookings.get(id);
         let begun = booking.start <= now;
@@ -179,7 +179,7 @@ impl Lane {
         self.gap = self.first;
     }
 
-    /// Closes the gaps. Answers when the lane is free then.
+    /// Closes the gaps. Returns the moment at which the lane is free then.
     pub(super) fn move_up(
         &mut self,
         now: Instant,

@@ -70,7 +70,7 @@ struct Charge {
     rate: Option<(u64, RuleId, Mode)>,
     /// Whether it reached the server of the bandwidth before the model asked the store.
     served_before: bool,
-    /// When rules were last cleared with release. It can have moved on no earlier.
+    /// When a command last cleared rules with release. The zio cannot have moved on before that.
     released: Instant,
     /// The rules that took it.
     takers: Vec<RuleId>,

@@ -329,7 +329,7 @@ fn a_recording_that_was_switched_off_is_an_error() {
     tracer.tended_ns = 0;
     let error = tracer.read(u64::MAX, |_| ()).expect_err("nothing is seen");
     assert!(matches!(error, TraceError::SwitchedOff { .. }), "{error}");
-    assert!(error.to_string().contains("tracing_on was set to 0"));
+    assert!(error.to_string().contains("tracing_on to 0"));
 }
 
 #[test]

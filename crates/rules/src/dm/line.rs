@@ -15,7 +15,7 @@ pub fn parse_table(text: &str) -> Result<Table, ParseError> {
     };
     if let Some(second) = lines.next() {
         return Err(ParseError::new(format!(
-            "'{}' is a second line, and a table has one here: make a device for each",
+            "'{}' is a second line, and a table has one line here: make a device for each",
             shown(second.trim())
         )));
     }

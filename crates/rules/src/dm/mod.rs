@@ -1,9 +1,10 @@
 //! dm: the table lines of the device mapper's `delay` and `error` targets.
 //!
 //! The sources are the kernel's documents (`admin-guide/device-mapper/delay.rst`) and `dm-delay.c`.
-//! Three arguments are for everything, six divide writes and flushes from reads, and nine also flushes
-//! from writes. As there, a trim and zeroes are writes, and a delay is a whole number of
-//! milliseconds. A table here is one line, and its parts have one device: a disk has one store.
+//! Three arguments apply to all I/O. Six give writes and flushes a delay of their own, and nine also
+//! give flushes their own. As in dm-delay, trims and zeroes count as writes, and a delay is a whole
+//! number of milliseconds. Here a table is one line, and all of its parts have the same device, because
+//! a disk has one store.
 
 mod line;
 mod table;

@@ -56,7 +56,7 @@ pub enum Medium {
 }
 
 impl Table {
-    /// Where the bytes are. None of `error`.
+    /// Where the bytes are. `error` has no bytes.
     pub fn medium(&self) -> Option<&Medium> {
         match &self.target {
             Target::Delay(delay) => Some(&delay.read.medium),
@@ -64,7 +64,7 @@ impl Table {
         }
     }
 
-    /// The table over the same medium by another of its names.
+    /// The same table, with another name for its medium.
     pub fn over(mut self, medium: &Medium) -> Table {
         if let Target::Delay(delay) = &mut self.target {
             for part in delay.parts_mut() {
@@ -74,7 +74,7 @@ impl Table {
         self
     }
 
-    /// The rules that do what it says: their names, and their words.
+    /// The rules that carry out the table: their names and their words.
     pub fn rules(&self) -> Vec<(&'static str, String)> {
         match &self.target {
             Target::Delay(delay) => delay.rules(),
@@ -102,7 +102,7 @@ impl Delay {
         std::iter::once(&mut self.read).chain(others)
     }
 
-    /// As dm-delay does it: first the delay, then the device. No rule stands for no delay.
+    /// As in dm-delay, an I/O is delayed first, and then goes to the device. A delay of 0 needs no rule.
     fn rules(&self) -> Vec<(&'static str, String)> {
         let delayed = CLASSES.iter().zip(self.delays());
         let rule = |(&(name, ops), delay): (&(&'static str, &str), u32)| {
@@ -112,7 +112,7 @@ impl Delay {
     }
 }
 
-/// By the classes of dm-delay: the name of a rule, and its operations.
+/// For each class of dm-delay, the name of its rule and the operations of the rule.
 const CLASSES: [(&str, &str); 3] = [
     ("dm-read", "read"),
     ("dm-write", "write,trim,zero"),

@@ -146,7 +146,7 @@ pub static RULE_OPTIONS: [RuleOption; 15] = [
         id: "range",
         long: Some("range"),
         value_name: Some("A..B"),
-        help: "Only what touches these bytes: 0..1G",
+        help: "Only I/O that touches these bytes: 0..1G",
         set: |draft, value| parse_range(value).map(|range| draft.range = Some(range)),
         ..PLAIN
     },

@@ -173,7 +173,7 @@ pub(super) fn parse_error(text: &str) -> Result<DeviceError, Refusal> {
         "io" => return Ok(DeviceError::Io),
         "io-prefail" => return Ok(DeviceError::IoPrefail),
         "nxio" => "the disk would vanish, and NBD has no word for it",
-        "checksum" | "decompress" | "decrypt" => "it is found above the device, by ZFS",
+        "checksum" | "decompress" | "decrypt" => "ZFS finds it above the device",
         "dtl" => "it is about which side of a mirror is needed",
         "corrupt" | "noop" => "dashpot does not damage data",
         _ => {

@@ -23,10 +23,10 @@ pub struct Handler {
     pub fault: Fault,
     /// The percentage of I/Os; 100 without `-f`.
     pub frequency: f64,
-    /// How many I/Os it was asked about.
+    /// How many I/Os matched it.
     #[serde(rename = "match")]
     pub matched: u64,
-    /// How many I/Os it took.
+    /// How many I/Os it injected into.
     #[serde(rename = "inject")]
     pub injected: u64,
 }

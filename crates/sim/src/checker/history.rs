@@ -35,7 +35,7 @@ struct Version {
     replied: Option<Moment>,
     /// Whether it has certainly happened, once it is replied to.
     sure: bool,
-    /// Since when a read can no longer return it.
+    /// The moment from which on no read can return it.
     over: Option<Moment>,
     /// Whether the write that replaced it was durable when it was acknowledged.
     over_for_good: bool,

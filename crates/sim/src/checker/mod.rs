@@ -187,7 +187,7 @@ impl Checker {
     fn client(&mut self, zio: ZioId) -> Result<&mut ClientWork, String> {
         let work = self.clients.get_mut(zio.0 as usize);
         let work = work.and_then(Option::as_mut);
-        work.ok_or_else(|| format!("bytes move for zio {}, but nobody waits for it", zio.0))
+        work.ok_or_else(|| format!("bytes move for zio {}, but no client waits for it", zio.0))
     }
 }
 
@@ -376,7 +376,7 @@ impl Checker {
         match contents.contains(&Content::UNKNOWN) {
             false => Ok(contents),
             true => Err(format!(
-                "memory that nobody has filled is written to disk {}, sectors {}..{}",
+                "memory that was never filled is written to disk {}, sectors {}..{}",
                 work.disk,
                 work.first,
                 work.first + work.sectors

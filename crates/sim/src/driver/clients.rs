@@ -125,7 +125,7 @@ impl Simulation {
         self.input(Input::Replied { zio, offered });
         let call = self.calls.get_mut(zio.0);
         if call.stage != Stage::Lab || call.orphan {
-            let what = format!("zio {} is completed, but nobody waits for it", zio.0);
+            let what = format!("zio {} is completed, but no client waits for it", zio.0);
             return Err(self.violation(what));
         }
         call.failed = outcome.is_err();

@@ -58,7 +58,7 @@ fn a_closed_loop_spends_its_time_inside_at_the_disk_and_thinking() {
     };
     let seen = results(workload(load), slow(ms(2)), ms(1_000));
     let writes = seen.op(Op::Write);
-    // Two writes of 10 ms each, and a flush of 8 ms, because a flush costs nothing here.
+    // The loop repeats two writes of 10 ms each, and a flush of 8 ms: a flush takes the disk no time.
     assert_eq!((writes.calls, seen.op(Op::Flush).calls), (144, 70));
     assert_eq!(writes.at_client.as_ref().unwrap().mean(), Some(5_000_000));
     assert_eq!(writes.at_lab.as_ref().unwrap().max(), Some(2_000_000));

@@ -58,11 +58,11 @@ pub(crate) async fn finished(
 ) -> Result<JsonAnswer, Refusal> {
     if wanted.limit > LIMIT_MAX {
         let error = format!(
-            "limit is {}: {LIMIT_MAX} zios are told at most",
+            "limit is {}: an answer has at most {LIMIT_MAX} zios",
             wanted.limit
         );
         return Err(Refusal::new(RefusalKind::Unprocessable, error)
-            .remedy("go on with 'after', which 'next' of an answer says"));
+            .remedy("ask for the others with 'after', set to 'next' of the last answer"));
     }
     let disk = index_of(&daemon, wanted.disk.as_deref())?;
     let ops = match &wanted.op {

@@ -39,7 +39,7 @@ pub(crate) struct HeatmapArgs {
     /// Write the picture to this file, too, at the end
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
-    /// Show the past: this time, or what the daemon remembers of it
+    /// Show the past: this long, or as far as the daemon remembers
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     #[arg(conflicts_with_all = ["queued", "interval"])]
     pub(crate) last: Option<Duration>,

@@ -84,7 +84,7 @@ pub(crate) enum ReportBy {
     Size,
 }
 
-/// What `iolatency --compat` takes.
+/// The values of `iolatency --compat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum IolatencyCompat {
     Iolatency,

@@ -43,7 +43,7 @@ pub(crate) struct QuantizeArgs {
     pub(crate) json: bool,
 }
 
-/// What `quantize --by` takes.
+/// The values of `quantize --by`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum QuantizeBy {
     #[value(alias = "disk")]

@@ -11,11 +11,12 @@ use super::words::{DeviceArgs, LayerArgs};
 #[command(after_help = "\
 MOSTLY is the longest of the waits that add up to TOTAL; --wide shows them all:
 RECV for the payload, SUSPEND of the disk, STORE at work, HOLD by rules, LATE
-from then until dashpot replied, REPLY until the client took it. If a rule held
-the I/O, LATE is dashpot's own error, stops of the host included. If none did,
-it is the work of the shard, and MOSTLY calls it SHARD. RULE has the
-rule that decided, and its lane; write+f is a write with FUA. On a disk of the
-kernel, QUEUE is the time before the driver had the I/O, and DEVICE that after.
+from then until dashpot replied, REPLY until the client took the reply. If a
+rule held the I/O, LATE is dashpot's own error, stops of the host included. If
+no rule did, LATE is the work of the shard, and MOSTLY calls it SHARD. RULE has
+the rule that decided, and its lane; write+f is a write with FUA. On the
+kernel's disks, QUEUE is the time before the driver got the I/O, and DEVICE the
+time after that.
 
 Example: the I/Os that take 10 ms or longer, and why
   dashpot snoop --min 10ms
