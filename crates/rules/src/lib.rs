@@ -18,6 +18,7 @@ mod name;
 mod nice;
 mod ops;
 mod plain;
+mod pool;
 mod probability;
 mod rule;
 mod seed;
@@ -44,6 +45,7 @@ pub use name::{nearest, parse_name};
 pub use nice::{cpus_of, nice_number, nice_time, short_time, thousands};
 pub use ops::{format_ops, parse_ops};
 pub use plain::{lines, visible};
+pub use pool::{PoolSpec, VolumeSpec};
 pub use probability::{NEVER, parse_probability, parse_share};
 pub use rule::{
     DiskInjection, Injection, RULE_OPTIONS, RuleDraft, RuleOption, TypedRule, parse_disk_injection,

@@ -5,9 +5,10 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use dashpot_engine::inject::{GroupId, RuleSpec, Service};
 use dashpot_engine::pool::{ThrottleConfig, Tunables, WritePolicy};
 use dashpot_engine::{Duration, Ratio};
+use dashpot_rules::{PoolSpec, VolumeSpec};
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::{
-    Calls, DiskModel, DiskSpec, Load, Pattern, PoolSpec, Scenario, Target, VolumeSpec, WorkloadSpec,
+    Calls, DiskModel, DiskSpec, Load, Pattern, Scenario, Target, WorkloadSpec,
 };
 
 /// The writes of an iteration: 32 threads at 1 ms, for 1 s.

@@ -5,8 +5,8 @@
 //! are also their ids in the engine.
 
 use dashpot_engine::inject::{GroupId, RuleSpec, Service};
-use dashpot_engine::pool::{ThrottleConfig, Tunables, WritePolicy};
 use dashpot_engine::{Command, Duration, Op, Ratio};
+use dashpot_rules::{PoolSpec, VolumeSpec};
 
 /// A lab, the commands that change it, and its duration.
 #[derive(Clone, Debug)]
@@ -65,34 +65,6 @@ pub struct DiskModel {
     pub rate: Option<u64>,
     /// The time of a flush, which uses no lane; `None` for zero.
     pub flush: Option<Service>,
-}
-
-/// A pool: disks joined by a layout.
-#[derive(Clone, Debug)]
-pub struct PoolSpec {
-    /// Its name.
-    pub name: String,
-    /// Its top-level members, each with its sides, as indices in [`Scenario::disks`].
-    pub members: Vec<Vec<usize>>,
-    /// The throttle that holds its writes back.
-    pub throttle: ThrottleConfig,
-    /// The tunables at the start.
-    pub tunables: Tunables,
-}
-
-/// A block device carved from a pool.
-#[derive(Clone, Debug)]
-pub struct VolumeSpec {
-    /// Its name.
-    pub name: String,
-    /// The index of its pool in [`Scenario::pools`].
-    pub pool: usize,
-    /// Its size in bytes.
-    pub size: u64,
-    /// Bytes in a block.
-    pub block_size: u32,
-    /// When it acknowledges writes.
-    pub write: WritePolicy,
 }
 
 /// The target of an I/O.

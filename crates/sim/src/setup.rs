@@ -1,15 +1,16 @@
 //! Turns a scenario into an engine, devices and clients.
 
 use dashpot_engine::inject::RuleId;
-use dashpot_engine::pool::{PoolConfig, PoolDisk, VolumeConfig};
+use dashpot_engine::pool::PoolDisk;
 use dashpot_engine::{
     Action, CLIENTS_TOLD_APART, ClientId, Command, CommandError, CommandId, Device as EngineDevice,
     DiskConfig, DiskId, Engine, Input, Instant, PoolId, Random,
 };
+use dashpot_rules::PoolSpec;
 
 use crate::device::Device;
 use crate::error::{SetupError, WorkloadError};
-use crate::scenario::{Calls, DiskSpec, Load, PoolSpec, Scenario, Target, TraceEntry};
+use crate::scenario::{Calls, DiskSpec, Load, Scenario, Target, TraceEntry};
 use crate::workload::Workload;
 
 /// The lab's engine, with all rules armed, and the actions that this causes.
@@ -20,17 +21,12 @@ pub(crate) fn engine(scenario: &Scenario) -> Result<(Engine, Vec<Action>), Setup
         engine.add_disk(DiskConfig { seed });
     }
     for (pool, spec) in scenario.pools.iter().enumerate() {
-        let config = pool_config(spec, &scenario.disks);
+        let config = spec.for_engine(|disk| pool_disk(disk, &scenario.disks));
         let added = engine.add_pool(config);
         added.map_err(|error| SetupError::Pool { pool, error })?;
     }
     for (volume, spec) in scenario.volumes.iter().enumerate() {
-        let added = engine.add_volume(VolumeConfig {
-            pool: PoolId(spec.pool as u32),
-            size: spec.size,
-            block_size: spec.block_size,
-            write: spec.write,
-        });
+        let added = engine.add_volume(spec.for_engine(PoolId(spec.pool as u32)));
         added.map_err(|error| SetupError::Volume { volume, error })?;
     }
     let mut actions = Vec::new();
@@ -40,17 +36,12 @@ pub(crate) fn engine(scenario: &Scenario) -> Result<(Engine, Vec<Action>), Setup
     Ok((engine, actions))
 }
 
-fn pool_config(spec: &PoolSpec, disks: &[DiskSpec]) -> PoolConfig {
-    let disk = |at: &usize| PoolDisk {
-        disk: DiskId(*at as u32),
-        size: disks.get(*at).map_or(0, |disk| disk.size),
-        rotational: disks.get(*at).is_some_and(|disk| disk.rotational),
-    };
-    let member = |sides: &Vec<usize>| sides.iter().map(disk).collect();
-    PoolConfig {
-        members: spec.members.iter().map(member).collect(),
-        throttle: spec.throttle,
-        tunables: spec.tunables.clone(),
+/// A disk, as its pool sees it.
+fn pool_disk(at: usize, disks: &[DiskSpec]) -> PoolDisk {
+    PoolDisk {
+        disk: DiskId(at as u32),
+        size: disks.get(at).map_or(0, |disk| disk.size),
+        rotational: disks.get(at).is_some_and(|disk| disk.rotational),
     }
 }
 
@@ -140,8 +131,8 @@ pub(crate) fn size(scenario: &Scenario, target: Target) -> Option<u64> {
     match target {
         Target::Volume(at) => scenario.volumes.get(at).map(|volume| volume.size),
         Target::Disk(at) => {
-            let sides = scenario.pools.iter().flat_map(|pool| &pool.members);
-            let pooled = sides.flatten().any(|disk| *disk == at);
+            let mut pooled = scenario.pools.iter().flat_map(PoolSpec::disks);
+            let pooled = pooled.any(|disk| disk == at);
             let disk = scenario.disks.get(at).filter(|_| !pooled);
             disk.map(|disk| disk.size)
         }

@@ -7,8 +7,9 @@ use dashpot_daemon::Registry;
 use dashpot_engine::inject::RuleId;
 use dashpot_engine::pool::{Tunable, Tunables};
 use dashpot_engine::{Command, DiskId, Duration, PoolId, Target};
+use dashpot_rules::PoolSpec;
 use dashpot_rules::{ParseError, parse_disk_injection, parse_wait};
-use dashpot_sim::scenario::{DiskSpec, PoolSpec};
+use dashpot_sim::scenario::DiskSpec;
 
 use super::check_range;
 use super::key::{Key, names};

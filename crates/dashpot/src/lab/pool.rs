@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunables};
+use dashpot_rules::PoolSpec;
 use dashpot_rules::{ParseError, parse_bandwidth, parse_name, parse_size};
-use dashpot_sim::scenario::PoolSpec;
 
 use super::key::{Key, names};
 use super::place::place_of;

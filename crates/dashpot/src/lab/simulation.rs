@@ -6,9 +6,10 @@ use std::path::Path;
 use dashpot_daemon::Registry;
 use dashpot_engine::Duration;
 use dashpot_engine::inject::{GroupId, RuleSpec};
+use dashpot_rules::VolumeSpec;
 use dashpot_rules::{Injection, ParseError, parse_seed, parse_span, parse_wait};
 use dashpot_sim::Simulation;
-use dashpot_sim::scenario::{DiskSpec, Scenario, VolumeSpec, WorkloadSpec};
+use dashpot_sim::scenario::{DiskSpec, Scenario, WorkloadSpec};
 
 use super::change::read_changes;
 use super::file::{FILE_KEYS, parse_toml, read_disk};

@@ -1,8 +1,8 @@
 //! `[volume."POOL/NAME"]`: block devices carved from pools, and the throttles of their writes.
 
 use dashpot_engine::pool::WritePolicy;
+use dashpot_rules::VolumeSpec;
 use dashpot_rules::{ParseError, format_size, parse_name, parse_size};
-use dashpot_sim::scenario::VolumeSpec;
 
 use super::key::{Key, names};
 use super::place::place_of;

@@ -7,7 +7,8 @@ use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunable, Tunables, Writ
 use dashpot_engine::{Duration, Errno, Op, OpSet, Ratio};
 
 use super::dice::Dice;
-use crate::scenario::{DiskModel, DiskSpec, PoolSpec, Scenario, VolumeSpec};
+use crate::scenario::{DiskModel, DiskSpec, Scenario};
+use dashpot_rules::{PoolSpec, VolumeSpec};
 
 /// A lab without clients.
 pub(super) fn lab(seed: u64, dice: &mut Dice) -> Scenario {

@@ -7,9 +7,10 @@ use crate::common::{workload, writes};
 use dashpot_engine::histogram::{Histogram, lower_bound};
 use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunable, Tunables, WritePolicy};
 use dashpot_engine::{Duration, Instant, Op};
+use dashpot_rules::{PoolSpec, VolumeSpec};
 use dashpot_sim::Simulation;
 use dashpot_sim::scenario::{
-    Calls, DiskModel, DiskSpec, Load, Pattern, PoolSpec, Scenario, Target, VolumeSpec, WorkloadSpec,
+    Calls, DiskModel, DiskSpec, Load, Pattern, Scenario, Target, WorkloadSpec,
 };
 
 const MIB: u64 = 1 << 20;

@@ -11,7 +11,8 @@ use dashpot_engine::{
 use dashpot_observe::{
     ClassInterval, DeviceInterval, InFlight, Kind, Layer, OpInterval, PoolInterval,
 };
-use dashpot_sim::scenario::{PoolSpec, Scenario, Target};
+use dashpot_rules::PoolSpec;
+use dashpot_sim::scenario::{Scenario, Target};
 use dashpot_sim::{CallWait, Simulation, Unfinished};
 
 /// A disk or a volume at one moment.

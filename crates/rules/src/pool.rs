@@ -1,0 +1,63 @@
+//! Pools and volumes, as a lab describes them: with names, and with disks and pools by their indices.
+
+use dashpot_engine::PoolId;
+use dashpot_engine::pool::{
+    PoolConfig, PoolDisk, ThrottleConfig, Tunables, VolumeConfig, WritePolicy,
+};
+
+/// A pool: disks joined by a layout.
+#[derive(Clone, Debug)]
+pub struct PoolSpec {
+    /// Its name.
+    pub name: String,
+    /// Its top-level members, each with its sides, as indices in the lab's list of disks.
+    pub members: Vec<Vec<usize>>,
+    /// The throttle that holds its writes back.
+    pub throttle: ThrottleConfig,
+    /// The tunables at the start.
+    pub tunables: Tunables,
+}
+
+impl PoolSpec {
+    /// The pool's disks, as indices in the lab's list of disks.
+    pub fn disks(&self) -> impl Iterator<Item = usize> + '_ {
+        self.members.iter().flatten().copied()
+    }
+
+    /// The pool for an engine. `disk` gives the engine's disk for an index.
+    pub fn for_engine(&self, disk: impl Fn(usize) -> PoolDisk) -> PoolConfig {
+        let member = |sides: &Vec<usize>| sides.iter().map(|at| disk(*at)).collect();
+        PoolConfig {
+            members: self.members.iter().map(member).collect(),
+            throttle: self.throttle,
+            tunables: self.tunables.clone(),
+        }
+    }
+}
+
+/// A block device carved from a pool.
+#[derive(Clone, Debug)]
+pub struct VolumeSpec {
+    /// Its name, `POOL/NAME`, which is also its export name.
+    pub name: String,
+    /// The index of its pool in the lab's list of pools.
+    pub pool: usize,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Bytes in a block.
+    pub block_size: u32,
+    /// When it acknowledges writes.
+    pub write: WritePolicy,
+}
+
+impl VolumeSpec {
+    /// The volume for an engine. `pool` is the engine's id of its pool.
+    pub fn for_engine(&self, pool: PoolId) -> VolumeConfig {
+        VolumeConfig {
+            pool,
+            size: self.size,
+            block_size: self.block_size,
+            write: self.write,
+        }
+    }
+}
