@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::Engine;
-use crate::bytes::Segment;
+use crate::bytes::{Buf, Segment};
 use crate::command::Action;
 use crate::disk::{Context, Disk};
 use crate::event::{Device, Event};
@@ -63,6 +63,11 @@ impl Engine {
             pool.segments(child.disk, child.work)
         });
         segments.into_iter().flatten()
+    }
+
+    /// The size in bytes of a buffer that the engine has named. It never changes.
+    pub fn buffer_size(&self, buf: Buf) -> Option<u32> {
+        self.buffers.size(buf)
     }
 
     /// The state of a pool now.

@@ -65,7 +65,7 @@ impl Pool {
             zio,
             volume,
             block,
-            buf: step.buffers.allocate(),
+            buf: step.buffers.allocate(self.volumes[volume].block_size),
             tried: 0,
             then,
         });

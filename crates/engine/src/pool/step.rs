@@ -25,24 +25,38 @@ impl Step<'_> {
     }
 
     pub(super) fn free(&mut self, buf: Buf) {
-        self.buffers.free.push(buf);
+        self.buffers.free(buf);
         self.move_bytes(Move::Free(buf));
     }
 }
 
-/// The names of buffers.
+/// The names of buffers. A name keeps its size, so that the driver can keep its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
-    free: Vec<Buf>,
-    used: u32,
+    /// Free names, by the logarithm of their size.
+    free: [Vec<Buf>; u32::BITS as usize],
+    /// The logarithm of the size of each name.
+    sizes: Vec<u8>,
 }
 
 impl Buffers {
-    pub(super) fn allocate(&mut self) -> Buf {
-        self.free.pop().unwrap_or_else(|| {
-            self.used += 1;
-            Buf(self.used - 1)
+    /// A buffer of `size` bytes, a power of two.
+    pub(super) fn allocate(&mut self, size: u32) -> Buf {
+        let log = size.trailing_zeros();
+        self.free[log as usize].pop().unwrap_or_else(|| {
+            self.sizes.push(log as u8);
+            Buf(self.sizes.len() as u32 - 1)
         })
+    }
+
+    fn free(&mut self, buf: Buf) {
+        let log = self.sizes[buf.0 as usize];
+        self.free[usize::from(log)].push(buf);
+    }
+
+    /// The size of a buffer in bytes, if it has ever been allocated.
+    pub(crate) fn size(&self, buf: Buf) -> Option<u32> {
+        self.sizes.get(buf.0 as usize).map(|log| 1 << log)
     }
 }
 

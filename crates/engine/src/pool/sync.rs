@@ -139,7 +139,7 @@ impl Pool {
         for _ in 0..2 {
             let open = self.txgs.open();
             for block in 0..(limit / size).min(self.volumes[0].count) as u32 {
-                let buf = step.buffers.allocate();
+                let buf = step.buffers.allocate(length);
                 step.move_bytes(Move::Zero(Span { buf, at: 0, length }));
                 self.put_version(0, block, Content::Bytes(buf), step);
                 self.throttle.prefill(step.now, open, size);

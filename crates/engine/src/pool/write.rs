@@ -327,7 +327,7 @@ impl Pool {
         let size = self.volumes[volume].block_size;
         let buf = if piece.is_whole(size) {
             self.own_buffer(volume, piece.block)
-                .unwrap_or_else(|| step.buffers.allocate())
+                .unwrap_or_else(|| step.buffers.allocate(size))
         } else {
             self.buffer_to_change(volume, zio.id, piece.block, step)
         };
@@ -372,7 +372,8 @@ impl Pool {
             None => {
                 let request = self.requests.get_mut(zio);
                 let edge = request.and_then(|request| request.take_edge(block));
-                edge.unwrap_or_else(|| step.buffers.allocate())
+                let size = self.volumes[volume].block_size;
+                edge.unwrap_or_else(|| step.buffers.allocate(size))
             }
             Some(content) => copy_of(content, self.volumes[volume].block_size, step),
         }
@@ -395,7 +396,7 @@ impl Pool {
 
 /// A new buffer with the content of a version.
 fn copy_of(content: Content, block_size: u32, step: &mut Step<'_>) -> Buf {
-    let buf = step.buffers.allocate();
+    let buf = step.buffers.allocate(block_size);
     step.move_bytes(match content {
         Content::Bytes(from) => Move::Clone { from, to: buf },
         Content::Zero | Content::Trim => Move::Zero(Span {
