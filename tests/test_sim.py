@@ -414,9 +414,10 @@ def test_a_short_run_needs_a_shorter_warm_up(lab):
     assert counts[0] > counts[1] > 0
 
 
-def test_a_daemon_ignores_workloads_and_refuses_pools(lab):
-    refused = run(BINARY, "serve", lab(POOL), code=1)
-    assert "lab.toml:16: [pool]: pools and volumes are simulated, not served yet: dashpot sim LAB" in refused.stderr
+def test_a_daemon_ignores_workloads_and_refuses_beginnings_that_only_simulations_have(lab):
+    pipeline = POOL.replace("[pool.tank]\n", '[pool.tank]\nfull_pipeline = "1M"\n').replace("openzfs", "legacy")
+    refused = run(BINARY, "serve", lab(pipeline), code=1)
+    assert "[pool.tank] full_pipeline: only a simulation begins like this" in refused.stderr
     ignored = lab(f'{DISK}service = "1ms"\n[workload.w]\nanything = 1\n[sim]\nlasts = "1s"\n')
     done = run(BINARY, "run", ignored, "--", "true")
     assert done.stderr == ""

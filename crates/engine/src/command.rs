@@ -121,7 +121,11 @@ pub enum Command {
         /// The value, in the tunable's unit.
         value: u64,
     },
-    /// Fails every zio that is suspended or held, because the daemon ends.
+    /// Makes the pools write all dirty data home, without waiting for a reason to sync. They go on like
+    /// this.
+    Drain,
+    /// Fails every zio of a client that is suspended or held, because the daemon ends. The disks of pools
+    /// lose their rules and resume, so that acknowledged data gets home.
     FailHeld(Errno),
 }
 

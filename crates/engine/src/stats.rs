@@ -254,6 +254,19 @@ impl RuleView<'_> {
 /// The reason that a zio waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
+    /// Another zio has the lock of one of its volume's blocks.
+    Lock,
+    /// The disks of its pool read the bytes that it asked for, or the bytes of a block that it does not
+    /// replace.
+    Read,
+    /// Its pool admits no writes until a disk works again.
+    Stalled,
+    /// The throttle of its pool has not admitted it.
+    Throttle,
+    /// The disks of its pool write its blocks.
+    Write,
+    /// The disks of its pool make it durable.
+    Sync,
     /// Its disk is suspended.
     Suspended,
     /// A rule holds it before the store is asked (`add`).

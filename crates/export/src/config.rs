@@ -1,8 +1,9 @@
 //! The configuration of a server.
 
-use dashpot_rules::{Address, DiskConfig};
+use dashpot_rules::{Address, DiskConfig, PoolSpec, VolumeSpec};
 
-/// The configuration of a server: its disks, and where clients connect.
+/// The configuration of a server: its disks, pools and volumes, and where clients
+/// connect.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// Number of shard threads.
@@ -11,6 +12,10 @@ pub struct ServerConfig {
     pub seed: u64,
     /// The disks, in the order in which clients list them.
     pub disks: Vec<DiskConfig>,
+    /// The pools made of the disks. Clients cannot reach the disks of a pool.
+    pub pools: Vec<PoolSpec>,
+    /// The volumes carved from the pools. Clients list them after the disks.
+    pub volumes: Vec<VolumeSpec>,
     /// Where NBD clients connect.
     pub listen: Vec<Address>,
     /// Whether RAM disks may be larger than the available memory.

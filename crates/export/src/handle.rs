@@ -5,37 +5,18 @@
 
 use std::sync::Arc;
 
-use dashpot_engine::{Answer, Command, CommandError, DiskId, Duration};
+use dashpot_engine::{Answer, Command, CommandError, Device, DiskId, Duration, PoolId};
 
 use crate::clock;
+use crate::deal::Infos;
 use crate::events::Drops;
 use crate::export::ExportId;
+use crate::info::{DiskInfo, PoolInfo, VolumeInfo};
 use crate::message::{Attach, AttachError, Message};
 use crate::power::{Cut, CutError, Loss};
 use crate::prober::{ProbeReading, Readings};
 use crate::route::{Route, Routes};
-use crate::snapshot::DiskSnapshot;
-
-/// One served disk, as it was at the start.
-#[derive(Clone, Debug)]
-pub struct DiskInfo {
-    /// Its name, which is also its export name.
-    pub name: String,
-    /// Its size in bytes.
-    pub size: u64,
-    /// The smallest read or write, in bytes.
-    pub block: u32,
-    /// The smallest write that the store does without reading, in bytes, if it is known.
-    pub physical: Option<u32>,
-    /// Whether writes are refused.
-    pub read_only: bool,
-    /// Its store, in the words of the lab file: `ram`, `file:/path`.
-    pub store: String,
-    /// Identifies the bytes of its store; `None` if they are lost when this process ends.
-    pub store_id: Option<String>,
-    /// The shard that owns it.
-    pub shard: usize,
-}
+use crate::snapshot::{DiskSnapshot, PoolSnapshot};
 
 /// The shard is gone: it panicked, and its exports fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +26,7 @@ pub struct ShardGone;
 /// Access to the shards of a running server. Cheap to clone.
 #[derive(Clone)]
 pub struct Handle {
-    disks: Arc<[DiskInfo]>,
+    infos: Arc<Infos>,
     routes: Arc<Routes>,
     /// By shard.
     readings: Arc<[Arc<Readings>]>,
@@ -54,23 +35,40 @@ pub struct Handle {
 
 impl Handle {
     pub(crate) fn new(
-        disks: Vec<DiskInfo>,
+        infos: Infos,
         routes: Routes,
         readings: Vec<Arc<Readings>>,
         spins: bool,
     ) -> Handle {
         Handle {
-            disks: disks.into(),
+            infos: infos.into(),
             routes: routes.into(),
             readings: readings.into(),
             spins,
         }
     }
 
-    /// The served disks, in the order of the configuration. Other methods take the index of a disk in
-    /// this list, or of an export: each disk is one, so the two are equal.
+    /// The served disks, in the order of the configuration. Other methods take the index of a disk, pool
+    /// or volume in these lists, or the index of an export, which the facts about a disk or volume give.
     pub fn disks(&self) -> &[DiskInfo] {
-        &self.disks
+        &self.infos.disks
+    }
+
+    /// The served pools, in the order of the configuration.
+    pub fn pools(&self) -> &[PoolInfo] {
+        &self.infos.pools
+    }
+
+    /// The served volumes, in the order of the configuration.
+    pub fn volumes(&self) -> &[VolumeInfo] {
+        &self.infos.volumes
+    }
+
+    /// The names of the exports, in their order: disks outside of pools, then volumes.
+    pub fn exports(&self) -> impl Iterator<Item = &str> {
+        let lone = self.disks().iter().filter(|disk| disk.export.is_some());
+        let volumes = self.volumes().iter().map(|volume| volume.name.as_str());
+        lone.map(|disk| disk.name.as_str()).chain(volumes)
     }
 
     /// Whether the shards meet their deadlines by spinning.
@@ -115,7 +113,42 @@ impl Handle {
         answer: impl FnOnce(DiskSnapshot) + Send + 'static,
     ) -> Result<(), ShardGone> {
         let route = self.disk(disk)?;
-        send(route, Message::Snapshot(route.id, oldest, Box::new(answer)))
+        let device = Device::Disk(route.id);
+        send(route, Message::Snapshot(device, oldest, Box::new(answer)))
+    }
+
+    /// Sends a command to the shard of a pool. `build` gets the pool's id in that shard.
+    pub fn command_pool(
+        &self,
+        pool: usize,
+        build: impl FnOnce(PoolId) -> Command,
+        answer: impl FnOnce(Result<Answer, CommandError>) + Send + 'static,
+    ) -> Result<(), ShardGone> {
+        let route = self.routes.pools.get(pool).ok_or(ShardGone)?;
+        let command = build(route.id);
+        send(route, Message::Command(command, Box::new(answer)))
+    }
+
+    /// Takes a snapshot of a pool.
+    pub fn snapshot_pool(
+        &self,
+        pool: usize,
+        answer: impl FnOnce(PoolSnapshot) + Send + 'static,
+    ) -> Result<(), ShardGone> {
+        let route = self.routes.pools.get(pool).ok_or(ShardGone)?;
+        send(route, Message::SnapshotPool(route.id, Box::new(answer)))
+    }
+
+    /// Takes a snapshot of a volume, with its `oldest` zios in flight.
+    pub fn snapshot_volume(
+        &self,
+        volume: usize,
+        oldest: usize,
+        answer: impl FnOnce(DiskSnapshot) + Send + 'static,
+    ) -> Result<(), ShardGone> {
+        let route = self.routes.volumes.get(volume).ok_or(ShardGone)?;
+        let device = Device::Volume(route.id);
+        send(route, Message::Snapshot(device, oldest, Box::new(answer)))
     }
 
     /// Publishes the events of all finished zios of the disk's shard. Then answers with the count

@@ -12,11 +12,13 @@ mod clock;
 mod complain;
 mod config;
 mod connection_limit;
+mod deal;
 mod events;
 mod export;
 pub mod frontend;
 mod handle;
 mod held;
+mod info;
 mod listen;
 mod mailbox;
 mod message;
@@ -35,8 +37,9 @@ pub use complain::complain;
 pub use config::{ServerConfig, Spin};
 pub use events::{Bell, DeviceId, Drops, EventReader, EventRecord, FinishedZio};
 pub use export::{ExportInfo, Mechanism, Power};
-pub use handle::{DiskInfo, Handle, ShardGone};
+pub use handle::{Handle, ShardGone};
 pub use held::Held;
+pub use info::{DiskInfo, PoolInfo, VolumeInfo};
 pub use listen::{ListenError, Occupied, bind_private, keep_alive, remove_dead_socket};
 pub use message::{Attach, AttachError};
 pub use power::{Cut, CutError, Keep, Loss, LostWrite, Sum, Then};
@@ -44,5 +47,6 @@ pub use prober::ProbeReading;
 pub use quota::{CpuQuota, Throttling, cpu_quota, cpu_throttling};
 pub use server::{STORE_THREADS, Server, StartError};
 pub use snapshot::{
-    AttachmentView, ClientView, Counted, DiskSnapshot, RuleSnapshot, StopSum, Stops, Work,
+    AttachmentView, ClientView, Counted, DiskSnapshot, PoolSnapshot, RuleSnapshot, StopSum, Stops,
+    Work,
 };

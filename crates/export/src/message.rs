@@ -2,14 +2,14 @@
 
 use std::os::fd::OwnedFd;
 
-use dashpot_engine::{Answer, Command, CommandError, DiskId, Duration, ZioId};
+use dashpot_engine::{Answer, Command, CommandError, Device, Duration, PoolId, ZioId};
 
 use crate::connection_limit::Permit;
 use crate::events::Drops;
 use crate::export::{ExportId, Mechanism};
 use crate::frontend::{Session, WrongDescriptor};
 use crate::power::{Cut, CutError, Loss};
-use crate::snapshot::DiskSnapshot;
+use crate::snapshot::{DiskSnapshot, PoolSnapshot};
 use crate::store::Finished;
 
 pub(crate) enum Message {
@@ -21,8 +21,10 @@ pub(crate) enum Message {
     FailAttachment(ExportId, String, Box<dyn FnOnce(Option<u32>) + Send>),
     /// Change rules or the state of a disk.
     Command(Command, CommandAnswer),
-    /// Take a snapshot of a disk, with this many of its oldest zios in flight.
-    Snapshot(DiskId, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
+    /// Take a snapshot of a disk or a volume, with this many of its oldest zios in flight.
+    Snapshot(Device, usize, Box<dyn FnOnce(DiskSnapshot) + Send>),
+    /// Take a snapshot of a pool.
+    SnapshotPool(PoolId, Box<dyn FnOnce(PoolSnapshot) + Send>),
     /// Publish the events of all finished zios, and answer with the count of dropped events.
     Events(Box<dyn FnOnce(Drops) + Send>),
     /// A thread of the pool has finished work that the store could not do at once.

@@ -1,8 +1,8 @@
-//! The routes to the disks and exports of the shards.
+//! The routes to the devices, pools and exports of the shards.
 
 use std::sync::Arc;
 
-use dashpot_engine::DiskId;
+use dashpot_engine::{DiskId, PoolId, VolumeId};
 
 use crate::export::ExportId;
 use crate::mailbox::Mailbox;
@@ -15,10 +15,12 @@ pub(crate) struct Route<Id> {
     pub(crate) id: Id,
 }
 
-/// The ways to all disks and exports, in the order of the configuration. Clients reach exports; rules
-/// and snapshots are of disks.
+/// The ways to all disks, pools, volumes and exports, in the order of the configuration. Clients reach
+/// exports; rules are of disks.
 #[derive(Default)]
 pub(crate) struct Routes {
     pub(crate) disks: Vec<Route<DiskId>>,
+    pub(crate) pools: Vec<Route<PoolId>>,
+    pub(crate) volumes: Vec<Route<VolumeId>>,
     pub(crate) exports: Vec<Route<ExportId>>,
 }

@@ -7,25 +7,24 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-use dashpot_engine::{Device, DiskConfig as EngineDisk, DiskId, Duration, Engine};
-use dashpot_rules::{Address, DiskConfig};
+use dashpot_engine::Duration;
+use dashpot_rules::Address;
 use dashpot_sys::Ring;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::acceptor::{Acceptor, AcceptorMessage};
 use crate::complain::complain;
 use crate::config::{ServerConfig, Spin};
-use crate::events::{DeviceId, DeviceIds, EventReader, RING, Recorder, rings};
-use crate::export::{ExportId, ExportInfo, Power, Served};
-use crate::handle::{DiskInfo, Handle};
+use crate::deal::{Built, DealError, Dealt, deal};
+use crate::events::{EventReader, RING, Recorder, rings};
+use crate::handle::Handle;
 use crate::listen::{ListenError, Listener};
 use crate::mailbox::Mailbox;
 use crate::message::Message;
 use crate::prober::{self, Readings};
 use crate::quota::cpu_quota;
-use crate::route::{Route, Routes};
 use crate::shard::{Parts, Shard};
-use crate::store::{self, Adoption, Opened, Pool, Size, Store, StoreError};
+use crate::store::{self, Adoption, Pool, Store, StoreError};
 
 /// The reason that a server did not start. In that case no part of it keeps running.
 #[derive(Debug, thiserror::Error)]
@@ -36,9 +35,21 @@ pub enum StartError {
     /// An address cannot be used.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// A pool or a volume cannot be made.
+    #[error("{0}")]
+    Pool(String),
     /// The system has no thread or descriptor left.
     #[error("cannot start a thread: {0}")]
     Thread(#[from] io::Error),
+}
+
+impl From<DealError> for StartError {
+    fn from(error: DealError) -> StartError {
+        match error {
+            DealError::System(error) => StartError::Thread(error),
+            error @ DealError::Pool { .. } => StartError::Pool(error.to_string()),
+        }
+    }
 }
 
 /// A running server. If it is dropped without [`Server::shutdown`], it ends without a grace period.
@@ -88,24 +99,28 @@ impl Server {
         let files = config.disks.iter().zip(&opened);
         let adoptions = files.filter_map(|(disk, opened)| Adoption::of(disk, opened));
         let adoptions = adoptions.collect();
-        let disks = describe(config, &opened);
-        let exports = config.disks.iter().zip(&disks);
-        let exports: Arc<[ExportInfo]> = exports.map(export_info).collect();
         let pool = Arc::new(Pool::new(STORE_THREADS)?);
         let spins = config.spin == Spin::Auto && cpu_quota().is_none();
-        let (built, routes) = build_shards(config, opened, &exports)?;
+        let Dealt {
+            shards: built,
+            routes,
+            infos,
+            exports,
+        } = deal(config, opened)?;
         let mut shards = Vec::new();
         let mut readings = Vec::new();
         let (recorders, events) = rings(RING, built.iter().map(|shard| shard.devices.clone()));
         for (at, (built, recorder)) in built.into_iter().zip(recorders).enumerate() {
-            let (shard, found) = start_shard(at, built, recorder, &pool, spins)?;
+            let disks = infos.disks.iter().filter(|disk| disk.shard == at);
+            let names: Vec<&str> = disks.map(|disk| disk.name.as_str()).collect();
+            let (shard, found) = start_shard(at, built, &names, recorder, &pool, spins)?;
             shards.push(shard);
             readings.push(found);
         }
         let acceptor_mailbox = Arc::new(Mailbox::new()?);
         let mut acceptor = Acceptor::new(
             listeners,
-            exports,
+            exports.into(),
             routes.exports.clone(),
             Arc::clone(&acceptor_mailbox),
         )?;
@@ -121,7 +136,7 @@ impl Server {
             thread: Some(thread),
             end: || AcceptorMessage::Close,
         };
-        let handle = Handle::new(disks, routes, readings, spins);
+        let handle = Handle::new(infos, routes, readings, spins);
         Ok(Server {
             handle,
             addresses,
@@ -189,113 +204,12 @@ fn bind_all(addresses: &[Address]) -> Result<Vec<Listener>, ListenError> {
     addresses.iter().map(Listener::bind).collect()
 }
 
-/// Disks are dealt to the shards in turn.
-fn shard_of(disk: usize, config: &ServerConfig) -> usize {
-    disk % config.shards.max(1)
-}
-
-fn describe(config: &ServerConfig, opened: &[Opened]) -> Vec<DiskInfo> {
-    let info = |(at, (disk, opened)): (usize, (&DiskConfig, &Opened))| DiskInfo {
-        name: disk.name.clone(),
-        size: opened.size,
-        block: opened.block,
-        physical: opened.physical,
-        read_only: opened.read_only,
-        store: disk.store.to_string(),
-        store_id: opened.store.identity(),
-        shard: shard_of(at, config),
-    };
-    config
-        .disks
-        .iter()
-        .zip(opened)
-        .enumerate()
-        .map(info)
-        .collect()
-}
-
-fn export_info((config, disk): (&DiskConfig, &DiskInfo)) -> ExportInfo {
-    ExportInfo {
-        name: disk.name.clone(),
-        description: format!("dashpot disk: {}, {}", config.store.kind(), Size(disk.size)),
-        size: disk.size,
-        block: disk.block,
-        preferred: disk.physical.unwrap_or(disk.block),
-        read_only: disk.read_only,
-        power: Power::default(),
-    }
-}
-
-/// A shard that is not running yet.
-struct Built {
-    engine: Engine,
-    stores: Vec<Store>,
-    served: Vec<Served>,
-    devices: DeviceIds,
-    mailbox: Arc<Mailbox<Message>>,
-}
-
-/// Deals the disks to shards that are not running yet.
-fn build_shards(
-    config: &ServerConfig,
-    opened: Vec<Opened>,
-    exports: &[ExportInfo],
-) -> io::Result<(Vec<Built>, Routes)> {
-    let build = |_| {
-        Ok(Built {
-            engine: Engine::default(),
-            stores: Vec::new(),
-            served: Vec::new(),
-            devices: DeviceIds::default(),
-            mailbox: Arc::new(Mailbox::new()?),
-        })
-    };
-    let count = config.shards.max(1);
-    let mut shards = (0..count).map(build).collect::<io::Result<Vec<Built>>>()?;
-    let mut routes = Routes::default();
-    for (at, (opened, export)) in opened.into_iter().zip(exports).enumerate() {
-        let shard = &mut shards[shard_of(at, config)];
-        let seed = config.seed ^ (at as u64) << 32;
-        let disk = shard.add_disk(seed, opened.store);
-        shard.devices.push_disk(DeviceId::of(at));
-        let served = Served {
-            info: export.clone(),
-            device: Device::Disk(disk.id),
-        };
-        routes.disks.push(disk);
-        routes.exports.push(shard.serve(served));
-    }
-    Ok((shards, routes))
-}
-
-impl Built {
-    /// Adds a disk to the engine. Answers its route.
-    fn add_disk(&mut self, seed: u64, store: Store) -> Route<DiskId> {
-        self.stores.push(store);
-        let disk = self.engine.add_disk(EngineDisk { seed });
-        self.route(disk)
-    }
-
-    /// Adds an export. Answers its route.
-    fn serve(&mut self, served: Served) -> Route<ExportId> {
-        let export = ExportId(self.served.len() as u32);
-        self.served.push(served);
-        self.route(export)
-    }
-
-    fn route<Id>(&self, id: Id) -> Route<Id> {
-        Route {
-            mailbox: Arc::clone(&self.mailbox),
-            id,
-        }
-    }
-}
-
-/// Starts a shard's thread. A shard that panics or fails takes down its own connections and
+/// Starts a shard's thread. `disks` are the names of its disks. A shard that panics or fails takes down its own connections and
 /// commands, and no others.
 fn start_shard(
     at: usize,
     mut built: Built,
+    disks: &[&str],
     recorder: Recorder,
     pool: &Arc<Pool>,
     spins: bool,
@@ -304,7 +218,9 @@ fn start_shard(
     let probed = built.add_disk(0, Store::Null).id;
     let export = built.serve(prober::served(probed));
     let (prompt, readings) = prober::start(&export, probed)?;
-    let ring = ring_for(&built);
+    let on_devices = disks.iter().zip(&built.stores);
+    let on_devices = on_devices.filter(|(_, store)| store.device().is_some());
+    let ring = ring_for(&on_devices.map(|(disk, _)| *disk).collect::<Vec<_>>());
     let mailbox = built.mailbox;
     let inbox = Arc::clone(&mailbox);
     let mut shard = Shard::new(Parts {
@@ -336,21 +252,15 @@ fn start_shard(
     Ok((running, readings))
 }
 
-/// A ring for a shard that has stores on block devices. Without one, the threads of the pool do its
+/// A ring for a shard that has these disks on block devices. Without one, the threads of the pool do its
 /// work.
-fn ring_for(built: &Built) -> Option<Ring> {
-    let disks = (0..).map(DiskId).zip(&built.stores);
-    let devices = disks.filter(|(_, store)| store.device().is_some());
-    let devices: Vec<Device> = devices.map(|(disk, _)| Device::Disk(disk)).collect();
-    let served = built.served.iter();
-    let served = served.filter(|served| devices.contains(&served.device));
-    let names: Vec<&str> = served.map(|served| served.info.name.as_str()).collect();
-    if devices.is_empty() {
+fn ring_for(disks: &[&str]) -> Option<Ring> {
+    if disks.is_empty() {
         return None;
     }
     let ring = Ring::new(RING_ENTRIES);
     if let Err(error) = &ring {
-        let (names, why) = (names.join(", "), dashpot_sys::why_no_ring(error));
+        let (names, why) = (disks.join(", "), dashpot_sys::why_no_ring(error));
         complain(format_args!(
             "dashpot: {names}: {why}; at most {STORE_THREADS} requests at a time reach the devices"
         ));

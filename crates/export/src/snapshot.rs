@@ -2,6 +2,7 @@
 
 use dashpot_engine::histogram::Histogram;
 use dashpot_engine::inject::{GroupId, RuleId, RuleSpec};
+use dashpot_engine::pool::{PoolStats, Tunables};
 use dashpot_engine::{
     ClientId, DepthSummary, DepthTimes, DiskStats, Duration, InFlight, Instant, RuleCounts,
     RuleStats, RuleView,
@@ -10,7 +11,8 @@ use dashpot_engine::{
 use crate::export::Mechanism;
 use crate::held::Held;
 
-/// The state of a disk at one moment. All fields are of that moment. The default stands for a disk
+/// The state of a disk or a volume at one moment. A volume has no rules, and is never suspended. All
+/// fields are of that moment. The default stands for a disk
 /// that nothing is known about.
 #[derive(Clone, Debug, Default)]
 pub struct DiskSnapshot {
@@ -47,6 +49,20 @@ pub struct DiskSnapshot {
     pub stops: Stops,
     /// The memory that clients make that shard hold.
     pub held: Held,
+}
+
+/// The state of a pool at one moment.
+#[derive(Clone, Debug)]
+pub struct PoolSnapshot {
+    /// The moment.
+    pub at: Instant,
+    /// Its counters since the start, and its state. The queues of its disks have the order of the
+    /// configuration.
+    pub stats: PoolStats,
+    /// Its tunables.
+    pub tunables: Tunables,
+    /// The memory for blocks that its shard holds, for all of the shard's pools, in bytes.
+    pub memory: u64,
 }
 
 /// A rule at one moment.

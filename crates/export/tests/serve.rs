@@ -28,11 +28,14 @@ fn serve() -> Served {
         size: Some(64 << 20),
         block: 1,
         read_only: false,
+        rotational: false,
     };
     let config = ServerConfig {
         shards: 2,
         seed: 1,
         disks: vec![disk("a"), disk("b")],
+        pools: Vec::new(),
+        volumes: Vec::new(),
         listen: vec![Address::Unix(directory.path().join("nbd.sock"))],
         overcommit: false,
         spin: Spin::Auto,

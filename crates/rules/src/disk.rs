@@ -20,6 +20,8 @@ pub struct DiskConfig {
     pub block: u32,
     /// Whether the disk refuses writes.
     pub read_only: bool,
+    /// Whether it has a head that moves: a pool joins more I/Os for such a disk.
+    pub rotational: bool,
 }
 
 /// The store of a disk.
@@ -89,6 +91,7 @@ pub fn parse_disk(text: &str) -> Result<DiskConfig, ParseError> {
         size: None,
         block: DEFAULT_BLOCK,
         read_only: false,
+        rotational: false,
     };
     let mut keys = Vec::new();
     for word in words {

@@ -1,6 +1,5 @@
 //! Calls in progress. The place of a call is its zio's id: small and dense, and used again at once.
 
-use dashpot_engine::pool::VolumeWait;
 use dashpot_engine::{InFlight, Instant, Op, ZioId};
 
 use crate::scenario::Target;
@@ -50,10 +49,8 @@ pub struct Unfinished {
 pub enum CallWait {
     /// It is with its client or on the link to the lab, since it began.
     Client,
-    /// It is at a disk.
-    Disk(InFlight),
-    /// It is at a volume, since this moment.
-    Volume(VolumeWait, Instant),
+    /// It is at a disk or a volume.
+    Lab(InFlight),
     /// Its reply is on the link to the client.
     Reply,
 }

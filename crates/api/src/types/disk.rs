@@ -165,7 +165,8 @@ pub struct InFlightZio {
     pub length_bytes: u32,
     /// Time since its arrival.
     pub age_ns: u64,
-    /// The reason that it waits: `suspended`, `held-before`, `store`, `held`, `hung`, `reply`.
+    /// The reason that it waits. At a disk: `suspended`, `held-before`, `store`, `held`, `hung`, `reply`; at
+    /// a volume: `block-lock`, `reading`, `pool-stalled`, `throttled`, `writing`, `syncing`, `reply`.
     pub wait: String,
     /// Time since that wait began.
     pub wait_ns: u64,
@@ -178,6 +179,12 @@ pub struct InFlightZio {
 /// The word for the reason that a zio waits.
 pub fn wait_word(wait: Wait) -> &'static str {
     match wait {
+        Wait::Lock => "block-lock",
+        Wait::Read => "reading",
+        Wait::Stalled => "pool-stalled",
+        Wait::Throttle => "throttled",
+        Wait::Write => "writing",
+        Wait::Sync => "syncing",
         Wait::Suspended => "suspended",
         Wait::HeldBefore => "held-before",
         Wait::Store => "store",

@@ -16,7 +16,7 @@ use super::tally::{Brief, Tally};
 const DEVICES: u16 = 2;
 const SECOND_NS: u64 = 1_000_000_000;
 /// The memory that one remembered zio takes.
-const KEPT_BYTES: u64 = 88;
+const KEPT_BYTES: u64 = 104;
 
 fn event(ended: Instant) -> Event {
     Event {

@@ -25,7 +25,7 @@ pub use clear::{Cleared, Scope};
 /// Everything that a request to the daemon can read or change.
 pub struct Daemon {
     handle: Handle,
-    /// The address for NBD clients, by disk.
+    /// The addresses for NBD clients, by export.
     uris: Vec<Vec<String>>,
     /// The rules that the daemon arms at the start and after a reset, with the indices of their disks.
     lab_rules: Vec<(usize, Injection)>,
@@ -38,7 +38,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// A daemon over running disks. `uris` has one list for each disk.
+    /// A daemon over running disks. `uris` has one list for each export.
     pub fn new(
         handle: Handle,
         uris: Vec<Vec<String>>,
@@ -73,9 +73,11 @@ impl Daemon {
         served.err().map(|gone| gone.to_string())
     }
 
-    /// The address for clients of a disk.
+    /// The addresses for clients of a disk. The disk of a pool has none.
     pub fn uris(&self, disk: usize) -> &[String] {
-        self.uris.get(disk).map_or(&[], Vec::as_slice)
+        let export = self.info(disk).export;
+        let uris = export.and_then(|export| self.uris.get(export));
+        uris.map_or(&[], Vec::as_slice)
     }
 
     /// The time of the clock that the daemon uses for all moments.
@@ -120,6 +122,21 @@ impl Daemon {
         found
             .map(|(index, _)| index)
             .ok_or_else(|| Refusal::not_found("disk", name, known))
+    }
+
+    /// The index of the export with this name.
+    fn export(&self, name: &str) -> Result<usize, Refusal> {
+        let mut volumes = self.handle.volumes().iter();
+        if let Some(volume) = volumes.find(|volume| volume.name == name) {
+            return Ok(volume.export);
+        }
+        let info = self.info(self.disk(name)?);
+        info.export.ok_or_else(|| {
+            let pool = info.pool.and_then(|pool| self.handle.pools().get(pool));
+            let pool = pool.map_or("?", |pool| pool.name.as_str());
+            Refusal::conflict(format!("disk '{name}' belongs to pool '{pool}'"))
+                .remedy("name a volume of the pool")
+        })
     }
 
     /// The state of a disk now, with its `oldest` zios in flight.
@@ -220,17 +237,19 @@ impl Daemon {
     /// Cuts the power of a disk, or restores it.
     pub async fn cut(&self, name: &str, cut: Cut) -> Result<Loss, Refusal> {
         let disk = self.disk(name)?;
+        let export = self.export(name)?;
         let (answer, answered) = oneshot::channel();
-        self.handle.cut(disk, cut, |loss| drop(answer.send(loss)))?;
+        self.handle
+            .cut(export, cut, |loss| drop(answer.send(loss)))?;
         let loss = answered.await.map_err(|_| ShardGone)?;
         loss.map_err(|error| refusal_of(error, self.info(disk)))
     }
 
     /// Has the kernel be a client of a disk.
     pub async fn attach(&self, name: &str, attach: Attach) -> Result<(), Refusal> {
-        let disk = self.disk(name)?;
+        let export = self.export(name)?;
         let (answer, answered) = oneshot::channel();
-        self.handle.attach(disk, attach, |attached| {
+        self.handle.attach(export, attach, |attached| {
             let _ = answer.send(attached);
         })?;
         let attached = answered.await.map_err(|_| ShardGone)?;
@@ -246,10 +265,10 @@ impl Daemon {
 
     /// Ends an attachment of a disk. Returns how many zios failed.
     pub async fn fail_attachment(&self, name: &str, node: &str) -> Result<u32, Refusal> {
-        let disk = self.disk(name)?;
+        let export = self.export(name)?;
         let (answer, answered) = oneshot::channel();
         self.handle
-            .fail_attachment(disk, node.to_owned(), |failed| {
+            .fail_attachment(export, node.to_owned(), |failed| {
                 let _ = answer.send(failed);
             })?;
         let failed = answered.await.map_err(|_| ShardGone)?;

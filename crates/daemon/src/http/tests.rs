@@ -28,6 +28,7 @@ fn disk(name: &str) -> DiskConfig {
         size: Some(1 << 20),
         block: 512,
         read_only: false,
+        rotational: false,
     }
 }
 
@@ -38,6 +39,8 @@ impl Lab {
             shards: 2,
             seed: 1,
             disks: vec![disk("c1t1d0"), disk("tank/foo")],
+            pools: Vec::new(),
+            volumes: Vec::new(),
             listen: vec![Address::Unix(dir.path().join("nbd.sock"))],
             overcommit: false,
             spin: dashpot_export::Spin::Never,
@@ -382,6 +385,8 @@ mod tcp {
             shards: 1,
             seed: 1,
             disks: vec![disk("d0")],
+            pools: Vec::new(),
+            volumes: Vec::new(),
             listen: Vec::new(),
             overcommit: false,
             spin: dashpot_export::Spin::Never,

@@ -9,7 +9,7 @@ use dashpot_daemon::metrics::{self, DaemonMetrics};
 use dashpot_daemon::{Collector, Daemon};
 use dashpot_engine::Duration;
 use dashpot_export::{Server, ServerConfig, Spin, StartError};
-use dashpot_rules::{Address, DiskConfig, Injection, format_size};
+use dashpot_rules::{Address, Injection, format_size};
 use serde::Serialize;
 use signal_hook::consts::SIGXFSZ;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -62,6 +62,8 @@ impl Instance {
             shards: lab.shards.unwrap_or_else(default_shards),
             seed: args.seed.map_or_else(random_seed, Ok)?,
             disks: lab.disks.iter().map(|disk| disk.config.clone()).collect(),
+            pools: lab.pools.clone(),
+            volumes: lab.volumes.clone(),
             listen,
             overcommit: args.overcommit,
             spin: if args.spin == SpinWhen::Auto {
@@ -72,8 +74,11 @@ impl Instance {
         });
         let mut server = server.map_err(explain)?;
         let collector = collector(&mut server, lab)?;
-        let export = |disk: &DiskConfig| Export::of(&disk.name, server.addresses());
-        let exports: Vec<Export> = lab.disks.iter().map(|disk| export(&disk.config)).collect();
+        let handle = server.handle();
+        let names = handle
+            .exports()
+            .map(|name| Export::of(name, server.addresses()));
+        let exports: Vec<Export> = names.collect();
         let uris = exports.iter().map(|export| export.uris.clone()).collect();
         let daemon = Arc::new(Daemon::new(
             server.handle(),
@@ -173,7 +178,7 @@ impl Export {
 fn explain(error: StartError) -> anyhow::Error {
     match error {
         StartError::Listen(error) => anyhow!("--nbd {error}"),
-        StartError::Store(_) | StartError::Thread(_) => anyhow!("{error}"),
+        StartError::Store(_) | StartError::Pool(_) | StartError::Thread(_) => anyhow!("{error}"),
     }
 }
 
@@ -191,7 +196,7 @@ fn collector(server: &mut Server, lab: &Lab) -> anyhow::Result<Collector> {
         .events()
         .context("a collector already reads the events")?;
     let bytes = lab.events.unwrap_or(DEFAULT_EVENTS);
-    let started = Collector::start(reader, lab.disks.len(), bytes);
+    let started = Collector::start(reader, lab.disks.len() + lab.volumes.len(), bytes);
     started.with_context(|| {
         let size = format_size(bytes);
         format!(

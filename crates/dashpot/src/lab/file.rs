@@ -1,4 +1,4 @@
-//! The disks of a daemon, from a lab file: TOML, `[disk.NAME]` and `[serve]`.
+//! The disks, pools and volumes of a daemon, from a lab file, and its `[serve]`.
 
 use dashpot_rules::{
     DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, ParseError, block_size, check_blocks, disk_size,
@@ -7,8 +7,10 @@ use dashpot_rules::{
 use toml::Spanned;
 use toml::de::DeTable;
 
+use super::joined::read_joined;
 use super::key::{Key, names};
 use super::model::MODEL_KEYS;
+use super::pool::Disks;
 use super::section::{Section, line_of};
 use super::served::{Lab, LabDisk};
 
@@ -16,7 +18,7 @@ use super::served::{Lab, LabDisk};
 /// simulation ignores addresses.
 pub(super) const FILE_KEYS: [&str; 7] =
     ["disk", "pool", "volume", "serve", "workload", "at", "sim"];
-pub(super) const DISK_KEYS: [Key; 5] = [
+pub(super) const DISK_KEYS: [Key; 6] = [
     Key {
         name: "store",
         kind: "store",
@@ -44,6 +46,13 @@ pub(super) const DISK_KEYS: [Key; 5] = [
         example: "true",
         default: "false",
         meaning: "Whether the daemon refuses writes. A simulation does not use it.",
+    },
+    Key {
+        name: "rotational",
+        kind: "true or false",
+        example: "true",
+        default: "false",
+        meaning: "Whether the disk has a head that moves: a pool joins more I/Os for it.",
     },
     Key {
         name: "rules",
@@ -91,21 +100,16 @@ pub(super) const SERVE_KEYS: [Key; 5] = [
     },
 ];
 
-/// Keys that a lab may have, but that no daemon supports yet.
-const LATER_KEYS: [&str; 2] = ["pool", "volume"];
-
 /// Reads a lab for a daemon. An error begins with the number of its line.
 pub(super) fn parse(text: &str) -> Result<Lab, ParseError> {
     let table = parse_toml(text)?;
     let file = Section::of_file(text, table.get_ref());
-    refuse_later(&file)?;
     file.refuse_unknown(&FILE_KEYS)?;
     let mut lab = Lab::default();
-    for (key, table) in file.tables("disk")? {
-        let place = format!("[disk.{}]", key.get_ref());
-        let section = file.below(place, key.span(), table);
-        lab.disks.push(read_disk(&section, key.get_ref())?);
+    for (name, section) in file.named("disk")? {
+        lab.disks.push(read_disk(&section, name)?);
     }
+    read_pools(&file, &mut lab)?;
     if let Some(table) = file.table("serve")? {
         let start = file.span_of("serve").unwrap_or_default();
         read_serve(&file.below("[serve]", start, table), &mut lab)?;
@@ -118,17 +122,6 @@ pub(super) fn parse_toml(text: &str) -> Result<Spanned<DeTable<'_>>, ParseError>
         let line = line_of(text, error.span().map_or(0, |span| span.start));
         ParseError::new(format!("{line}: {}", error.message()))
     })
-}
-
-fn refuse_later(file: &Section<'_>) -> Result<(), ParseError> {
-    for key in LATER_KEYS {
-        if let Some(span) = file.span_of(key) {
-            let place = format!("[{key}]");
-            let message = "pools and volumes are simulated, not served yet: dashpot sim LAB";
-            return Err(file.error(span, &place, message));
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn read_disk(section: &Section<'_>, name: &str) -> Result<LabDisk, ParseError> {
@@ -145,10 +138,29 @@ pub(super) fn read_disk(section: &Section<'_>, name: &str) -> Result<LabDisk, Pa
         size: section.value("size", disk_size)?.or(default_size),
         block: section.value("block", block_size)?.unwrap_or(DEFAULT_BLOCK),
         read_only: section.flag("read_only")?.unwrap_or(false),
+        rotational: section.flag("rotational")?.unwrap_or(false),
     };
     check_blocks(&config).map_err(|error| misplaced(&error.to_string()))?;
     let injections = section.list("rules", parse_injection)?;
     Ok(LabDisk { config, injections })
+}
+
+/// Reads the pools and volumes. The size of a disk on a file is known only when the file is open, so the
+/// shard checks those.
+fn read_pools(file: &Section<'_>, lab: &mut Lab) -> Result<(), ParseError> {
+    let disks = lab.disks.iter().map(|disk| {
+        let size = disk.config.size.unwrap_or(u64::MAX);
+        (disk.config.name.as_str(), size)
+    });
+    let joined = read_joined(file, &mut Disks::new(disks))?;
+    for (_, section) in file.named("pool")? {
+        if section.has("full_pipeline") {
+            let why = "only a simulation begins like this: leave it out, or use `dashpot sim`";
+            return section.refuse("full_pipeline", why);
+        }
+    }
+    (lab.pools, lab.volumes) = (joined.pools, joined.volumes);
+    Ok(())
 }
 
 fn read_serve(section: &Section<'_>, lab: &mut Lab) -> Result<(), ParseError> {

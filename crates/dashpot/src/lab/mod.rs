@@ -3,6 +3,7 @@
 
 mod change;
 mod file;
+mod joined;
 mod key;
 mod model;
 mod origin;

@@ -8,7 +8,7 @@ use dashpot_sim::scenario::DiskModel;
 use super::key::Key;
 use super::section::Section;
 
-pub(super) const MODEL_KEYS: [Key; 6] = [
+pub(super) const MODEL_KEYS: [Key; 5] = [
     Key {
         name: "service",
         kind: "service time",
@@ -44,17 +44,10 @@ pub(super) const MODEL_KEYS: [Key; 6] = [
         default: "none: it takes no time",
         meaning: "How long a flush takes, beside the lanes.",
     },
-    Key {
-        name: "rotational",
-        kind: "true or false",
-        example: "true",
-        default: "false",
-        meaning: "Whether the disk has a head that moves: a pool joins more I/Os for it.",
-    },
 ];
 
-/// Reads the model of a disk's time, and whether the disk has a head that moves.
-pub(super) fn read_model(section: &Section<'_>) -> Result<(DiskModel, bool), ParseError> {
+/// Reads the model of a disk's time.
+pub(super) fn read_model(section: &Section<'_>) -> Result<DiskModel, ParseError> {
     let service = |word: &str| parse_service(word).map(|(service, _)| service);
     let model = DiskModel {
         bandwidth: section.value("bandwidth", parse_bandwidth)?,
@@ -71,7 +64,7 @@ pub(super) fn read_model(section: &Section<'_>) -> Result<(DiskModel, bool), Par
             "nothing takes time in a lane; add service = \"5ms\" or rate = \"100M\"",
         );
     }
-    Ok((model, section.flag("rotational")?.unwrap_or(false)))
+    Ok(model)
 }
 
 fn parse_lanes(text: &str) -> Result<u32, ParseError> {

@@ -13,7 +13,7 @@ use super::pool::{LEGACY_KEYS, POOL_KEYS};
 use super::simulation::SIM_KEYS;
 use super::volume::VOLUME_KEYS;
 use super::workload::{CALL_KEYS, CLOSED_KEYS, COMMON_KEYS, OPEN_KEYS};
-use super::{LAB_BYTES_MAX, file, simulation, trace, workload};
+use super::{LAB_BYTES_MAX, file, section, simulation, trace, workload};
 
 /// The tables of keys, by the names of their markers in the page.
 const TABLES: [(&str, &[Key]); 13] = [
@@ -49,7 +49,7 @@ fn limits() -> [(&'static str, String); 11] {
             count(workload::THREADS_MAX.into()),
         ),
         ("`threads` of all workloads", count(simulation::THREADS_MAX)),
-        ("tables of a kind", count(simulation::TABLES_MAX as u64)),
+        ("tables of a kind", count(section::TABLES_MAX as u64)),
         ("calls in flight", count(CALLS_MAX as u64)),
         ("samples of a run", count(simulation::SAMPLES_MAX)),
         (

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use dashpot_engine::pool::{LegacyConfig, ThrottleConfig, Tunables};
-use dashpot_rules::PoolSpec;
-use dashpot_rules::{ParseError, parse_bandwidth, parse_name, parse_size};
+use dashpot_rules::{ParseError, PoolSpec, parse_bandwidth, parse_name, parse_size};
 
 use super::key::{Key, names};
 use super::place::place_of;
@@ -66,7 +65,18 @@ pub(super) struct Disks<'a> {
     pub(super) pools: BTreeMap<usize, String>,
 }
 
-impl Disks<'_> {
+impl<'a> Disks<'a> {
+    /// These disks, with names and sizes. None belongs to a pool yet.
+    pub(super) fn new(disks: impl Iterator<Item = (&'a str, u64)>) -> Disks<'a> {
+        let (names, sizes) = disks.unzip();
+        let pools = BTreeMap::new();
+        Disks {
+            names,
+            sizes,
+            pools,
+        }
+    }
+
     /// Gives a disk to a pool.
     fn take(&mut self, name: &str, pool: &str) -> Result<usize, ParseError> {
         let at = place_of("disk", name, &self.names)?;

@@ -16,7 +16,7 @@ pub(super) struct Section<'a> {
 }
 
 /// A table, and its name in the enclosing table.
-pub(super) type NamedTable<'a> = (&'a Spanned<DeString<'a>>, &'a DeTable<'a>);
+type NamedTable<'a> = (&'a Spanned<DeString<'a>>, &'a DeTable<'a>);
 
 impl<'a> Section<'a> {
     /// The whole file.
@@ -125,8 +125,26 @@ impl<'a> Section<'a> {
         self.table.get(key).map(read).transpose()
     }
 
-    /// The tables under a key with their names, in the order of the file.
-    pub(super) fn tables(&self, key: &str) -> Result<Vec<NamedTable<'a>>, ParseError> {
+    /// The tables of a kind, such as `[disk.NAME]`, with their names, in the order of the file. Their number
+    /// is bounded.
+    pub(super) fn named(&self, kind: &str) -> Result<Vec<(&'a str, Section<'a>)>, ParseError> {
+        let tables = self.tables(kind)?.into_iter();
+        let named = |(key, table): NamedTable<'a>| {
+            let name: &str = key.get_ref();
+            (
+                name,
+                self.below(format!("[{kind}.{name}]"), key.span(), table),
+            )
+        };
+        let tables: Vec<_> = tables.map(named).collect();
+        let Some((_, beyond)) = tables.get(TABLES_MAX) else {
+            return Ok(tables);
+        };
+        let why = format!("a lab has at most {TABLES_MAX} of [{kind}.NAME]: leave some out");
+        Err(beyond.error(beyond.start(), "", &why))
+    }
+
+    fn tables(&self, key: &str) -> Result<Vec<NamedTable<'a>>, ParseError> {
         let Some(table) = self.table(key)? else {
             return Ok(Vec::new());
         };
@@ -233,3 +251,6 @@ pub(super) fn line_of(text: &str, byte: usize) -> usize {
     let before = text.as_bytes().iter().take(byte);
     before.filter(|byte| **byte == b'\n').count() + 1
 }
+
+/// The most tables of a kind. In a simulation a busy disk takes 200 KB, with its clients.
+pub(super) const TABLES_MAX: usize = 4_096;

@@ -2,7 +2,7 @@
 
 use dashpot_rules::{
     DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, DiskInjection, Injection, Listen, ParseError,
-    StoreConfig, nearest,
+    PoolSpec, StoreConfig, VolumeSpec, nearest,
 };
 
 /// The disks and settings of one daemon.
@@ -10,6 +10,10 @@ use dashpot_rules::{
 pub(crate) struct Lab {
     /// The disks, at least one, in the order in which they were named.
     pub(crate) disks: Vec<LabDisk>,
+    /// The pools made of the disks.
+    pub(crate) pools: Vec<PoolSpec>,
+    /// The volumes carved from the pools.
+    pub(crate) volumes: Vec<VolumeSpec>,
     /// The address for NBD clients; empty for the default.
     pub(crate) nbd: Vec<Listen>,
     /// The address of the API; `None` for the default.
@@ -42,6 +46,7 @@ impl Lab {
                 size: Some(DEFAULT_SIZE),
                 block: DEFAULT_BLOCK,
                 read_only: false,
+                rotational: false,
             },
             injections: Vec::new(),
         };

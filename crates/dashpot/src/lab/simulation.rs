@@ -1,6 +1,5 @@
 //! Reads a lab file as a scenario: all of its tables except `[serve]`.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use dashpot_daemon::Registry;
@@ -13,13 +12,13 @@ use dashpot_sim::scenario::{DiskSpec, Scenario, WorkloadSpec};
 
 use super::change::read_changes;
 use super::file::{FILE_KEYS, parse_toml, read_disk};
+use super::joined::read_joined;
 use super::key::{Key, names};
 use super::model::read_model;
 use super::origin::Origin;
-use super::pool::{Disks, PoolDraft, read_pool};
-use super::section::{NamedTable, Section};
+use super::pool::Disks;
+use super::section::Section;
 use super::targets::Targets;
-use super::volume::read_volume;
 use super::workload::read_workload;
 use super::{check_ranges, read_file};
 
@@ -98,17 +97,12 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
     let mut registry = Registry::default();
     let mut origin = Origin::default();
     let disks = read_disks(&file, &mut registry, &mut origin.disks)?;
-    let mut known = Disks {
-        names: disks.iter().map(|disk| disk.name.as_str()).collect(),
-        sizes: disks.iter().map(|disk| disk.size).collect(),
-        pools: BTreeMap::new(),
-    };
-    let mut pools = read_pools(&file, &mut known, &mut origin.pools)?;
-    let volumes = read_volumes(&file, &mut pools, &mut origin.volumes)?;
+    let mut known = Disks::new(disks.iter().map(|disk| (disk.name.as_str(), disk.size)));
+    let joined = read_joined(&file, &mut known)?;
+    (origin.pools, origin.volumes) = joined.places;
+    let (pools, volumes) = (joined.pools, joined.volumes);
     let targets = targets(&known, &volumes);
     let workloads = read_workloads(&file, &targets, directory, &mut origin.workloads)?;
-    let pools = pools.into_iter().map(PoolDraft::finish);
-    let pools = pools.collect::<Result<Vec<_>, ParseError>>()?;
     let mut rules = registry.clone();
     let changes = read_changes(&file, &disks, &pools, registry, &mut rules)?;
     origin.changes = changes.places;
@@ -137,34 +131,6 @@ pub(super) fn parse(text: &str, directory: &Path) -> Result<SimLab, ParseError> 
     })
 }
 
-fn read_pools<'a>(
-    file: &Section<'a>,
-    known: &mut Disks<'_>,
-    places: &mut Vec<String>,
-) -> Result<Vec<PoolDraft<'a>>, ParseError> {
-    let mut pools = Vec::new();
-    for named in tables(file, "pool")? {
-        let section = below(file, "pool", named);
-        places.push(section.place());
-        pools.push(read_pool(section, named.0.get_ref(), known)?);
-    }
-    Ok(pools)
-}
-
-fn read_volumes(
-    file: &Section<'_>,
-    pools: &mut [PoolDraft<'_>],
-    places: &mut Vec<String>,
-) -> Result<Vec<VolumeSpec>, ParseError> {
-    let mut volumes = Vec::new();
-    for named in tables(file, "volume")? {
-        let section = below(file, "volume", named);
-        places.push(section.place());
-        volumes.push(read_volume(&section, named.0.get_ref(), pools)?);
-    }
-    Ok(volumes)
-}
-
 fn read_workloads(
     file: &Section<'_>,
     targets: &Targets<'_>,
@@ -173,10 +139,9 @@ fn read_workloads(
 ) -> Result<Vec<WorkloadSpec>, ParseError> {
     let mut workloads = Vec::new();
     let mut threads = 0;
-    for named in tables(file, "workload")? {
-        let section = below(file, "workload", named);
+    for (name, section) in file.named("workload")? {
         places.push(section.place());
-        let workload = read_workload(&section, named.0.get_ref(), targets, directory)?;
+        let workload = read_workload(&section, name, targets, directory)?;
         threads += u64::from(workload.threads());
         if threads > THREADS_MAX {
             let why = format!("{threads} with those before it: at most {THREADS_MAX} in a lab");
@@ -187,45 +152,28 @@ fn read_workloads(
     Ok(workloads)
 }
 
-fn below<'a>(file: &Section<'a>, kind: &str, (key, table): NamedTable<'a>) -> Section<'a> {
-    file.below(format!("[{kind}.{}]", key.get_ref()), key.span(), table)
-}
-
-/// The tables of a kind. Their number is bounded.
-fn tables<'a>(file: &Section<'a>, kind: &str) -> Result<Vec<NamedTable<'a>>, ParseError> {
-    let tables = file.tables(kind)?;
-    match tables.get(TABLES_MAX) {
-        None => Ok(tables),
-        Some(named) => {
-            let why = format!("a lab has at most {TABLES_MAX} of [{kind}.NAME]: leave some out");
-            Err(below(file, kind, *named).error(named.0.span(), "", &why))
-        }
-    }
-}
-
 fn read_disks(
     file: &Section<'_>,
     registry: &mut Registry,
     places: &mut Vec<String>,
 ) -> Result<Vec<DiskSpec>, ParseError> {
     let mut disks = Vec::new();
-    for named in tables(file, "disk")? {
-        let section = below(file, "disk", named);
+    for (name, section) in file.named("disk")? {
         places.push(section.place());
-        let disk = read_disk(&section, named.0.get_ref())?;
+        let disk = read_disk(&section, name)?;
         let misplaced = |why: String| section.error(section.start(), "", &why);
         check_ranges(&disk).map_err(|error| misplaced(error.to_string()))?;
         let rules = arm(registry, disks.len(), disk.injections).map_err(|why| {
             section.error(section.span_of("rules").unwrap_or_default(), "rules", &why)
         })?;
-        let (model, rotational) = read_model(&section)?;
+        let model = read_model(&section)?;
         disks.push(DiskSpec {
             size: disk.config.size.ok_or_else(|| {
                 misplaced("no size: a simulation opens no file; add size = \"1G\"".to_owned())
             })?,
             name: disk.config.name,
             model,
-            rotational,
+            rotational: disk.config.rotational,
             rules,
         });
     }
@@ -311,8 +259,6 @@ pub(crate) fn check_samples(scenario: &Scenario) -> Result<(), String> {
     ))
 }
 
-/// The most tables of a kind. A busy disk takes 200 KB, with its clients.
-pub(super) const TABLES_MAX: usize = 4_096;
 /// The most threads of all workloads. One takes 300 bytes.
 pub(super) const THREADS_MAX: u64 = 1_000_000;
 /// The maximum number of samples of a simulation: more than the width of a picture.

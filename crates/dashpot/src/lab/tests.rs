@@ -72,8 +72,8 @@ fn mistakes_name_their_line_place_and_remedy() {
         ),
         (
             "[disk.a]\nstore = \"ram\"\ncolour = 1",
-            "3: [disk.a] colour: unknown key; known are store, size, block, read_only, rules, \
-             service, rate, lanes, bandwidth, flush, rotational",
+            "3: [disk.a] colour: unknown key; known are store, size, block, read_only, \
+             rotational, rules, service, rate, lanes, bandwidth, flush",
         ),
         (
             "[server]\nnbd = []",
@@ -85,11 +85,18 @@ fn mistakes_name_their_line_place_and_remedy() {
         ),
         (
             "[pool.tank]\ndisks = []",
-            "1: [pool]: pools and volumes are simulated, not served yet: dashpot sim LAB",
+            "1: [pool.tank]: a pool or a mirror without disks; add disks = [\"a\", \"b\"] or \
+             [[\"a\", \"b\"], …]",
         ),
         (
             "\n[volume.\"tank/foo\"]\nsize = \"1G\"",
-            "2: [volume]: pools and volumes are simulated, not served yet: dashpot sim LAB",
+            "2: [volume.tank/foo]: there is no pool 'tank'; the lab has no pool at all",
+        ),
+        (
+            "[disk.a]\nstore = \"ram\"\n[pool.tank]\ndisks = [\"a\"]\nfull_pipeline = \"1M\"\n\
+             [volume.\"tank/foo\"]\nsize = \"1M\"\nwrite = \"legacy\"",
+            "5: [pool.tank] full_pipeline: only a simulation begins like this: leave it out, or use \
+             `dashpot sim`",
         ),
         (
             "[disk.a]\nsize = \"1G\"",

@@ -36,6 +36,12 @@ impl Engine {
                 tunable,
                 value,
             } => self.tune(pool, tunable, value, actions),
+            Command::Drain => {
+                for pool in 0..self.pools.len() {
+                    self.with_pool(pool, actions, Pool::drain);
+                }
+                Ok(Answer::Done)
+            }
             Command::FailHeld(errno) => {
                 self.fail_held(errno, actions);
                 Ok(Answer::Done)
@@ -180,6 +186,12 @@ impl Engine {
             self.with_pool(pool, actions, |pool, step| pool.close(errno, step));
         }
         for disk in (0..self.disks.len() as u32).map(DiskId) {
+            if self.is_pooled(disk) {
+                // Such a disk exists, so this is never refused.
+                let _ = self.clear(Target::Disk(disk), true, actions);
+                self.resume(disk, actions);
+                continue;
+            }
             let held = self.listed(disk, |state| {
                 matches!(state, State::Suspended | State::HeldBefore | State::Held)
             });

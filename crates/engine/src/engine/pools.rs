@@ -9,9 +9,9 @@ use crate::disk::{Context, Disk};
 use crate::event::{Device, Event};
 use crate::flight::Flight;
 use crate::pool::{
-    Ended, Pool, PoolConfig, PoolError, PoolState, PoolStats, Step, VolumeConfig, VolumeWait,
+    Ended, Pool, PoolConfig, PoolError, PoolState, PoolStats, Step, Tunables, VolumeConfig,
 };
-use crate::stats::DiskStats;
+use crate::stats::{DiskStats, InFlight};
 use crate::time::Instant;
 use crate::zio::{DiskId, Outcome, PoolId, VolumeId, Zio, ZioId};
 
@@ -87,11 +87,33 @@ impl Engine {
         Some(self.pools[pool].volume_stats(place, now))
     }
 
-    /// The reason that a zio of a volume waits, and since when. `None` if it is not in flight
-    /// there.
-    pub fn waits_at_volume(&self, volume: VolumeId, zio: ZioId) -> Option<(VolumeWait, Instant)> {
+    /// A zio of a volume that has not been replied to.
+    pub fn at_volume(&self, volume: VolumeId, zio: ZioId) -> Option<InFlight> {
         let (pool, _) = *self.volumes.get(volume.0 as usize)?;
-        self.pools[pool].waits(zio)
+        self.pools[pool].view(zio)
+    }
+
+    /// The zios of a volume without a reply, in the order of submission.
+    pub fn in_flight_at_volume(&self, volume: VolumeId) -> Vec<InFlight> {
+        match self.volumes.get(volume.0 as usize) {
+            Some((pool, place)) => self.pools[*pool].in_flight(*place),
+            None => Vec::new(),
+        }
+    }
+
+    /// The acknowledged bytes of all pools that are not yet on the disks.
+    pub fn dirty(&self) -> u64 {
+        self.pools.iter().map(Pool::dirty_bytes).sum()
+    }
+
+    /// Whether a disk keeps any pool from writing acknowledged data.
+    pub fn is_degraded(&self) -> bool {
+        self.pools.iter().any(Pool::is_degraded)
+    }
+
+    /// The tunables of a pool now.
+    pub fn tunables(&self, pool: PoolId) -> Option<&Tunables> {
+        Some(self.pools.get(pool.0 as usize)?.tunables())
     }
 
     /// Switches events of finished zios on or off. They are off at first.

@@ -49,7 +49,7 @@ impl Pool {
     }
 
     /// Whether the pool cannot write acknowledged data.
-    pub(super) fn is_degraded(&self) -> bool {
+    pub(crate) fn is_degraded(&self) -> bool {
         self.failing > 0
     }
 

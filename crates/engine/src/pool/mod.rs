@@ -20,6 +20,7 @@ mod sync;
 mod throttle;
 pub(crate) mod tunable;
 mod txg;
+mod views;
 mod volume;
 mod write;
 
@@ -28,7 +29,6 @@ pub use config::{
     WritePolicy,
 };
 pub(crate) use pool::Pool;
-pub use request::VolumeWait;
 pub use stats::{
     Admissions, Class, ClassStats, PoolState, PoolStats, QueueState, QueueStats, ThrottleLevel,
     Traffic, TxgState, TxgStats,

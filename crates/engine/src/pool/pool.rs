@@ -15,18 +15,16 @@ use super::block_io::{BlockRead, BlockWrite, Retry};
 use super::config::{PoolConfig, PoolDisk, PoolError, ThrottleConfig, VolumeConfig, WritePolicy};
 use super::limits::{check_layout, limits};
 use super::queue::{Limits, Queue, Queued};
-use super::request::{Phase, Request, Requests, VolumeWait};
+use super::request::{Phase, Request, Requests};
 use super::slab::Slab;
-use super::stats::{PoolState, PoolStats, QueueState, Traffic};
+use super::stats::{QueueState, Traffic};
 use super::step::{Child, Ended, Step, SyncFor, Work};
 use super::throttle::Throttle;
 use super::tunable::{Tunable, TunableError, Tunables};
 use super::txg::Txgs;
 use super::volume::Volume;
-use crate::bytes::Segment;
 use crate::command::Action;
 use crate::event::Event;
-use crate::stats::DiskStats;
 use crate::time::{Duration, Instant};
 use crate::zio::{Errno, Op, Outcome, VolumeId, Zio, ZioId};
 
@@ -62,6 +60,8 @@ pub(crate) struct Pool {
     /// The tags of joined I/Os, kept for its memory.
     tags: Vec<u32>,
     pub(super) closing: Option<Errno>,
+    /// Whether dirty data goes home without waiting for a reason to sync.
+    pub(super) drains: bool,
 }
 
 /// A disk of a pool.
@@ -75,7 +75,7 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    fn state(&self) -> QueueState {
+    pub(super) fn state(&self) -> QueueState {
         let classes = &self.queue.stats().classes;
         QueueState {
             disk: self.disk.disk,
@@ -127,6 +127,7 @@ impl Pool {
             deadline: Instant::NEVER,
             tags: Vec::new(),
             closing: None,
+            drains: false,
         })
     }
 
@@ -210,11 +211,6 @@ impl Pool {
         }
         let total = now.since(request.zio.arrived);
         stats.record_reply(total, offered.since(request.submitted));
-    }
-
-    /// Where a client's zio waits, and since when.
-    pub(crate) fn waits(&self, id: ZioId) -> Option<(VolumeWait, Instant)> {
-        self.requests.get(id).map(Request::waits)
     }
 
     /// The event of a zio whose reply has left.
@@ -324,6 +320,12 @@ impl Pool {
         Ok(())
     }
 
+    /// Makes dirty data go home at once from now on.
+    pub(crate) fn drain(&mut self, step: &mut Step<'_>) {
+        self.drains = true;
+        self.settle(step);
+    }
+
     /// Fails the writes that wait, and every later zio.
     pub(crate) fn close(&mut self, errno: Errno, step: &mut Step<'_>) {
         self.closing = Some(errno);
@@ -338,6 +340,13 @@ impl Pool {
             }
         }
         self.fail_held_back(errno, step);
+        // These wait for disks whose rules are about to go. They fail when the disks are done, because no
+        // zio succeeds early.
+        for request in self.requests.iter_mut() {
+            if !matches!(request.phase, Phase::Reply) {
+                request.outcome = request.outcome.and(Err(errno));
+            }
+        }
         self.settle(step);
     }
 
@@ -421,76 +430,6 @@ impl Pool {
 
     pub(super) fn txg_timeout(&self) -> Duration {
         Duration::from_secs(self.tunables.get(Tunable::TxgTimeout))
-    }
-}
-
-/// The state of a pool.
-impl Pool {
-    pub(crate) fn stats(&self, now: Instant) -> PoolStats {
-        let dirty_of = |txg| self.throttle.dirty_of(txg);
-        let txgs = self.txgs.stats(now, self.reached_disks(), dirty_of);
-        let mut stats = PoolStats {
-            dirty: self.throttle.dirty(),
-            throttled: self.throttle.waiting(),
-            write_limit: self.throttle.write_limit(),
-            level: self.throttle.level(),
-            admissions: self.throttle.admissions(),
-            volumes: self.asked,
-            disks: self.reached_disks(),
-            txgs: txgs.collect(),
-            ..PoolStats::default()
-        };
-        for leaf in &self.disks {
-            stats.queued.add(leaf.queue.queued());
-            stats.queues.push(leaf.queue.stats().clone());
-        }
-        stats
-    }
-
-    pub(crate) fn state(&self) -> PoolState {
-        PoolState {
-            dirty: self.throttle.dirty(),
-            throttled: self.throttle.waiting(),
-            txgs: self.txgs.live().collect(),
-            queues: self.disks.iter().map(Leaf::state).collect(),
-        }
-    }
-
-    pub(crate) fn volume_stats(&self, volume: usize, now: Instant) -> DiskStats {
-        let volume = &self.volumes[volume];
-        volume.occupancy.stats_at(now, &volume.stats)
-    }
-
-    pub(crate) fn has(&self, id: ZioId) -> bool {
-        self.requests.get(id).is_some()
-    }
-
-    pub(super) fn reached_disks(&self) -> Traffic {
-        let mut sum = Traffic::default();
-        for leaf in &self.disks {
-            sum.add(leaf.queue.issued());
-        }
-        sum
-    }
-
-    /// The source or destination of a child's bytes.
-    pub(crate) fn segments(&self, disk: usize, work: Work) -> impl Iterator<Item = Segment> + '_ {
-        let picked = match work {
-            Work::Picked(picked) => Some(picked),
-            Work::Sync(_) => None,
-        };
-        let queue = &self.disks[disk].queue;
-        let members = picked.into_iter().flat_map(|picked| queue.members(picked));
-        let mut end = None;
-        members.flat_map(move |member| {
-            let gap = end.map_or(0, |end| member.offset - end);
-            end = Some(member.offset + u64::from(member.length));
-            let gap = (gap > 0).then_some(Segment::Gap(gap as u32));
-            gap.into_iter().chain(
-                self.buf_of(member.tag)
-                    .map(|buf| Segment::Buf(buf, member.length)),
-            )
-        })
     }
 }
 

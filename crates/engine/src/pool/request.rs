@@ -4,28 +4,9 @@ use alloc::vec::Vec;
 
 use crate::bytes::Buf;
 use crate::event::{Device, Event};
+use crate::stats::{InFlight, Wait};
 use crate::time::Instant;
 use crate::zio::{Outcome, VolumeId, Zio, ZioId};
-
-/// The reason that a zio of a volume waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VolumeWait {
-    /// Another zio has the lock of one of its blocks.
-    Lock,
-    /// The disks read the bytes that it asked for, or the bytes of a block that it does not
-    /// replace.
-    Read,
-    /// The pool admits no writes until a disk works again.
-    Stalled,
-    /// The throttle has not admitted it.
-    Throttle,
-    /// The disks write its blocks.
-    Write,
-    /// The disks make it durable.
-    Sync,
-    /// The transport sends its reply to the client.
-    Reply,
-}
 
 /// The phase of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,18 +76,32 @@ impl Request {
         (self.phase, self.since) = (phase, now);
     }
 
-    /// The reason that it waits, and since when.
-    pub(super) fn waits(&self) -> (VolumeWait, Instant) {
-        let wait = match self.phase {
-            Phase::Locking(_) => VolumeWait::Lock,
-            Phase::Reading => VolumeWait::Read,
-            Phase::Stalled => VolumeWait::Stalled,
-            Phase::Throttled => VolumeWait::Throttle,
-            Phase::Writing => VolumeWait::Write,
-            Phase::Syncing => VolumeWait::Sync,
-            Phase::Reply => VolumeWait::Reply,
-        };
-        (wait, self.since)
+    /// The request as reports show it.
+    pub(super) fn view(&self) -> InFlight {
+        InFlight {
+            zio: self.zio.id,
+            op: self.zio.op,
+            client: self.zio.client,
+            offset: self.zio.offset,
+            length: self.zio.length,
+            arrived: self.zio.arrived,
+            wait: self.wait(),
+            since: self.since,
+            rule: None,
+            target: None,
+        }
+    }
+
+    fn wait(&self) -> Wait {
+        match self.phase {
+            Phase::Locking(_) => Wait::Lock,
+            Phase::Reading => Wait::Read,
+            Phase::Stalled => Wait::Stalled,
+            Phase::Throttled => Wait::Throttle,
+            Phase::Writing => Wait::Write,
+            Phase::Syncing => Wait::Sync,
+            Phase::Reply => Wait::Reply,
+        }
     }
 
     /// Its event, once its reply has left.
@@ -162,6 +157,10 @@ impl Requests {
 
     pub(super) fn remove(&mut self, id: ZioId) -> Option<Request> {
         self.slots.get_mut(id.0 as usize)?.take()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Request> {
+        self.slots.iter_mut().flatten()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Request> {

@@ -17,6 +17,9 @@ impl Pool {
         if self.throttle.wants_quiesce() {
             self.txgs.want_quiesce();
         }
+        if self.drains && self.throttle.dirty_of(self.txgs.open()) > 0 {
+            self.txgs.want_sync();
+        }
         if self.txgs.is_to_quiesce(step.now, self.txg_timeout()) {
             // The quiesce ends the delays of some writes. These still join this txg.
             if self.throttle.quiesce_asked() {

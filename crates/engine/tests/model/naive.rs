@@ -769,11 +769,7 @@ impl Naive {
         let result = match command {
             Command::Inject { disk, group, rules } => self.inject(disk, group, rules),
             Command::Clear { target, release } => self.clear(target, release),
-            Command::Suspend {
-                disk: _,
-                lasts,
-                now,
-            } => {
+            Command::Suspend { lasts, now, .. } => {
                 let until = lasts.map(|lasts| self.now + lasts);
                 self.suspension = Some(Suspension { until });
                 let in_flight = self.in_flight();
@@ -789,6 +785,7 @@ impl Naive {
             }
             Command::Update(rule, spec) => self.update(rule, spec),
             Command::Tune { pool, .. } => Err(CommandError::UnknownPool(pool)),
+            Command::Drain => Ok(Answer::Done),
             Command::FailHeld(errno) => {
                 self.closing = Some(errno);
                 self.fail_held(errno, actions);

@@ -44,5 +44,5 @@ pub(crate) fn rings(
     (recorders, EventReader::new(consumers, bell))
 }
 
-/// Records in a ring: 5 MiB. At a million events per second they last for 65 ms.
+/// Records in a ring: 6 MiB. At a million events per second they last for 65 ms.
 pub(crate) const RING: usize = 1 << 16;

@@ -25,6 +25,7 @@ pub(crate) struct Recorder {
 pub(crate) struct DeviceIds {
     /// In the order of the engine's disks. The prober's disk is not in it.
     disks: Vec<DeviceId>,
+    volumes: Vec<DeviceId>,
 }
 
 impl DeviceIds {
@@ -33,12 +34,16 @@ impl DeviceIds {
         self.disks.push(id);
     }
 
+    /// Gives the engine's next volume an id.
+    pub(crate) fn push_volume(&mut self, id: DeviceId) {
+        self.volumes.push(id);
+    }
+
     #[inline]
     fn of(&self, device: Device) -> Option<DeviceId> {
         match device {
             Device::Disk(disk) => self.disks.get(disk.0 as usize).copied(),
-            // No volume is served yet.
-            Device::Volume(_) => None,
+            Device::Volume(volume) => self.volumes.get(volume.0 as usize).copied(),
         }
     }
 }

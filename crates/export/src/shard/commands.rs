@@ -1,7 +1,6 @@
 //! The requests of other threads: connections, commands, snapshots, events, power cuts.
 
-use dashpot_engine::inject::RuleId;
-use dashpot_engine::{Command, Device, DiskId, Errno, InFlight, Input};
+use dashpot_engine::{Command, Errno, Input};
 
 use super::Shard;
 use super::connection::Connection;
@@ -9,8 +8,6 @@ use crate::events::Drops;
 use crate::export::ExportId;
 use crate::message::{AttachError, CommandAnswer, Handover, Message};
 use crate::power::{Cut, CutError, Loss, Then};
-use crate::snapshot::{Counted, DiskSnapshot, RuleSnapshot};
-use crate::store::Store;
 
 impl Shard {
     /// Handles as many messages as one pass may.
@@ -35,8 +32,13 @@ impl Shard {
                 answer(self.fail_attachment(export, &node));
             }
             Message::Command(command, answer) => self.command(command, answer),
-            Message::Snapshot(disk, oldest, answer) => {
-                if let Some(snapshot) = self.snapshot(disk, oldest) {
+            Message::Snapshot(device, oldest, answer) => {
+                if let Some(snapshot) = self.snapshot(device, oldest) {
+                    answer(snapshot);
+                }
+            }
+            Message::SnapshotPool(pool, answer) => {
+                if let Some(snapshot) = self.snapshot_pool(pool) {
                     answer(snapshot);
                 }
             }
@@ -100,61 +102,6 @@ impl Shard {
         self.timers.meter_mut().set_armed(armed);
     }
 
-    /// Marks the present counts for these rules. The counts that `list` shows beside a rule begin here.
-    fn mark(&mut self, disk: DiskId, rules: impl Iterator<Item = RuleId>) {
-        let now = self.timers.now();
-        self.timers.meter_mut().mark(now);
-        let counted = self.counted(disk);
-        self.rule_marks.set(disk, rules, counted);
-    }
-
-    /// The shard's counts since its start. `list` shows them beside the rules of a disk.
-    fn counted(&self, disk: DiskId) -> Counted {
-        let now = self.timers.now();
-        let export = self.exports.of_disk(disk);
-        Counted {
-            overloaded_seconds: self.timers.meter().work(now).overloaded_seconds,
-            stalls: export.map_or(0, |export| self.budget.stalls(export)),
-            depths: self.engine.depths(disk, now).unwrap_or_default(),
-        }
-    }
-
-    /// The state of a disk and of its export, with its `oldest` oldest zios. `None` if this shard has
-    /// no such disk.
-    fn snapshot(&self, disk: DiskId, oldest: usize) -> Option<DiskSnapshot> {
-        let export = self.exports.of_disk(disk);
-        let store = self.stores.of(Device::Disk(disk))?;
-        let (now, meter) = (self.timers.now(), self.timers.meter());
-        let counted = self.counted(disk);
-        let rules = self.engine.rules(disk, now).map(|rule| {
-            let since = self.rule_marks.since(rule.id, &counted);
-            RuleSnapshot::of(rule, since)
-        });
-        Some(DiskSnapshot {
-            at: now,
-            stats: self.engine.disk_stats(disk, now)?,
-            rules: rules.collect(),
-            in_flight_total: self.engine.in_flight_total(disk),
-            in_flight: self.oldest(disk, oldest),
-            suspended: self.engine.suspended(disk),
-            off: export.is_some_and(|export| self.exports.info(export).power.is_off()),
-            clients: export.map_or_else(Vec::new, |export| self.exports.clients(export)),
-            attachments: export.map_or_else(Vec::new, |export| self.attachments(export)),
-            stalled: export.map_or(0, |export| self.budget.stalled(export)),
-            stalls: counted.stalls,
-            faulted: store.fault().map(str::to_owned),
-            loop_gap: meter.gaps(),
-            work: meter.work(now),
-            stops: meter.stops(now),
-            held: self.budget.held(self.connections.taken()),
-        })
-    }
-
-    /// The `count` oldest zios of a disk, the oldest first.
-    fn oldest(&self, disk: DiskId, count: usize) -> Vec<InFlight> {
-        self.engine.in_flight(disk).take(count).collect()
-    }
-
     /// Puts the events of finished zios into the ring at once. Answers the dropped events.
     fn flush_events(&mut self) -> Drops {
         self.record();
@@ -166,7 +113,7 @@ impl Shard {
         let info = self.exports.find(export).ok_or(CutError::LosesNothing)?;
         let power = info.power.clone();
         let device = self.exports.device(export);
-        if !self.stores.of(device).is_some_and(Store::loses) {
+        if !self.loses(device) {
             return Err(CutError::LosesNothing);
         }
         match (power.is_off(), cut.then) {

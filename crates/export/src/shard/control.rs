@@ -17,6 +17,8 @@ pub(super) struct Control {
     answers: HashMap<CommandId, CommandAnswer>,
     commands: u64,
     shutdown: Option<Shutdown>,
+    /// The dirty bytes of pools that the shard has given up.
+    lost: u64,
 }
 
 /// The progress of a shutdown.
@@ -44,6 +46,7 @@ impl Control {
             answers: HashMap::new(),
             commands: 0,
             shutdown: None,
+            lost: 0,
         }
     }
 
@@ -77,6 +80,16 @@ impl Control {
         if let Some(to) = self.answers.remove(&id) {
             to(answer);
         }
+    }
+
+    /// Gives up the dirty data of pools, which cannot get home.
+    pub(super) fn lose(&mut self, dirty: u64) {
+        self.lost = dirty;
+    }
+
+    /// The dirty bytes of pools that the shard has given up.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
     }
 
     pub(super) fn is_shutting_down(&self) -> bool {

@@ -3,7 +3,11 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use dashpot_sys::{Completion, Ring};
+use dashpot_engine::ZioId;
+use dashpot_sys::{Completion, Ring, Work};
+
+use crate::frontend::boundary::{Operation, Request};
+use crate::store::Store;
 
 /// The ring of a shard, if it has block devices and the kernel allows one.
 pub(super) struct DeviceRing {
@@ -27,6 +31,23 @@ impl DeviceRing {
 
     pub(super) fn get_mut(&mut self) -> Option<&mut Ring> {
         self.ring.as_mut()
+    }
+
+    /// Gives a zio's work to the ring, with a copy of the bytes to write. Returns whether the ring does
+    /// it.
+    pub(super) fn start(
+        &mut self,
+        store: Option<&Store>,
+        id: ZioId,
+        request: &Request,
+        payload: &[u8],
+    ) -> bool {
+        let store = store.and_then(Store::device);
+        let (Some(store), Some(ring), Some(work)) = (store, &mut self.ring, work(request, payload))
+        else {
+            return false;
+        };
+        ring.start(store.device(), id.0.into(), work).is_ok()
     }
 
     /// Makes the calling thread the one that uses the ring.
@@ -60,5 +81,23 @@ impl DeviceRing {
         let completion = self.ring.as_mut().and_then(Ring::next_completion);
         self.is_rung = completion.is_some();
         completion
+    }
+}
+
+/// The work of a request, if the ring does such work.
+fn work<'a>(request: &Request, payload: &'a [u8]) -> Option<Work<'a>> {
+    let offset = request.offset;
+    match request.operation {
+        Operation::Read => Some(Work::Read {
+            offset,
+            length: request.length,
+        }),
+        Operation::Write { fua } => Some(Work::Write {
+            offset,
+            from: payload,
+            durable: fua,
+        }),
+        Operation::Flush => Some(Work::Sync),
+        Operation::Trim { .. } | Operation::Zero { .. } | Operation::Cache => None,
     }
 }

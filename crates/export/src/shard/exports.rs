@@ -61,16 +61,16 @@ impl Exports {
         self.exports[id.0 as usize].device
     }
 
-    /// The export of a disk, if clients reach that disk itself.
-    pub(super) fn of_disk(&self, disk: DiskId) -> Option<ExportId> {
+    /// The export of a device. The disk of a pool has none.
+    pub(super) fn of(&self, device: Device) -> Option<ExportId> {
         let mut devices = self.exports.iter().map(|export| export.device);
-        let at = devices.position(|device| device == Device::Disk(disk))?;
+        let at = devices.position(|other| other == device)?;
         Some(ExportId(at as u32))
     }
 
     /// Whether the export of a disk refuses writes.
     pub(super) fn is_read_only(&self, disk: DiskId) -> bool {
-        let export = self.of_disk(disk);
+        let export = self.of(Device::Disk(disk));
         export.is_some_and(|export| self.info(export).read_only)
     }
 

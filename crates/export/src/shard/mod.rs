@@ -9,13 +9,15 @@
 //! bound keeps one flooding client from taking the time of the others.
 //!
 //! The shard is composed of owners, each with private fields: received bytes ([`Intake`]), zios in
-//! flight ([`Slots`]), replies ([`Outbox`]), the bound on what clients hold ([`Budget`]), time
+//! flight ([`Slots`]), blocks of volumes ([`BlockMemory`]), replies ([`Outbox`]), the bound on what clients hold ([`Budget`]), time
 //! ([`Timers`]), and messages ([`Control`]). The steps of a pass are in files of their own:
-//! `receive`, `admission`, `step`, `store_work`, `device_work`, `send`, `abort`, `commands`, `shutdown`.
+//! `receive`, `admission`, `step`, `store_work`, `pool_work`, `device_work`, `moves`, `send`, `abort`,
+//! `commands`, `shutdown`.
 
 mod abort;
 mod admission;
 mod attachments;
+mod block_memory;
 mod budget;
 mod buffers;
 mod chunk;
@@ -30,7 +32,9 @@ mod device_work;
 mod exports;
 mod intake;
 mod load_meter;
+mod moves;
 mod outbox;
+mod pool_work;
 mod prefetch;
 mod receive;
 mod rule_marks;
@@ -38,6 +42,7 @@ mod send;
 mod shutdown;
 mod sleeper;
 mod slots;
+mod snapshots;
 mod step;
 mod stops;
 mod store_work;
@@ -51,6 +56,7 @@ use dashpot_engine::{Action, Engine, Input, Instant};
 use dashpot_sys::Ring;
 use rustix::event::epoll::{self, EventFlags};
 
+use self::block_memory::BlockMemory;
 use self::budget::Budget;
 use self::buffers::Buffers;
 use self::connections::{Connections, Poller, Source};
@@ -82,6 +88,7 @@ pub(crate) struct Shard {
     intake: Intake,
     slots: Slots,
     buffers: Buffers,
+    blocks: BlockMemory,
     unfinished: Unfinished,
     device_ring: DeviceRing,
     outbox: Outbox,
@@ -123,6 +130,7 @@ impl Shard {
             intake: Intake::default(),
             slots: Slots::default(),
             buffers: Buffers::default(),
+            blocks: BlockMemory::default(),
             unfinished: Unfinished::new(parts.pool),
             poller: Poller::new(&*parts.mailbox, device_ring.bell())?,
             device_ring,
@@ -165,7 +173,7 @@ impl Shard {
             self.end_pass(woke);
         }
         self.sync_stores();
-        Ok(())
+        self.loss()
     }
 
     fn wait(&mut self, events: &mut Vec<epoll::Event>) -> io::Result<()> {

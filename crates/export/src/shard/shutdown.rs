@@ -1,5 +1,7 @@
 //! The end of a shard. Zios in flight have a grace period, and then fail.
 
+use std::io;
+
 use dashpot_engine::{Command, Duration, Errno};
 
 use super::Shard;
@@ -12,6 +14,7 @@ impl Shard {
         if !self.control.begin_shutdown(self.timers.now(), grace) {
             return;
         }
+        self.command(Command::Drain, Box::new(|_| ()));
         for at in self.connections.places() {
             if let Some(connection) = self.connections.get_mut(at) {
                 connection.close();
@@ -28,13 +31,34 @@ impl Shard {
             }
             Some(ShutdownStep::HangUp) => {
                 self.connections.places().for_each(|at| self.hang_up(at));
+                self.give_up_dirty();
             }
             None => {}
         }
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.control.is_shutting_down() && self.departures.is_empty() && self.connections.is_empty()
+        self.control.is_shutting_down()
+            && self.departures.is_empty()
+            && self.connections.is_empty()
+            && (self.engine.dirty() == 0 || self.control.lost() > 0)
+    }
+
+    /// Stops waiting for acknowledged data to get home if disks refuse it.
+    fn give_up_dirty(&mut self) {
+        if self.engine.is_degraded() {
+            self.control.lose(self.engine.dirty());
+        }
+    }
+
+    /// The error of a shard that could not keep the acknowledged data of its pools.
+    pub(super) fn loss(&self) -> io::Result<()> {
+        match self.control.lost() {
+            0 => Ok(()),
+            bytes => Err(io::Error::other(format!(
+                "the disks of a pool fail, and {bytes} bytes that clients have written are lost"
+            ))),
+        }
     }
 
     /// Syncs the stores: an orderly shutdown loses no writes, even those that no flush has covered.

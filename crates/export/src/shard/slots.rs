@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use dashpot_engine::{ClientId, Device, Instant, Outcome, ZioId};
 
+use super::buffers::Buffers;
 use crate::export::ExportId;
 use crate::frontend::boundary::Request;
 
@@ -26,8 +27,10 @@ pub(super) struct Slot {
     /// Tells a thread of the pool not to start this zio's work.
     cancelled: Option<Arc<AtomicBool>>,
     outcome: Outcome,
-    /// Whether the store has begun its work.
+    /// Whether the store has begun its work, or the whole payload has been copied.
     started: bool,
+    /// How many bytes of the payload have been copied to the blocks of a volume.
+    copied: u32,
     /// When its reply was first offered to the transport, or could have been.
     offered: Option<Instant>,
     /// Its neighbours in the list of its connection's zios.
@@ -57,6 +60,7 @@ impl Slot {
             cancelled: None,
             outcome: Ok(()),
             started: false,
+            copied: 0,
             offered: None,
             previous: None,
             next: None,
@@ -97,6 +101,23 @@ impl Slot {
     #[inline]
     pub(super) fn is_started(&self) -> bool {
         self.started
+    }
+
+    /// Notes that this many more bytes of the payload are in the blocks of a volume. Returns whether
+    /// that was the last of it.
+    pub(super) fn copied(&mut self, bytes: u32) -> bool {
+        self.copied += bytes;
+        self.started = self.copied >= self.request.length;
+        self.started
+    }
+
+    /// The data of a read's reply, to be filled in parts.
+    pub(super) fn reply_mut(&mut self, buffers: &mut Buffers) -> &mut [u8] {
+        if self.payload.is_empty() {
+            self.payload = buffers.take(self.request.length);
+            self.payload.resize(self.request.length as usize, 0);
+        }
+        &mut self.payload
     }
 
     /// Notes the outcome that the engine decided.

@@ -24,8 +24,10 @@ impl Shard {
                             .step(now, Input::Done(id, outcome), &mut actions);
                     }
                 }
-                // Only volumes keep bytes in memory, and no volume is served yet.
-                Action::Move(_) => {}
+                Action::Move(action) => {
+                    let action = *action;
+                    self.move_bytes(action, incoming);
+                }
                 Action::Complete(id, outcome) => self.reply(*id, *outcome),
                 Action::Drop(id) => {
                     self.forget(*id);

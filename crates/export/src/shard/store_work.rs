@@ -3,11 +3,13 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use dashpot_engine::{Errno, Input, Instant, Outcome, ZioId};
+use dashpot_engine::{Device, Errno, Input, Instant, Outcome, ZioId};
 
 use super::Shard;
 use super::exports::Exports;
+use super::pool_work::request_of;
 use super::slots::Slot;
 use super::unfinished::Copy;
 use crate::frontend::boundary::{Operation, Request};
@@ -17,6 +19,9 @@ use crate::store::{Asker, Attempt, Finished, Job, PoolOperation, Store};
 impl Shard {
     /// Makes the store do a zio's work, now or on a thread of the pool.
     pub(super) fn work(&mut self, id: ZioId, incoming: Option<(ZioId, &[u8])>) -> Option<Outcome> {
+        if id.is_child() {
+            return self.work_for_pool(id);
+        }
         let incoming = incoming
             .filter(|(zio, _)| *zio == id)
             .map(|(_, bytes)| bytes);
@@ -60,9 +65,7 @@ impl Shard {
                 Some(outcome)
             }
             Attempt::WouldBlock => {
-                if !self.send_to_ring(id, incoming) {
-                    self.send_to_pool(id, incoming);
-                }
+                self.work_elsewhere(id, incoming);
                 None
             }
         }
@@ -95,23 +98,49 @@ impl Shard {
         }
     }
 
-    fn send_to_pool(&mut self, id: ZioId, incoming: Option<&[u8]>) {
-        if let Some(bytes) = incoming {
-            self.keep_payload(id, bytes);
-        }
+    /// Makes the ring or a thread of the pool do a zio's work.
+    fn work_elsewhere(&mut self, id: ZioId, incoming: Option<&[u8]>) {
         let Some(slot) = self.slots.get_mut(id) else {
             return;
         };
-        let store = self.stores.of(slot.device());
-        let Some(store) = store.and_then(Store::blocking) else {
+        let (device, request) = (slot.device(), *slot.request());
+        let payload = incoming.unwrap_or(slot.payload());
+        let store = self.stores.of(device);
+        if self.device_ring.start(store, id, &request, payload) {
+            // The ring has a copy of the payload, for which the zio is charged until the work has ended.
+            if let Some(bytes) = incoming {
+                slot.charge(bytes.len() as u64);
+                self.budget.charge(slot.export(), 0, bytes.len() as u64);
+            }
+            self.buffers.give(slot.take_payload());
+            return;
+        }
+        if let Some(bytes) = incoming {
+            self.keep_payload(id, bytes);
+        }
+        if let Some(slot) = self.slots.get_mut(id) {
+            let (payload, cancelled) = (slot.take_payload(), slot.cancellation());
+            self.send_to_thread(id, device, &request, payload, cancelled);
+        }
+    }
+
+    /// Makes a thread of the pool do a zio's work.
+    pub(super) fn send_to_thread(
+        &mut self,
+        id: ZioId,
+        device: Device,
+        request: &Request,
+        payload: Vec<u8>,
+        cancelled: Arc<AtomicBool>,
+    ) {
+        let Some(store) = self.stores.of(device).and_then(Store::blocking) else {
             return;
         };
-        let request = *slot.request();
         let mailbox = Arc::clone(self.control.mailbox());
         self.unfinished.submit(Job {
             store,
-            operation: pool_operation(&request, slot.take_payload()),
-            cancelled: slot.cancellation(),
+            operation: pool_operation(request, payload),
+            cancelled,
             finish: Box::new(move |finished| {
                 // A shard that is gone needs no answer.
                 let _ = mailbox.send(Message::Done(id, finished));
@@ -121,11 +150,29 @@ impl Shard {
 
     /// Takes the result of a job from a thread of the pool.
     pub(super) fn work_done(&mut self, id: ZioId, finished: Finished) {
+        self.take_result(id, finished.buffer, finished.outcome);
+        self.step(Input::Done(id, finished.outcome), None);
+    }
+
+    /// Takes the bytes of work that was done elsewhere.
+    pub(super) fn take_result(&mut self, id: ZioId, bytes: Vec<u8>, outcome: Outcome) {
+        if id.is_child() {
+            return self.take_result_for_pool(id, bytes, outcome);
+        }
         if let Some(slot) = self.slots.get_mut(id) {
-            slot.put_payload(finished.buffer);
+            slot.put_payload(bytes);
         }
         self.end_work(id);
-        self.step(Input::Done(id, finished.outcome), None);
+    }
+
+    /// The device and the request of a zio whose store works.
+    pub(super) fn asked_of_store(&self, id: ZioId) -> Option<(Device, Request)> {
+        if id.is_child() {
+            let zio = self.engine.child(id)?;
+            return Some((Device::Disk(zio.device), request_of(&zio)));
+        }
+        let slot = self.slots.get(id)?;
+        Some((slot.device(), *slot.request()))
     }
 
     /// Copies a payload out of the receive buffer, unless the store has taken it.

@@ -205,6 +205,7 @@ mod tests {
             size: Some(size),
             block: 1,
             read_only: false,
+            rotational: false,
         });
         let opened = disks
             .each_ref()

@@ -19,6 +19,7 @@ fn disk(name: &str, store: StoreConfig, size: Option<u64>) -> DiskConfig {
         size,
         block: 1,
         read_only: false,
+        rotational: false,
     }
 }
 

@@ -162,16 +162,15 @@ impl Simulation {
 
     /// The place at which an unfinished call waits.
     pub fn waits(&self, call: &Unfinished) -> CallWait {
-        let at_volume = |volume| self.engine.waits_at_volume(volume, call.zio);
+        let at_volume = |volume| self.engine.at_volume(volume, call.zio);
         let at_disk = |disk| self.engine.in_flight(disk).find(|zio| zio.zio == call.zio);
         let in_lab = match (call.stage, call.target) {
             (Stage::Returning, _) => return CallWait::Reply,
             (Stage::Free | Stage::Going, _) => None,
-            (Stage::Lab, Target::Volume(volume)) => at_volume(VolumeId(volume as u32))
-                .map(|(wait, since)| CallWait::Volume(wait, since)),
-            (Stage::Lab, Target::Disk(disk)) => at_disk(DiskId(disk as u32)).map(CallWait::Disk),
+            (Stage::Lab, Target::Volume(volume)) => at_volume(VolumeId(volume as u32)),
+            (Stage::Lab, Target::Disk(disk)) => at_disk(DiskId(disk as u32)),
         };
-        in_lab.unwrap_or(CallWait::Client)
+        in_lab.map_or(CallWait::Client, CallWait::Lab)
     }
 
     /// How many calls of all workloads have ended since the beginning.

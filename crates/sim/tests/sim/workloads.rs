@@ -205,7 +205,7 @@ fn what_hangs_is_in_flight_until_a_command_ends_it() {
     let began = Instant::from_nanos(5_000_000);
     let waiting: Vec<_> = simulation.unfinished(0).collect();
     assert_eq!((waiting.len(), waiting[0].began), (1, began));
-    let CallWait::Disk(zio) = simulation.waits(&waiting[0]) else {
+    let CallWait::Lab(zio) = simulation.waits(&waiting[0]) else {
         panic!("it is at the disk");
     };
     assert_eq!((zio.wait, zio.since), (Wait::Hung, began));

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use dashpot_api::wait_word;
 use dashpot_engine::histogram::Histogram;
-use dashpot_engine::pool::{Class, ClassStats, PoolStats, Traffic, VolumeWait};
+use dashpot_engine::pool::{Class, ClassStats, PoolStats, Traffic};
 use dashpot_engine::{
-    Device, DiskId, DiskStats, Instant, LatencyKind, Op, OpStats, PoolId, VolumeId,
+    Device, DiskId, DiskStats, InFlight as Zio, Instant, LatencyKind, Op, OpStats, PoolId, VolumeId,
 };
 use dashpot_observe::{
     ClassInterval, DeviceInterval, InFlight, Kind, Layer, OpInterval, PoolInterval,
 };
 use dashpot_rules::PoolSpec;
-use dashpot_sim::scenario::{Scenario, Target};
+use dashpot_sim::scenario::Scenario;
 use dashpot_sim::{CallWait, Simulation, Unfinished};
 
 /// A disk or a volume at one moment.
@@ -100,33 +100,32 @@ fn capacity(scenario: &Scenario, pool: &PoolSpec) -> u64 {
 }
 
 fn in_flight_of_disk(simulation: &Simulation, disk: DiskId, name: &str) -> InFlight {
-    let now = simulation.now();
-    let zios = simulation.engine().in_flight(disk);
+    let engine = simulation.engine();
     // The engine lists zios in the order of their slots.
-    let oldest = zios.min_by_key(|zio| (zio.arrived, zio.zio));
+    let oldest = engine.in_flight(disk);
+    let oldest = oldest.min_by_key(|zio| (zio.arrived, zio.zio));
+    in_flight(
+        simulation,
+        engine.in_flight_total(disk).into(),
+        oldest,
+        name,
+    )
+}
+
+fn in_flight_of_volume(simulation: &Simulation, volume: VolumeId, name: &str) -> InFlight {
+    let zios = simulation.engine().in_flight_at_volume(volume);
+    in_flight(simulation, zios.len() as u64, zios.first().copied(), name)
+}
+
+fn in_flight(simulation: &Simulation, zios: u64, oldest: Option<Zio>, name: &str) -> InFlight {
+    let now = simulation.now();
     InFlight {
-        zios: simulation.engine().in_flight_total(disk).into(),
+        zios,
         oldest_ns: oldest.map(|zio| now.since(zio.arrived).as_nanos()),
         device: oldest.map(|_| name.to_owned()),
         wait: oldest.map(|zio| wait_word(zio.wait).to_owned()),
         wait_ns: oldest.map(|zio| now.since(zio.since).as_nanos()),
         rule: oldest.and_then(|zio| zio.rule).map(|rule| rule.0),
-    }
-}
-
-fn in_flight_of_volume(simulation: &Simulation, volume: VolumeId, name: &str) -> InFlight {
-    let now = simulation.now();
-    let calls = || simulation.in_lab(Target::Volume(volume.0 as usize));
-    let oldest = calls().min_by_key(|call| call.submitted);
-    let wait = oldest.as_ref().map(|call| call_wait(simulation, call));
-    let came = oldest.and_then(|call| call.submitted);
-    InFlight {
-        zios: calls().count() as u64,
-        oldest_ns: came.map(|came| now.since(came).as_nanos()),
-        device: came.map(|_| name.to_owned()),
-        wait: wait.as_ref().map(|wait| wait.word.to_owned()),
-        wait_ns: wait.and_then(|wait| Some(now.since(wait.since?).as_nanos())),
-        rule: None,
     }
 }
 
@@ -141,23 +140,10 @@ pub(super) struct CallPlace {
 pub(super) fn call_wait(simulation: &Simulation, call: &Unfinished) -> CallPlace {
     let (word, since) = match simulation.waits(call) {
         CallWait::Client => ("client or link", None),
-        CallWait::Disk(zio) => (wait_word(zio.wait), Some(zio.since)),
-        CallWait::Volume(wait, since) => (volume_wait_word(wait), Some(since)),
+        CallWait::Lab(zio) => (wait_word(zio.wait), Some(zio.since)),
         CallWait::Reply => ("link back", None),
     };
     CallPlace { word, since }
-}
-
-fn volume_wait_word(wait: VolumeWait) -> &'static str {
-    match wait {
-        VolumeWait::Lock => "block lock",
-        VolumeWait::Read => "reading",
-        VolumeWait::Stalled => "pool stalled",
-        VolumeWait::Throttle => "throttled",
-        VolumeWait::Write => "writing",
-        VolumeWait::Sync => "syncing",
-        VolumeWait::Reply => "reply",
-    }
 }
 
 impl DeviceSnapshot {

@@ -23,6 +23,7 @@ fn refusal(disk: DiskConfig, parts: &[&str]) -> String {
 fn read_only(name: &str, path: &Path) -> DiskConfig {
     DiskConfig {
         read_only: true,
+        rotational: false,
         ..file(name, path)
     }
 }

@@ -1,0 +1,36 @@
+//! The pools and volumes of a lab, for daemons and simulations alike.
+
+use dashpot_rules::{ParseError, PoolSpec, VolumeSpec};
+
+use super::pool::{Disks, PoolDraft, read_pool};
+use super::section::Section;
+use super::volume::read_volume;
+
+/// The pools and volumes of a lab.
+pub(super) struct Joined {
+    pub(super) pools: Vec<PoolSpec>,
+    pub(super) volumes: Vec<VolumeSpec>,
+    /// The place in the file of each pool and of each volume.
+    pub(super) places: (Vec<String>, Vec<String>),
+}
+
+/// Reads the pools of a lab, and their volumes.
+pub(super) fn read_joined(file: &Section<'_>, disks: &mut Disks<'_>) -> Result<Joined, ParseError> {
+    let mut places = (Vec::new(), Vec::new());
+    let mut drafts = Vec::new();
+    for (name, section) in file.named("pool")? {
+        places.0.push(section.place());
+        drafts.push(read_pool(section, name, disks)?);
+    }
+    let mut volumes = Vec::new();
+    for (name, section) in file.named("volume")? {
+        places.1.push(section.place());
+        volumes.push(read_volume(&section, name, &mut drafts)?);
+    }
+    let pools = drafts.into_iter().map(PoolDraft::finish);
+    Ok(Joined {
+        pools: pools.collect::<Result<Vec<_>, ParseError>>()?,
+        volumes,
+        places,
+    })
+}

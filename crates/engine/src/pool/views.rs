@@ -1,0 +1,105 @@
+//! The state of a pool, in the shapes that its driver and reports use.
+
+use alloc::vec::Vec;
+
+use super::pool::{Leaf, Pool};
+use super::request::Request;
+use super::stats::{PoolState, PoolStats, Traffic};
+use super::step::Work;
+use super::tunable::Tunables;
+use crate::bytes::Segment;
+use crate::stats::{DiskStats, InFlight};
+use crate::time::Instant;
+use crate::zio::ZioId;
+
+impl Pool {
+    pub(crate) fn stats(&self, now: Instant) -> PoolStats {
+        let dirty_of = |txg| self.throttle.dirty_of(txg);
+        let txgs = self.txgs.stats(now, self.reached_disks(), dirty_of);
+        let mut stats = PoolStats {
+            dirty: self.throttle.dirty(),
+            throttled: self.throttle.waiting(),
+            write_limit: self.throttle.write_limit(),
+            level: self.throttle.level(),
+            admissions: self.throttle.admissions(),
+            volumes: self.asked,
+            disks: self.reached_disks(),
+            txgs: txgs.collect(),
+            ..PoolStats::default()
+        };
+        for leaf in &self.disks {
+            stats.queued.add(leaf.queue.queued());
+            stats.queues.push(leaf.queue.stats().clone());
+        }
+        stats
+    }
+
+    /// Acknowledged bytes that are not yet on the disks.
+    pub(crate) fn dirty_bytes(&self) -> u64 {
+        self.throttle.dirty()
+    }
+
+    pub(crate) fn state(&self) -> PoolState {
+        PoolState {
+            dirty: self.throttle.dirty(),
+            throttled: self.throttle.waiting(),
+            txgs: self.txgs.live().collect(),
+            queues: self.disks.iter().map(Leaf::state).collect(),
+        }
+    }
+
+    pub(crate) fn volume_stats(&self, volume: usize, now: Instant) -> DiskStats {
+        let volume = &self.volumes[volume];
+        volume.occupancy.stats_at(now, &volume.stats)
+    }
+
+    pub(crate) fn has(&self, id: ZioId) -> bool {
+        self.requests.get(id).is_some()
+    }
+
+    pub(super) fn reached_disks(&self) -> Traffic {
+        let mut sum = Traffic::default();
+        for leaf in &self.disks {
+            sum.add(leaf.queue.issued());
+        }
+        sum
+    }
+
+    /// The source or destination of a child's bytes.
+    pub(crate) fn segments(&self, disk: usize, work: Work) -> impl Iterator<Item = Segment> + '_ {
+        let picked = match work {
+            Work::Picked(picked) => Some(picked),
+            Work::Sync(_) => None,
+        };
+        let queue = &self.disks[disk].queue;
+        let members = picked.into_iter().flat_map(|picked| queue.members(picked));
+        let mut end = None;
+        members.flat_map(move |member| {
+            let gap = end.map_or(0, |end| member.offset - end);
+            end = Some(member.offset + u64::from(member.length));
+            let gap = (gap > 0).then_some(Segment::Gap(gap as u32));
+            gap.into_iter().chain(
+                self.buf_of(member.tag)
+                    .map(|buf| Segment::Buf(buf, member.length)),
+            )
+        })
+    }
+
+    /// A client's zio, if it is in flight here.
+    pub(crate) fn view(&self, id: ZioId) -> Option<InFlight> {
+        self.requests.get(id).map(Request::view)
+    }
+
+    /// The zios of a volume, in the order of submission.
+    pub(crate) fn in_flight(&self, volume: usize) -> Vec<InFlight> {
+        let requests = self.requests.iter();
+        let of_volume = requests.filter(|request| request.volume == volume);
+        let mut requests: Vec<&Request> = of_volume.collect();
+        requests.sort_unstable_by_key(|request| request.number);
+        requests.into_iter().map(Request::view).collect()
+    }
+
+    pub(crate) fn tunables(&self) -> &Tunables {
+        &self.tunables
+    }
+}

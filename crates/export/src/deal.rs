@@ -1,0 +1,276 @@
+//! Deals disks, pools and volumes to shards that are not running yet.
+
+use std::io;
+use std::sync::Arc;
+
+use dashpot_engine::pool::{PoolDisk, PoolError, ThrottleConfig, WritePolicy};
+use dashpot_engine::{Device, DiskConfig as EngineDisk, DiskId, Engine};
+use dashpot_rules::{DiskConfig, PoolSpec, VolumeSpec};
+
+use crate::config::ServerConfig;
+use crate::events::{DeviceId, DeviceIds};
+use crate::export::{ExportId, ExportInfo, Power, Served};
+use crate::info::{DiskInfo, PoolInfo, VolumeInfo};
+use crate::mailbox::Mailbox;
+use crate::message::Message;
+use crate::route::{Route, Routes};
+use crate::store::{Opened, Size, Store};
+
+/// The reason that disks cannot be dealt.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DealError {
+    /// A pool or a volume cannot be made.
+    #[error("{what} `{name}`: {why}")]
+    Pool {
+        what: &'static str,
+        name: String,
+        why: String,
+    },
+    /// The system has no descriptor left.
+    #[error(transparent)]
+    System(#[from] io::Error),
+}
+
+impl DealError {
+    fn pool(pool: &PoolSpec, why: impl ToString) -> DealError {
+        DealError::Pool {
+            what: "pool",
+            name: pool.name.clone(),
+            why: why.to_string(),
+        }
+    }
+
+    fn volume(volume: &VolumeSpec, why: impl ToString) -> DealError {
+        DealError::Pool {
+            what: "volume",
+            name: volume.name.clone(),
+            why: why.to_string(),
+        }
+    }
+}
+
+/// A shard that is not running yet.
+pub(crate) struct Built {
+    pub(crate) engine: Engine,
+    pub(crate) stores: Vec<Store>,
+    pub(crate) served: Vec<Served>,
+    pub(crate) devices: DeviceIds,
+    pub(crate) mailbox: Arc<Mailbox<Message>>,
+}
+
+/// All that is served, and the ways to it.
+pub(crate) struct Dealt {
+    pub(crate) shards: Vec<Built>,
+    pub(crate) routes: Routes,
+    pub(crate) infos: Infos,
+    /// In the order of [`Routes::exports`].
+    pub(crate) exports: Vec<ExportInfo>,
+}
+
+/// The facts about all that is served.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Infos {
+    pub(crate) disks: Vec<DiskInfo>,
+    pub(crate) pools: Vec<PoolInfo>,
+    pub(crate) volumes: Vec<VolumeInfo>,
+}
+
+/// Deals disks, pools and volumes to shards. Lone disks are dealt in turn, and so are pools with their
+/// disks and volumes.
+pub(crate) fn deal(config: &ServerConfig, opened: Vec<Opened>) -> Result<Dealt, DealError> {
+    let built = |_| Built::new();
+    let shards = (0..config.shards.max(1)).map(built);
+    let mut dealt = Dealt {
+        shards: shards.collect::<io::Result<Vec<Built>>>()?,
+        routes: Routes::default(),
+        infos: Infos::default(),
+        exports: Vec::new(),
+    };
+    let disks = config.disks.iter().zip(opened).enumerate();
+    for (at, (disk, opened)) in disks {
+        let pool = config.pools.iter().position(|pool| has_disk(pool, at));
+        let seed = config.seed ^ (at as u64) << 32;
+        dealt.add_disk(at, disk, opened, pool, seed);
+    }
+    for pool in &config.pools {
+        dealt.add_pool(pool, &config.disks)?;
+    }
+    for (at, volume) in config.volumes.iter().enumerate() {
+        dealt.add_volume(config.disks.len() + at, volume)?;
+    }
+    Ok(dealt)
+}
+
+fn has_disk(pool: &PoolSpec, disk: usize) -> bool {
+    pool.disks().any(|other| other == disk)
+}
+
+impl Dealt {
+    fn add_disk(
+        &mut self,
+        at: usize,
+        disk: &DiskConfig,
+        opened: Opened,
+        pool: Option<usize>,
+        seed: u64,
+    ) {
+        let shard = pool.unwrap_or(at) % self.shards.len();
+        let mut info = DiskInfo {
+            name: disk.name.clone(),
+            size: opened.size,
+            block: opened.block,
+            physical: opened.physical,
+            read_only: opened.read_only,
+            store: disk.store.to_string(),
+            store_id: opened.store.identity(),
+            shard,
+            export: None,
+            pool,
+        };
+        let built = &mut self.shards[shard];
+        let route = built.add_disk(seed, opened.store);
+        built.devices.push_disk(DeviceId::of(at));
+        if pool.is_none() {
+            let kind = format!("disk: {}", disk.store.kind());
+            info.export = Some(self.serve(shard, Device::Disk(route.id), export_of(&info, &kind)));
+        }
+        self.routes.disks.push(route);
+        self.infos.disks.push(info);
+    }
+
+    fn add_pool(&mut self, pool: &PoolSpec, disks: &[DiskConfig]) -> Result<(), DealError> {
+        let shard = self.routes.pools.len() % self.shards.len();
+        for disk in pool.disks() {
+            if self.infos.disks[disk].read_only {
+                let name = &disks[disk].name;
+                let why =
+                    format!("its disk `{name}` is read-only; let it be written, or leave it out");
+                return Err(DealError::pool(pool, why));
+            }
+        }
+        let (routes, infos) = (&self.routes, &self.infos);
+        let config = pool.for_engine(|at| PoolDisk {
+            disk: routes.disks[at].id,
+            size: infos.disks[at].size,
+            rotational: disks[at].rotational,
+        });
+        let smallest = pool.disks().map(|disk| infos.disks[disk].size).min();
+        let size = smallest.unwrap_or(0) * pool.members.len() as u64;
+        let built = &mut self.shards[shard];
+        let added = built.engine.add_pool(config);
+        let id = added.map_err(|error: PoolError| DealError::pool(pool, error))?;
+        self.routes.pools.push(built.route(id));
+        self.infos.pools.push(PoolInfo {
+            name: pool.name.clone(),
+            members: pool.members.clone(),
+            throttle: pool.throttle,
+            size,
+            shard,
+        });
+        Ok(())
+    }
+
+    fn add_volume(&mut self, at: usize, volume: &VolumeSpec) -> Result<(), DealError> {
+        let pool = &self.infos.pools[volume.pool];
+        let shard = pool.shard;
+        let sides = pool.members.iter().flatten();
+        let largest = sides.map(|disk| self.infos.disks[*disk].block).max();
+        if let Some(block) = largest.filter(|block| *block > volume.block_size) {
+            let why = format!(
+                "its block_size is {}, and a disk of its pool takes no less than {}: make it larger",
+                Size(volume.block_size.into()),
+                Size(block.into())
+            );
+            return Err(DealError::volume(volume, why));
+        }
+        let policy = policy_word(pool.throttle, volume.write);
+        let info = ExportInfo {
+            name: volume.name.clone(),
+            description: format!("dashpot volume: {policy}, {}", Size(volume.size)),
+            size: volume.size,
+            block: 1,
+            preferred: volume.block_size,
+            read_only: false,
+            power: Power::default(),
+        };
+        let built = &mut self.shards[shard];
+        let config = volume.for_engine(self.routes.pools[volume.pool].id);
+        let added = built.engine.add_volume(config);
+        let id = added.map_err(|error| DealError::volume(volume, error))?;
+        built.devices.push_volume(DeviceId::of(at));
+        self.routes.volumes.push(built.route(id));
+        let export = self.serve(shard, Device::Volume(id), info);
+        self.infos.volumes.push(VolumeInfo {
+            name: volume.name.clone(),
+            size: volume.size,
+            block_size: volume.block_size,
+            write: volume.write,
+            pool: volume.pool,
+            export,
+        });
+        Ok(())
+    }
+
+    /// Adds an export of a device. Answers its index.
+    fn serve(&mut self, shard: usize, device: Device, info: ExportInfo) -> usize {
+        self.exports.push(info.clone());
+        let route = self.shards[shard].serve(Served { info, device });
+        self.routes.exports.push(route);
+        self.exports.len() - 1
+    }
+}
+
+/// The write policy of a volume, as the lab names it.
+pub(crate) fn policy_word(throttle: ThrottleConfig, write: WritePolicy) -> &'static str {
+    match (write, throttle) {
+        (WritePolicy::Through, _) => "through",
+        (WritePolicy::Back, ThrottleConfig::None) => "none",
+        (WritePolicy::Back, ThrottleConfig::OpenZfs) => "openzfs",
+        (WritePolicy::Back, ThrottleConfig::Legacy(_)) => "legacy",
+    }
+}
+
+fn export_of(disk: &DiskInfo, kind: &str) -> ExportInfo {
+    ExportInfo {
+        name: disk.name.clone(),
+        description: format!("dashpot {kind}, {}", Size(disk.size)),
+        size: disk.size,
+        block: disk.block,
+        preferred: disk.physical.unwrap_or(disk.block),
+        read_only: disk.read_only,
+        power: Power::default(),
+    }
+}
+
+impl Built {
+    fn new() -> io::Result<Built> {
+        Ok(Built {
+            engine: Engine::default(),
+            stores: Vec::new(),
+            served: Vec::new(),
+            devices: DeviceIds::default(),
+            mailbox: Arc::new(Mailbox::new()?),
+        })
+    }
+
+    /// Adds a disk to the engine. Answers its route.
+    pub(crate) fn add_disk(&mut self, seed: u64, store: Store) -> Route<DiskId> {
+        self.stores.push(store);
+        let disk = self.engine.add_disk(EngineDisk { seed });
+        self.route(disk)
+    }
+
+    /// Adds an export. Answers its route.
+    pub(crate) fn serve(&mut self, served: Served) -> Route<ExportId> {
+        let export = ExportId(self.served.len() as u32);
+        self.served.push(served);
+        self.route(export)
+    }
+
+    fn route<Id>(&self, id: Id) -> Route<Id> {
+        Route {
+            mailbox: Arc::clone(&self.mailbox),
+            id,
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Moves of bytes between clients' requests and the blocks that volumes keep in memory.
+
+use dashpot_engine::{Buf, Move, Span, ZioId};
+
+use super::Shard;
+use super::buffers::Buffers;
+use super::slots::Slots;
+
+impl Shard {
+    /// Carries out a move. `incoming` is the payload of the write that is being submitted.
+    pub(super) fn move_bytes(&mut self, action: Move, incoming: Option<(ZioId, &[u8])>) {
+        match action {
+            Move::CopyIn { zio, from, to } => self.copy_in(zio, from, to, incoming),
+            Move::CopyOut { zio, to, from } => {
+                let Some(bytes) = self.blocks.read(from) else {
+                    return;
+                };
+                if let Some(reply) =
+                    reply_part(&mut self.slots, &mut self.buffers, zio, to, from.length)
+                {
+                    reply.copy_from_slice(bytes);
+                }
+            }
+            Move::ZeroOut { zio, to, length } => {
+                if let Some(reply) = reply_part(&mut self.slots, &mut self.buffers, zio, to, length)
+                {
+                    reply.fill(0);
+                }
+            }
+            Move::Zero(span) => {
+                let size = self.size_of(span.buf);
+                if let Some(bytes) = self.blocks.write(span, size) {
+                    bytes.fill(0);
+                }
+            }
+            Move::Clone { from, to } => {
+                let size = self.size_of(to);
+                self.blocks.copy(from, to, size);
+            }
+            Move::Free(_) => {}
+        }
+    }
+
+    fn copy_in(&mut self, zio: ZioId, from: u32, to: Span, incoming: Option<(ZioId, &[u8])>) {
+        let size = self.size_of(to.buf);
+        let Some(slot) = self.slots.get_mut(zio) else {
+            return;
+        };
+        let incoming = incoming.filter(|(id, _)| *id == zio);
+        let payload = incoming.map_or(slot.payload(), |(_, bytes)| bytes);
+        let part = from as usize..(from + to.length) as usize;
+        if let (Some(block), Some(bytes)) = (self.blocks.write(to, size), payload.get(part)) {
+            block.copy_from_slice(bytes);
+        }
+        if slot.copied(to.length) {
+            self.end_work(zio);
+        }
+    }
+
+    pub(super) fn size_of(&self, buf: Buf) -> u32 {
+        self.engine.buffer_size(buf).unwrap_or(0)
+    }
+}
+
+/// A part of the data of a read's reply.
+fn reply_part<'a>(
+    slots: &'a mut Slots,
+    buffers: &mut Buffers,
+    zio: ZioId,
+    at: u32,
+    length: u32,
+) -> Option<&'a mut [u8]> {
+    let slot = slots.get_mut(zio)?;
+    let (at, length) = (at as usize, length as usize);
+    slot.reply_mut(buffers).get_mut(at..at + length)
+}

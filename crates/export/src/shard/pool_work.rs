@@ -1,0 +1,119 @@
+//! The work of stores for the zios that a pool sends to its disks. Their bytes are in the blocks that
+//! volumes keep in memory.
+
+use std::sync::Arc;
+
+use dashpot_engine::{Buf, Device, Errno, Op, Outcome, Segment, Span, Zio, ZioId};
+
+use super::Shard;
+use crate::frontend::boundary::{Operation, Request};
+use crate::store::Attempt;
+
+impl Shard {
+    /// Makes the store of a pool's disk do a zio's work, now, on the ring, or on a thread of the pool.
+    pub(super) fn work_for_pool(&mut self, id: ZioId) -> Option<Outcome> {
+        let zio = self.engine.child(id)?;
+        let device = Device::Disk(zio.device);
+        let mut bytes = match zio.op {
+            Op::Write => self.gather(id, zio.length),
+            _ => Vec::new(),
+        };
+        match self.attempt(&zio, &mut bytes)? {
+            Attempt::Done(outcome) => {
+                self.take_result_for_pool(id, bytes, outcome);
+                Some(outcome)
+            }
+            Attempt::WouldBlock => {
+                let request = request_of(&zio);
+                let store = self.stores.of(device);
+                if self.device_ring.start(store, id, &request, &bytes) {
+                    self.buffers.give(bytes);
+                } else {
+                    self.send_to_thread(id, device, &request, bytes, Arc::default());
+                }
+                None
+            }
+        }
+    }
+
+    /// Tries to do the work at once. `bytes` are those to write, or become those read.
+    fn attempt(&mut self, zio: &Zio, bytes: &mut Vec<u8>) -> Option<Attempt> {
+        let (offset, length) = (zio.offset, u64::from(zio.length));
+        let store = self.stores.of_mut(Device::Disk(zio.device))?;
+        Some(match zio.op {
+            Op::Read if store.reads_slowly(length) => Attempt::WouldBlock,
+            Op::Read => {
+                *bytes = self.buffers.take(zio.length);
+                bytes.resize(zio.length as usize, 0);
+                store.read(offset, bytes)
+            }
+            Op::Write if bytes.len() as u64 != length => Attempt::Done(Err(Errno::Io)),
+            Op::Write => store.write(offset, bytes, zio.fua),
+            Op::Flush => store.flush(),
+            Op::Trim => store.trim(offset, length, zio.fua),
+            Op::Zero => store.zero(offset, length, false, zio.fua),
+            Op::Cache => Attempt::Done(Ok(())),
+        })
+    }
+
+    /// Puts the bytes that a zio has read into their blocks.
+    pub(super) fn take_result_for_pool(&mut self, id: ZioId, bytes: Vec<u8>, outcome: Outcome) {
+        let zio = self.engine.child(id);
+        if outcome.is_ok() && zio.is_some_and(|zio| zio.op == Op::Read) {
+            self.scatter(id, &bytes);
+        }
+        self.buffers.give(bytes);
+    }
+
+    /// The bytes that a zio writes, in one piece.
+    fn gather(&mut self, id: ZioId, length: u32) -> Vec<u8> {
+        let mut bytes = self.buffers.take(length);
+        for segment in self.engine.segments(id) {
+            if let Segment::Buf(buf, length) = segment {
+                bytes.extend_from_slice(self.blocks.read(whole(buf, length)).unwrap_or_default());
+            }
+        }
+        bytes
+    }
+
+    fn scatter(&mut self, id: ZioId, bytes: &[u8]) {
+        let mut rest = bytes;
+        for segment in self.engine.segments(id) {
+            let (Segment::Buf(_, length) | Segment::Gap(length)) = segment;
+            let Some((part, tail)) = rest.split_at_checked(length as usize) else {
+                return;
+            };
+            rest = tail;
+            if let Segment::Buf(buf, length) = segment
+                && let Some(block) = self.blocks.write(whole(buf, length), length)
+            {
+                block.copy_from_slice(part);
+            }
+        }
+    }
+}
+
+fn whole(buf: Buf, length: u32) -> Span {
+    Span { buf, at: 0, length }
+}
+
+/// A pool's zio, as a store takes it.
+pub(super) fn request_of(zio: &Zio) -> Request {
+    let fua = zio.fua;
+    Request {
+        cookie: 0,
+        operation: match zio.op {
+            Op::Read => Operation::Read,
+            Op::Write => Operation::Write { fua },
+            Op::Flush => Operation::Flush,
+            Op::Trim => Operation::Trim { fua },
+            Op::Zero => Operation::Zero {
+                fua,
+                no_hole: false,
+            },
+            Op::Cache => Operation::Cache,
+        },
+        offset: zio.offset,
+        length: zio.length,
+    }
+}
