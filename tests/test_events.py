@@ -16,7 +16,7 @@ from wire import Wire
 
 TESTS = pathlib.Path(__file__).resolve().parent
 # The memory that one remembered zio takes.
-KEPT = 88
+KEPT = 104
 
 
 def ask(daemon, path, **query):

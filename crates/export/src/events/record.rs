@@ -194,13 +194,3 @@ const NO_FAMILY: u64 = 0;
 const NO_RULE: u32 = u32::MAX;
 /// Stands for no lane. A rule has at most 65,534 lanes.
 const NO_LANE: u16 = u16::MAX;
-
-#[cfg(test)]
-mod tests {
-    use super::FinishedZio;
-
-    #[test]
-    fn a_record_is_as_small_as_it_says() {
-        assert_eq!(size_of::<FinishedZio>(), 96);
-    }
-}

@@ -51,8 +51,8 @@ fn ring(capacity: usize) -> (Recorder, EventReader) {
 
 #[test]
 fn a_record_is_of_its_size() {
-    assert_eq!(size_of::<super::FinishedZio>(), 80);
-    assert!(size_of::<EventRecord>() <= 88);
+    assert_eq!(size_of::<super::FinishedZio>(), 96);
+    assert!(size_of::<EventRecord>() <= 104);
 }
 
 #[test]
