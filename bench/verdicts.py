@@ -1,6 +1,6 @@
-"""`make verdicts`: whether `proof --check` and `check` give the same answer every time.
+"""`make verdicts`: tests whether `proof --check` and `check` give the same answer every time.
 
-Rules of 20 and 50 ms that are kept, and rules that are broken, so many times each: on the machine as it is, and
+It arms rules of 20 and 50 ms that are kept, and rules that are broken, each many times: on the machine as it is, and
 beside four busy loops. A kept rule must be called kept (0), or `cannot tell here` (4) if the host stops dashpot; a
 broken one must be refused (3) every time. Prints a table of the exit statuses, and fails if one is wrong.
 """

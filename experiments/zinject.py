@@ -2,9 +2,8 @@
 (2015): one disk with one lane and with sixteen, then two disks of different latency.
 
 The article's writes came from ZFS, which sent them in bursts: 97 a second of 17.08 ms each are 1.7
-in flight on average. The same shape is made here by a closed loop of bursts of one to four, so
-that one lane has about the article's rate and mean, and sixteen lanes have them without any change
-of the load.
+in flight on average. Here a closed loop of bursts of one to four makes the same shape: with one lane
+it has about the article's rate and mean, and with sixteen lanes, too, under the same load.
 """
 
 import collections

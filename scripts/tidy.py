@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the house rules that no compiler checks: sizes, dependencies, circles, and what the docs name.
+"""Checks the house rules that no compiler checks: sizes, dependencies, circles, and names in the docs.
 
 usage: scripts/tidy.py                     check this repository; exit with 1 if a rule is broken
        scripts/tidy.py --print-baseline    print tidy-baseline.toml as the present tree needs it

@@ -83,7 +83,7 @@ def test_depth_arrives_whole(daemon, attach, depth):
 
 @requires("fio")
 def test_the_depth_of_a_full_device_is_no_riddle(daemon, attach):
-    """All that the device can have has arrived, so that nothing waits above it."""
+    """The disk has as many I/Os as the device can have, so none waits above it."""
     node = attach(daemon)
     daemon.cli("inject", "d", "-D", "100ms", "-T", "read")
     fio(node, "--rw=randread", "--iodepth=128", "--number_ios=1024")

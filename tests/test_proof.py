@@ -298,7 +298,7 @@ def test_an_update_begins_the_evidence_anew(daemon, client):
     check_verdict(found)
     check_rows(found, 40)
     printed = text(daemon)
-    assert "before the update: matched 61, held 60, 1 held now: in no figure here\n" in printed
+    assert "before the update: matched 61, held 60, 1 held now: not counted here\n" in printed
     assert "injected as asked: yes, held 40 of 40 that matched" in printed
     assert "it holds" not in printed, "the oldest is not of this rule as it is"
     daemon.cli("clear", "slow", "--release")

@@ -231,8 +231,8 @@ def test_quantize_above_and_below_the_injection(daemon, client):
         client.many(8, 4)
     text, errors = report.communicate()
     assert report.returncode == 0, errors
-    above, below = text.split("\nstore, below what is injected:\n")
-    assert above.startswith("\ndisk, as its clients see it, with what is injected:\n\nhistogram of latencies (us):\n")
+    above, below = text.split("\nstore, below the injection:\n")
+    assert above.startswith("\ndisk, as its clients see it, with the injection:\n\nhistogram of latencies (us):\n")
     values = [[int(value) for value, _, count in rows(half, QUANTIZE_ROW) if count != "0"] for half in (above, below)]
     assert min(values[0]) >= 8192
     assert max(values[1]) < 8192

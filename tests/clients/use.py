@@ -1,4 +1,4 @@
-"""Uses the generated Python client; prints what it was told as JSON."""
+"""Uses the generated Python client; prints the answers as JSON."""
 
 import json
 import os

@@ -5,8 +5,8 @@ import json
 
 from harness import guest, prepared  # noqa: F401 (fixtures)
 
-# A user with a group beside its own, and what marks a thread as a part of the way to a disk: PF_MEMALLOC_NOIO and
-# PF_LOCAL_THROTTLE.
+# A user with a group beside its own, and the flags that mark a thread as a part of the way to a disk:
+# PF_MEMALLOC_NOIO and PF_LOCAL_THROTTLE.
 USER = """
 echo "me:x:1000:1000::/:/bin/sh" >/etc/passwd
 printf 'me:x:1000:\\nothers:x:1001:me\\n' >/etc/group

@@ -1,4 +1,4 @@
-//! How long a device was busy, and how many zios it had meanwhile (iostat: `%util`, `aqu-sz`).
+//! How long a device was busy, and how many zios it had in that time (iostat: `%util`, `aqu-sz`).
 
 use crate::depths::DepthTimes;
 use crate::stats::DiskStats;

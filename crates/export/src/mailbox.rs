@@ -41,7 +41,7 @@ impl<M> Mailbox<M> {
     /// All messages since the last call.
     pub(crate) fn take(&self) -> Vec<M> {
         let mut rings = [0; 8];
-        // The descriptor may have nothing to read. The queue is emptied all the same.
+        // The descriptor may have nothing to read. This empties the queue in any case.
         let _ = rustix::io::read(&self.bell, &mut rings);
         std::mem::take(&mut *self.queue())
     }

@@ -8,7 +8,7 @@
 //! other figure counts its reads.
 //!
 //! The prober sleeps until its reply is there, as most clients do, so the reading includes its own
-//! wake-up. Polling was tried instead. Where other programs use the CPUs, the scheduler makes a
+//! wake-up. We also tried polling. Where other programs use the CPUs, the scheduler makes a
 //! thread that has polled wait for its slice: the prober read 2 ms where clients saw 0.1 ms.
 //!
 //! The shard tells the prober in its passes that it is busy; the prober's own thread decides when

@@ -72,7 +72,7 @@ fn headline(crashed: &Crashed) -> String {
         }
     };
     let then = match crashed.then {
-        ThenWord::GoOn => "it goes on",
+        ThenWord::GoOn => "it keeps serving",
         ThenWord::Off => "no client can connect",
         ThenWord::Restart => "it is served again",
     };
@@ -100,7 +100,7 @@ fn sum(crashed: &Crashed) -> String {
 fn unacknowledged(crashed: &Crashed) -> String {
     let count = crashed.unacknowledged;
     match crashed.then {
-        ThenWord::GoOn => format!("{count} more were in flight, and are not hit\n"),
+        ThenWord::GoOn => format!("{count} more were in flight, and are not affected\n"),
         _ => format!("{count} more were in flight: no client was told that they were done\n"),
     }
 }

@@ -27,7 +27,7 @@ pub struct Observation {
     pub length: Length,
     /// The devices, in display order.
     pub devices: Vec<Line>,
-    /// How many events were lost. Their I/Os are in no figure.
+    /// How many events were lost. No figure includes their I/Os.
     pub lost: u64,
     /// How many completions had no visible start; null if the source sees every start.
     pub unmatched: Option<u64>,
@@ -94,7 +94,7 @@ impl fmt::Display for Observation {
         }
         if self.lost > 0 {
             let lost = self.lost;
-            writeln!(f, "Lost: {lost} events; what they tell of is missing here.")?;
+            writeln!(f, "Lost: {lost} events; their I/Os are missing here.")?;
         }
         writeln!(f)
     }
@@ -248,7 +248,7 @@ mod tests {
             nvme0n1   45.5    5.0   0.0   0.0     202     101 1.00ms 1.00ms 40.0ms 40.0ms    3  2.50s
             vda        0.0    0.0   0.0   0.0     0.0       0      -      -      -      -    0      -
             Interval: 2.000 s instead of 0.5 s; 3 intervals were missed.
-            Lost: 7 events; what they tell of is missing here.
+            Lost: 7 events; their I/Os are missing here.
 
         "#]].assert_eq(&observation.to_string());
         let narrow = Observation {
@@ -262,7 +262,7 @@ mod tests {
             nvme0n1   45.5    5.0     202     101 1.00ms 40.0ms 40.0ms    3  2.50s
             vda        0.0    0.0     0.0       0      -      -      -    0      -
             Interval: 2.000 s instead of 0.5 s; 3 intervals were missed.
-            Lost: 7 events; what they tell of is missing here.
+            Lost: 7 events; their I/Os are missing here.
 
         "#]]
         .assert_eq(&narrow);

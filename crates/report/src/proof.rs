@@ -172,7 +172,7 @@ impl Proof {
             now => format!(", {now} held now"),
         };
         Some(format!(
-            "before the update: matched {matched}, held {held}{now}: in no figure here"
+            "before the update: matched {matched}, held {held}{now}: not counted here"
         ))
     }
 

@@ -296,8 +296,8 @@ const SUMMARY_GAP: &str = "   ";
 fn title(layer: Layer) -> &'static str {
     match layer {
         Layer::Volume => "volume, above its pool and the throttle:",
-        Layer::Disk => "disk, as its clients see it, with what is injected:",
-        Layer::Store => "store, below what is injected:",
+        Layer::Disk => "disk, as its clients see it, with the injection:",
+        Layer::Store => "store, below the injection:",
     }
 }
 

@@ -94,7 +94,7 @@ fn parse_spread(middle: &str, half: &str, text: &str) -> Result<(Service, String
     let (middle, half) = (parse_duration(middle)?, parse_duration(half)?);
     if half > middle {
         return Err(ParseError::new(format!(
-            "'{text}' goes below zero: what follows '~' is at most {middle}"
+            "'{text}' goes below zero: the time after '~' is at most {middle}"
         )));
     }
     if middle + half == Duration::MAX {
@@ -268,7 +268,7 @@ mod tests {
             ("-1ms:1", "'-1ms' is negative: a time is 0s or more"),
             (
                 "5ms~10ms",
-                "'5ms~10ms' goes below zero: what follows '~' is at most 5ms",
+                "'5ms~10ms' goes below zero: the time after '~' is at most 5ms",
             ),
             (
                 "uniform=2ms..1ms",

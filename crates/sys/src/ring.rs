@@ -168,7 +168,7 @@ impl Ring {
     /// caller takes completions until there is none.
     pub fn hear(&self) {
         let mut rings = [0; 8];
-        // There may be nothing to read. The completions are taken all the same.
+        // There may be nothing to read. The caller takes the completions in any case.
         let _ = rustix::io::read(&self.bell, &mut rings);
     }
 

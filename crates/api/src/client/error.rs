@@ -78,7 +78,7 @@ impl fmt::Display for ClientError {
             },
             ClientError::Unexpected(what) => write!(
                 f,
-                "the daemon's answer is not understood ({what}): is it of another version?"
+                "the daemon's answer cannot be parsed ({what}): is the daemon of another version?"
             ),
             ClientError::Interrupted => f.write_str("interrupted"),
         }

@@ -52,7 +52,7 @@ pub(crate) struct MountArgs {
     /// Make a file system first, on an empty disk
     #[arg(long)]
     pub(crate) mkfs: bool,
-    /// The kind of file system: ext4 or xfs [what is there; ext4]
+    /// The kind of file system: ext4 or xfs [the existing one; ext4]
     #[arg(long, value_name = "FS", value_enum, hide_possible_values = true)]
     pub(crate) fs: Option<FileSystem>,
     /// The kernel's driver; see attach

@@ -49,7 +49,7 @@ pub(crate) enum DmAction {
         /// The device
         name: Option<String>,
     },
-    /// Hold new I/O back, and wait for what is in flight
+    /// Hold new I/O back, and wait for I/O in flight
     Suspend {
         /// The device
         name: String,

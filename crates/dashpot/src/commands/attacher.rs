@@ -1,9 +1,9 @@
 //! The process that makes the block devices of `run --attach` and `serve --attach`, and removes them at
 //! their end. It stays root, while the daemon gives up root for its user.
 //!
-//! dashpot starts itself for it. It reads an order as a line of JSON, answers with a line of JSON, and
-//! waits for one more line to detach. If its input ends without that line, the daemon was killed, and
-//! the devices stay for the next start.
+//! It is a second process of the same program. It reads an order as a line of JSON, answers with a line of
+//! JSON, and waits for one more line to detach. If its input ends without that line, the daemon was killed,
+//! and the devices stay for the next start.
 
 use std::io::{self, BufRead, Write};
 use std::os::unix::fs::chown;
@@ -20,7 +20,7 @@ use super::attach::{attach_disk, detach_own, give_to, mount_for_run};
 use crate::cli::With;
 use crate::sources::Stop;
 
-/// The name by which dashpot starts itself for this.
+/// The name under which dashpot starts this process.
 pub(super) const ATTACHES: &str = "dashpot-attaches";
 
 /// The disks to attach.
@@ -35,7 +35,7 @@ pub(super) struct Order {
     pub(super) owner: Option<(u32, u32)>,
 }
 
-/// What has been attached.
+/// The result of an order.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Done {

@@ -13,7 +13,9 @@ pub(crate) fn clear(client: &Client, args: &ClearArgs) -> anyhow::Result<()> {
         return check(&done.failed);
     }
     print(&match done.cleared.as_slice() {
-        [] if args.release => "no rule was armed; what cleared ones held is let go\n".to_owned(),
+        [] if args.release => {
+            "no rule was armed; the I/Os that cleared rules held are released\n".to_owned()
+        }
         [] => "no rule was armed\n".to_owned(),
         ids => format!("cleared {}\n", listed(ids)),
     })?;

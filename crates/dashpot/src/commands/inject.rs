@@ -112,7 +112,7 @@ fn tell(client: &Client, rules: &[Rule]) {
 
 fn complain_of_unknown(error: &anyhow::Error) {
     complain(format_args!(
-        "dashpot: what was injected is not known: {error:#}"
+        "dashpot: cannot tell what the rules injected: {error:#}"
     ));
 }
 

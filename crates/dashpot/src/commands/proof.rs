@@ -77,7 +77,8 @@ struct Shared<'a> {
 
 impl Shared<'_> {
     fn proof(&self, rule: &Rule) -> anyhow::Result<Proof> {
-        // Ask for the disk first. So its zios that came after an update are younger than the update.
+        // Ask for the disk before the rule. Then a zio that came after an update has an age below the
+        // time since that update.
         let latency = self.client.latency(&rule.disk, None)?;
         let looks = self.client.rule_latency(&rule.id.to_string())?;
         let look = looks.first().context("the daemon has forgotten the rule")?;

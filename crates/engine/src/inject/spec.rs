@@ -63,7 +63,7 @@ pub enum Effect {
     Fail {
         /// The error.
         errno: Errno,
-        /// Whether the store does the work all the same (zinject's `io`), or is not asked.
+        /// Whether the store still does the work (zinject's `io`), or is not asked.
         work: bool,
     },
     /// Never completes a zio, unless it is released.

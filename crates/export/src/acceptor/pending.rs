@@ -141,7 +141,7 @@ mod tests {
                 if let Some(id) = places.displaceable(now) {
                     places.take(id);
                 }
-                let peer = queue.pop_front().expect("somebody waits");
+                let peer = queue.pop_front().expect("a client waits");
                 let is_honest = peer == HONEST;
                 places.enter(now, peer, ());
                 if is_honest {

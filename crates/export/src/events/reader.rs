@@ -28,7 +28,7 @@ impl EventReader {
         self.rings.iter().all(Consumer::is_empty)
     }
 
-    /// Takes the records that are in the rings now, shard by shard, each ring in order. Says
+    /// Takes the records that are in the rings now, shard by shard, each ring in order. Returns
     /// whether there were any.
     pub fn drain(&mut self, mut take: impl FnMut(&EventRecord)) -> bool {
         let mut any = false;

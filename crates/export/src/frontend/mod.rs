@@ -176,7 +176,7 @@ impl Handshake {
 }
 
 impl Agreed {
-    /// Makes the session that takes over the socket. Also answers the bytes that have come already.
+    /// Makes the session that takes over the socket. Also returns the bytes that have come already.
     pub(crate) fn session(self, fd: OwnedFd) -> (Session, Vec<u8>) {
         let Protocol::Nbd(features) = self.protocol;
         (

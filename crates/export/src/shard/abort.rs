@@ -44,7 +44,7 @@ impl Shard {
         }
     }
 
-    /// Aborts at most `most` zios of a connection, and says how many. It takes the youngest first:
+    /// Aborts at most `most` zios of a connection. Returns how many. It takes the youngest first:
     /// otherwise the next zio of the lane would move up, only to be aborted as well.
     fn abort(&mut self, mut departure: Departure, most: usize) -> usize {
         let zios = self.slots.youngest(departure.zios, most);

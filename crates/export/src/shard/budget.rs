@@ -225,7 +225,7 @@ impl Budget {
         (!self.stalled.is_empty()).then_some(self.evicted + EVICT_EVERY)
     }
 
-    /// Whether it is time to look for slow payloads. If the shard was stopped, also says how much
+    /// Whether it is time to look for slow payloads. If the shard was stopped, also returns how much
     /// too late it looks.
     pub(super) fn begin_eviction(&mut self, now: Instant) -> Option<Option<Duration>> {
         let due = self.evicts_at().filter(|at| *at <= now)?;

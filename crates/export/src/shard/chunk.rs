@@ -104,7 +104,7 @@ impl Chunk {
     }
 
     /// Adds the reply to a zio, or the part of it after `sent` bytes of data. If some data is left
-    /// for the next chunk, says how many bytes of it are sent with this one.
+    /// for the next chunk, returns how many bytes of it are sent with this one.
     #[inline]
     pub(super) fn put_reply(
         &mut self,

@@ -21,7 +21,7 @@ struct Client {
 }
 
 impl ClientTable {
-    /// Counts a connection. Answers its client, and whether that client is new.
+    /// Counts a connection. Returns its client, and whether that client is new.
     pub(super) fn connect(&mut self, name: &str) -> (ClientId, bool) {
         if let Some(at) = self
             .clients

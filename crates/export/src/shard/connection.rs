@@ -121,7 +121,7 @@ impl Connection {
         (self.inlet.keeps() + self.outlet.keeps()) as u64
     }
 
-    /// Counts these bytes again. Answers the previous count and the new one.
+    /// Counts these bytes again. Returns the previous count and the new one.
     #[inline]
     pub(super) fn recount(&mut self) -> (u64, u64) {
         let keeps = self.keeps();

@@ -125,7 +125,7 @@ impl Received {
         &self.bytes
     }
 
-    /// Takes the next bytes. Answers their place in the buffer.
+    /// Takes the next bytes. Returns their place in the buffer.
     #[inline]
     pub(super) fn take(&mut self, count: usize) -> Range<usize> {
         let place = self.start..self.start + count;

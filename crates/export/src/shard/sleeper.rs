@@ -33,8 +33,8 @@ impl Sleeper {
 
     /// Waits for events until `deadline` or `beat`, or for ever if there is neither. Spins only for
     /// a deadline, and calls `prepare` before it does; `prepare` must return by the deadline. The
-    /// last pass ended at `from`. Answers the moment at which the wait should have ended without an
-    /// event: any later time was taken by the host.
+    /// last pass ended at `from`. Returns the moment at which the wait should have ended without an
+    /// event: the host took any later time.
     pub(super) fn wait(
         &mut self,
         epoll: BorrowedFd<'_>,
@@ -68,8 +68,8 @@ impl Sleeper {
         self.spin(epoll, events, until, prepare).map(Some)
     }
 
-    /// Answers the moment before its last look at the sockets: the time since then passed in one
-    /// system call and was not spun.
+    /// Returns the moment before its last look at the sockets: the time since then passed in one
+    /// system call, and is not time of spinning.
     fn spin(
         &mut self,
         epoll: BorrowedFd<'_>,

@@ -84,7 +84,7 @@ impl StopDetector {
         (stopped > STOP_MIN).then_some(stopped)
     }
 
-    /// Reads the other clocks at the end of a pass, unless it has done so recently. Answers how
+    /// Reads the other clocks at the end of a pass, unless it has done so recently. Returns how
     /// long the host was suspended since the last reading.
     pub(super) fn read(&mut self, now: Instant) -> Option<Duration> {
         if now.since(self.read) < READ_EVERY {

@@ -1,7 +1,7 @@
 //! Whether the flushes of a medium can be believed.
 //!
 //! A failed `fdatasync` marks the medium as faulted. The kernel may have dropped the dirty pages and
-//! marked them clean, or the device may have lost its cache, so the success of a retry would be a lie.
+//! marked them clean, or the device may have lost its cache, so the success of a retry would be false.
 //! Every later flush and FUA request fails until the store is opened anew. Reads and plain writes
 //! continue: they promise nothing.
 

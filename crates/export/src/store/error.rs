@@ -151,7 +151,7 @@ pub enum StoreError {
     },
     /// The file's label names another disk.
     #[error(
-        "disk `{disk}`: {path} belongs to disk `{owner}`; name that file which belongs to `{disk}`, or call the disk `{owner}`, or serve a copy (`cp` leaves the label behind), or remove the label (`setfattr -x {ATTRIBUTE} {path}`)",
+        "disk `{disk}`: {path} belongs to disk `{owner}`; name the file of `{disk}`, or call the disk `{owner}`, or serve a copy (`cp` leaves the label behind), or remove the label (`setfattr -x {ATTRIBUTE} {path}`)",
         path = .path.display()
     )]
     OtherDisk {

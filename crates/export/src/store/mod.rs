@@ -5,7 +5,7 @@
 //! a thread of the [`Pool`], which repeats it on the same file.
 //!
 //! Stores trust the ranges of their callers: all of them must lie within the size that [`open_all`]
-//! answered.
+//! returned.
 
 mod any;
 mod attempt;

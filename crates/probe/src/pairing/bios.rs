@@ -59,7 +59,7 @@ impl Bios {
         self.queued.dropped
     }
 
-    /// Takes an event. Answers the I/O that it finished, if any.
+    /// Takes an event. Returns the I/O that it finished, if any.
     pub(super) fn take(&mut self, record: &Record) -> Option<Io> {
         match record.what {
             What::BioQueue(comm) => {

@@ -43,7 +43,7 @@ impl Pairing {
         }
     }
 
-    /// Takes the next event in the order of time. Answers the I/O that it finishes, if any.
+    /// Takes the next event in the order of time. Returns the I/O that it finishes, if any.
     pub(crate) fn take(&mut self, record: &Record) -> Option<Io> {
         match self.layer(record.device)? {
             Layer::Request => self.requests.take(record),

@@ -105,7 +105,7 @@ impl Requests {
         self.waiting.dropped + self.issued.dropped
     }
 
-    /// Takes an event. Answers the I/O that it finished, if any. Ignores events beyond the last
+    /// Takes an event. Returns the I/O that it finished, if any. Ignores events beyond the last
     /// possible sector.
     pub(super) fn take(&mut self, record: &Record) -> Option<Io> {
         place_of(record).1.checked_add(record.sectors.into())?;

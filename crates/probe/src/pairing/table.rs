@@ -1,4 +1,4 @@
-//! Things in flight, by disk and sector. Several at one place keep their order.
+//! Requests or bios in flight, by disk and sector. Several at one place keep their order.
 
 use std::collections::hash_map::{Entry, HashMap, OccupiedEntry};
 

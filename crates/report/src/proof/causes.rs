@@ -24,7 +24,7 @@ impl Facts<'_> {
             let (now, age) = (counters.now, short_time(age_ns));
             format!(
                 "it holds {now} now, the oldest for {age}: longer than the disk's I/Os that have ended \
-                 took, and in no figure above"
+                 took; no figure above includes these"
             )
         });
         let is_off = matches!(verdict, Verdict::NotKept | Verdict::CannotTell);

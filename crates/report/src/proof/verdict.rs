@@ -246,7 +246,7 @@ impl Facts<'_> {
             let aborted = counters.aborted;
             return format!("the clients of {aborted} were gone before these had ended");
         }
-        "what it held was released before its time".to_owned()
+        "a command released the held I/Os before their time".to_owned()
     }
 
     /// The largest errors at the median and at p99.

@@ -275,7 +275,7 @@ fn one_of_several_layers_has_a_title_above_what_it_has_anyway() {
     };
     assert_eq!(
         layered.to_string(),
-        format!("\nstore, below what is injected:\n{plain}")
+        format!("\nstore, below the injection:\n{plain}")
     );
     let json = serde_json::to_value(layered).unwrap();
     assert_eq!(json["layer"], "store");

@@ -203,5 +203,5 @@ const COMM_WIDTH: usize = 15;
 /// Bytes of a disk of up to a terabyte.
 const OFFSET_WIDTH: usize = 12;
 const SIZE_WIDTH: usize = 5;
-/// What [`short_time`] needs.
+/// The longest text of [`short_time`].
 const LATENCY_WIDTH: usize = 6;

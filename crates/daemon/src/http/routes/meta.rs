@@ -46,7 +46,7 @@ pub(crate) async fn clock(State(daemon): State<Arc<Daemon>>) -> Json<Clock> {
     })
 }
 
-/// Answers as long as the daemon does; it asks no shard.
+/// Answers as long as the daemon runs. The daemon asks no shard.
 #[utoipa::path(get, path = "/healthz", operation_id = "get_health", tag = "daemon",
     responses(
         (status = 200, body = str, description = "The daemon answers."),

@@ -44,7 +44,7 @@ pub(crate) struct IolatencyArgs {
     /// Percentiles instead of histograms
     #[arg(long, conflicts_with = "compat")]
     pub(crate) percentiles: bool,
-    /// Print one report about the past: this time, or what the daemon remembers of it
+    /// Print one report about the past: this long, or as far as the daemon remembers
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     #[arg(conflicts_with_all = ["queued", "interval"])]
     pub(crate) last: Option<Duration>,

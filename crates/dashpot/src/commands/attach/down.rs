@@ -13,7 +13,9 @@ pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
         free(record)?;
         if is_ours(&place, record) {
-            bail!("a program has opened it meanwhile; it goes when that program closes it");
+            bail!(
+                "a program has just opened it; the kernel removes it when that program closes it"
+            );
         }
     }
     fuse_mount::undo(&place.file(&record.disk));

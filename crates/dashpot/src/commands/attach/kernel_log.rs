@@ -49,7 +49,7 @@ impl Left {
             Left::Seconds(left) => format!("its I/O fails in {left} s"),
             Left::Over => "its I/O fails".to_owned(),
             Left::Unknown => format!(
-                "its I/O fails after it has waited for {RECONNECT_SECONDS} s; root sees how long that is"
+                "its I/O fails after it has waited for {RECONNECT_SECONDS} s; root can see how many are left"
             ),
         }
     }

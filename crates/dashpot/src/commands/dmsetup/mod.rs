@@ -59,7 +59,8 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     new.start(&|| stop.is_set())?;
     let client = new.client()?;
     new.node = attach_disk(&client, name, With::Auto, || stop.is_set())?.node;
-    // The kernel reads a new device. That is not delayed, and no program has the link yet.
+    // The kernel has read the new device by now, so the rules do not delay that. No program has the
+    // link yet.
     arm(&client, name, &medium.table)?;
     new.publish()
 }
@@ -129,7 +130,7 @@ fn arm(client: &Client, disk: &str, table: &Table) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Removes a device, unless it is in use. Of a device whose daemon is gone it removes what is left.
+/// Removes a device, unless it is in use. If its daemon is gone, removes the rest of it.
 fn remove(mapped: Mapped) -> anyhow::Result<()> {
     match mapped.is_alive() {
         true => detach_unused(&mapped.client()?, &mapped.node)

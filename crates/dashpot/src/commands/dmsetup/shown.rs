@@ -1,4 +1,4 @@
-//! What dmsetup prints, in its layouts.
+//! The output of dmsetup, in its layouts.
 
 use std::fmt::Write;
 

@@ -14,7 +14,7 @@ impl Asked for SnoopArgs {
     fn report(&self, over: Over<'_>) -> Result<Box<dyn Report>, ParseError> {
         if self.at.layer == Layer::Store {
             return Err(ParseError::new(
-                "what a store does is a part of what its disk does: see STORE in '--layer disk'",
+                "a store has no I/Os of its own: see STORE in '--layer disk'",
             ));
         }
         let schedule = Schedule::once(self.lasts.unwrap_or(Duration::MAX));

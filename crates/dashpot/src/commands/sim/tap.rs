@@ -1,4 +1,4 @@
-//! What a report takes from the events of a simulation.
+//! The part of a simulation's events that a report takes.
 
 use dashpot_engine::{Device, Event, OpSet};
 use dashpot_observe::{FinishedIo, Layer, OpInterval, Wanted};

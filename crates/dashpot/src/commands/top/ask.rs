@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::frame::Frame;
 
-/// A request to whatever serves the disks.
+/// A request to the source of the disks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
     Arm {

@@ -68,7 +68,7 @@ impl Daemon {
         })
     }
 
-    /// Carries out a request. Answers what was done.
+    /// Carries out a request. Returns what was done, in words.
     pub(super) fn carry_out(&self, ask: &Ask) -> Result<String, ClientError> {
         match ask {
             Ask::Arm { disk, words } => self.arm(disk, words),

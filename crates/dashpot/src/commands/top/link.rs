@@ -15,7 +15,7 @@ use super::kernel::Kernel;
 use super::sim::{Live, Sim};
 use crate::sources::now_ns;
 
-/// A thread that frames at the end of each interval. Dropping this ends it.
+/// A thread that makes a frame at the end of each interval. Dropping this ends it.
 pub(super) struct Link {
     asks: Option<Sender<Ask>>,
     /// The thread, if the program must wait for its end.
@@ -23,7 +23,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Frames at a daemon. At its end, the program does not wait for a daemon that does not answer.
+    /// Makes frames of a daemon. At its end, the program does not wait for a daemon that does not answer.
     pub(super) fn to_daemon(
         daemon: Daemon,
         interval: Duration,
@@ -43,7 +43,7 @@ impl Link {
         })
     }
 
-    /// Frames at the kernel's disks. The program waits for the end of this thread, which must clean up
+    /// Makes frames of the kernel's disks. The program waits for the end of this thread, which must clean up
     /// in the kernel.
     pub(super) fn to_kernel(
         devices: Vec<Device>,
@@ -67,7 +67,7 @@ impl Link {
         })
     }
 
-    /// Frames at a simulation. The thread leaves nothing behind, so the program does not wait for its end.
+    /// Makes frames of a simulation. The thread leaves nothing behind, so the program does not wait for it.
     pub(super) fn to_simulation(
         sim: Sim,
         speed: Speed,

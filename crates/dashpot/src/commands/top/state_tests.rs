@@ -10,7 +10,7 @@ fn state() -> State {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Types keys: characters, and names in `<>`. Answers the resulting deeds.
+/// Types keys: characters, and names in `<>`. Returns the resulting deeds.
 fn press(state: &mut State, keys: &str) -> Vec<Deed> {
     let mut deeds = Vec::new();
     let mut rest = keys;

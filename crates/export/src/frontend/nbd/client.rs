@@ -85,7 +85,7 @@ pub fn connect(address: &Address, export: &str) -> Result<Connection, ConnectErr
     }
 }
 
-/// Shakes hands. Answers the size and the flags of the export.
+/// Shakes hands. Returns the size and the flags of the export.
 fn shake_hands<S>(stream: S, address: &Address, export: &str) -> Result<(u64, u16), ConnectError>
 where
     S: Read + Write,

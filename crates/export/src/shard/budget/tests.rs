@@ -33,8 +33,8 @@ impl Slow {
     }
 }
 
-/// How long a request waits behind payloads that come as many at a time as half a shard has room
-/// for.
+/// How long a request waits behind slow payloads. As many payloads arrive at the same time as half of a
+/// shard has room for.
 fn wait_behind(slow: &[Slow]) -> Duration {
     let places = (PAYLOAD_MAX / u64::from(EXPORT_SHARE) / u64::from(LARGEST)) as usize;
     let mut free: VecDeque<Duration> = vec![Duration::ZERO; places].into();

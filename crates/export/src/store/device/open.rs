@@ -98,7 +98,7 @@ impl DeviceRequest<'_> {
     fn users(&self) -> Vec<String> {
         let mut users = device_users(&self.path.to_string_lossy());
         if users.is_empty() {
-            users.push("by what this process cannot see".to_owned());
+            users.push("a user that this process cannot see".to_owned());
         }
         users
     }

@@ -19,7 +19,7 @@ pub(in crate::store) struct OpenRequest<'a> {
 }
 
 impl FileStore {
-    /// Opens and locks a file. Also answers the disk's size. Changes nothing.
+    /// Opens and locks a file. Also returns the disk's size. Changes nothing.
     pub(in crate::store) fn open(request: OpenRequest<'_>) -> Result<(FileStore, u64), StoreError> {
         let length = request.length()?;
         let size = request.size_within(length)?;

@@ -228,7 +228,7 @@ impl<M: Medium> Lossy<M> {
         self.medium.flush()
     }
 
-    /// Moves the newest version of each of these sectors from the cache to the medium. Says how
+    /// Moves the newest version of each of these sectors from the cache to the medium. Returns how
     /// many.
     fn settle(&mut self, sectors: Range<u64>) -> Result<u64, Errno> {
         let mut settled = 0;

@@ -280,7 +280,7 @@ impl Pair {
             prop_assert!(
                 content == of_sector(&self.model.durable, sector)
                     || versions.any(|(_, version)| version == content),
-                "sector {sector} is as nobody wrote it"
+                "no write left this content in sector {sector}"
             );
             // If the cache was full, it has kept writes that the seed would have lost.
             if loss.early_bytes == 0 {

@@ -32,7 +32,7 @@ fn only_what_a_dead_owner_left_is_removed() {
     assert!(is_there("somebody") && is_there("dashpot-2-0"));
     assert!(
         is_there("dashpot-1-0"),
-        "what cannot be removed stops nobody"
+        "an instance that cannot be removed does no harm"
     );
 
     fs::remove_dir(all.path().join("dashpot-1-0/busy")).expect("it is free");

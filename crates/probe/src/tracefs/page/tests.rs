@@ -36,7 +36,7 @@ fn start_ns() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Writes as many pieces as fit, and answers the events that a reader must find.
+/// Writes as many pieces as fit, and returns the events that a reader must find.
 fn write(start_ns: u64, pieces: &[Piece]) -> (PageWriter, Events) {
     let mut page = PageWriter::new(start_ns);
     let (mut time_ns, mut events) = (start_ns, Vec::new());

@@ -297,7 +297,7 @@ fn a_rule_that_was_updated_is_judged_by_what_it_met_since() {
     let text = proof.to_string();
     for said in [
         "updated 12.3s ago: matched 100, ",
-        "before the update: matched 200, held 95, 5 held now: in no figure here",
+        "before the update: matched 200, held 95, 5 held now: not counted here",
         "held 100 of 100 that matched",
     ] {
         assert!(text.contains(said), "{text}");

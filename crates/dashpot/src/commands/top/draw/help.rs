@@ -107,7 +107,10 @@ const TEXT: [(&str, &str); 20] = [
     ("late", "held, and more than 1 ms or 5 % late"),
     ("backlog", "how far ahead the rule's soonest lane is booked"),
     ("now", "I/Os that it holds now: they have not ended"),
-    ("! before id", "it has injected nothing: why is said below"),
+    (
+        "! before id",
+        "it has injected nothing: the reason is below",
+    ),
     (
         "heat map",
         "darker: more I/Os, logarithmic; p99 is the max below 100",

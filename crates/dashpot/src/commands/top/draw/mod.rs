@@ -61,7 +61,7 @@ struct Canvas<'a> {
 }
 
 impl Canvas<'_> {
-    /// Draws everything. Answers the place of the cursor, if the user types.
+    /// Draws everything. Returns the place of the cursor, if the user types.
     fn draw(&self, area: Rect, buffer: &mut Buffer) -> Option<Position> {
         let width = usize::from(area.width);
         let header = header::lines(self.state, self.theme, area.height >= TALL);

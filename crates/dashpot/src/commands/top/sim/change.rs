@@ -15,7 +15,7 @@ use crate::lab::check_range;
 type Outcome = Result<String, String>;
 
 impl Sim {
-    /// Carries out a request. Answers what was done.
+    /// Carries out a request. Returns what was done, in words.
     pub(super) fn carry_out(&mut self, ask: &Ask) -> Result<Outcome, Violation> {
         if self.is_over() {
             return Ok(Err("the simulation has ended".to_owned()));

@@ -1,5 +1,5 @@
-//! Frames at a simulated lab. This module has no clock: the caller says how far the simulation runs
-//! before each frame.
+//! Makes frames of a simulated lab. This module has no clock: the caller says how far the simulation
+//! runs before each frame.
 
 mod change;
 mod live;

@@ -33,7 +33,7 @@ fn of_repository(name: &str) -> Sim {
     begin(&labs.join(name))
 }
 
-/// Frames at this moment.
+/// The frame at this moment.
 fn frame(sim: &mut Sim, millis: u64) -> Frame {
     sim.go_to(at(millis)).expect("no violation");
     sim.frame()

@@ -118,8 +118,8 @@ impl Handshake {
         }
     }
 
-    /// Takes received bytes and appends the bytes to send. After any answer but [`Progress::More`]
-    /// the handshake is over, and further calls answer [`Progress::Close`].
+    /// Takes received bytes and appends the bytes to send. After any result but [`Progress::More`]
+    /// the handshake is over, and further calls return [`Progress::Close`].
     pub fn input(&mut self, bytes: &[u8], output: &mut Vec<u8>) -> Progress {
         self.received.extend_from_slice(bytes);
         loop {

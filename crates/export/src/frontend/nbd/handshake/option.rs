@@ -90,8 +90,8 @@ impl<'a> MetaRequest<'a> {
         self.queries.contains(&BASE_ALLOCATION_NAME.as_bytes())
     }
 
-    /// Whether LIST lists `base:allocation`. No query asks for everything, and `base:` for all of
-    /// its namespace.
+    /// Whether LIST lists `base:allocation`. A request without queries asks for everything, and the
+    /// query `base:` for all of that namespace.
     pub(super) fn lists_base_allocation(&self) -> bool {
         self.queries.is_empty()
             || self.queries.contains(&b"base:".as_slice())
