@@ -211,7 +211,7 @@ impl Dealt {
         Ok(())
     }
 
-    /// Adds an export of a device. Answers its index.
+    /// Adds an export of a device. Returns its index.
     fn serve(&mut self, shard: usize, device: Device, info: ExportInfo) -> usize {
         self.exports.push(info.clone());
         let route = self.shards[shard].serve(Served { info, device });
@@ -253,14 +253,14 @@ impl Built {
         })
     }
 
-    /// Adds a disk to the engine. Answers its route.
+    /// Adds a disk to the engine. Returns its route.
     pub(crate) fn add_disk(&mut self, seed: u64, store: Store) -> Route<DiskId> {
         self.stores.push(store);
         let disk = self.engine.add_disk(EngineDisk { seed });
         self.route(disk)
     }
 
-    /// Adds an export. Answers its route.
+    /// Adds an export. Returns its route.
     pub(crate) fn serve(&mut self, served: Served) -> Route<ExportId> {
         let export = ExportId(self.served.len() as u32);
         self.served.push(served);

@@ -102,7 +102,7 @@ impl Shard {
         self.timers.meter_mut().set_armed(armed);
     }
 
-    /// Puts the events of finished zios into the ring at once. Answers the dropped events.
+    /// Puts the events of finished zios into the ring at once. Returns the dropped events.
     fn flush_events(&mut self) -> Drops {
         self.record();
         self.recorder.drops()
