@@ -1,5 +1,7 @@
 //! Blocks on their way to and from the disks, and blocks to be retried.
 
+use alloc::vec::Vec;
+
 use super::blocks::Content;
 use super::stats::Class;
 use crate::bytes::Buf;
@@ -49,8 +51,19 @@ pub(super) struct BlockRead {
 pub(super) enum Then {
     /// A part of the block is a part of the reply.
     Reply { at: u32, length: u32, to: u32 },
-    /// A write keeps a part of this block, its first or its last.
-    Edge(usize),
+    /// Writes keep a part of this block.
+    Edge,
+}
+
+/// The old content of a block of which requests replace a part.
+#[derive(Debug, Default)]
+pub(super) struct Edge {
+    /// The content, unless a disk reads it, or memory has a dirty version of the block.
+    pub(super) buf: Option<Buf>,
+    /// Requests that wait for the disk.
+    pub(super) waiting: Vec<ZioId>,
+    /// How many requests need it.
+    pub(super) users: u32,
 }
 
 /// The operation to repeat after a failure.

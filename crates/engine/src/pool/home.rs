@@ -152,7 +152,7 @@ impl Pool {
         let block = volume.blocks.get_mut(write.block);
         block.set_version(slot_of(txg), None);
         let rest = u64::from(volume.block_size - write.retired);
-        free_content(write.content, step);
+        self.let_go(write.volume, write.block, write.content, step);
         self.throttle.retired(step.now, txg, rest);
         self.settled(txg, step);
     }

@@ -4,10 +4,12 @@
 mod block_io;
 mod blocks;
 mod config;
+mod edges;
 mod failure;
 mod flush;
 mod home;
 mod limits;
+mod locks;
 #[expect(clippy::module_inception)]
 mod pool;
 mod queue;

@@ -371,7 +371,7 @@ impl Pool {
             if let Some(id) = self.throttle.pop_admitted(step.now) {
                 self.admitted(id, step);
             } else if let Some(id) = self.unlocked.pop_front() {
-                self.lock(id, step);
+                self.lock(id, true, step);
             } else if !self.advance_txgs(step) {
                 break;
             }
@@ -408,12 +408,10 @@ impl Pool {
     /// Ends a request: frees its locks and buffers, and asks for its reply.
     pub(super) fn finish(&mut self, id: ZioId, outcome: Outcome, step: &mut Step<'_>) {
         self.unlock(id);
+        self.release_edges(id, step);
         let Some(request) = self.requests.get_mut(id) else {
             return;
         };
-        for (_, buf) in request.edges.iter_mut().filter_map(Option::take) {
-            step.free(buf);
-        }
         if request.aborted {
             let volume = &mut self.volumes[request.volume];
             volume.occupancy.leave(step.now, &mut volume.stats);

@@ -127,10 +127,9 @@ impl Pool {
 
     fn block_read(&mut self, read: BlockRead, outcome: Outcome, step: &mut Step<'_>) {
         match (read.then, outcome) {
-            (Then::Edge(edge), Ok(())) => {
-                if let Some(request) = self.requests.get_mut(read.zio) {
-                    request.edges[edge] = Some((read.block, read.buf));
-                }
+            (Then::Edge, _) => {
+                let (volume, block) = (read.volume, read.block);
+                return self.edge_read(volume, block, read.buf, outcome, step);
             }
             (Then::Reply { at, length, to }, Ok(())) => {
                 let from = Span {

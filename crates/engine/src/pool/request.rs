@@ -2,7 +2,6 @@
 
 use alloc::vec::Vec;
 
-use crate::bytes::Buf;
 use crate::event::{Device, Event};
 use crate::stats::{InFlight, Wait};
 use crate::time::Instant;
@@ -45,8 +44,10 @@ pub(super) struct Request {
     pub(super) pending: u32,
     /// Whether it has the locks of all of its blocks.
     pub(super) locked: bool,
-    /// The old content of its first and its last block, if it replaces only a part of them.
-    pub(super) edges: [Option<(u32, Buf)>; 2],
+    /// When it had its locks: the beginning of its transaction.
+    pub(super) began: Instant,
+    /// Whether it needs the old content of its first or its last block.
+    pub(super) has_edges: bool,
     pub(super) outcome: Outcome,
     /// Whether its connection is gone.
     pub(super) aborted: bool,
@@ -65,7 +66,8 @@ impl Request {
             completed: now,
             pending: 0,
             locked: false,
-            edges: [None; 2],
+            began: now,
+            has_edges: false,
             outcome: Ok(()),
             aborted: false,
         }
@@ -119,13 +121,6 @@ impl Request {
             ended: now,
             ..Event::of(&self.zio, Device::Volume(self.zio.device))
         }
-    }
-
-    /// Takes the buffer with the old content of a block.
-    pub(super) fn take_edge(&mut self, block: u32) -> Option<Buf> {
-        let of_block = |edge: &&mut Option<(u32, Buf)>| matches!(edge, Some((b, _)) if *b == block);
-        let edge = self.edges.iter_mut().find(of_block)?;
-        edge.take().map(|(_, buf)| buf)
     }
 }
 

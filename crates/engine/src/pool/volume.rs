@@ -3,6 +3,7 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
+use super::block_io::Edge;
 use super::blocks::{BlockTable, Content, TXGS};
 use super::config::{VolumeConfig, WritePolicy};
 use crate::occupancy::Occupancy;
@@ -20,6 +21,10 @@ pub(super) struct Volume {
     pub(super) blocks: BlockTable,
     /// Blocks that were dirtied, by txg. A block may be listed twice, or have gone home since.
     pub(super) dirtied: [Vec<u32>; TXGS],
+    /// The bytes of blocks that requests have locked in part: first and end.
+    pub(super) partly_locked: BTreeMap<u32, Vec<(u32, u32)>>,
+    /// The old content of blocks of which requests replace a part.
+    pub(super) edges: BTreeMap<u32, Edge>,
     /// Requests that wait for the lock of a block, in the order of arrival.
     pub(super) lock_queues: BTreeMap<u32, VecDeque<ZioId>>,
     /// Requests that wait for a block to be home.
@@ -50,6 +55,11 @@ pub(super) struct Piece {
 }
 
 impl Piece {
+    /// Its first byte in the block, and its end.
+    pub(super) fn bytes(&self) -> (u32, u32) {
+        (self.at, self.at + self.length)
+    }
+
     pub(super) fn is_whole(&self, block_size: u32) -> bool {
         self.length == block_size
     }
@@ -64,6 +74,8 @@ impl Volume {
             base,
             blocks: BlockTable::default(),
             dirtied: Default::default(),
+            partly_locked: BTreeMap::new(),
+            edges: BTreeMap::new(),
             lock_queues: BTreeMap::new(),
             watchers: BTreeMap::new(),
             failing: 0,

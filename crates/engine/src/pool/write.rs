@@ -1,9 +1,9 @@
 //! A client's write, zero or trim: lock, fill, throttle, dirty, reply.
 //!
-//! The order is zvol's. A write takes the range lock before it gets a transaction. It also reads
-//! the rest of partial blocks before that, so that this time counts as delay served.
+//! The order is zvol's. A write takes the range lock before its transaction begins. Then it reads the
+//! rest of partial blocks, so that this time counts as delay served.
 
-use super::block_io::{Cause, Then};
+use super::block_io::Cause;
 use super::blocks::Content;
 use super::config::WritePolicy;
 use super::home::free_content;
@@ -17,7 +17,7 @@ use crate::bytes::{Buf, Move, Span};
 use crate::time::Instant;
 use crate::zio::{Errno, Op, VolumeId, Zio, ZioId};
 
-/// Locks.
+/// The beginning of a write.
 impl Pool {
     pub(super) fn write(&mut self, id: ZioId, step: &mut Step<'_>) {
         let Some(request) = self.requests.get_mut(id) else {
@@ -34,87 +34,7 @@ impl Pool {
         }
         let first = (zio.offset / u64::from(volume.block_size)) as u32;
         request.go_to(Phase::Locking(first), step.now);
-        self.lock(id, step);
-    }
-
-    /// Takes the locks of a write's blocks in their order, which prevents deadlocks. The write
-    /// continues when it has all locks.
-    pub(super) fn lock(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
-        let Phase::Locking(from) = request.phase else {
-            return;
-        };
-        let volume = &mut self.volumes[request.volume];
-        for piece in volume.pieces(&request.zio) {
-            if piece.block < from {
-                continue;
-            }
-            let block = volume.blocks.get_mut(piece.block);
-            if block.locked {
-                block.wanted = true;
-                request.phase = Phase::Locking(piece.block);
-                let queue = volume.lock_queues.entry(piece.block).or_default();
-                queue.push_back(id);
-                return;
-            }
-            block.locked = true;
-        }
-        request.locked = true;
-        self.fill(id, step);
-    }
-
-    /// Gives back the locks that a request has.
-    pub(super) fn unlock(&mut self, id: ZioId) {
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
-        let until = match request.phase {
-            Phase::Locking(next) => next,
-            _ if request.locked => u32::MAX,
-            _ => return,
-        };
-        request.locked = false;
-        let volume = &mut self.volumes[request.volume];
-        for piece in volume.pieces(&request.zio) {
-            if piece.block >= until {
-                break;
-            }
-            let block = volume.blocks.get_mut(piece.block);
-            block.locked = false;
-            if !block.wanted {
-                continue;
-            }
-            let queue = volume.lock_queues.entry(piece.block).or_default();
-            self.unlocked.extend(queue.pop_front());
-            if queue.is_empty() {
-                block.wanted = false;
-                volume.lock_queues.remove(&piece.block);
-            }
-        }
-    }
-
-    /// Takes a request out of the queue for a block's lock.
-    pub(super) fn leave_lock_queue(&mut self, id: ZioId, block: u32) {
-        let turns = self.unlocked.len();
-        self.unlocked.retain(|other| *other != id);
-        let had_its_turn = self.unlocked.len() < turns;
-        let Some(request) = self.requests.get(id) else {
-            return;
-        };
-        let volume = &mut self.volumes[request.volume];
-        if let Some(queue) = volume.lock_queues.get_mut(&block) {
-            queue.retain(|other| *other != id);
-            // The lock is free. Without this, the next request would wait for ever.
-            if had_its_turn {
-                self.unlocked.extend(queue.pop_front());
-            }
-            if queue.is_empty() {
-                volume.lock_queues.remove(&block);
-                volume.blocks.get_mut(block).wanted = false;
-            }
-        }
+        self.lock(id, false, step);
     }
 
     pub(super) fn begin(
@@ -126,64 +46,6 @@ impl Pool {
         let request = self.requests.get_mut(id)?;
         request.go_to(phase, now);
         Some((request.volume, request.zio))
-    }
-}
-
-/// The parts of blocks that a write does not replace.
-impl Pool {
-    fn fill(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some((volume, _)) = self.begin(id, Phase::Reading, step.now) else {
-            return;
-        };
-        let mut reads = 0;
-        for (edge, block) in self.edges(id) {
-            if self.volumes[volume]
-                .newest(block, self.txgs.open())
-                .is_none()
-            {
-                self.read_block(id, volume, block, Then::Edge(edge), step);
-                reads += 1;
-            }
-        }
-        match reads {
-            0 => self.filled(id, step),
-            _ => self.keep_edges(id, step),
-        }
-    }
-
-    /// Copies the bytes that a waiting write will need from dirty versions, which may go home and
-    /// be freed before it resumes.
-    fn keep_edges(&mut self, id: ZioId, step: &mut Step<'_>) {
-        for (edge, block) in self.edges(id) {
-            let Some(request) = self.requests.get_mut(id) else {
-                return;
-            };
-            let newest = self.volumes[request.volume].newest(block, self.txgs.open());
-            let (None, Some((_, content))) = (request.edges[edge], newest) else {
-                continue;
-            };
-            let size = self.volumes[request.volume].block_size;
-            request.edges[edge] = Some((block, copy_of(content, size, step)));
-        }
-    }
-
-    /// The first and the last block of a write, if it replaces only a part of them.
-    fn edges(&self, id: ZioId) -> impl Iterator<Item = (usize, u32)> + use<> {
-        let edges = self.requests.get(id).map(|request| {
-            let (zio, size) = (&request.zio, self.volumes[request.volume].block_size);
-            let size = u64::from(size);
-            let (first, end) = (zio.offset / size, zio.offset + u64::from(zio.length));
-            let last = (end - 1) / size;
-            let cut = zio.op != Op::Trim;
-            let begins_within = cut && !zio.offset.is_multiple_of(size);
-            let ends_within = cut && !end.is_multiple_of(size);
-            let first_cut = begins_within || (first == last && ends_within);
-            [
-                first_cut.then_some((0, first as u32)),
-                (ends_within && first != last).then_some((1, last as u32)),
-            ]
-        });
-        edges.into_iter().flatten().flatten()
     }
 
     /// Resumes a write once all that it needs is in memory.
@@ -211,7 +73,7 @@ impl Pool {
             return;
         }
         if self.is_degraded() {
-            self.wait(id, step);
+            self.lock_at_once(id);
             self.stall(id, step);
             return;
         }
@@ -226,29 +88,13 @@ impl Pool {
         );
         let tx = Tx {
             zio: id,
-            started: request.submitted,
+            started: request.began,
             bytes: (end.div_ceil(size) - first) * size,
         };
         match self.throttle.ask(step.now, tx) {
             Verdict::Admitted => self.admitted(id, step),
-            Verdict::Waits => self.wait(id, step),
+            Verdict::Waits => self.lock_at_once(id),
         }
-    }
-
-    /// Gives a waiting write the locks of its blocks, if it has none yet, and copies of the bytes that
-    /// it does not replace.
-    fn wait(&mut self, id: ZioId, step: &mut Step<'_>) {
-        let Some(request) = self.requests.get_mut(id) else {
-            return;
-        };
-        if !request.locked {
-            request.locked = true;
-            let volume = &mut self.volumes[request.volume];
-            for piece in volume.pieces(&request.zio) {
-                volume.blocks.get_mut(piece.block).locked = true;
-            }
-        }
-        self.keep_edges(id, step);
     }
 
     /// Makes an admitted write join the open txg.
@@ -261,6 +107,7 @@ impl Pool {
         for piece in self.volumes[volume].pieces(&zio) {
             self.dirty(volume, &zio, piece, step);
         }
+        self.release_edges(id, step);
         if self.throttle.wants_sync(self.txgs.open()) {
             self.txgs.want_sync();
         }
@@ -329,7 +176,7 @@ impl Pool {
             self.own_buffer(volume, piece.block)
                 .unwrap_or_else(|| step.buffers.allocate(size))
         } else {
-            self.buffer_to_change(volume, zio.id, piece.block, step)
+            self.buffer_to_change(volume, piece.block, step)
         };
         let to = Span {
             buf,
@@ -357,22 +204,15 @@ impl Pool {
     }
 
     /// A buffer of the open txg with the current content of a block.
-    fn buffer_to_change(
-        &mut self,
-        volume: usize,
-        zio: ZioId,
-        block: u32,
-        step: &mut Step<'_>,
-    ) -> Buf {
+    fn buffer_to_change(&mut self, volume: usize, block: u32, step: &mut Step<'_>) -> Buf {
         if let Some(own) = self.own_buffer(volume, block) {
             return own;
         }
         let newest = self.volumes[volume].newest(block, self.txgs.open());
         match newest.map(|(_, content)| content) {
             None => {
-                let request = self.requests.get_mut(zio);
-                let edge = request.and_then(|request| request.take_edge(block));
                 let size = self.volumes[volume].block_size;
+                let edge = self.take_edge(volume, block, step);
                 edge.unwrap_or_else(|| step.buffers.allocate(size))
             }
             Some(content) => copy_of(content, self.volumes[volume].block_size, step),

@@ -4,4 +4,5 @@
 mod bytes;
 mod cases;
 mod hand;
+mod locks;
 mod machine;

@@ -1,0 +1,154 @@
+//! Edges: the old content of blocks of which writes replace only a part.
+//!
+//! Several requests may wait with parts of one block. They share its edge, and the disks read it once.
+
+use super::block_io::Then;
+use super::blocks::Content;
+use super::home::free_content;
+use super::pool::Pool;
+use super::request::Phase;
+use super::step::Step;
+use crate::bytes::{Buf, Move, Span};
+use crate::zio::{Op, Outcome, ZioId};
+
+impl Pool {
+    /// Reads the parts of blocks that a write does not replace, unless memory has them.
+    pub(super) fn fill(&mut self, id: ZioId, step: &mut Step<'_>) {
+        let Some((volume, _)) = self.begin(id, Phase::Reading, step.now) else {
+            return;
+        };
+        // Count one more than the reads, so that the request cannot go on before all have begun.
+        self.add_pending(id, 1);
+        for block in self.edges_of(id) {
+            self.need_edge(id, volume, block, step);
+        }
+        if let Some(request) = self.requests.get_mut(id) {
+            request.has_edges = true;
+        }
+        self.one_less(id, Ok(()), step);
+    }
+
+    fn need_edge(&mut self, id: ZioId, volume: usize, block: u32, step: &mut Step<'_>) {
+        let open = self.txgs.open();
+        let volume_of = &mut self.volumes[volume];
+        let in_memory = volume_of.newest(block, open).is_some();
+        let edge = volume_of.edges.entry(block).or_default();
+        edge.users += 1;
+        if in_memory || edge.buf.is_some() {
+            return;
+        }
+        edge.waiting.push(id);
+        if edge.waiting.len() == 1 {
+            self.read_block(id, volume, block, Then::Edge, step);
+        } else {
+            self.add_pending(id, 1);
+        }
+    }
+
+    /// Takes an edge that a disk has read.
+    pub(super) fn edge_read(
+        &mut self,
+        volume: usize,
+        block: u32,
+        buf: Buf,
+        outcome: Outcome,
+        step: &mut Step<'_>,
+    ) {
+        let Some(edge) = self.volumes[volume].edges.get_mut(&block) else {
+            step.free(buf);
+            return;
+        };
+        match outcome {
+            Ok(()) => edge.buf = Some(buf),
+            Err(_) => step.free(buf),
+        }
+        for id in core::mem::take(&mut edge.waiting) {
+            self.one_less(id, outcome, step);
+        }
+    }
+
+    /// A buffer with the old content of a block, to be changed.
+    pub(super) fn take_edge(
+        &mut self,
+        volume: usize,
+        block: u32,
+        step: &mut Step<'_>,
+    ) -> Option<Buf> {
+        let volume = &mut self.volumes[volume];
+        let edge = volume.edges.get_mut(&block)?;
+        if edge.users == 1 {
+            return edge.buf.take();
+        }
+        let from = edge.buf?;
+        let to = step.buffers.allocate(volume.block_size);
+        step.move_bytes(Move::Clone { from, to });
+        Some(to)
+    }
+
+    /// Ends a request's need of its edges.
+    pub(super) fn release_edges(&mut self, id: ZioId, step: &mut Step<'_>) {
+        let Some(request) = self.requests.get_mut(id) else {
+            return;
+        };
+        if !core::mem::take(&mut request.has_edges) {
+            return;
+        }
+        let volume = request.volume;
+        for block in self.edges_of(id) {
+            let edges = &mut self.volumes[volume].edges;
+            let Some(edge) = edges.get_mut(&block) else {
+                continue;
+            };
+            edge.users -= 1;
+            if edge.users == 0 {
+                let edge = edges.remove(&block);
+                let buf = edge.and_then(|edge| edge.buf);
+                buf.into_iter().for_each(|buf| step.free(buf));
+            }
+        }
+    }
+
+    /// Lets go of a version that is home. Its content becomes the edge of the requests that wait with
+    /// another part of the block.
+    pub(super) fn let_go(
+        &mut self,
+        volume: usize,
+        block: u32,
+        content: Content,
+        step: &mut Step<'_>,
+    ) {
+        let volume = &mut self.volumes[volume];
+        let Some(edge) = volume.edges.get_mut(&block) else {
+            free_content(content, step);
+            return;
+        };
+        let length = volume.block_size;
+        if let Content::Bytes(buf) = content {
+            let before = edge.buf.replace(buf);
+            before.into_iter().for_each(|before| step.free(before));
+            return;
+        }
+        let allocate = || step.buffers.allocate(length);
+        let buf = *edge.buf.get_or_insert_with(allocate);
+        step.move_bytes(Move::Zero(Span { buf, at: 0, length }));
+    }
+
+    /// The first and the last block of a write, if it replaces only a part of them.
+    fn edges_of(&self, id: ZioId) -> impl Iterator<Item = u32> + use<> {
+        let edges = self.requests.get(id).map(|request| {
+            let (zio, size) = (&request.zio, self.volumes[request.volume].block_size);
+            let size = u64::from(size);
+            let (first, end) = (zio.offset / size, zio.offset + u64::from(zio.length));
+            let last = (end - 1) / size;
+            let cut = zio.op != Op::Trim;
+            let begins_within = cut && !zio.offset.is_multiple_of(size);
+            let ends_within = cut && !end.is_multiple_of(size);
+            let first_cut = begins_within || (first == last && ends_within);
+            [
+                first_cut.then_some(first as u32),
+                (ends_within && first != last).then_some(last as u32),
+            ]
+        });
+        edges.into_iter().flatten().flatten()
+    }
+}
