@@ -7,13 +7,19 @@ use dashpot_engine::{Buf, Device, Errno, Op, Outcome, Segment, Span, Zio, ZioId}
 
 use super::Shard;
 use crate::frontend::boundary::{Operation, Request};
-use crate::store::Attempt;
+use crate::store::{Attempt, Store};
 
 impl Shard {
     /// Makes the store of a pool's disk do a zio's work, now, on the ring, or on a thread of the pool.
     pub(super) fn work_for_pool(&mut self, id: ZioId) -> Option<Outcome> {
         let zio = self.engine.child(id)?;
         let device = Device::Disk(zio.device);
+        if matches!(zio.op, Op::Read | Op::Write)
+            && self.stores.of(device).is_some_and(Store::reads_at_reply)
+        {
+            self.move_in_memory(&zio);
+            return Some(Ok(()));
+        }
         let mut bytes = match zio.op {
             Op::Write => self.gather(id, zio.length),
             _ => Vec::new(),
@@ -33,6 +39,32 @@ impl Shard {
                 }
                 None
             }
+        }
+    }
+
+    /// Moves the bytes of a zio between its blocks and a store in memory, which never fails.
+    fn move_in_memory(&mut self, zio: &Zio) {
+        let Some(store) = self.stores.of_mut(Device::Disk(zio.device)) else {
+            return;
+        };
+        let mut offset = zio.offset;
+        for segment in self.engine.segments(zio.id) {
+            let (Segment::Buf(_, length) | Segment::Gap(length)) = segment;
+            if let Segment::Buf(buf, length) = segment {
+                let span = whole(buf, length);
+                let attempt = match zio.op {
+                    Op::Write => self
+                        .blocks
+                        .read(span)
+                        .map(|from| store.write(offset, from, false)),
+                    _ => self
+                        .blocks
+                        .write(span, length)
+                        .map(|into| store.read(offset, into)),
+                };
+                debug_assert_eq!(attempt, Some(Attempt::Done(Ok(()))));
+            }
+            offset += u64::from(length);
         }
     }
 
