@@ -36,7 +36,7 @@ impl Lab {
     pub(crate) fn from_args(args: &LabArgs) -> Result<Lab, ParseError> {
         let mut lab = match &args.lab {
             Some(path) => Lab::load(path)?,
-            None if args.disks.is_empty() => Lab::default_lab(),
+            None if args.disks.is_empty() => file::parse(DEFAULT_LAB)?,
             None => Lab::default(),
         };
         for disk in &args.disks {
@@ -91,6 +91,9 @@ fn read_text(path: &Path, kind: &str, bytes_max: u64) -> Result<String, ParseErr
     }
     Ok(text)
 }
+
+/// The lab of a daemon whose command line names neither a file nor a disk.
+const DEFAULT_LAB: &str = include_str!("default.toml");
 
 const LAB_BYTES_MAX: u64 = 16 << 20;
 

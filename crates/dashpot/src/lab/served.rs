@@ -1,8 +1,7 @@
 //! The disks that a daemon serves, and its settings.
 
 use dashpot_rules::{
-    DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, DiskInjection, Injection, Listen, ParseError,
-    PoolSpec, StoreConfig, VolumeSpec, nearest,
+    DiskConfig, DiskInjection, Injection, Listen, ParseError, PoolSpec, VolumeSpec, nearest,
 };
 
 /// The disks and settings of one daemon.
@@ -34,28 +33,7 @@ pub(crate) struct LabDisk {
     pub(crate) injections: Vec<Injection>,
 }
 
-/// The disks of the default lab, named as in the articles' examples.
-const DEFAULT_DISKS: [&str; 2] = ["c1t1d0", "c1t2d0"];
-
 impl Lab {
-    pub(super) fn default_lab() -> Lab {
-        let disk = |name: &str| LabDisk {
-            config: DiskConfig {
-                name: name.to_owned(),
-                store: StoreConfig::Ram,
-                size: Some(DEFAULT_SIZE),
-                block: DEFAULT_BLOCK,
-                read_only: false,
-                rotational: false,
-            },
-            injections: Vec::new(),
-        };
-        Lab {
-            disks: DEFAULT_DISKS.map(disk).into(),
-            ..Lab::default()
-        }
-    }
-
     pub(super) fn add_disk(&mut self, config: &DiskConfig) -> Result<(), ParseError> {
         if self.names().any(|name| name == config.name) {
             return Err(ParseError::new(format!(

@@ -146,21 +146,15 @@ fn disks_keep_the_order_of_the_file() {
 }
 
 #[test]
-fn the_default_lab_is_two_disks() {
+fn the_default_lab_is_two_disks_and_a_pool() {
     let lab = Lab::from_args(&args(&[], &["c1t2d0 -D 10ms"])).expect("a lab");
-    assert_eq!(lab.names().collect::<Vec<_>>(), ["c1t1d0", "c1t2d0"]);
-    assert!(
-        lab.disks
-            .iter()
-            .all(|disk| disk.config.size == Some(1 << 30))
-    );
-    assert_eq!(
-        lab.disks
-            .iter()
-            .map(|disk| disk.injections.len())
-            .collect::<Vec<_>>(),
-        [0, 1]
-    );
+    let names = ["c1t1d0", "c1t2d0", "c2t1d0", "c2t2d0"];
+    assert_eq!(lab.names().collect::<Vec<_>>(), names);
+    let sizes = lab.disks.iter().map(|disk| disk.config.size);
+    assert_eq!(sizes.flatten().sum::<u64>(), 5 << 29);
+    let rules = lab.disks.iter().map(|disk| disk.injections.len());
+    assert_eq!(rules.collect::<Vec<_>>(), [0, 1, 0, 0]);
+    assert_eq!(lab.volumes[0].name, "tank/foo");
 }
 
 #[test]
