@@ -386,7 +386,7 @@ def unknown_words(line, known):
 
 
 def check_commands(repository):
-    """Every command and option in the pages for users is one that the program has."""
+    """The program has every command and option that the pages for users name."""
     target = os.environ.get("CARGO_TARGET_DIR", repository.root / "target")
     program = Path(target, "debug/dashpot")
     if not program.is_file():

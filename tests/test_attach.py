@@ -246,7 +246,7 @@ def test_an_interrupted_attach_leaves_nothing(daemon, attach, moment):
 @requires("mkfs.ext4")
 @pytest.mark.parametrize("held", ["read", "write"])
 def test_an_interrupted_mkfs_leaves_nothing(daemon, attach, tmp_path, held):
-    """A rule holds the tool that makes the file system, or the one that looks for another: both end with the disk."""
+    """A rule holds mkfs, or the tool that looks for an existing file system: both end with the disk."""
     daemon.cli("inject", "d", "--hang", "-T", held)
     helper = daemon.start("mount", "d", tmp_path, "--mkfs", "--with", "loop")
     eventually(lambda: daemon.disk()["in_flight"] > 0, "I/O that hangs")

@@ -385,7 +385,7 @@ def test_bad_labs_are_refused_with_their_place(lab, tmp_path, text, message):
     (["LAB", "--report", "iostat --layer store"], 2, "take iolatency or quantize"),
     (["LAB", "--report", "iolatency 1us"], 1, "3000000 intervals of 1us in 3s: at most 100000 are kept"),
     (["LAB", "--report", "iostat --json"], 2, "give it to 'dashpot sim' itself"),
-    (["LAB", "LAB", "--events", "e.csv"], 2, "--events is of one lab"),
+    (["LAB", "LAB", "--events", "e.csv"], 2, "--events takes one lab"),
 ], ids=str)
 def test_bad_words_are_refused(lab, words, code, message):
     path = lab(POOL)

@@ -281,7 +281,7 @@ def test_rules_and_suspension_act_on_simulated_disks(lab, terminal):
     top = terminal(None, "--sim", lab(), "200ms", size=(120, 40))
     top.sees("tank/foo", "a volume has none")
     top.type("a")
-    top.sees("rules and suspension are of disks")
+    top.sees("only disks have rules and can be suspended")
     top.type("j", "j")
     top.sees("rules of log", "no rule is armed")
     top.type("a")

@@ -20,7 +20,7 @@ complaint = None
 
 
 def mount():
-    """Mounts tracefs, visible only to this process and its children, if it is missing and this user may."""
+    """Mounts tracefs for this process and its children only, if it is missing and this user may mount it."""
     global complaint
     if (TRACEFS / "events/block").is_dir():
         return

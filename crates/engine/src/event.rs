@@ -8,7 +8,7 @@ use crate::pool::stats::Class;
 use crate::time::{Duration, Instant};
 use crate::zio::{DiskId, Op, Outcome, VolumeId, Zio};
 
-/// A finished zio. If it skipped a stage, the stage's moment equals the one before.
+/// A finished zio. If it skipped a stage, the moment of that stage equals the moment before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Its number. Unlike a [`ZioId`](crate::ZioId), it is never used again.
@@ -53,7 +53,7 @@ pub struct Event {
     pub ended: Instant,
     /// The rule that decided its target or its error.
     pub rule: Option<RuleId>,
-    /// The lane of that rule that it was given, from 0.
+    /// The lane of that rule that the zio used, from 0.
     pub lane: Option<u32>,
 }
 

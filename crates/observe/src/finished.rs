@@ -57,7 +57,7 @@ pub enum IoWaits {
     },
 }
 
-/// The one that asked for an I/O.
+/// The client or the thread that asked for an I/O.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Who {
     /// A client of dashpot's, by its name.

@@ -94,7 +94,7 @@ impl OpInterval {
         }
     }
 
-    /// The latencies at a layer, if they are known. A volume's are those that it has as a device.
+    /// The latencies at a layer, if they are known. For a volume, these are its latencies as a device.
     pub fn at(&self, layer: Layer) -> Option<&Histogram> {
         match layer {
             Layer::Volume | Layer::Disk => Some(&self.disk),

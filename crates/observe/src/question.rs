@@ -27,8 +27,8 @@ pub enum Subject {
     Averages(Layer),
     /// Pools.
     Pools,
-    /// Finished I/Os, one by one. The source gives those that have finished as soon as it can, and several
-    /// times in one interval of the schedule.
+    /// Finished I/Os, one by one. The source gives them as soon as it can, several times in one interval of
+    /// the schedule.
     Ios(Wanted),
 }
 

@@ -16,8 +16,8 @@ pub struct Io {
     pub sector: u64,
     /// Number of bytes.
     pub bytes: u64,
-    /// When it was queued. For several bios, when the oldest was. `None` if queueing is not watched
-    /// or was not seen.
+    /// When it was queued; for several bios, when the oldest of them was queued. `None` if queueing is
+    /// not watched or was not seen.
     pub queued_ns: Option<u64>,
     /// The moment at which the driver got it; for a bio, at which the device got it.
     pub issued_ns: u64,

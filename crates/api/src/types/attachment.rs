@@ -74,6 +74,6 @@ pub struct HandOver {
 /// Whether the daemon has accepted the descriptor.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct HandedOver {
-    /// The reason for a refusal; null if it has.
+    /// The reason for a refusal; null if the daemon has accepted it.
     pub refused: Option<Error>,
 }

@@ -34,7 +34,7 @@ pub struct Inject {
     /// The name of the rules, in place of `--name`; null for none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The pool that zinject was given, or null. The rules of one disk and one pool are one group.
+    /// The pool that a zinject command named, or null. The rules of one disk and one pool are one group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pool: Option<String>,
 }

@@ -20,7 +20,7 @@ pub struct Rule {
     pub disk: String,
     /// The number of its group. Rules of a group share their lanes.
     pub group: u32,
-    /// The pool that zinject was given, or null. The rules of one disk and one pool are one group.
+    /// The pool that a zinject command named, or null. The rules of one disk and one pool are one group.
     pub pool: Option<String>,
     /// The rule in canonical words, without its name.
     #[schema(example = "-D 10ms:1 -T read")]

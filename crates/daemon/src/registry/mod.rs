@@ -177,7 +177,7 @@ impl Registry {
             return match joined.iter().find(|record| record.disk == disk) {
                 Some(record) => Ok(record.group),
                 None => Err(Refusal::conflict(format!(
-                    "--with {key}: that rule is of another disk, and lanes belong to one disk"
+                    "--with {key}: that rule belongs to another disk, and lanes belong to one disk"
                 ))),
             };
         }

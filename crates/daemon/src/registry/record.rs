@@ -18,7 +18,7 @@ pub struct Record {
     pub name: Option<String>,
     /// The rule in canonical words.
     pub words: String,
-    /// The pool that zinject was given. The rules of one disk and one pool are one group.
+    /// The pool that the zinject command named. The rules of one disk and one pool are one group.
     pub pool: Option<String>,
     /// The lanes that the engine keeps for it.
     pub(crate) lanes: u64,

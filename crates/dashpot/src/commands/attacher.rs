@@ -31,7 +31,7 @@ pub(super) struct Order {
     pub(super) disks: Vec<String>,
     /// Where the file system of the first disk is mounted.
     pub(super) mount: Option<PathBuf>,
-    /// The user and the group that the devices are given to.
+    /// The user and the group that will own the devices.
     pub(super) owner: Option<(u32, u32)>,
 }
 

@@ -185,8 +185,8 @@ fn text(report: &LoadReport) -> String {
 
 /// JSON: `{"elapsed_ns": …, "unanswered": 0, "ops": [{"op": "read", "iops": …, "bytes_per_second":
 /// …, "errors": 0, "wrong": 0, "min_ns": …, "mean_ns": …, "latency": {"n": …, "p50_ns": …, …},
-/// "histogram": [{"upto_ns": …, "count": …}, …]}]}`. A bucket has the values above the one before,
-/// up to `upto_ns`.
+/// "histogram": [{"upto_ns": …, "count": …}, …]}]}`. A bucket has the values above the
+/// bucket before it, up to `upto_ns`.
 #[derive(Serialize)]
 struct Summary {
     elapsed_ns: u64,

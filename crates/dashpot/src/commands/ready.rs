@@ -100,7 +100,7 @@ fn remove_stale(place: &Path) -> anyhow::Result<()> {
     }
     if let Err(TryLockError::WouldBlock) = File::open(place).with_context(refused)?.try_lock() {
         bail!(
-            "--ready-file {}: a running daemon has written it; name another file, or stop that one",
+            "--ready-file {}: a running daemon has written it; name another file, or stop that daemon",
             place.display()
         );
     }

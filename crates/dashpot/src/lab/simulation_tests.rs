@@ -321,7 +321,7 @@ fn mistakes_in_workloads_name_their_line_place_and_remedy() {
         ),
         (
             "target = \"b\"\nburst = 5",
-            "11: [workload.w] burst: bursts are of an open loop: add rate = 1000",
+            "11: [workload.w] burst: only an open loop has bursts: add rate = 1000",
         ),
         (
             "target = \"b\"\npattern = \"zipf\"",

@@ -103,7 +103,7 @@ fn check_range(op: Op, offset: u64, length: u64, size: u64) -> Result<(), ParseE
         return match (offset, length) {
             (0, 0) => Ok(()),
             _ => Err(ParseError::new(
-                "a flush is of the whole target: write 0,0 as its offset and length",
+                "a flush covers the whole target: write 0,0 as its offset and length",
             )),
         };
     }
@@ -207,7 +207,7 @@ mod tests {
             ),
             (
                 "0,flush,d,0,1",
-                "1: a flush is of the whole target: write 0,0 as its offset and length",
+                "1: a flush covers the whole target: write 0,0 as its offset and length",
             ),
         ] {
             let error = parse(text, &targets()).map_err(|error| error.to_string());

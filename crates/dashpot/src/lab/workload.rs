@@ -186,7 +186,7 @@ fn read_load(
         return Ok(Load::Open { rate, burst, calls });
     }
     if section.has("burst") {
-        return section.refuse("burst", "bursts are of an open loop: add rate = 1000");
+        return section.refuse("burst", "only an open loop has bursts: add rate = 1000");
     }
     Ok(Load::Closed {
         threads: section.value("threads", parse_threads)?.unwrap_or(1),

@@ -243,7 +243,7 @@ fn nowhere(names: &[String], known: &[String], kernel: &anyhow::Error) -> anyhow
     };
     let mixed = names.iter().any(|name| known.contains(name));
     let hint = match mixed {
-        true => "; a report is of the daemon's disks or of the kernel's, not of both",
+        true => "; a report covers the daemon's disks or the kernel's, not both",
         false => "",
     };
     anyhow!("{kernel:#}; {daemon}{hint}")

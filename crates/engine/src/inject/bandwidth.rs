@@ -46,7 +46,7 @@ impl Bandwidth {
         gap
     }
 
-    /// Takes out a transfer that was in service, if it was.
+    /// Takes out a transfer, if it was in service.
     pub(super) fn vacate(&mut self, id: BookingId, bookings: &mut Bookings) {
         self.queue.vacate(id, bookings);
     }

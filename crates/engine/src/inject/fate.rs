@@ -117,7 +117,7 @@ impl Injector {
         self.count_with(flight, true, |now| *now -= 1);
     }
 
-    /// Counts for the rules that decide a zio, or for those that do not.
+    /// Applies `count` to the rules that decide a zio or, if not `deciding`, to the other rules.
     fn count_with(&mut self, flight: &Flight, deciding: bool, count: impl Fn(&mut u64)) {
         for booking in self.bookings.of_zio(flight.bookings) {
             if decides(booking, flight) == deciding {
@@ -215,7 +215,7 @@ impl Injector {
         released
     }
 
-    /// Ends a released transfer: it is no longer in service, if it was.
+    /// Ends a released transfer. If it was in service, it no longer is.
     fn end_transfer(&mut self, transfer: Transfer) {
         let Some(place) = transfer.place else {
             return;

@@ -97,23 +97,23 @@ tunables! {
     MaxActive "zfs_vdev_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 1_000,
         "The most zios at one disk, of all classes.";
     SyncReadMinActive "zfs_vdev_sync_read_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
-        "Sync reads that a disk is given before other classes get more than their minimum.";
+        "Sync reads that a disk gets before other classes get more than their minimum.";
     SyncReadMaxActive "zfs_vdev_sync_read_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
         "The most sync reads at one disk.";
     SyncWriteMinActive "zfs_vdev_sync_write_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
-        "Sync writes that a disk is given before other classes get more than their minimum.";
+        "Sync writes that a disk gets before other classes get more than their minimum.";
     SyncWriteMaxActive "zfs_vdev_sync_write_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
         "The most sync writes at one disk.";
     AsyncReadMinActive "zfs_vdev_async_read_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 1,
-        "Async reads that a disk is given before other classes get more than their minimum; volumes make none.";
+        "Async reads that a disk gets before other classes get more than their minimum; volumes make none.";
     AsyncReadMaxActive "zfs_vdev_async_read_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 3,
         "The most async reads at one disk; volumes make none.";
     AsyncWriteMinActive "zfs_vdev_async_write_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 2,
-        "Async writes that a disk is given before other classes get more than their minimum, and the most while little data is dirty.";
+        "Async writes that a disk gets before other classes get more than their minimum, and the most while little data is dirty.";
     AsyncWriteMaxActive "zfs_vdev_async_write_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 10,
-        "The most async writes at one disk, given while much data is dirty.";
+        "The most async writes at one disk; it gets so many while much data is dirty.";
     TrimMinActive "zfs_vdev_trim_min_active" Unit::Count, 1, MOST_ACTIVE, |_| 1,
-        "Trims that a disk is given before other classes get more than their minimum.";
+        "Trims that a disk gets before other classes get more than their minimum.";
     TrimMaxActive "zfs_vdev_trim_max_active" Unit::Count, 1, MOST_ACTIVE, |_| 2,
         "The most trims at one disk.";
     Aggregation "aggregation" Unit::Choice(&["off", "on"]), 0, 1, |_| 1,
@@ -129,7 +129,7 @@ tunables! {
     WriteLimitMin "zfs_write_limit_min" Unit::Bytes, 4 * KIB, PIB, |_| 32 * MIB,
         "Legacy throttle: one txg takes at least this; also its limit before anything was measured.";
     WriteLimitOverride "zfs_write_limit_override" Unit::Bytes, 0, PIB, |_| 0,
-        "Legacy throttle: what one txg takes, whatever was measured; 0 is off.";
+        "Legacy throttle: the limit of every txg, in place of the measured one; 0 is off.";
     WriteLimitInflation "zfs_write_limit_inflation" Unit::Count, 1, 24, |_| 1,
         "Legacy throttle: every byte counts as so many, its worst case with copies and parity (ZFS: 24).";
     TxgSynctimeMs "zfs_txg_synctime_ms" Unit::Milliseconds, 1, 600_000, |_| 5_000,
@@ -144,7 +144,7 @@ tunables! {
         "Whether writes wait or fail while a pool cannot write what it has acknowledged.";
 }
 
-/// More zios than any disk is given. Multiplied by the most dirty data, it stays within 64 bits.
+/// More zios than any disk gets at a time. Multiplied by the most dirty data, it stays within 64 bits.
 const MOST_ACTIVE: u64 = 10_000;
 
 /// A tenth of the memory, but at most a quarter of it, and at most 4 GiB.

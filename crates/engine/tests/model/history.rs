@@ -161,7 +161,7 @@ fn clients() -> impl Strategy<Value = ClientId> {
 
 fn asks(scope: Scope) -> impl Strategy<Value = Ask> {
     let ops = prop_oneof![4 => Just(Op::Read), 4 => Just(Op::Write), 2 => select(Op::ALL.to_vec())];
-    // A store that finishes just before or just after a target shows which of the two came first.
+    // Stores that finish just before or just after a target, so that a wrong order of the two shows.
     let nearly = (round_spans(), 0..3_u64)
         .prop_map(|(span, ns)| Duration::from_nanos(span.as_nanos() + ns - 1));
     let store = prop_oneof![3 => Just(Duration::ZERO), 2 => nearly];

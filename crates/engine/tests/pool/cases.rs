@@ -1,4 +1,4 @@
-//! Orders of events that once lost something, or that could.
+//! Orders of events in which the pool once lost something, or could lose it.
 
 use dashpot_engine::inject::RuleSpec;
 use dashpot_engine::pool::{LegacyConfig, PoolError, ThrottleConfig, Tunable, WritePolicy};

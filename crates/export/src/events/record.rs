@@ -182,7 +182,7 @@ impl FinishedZio {
         (self.rule != NO_RULE).then_some(RuleId(self.rule))
     }
 
-    /// The lane of that rule that it was given, from 0.
+    /// The lane of that rule that the zio used, from 0.
     pub fn lane(&self) -> Option<u32> {
         (self.lane != NO_LANE).then_some(self.lane.into())
     }

@@ -102,7 +102,7 @@ impl Incoming {
     }
 }
 
-/// A buffer with received bytes. The shard has taken those before `start`.
+/// A buffer with received bytes. The shard has taken the bytes before `start`.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     bytes: Vec<u8>,
@@ -181,7 +181,7 @@ impl Inlet {
         }
     }
 
-    /// Discards those of these bytes that are to be skipped. False if there are more to skip.
+    /// Discards received bytes that the shard must skip. False if it must skip more than have come.
     #[inline]
     pub(super) fn skip_on(&mut self, received: &mut Received) -> bool {
         let Next::Skip(left) = &mut self.next else {

@@ -68,7 +68,7 @@ impl Shard {
         }
     }
 
-    /// Tries to do the work at once. `bytes` are those to write, or become those read.
+    /// Tries to do the work at once. `bytes` has the bytes to write, or takes the bytes read.
     fn attempt(&mut self, zio: &Zio, bytes: &mut Vec<u8>) -> Option<Attempt> {
         let (offset, length) = (zio.offset, u64::from(zio.length));
         let store = self.stores.of_mut(Device::Disk(zio.device))?;

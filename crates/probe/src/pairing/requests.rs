@@ -13,7 +13,7 @@
 //! **The bios of a request** are those within its sectors. So no event has to tell which bios the
 //! kernel merged where. The pairing only keeps the waiting bios, by their first sectors. If
 //! `block_split` cuts a bio, it keeps the parts, because each part gets its own request, in any order.
-//! Only discards can be merged without being neighbours, and no event tells of that. Then the missing
+//! Only discards can be merged without being neighbours, and no event shows it. Then the missing
 //! sectors belong to other waiting bios.
 //!
 //! A request has no moment of queueing if one of its bios was not seen. Examples are a flush of the
@@ -147,7 +147,7 @@ impl Requests {
         self.waiting.add((request.device, request.sector), request);
     }
 
-    /// Splits a waiting bio: both parts were queued when the whole was.
+    /// Splits a waiting bio. Both parts keep the time at which the whole was queued.
     fn split(&mut self, record: &Record, cut: u64) {
         let is_cut = |waiting: &Request| {
             waiting.does(record) && (waiting.sector + 1..waiting.end()).contains(&cut)
@@ -330,8 +330,8 @@ impl Request {
         self.sector + self.sectors
     }
 
-    /// Joins a part. The request began when the older of the two did; an unseen beginning counts as
-    /// older than a seen one.
+    /// Joins a part. The joined request has the earlier of the two beginnings; an unseen beginning counts
+    /// as earlier than a seen one.
     fn absorb(&mut self, part: &Request) {
         if part.queued_ns < self.queued_ns {
             self.queued_ns = part.queued_ns;

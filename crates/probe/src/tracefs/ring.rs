@@ -58,8 +58,8 @@ struct Cpu {
 pub(crate) enum Item<'a> {
     /// An event.
     Record(&'a Record),
-    /// Events of a CPU were lost, between the last one that was given and this moment. Events of
-    /// other CPUs from that time still follow.
+    /// Events of a CPU were lost, between its last event that the caller got and this moment. Events
+    /// of other CPUs from that time still follow.
     Lost(u64),
 }
 

@@ -46,11 +46,11 @@ pub struct Band {
 /// The place of a band relative to a crop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// Below the crop. One band has all of that.
+    /// Below the crop. One band has all latencies there.
     Below,
     /// In the crop.
     Within,
-    /// Above the crop. One band has all of that.
+    /// Above the crop. One band has all latencies there.
     Above,
 }
 

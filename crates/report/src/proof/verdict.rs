@@ -271,7 +271,7 @@ impl Facts<'_> {
                 short_time(limit)
             ),
             (Some(ns), None) => format!("{} at {name} (at most {})", signed(ns), short_time(limit)),
-            (None, _) => format!("{name} is of too few"),
+            (None, _) => format!("{name} has too few I/Os"),
         };
         format!(
             "off by {}, {}, n={}",

@@ -76,7 +76,7 @@ impl<'a> Words<'a> {
             None => Ok(delay),
             Some(at) => Err(self.refuse(
                 ARGUMENTS + 3 * at,
-                "reads, writes and flushes are of one device here: name the same one",
+                "reads, writes and flushes have one device here: name the same device",
             )),
         }
     }

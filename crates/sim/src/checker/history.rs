@@ -1,7 +1,7 @@
 //! The possible contents of the sectors of one disk or volume, as its clients can know them.
 //!
-//! A sector may hold the content of any write, unless another write came wholly after that one: it
-//! was submitted after the first was acknowledged, and it is acknowledged itself. A read may return
+//! A sector may hold the content of any write, unless another write came wholly after it: the other
+//! one was submitted after the first was acknowledged, and is acknowledged itself. A read may return
 //! any content that was possible at some moment between its submission and its reply. After a loss
 //! of power the disks may go back further: to the contents that were possible when the last
 //! successful flush was submitted, but not behind a write with FUA.

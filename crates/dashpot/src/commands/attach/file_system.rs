@@ -85,7 +85,7 @@ pub(super) fn unmount(record: &Record, is_stopped: &dyn Fn() -> bool) -> anyhow:
     run(Command::new("umount").arg(at), is_stopped)
 }
 
-/// Runs a command, and fails if it does.
+/// Runs a command. Fails if the command fails.
 fn run(command: &mut Command, is_stopped: &dyn Fn() -> bool) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let done = output(command, is_stopped)?;

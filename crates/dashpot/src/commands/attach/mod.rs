@@ -107,7 +107,8 @@ fn mount_node(node: &str, args: &MountArgs, is_stopped: &dyn Fn() -> bool) -> an
     }
 }
 
-/// Mounts the file system of an attached node; makes one first on an empty disk. Returns whether it did.
+/// Mounts the file system of an attached node. Makes one first on an empty disk, and returns whether it
+/// made one.
 pub(crate) fn mount_for_run(node: &str, at: &Path) -> anyhow::Result<bool> {
     let goes_on = &|| false;
     if file_system::is_mounted(node, at) {

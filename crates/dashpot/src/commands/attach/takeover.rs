@@ -63,7 +63,9 @@ pub(super) fn take_over(
 /// The differences that a program with the device open would notice.
 fn difference(former: &Served, served: &Served) -> Option<&'static str> {
     if former.store_id.is_none() {
-        return Some("its bytes ended with that daemon, as those of ram, null and lossy stores do");
+        return Some(
+            "its bytes ended with that daemon, as the bytes of ram, null and lossy stores do",
+        );
     }
     if former.store_id != served.store_id {
         return Some("it has another store now");

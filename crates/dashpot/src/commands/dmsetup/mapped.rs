@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::daemon;
 use crate::commands::attach::process::Process;
 
-/// A device. A new one that is dropped before it is [published](Mapped::publish) is removed.
+/// A device. Dropping a new device before it is [published](Mapped::publish) removes it.
 #[derive(Debug)]
 pub(super) struct Mapped {
     pub(super) name: String,

@@ -65,7 +65,7 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     new.publish()
 }
 
-/// Puts another table beside the one in place.
+/// Keeps another table beside the active one.
 fn reload(name: &str, table: &Table) -> anyhow::Result<()> {
     let mut mapped = Mapped::find(name)?;
     let medium = medium::resolve(table)?;

@@ -38,7 +38,7 @@ pub(super) fn status(name: Option<&str>) -> anyhow::Result<()> {
     })
 }
 
-/// Prints a line of each device; with its name, if no name was given.
+/// Prints a line for each device. The line has the device's name if the user gave no name.
 fn each(
     name: Option<&str>,
     line: impl Fn(&Mapped) -> anyhow::Result<String>,

@@ -33,7 +33,7 @@ impl Asked for ObserveArgs {
         Format::lines(self.json)
     }
 
-    /// Of the live disks, it is about the kernel's.
+    /// It watches the kernel's disks, and never a daemon's.
     fn target(&self, _: Option<&ApiAddress>) -> anyhow::Result<Target> {
         let device = DeviceArgs {
             kernel: true,

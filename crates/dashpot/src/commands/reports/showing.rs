@@ -22,7 +22,7 @@ pub(in crate::commands) struct Showing<O> {
 }
 
 impl<O: Out> Showing<O> {
-    /// A report whose pages go to a place. If it can be a picture, that goes to a file, too.
+    /// A report, and the place for its pages. If it can be a picture, the picture goes to a file, too.
     pub(in crate::commands) fn new(
         report: Box<dyn Report>,
         out: O,

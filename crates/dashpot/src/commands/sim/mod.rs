@@ -48,7 +48,7 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
         return swarm::swarm(args.seed.unwrap_or(1), seeds);
     }
     if args.events.is_some() && args.labs.len() > 1 {
-        usage(&ParseError::new("--events is of one lab: name one"));
+        usage(&ParseError::new("--events takes one lab: name only one"));
     }
     for words in &args.reports {
         reports::check(words).unwrap_or_else(|why| usage(&why));
@@ -58,7 +58,9 @@ pub(super) fn sim(args: &SimArgs) -> anyhow::Result<ExitCode> {
         _ => false,
     };
     if args.labs.len() > 1 && args.reports.iter().any(has_svg) {
-        usage(&ParseError::new("heatmap --svg is of one lab: name one"));
+        usage(&ParseError::new(
+            "heatmap --svg takes one lab: name only one",
+        ));
     }
     // Read all labs before the first simulation, which may take long.
     let simulated = args.labs.iter().map(|lab| load(lab, args));

@@ -340,11 +340,11 @@ fn neighbour<T: PartialEq>(all: &[T], now: Option<T>, by: isize) -> Option<&T> {
 const INTERVALS: [u64; 9] = [100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000];
 
 const KERNELS: &str =
-    "rules and suspension are of dashpot's own disks: these are the kernel's, and only watched";
+    "only disks of dashpot have rules and can be suspended: top only watches disks of the kernel";
 
 const ENDED: &str = "the simulation has ended: nothing can be changed any more";
 
-const VOLUMES: &str = "rules and suspension are of disks: select one of those below the volume";
+const VOLUMES: &str = "only disks have rules and can be suspended: select a disk below the volume";
 
 #[cfg(test)]
 #[path = "state_tests.rs"]

@@ -433,7 +433,7 @@ impl Throttle {
 }
 
 impl Policy {
-    /// Ends the delay of a write, or forgets one that is gone.
+    /// Ends the delay of a write, or forgets the write if it is gone.
     fn slept(&mut self, tx: Tx) {
         if let Policy::Legacy(legacy) = self {
             legacy.slept(tx.bytes);

@@ -112,7 +112,7 @@ fn few_are_not_judged() {
     check(
         &Case::new().hold(30, 10_000_000, 5_000),
         Verdict::Kept,
-        "p99 is of too few",
+        "p99 has too few I/Os",
     );
     let first = Case::new().hold(3, 10_000_000, 5_000).says("first", 3);
     check(&first, Verdict::Kept, "n=3");

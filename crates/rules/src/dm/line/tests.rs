@@ -77,7 +77,7 @@ fn a_refusal_names_the_word() {
         ),
         (
             "0 8 delay /dev/a 0 1 /dev/b 0 1",
-            "word 7, '/dev/b': reads, writes and flushes are of one device",
+            "word 7, '/dev/b': reads, writes and flushes have one device here",
         ),
         ("0 8 delay /dev/a 0 1 /dev/a 0 x", "word 9, 'x'"),
         (

@@ -63,13 +63,13 @@ pub(super) struct OpSummary {
     /// The time at the client, of the calls that failed.
     failed_client: Option<Latency>,
     in_flight: usize,
-    /// The unfinished calls that are already older than ended calls were.
+    /// The unfinished calls that have already taken longer than ended calls took.
     pub(super) outlasting: Outlasting,
 }
 
 /// JSON: `{"mean_ns": …, "stddev_ns": …, "n": …, "p50_ns": …, …, "max_ns": …, "modes": null or {…},
-/// "histogram": [{"upto_ns": …, "count": …}, …]}`. A bucket has the values above the one before, up
-/// to `upto_ns`.
+/// "histogram": [{"upto_ns": …, "count": …}, …]}`. A bucket has the values above the bucket before it,
+/// up to `upto_ns`.
 #[derive(Serialize)]
 pub(super) struct Latency {
     mean_ns: Option<u64>,

@@ -69,5 +69,5 @@ pub(super) fn pool_of(scenario: &Scenario, device: Device) -> Option<String> {
     pool.map(|pool| pool.name.clone())
 }
 
-/// The live transaction groups, and the last ones that are on the disks.
+/// The most transaction groups that a frame has: first the live ones, then the latest on the disks.
 const TXGS_MAX: usize = 6;

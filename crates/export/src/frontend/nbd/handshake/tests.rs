@@ -506,7 +506,7 @@ fn any_option() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Options that end the handshake, or may.
+/// Options that end the handshake, or can end it.
 fn any_end() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         any_info().prop_map(|data| option(option::GO, &data)),
