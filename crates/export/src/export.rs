@@ -37,6 +37,8 @@ pub enum Mechanism {
     Loop,
     /// The kernel's NBD client.
     Nbd,
+    /// The kernel's ublk driver.
+    Ublk,
 }
 
 /// An export that a shard is to serve, and the engine's device behind it.

@@ -7,7 +7,7 @@ use dashpot_engine::{Answer, Command, CommandError, Device, Duration, PoolId, Zi
 use crate::connection_limit::Permit;
 use crate::events::Drops;
 use crate::export::{ExportId, Mechanism};
-use crate::frontend::{Session, WrongDescriptor};
+use crate::frontend::{NotServed, Session};
 use crate::power::{Cut, CutError, Loss};
 use crate::snapshot::{DiskSnapshot, PoolSnapshot};
 use crate::store::Finished;
@@ -71,7 +71,7 @@ pub struct Attach {
 pub enum AttachError {
     /// The descriptor is of the wrong kind.
     #[error(transparent)]
-    Descriptor(#[from] WrongDescriptor),
+    Descriptor(#[from] NotServed),
     /// The power of the export is off, or its shard is about to end.
     #[error("the disk takes no clients now")]
     Closed,

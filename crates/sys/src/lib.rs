@@ -4,10 +4,13 @@
 
 #![warn(missing_docs)]
 
+mod bell_ring;
 mod buffer;
 mod device;
 mod pages;
 mod ring;
+#[cfg(feature = "ublk")]
+pub mod ublk;
 
 pub use buffer::Buffer;
 pub use device::discard;

@@ -3,27 +3,23 @@
 //! While an operation is in flight, the ring owns the buffer and the file that the kernel uses. So
 //! a caller can neither free nor change them too early.
 //!
-//! Only the thread that [enables](Ring::enable) a ring uses it. In return, the kernel completes the
-//! ring's work during that thread's own calls, and never interrupts the thread for it. This takes
-//! Linux 6.1. Such a ring does not wake a poller itself: it signals an event descriptor, and the
-//! poller watches that.
+//! Only the thread that [enables](Ring::enable) a ring uses it, and a poller watches its event descriptor.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::Arc;
 
 use io_uring::squeue::Entry;
-use io_uring::{IoUring, cqueue, opcode, types};
-use rustix::event::{EventfdFlags, eventfd};
+use io_uring::{opcode, types};
 use rustix::io::Errno;
 
+use crate::bell_ring::{BellRing, is_transient};
 use crate::buffer::Buffer;
 
 /// A ring.
 pub struct Ring {
-    ring: IoUring,
-    bell: OwnedFd,
+    base: BellRing,
     flights: Vec<Option<Flight>>,
     /// The places in `flights` that are free.
     free: Vec<usize>,
@@ -77,15 +73,8 @@ impl Ring {
     /// Makes a ring that takes this many operations between two calls of [`Ring::submit`]. More may be
     /// in flight.
     pub fn new(entries: u32) -> io::Result<Ring> {
-        let mut builder = IoUring::builder();
-        builder.setup_r_disabled().setup_single_issuer();
-        builder.setup_defer_taskrun().setup_taskrun_flag();
-        let ring = builder.build(entries)?;
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        ring.submitter().register_eventfd(bell.as_raw_fd())?;
         Ok(Ring {
-            ring,
-            bell,
+            base: BellRing::new(entries)?,
             flights: Vec::new(),
             free: Vec::new(),
             in_flight: 0,
@@ -95,13 +84,13 @@ impl Ring {
 
     /// Makes the calling thread the one that uses the ring.
     pub fn enable(&self) -> io::Result<()> {
-        self.ring.submitter().register_enable_rings()
+        self.base.enable()
     }
 
     /// Queues an operation on a file that is open for direct I/O. `token` comes back with its
     /// [`Completion`]. Fails if the kernel takes no more for now.
     pub fn start(&mut self, file: &Arc<File>, token: u64, work: Work<'_>) -> io::Result<()> {
-        if self.ring.submission().is_full() {
+        if self.base.ring.submission().is_full() {
             self.submit()?;
         }
         let mut buffer = self.buffer(&work);
@@ -113,7 +102,7 @@ impl Ring {
         // SAFETY: the entry names memory and a descriptor. Both belong to the flight, which stays in
         // `flights` until the kernel has completed the entry; moving a `Buffer` does not move its
         // bytes, and no reference to them is given out meanwhile.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
+        let pushed = unsafe { self.base.ring.submission().push(&entry) };
         if pushed.is_err() {
             self.free.push(place);
             self.give(buffer);
@@ -135,12 +124,17 @@ impl Ring {
     /// device would see fewer and larger requests than the caller has started. So each call has at
     /// most two.
     pub fn submit(&mut self) -> io::Result<()> {
-        let mut queued = self.ring.submission().len();
+        let mut queued = self.base.ring.submission().len();
         while queued > 0 {
             let few = queued.min(UNMERGED);
             // SAFETY: the call has no argument. The entries are those of `start`, which says why the
             // kernel may have them.
-            let entered = unsafe { self.ring.submitter().enter::<()>(few as u32, 0, 0, None) };
+            let entered = unsafe {
+                self.base
+                    .ring
+                    .submitter()
+                    .enter::<()>(few as u32, 0, 0, None)
+            };
             match entered {
                 Ok(0) => return Ok(()),
                 Ok(taken) => queued = queued.saturating_sub(taken),
@@ -151,30 +145,20 @@ impl Ring {
         Ok(())
     }
 
-    /// Lets the kernel post completions that it has kept back.
-    fn enter(&mut self) -> io::Result<()> {
-        match self.ring.submit() {
-            Err(error) if !is_transient(&error) => Err(error),
-            _ => Ok(()),
-        }
-    }
-
     /// Whether operations are queued that the kernel does not have yet.
     pub fn has_queued(&mut self) -> bool {
-        !self.ring.submission().is_empty()
+        !self.base.ring.submission().is_empty()
     }
 
     /// Makes the descriptor unreadable for a poller until another operation ends. Afterwards the
     /// caller takes completions until there is none.
     pub fn hear(&self) {
-        let mut rings = [0; 8];
-        // There may be nothing to read. The caller takes the completions in any case.
-        let _ = rustix::io::read(&self.bell, &mut rings);
+        self.base.hear();
     }
 
     /// The next operation that has ended.
     pub fn next_completion(&mut self) -> Option<Completion> {
-        let entry = self.next_entry()?;
+        let entry = self.base.next_entry()?;
         let place = usize::try_from(entry.user_data()).ok()?;
         let flight = self.flights.get_mut(place)?.take()?;
         self.free.push(place);
@@ -185,22 +169,6 @@ impl Ring {
             result: result.map_err(|_| Errno::from_raw_os_error(-entry.result())),
             buffer: flight.buffer,
         })
-    }
-
-    /// The kernel's next completion. If the kernel keeps completions back, this makes a call for
-    /// them.
-    fn next_entry(&mut self) -> Option<cqueue::Entry> {
-        if let Some(entry) = self.ring.completion().next() {
-            return Some(entry);
-        }
-        let queue = self.ring.submission();
-        let keeps_some = queue.taskrun() || queue.cq_overflow();
-        drop(queue);
-        if !keeps_some {
-            return None;
-        }
-        self.enter().ok()?;
-        self.ring.completion().next()
     }
 
     /// Takes a buffer back, for a later operation.
@@ -234,7 +202,7 @@ impl Ring {
     /// Waits until the kernel has completed everything.
     fn drain(&mut self) -> io::Result<()> {
         while self.in_flight > 0 {
-            match self.ring.submit_and_wait(1) {
+            match self.base.ring.submit_and_wait(1) {
                 Err(error) if !is_transient(&error) => return Err(error),
                 _ => {}
             }
@@ -247,7 +215,7 @@ impl Ring {
 /// The descriptor is readable from the end of an operation until the owner calls [`Ring::hear`].
 impl AsFd for Ring {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.base.as_fd()
     }
 }
 
@@ -292,12 +260,6 @@ pub fn why_no_ring(error: &io::Error) -> String {
         Some(Errno::INVAL) => "this kernel's io_uring is older than Linux 6.1".to_owned(),
         _ => format!("there is no io_uring ({error})"),
     }
-}
-
-/// Whether a later call may succeed.
-fn is_transient(error: &io::Error) -> bool {
-    let error = Errno::from_io_error(error);
-    matches!(error, Some(Errno::INTR | Errno::AGAIN | Errno::BUSY))
 }
 
 /// The most operations that one call may have without the kernel merging any of them.

@@ -30,6 +30,8 @@ pub enum MechanismWord {
     Loop,
     /// The kernel's NBD client.
     Nbd,
+    /// The kernel's ublk driver.
+    Ublk,
 }
 
 impl MechanismWord {
@@ -38,6 +40,7 @@ impl MechanismWord {
         match self {
             MechanismWord::Loop => "loop",
             MechanismWord::Nbd => "nbd",
+            MechanismWord::Ublk => "ublk",
         }
     }
 }

@@ -87,6 +87,7 @@ async fn take(
         mechanism: match wanted.mechanism {
             MechanismWord::Loop => Mechanism::Loop,
             MechanismWord::Nbd => Mechanism::Nbd,
+            MechanismWord::Ublk => Mechanism::Ublk,
         },
         by,
     };

@@ -96,6 +96,7 @@ impl View<'_> {
             mechanism: match view.mechanism {
                 Mechanism::Loop => MechanismWord::Loop,
                 Mechanism::Nbd => MechanismWord::Nbd,
+                Mechanism::Ublk => MechanismWord::Ublk,
             },
             by: view.by.clone(),
             age_ns: self.snapshot.at.since(view.since).as_nanos(),

@@ -1,8 +1,13 @@
 //! The kernel's drivers that can make a disk a block device here.
 
-use std::convert::Infallible;
 use std::io;
 use std::path::Path;
+
+#[cfg(feature = "ublk")]
+use dashpot_sys::{
+    ublk::{CONTROL, Control},
+    why_no_ring,
+};
 
 use super::found::{installed, opened};
 
@@ -67,17 +72,41 @@ pub(crate) fn nbd_works() -> Result<(), Missing> {
     }
 }
 
-/// The reason that dashpot does not use ublk.
-pub(crate) fn ublk_works() -> Result<Infallible, Missing> {
-    let device = "/dev/ublk-control";
-    let why = match opened(device) {
-        Ok(()) => format!("{device} can be used, but this version has no ublk frontend"),
-        Err(error) => format!(
-            "{device}: {}, and this version has no ublk frontend",
-            error.kind()
-        ),
-    };
-    Err(Missing::new(why, "a later version"))
+/// Whether `dashpot attach` can use the kernel's ublk driver; if not, what is missing and how to get it.
+#[cfg(feature = "ublk")]
+pub(crate) fn ublk_works() -> Result<(), Missing> {
+    if !Path::new(CONTROL).exists() {
+        return Err(Missing::new(
+            "this kernel has no ublk driver, or has not loaded it",
+            "modprobe ublk_drv, as root",
+        ));
+    }
+    if !is_root() {
+        return Err(Missing::new("to make a ublk device takes root", "sudo"));
+    }
+    let mut control = Control::open().map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::NotFound => format!("{CONTROL}: {error}"),
+            _ => why_no_ring(&error),
+        };
+        Missing::new(why, "a kernel and a container that allow it")
+    })?;
+    match control.is_sufficient() {
+        true => Ok(()),
+        false => Err(Missing::new(
+            "this kernel's ublk driver is too old",
+            "Linux 6.8 or later",
+        )),
+    }
+}
+
+/// This build has no ublk.
+#[cfg(not(feature = "ublk"))]
+pub(crate) fn ublk_works() -> Result<(), Missing> {
+    Err(Missing::new(
+        "this dashpot was built without ublk",
+        "build it with --features ublk",
+    ))
 }
 
 /// What a way lacks.

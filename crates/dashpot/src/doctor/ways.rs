@@ -38,8 +38,12 @@ pub(super) fn all() -> Vec<Way> {
             "dashpot attach DISK --with loop",
             loop_works(),
         ),
+        attached(
+            "attach: a /dev/ublkb node for any program",
+            "dashpot attach DISK --with ublk",
+            ublk_works(),
+        ),
         kernel_nbd(),
-        ublk(),
         fuse(),
         path_store(),
     ]
@@ -156,15 +160,6 @@ fn attached(way: &'static str, command: &str, works: Result<(), Missing>) -> Way
         change: works.err().map(|missing| missing.change),
         warning: None,
     }
-}
-
-/// A way that a later version will have.
-fn ublk() -> Way {
-    attached(
-        "attach: a /dev/ublkb node",
-        "",
-        ublk_works().map(|never| match never {}),
-    )
 }
 
 fn with_error(device: &str, opened: &io::Result<()>, why: &str) -> String {

@@ -8,8 +8,8 @@
 //! The transport need not be a stream of bytes. On a transport of messages, such as `/dev/fuse`, a
 //! call of [`Frontend::receive`] appends whole messages with their payloads, for which the shard gives
 //! it room (see [`ReceiveLimits`]), and a call of [`Frontend::send`] takes one reply (see
-//! [`SendLimits`]). A frontend for a ring would turn completions into its own messages, and a reply's
-//! head into the command to complete.
+//! [`SendLimits`]). The frontend of a ring turns completions into messages of its own, and a reply's
+//! head into a command, which it queues until [`Frontend::flush`].
 
 use std::io::IoSlice;
 use std::os::fd::AsFd;
@@ -50,6 +50,12 @@ pub(crate) trait Frontend: AsFd {
 
     /// How much one call of [`Frontend::send`] may carry.
     fn send_limits(&self) -> SendLimits;
+
+    /// Gives the kernel the replies that [`Frontend::send`] has only queued. The shard calls it after the
+    /// last send of a turn.
+    fn flush(&mut self) -> rustix::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A request of a client. The frontend has checked it: if the operation has a range, the range is
@@ -182,10 +188,19 @@ pub enum Decoded {
     Broken,
 }
 
-/// The caller handed over a descriptor of the wrong kind for this mechanism.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the descriptor that was handed over is no {0}")]
-pub struct WrongDescriptor(pub(crate) &'static str);
+/// Why the kernel is not served over a descriptor that a caller has handed over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotServed {
+    /// The descriptor is of the wrong kind for this mechanism.
+    #[error("the descriptor that was handed over is no {0}")]
+    WrongDescriptor(&'static str),
+    /// The kernel refuses a part of it.
+    #[error("{0}")]
+    Refused(String),
+    /// This build lacks the frontend.
+    #[error("the daemon was built without {0}")]
+    NotBuilt(&'static str),
+}
 
 /// How much room, in bytes, the shard gives one call of [`Frontend::receive`] when the last call
 /// left no bytes over. In both fields, a frontend of messages asks for at least the length of its

@@ -8,9 +8,12 @@
 
 pub(crate) mod boundary;
 pub mod fuse;
+mod kernel;
 mod loopback;
 pub mod nbd;
 mod socket;
+#[cfg(feature = "ublk")]
+pub mod ublk;
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,7 +22,7 @@ use std::sync::Arc;
 use dashpot_engine::Outcome;
 
 use self::boundary::{Arrival, Frontend, ReceiveLimits, SendLimits};
-pub use self::boundary::{Decoded, ExtentQuestion, Operation, Request, WrongDescriptor};
+pub use self::boundary::{Decoded, ExtentQuestion, NotServed, Operation, Request};
 pub(crate) use self::loopback::Loopback;
 use crate::export::{ExportInfo, Mechanism};
 use crate::store::Extent;
@@ -29,92 +32,89 @@ use crate::store::Extent;
 pub(crate) enum Session {
     Nbd(nbd::Session),
     Fuse(fuse::Session),
+    #[cfg(feature = "ublk")]
+    Ublk(ublk::Session),
 }
 
 impl Session {
-    /// A session with the kernel, over a descriptor that a caller has handed over.
+    /// A session with the kernel, over a descriptor that a caller has handed over. Only the calling thread
+    /// can use it.
     pub(crate) fn of_kernel(
         mechanism: Mechanism,
         descriptor: OwnedFd,
-    ) -> Result<Session, WrongDescriptor> {
+    ) -> Result<Session, NotServed> {
         match mechanism {
             Mechanism::Loop => fuse::Session::new(descriptor).map(Session::Fuse),
             Mechanism::Nbd => nbd::Session::of_kernel(descriptor).map(Session::Nbd),
+            #[cfg(feature = "ublk")]
+            Mechanism::Ublk => ublk::Session::new(descriptor).map(Session::Ublk),
+            #[cfg(not(feature = "ublk"))]
+            Mechanism::Ublk => Err(NotServed::NotBuilt("ublk")),
         }
     }
+}
+
+/// Calls a method of the session that a [`Session`] is.
+macro_rules! each {
+    ($it:ident, $session:ident => $call:expr) => {
+        match $it {
+            Session::Nbd($session) => $call,
+            Session::Fuse($session) => $call,
+            #[cfg(feature = "ublk")]
+            Session::Ublk($session) => $call,
+        }
+    };
 }
 
 impl Frontend for Session {
     #[inline]
     fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
-        match self {
-            Session::Nbd(session) => session.receive(into),
-            Session::Fuse(session) => session.receive(into),
-        }
+        each!(self, session => session.receive(into))
     }
 
     #[inline]
     fn receive_limits(&self) -> ReceiveLimits {
-        match self {
-            Session::Nbd(session) => session.receive_limits(),
-            Session::Fuse(session) => session.receive_limits(),
-        }
+        each!(self, session => session.receive_limits())
     }
 
     #[inline]
     fn may_hold_request(&self, received: &[u8]) -> bool {
-        match self {
-            Session::Nbd(session) => session.may_hold_request(received),
-            Session::Fuse(session) => session.may_hold_request(received),
-        }
+        each!(self, session => session.may_hold_request(received))
     }
 
     #[inline]
     fn decode(&mut self, received: &[u8], export: &ExportInfo) -> Decoded {
-        match self {
-            Session::Nbd(session) => session.decode(received, export),
-            Session::Fuse(session) => session.decode(received, export),
-        }
+        each!(self, session => session.decode(received, export))
     }
 
     #[inline]
     fn put_head(&self, heads: &mut Vec<u8>, request: &Request, outcome: Outcome) {
-        match self {
-            Session::Nbd(session) => session.put_head(heads, request, outcome),
-            Session::Fuse(session) => session.put_head(heads, request, outcome),
-        }
+        each!(self, session => session.put_head(heads, request, outcome));
     }
 
     fn extents_reply(&self, question: &ExtentQuestion, extents: &[Extent]) -> Vec<u8> {
-        match self {
-            Session::Nbd(session) => session.extents_reply(question, extents),
-            Session::Fuse(session) => session.extents_reply(question, extents),
-        }
+        each!(self, session => session.extents_reply(question, extents))
     }
 
     #[inline]
     fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
-        match self {
-            Session::Nbd(session) => session.send(bytes),
-            Session::Fuse(session) => session.send(bytes),
-        }
+        each!(self, session => session.send(bytes))
     }
 
     #[inline]
     fn send_limits(&self) -> SendLimits {
-        match self {
-            Session::Nbd(session) => session.send_limits(),
-            Session::Fuse(session) => session.send_limits(),
-        }
+        each!(self, session => session.send_limits())
+    }
+
+    #[inline]
+    fn flush(&mut self) -> rustix::io::Result<()> {
+        each!(self, session => session.flush())
     }
 }
 
 impl AsFd for Session {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Session::Nbd(session) => session.as_fd(),
-            Session::Fuse(session) => session.as_fd(),
-        }
+        each!(self, session => session.as_fd())
     }
 }
 

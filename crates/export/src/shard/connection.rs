@@ -227,4 +227,9 @@ impl Connection {
         let mut room = [IoSlice::new(&[]); SLICES_MAX];
         self.session.send(chunk.slices(slots, store, &mut room))
     }
+
+    /// Gives the kernel the replies that the transport has only queued.
+    pub(super) fn flush(&mut self) -> rustix::io::Result<()> {
+        self.session.flush()
+    }
 }

@@ -33,12 +33,16 @@ impl Shard {
     /// waits for its next turn.
     fn send_chunks(&mut self, at: usize) {
         let limits = self.connections.get(at).map(Connection::send_limits);
-        for _ in 0..limits.map_or(0, |limits| limits.calls) {
-            if !self.send_chunk(at) {
-                return;
-            }
+        let mut calls = 0..limits.map_or(0, |limits| limits.calls);
+        let has_more = calls.all(|_| self.send_chunk(at));
+        let Some(connection) = self.connections.get_mut(at) else {
+            return;
+        };
+        match (connection.flush(), has_more) {
+            (Err(_), _) => self.hang_up(at),
+            (Ok(()), true) => self.queue_send(at),
+            (Ok(()), false) => {}
         }
-        self.queue_send(at);
     }
 
     pub(super) fn unblock(&mut self, at: usize) {

@@ -1,11 +1,11 @@
-//! A block device that `attach` makes, with either of the kernel's drivers.
+//! A block device that `attach` makes, with one of the kernel's drivers.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use dashpot_api::MechanismWord;
 
 use super::sysfs::Before;
-use super::{loop_device, nbd_device};
+use super::{loop_device, nbd_device, ublk_device};
 
 /// A device that has been made. Dropping it frees the device, unless it was
 /// [kept](BlockDevice::keep).
@@ -48,7 +48,8 @@ impl Drop for BlockDevice {
     }
 }
 
-/// Frees a node, and restores its settings. With the kernel's NBD client, I/O in flight fails.
+/// Frees a node, and restores its settings. With the kernel's NBD client, I/O in flight fails; ublk waits
+/// for it.
 pub(super) fn free(
     node: &str,
     mechanism: MechanismWord,
@@ -57,13 +58,17 @@ pub(super) fn free(
     match mechanism {
         MechanismWord::Loop => loop_device::free(node, before),
         MechanismWord::Nbd => nbd_device::free(node, before),
+        MechanismWord::Ublk => ublk_device::free(node),
     }
 }
 
-/// The path that the kernel keeps with a node of this mechanism.
-pub(super) fn path_of(node: &str, mechanism: MechanismWord) -> Option<PathBuf> {
+/// Whether a node of this mechanism is the device that was made for a path, as the kernel says.
+pub(super) fn is_at(node: &str, mechanism: MechanismWord, path: &Path) -> bool {
     match mechanism {
-        MechanismWord::Loop => loop_device::backing_file(node),
-        MechanismWord::Nbd => nbd_device::backend_of(node),
+        MechanismWord::Loop => loop_device::backing_file(node).as_deref() == Some(path),
+        MechanismWord::Nbd => nbd_device::backend_of(node).as_deref() == Some(path),
+        MechanismWord::Ublk => path
+            .parent()
+            .is_some_and(|directory| ublk_device::is_of(node, directory)),
     }
 }

@@ -3,6 +3,7 @@
 use std::os::unix::fs::chown;
 
 use anyhow::bail;
+use dashpot_api::MechanismWord;
 
 use super::place::{Place, Record};
 use super::state::is_ours;
@@ -26,8 +27,11 @@ pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
 /// Frees the node, and gives it back to its owner. With the kernel's NBD client, I/O in flight fails.
 pub(super) fn free(record: &Record) -> anyhow::Result<()> {
     block_device::free(&record.node, record.mechanism, &record.before)?;
-    if let Some((uid, gid)) = record.owner_before {
-        chown(&record.node, Some(uid), Some(gid))?;
+    match record.owner_before {
+        // The node of a ublk device goes with it.
+        Some((uid, gid)) if record.mechanism != MechanismWord::Ublk => {
+            Ok(chown(&record.node, Some(uid), Some(gid))?)
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }

@@ -19,8 +19,9 @@ pub(super) fn choose(with: With) -> anyhow::Result<Choice> {
     let not_others = [said("ublk", &ublk), said("nbd", &nbd)];
     let why_not_others: Vec<String> = not_others.into_iter().flatten().collect();
     let works = match with {
-        With::Ublk => ublk.map(|never| match never {}),
+        With::Ublk => ublk.map(|()| MechanismWord::Ublk),
         With::Nbd => nbd.map(|()| MechanismWord::Nbd),
+        With::Auto if ublk.is_ok() => Ok(MechanismWord::Ublk),
         With::Auto if nbd.is_ok() => Ok(MechanismWord::Nbd),
         With::Loop | With::Auto => loop_works().map(|()| MechanismWord::Loop),
     };

@@ -2,8 +2,9 @@
 //!
 //! `attach` is the privileged step, and a short one. For a loop device it mounts a file, hands the
 //! descriptor of the mount's connection to the daemon, and makes the device from the file. For a device
-//! of the kernel's NBD client it makes a pair of sockets, one for the daemon and one for the kernel. The
-//! daemon needs no privilege. If a step fails, `attach` undoes the earlier ones.
+//! of the kernel's NBD client it makes a pair of sockets, one for the daemon and one for the kernel. For a
+//! ublk device it makes the device's queue, hands that to the daemon, and starts the device. The daemon
+//! needs no privilege. If a step fails, `attach` undoes the earlier ones.
 
 mod block_device;
 mod detach;
@@ -21,6 +22,8 @@ mod stale;
 mod state;
 mod sysfs;
 mod takeover;
+#[cfg_attr(not(feature = "ublk"), path = "ublk_absent.rs")]
+mod ublk_device;
 
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
@@ -244,6 +247,7 @@ impl Attempt<'_> {
         let made = match self.mechanism {
             MechanismWord::Loop => self.make_loop_device(&place)?,
             MechanismWord::Nbd => self.make_nbd_device(&place)?,
+            MechanismWord::Ublk => Some(self.make_ublk_device(&place)?),
         };
         let Some(made) = made else {
             return Ok(None);
@@ -309,6 +313,21 @@ impl Attempt<'_> {
         Ok(Some(Made(device, None)))
     }
 
+    fn make_ublk_device(&self, place: &Place) -> anyhow::Result<Made> {
+        let (node, descriptor) = ublk_device::add(place.path(), &self.served)?;
+        let mut device = BlockDevice::new(&node, self.mechanism);
+        self.check_stopped()?;
+        // As above. The kernel makes the node only for a daemon that serves it.
+        self.hand_over(&node, descriptor)?;
+        let mut waited = Waited::default();
+        ublk_device::start(&node, self.client.status(0)?.pid, || {
+            waited.go_on(self, &node);
+        })?;
+        self.check_stopped()?;
+        ublk_device::configure(&node, &mut device.before)?;
+        Ok(Made(device, None))
+    }
+
     fn hand_over(&self, node: &str, descriptor: OwnedFd) -> anyhow::Result<()> {
         self.raise_limit();
         let what = HandOver {
@@ -349,8 +368,34 @@ impl Made {
     }
 }
 
+/// A device that starts, while the disk holds the kernel's first reads of it.
+#[derive(Default)]
+struct Waited {
+    calls: u32,
+    has_failed: bool,
+}
+
+impl Waited {
+    /// Says so once. If the caller gives up, fails those reads: nothing else ends them.
+    fn go_on(&mut self, attempt: &Attempt<'_>, node: &str) {
+        self.calls += 1;
+        if self.calls == CALLS_UNSAID {
+            complain(format_args!(
+                "dashpot: {node}: waits for its first read, which disk '{}' holds; Ctrl-C gives up",
+                attempt.disk.name
+            ));
+        }
+        if (attempt.is_stopped)() && !std::mem::replace(&mut self.has_failed, true) {
+            // If this fails, the daemon is gone, and the kernel fails them itself.
+            let _ = attempt.client.fail_attachment(&attempt.disk.name, node);
+        }
+    }
+}
+
 /// How many nodes it tries.
 const TRIES: usize = 8;
+/// After so many calls, about a second, it says that it waits.
+const CALLS_UNSAID: u32 = 50;
 /// The sector sizes that both kinds of devices can have.
 const SECTOR_MIN: u32 = 512;
 const SECTOR_MAX: u32 = 4096;

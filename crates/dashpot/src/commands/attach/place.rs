@@ -102,6 +102,11 @@ impl Place {
         })
     }
 
+    /// Its path.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The file on which a disk is mounted. Its name is what `losetup` lists.
     pub(super) fn file(&self, disk: &str) -> PathBuf {
         file_in(&self.path, disk)

@@ -15,6 +15,7 @@ use super::loop_device::{self, backing_file};
 use super::nbd_device::{self, backend_of};
 use super::place::{Place, Record};
 use super::state::{is_ours, is_stale, is_used, waits};
+use super::ublk_device;
 use crate::commands::output::print;
 
 /// Cleans up, and prints what it removed.
@@ -89,6 +90,11 @@ fn clean_half_made(place: Place) {
     for node in nodes("nbd") {
         if backend_of(&node).is_some_and(|backend| place.contains(&backend)) {
             let _ = nbd_device::free(&node, &[]);
+        }
+    }
+    for node in ublk_device::nodes() {
+        if ublk_device::is_of(&node, place.path()) {
+            let _ = ublk_device::free(&node);
         }
     }
     for file in place.files() {

@@ -4,14 +4,14 @@ use dashpot_api::{Client, MechanismWord};
 use dashpot_export::store::device_users;
 use dashpot_rules::parse_api;
 
-use super::block_device::path_of;
+use super::block_device::is_at;
 use super::place::{Place, Record};
 use super::process::Process;
 use super::sysfs::queue_of;
 
 /// Whether the node is still the attached device.
 pub(super) fn is_ours(place: &Place, record: &Record) -> bool {
-    path_of(&record.node, record.mechanism) == Some(place.file(&record.disk))
+    is_at(&record.node, record.mechanism, &place.file(&record.disk))
 }
 
 /// Whether its daemon certainly serves it no longer.

@@ -102,7 +102,7 @@ pub(crate) fn waiting_for(api: &str) -> Vec<Waiting> {
         record.api == api
             && record.mechanism == MechanismWord::Nbd
             && record.daemon.is_some_and(|daemon| !daemon.is_alive())
-            && block_device::path_of(&record.node, record.mechanism).as_ref() == Some(path)
+            && block_device::is_at(&record.node, record.mechanism, path)
     };
     let waiting = records().into_iter().filter(is_waiting);
     waiting

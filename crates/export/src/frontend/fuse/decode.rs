@@ -11,9 +11,10 @@ use rustix::fs::{FallocateFlags, FileType};
 use rustix::io::Errno;
 
 use super::wire::{FOPEN_PARALLEL_DIRECT_WRITES, Message, ROOT};
-use super::{check::check, encode, handshake};
+use super::{encode, handshake};
 use crate::export::ExportInfo;
 use crate::frontend::boundary::{Decoded, Operation, Request};
+use crate::frontend::kernel::check_range;
 
 /// Decodes the first message of `received`, which is complete.
 #[inline]
@@ -49,7 +50,7 @@ fn io(message: &Message<'_>, export: &ExportInfo) -> Result<Request, Errno> {
         abi::FUSE_READ => {
             let (read, _) = message.arguments::<fuse_read_in>().ok_or(Errno::INVAL)?;
             let length = u64::from(read.size);
-            check(export, cookie, Operation::Read, read.offset, length)
+            check_range(export, cookie, Operation::Read, read.offset, length)
         }
         abi::FUSE_WRITE => {
             let (write, payload) = message.arguments::<fuse_write_in>().ok_or(Errno::INVAL)?;
@@ -57,7 +58,7 @@ fn io(message: &Message<'_>, export: &ExportInfo) -> Result<Request, Errno> {
                 return Err(Errno::INVAL);
             }
             let operation = Operation::Write { fua: false };
-            check(
+            check_range(
                 export,
                 cookie,
                 operation,
@@ -69,7 +70,7 @@ fn io(message: &Message<'_>, export: &ExportInfo) -> Result<Request, Errno> {
             let range = message.arguments::<fuse_fallocate_in>();
             let (range, _) = range.ok_or(Errno::INVAL)?;
             let operation = of_range(range.mode).ok_or(Errno::OPNOTSUPP)?;
-            check(export, cookie, operation, range.offset, range.length)
+            check_range(export, cookie, operation, range.offset, range.length)
         }
         _ => Ok(Request {
             cookie,

@@ -8,14 +8,14 @@ use rustix::fs::{FileType, fstat, major, minor};
 use rustix::io::Errno;
 
 use super::wire::MESSAGE_MAX;
-use crate::frontend::boundary::{Arrival, WrongDescriptor};
+use crate::frontend::boundary::{Arrival, NotServed};
 
 /// An open `/dev/fuse`.
 #[derive(Debug)]
 pub(super) struct Device(OwnedFd);
 
 impl Device {
-    pub(super) fn new(fd: OwnedFd) -> Result<Device, WrongDescriptor> {
+    pub(super) fn new(fd: OwnedFd) -> Result<Device, NotServed> {
         let found = fstat(&fd).map_err(|_| NOT_FUSE)?;
         let is_device = FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice;
         if !is_device || (major(found.st_rdev), minor(found.st_rdev)) != FUSE {
@@ -64,7 +64,7 @@ impl AsFd for Device {
 /// The major and minor number of `/dev/fuse`, from the kernel's
 /// Documentation/admin-guide/devices.txt.
 const FUSE: (u32, u32) = (10, 229);
-const NOT_FUSE: WrongDescriptor = WrongDescriptor("/dev/fuse");
+const NOT_FUSE: NotServed = NotServed::WrongDescriptor("/dev/fuse");
 /// Each further message in a batch costs a system call, and delays the messages before it.
 const MESSAGES_PER_CALL: usize = 16;
 

@@ -5,8 +5,8 @@ use polyfuse_kernel::{fuse_out_header, fuse_write_out};
 use rustix::io::Errno;
 use zerocopy::{Immutable, IntoBytes};
 
-use super::wire::number;
 use crate::frontend::boundary::{Operation, Request};
+use crate::frontend::kernel::number;
 
 /// Appends the reply to a request, without the data of a successful read.
 #[inline]

@@ -4,9 +4,8 @@
 //! the file, and hands the descriptor of the connection to the daemon. A loop device over the file
 //! then makes it a block device. The file is the root of its mount, so there are no names to look
 //! up. `handshake` answers the kernel's first message. `decode` turns messages into requests, with
-//! the layout of [`wire`] and the verdict of `check`. `encode` turns replies into bytes.
+//! the layout of [`wire`]. `encode` turns replies into bytes.
 
-mod check;
 mod decode;
 mod device;
 mod encode;
@@ -22,7 +21,7 @@ pub use self::decode::decode;
 use self::device::Device;
 use self::wire::{MESSAGE_MAX, REPLY_MAX};
 use super::boundary::{
-    Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits, WrongDescriptor,
+    Arrival, Decoded, ExtentQuestion, Frontend, NotServed, ReceiveLimits, Request, SendLimits,
 };
 use crate::export::ExportInfo;
 use crate::store::Extent;
@@ -35,7 +34,7 @@ pub(crate) struct Session {
 
 impl Session {
     /// Takes an open `/dev/fuse` that is mounted.
-    pub(crate) fn new(fd: OwnedFd) -> Result<Session, WrongDescriptor> {
+    pub(crate) fn new(fd: OwnedFd) -> Result<Session, NotServed> {
         let device = Device::new(fd)?;
         Ok(Session { device })
     }

@@ -1,6 +1,5 @@
 //! The layout of messages, from the crate `polyfuse-kernel`, and the numbers that the crate lacks.
 
-use dashpot_engine::Errno;
 use polyfuse_kernel::fuse_in_header;
 use zerocopy::FromBytes;
 
@@ -36,22 +35,6 @@ impl<'a> Message<'a> {
     pub(super) fn arguments<T: FromBytes>(&self) -> Option<(T, &'a [u8])> {
         T::read_from_prefix(self.body).ok()
     }
-}
-
-/// The number of an error on Linux.
-pub(super) fn number(errno: Errno) -> i32 {
-    use rustix::io::Errno as Number;
-    let number = match errno {
-        Errno::Perm => Number::PERM,
-        Errno::Io => Number::IO,
-        Errno::NoMem => Number::NOMEM,
-        Errno::Inval => Number::INVAL,
-        Errno::NoSpc => Number::NOSPC,
-        Errno::Overflow => Number::OVERFLOW,
-        Errno::NotSup => Number::OPNOTSUPP,
-        Errno::Shutdown => Number::SHUTDOWN,
-    };
-    number.raw_os_error()
 }
 
 /// The node of the only file.

@@ -24,7 +24,7 @@ pub use self::advertised::transmission_flags;
 use self::handshake::Features;
 use self::wire::REQUEST_LEN;
 use super::boundary::{
-    Arrival, Decoded, ExtentQuestion, Frontend, ReceiveLimits, Request, SendLimits, WrongDescriptor,
+    Arrival, Decoded, ExtentQuestion, Frontend, NotServed, ReceiveLimits, Request, SendLimits,
 };
 use super::socket::Socket;
 use crate::export::ExportInfo;
@@ -47,7 +47,7 @@ impl Session {
 
     /// A connection that has no handshake: the kernel's NBD client begins with its first request. It
     /// knows only simple replies.
-    pub(crate) fn of_kernel(fd: OwnedFd) -> Result<Session, WrongDescriptor> {
+    pub(crate) fn of_kernel(fd: OwnedFd) -> Result<Session, NotServed> {
         let is_unix = socket_domain(&fd) == Ok(AddressFamily::UNIX);
         let is_stream = socket_type(&fd) == Ok(SocketType::STREAM);
         match is_unix && is_stream && getpeername(&fd).is_ok() {
@@ -57,7 +57,7 @@ impl Session {
     }
 }
 
-const NOT_SOCKET: WrongDescriptor = WrongDescriptor("connected unix socket");
+const NOT_SOCKET: NotServed = NotServed::WrongDescriptor("connected unix socket");
 
 impl Frontend for Session {
     fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {

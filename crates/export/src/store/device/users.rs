@@ -8,19 +8,20 @@ use rustix::fs::{OFlags, major, minor};
 
 /// The mount points of a node, as this process sees them.
 pub fn device_mounts(node: &str) -> Vec<String> {
-    let Some(numbers) = device_numbers(node) else {
-        return Vec::new();
-    };
-    mounts(&mount_table(), numbers)
+    let table = mount_table();
+    match device_numbers(node) {
+        Some(numbers) => mounts(&table, numbers),
+        None => mounts_of_source(&table, node),
+    }
 }
 
 /// All users of the node, in words.
 pub fn device_users(node: &str) -> Vec<String> {
-    let Some(numbers) = device_numbers(node) else {
-        return Vec::new();
-    };
     let mounts = device_mounts(node).into_iter();
     let mut users: Vec<String> = mounts.map(|at| format!("mounted at {at}")).collect();
+    let Some(numbers) = device_numbers(node) else {
+        return users;
+    };
     users.extend(swap(numbers));
     users.extend(holders(numbers));
     users.extend(mounted_partitions(numbers));
@@ -36,12 +37,24 @@ pub fn device_users(node: &str) -> Vec<String> {
 /// The mount points of a device in the text of `/proc/PID/mountinfo`.
 fn mounts(table: &str, (major, minor): (u32, u32)) -> Vec<String> {
     let wanted = format!("{major}:{minor}");
+    mount_points(table, |fields| fields.get(2) == Some(&wanted.as_str()))
+}
+
+/// The mount points of a node that is gone: the file system on it stays mounted, and fails.
+fn mounts_of_source(table: &str, node: &str) -> Vec<String> {
+    mount_points(table, |fields| {
+        let after = fields.iter().position(|field| *field == "-");
+        after.is_some_and(|at| fields.get(at + 2) == Some(&node))
+    })
+}
+
+fn mount_points(table: &str, is_meant: impl Fn(&[&str]) -> bool) -> Vec<String> {
     let rows = table
         .lines()
         .map(|line| line.split(' ').collect::<Vec<_>>());
-    let of_device = rows.filter(|fields| fields.get(2) == Some(&wanted.as_str()));
+    let meant = rows.filter(|fields| is_meant(fields));
     let at = |fields: Vec<&str>| fields.get(4).map(|at| unescaped(at));
-    of_device.filter_map(at).collect()
+    meant.filter_map(at).collect()
 }
 
 /// The kernel writes blanks and some other characters as octal numbers.
@@ -150,7 +163,7 @@ fn sysfs((major, minor): (u32, u32)) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::mounts;
+    use super::{mounts, mounts_of_source};
 
     #[test]
     fn mounts_are_found_by_the_numbers_of_their_device() {
@@ -160,5 +173,8 @@ mod tests {
             38 35 7:0 /sub /mnt/d rw - ext4 /dev/loop0 rw\n";
         assert_eq!(mounts(table, (7, 0)), ["/mnt/a b", "/mnt/d"]);
         assert!(mounts(table, (7, 1)).is_empty());
+        let of_gone = mounts_of_source(table, "/dev/loop1");
+        assert!(of_gone.is_empty());
+        assert_eq!(mounts_of_source(table, "/dev/loop10"), ["/mnt/c"]);
     }
 }

@@ -1,0 +1,36 @@
+//! Stands for `ublk_device` in a dashpot that was built without ublk, where there can be no such device.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use anyhow::bail;
+
+use super::place::Served;
+use super::sysfs::Before;
+
+pub(super) fn add(_: &Path, _: &Served) -> anyhow::Result<(String, OwnedFd)> {
+    bail!(ABSENT)
+}
+
+pub(super) fn start(_: &str, _: u32, _: impl FnMut()) -> anyhow::Result<()> {
+    bail!(ABSENT)
+}
+
+pub(super) fn configure(_: &str, _: &mut Before) -> anyhow::Result<()> {
+    bail!(ABSENT)
+}
+
+pub(super) fn free(node: &str) -> anyhow::Result<()> {
+    bail!("{node}: {ABSENT}")
+}
+
+/// Another dashpot may have made the device, and must remove it.
+pub(super) fn is_of(node: &str, _: &Path) -> bool {
+    node.starts_with("/dev/ublkb")
+}
+
+pub(super) fn nodes() -> Vec<String> {
+    Vec::new()
+}
+
+const ABSENT: &str = "this dashpot was built without ublk";

@@ -1,0 +1,129 @@
+//! A device of the kernel's ublk driver.
+//!
+//! The driver keeps a number with each device, in which `attach` puts the name of the attachment's
+//! directory. So a device that has this number is dashpot's.
+
+use std::fs::{self, File};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use anyhow::Context;
+use dashpot_export::frontend::ublk::handshake::{DATA_MAX, DEPTH, geometry};
+use dashpot_sys::ublk::Control;
+
+use super::place::Served;
+use super::sysfs::{self, Before};
+
+/// Makes a device that no process serves yet. Returns its future node, and the descriptor through which a
+/// process serves it. `directory` is the attachment's.
+pub(super) fn add(directory: &Path, served: &Served) -> anyhow::Result<(String, OwnedFd)> {
+    let mark = mark(directory).context("the directory of the attachment has a strange name")?;
+    let mut control = control()?;
+    let added = control.add(DEPTH, DATA_MAX, mark);
+    let number = added
+        .context("the kernel's ublk driver makes no device")?
+        .number;
+    let opened = control
+        .set_geometry(
+            number,
+            &geometry(served.size, served.sector, served.read_only),
+        )
+        .context("the kernel's ublk driver refuses the disk's size or sectors")
+        .and_then(|()| {
+            let character = format!("/dev/ublkc{number}");
+            let options = File::options().read(true).write(true).open(&character);
+            options.with_context(|| format!("{character} cannot be opened"))
+        });
+    match opened {
+        Ok(character) => Ok((format!("{PREFIX}{number}"), character.into())),
+        Err(error) => {
+            // `detach --stale` finds it if this fails, too.
+            let _ = control.delete(number);
+            Err(error)
+        }
+    }
+}
+
+/// Makes the block device, which the process with the number `server` serves. The kernel reads its
+/// partition table meanwhile; while that takes long, this calls `waits` again and again.
+pub(super) fn start(node: &str, server: u32, waits: impl FnMut()) -> anyhow::Result<()> {
+    let started = control()?.start(number(node)?, server, waits);
+    started.with_context(|| format!("{node}: the kernel's ublk driver does not start it"))
+}
+
+/// Changes the settings of a new device.
+pub(super) fn configure(node: &str, before: &mut Before) -> anyhow::Result<()> {
+    sysfs::change(node, &SETTINGS, before)
+}
+
+/// Removes a device. Waits for its I/O in flight.
+pub(super) fn free(node: &str) -> anyhow::Result<()> {
+    let deleted = control()?.delete(number(node)?);
+    deleted.with_context(|| format!("{node} cannot be removed"))
+}
+
+/// Whether a node is a device of the attachment with this directory.
+pub(super) fn is_of(node: &str, directory: &Path) -> bool {
+    let Ok(number) = number(node) else {
+        return false;
+    };
+    // A device that is removed keeps its number until the daemon has closed it.
+    let is_there = Path::new(CHARACTERS)
+        .join(format!("ublkc{number}"))
+        .exists();
+    let info = || control().ok()?.info(number).ok();
+    is_there && info().is_some_and(|info| Some(info.mark) == mark(directory))
+}
+
+/// The nodes of all devices of the driver, whether they have started or not.
+pub(super) fn nodes() -> Vec<String> {
+    let entries = fs::read_dir(CHARACTERS).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let numbers = names.filter_map(|name| Some(name.strip_prefix("ublkc")?.to_owned()));
+    numbers.map(|number| format!("{PREFIX}{number}")).collect()
+}
+
+fn control() -> anyhow::Result<Control> {
+    Control::open().context("the kernel's ublk driver does not answer: modprobe ublk_drv, as root")
+}
+
+/// The number in the name of a node.
+fn number(node: &str) -> anyhow::Result<u32> {
+    let number = node.strip_prefix(PREFIX).and_then(|at| at.parse().ok());
+    number.with_context(|| format!("{node} is no device of the kernel's ublk driver"))
+}
+
+/// What the driver keeps with a device: a word of our own, and the random name of the attachment's
+/// directory, which has eight digits.
+fn mark(directory: &Path) -> Option<u64> {
+    let name = directory.file_name()?.to_str()?;
+    let name = u32::from_str_radix(name, 16).ok()?;
+    Some(u64::from(OWN) << 32 | u64::from(name))
+}
+
+const PREFIX: &str = "/dev/ublkb";
+/// The directory of the driver's character devices.
+const CHARACTERS: &str = "/sys/class/ublk-char";
+/// Begins the mark of each of our devices.
+const OWN: u32 = u32::from_be_bytes(*b"dash");
+/// No scheduler changes the order.
+const SETTINGS: [(&str, &str); 1] = [("queue/scheduler", "none")];
+
+#[cfg(test)]
+mod tests {
+    use super::{mark, number};
+    use std::path::Path;
+
+    #[test]
+    fn the_mark_is_the_name_of_the_directory() {
+        let directory = Path::new("/run/dashpot-attached/0badcafe");
+        assert_eq!(mark(directory), Some(0x6461_7368_0bad_cafe));
+        assert_eq!(mark(Path::new("/run/dashpot-attached/lock")), None);
+    }
+
+    #[test]
+    fn a_node_has_a_number() {
+        assert_eq!(number("/dev/ublkb12").unwrap(), 12);
+        assert!(number("/dev/nbd1").is_err() && number("/dev/ublkb").is_err());
+    }
+}

@@ -1,0 +1,178 @@
+//! The transport: the queue of a device, and its character device for the data of requests.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use dashpot_sys::ublk::{Descriptor, Event, Queue, op};
+use dashpot_sys::why_no_ring;
+use rustix::fs::{FileType, fstat, major, minor, readlink};
+use rustix::io::Errno;
+use zerocopy::{FromBytes, IntoBytes};
+
+use super::handshake::DEPTH;
+use super::wire::{DATA_MAX, Head, MESSAGE_MAX, Reply, SECTOR};
+use crate::frontend::boundary::{Arrival, NotServed};
+
+/// The queue of a device.
+pub(super) struct Device(Box<Queue>);
+
+impl Device {
+    pub(super) fn new(fd: OwnedFd) -> Result<Device, NotServed> {
+        if !is_ublk(&fd) {
+            return Err(NOT_UBLK);
+        }
+        let queue = Queue::serve(fd, DEPTH).map_err(|error| NotServed::Refused(why_not(&error)))?;
+        Ok(Device(Box::new(queue)))
+    }
+
+    /// Appends messages to the spare capacity of `into`, while there is room for the longest message.
+    pub(super) fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
+        self.0.hear();
+        if self.0.submit().is_err() {
+            return Arrival::End;
+        }
+        let before = into.len();
+        for _ in 0..MESSAGES_PER_CALL {
+            if into.capacity() - into.len() < MESSAGE_MAX {
+                break;
+            }
+            match self.0.next_event() {
+                Some(Event::Request { tag, descriptor }) => self.take(into, tag, descriptor),
+                // Messages received before are useless, because no reply can be sent.
+                Some(Event::End) => return Arrival::End,
+                None => return arrived(into.len() > before),
+            }
+        }
+        self.0.ring_again();
+        arrived(into.len() > before)
+    }
+
+    /// Appends the message of a request.
+    fn take(&mut self, into: &mut Vec<u8>, tag: u16, descriptor: Descriptor) {
+        let begin = into.len();
+        let data = match descriptor.op() {
+            op::WRITE => u64::from(descriptor.sectors) * SECTOR,
+            _ => 0,
+        };
+        // The decoder refuses a write without its data.
+        let data = if data > DATA_MAX.into() {
+            0
+        } else {
+            data as u32
+        };
+        let head = Head {
+            tag: tag.into(),
+            data,
+            descriptor,
+        };
+        into.extend_from_slice(head.as_bytes());
+        if data == 0 {
+            return;
+        }
+        if self.0.read_data(tag, into, data as usize).is_err() {
+            into.truncate(begin);
+            // The device is about to go, or its answer waits for the next call.
+            let _ = self.0.finish(tag, Err(Errno::IO));
+        }
+    }
+
+    /// Gives the kernel the data of a reply, and queues the rest of it.
+    pub(super) fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
+        let whole = bytes.iter().map(|part| part.len()).sum();
+        let Some((reply, data)) = split(bytes) else {
+            return Ok(whole);
+        };
+        let tag = reply.tag as u16;
+        let mut result = match reply.result {
+            0.. => Ok(reply.result.cast_unsigned()),
+            error => Err(Errno::from_raw_os_error(-error)),
+        };
+        if !data.is_empty() && self.0.write_data(tag, data).is_err() {
+            result = Err(Errno::IO);
+        }
+        match self.0.finish(tag, result) {
+            Ok(()) => Ok(whole),
+            Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN)),
+        }
+    }
+
+    pub(super) fn flush(&mut self) -> rustix::io::Result<()> {
+        let submitted = self.0.submit();
+        submitted.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Device").finish_non_exhaustive()
+    }
+}
+
+impl AsFd for Device {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn arrived(any: bool) -> Arrival {
+    match any {
+        true => Arrival::Bytes,
+        false => Arrival::Nothing,
+    }
+}
+
+/// The beginning of a reply, and the parts of its data. A chunk puts the beginning into its first part.
+fn split<'a, 'b>(bytes: &'a [IoSlice<'b>]) -> Option<(Reply, &'a [IoSlice<'b>])> {
+    let (first, data) = bytes.split_first()?;
+    let reply = Reply::read_from_bytes(first).ok()?;
+    Some((reply, data))
+}
+
+/// Whether a descriptor is the character device of a ublk device. Their major number is not fixed.
+fn is_ublk(fd: &OwnedFd) -> bool {
+    let Ok(found) = fstat(fd) else {
+        return false;
+    };
+    let (major, minor) = (major(found.st_rdev), minor(found.st_rdev));
+    let link = readlink(
+        format!("/sys/dev/char/{major}:{minor}/subsystem"),
+        Vec::new(),
+    );
+    FileType::from_raw_mode(found.st_mode) == FileType::CharacterDevice
+        && link.is_ok_and(|link| link.to_bytes().ends_with(b"/ublk-char"))
+}
+
+/// Why a queue cannot be served.
+fn why_not(error: &io::Error) -> String {
+    match Errno::from_io_error(error) {
+        Some(Errno::PERM | Errno::NOSYS) => why_no_ring(error),
+        _ => format!("the queue of the ublk device cannot be served: {error}"),
+    }
+}
+
+const NOT_UBLK: NotServed = NotServed::WrongDescriptor("ublk device");
+/// Each further message in a batch delays the messages before it.
+const MESSAGES_PER_CALL: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::{Device, NOT_UBLK, split};
+    use std::fs::File;
+    use std::io::IoSlice;
+
+    #[test]
+    fn other_descriptors_are_refused() {
+        for path in ["/dev/null", "/proc/self/exe", "/"] {
+            let file = File::open(path).unwrap();
+            assert_eq!(Device::new(file.into()).unwrap_err(), NOT_UBLK, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_reply_has_its_beginning_in_the_first_part() {
+        let parts = [[7, 0, 0, 0, 0, 2, 0, 0].as_slice(), &[1; 512], &[]].map(IoSlice::new);
+        let (reply, data) = split(&parts).unwrap();
+        assert_eq!((reply.tag, reply.result, data[0].len()), (7, 512, 512));
+        assert!(split(&parts[1..]).is_none() && split(&[]).is_none());
+    }
+}

@@ -1,0 +1,25 @@
+//! What a privileged process tells the driver before it hands a device over.
+
+use dashpot_sys::ublk::{Access, Geometry};
+
+pub use super::wire::DATA_MAX;
+
+/// The depth of the queue of a device. A lower one would act like a hidden lane count.
+pub const DEPTH: u16 = 256;
+
+/// What the device of a disk is. The sizes are in bytes.
+pub fn geometry(size: u64, sector: u32, read_only: bool) -> Geometry {
+    Geometry {
+        size,
+        sector,
+        access: match read_only {
+            true => Access::ReadOnly,
+            false => Access::ReadWrite,
+        },
+        longest_io: DATA_MAX,
+        longest_range: RANGE_MAX,
+    }
+}
+
+/// The longest range of a discard: the length of a request has 32 bits.
+const RANGE_MAX: u64 = 1 << 31;

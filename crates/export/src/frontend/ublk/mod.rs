@@ -1,0 +1,95 @@
+//! The ublk frontend: the kernel's ublk driver makes a block device, and sends its requests here.
+//!
+//! A privileged process makes the device as [`handshake`] says, and hands its open character device to
+//! the daemon. There is one queue. `device` takes the driver's descriptions of requests from it, and
+//! makes messages of them, each with the data of its write: the layout in `wire` is our own. `decode`
+//! turns messages into requests, and `encode` replies into bytes, which `device` turns into commands.
+
+mod decode;
+mod device;
+mod encode;
+pub mod handshake;
+mod wire;
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use dashpot_engine::Outcome;
+
+pub use self::decode::decode;
+use self::device::Device;
+pub use self::wire::message;
+use self::wire::{MESSAGE_MAX, REPLY_MAX};
+use super::boundary::{
+    Arrival, Decoded, ExtentQuestion, Frontend, NotServed, ReceiveLimits, Request, SendLimits,
+};
+use crate::export::ExportInfo;
+use crate::store::Extent;
+
+/// The connection to the driver behind one device.
+#[derive(Debug)]
+pub(crate) struct Session {
+    device: Device,
+}
+
+impl Session {
+    /// Takes the open character device of a new device.
+    pub(crate) fn new(fd: OwnedFd) -> Result<Session, NotServed> {
+        let device = Device::new(fd)?;
+        Ok(Session { device })
+    }
+}
+
+impl Frontend for Session {
+    fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
+        self.device.receive(into)
+    }
+
+    fn receive_limits(&self) -> ReceiveLimits {
+        ReceiveLimits {
+            usual: 2 * MESSAGE_MAX,
+            short: MESSAGE_MAX,
+        }
+    }
+
+    fn may_hold_request(&self, received: &[u8]) -> bool {
+        !received.is_empty()
+    }
+
+    #[inline]
+    fn decode(&mut self, received: &[u8], export: &ExportInfo) -> Decoded {
+        decode(received, export)
+    }
+
+    #[inline]
+    fn put_head(&self, heads: &mut Vec<u8>, request: &Request, outcome: Outcome) {
+        encode::put_head(heads, request, outcome);
+    }
+
+    /// The kernel never asks for extents.
+    fn extents_reply(&self, _: &ExtentQuestion, _: &[Extent]) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn send(&mut self, bytes: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
+        self.device.send(bytes)
+    }
+
+    fn send_limits(&self) -> SendLimits {
+        SendLimits {
+            calls: SendLimits::STREAM.replies,
+            replies: 1,
+            bytes: REPLY_MAX + 1,
+        }
+    }
+
+    fn flush(&mut self) -> rustix::io::Result<()> {
+        self.device.flush()
+    }
+}
+
+impl AsFd for Session {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.device.as_fd()
+    }
+}

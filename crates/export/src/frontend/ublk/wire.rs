@@ -1,0 +1,74 @@
+//! The layout of messages and replies between `device` and the shard. They never leave the process.
+
+use dashpot_sys::ublk::Descriptor;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::frontend::boundary::SendLimits;
+use crate::store::SLICE;
+
+/// The beginning of a message. The data of a write follows.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct Head {
+    /// The driver's name for the request.
+    pub(super) tag: u32,
+    /// How many bytes follow.
+    pub(super) data: u32,
+    pub(super) descriptor: Descriptor,
+}
+
+/// A message.
+#[derive(Clone, Copy)]
+pub(super) struct Message<'a> {
+    pub(super) head: Head,
+    data: &'a [u8],
+}
+
+impl<'a> Message<'a> {
+    /// The first message of `received`; `None` if it is not complete.
+    #[inline]
+    pub(super) fn first(received: &'a [u8]) -> Option<Message<'a>> {
+        let (head, rest) = Head::read_from_prefix(received).ok()?;
+        let data = rest.get(..head.data as usize)?;
+        Some(Message { head, data })
+    }
+
+    /// Its length.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        HEAD + self.data.len()
+    }
+}
+
+/// The beginning of a reply. The data of a read follows.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+#[repr(C)]
+pub(super) struct Reply {
+    pub(super) tag: u32,
+    /// The number of bytes that were read or written, or a negative number of an error.
+    pub(super) result: i32,
+}
+
+/// The bytes of a message.
+pub fn message(tag: u16, descriptor: Descriptor, data: &[u8]) -> Vec<u8> {
+    let head = Head {
+        tag: tag.into(),
+        data: data.len() as u32,
+        descriptor,
+    };
+    [head.as_bytes(), data].concat()
+}
+
+/// The length of the beginning of a message.
+pub(super) const HEAD: usize = size_of::<Head>();
+/// The largest read or write.
+pub const DATA_MAX: u32 = 1 << 20;
+/// The longest message.
+pub(super) const MESSAGE_MAX: usize = DATA_MAX as usize + HEAD;
+/// The longest reply.
+pub(super) const REPLY_MAX: usize = DATA_MAX as usize + size_of::<Reply>();
+/// The unit of lengths in a description.
+pub(super) const SECTOR: u64 = 512;
+
+// The reply to a read of this length leaves in one call: a head, the slices of a store, and an end.
+const _: () = assert!(REPLY_MAX as u64 / SLICE + 3 < 3 * SendLimits::STREAM.replies as u64);

@@ -1,0 +1,88 @@
+//! A ring of the kernel's io_uring that signals an event descriptor.
+//!
+//! One thread uses such a ring. In return, the kernel completes the ring's work during that thread's own
+//! calls, and never interrupts the thread for it. This takes Linux 6.1. The ring does not wake a poller
+//! itself: it signals the event descriptor, and the poller watches that.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use io_uring::{IoUring, cqueue};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+
+/// A ring with its bell.
+pub(crate) struct BellRing {
+    pub(crate) ring: IoUring,
+    bell: OwnedFd,
+}
+
+impl BellRing {
+    /// Makes a ring with this many places for operations that the kernel does not have yet. Only the
+    /// thread that [enables](BellRing::enable) it may use it.
+    pub(crate) fn new(entries: u32) -> io::Result<BellRing> {
+        let mut builder = IoUring::builder();
+        builder.setup_r_disabled().setup_single_issuer();
+        builder.setup_defer_taskrun().setup_taskrun_flag();
+        let ring = builder.build(entries)?;
+        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        ring.submitter().register_eventfd(bell.as_raw_fd())?;
+        Ok(BellRing { ring, bell })
+    }
+
+    /// Makes the calling thread the one that uses the ring.
+    pub(crate) fn enable(&self) -> io::Result<()> {
+        self.ring.submitter().register_enable_rings()
+    }
+
+    /// Makes the descriptor unreadable for a poller until the kernel signals it again.
+    pub(crate) fn hear(&self) {
+        let mut rings = [0; 8];
+        // There may be nothing to read. The caller takes the completions in any case.
+        let _ = rustix::io::read(&self.bell, &mut rings);
+    }
+
+    /// Signals the descriptor, as the kernel does.
+    #[cfg(feature = "ublk")]
+    pub(crate) fn ring_bell(&self) {
+        // It fails only if the descriptor is readable as it is.
+        let _ = rustix::io::write(&self.bell, &1_u64.to_ne_bytes());
+    }
+
+    /// The kernel's next completion. If the kernel keeps completions back, this makes a call for
+    /// them.
+    pub(crate) fn next_entry(&mut self) -> Option<cqueue::Entry> {
+        if let Some(entry) = self.ring.completion().next() {
+            return Some(entry);
+        }
+        let queue = self.ring.submission();
+        let keeps_some = queue.taskrun() || queue.cq_overflow();
+        drop(queue);
+        if !keeps_some {
+            return None;
+        }
+        self.enter().ok()?;
+        self.ring.completion().next()
+    }
+
+    /// Lets the kernel post completions that it has kept back.
+    fn enter(&mut self) -> io::Result<()> {
+        match self.ring.submit() {
+            Err(error) if !is_transient(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The descriptor is readable from a signal of the kernel until the owner calls [`BellRing::hear`].
+impl AsFd for BellRing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+}
+
+/// Whether a later call may succeed.
+pub(crate) fn is_transient(error: &io::Error) -> bool {
+    let error = Errno::from_io_error(error);
+    matches!(error, Some(Errno::INTR | Errno::AGAIN | Errno::BUSY))
+}

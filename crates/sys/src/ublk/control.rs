@@ -1,0 +1,211 @@
+//! The commands of `/dev/ublk-control`, which make and remove devices.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use io_uring::squeue::Entry128;
+use io_uring::{IoUring, cqueue, opcode, types};
+use rustix::io::Errno;
+use rustix::ioctl::{Direction, opcode as ioctl};
+use zerocopy::IntoBytes;
+
+use super::layout::{ControlCommand, DeviceInfo, Geometry, Params};
+use crate::bell_ring::is_transient;
+
+/// The device that takes the commands. It takes root.
+pub const CONTROL: &str = "/dev/ublk-control";
+
+/// An open [`CONTROL`].
+pub struct Control {
+    device: File,
+    ring: IoUring<Entry128, cqueue::Entry>,
+    /// The bytes that a command reads or fills. They stay where they are.
+    bytes: Box<[u8; BYTES]>,
+    /// How many commands have been given to the kernel. It is also the name of the last one.
+    given: u64,
+}
+
+impl Control {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// If the driver is not loaded, if the caller has no right to it, or if the kernel refuses a ring of
+    /// io_uring (see [`why_no_ring`](crate::why_no_ring)).
+    pub fn open() -> io::Result<Control> {
+        let device = OpenOptions::new().read(true).write(true).open(CONTROL)?;
+        Ok(Control {
+            device,
+            ring: IoUring::builder().build(2)?,
+            bytes: Box::new([0; BYTES]),
+            given: 0,
+        })
+    }
+
+    /// Whether the driver has what this module needs, as that of Linux 6.5 has.
+    pub fn is_sufficient(&mut self) -> bool {
+        let asked = self.run(GET_FEATURES, ANY, &[0; 8]);
+        asked.is_ok() && u64::from_ne_bytes(self.filled()) & FLAGS == FLAGS
+    }
+
+    /// Makes a device with one queue that no process serves yet. `mark` stays with the device. The driver
+    /// chooses the number.
+    pub fn add(&mut self, depth: u16, longest_io: u32, mark: u64) -> io::Result<DeviceInfo> {
+        let wanted = DeviceInfo {
+            queues: 1,
+            depth,
+            longest_io,
+            number: ANY,
+            flags: FLAGS,
+            mark,
+            ..DeviceInfo::default()
+        };
+        self.run(ADD, ANY, wanted.as_bytes())?;
+        Ok(zerocopy::transmute!(self.filled::<INFO>()))
+    }
+
+    /// The facts about a device.
+    pub fn info(&mut self, number: u32) -> io::Result<DeviceInfo> {
+        self.run(GET_INFO, number, &[0; INFO])?;
+        Ok(zerocopy::transmute!(self.filled::<INFO>()))
+    }
+
+    /// Says what a new device is.
+    pub fn set_geometry(&mut self, number: u32, geometry: &Geometry) -> io::Result<()> {
+        self.run(SET_PARAMS, number, Params::of(geometry).as_bytes())
+    }
+
+    /// Makes the block device, once the process with the number `server` serves the queue. The kernel may
+    /// read the partition table before this returns. Meanwhile this calls `waits` again and again.
+    pub fn start(&mut self, number: u32, server: u32, mut waits: impl FnMut()) -> io::Result<()> {
+        self.give(START, number, 0, server.into())?;
+        let pause = types::Timespec::from(PAUSE);
+        let arguments = types::SubmitArgs::new().timespec(&pause);
+        loop {
+            if let Some(ended) = self.ended() {
+                return ended;
+            }
+            match self.ring.submitter().submit_with_args(1, &arguments) {
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::TIME) => waits(),
+                Err(error) if !is_transient(&error) => return Err(error),
+                _ => {}
+            }
+        }
+    }
+
+    /// Removes the block device. Waits until its requests have ended.
+    pub fn stop(&mut self, number: u32) -> io::Result<()> {
+        self.run(STOP, number, &[])
+    }
+
+    /// Removes the device. If a program has it open, the driver keeps the number until that program
+    /// closes it.
+    pub fn delete(&mut self, number: u32) -> io::Result<()> {
+        self.run(DELETE, number, &[])
+    }
+
+    /// Runs a command that reads or fills as many bytes as these, and waits for it.
+    fn run(&mut self, command: u32, number: u32, bytes: &[u8]) -> io::Result<()> {
+        self.bytes[..bytes.len()].copy_from_slice(bytes);
+        self.give(command, number, bytes.len() as u16, 0)?;
+        loop {
+            if let Some(ended) = self.ended() {
+                return ended;
+            }
+            match self.ring.submit_and_wait(1) {
+                Err(error) if !is_transient(&error) => {
+                    // The kernel may still fill these bytes, so they must stay for ever.
+                    std::mem::forget(std::mem::replace(&mut self.bytes, Box::new([0; BYTES])));
+                    return Err(error);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Queues a command with so many bytes.
+    fn give(&mut self, command: u32, number: u32, length: u16, data: u64) -> io::Result<()> {
+        let address = match length {
+            0 => 0,
+            _ => self.bytes.as_mut_ptr().expose_provenance() as u64,
+        };
+        let command_bytes = ControlCommand {
+            number,
+            queue: u16::MAX,
+            length,
+            address,
+            data,
+            ..ControlCommand::default()
+        };
+        let mut bytes = [0; 80];
+        bytes[..size_of::<ControlCommand>()].copy_from_slice(command_bytes.as_bytes());
+        self.given += 1;
+        let entry = opcode::UringCmd80::new(types::Fd(self.device.as_raw_fd()), command);
+        let entry = entry.cmd(bytes).build().user_data(self.given);
+        // SAFETY: the entry names an open descriptor, and at most `BYTES` bytes of memory, to which there is
+        // no reference while the kernel has them: the callers wait until the command has ended, or leave
+        // the bytes to the kernel.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.map_err(|_| io::ErrorKind::WouldBlock.into())
+    }
+
+    /// The result of the last command, if it has ended.
+    fn ended(&mut self) -> Option<io::Result<()>> {
+        let last = self.given;
+        let mut completions = self.ring.completion();
+        let entry = completions.find(|entry| entry.user_data() == last)?;
+        Some(match entry.result() {
+            0.. => Ok(()),
+            error => Err(io::Error::from_raw_os_error(-error)),
+        })
+    }
+
+    /// The bytes that the last command has filled.
+    fn filled<const N: usize>(&self) -> [u8; N] {
+        std::array::from_fn(|at| self.bytes[at])
+    }
+}
+
+/// A command of the driver, as its ioctl number: `UBLK_F_CMD_IOCTL_ENCODE`.
+const fn command(direction: Direction, number: u8) -> u32 {
+    ioctl::from_components(direction, b'u', number, size_of::<ControlCommand>())
+}
+
+const GET_INFO: u32 = command(Direction::Read, 0x02);
+const ADD: u32 = command(Direction::ReadWrite, 0x04);
+const START: u32 = command(Direction::ReadWrite, 0x06);
+const STOP: u32 = command(Direction::ReadWrite, 0x07);
+const SET_PARAMS: u32 = command(Direction::ReadWrite, 0x08);
+const GET_FEATURES: u32 = command(Direction::Read, 0x13);
+/// `UBLK_U_CMD_DEL_DEV_ASYNC`. `UBLK_U_CMD_DEL_DEV` would wait for programs that have the removed block
+/// device open.
+const DELETE: u32 = command(Direction::Read, 0x14);
+
+/// `UBLK_F_CMD_IOCTL_ENCODE` and `UBLK_F_USER_COPY`. Without `UBLK_F_UNPRIVILEGED_DEV`, with which the
+/// kernel kills a server that holds a request for 30 s.
+const FLAGS: u64 = 1 << 6 | 1 << 7;
+/// Stands for any number of a device.
+const ANY: u32 = u32::MAX;
+const INFO: usize = size_of::<DeviceInfo>();
+/// The most bytes of a command.
+const BYTES: usize = 128;
+/// How often [`Control::start`] calls `waits`.
+const PAUSE: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::{ADD, BYTES, DELETE, GET_FEATURES, INFO, Params};
+
+    #[test]
+    fn commands_have_the_numbers_of_the_drivers_header() {
+        assert_eq!(ADD, 0xc020_7504);
+        assert_eq!(GET_FEATURES, 0x8020_7513);
+        assert_eq!(DELETE, 0x8020_7514);
+    }
+
+    #[test]
+    fn all_commands_have_room() {
+        assert!(INFO <= BYTES && size_of::<Params>() <= BYTES);
+    }
+}

@@ -1,0 +1,238 @@
+//! The queue of a device: the server's side.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr;
+
+use io_uring::{opcode, types};
+use memmap2::{MmapOptions, MmapRaw};
+use rustix::io::Errno;
+use rustix::ioctl::{Direction, opcode as ioctl};
+
+use super::layout::{Descriptor, QueueCommand, data_offset};
+use crate::bell_ring::{BellRing, is_transient};
+
+/// The queue of a device, which this process serves. Only the thread that made it may use it: the driver
+/// takes commands from no other.
+///
+/// Dropping it fails the requests that it has, and all later ones.
+pub struct Queue {
+    /// The driver's commands that wait for a request or carry a result. The ring ends first.
+    ring: BellRing,
+    descriptors: MmapRaw,
+    device: OwnedFd,
+    /// By tag: whether the server has a request with it.
+    held: Vec<bool>,
+}
+
+/// News from the driver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// There is a request. The server answers it with [`Queue::finish`].
+    Request {
+        /// The driver's name for it, below the depth of the queue.
+        tag: u16,
+        /// The driver's description of it.
+        descriptor: Descriptor,
+    },
+    /// The device is about to go: the driver sends no more requests.
+    End,
+}
+
+impl Queue {
+    /// Begins to serve the queue of a new device. `device` is its character device, and `depth` the depth
+    /// with which it was made.
+    ///
+    /// # Errors
+    /// If the kernel refuses a ring of io_uring (see [`why_no_ring`](crate::why_no_ring)), if `device` is
+    /// no such device, or if it has another depth.
+    pub fn serve(device: OwnedFd, depth: u16) -> io::Result<Queue> {
+        let ring = BellRing::new(depth.into())?;
+        ring.enable()?;
+        let length = usize::from(depth) * size_of::<Descriptor>();
+        let length = length.next_multiple_of(rustix::param::page_size());
+        let descriptors = MmapOptions::new().len(length).map_raw_read_only(&device)?;
+        let held = vec![false; depth.into()];
+        let mut queue = Queue {
+            ring,
+            descriptors,
+            device,
+            held,
+        };
+        for tag in 0..depth {
+            queue.push(FETCH, tag, 0)?;
+        }
+        queue.submit()?;
+        // There is no block device yet, so there can be no request.
+        match queue.ring.next_entry().map(|entry| entry.result()) {
+            None => Ok(queue),
+            Some(error) => Err(io::Error::from_raw_os_error(-error)),
+        }
+    }
+
+    /// The next news. After [`Event::End`], there are only errors to expect.
+    pub fn next_event(&mut self) -> Option<Event> {
+        let entry = self.ring.next_entry()?;
+        let tag = entry.user_data() as u16;
+        let held = self.held.get_mut(usize::from(tag));
+        Some(match (entry.result(), held) {
+            (0, Some(held)) => {
+                *held = true;
+                let descriptor = self.descriptor(tag);
+                Event::Request { tag, descriptor }
+            }
+            _ => Event::End,
+        })
+    }
+
+    /// Answers a request: with the number of bytes that were read or written, with 0, or with an error.
+    /// Does nothing if the server has no such request. The driver takes it with the next
+    /// [`Queue::submit`].
+    pub fn finish(&mut self, tag: u16, result: Result<u32, Errno>) -> io::Result<()> {
+        let at = usize::from(tag);
+        if self.held.get(at) != Some(&true) {
+            return Ok(());
+        }
+        let result = match result {
+            Ok(bytes) => i32::try_from(bytes).unwrap_or(i32::MAX),
+            Err(errno) => -errno.raw_os_error(),
+        };
+        self.push(COMMIT_AND_FETCH, tag, result)?;
+        self.held[at] = false;
+        Ok(())
+    }
+
+    /// Gives the driver the answers. Makes no call when there are none.
+    pub fn submit(&mut self) -> io::Result<()> {
+        while !self.ring.ring.submission().is_empty() {
+            match self.ring.ring.submit() {
+                Err(error) if Errno::from_io_error(&error) == Some(Errno::INTR) => {}
+                Err(error) if is_transient(&error) => return Ok(()),
+                Err(error) => return Err(error),
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the descriptor unreadable for a poller until there is more news. Afterwards the caller takes
+    /// news until there is none, or [rings](Queue::ring_again).
+    pub fn hear(&self) {
+        self.ring.hear();
+    }
+
+    /// Makes the descriptor readable again.
+    pub fn ring_again(&self) {
+        self.ring.ring_bell();
+    }
+
+    /// Appends the data of a write to `into`, which has room for this many bytes.
+    ///
+    /// # Errors
+    /// If the request is gone, or has another length. `into` is then as it was.
+    pub fn read_data(&self, tag: u16, into: &mut Vec<u8>, length: usize) -> io::Result<()> {
+        // With more room than the request has bytes, the driver would say a wrong number.
+        let room = into.spare_capacity_mut().get_mut(..length);
+        let room = room.ok_or(io::ErrorKind::InvalidInput)?;
+        let (read, _) = rustix::io::pread(&self.device, room, data_offset(tag))?;
+        if read.len() != length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        // SAFETY: the call has filled as many bytes of the spare capacity as it says.
+        unsafe { into.set_len(into.len() + length) };
+        Ok(())
+    }
+
+    /// Gives the driver the data of a read.
+    ///
+    /// # Errors
+    /// If the request is gone, or has another length.
+    pub fn write_data(&self, tag: u16, data: &[IoSlice<'_>]) -> io::Result<()> {
+        let length: usize = data.iter().map(|part| part.len()).sum();
+        match rustix::io::pwritev(&self.device, data, data_offset(tag))? {
+            written if written == length => Ok(()),
+            _ => Err(io::ErrorKind::WriteZero.into()),
+        }
+    }
+
+    fn push(&mut self, command: u32, tag: u16, result: i32) -> io::Result<()> {
+        if self.ring.ring.submission().is_full() {
+            self.submit()?;
+        }
+        let bytes = QueueCommand {
+            queue: 0,
+            tag,
+            result,
+            address: 0,
+        };
+        let entry = opcode::UringCmd16::new(types::Fd(self.device.as_raw_fd()), command);
+        let entry = entry
+            .cmd(zerocopy::transmute!(bytes))
+            .build()
+            .user_data(tag.into());
+        // SAFETY: the entry names no memory. The ring goes before the descriptor is closed, and the kernel has its
+        // own reference to the device afterwards.
+        let pushed = unsafe { self.ring.ring.submission().push(&entry) };
+        pushed.map_err(|_| io::ErrorKind::WouldBlock.into())
+    }
+
+    /// The description of the request with a tag below the depth.
+    fn descriptor(&self, tag: u16) -> Descriptor {
+        let all = self.descriptors.as_ptr().cast::<Descriptor>();
+        // SAFETY: the mapping has room for a descriptor per tag, is aligned to a page, and stays until the
+        // queue goes. All bytes are valid descriptors. The driver writes this one only before it sends
+        // the request, which it has done.
+        unsafe { ptr::read_volatile(all.add(tag.into())) }
+    }
+}
+
+/// The descriptor is readable from the driver's news until the owner calls [`Queue::hear`].
+impl AsFd for Queue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
+    }
+}
+
+impl Drop for Queue {
+    /// The driver notices the end of a server by the commands that it has. So it gets all of them.
+    fn drop(&mut self) {
+        for tag in 0..self.held.len() as u16 {
+            let _ = self.finish(tag, Err(Errno::IO));
+        }
+        let _ = self.submit();
+    }
+}
+
+/// A command of a queue, as its ioctl number: `UBLK_F_CMD_IOCTL_ENCODE`.
+const fn command(number: u8) -> u32 {
+    ioctl::from_components(
+        Direction::ReadWrite,
+        b'u',
+        number,
+        size_of::<QueueCommand>(),
+    )
+}
+
+/// Takes the next request with a tag. A new server begins with it.
+const FETCH: u32 = command(0x20);
+/// Answers the request with a tag, and takes the next one.
+const COMMIT_AND_FETCH: u32 = command(0x21);
+
+#[cfg(test)]
+mod tests {
+    use super::{COMMIT_AND_FETCH, FETCH, Queue};
+
+    #[test]
+    fn commands_have_the_numbers_of_the_drivers_header() {
+        assert_eq!((FETCH, COMMIT_AND_FETCH), (0xc010_7520, 0xc010_7521));
+    }
+
+    #[test]
+    fn other_descriptors_are_refused() {
+        for path in ["/dev/null", "/proc/self/exe"] {
+            let file = std::fs::File::open(path).unwrap();
+            assert!(Queue::serve(file.into(), 8).is_err(), "{path}");
+        }
+    }
+}
