@@ -56,6 +56,13 @@ pub(crate) trait Frontend: AsFd {
     fn flush(&mut self) -> rustix::io::Result<()> {
         Ok(())
     }
+
+    /// The connection has ended on this side. Returns whether the session must stay: then it fails what the
+    /// kernel waits for, and in each call of [`Frontend::receive`] what has arrived, until that call says
+    /// [`Arrival::End`].
+    fn fail_all(&mut self) -> bool {
+        false
+    }
 }
 
 /// A request of a client. The frontend has checked it: if the operation has a range, the range is

@@ -110,6 +110,10 @@ impl Frontend for Session {
     fn flush(&mut self) -> rustix::io::Result<()> {
         each!(self, session => session.flush())
     }
+
+    fn fail_all(&mut self) -> bool {
+        each!(self, session => session.fail_all())
+    }
 }
 
 impl AsFd for Session {

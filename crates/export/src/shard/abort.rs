@@ -25,6 +25,7 @@ impl Shard {
             client: connection.client(),
             zios: connection.zios(),
         });
+        self.let_go(connection.into_session());
     }
 
     /// Aborts as many zios of connections that are gone as one pass may.

@@ -63,6 +63,10 @@ impl Connection {
         &self.session
     }
 
+    pub(super) fn into_session(self) -> Session {
+        self.session
+    }
+
     #[inline]
     pub(super) fn export(&self) -> ExportId {
         self.export

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::epoll::{self, EventFlags};
 
 use super::connection::Connection;
+use crate::frontend::Session;
 
 /// The connections. The place of a connection that is gone can be used again after it was
 /// [released](Connections::release).
@@ -73,6 +74,8 @@ pub(super) enum Source {
     Ring,
     /// The connection at this place.
     Connection(usize),
+    /// The lingering session at this place.
+    Lingering(usize),
 }
 
 impl Poller {
@@ -91,6 +94,7 @@ impl Poller {
         match event.data.u64() {
             MAILBOX => Source::Mailbox,
             RING => Source::Ring,
+            at if at & LINGERING != 0 => Source::Lingering((at - LINGERING) as usize),
             at => Source::Connection(at as usize),
         }
     }
@@ -111,6 +115,12 @@ impl Poller {
         epoll::modify(&self.0, connection.session(), data, flags)
     }
 
+    /// Watches the session of a former connection, which lingers at this place.
+    pub(super) fn linger(&self, at: usize, session: &Session) -> rustix::io::Result<()> {
+        let data = epoll::EventData::new_u64(LINGERING | at as u64);
+        epoll::modify(&self.0, session, data, EventFlags::IN)
+    }
+
     /// Stops watching a connection.
     pub(super) fn remove(&self, connection: &Connection) -> rustix::io::Result<()> {
         epoll::delete(&self.0, connection.session())
@@ -126,3 +136,5 @@ impl AsFd for Poller {
 /// The tokens of the mailbox and the ring. The tokens of connections are their places.
 const MAILBOX: u64 = u64::MAX;
 const RING: u64 = u64::MAX - 1;
+/// Marks the token of a lingering session.
+const LINGERING: u64 = 1 << 62;

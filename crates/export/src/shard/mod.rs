@@ -31,6 +31,7 @@ mod device_ring;
 mod device_work;
 mod exports;
 mod intake;
+mod lingering;
 mod load_meter;
 mod moves;
 mod outbox;
@@ -65,6 +66,7 @@ use self::departures::Departures;
 use self::device_ring::DeviceRing;
 use self::exports::{Exports, Stores};
 use self::intake::Intake;
+use self::lingering::Lingering;
 use self::outbox::Outbox;
 use self::prefetch::prefetch;
 use self::rule_marks::RuleMarks;
@@ -85,6 +87,7 @@ pub(crate) struct Shard {
     stores: Stores,
     connections: Connections,
     departures: Departures,
+    lingering: Lingering,
     intake: Intake,
     slots: Slots,
     buffers: Buffers,
@@ -127,6 +130,7 @@ impl Shard {
             stores: Stores::new(parts.stores),
             connections: Connections::default(),
             departures: Departures::default(),
+            lingering: Lingering::default(),
             intake: Intake::default(),
             slots: Slots::default(),
             buffers: Buffers::default(),
@@ -219,6 +223,7 @@ impl Shard {
         let at = match Poller::source(&event) {
             Source::Mailbox => return self.control.collect(),
             Source::Ring => return self.device_ring.hear(),
+            Source::Lingering(at) => return self.linger_on(at),
             Source::Connection(at) => at,
         };
         let Some(connection) = self.connections.get(at) else {

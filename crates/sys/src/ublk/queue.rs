@@ -1,10 +1,11 @@
 //! The queue of a device: the server's side.
 
 use std::io::{self, IoSlice};
+use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
 
-use io_uring::{opcode, types};
+use io_uring::{cqueue, opcode, types};
 use memmap2::{MmapOptions, MmapRaw};
 use rustix::io::Errno;
 use rustix::ioctl::{Direction, opcode as ioctl};
@@ -15,14 +16,17 @@ use crate::bell_ring::{BellRing, is_transient};
 /// The queue of a device, which this process serves. Only the thread that made it may use it: the driver
 /// takes commands from no other.
 ///
-/// Dropping it fails the requests that it has, and all later ones.
+/// The driver keeps commands of the server, each of which waits for a request. They end with the block
+/// device, or with the thread. If a queue is dropped before, its ring stays until the thread ends: the kernel
+/// would take the commands back while the driver completes them.
 pub struct Queue {
-    /// The driver's commands that wait for a request or carry a result. The ring ends first.
-    ring: BellRing,
+    ring: ManuallyDrop<BellRing>,
     descriptors: MmapRaw,
     device: OwnedFd,
     /// By tag: whether the server has a request with it.
     held: Vec<bool>,
+    /// How many commands the driver has, or will get.
+    commands: usize,
 }
 
 /// News from the driver.
@@ -52,27 +56,27 @@ impl Queue {
         let length = usize::from(depth) * size_of::<Descriptor>();
         let length = length.next_multiple_of(rustix::param::page_size());
         let descriptors = MmapOptions::new().len(length).map_raw_read_only(&device)?;
-        let held = vec![false; depth.into()];
         let mut queue = Queue {
-            ring,
+            ring: ManuallyDrop::new(ring),
             descriptors,
             device,
-            held,
+            held: vec![false; depth.into()],
+            commands: 0,
         };
         for tag in 0..depth {
             queue.push(FETCH, tag, 0)?;
         }
         queue.submit()?;
-        // There is no block device yet, so there can be no request.
-        match queue.ring.next_entry().map(|entry| entry.result()) {
+        // There is no block device yet, so there can be no request, but a refusal.
+        match queue.next_entry().map(|entry| entry.result()) {
             None => Ok(queue),
             Some(error) => Err(io::Error::from_raw_os_error(-error)),
         }
     }
 
-    /// The next news. After [`Event::End`], there are only errors to expect.
+    /// The next news. There is an [`Event::End`] for each command that the driver gives back unused.
     pub fn next_event(&mut self) -> Option<Event> {
-        let entry = self.ring.next_entry()?;
+        let entry = self.next_entry()?;
         let tag = entry.user_data() as u16;
         let held = self.held.get_mut(usize::from(tag));
         Some(match (entry.result(), held) {
@@ -116,6 +120,20 @@ impl Queue {
         Ok(())
     }
 
+    /// Answers all requests that the server has with an error.
+    pub fn fail_held(&mut self) {
+        for tag in 0..self.held.len() as u16 {
+            // If it fails, the driver takes nothing any more.
+            let _ = self.finish(tag, Err(Errno::IO));
+        }
+        let _ = self.submit();
+    }
+
+    /// Whether the driver has commands of the server.
+    pub fn is_used(&self) -> bool {
+        self.commands > 0
+    }
+
     /// Makes the descriptor unreadable for a poller until there is more news. Afterwards the caller takes
     /// news until there is none, or [rings](Queue::ring_again).
     pub fn hear(&self) {
@@ -156,6 +174,12 @@ impl Queue {
         }
     }
 
+    fn next_entry(&mut self) -> Option<cqueue::Entry> {
+        let entry = self.ring.next_entry()?;
+        self.commands = self.commands.saturating_sub(1);
+        Some(entry)
+    }
+
     fn push(&mut self, command: u32, tag: u16, result: i32) -> io::Result<()> {
         if self.ring.ring.submission().is_full() {
             self.submit()?;
@@ -174,7 +198,9 @@ impl Queue {
         // SAFETY: the entry names no memory. The ring goes before the descriptor is closed, and the kernel has its
         // own reference to the device afterwards.
         let pushed = unsafe { self.ring.ring.submission().push(&entry) };
-        pushed.map_err(|_| io::ErrorKind::WouldBlock.into())
+        pushed.map_err(|_| io::ErrorKind::WouldBlock)?;
+        self.commands += 1;
+        Ok(())
     }
 
     /// The description of the request with a tag below the depth.
@@ -195,12 +221,14 @@ impl AsFd for Queue {
 }
 
 impl Drop for Queue {
-    /// The driver notices the end of a server by the commands that it has. So it gets all of them.
+    /// The driver notices the end of the thread by the commands that it has. So it gets all of them.
     fn drop(&mut self) {
-        for tag in 0..self.held.len() as u16 {
-            let _ = self.finish(tag, Err(Errno::IO));
+        while self.next_event().is_some() {}
+        self.fail_held();
+        if !self.is_used() {
+            // SAFETY: nothing uses the ring after this.
+            unsafe { ManuallyDrop::drop(&mut self.ring) };
         }
-        let _ = self.submit();
     }
 }
 

@@ -9,40 +9,64 @@ use crate::doctor::{Missing, loop_works, nbd_works, ublk_works};
 /// The chosen mechanism.
 pub(super) struct Choice {
     pub(super) mechanism: MechanismWord,
-    /// Why dashpot chose no better one; only if the user left it the choice.
+    /// Why dashpot chose no other one; only if the user left it the choice.
     pub(super) why_not_others: Vec<String>,
 }
 
-/// Takes the requested mechanism, or the best one that works.
+/// Takes the requested mechanism, or the best one that works: the kernel's NBD client waits for a daemon
+/// that is restarted, ublk costs the least, and a loop device is nearly always there.
 pub(super) fn choose(with: With) -> anyhow::Result<Choice> {
-    let (ublk, nbd) = (ublk_works(), nbd_works());
-    let not_others = [said("ublk", &ublk), said("nbd", &nbd)];
-    let why_not_others: Vec<String> = not_others.into_iter().flatten().collect();
     let works = match with {
-        With::Ublk => ublk.map(|()| MechanismWord::Ublk),
-        With::Nbd => nbd.map(|()| MechanismWord::Nbd),
-        With::Auto if ublk.is_ok() => Ok(MechanismWord::Ublk),
-        With::Auto if nbd.is_ok() => Ok(MechanismWord::Nbd),
-        With::Loop | With::Auto => loop_works().map(|()| MechanismWord::Loop),
+        With::Ublk => ublk_works().map(|()| MechanismWord::Ublk),
+        With::Nbd => nbd_works().map(|()| MechanismWord::Nbd),
+        With::Loop => loop_works().map(|()| MechanismWord::Loop),
+        With::Auto => return choose_best(),
     };
-    let mechanism = works.map_err(|Missing { why, change }| {
-        let others = match with {
-            With::Auto => format!(" ({})", why_not_others.join("; ")),
-            _ => String::new(),
-        };
-        let with = with.name();
-        anyhow!("--with {with}: {why}: {change}; NBD clients need none of it{others}")
-    })?;
-    Ok(Choice {
-        mechanism,
-        why_not_others: match with {
-            With::Auto => why_not_others,
-            _ => Vec::new(),
-        },
-    })
+    match works {
+        Ok(mechanism) => Ok(Choice {
+            mechanism,
+            why_not_others: Vec::new(),
+        }),
+        Err(missing) => Err(cannot(with, missing, "")),
+    }
 }
 
-fn said<T>(way: &str, works: &Result<T, Missing>) -> Option<String> {
-    let missing = works.as_ref().err()?;
-    Some(format!("{way}: {}", missing.why))
+fn choose_best() -> anyhow::Result<Choice> {
+    let (nbd, ublk) = (nbd_works(), ublk_works());
+    let not_ublk = match &ublk {
+        Ok(()) => format!("ublk: {UBLK_TOO}"),
+        Err(missing) => format!("ublk: {}", missing.why),
+    };
+    let Err(nbd) = nbd else {
+        return Ok(Choice {
+            mechanism: MechanismWord::Nbd,
+            why_not_others: vec![not_ublk],
+        });
+    };
+    let not_nbd = format!("nbd: {}", nbd.why);
+    if ublk.is_ok() {
+        return Ok(Choice {
+            mechanism: MechanismWord::Ublk,
+            why_not_others: vec![not_nbd],
+        });
+    }
+    let others = vec![not_nbd, not_ublk];
+    match loop_works() {
+        Ok(()) => Ok(Choice {
+            mechanism: MechanismWord::Loop,
+            why_not_others: others,
+        }),
+        Err(missing) => {
+            let others = format!(" ({})", others.join("; "));
+            Err(cannot(With::Auto, missing, &others))
+        }
+    }
 }
+
+fn cannot(with: With, Missing { why, change }: Missing, others: &str) -> anyhow::Error {
+    let with = with.name();
+    anyhow!("--with {with}: {why}: {change}; NBD clients need none of it{others}")
+}
+
+/// Why `auto` takes the kernel's NBD client, if ublk would do.
+const UBLK_TOO: &str = "works, too, and takes less CPU, but the device ends with its daemon";

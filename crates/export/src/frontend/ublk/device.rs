@@ -14,7 +14,11 @@ use super::wire::{DATA_MAX, Head, MESSAGE_MAX, Reply, SECTOR};
 use crate::frontend::boundary::{Arrival, NotServed};
 
 /// The queue of a device.
-pub(super) struct Device(Box<Queue>);
+pub(super) struct Device {
+    queue: Box<Queue>,
+    /// Whether it answers every request with an error.
+    fails: bool,
+}
 
 impl Device {
     pub(super) fn new(fd: OwnedFd) -> Result<Device, NotServed> {
@@ -22,29 +26,53 @@ impl Device {
             return Err(NOT_UBLK);
         }
         let queue = Queue::serve(fd, DEPTH).map_err(|error| NotServed::Refused(why_not(&error)))?;
-        Ok(Device(Box::new(queue)))
+        Ok(Device {
+            queue: Box::new(queue),
+            fails: false,
+        })
     }
 
     /// Appends messages to the spare capacity of `into`, while there is room for the longest message.
     pub(super) fn receive(&mut self, into: &mut Vec<u8>) -> Arrival {
-        self.0.hear();
-        if self.0.submit().is_err() {
+        self.queue.hear();
+        if self.queue.submit().is_err() {
             return Arrival::End;
+        }
+        if self.fails {
+            return self.fail_arrived();
         }
         let before = into.len();
         for _ in 0..MESSAGES_PER_CALL {
             if into.capacity() - into.len() < MESSAGE_MAX {
                 break;
             }
-            match self.0.next_event() {
+            match self.queue.next_event() {
                 Some(Event::Request { tag, descriptor }) => self.take(into, tag, descriptor),
                 // Messages received before are useless, because no reply can be sent.
                 Some(Event::End) => return Arrival::End,
                 None => return arrived(into.len() > before),
             }
         }
-        self.0.ring_again();
+        self.queue.ring_again();
         arrived(into.len() > before)
+    }
+
+    /// Fails what the driver has sent and sends from now on. If the server went at once instead, it would
+    /// leave commands to the kernel while the driver sends more requests, and Linux 6.12 was seen to crash.
+    pub(super) fn fail_all(&mut self) -> bool {
+        self.fails = true;
+        self.queue.fail_held();
+        self.queue.ring_again();
+        self.queue.is_used()
+    }
+
+    fn fail_arrived(&mut self) -> Arrival {
+        while self.queue.next_event().is_some() {}
+        self.queue.fail_held();
+        match self.queue.is_used() {
+            true => Arrival::Nothing,
+            false => Arrival::End,
+        }
     }
 
     /// Appends the message of a request.
@@ -69,10 +97,10 @@ impl Device {
         if data == 0 {
             return;
         }
-        if self.0.read_data(tag, into, data as usize).is_err() {
+        if self.queue.read_data(tag, into, data as usize).is_err() {
             into.truncate(begin);
             // The device is about to go, or its answer waits for the next call.
-            let _ = self.0.finish(tag, Err(Errno::IO));
+            let _ = self.queue.finish(tag, Err(Errno::IO));
         }
     }
 
@@ -87,17 +115,17 @@ impl Device {
             0.. => Ok(reply.result.cast_unsigned()),
             error => Err(Errno::from_raw_os_error(-error)),
         };
-        if !data.is_empty() && self.0.write_data(tag, data).is_err() {
+        if !data.is_empty() && self.queue.write_data(tag, data).is_err() {
             result = Err(Errno::IO);
         }
-        match self.0.finish(tag, result) {
+        match self.queue.finish(tag, result) {
             Ok(()) => Ok(whole),
             Err(error) => Err(Errno::from_io_error(&error).unwrap_or(Errno::AGAIN)),
         }
     }
 
     pub(super) fn flush(&mut self) -> rustix::io::Result<()> {
-        let submitted = self.0.submit();
+        let submitted = self.queue.submit();
         submitted.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }
 }
@@ -110,7 +138,7 @@ impl std::fmt::Debug for Device {
 
 impl AsFd for Device {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.queue.as_fd()
     }
 }
 

@@ -86,6 +86,10 @@ impl Frontend for Session {
     fn flush(&mut self) -> rustix::io::Result<()> {
         self.device.flush()
     }
+
+    fn fail_all(&mut self) -> bool {
+        self.device.fail_all()
+    }
 }
 
 impl AsFd for Session {
