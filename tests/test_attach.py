@@ -291,7 +291,7 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_half_done(serve, attach):
         (["attach", "wide"], ["blocks of 64K", "block=4K"]),
         (["attach", "odd"], ["1000 bytes", "another size"]),
         (["attach", "d", "--with", "nbd"], ["--with nbd", "nbd"]),
-        (["attach", "d", "--with", "ublk"], ["--with ublk", "no ublk frontend"]),
+        (["attach", "d", "--with", "ublk"], ["--with ublk", "no ublk driver", "modprobe ublk_drv"]),
         (["detach", "/dev/loop999"], ["'/dev/loop999' is not attached by dashpot", node]),
         (["detach", "e"], ["'e' is not attached by dashpot"]),
         (["mount", "wide", "/nonexistent"], ["blocks of 64K"]),
@@ -307,7 +307,7 @@ def test_what_makes_no_sense_is_refused_and_nothing_is_half_done(serve, attach):
 def test_auto_says_which_way_and_why_no_other(daemon, attach):
     attached = daemon.cli("attach", "d")
     node = attached.stdout.strip()
-    assert re.search(rf"{node} is d, by loop \(ublk: .*; nbd: .*\)", attached.stderr), attached.stderr
+    assert re.search(rf"{node} is d, by loop \(nbd: .*; ublk: .*\)", attached.stderr), attached.stderr
     daemon.cli("detach", node)
     ways = {way["way"]: way for way in daemon.json("doctor")["ways"]}
     assert ways["attach: a /dev/loop node for any program"]["works"]

@@ -249,6 +249,52 @@ stop
 """)
 
 
+def test_a_killed_helper_leaves_nothing(guest):
+    """It is killed at another moment each time, and what it made half is removed."""
+    guest(UBLK + """
+serve -d d=ram,size=8M
+no_client() { ! dashpot status --json | grep -q '"connections": [1-9]'; }
+for i in $(seq 0 15); do
+    dashpot attach d --with ublk >/dev/null 2>&1 &
+    helper=$!
+    sleep "$(printf '0.%03d' $((i * 20)))"
+    kill -9 "$helper" 2>/dev/null || true
+    wait "$helper" || true
+    dashpot detach d >/dev/null 2>&1 || dashpot detach --stale
+    eventually nothing_left
+    eventually no_client
+done
+node=$(dashpot attach d --with ublk)
+dd if="$node" of=/dev/null bs=4k count=1 iflag=direct status=none
+dashpot detach "$node"
+whole
+stop
+""")
+
+
+def test_what_was_flushed_survives_a_power_cut(guest):
+    """Between the cut and the detachment the device fails every request."""
+    guest(UBLK + """
+serve -d d=lossy:ram,size=8M
+node=$(dashpot attach d --with ublk)
+dd if=/dev/urandom of=/run/more bs=4k count=256 status=none
+dd if=/run/more of="$node" bs=4k oflag=direct conv=fsync status=none
+dd if=/dev/zero of="$node" bs=4k count=256 oflag=direct status=none
+dashpot crash d --keep none --off >/dev/null
+refused dd if="$node" of=/dev/null bs=4k count=1 iflag=direct
+refused dd if=/dev/zero of="$node" bs=4k count=1 oflag=direct
+dashpot detach "$node"
+eventually nothing_left
+dashpot crash d --restart >/dev/null
+node=$(dashpot attach d --with ublk)
+dd if="$node" of=/run/found bs=4k count=256 iflag=direct status=none
+cmp /run/more /run/found
+dashpot detach "$node"
+whole
+stop
+""")
+
+
 def test_a_disk_that_holds_reads_can_be_given_up(guest):
     """The kernel reads the partition table before the node is there, if the daemon has root's rights."""
     said = guest(UBLK + """

@@ -7,12 +7,16 @@ use clap::{Args, ValueEnum};
 /// Make a disk a block device of this host, and print its node
 #[derive(Args, Debug)]
 #[command(after_help = "\
-The daemon needs no privilege; this command takes root, for a moment: it mounts
-a file, hands it to the daemon, and makes a loop device of it. The device stays
-until 'dashpot detach', but fails all I/O once the daemon is gone. A device of
-the kernel's NBD client waits 20 s for the daemon: start the daemon again, and
-attach the disk again. The device then continues, if the disk is in the same
-file as before.
+The daemon needs no privilege; this command takes root, for a moment. The device
+stays until 'dashpot detach'. The drivers, with the one that auto prefers first:
+  nbd   The kernel's NBD client. Once the daemon is gone the device waits 20 s
+        for it: start the daemon again, and attach the disk again. The device
+        then continues, if the disk is in the same file as before. Programs see
+        every error as EIO
+  ublk  The kernel's ublk driver, of Linux 6.9 or later. It takes the least CPU,
+        has 256 requests at a time, and passes errors on as they are. The device
+        ends with the daemon
+  loop  A loop device over a FUSE file. It fails all I/O once the daemon is gone
 
 Example:
   sudo dashpot attach c1t1d0
@@ -20,7 +24,7 @@ Example:
 pub(crate) struct AttachArgs {
     /// The disk
     pub(crate) disk: String,
-    /// The kernel's driver: auto (the best that works), loop, nbd or ublk
+    /// The kernel's driver: auto (the best that works), nbd, ublk or loop
     #[arg(
         long,
         value_name = "WAY",

@@ -95,7 +95,7 @@ pub(crate) fn ublk_works() -> Result<(), Missing> {
         true => Ok(()),
         false => Err(Missing::new(
             "this kernel's ublk driver is too old",
-            "Linux 6.8 or later",
+            "Linux 6.9 or later",
         )),
     }
 }

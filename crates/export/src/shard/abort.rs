@@ -5,6 +5,8 @@ use dashpot_engine::Input;
 use super::Shard;
 use super::departures::Departure;
 use crate::export::ExportId;
+use crate::frontend::Session;
+use crate::frontend::boundary::{Arrival, Frontend};
 
 impl Shard {
     /// Ends a connection. The next passes abort its zios in flight.
@@ -26,6 +28,28 @@ impl Shard {
             zios: connection.zios(),
         });
         self.let_go(connection.into_session());
+    }
+
+    /// Takes the session of a connection that has ended, and keeps it as long as it must stay.
+    fn let_go(&mut self, mut session: Session) {
+        if !session.fail_all() {
+            return;
+        }
+        let at = self.lingering.insert(session);
+        let session = self.lingering.get_mut(at);
+        if session.is_none_or(|session| self.poller.linger(at, session).is_err()) {
+            self.lingering.remove(at);
+        }
+    }
+
+    /// Lets a session fail what has arrived. Ends it if the kernel has given its device up.
+    pub(super) fn linger_on(&mut self, at: usize) {
+        let Some(session) = self.lingering.get_mut(at) else {
+            return;
+        };
+        if session.receive(&mut Vec::new()) == Arrival::End {
+            self.lingering.remove(at);
+        }
     }
 
     /// Aborts as many zios of connections that are gone as one pass may.

@@ -43,10 +43,12 @@ impl Control {
         })
     }
 
-    /// Whether the driver has what this module needs, as that of Linux 6.5 has.
+    /// Whether the driver has what this module needs, as that of Linux 6.9 has.
     pub fn is_sufficient(&mut self) -> bool {
+        let release = rustix::system::uname();
+        let is_new = is_at_least(&release.release().to_string_lossy(), DELETES_AT_ONCE);
         let asked = self.run(GET_FEATURES, ANY, &[0; 8]);
-        asked.is_ok() && u64::from_ne_bytes(self.filled()) & FLAGS == FLAGS
+        is_new && asked.is_ok() && u64::from_ne_bytes(self.filled()) & FLAGS == FLAGS
     }
 
     /// Makes a device with one queue that no process serves yet. `mark` stays with the device. The driver
@@ -167,6 +169,15 @@ impl Control {
     }
 }
 
+/// Whether the release of a kernel, such as `6.12.95+deb12`, is this version or a later one.
+fn is_at_least(release: &str, version: (u32, u32)) -> bool {
+    let mut numbers = release.split(|letter: char| !letter.is_ascii_digit());
+    let mut next = || numbers.next()?.parse().ok();
+    next()
+        .zip(next())
+        .is_some_and(|release: (u32, u32)| release >= version)
+}
+
 /// A command of the driver, as its ioctl number: `UBLK_F_CMD_IOCTL_ENCODE`.
 const fn command(direction: Direction, number: u8) -> u32 {
     ioctl::from_components(direction, b'u', number, size_of::<ControlCommand>())
@@ -181,6 +192,8 @@ const GET_FEATURES: u32 = command(Direction::Read, 0x13);
 /// `UBLK_U_CMD_DEL_DEV_ASYNC`. `UBLK_U_CMD_DEL_DEV` would wait for programs that have the removed block
 /// device open.
 const DELETE: u32 = command(Direction::Read, 0x14);
+/// The driver has this command since Linux 6.9, and names no feature for it.
+const DELETES_AT_ONCE: (u32, u32) = (6, 9);
 
 /// `UBLK_F_CMD_IOCTL_ENCODE` and `UBLK_F_USER_COPY`. Without `UBLK_F_UNPRIVILEGED_DEV`, with which the
 /// kernel kills a server that holds a request for 30 s.
@@ -195,7 +208,14 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests {
-    use super::{ADD, BYTES, DELETE, GET_FEATURES, INFO, Params};
+    use super::{ADD, BYTES, DELETE, GET_FEATURES, INFO, Params, is_at_least};
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(is_at_least("6.12.95+deb12-cloud-amd64", (6, 9)));
+        assert!(is_at_least("6.9-rc1", (6, 9)) && is_at_least("7.0.0", (6, 9)));
+        assert!(!is_at_least("6.8.0-31-generic", (6, 9)) && !is_at_least("odd", (6, 9)));
+    }
 
     #[test]
     fn commands_have_the_numbers_of_the_drivers_header() {

@@ -4,7 +4,7 @@
 //! removes devices with the commands of [`Control`]. The process that serves a device has its character
 //! device open, and takes requests from its [`Queue`]. Each device here has one queue. The data of
 //! requests is read and written with `pread` and `pwrite` on the character device (`UBLK_F_USER_COPY`,
-//! since Linux 6.5).
+//! since Linux 6.5), and devices are deleted at once (since Linux 6.9).
 
 mod control;
 mod layout;

@@ -71,8 +71,14 @@ pub(super) fn is_of(node: &str, directory: &Path) -> bool {
     let is_there = Path::new(CHARACTERS)
         .join(format!("ublkc{number}"))
         .exists();
-    let info = || control().ok()?.info(number).ok();
-    is_there && info().is_some_and(|info| Some(info.mark) == mark(directory))
+    match control() {
+        Ok(mut control) if is_there => {
+            let info = control.info(number).ok();
+            info.is_some_and(|info| Some(info.mark) == mark(directory))
+        }
+        // The driver does not answer. Removing the device fails in the same way, and keeps its record.
+        _ => is_there,
+    }
 }
 
 /// The nodes of all devices of the driver, whether they have started or not.

@@ -18,7 +18,6 @@ use dashpot_engine::Outcome;
 
 pub use self::decode::decode;
 use self::device::Device;
-pub use self::wire::message;
 use self::wire::{MESSAGE_MAX, REPLY_MAX};
 use super::boundary::{
     Arrival, Decoded, ExtentQuestion, Frontend, NotServed, ReceiveLimits, Request, SendLimits,

@@ -50,7 +50,8 @@ pub(super) struct Reply {
 }
 
 /// The bytes of a message.
-pub fn message(tag: u16, descriptor: Descriptor, data: &[u8]) -> Vec<u8> {
+#[cfg(test)]
+pub(super) fn message(tag: u16, descriptor: Descriptor, data: &[u8]) -> Vec<u8> {
     let head = Head {
         tag: tag.into(),
         data: data.len() as u32,
