@@ -13,16 +13,18 @@ import pytest
 from conftest import BINARY, requires, run
 
 BASE = pathlib.Path("/run/dashpot-attached")
+LINKS = pathlib.Path("/dev/dashpot")
 CLONE_NEWNS = 0x00020000  # of linux/sched.h
 
 
 def hide_from_others():
-    """Puts a private directory in place of the machine's, so that this run neither judges nor removes the devices
-    that other runs attach at the same time."""
+    """Puts private directories in place of the machine's, so that this run neither judges nor removes the devices
+    and links that other runs make at the same time."""
     if ctypes.CDLL(None).unshare(CLONE_NEWNS) == 0:
-        BASE.mkdir(mode=0o700, exist_ok=True)
         run("mount", "--make-rslave", "/")
-        run("mount", "-t", "tmpfs", "-o", "mode=700", "tmpfs", BASE)
+        for directory, mode in [(BASE, "700"), (LINKS, "755")]:
+            directory.mkdir(mode=int(mode, 8), exist_ok=True)
+            run("mount", "-t", "tmpfs", "-o", f"mode={mode}", "tmpfs", directory)
 
 
 if os.geteuid() == 0:
@@ -78,12 +80,14 @@ def remains():
         mounts = {line.split()[4] for line in table if " fuse.dashpot " in line}
     # The list includes mounts of other runs, from the machine's own directory, which lies below this one.
     mounts = {mount for mount in mounts if is_own(mount)}
-    return loops | mounts | {str(place) for place in BASE.glob("*")}
+    return loops | mounts | {str(entry) for directory in [BASE, LINKS] for entry in directory.glob("*")}
 
 
 def take_down(what):
     """Detaches by force, because a test has failed already."""
-    if what.startswith("/dev/"):
+    if os.path.islink(what):
+        os.remove(what)
+    elif what.startswith("/dev/"):
         run("losetup", "--detach", what, code=None)
     elif os.path.isdir(what):
         run("rm", "-rf", what, code=None)

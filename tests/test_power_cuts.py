@@ -7,22 +7,14 @@ import subprocess
 
 import pytest
 
+from attached import can_attach
 from conftest import BINARY, HANG_LIMIT, ROOT, requires
 
 PAGE = (ROOT / "docs/power-cuts.md").read_text()
 LEFT = dict(re.findall(r"^\| `((?:\w|=|; )+)` \| (\d+) \|$", PAGE, re.MULTILINE))
 
 
-def why_not():
-    if os.geteuid() != 0:
-        return "takes root: run the tests as root"
-    return None if os.path.exists("/dev/fuse") else "there is no /dev/fuse: modprobe fuse"
-
-
-pytestmark = [
-    pytest.mark.skipif(why_not() is not None, reason=why_not() or ""),
-    *map(requires, ["nbdfuse", "losetup", "mkfs.ext4", "sqlite3", "unshare"]),
-]
+pytestmark = [*can_attach, *map(requires, ["mkfs.ext4", "sqlite3", "unshare"])]
 
 
 @pytest.mark.parametrize("pragmas", LEFT)
@@ -33,7 +25,7 @@ def test_as_many_rows_are_left_as_the_page_says(pragmas, directory):
     (directory / "bin/dashpot").symlink_to(shutil.which(BINARY))
     words = "; ".join(f"pragma {word}" for word in pragmas.split("; "))
     with open(directory / "said", "w+") as said:
-        # The output goes to a file: nbdfuse would keep a pipe open if the script failed.
+        # The output goes to a file: a daemon that the script leaves behind would keep a pipe open.
         code = subprocess.run(
             ["unshare", "--mount", "bash", str(directory / "power-cut.sh"), words], stdin=subprocess.DEVNULL,
             stdout=said, stderr=said, timeout=HANG_LIMIT,

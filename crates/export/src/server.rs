@@ -24,7 +24,7 @@ use crate::message::Message;
 use crate::prober::{self, Readings};
 use crate::quota::cpu_quota;
 use crate::shard::{Parts, Shard};
-use crate::store::{self, Adoption, Pool, Store, StoreError};
+use crate::store::{self, Adoption, OpenDevices, Pool, Store, StoreError};
 
 /// The reason that a server did not start. In that case no part of it keeps running.
 #[derive(Debug, thiserror::Error)]
@@ -87,15 +87,16 @@ impl<M> Drop for Running<M> {
 
 impl Server {
     /// Opens the stores, binds the addresses and starts the threads, or does none of these. Clients
-    /// can connect, but the server serves them only after [`Server::open`].
-    pub fn start(config: &ServerConfig) -> Result<Server, StartError> {
+    /// can connect, but the server serves them only after [`Server::open`]. `devices` are the block
+    /// devices among the stores that are open already.
+    pub fn start(config: &ServerConfig, devices: &OpenDevices) -> Result<Server, StartError> {
         raise_descriptor_limit();
         let listeners = bind_all(&config.listen)?;
         let addresses = listeners
             .iter()
             .map(|listener| listener.address.clone())
             .collect();
-        let opened = store::open_all(&config.disks, config.overcommit)?;
+        let opened = store::open_all(&config.disks, devices, config.overcommit)?;
         let files = config.disks.iter().zip(&opened);
         let adoptions = files.filter_map(|(disk, opened)| Adoption::of(disk, opened));
         let adoptions = adoptions.collect();

@@ -10,6 +10,7 @@ use dashpot_engine::inject::{Effect, GroupId, RuleId, RuleSpec};
 use dashpot_engine::{Answer, Command, DiskId, Duration, Op};
 use dashpot_export::frontend::nbd::client::{connect, encode};
 use dashpot_export::frontend::nbd::wire::RequestHeader;
+use dashpot_export::store::OpenDevices;
 use dashpot_export::{DeviceId, DiskSnapshot, Drops, EventRecord, Server, ServerConfig, Spin};
 use dashpot_load::{LoadConfig, LoadReport, OpReport, Pace, run};
 use dashpot_rules::{Address, DiskConfig, StoreConfig};
@@ -40,7 +41,7 @@ fn serve() -> Served {
         overcommit: false,
         spin: Spin::Auto,
     };
-    let server = Server::start(&config).unwrap();
+    let server = Server::start(&config, &OpenDevices::default()).unwrap();
     server.open().unwrap();
     Served { directory, server }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::http::{Method, StatusCode};
 use dashpot_api::{Client, ClientError};
+use dashpot_export::store::OpenDevices;
 use dashpot_export::{Server, ServerConfig};
 use dashpot_load::{LoadConfig, LoadReport, Pace, run};
 use dashpot_rules::{Address, DiskConfig, StoreConfig, parse_injection};
@@ -35,16 +36,19 @@ fn disk(name: &str) -> DiskConfig {
 impl Lab {
     fn start() -> Lab {
         let dir = tempfile::tempdir().unwrap();
-        let mut server = Server::start(&ServerConfig {
-            shards: 2,
-            seed: 1,
-            disks: vec![disk("c1t1d0"), disk("tank/foo")],
-            pools: Vec::new(),
-            volumes: Vec::new(),
-            listen: vec![Address::Unix(dir.path().join("nbd.sock"))],
-            overcommit: false,
-            spin: dashpot_export::Spin::Never,
-        })
+        let mut server = Server::start(
+            &ServerConfig {
+                shards: 2,
+                seed: 1,
+                disks: vec![disk("c1t1d0"), disk("tank/foo")],
+                pools: Vec::new(),
+                volumes: Vec::new(),
+                listen: vec![Address::Unix(dir.path().join("nbd.sock"))],
+                overcommit: false,
+                spin: dashpot_export::Spin::Never,
+            },
+            &OpenDevices::default(),
+        )
         .unwrap();
         let uris = vec![vec!["nbd://a".to_owned()], Vec::new()];
         let rules = vec![(1, parse_injection("-D 1ms --name lab").unwrap())];
@@ -378,19 +382,24 @@ mod tcp {
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
-    use super::{Access, Address, Arc, Collector, Daemon, Server, ServerConfig, disk, serve};
+    use super::{
+        Access, Address, Arc, Collector, Daemon, OpenDevices, Server, ServerConfig, disk, serve,
+    };
 
     pub(super) fn get(path: &str, host: &str) -> u16 {
-        let mut server = Server::start(&ServerConfig {
-            shards: 1,
-            seed: 1,
-            disks: vec![disk("d0")],
-            pools: Vec::new(),
-            volumes: Vec::new(),
-            listen: Vec::new(),
-            overcommit: false,
-            spin: dashpot_export::Spin::Never,
-        })
+        let mut server = Server::start(
+            &ServerConfig {
+                shards: 1,
+                seed: 1,
+                disks: vec![disk("d0")],
+                pools: Vec::new(),
+                volumes: Vec::new(),
+                listen: Vec::new(),
+                overcommit: false,
+                spin: dashpot_export::Spin::Never,
+            },
+            &OpenDevices::default(),
+        )
         .unwrap();
         let reader = server.events().unwrap();
         let events = Collector::start(reader, 1, 0).unwrap();

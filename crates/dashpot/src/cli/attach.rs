@@ -8,7 +8,8 @@ use clap::{Args, ValueEnum};
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The daemon needs no privilege; this command takes root, for a moment. The device
-stays until 'dashpot detach'. The drivers, with the one that auto prefers first:
+stays until 'dashpot detach', and /dev/dashpot/DISK is a link to it. Two daemons
+cannot have disks of one name attached. The drivers, with the one that auto prefers first:
   nbd   The kernel's NBD client. Once the daemon is gone the device waits 20 s
         for it: start the daemon again, and attach the disk again. The device
         then continues, if the disk is in the same file as before. Programs see
@@ -128,7 +129,7 @@ Examples:
   sudo dashpot detach /dev/loop0
   sudo dashpot detach --stale")]
 pub(crate) struct DetachArgs {
-    /// A device, a disk, or 'all' of this daemon
+    /// A device or its link, a disk, or 'all' of this daemon
     #[arg(value_name = "NODE|DISK|all", required_unless_present = "stale")]
     pub(crate) target: Option<String>,
     /// End the I/O in flight with EIO first

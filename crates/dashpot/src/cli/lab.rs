@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use dashpot_rules::{
-    DiskConfig, DiskInjection, Listen, parse_disk, parse_disk_injection, parse_listen, parse_seed,
-    parse_shards, parse_size,
+    DiskConfig, DiskInjection, Listen, parse_disk, parse_disk_injection, parse_listen, parse_name,
+    parse_seed, parse_shards, parse_size,
 };
 
 /// The disks to serve: those of a lab file, those named here, or both.
@@ -52,6 +52,22 @@ pub(crate) enum SpinWhen {
     Never,
 }
 
+/// The disks that are attached while they are served.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct AttachedArgs {
+    /// Attach these disks, or all of them, as 'attach' does
+    #[arg(
+        id = "attach",
+        long,
+        value_name = "DISK,…",
+        num_args = 0..=1,
+        require_equals = true,
+        value_delimiter = ',',
+        value_parser = parse_name
+    )]
+    pub(crate) disks: Option<Vec<String>>,
+}
+
 /// Serve disks for the life of a command
 #[derive(Args, Debug)]
 #[command(after_help = "\
@@ -66,10 +82,9 @@ Example:
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) lab: LabArgs,
-    /// Attach the disks, as 'dashpot attach' does; takes root
-    #[arg(long)]
-    pub(crate) attach: bool,
-    /// Attach, and mount the first disk here, with an ext4 if it is empty
+    #[command(flatten)]
+    pub(crate) attach: AttachedArgs,
+    /// Attach, and mount the first here (ext4 if empty)
     #[arg(long, value_name = "DIR")]
     pub(crate) mount: Option<PathBuf>,
     /// Expect this of the disks, as 'dashpot check' does; see its help
@@ -101,9 +116,8 @@ pub(crate) struct ServeArgs {
     /// Answer HTTP requests to this host name, too
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_host: Vec<String>,
-    /// Attach the disks while they are served, as 'dashpot attach' does; with sudo
-    #[arg(long)]
-    pub(crate) attach: bool,
+    #[command(flatten)]
+    pub(crate) attach: AttachedArgs,
     /// Write the URIs to this file when clients can connect
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,

@@ -16,7 +16,7 @@ use dashpot_export::complain;
 use dashpot_rules::parse_api;
 use serde::{Deserialize, Serialize};
 
-use super::attach::{attach_disk, detach_own, give_to, mount_for_run};
+use super::attach::{Wish, attach_disk, detach_own, give_to, mount_for_run};
 use crate::cli::With;
 use crate::sources::Stop;
 
@@ -29,6 +29,8 @@ pub(super) struct Order {
     /// The address of the daemon's API.
     pub(super) api: String,
     pub(super) disks: Vec<String>,
+    /// Whether each device gets a link in `/dev/dashpot`.
+    pub(super) linked: bool,
     /// Where the file system of the first disk is mounted.
     pub(super) mount: Option<PathBuf>,
     /// The user and the group that will own the devices.
@@ -96,7 +98,12 @@ fn serve_order() -> anyhow::Result<()> {
 fn attach_each(client: &Client, order: &Order, devices: &mut Vec<Device>) -> anyhow::Result<()> {
     let mut mount_at = order.mount.as_deref();
     for disk in &order.disks {
-        let node = attach_disk(client, disk, With::Auto, || false)?.node;
+        let wish = Wish {
+            disk,
+            with: With::Auto,
+            linked: order.linked,
+        };
+        let node = attach_disk(client, &wish, || false)?.node;
         devices.push(Device {
             disk: disk.clone(),
             node: node.clone(),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, bail};
+use dashpot_export::store::OpenDevices;
 use dashpot_export::{complain, reclaim};
 use dashpot_rules::Address;
 use tokio::task::spawn_blocking;
@@ -14,17 +15,43 @@ use super::attacher::{ATTACHES, Device, Done, Order};
 use super::caller::Caller;
 use super::instance::Export;
 use super::variables::{DEVICE, variable};
+use crate::lab::Lab;
+
+/// The block devices that `--attach` and `--mount` ask for.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    /// The disks; empty for all.
+    pub(super) disks: Vec<String>,
+    /// Whether each device gets a link in `/dev/dashpot`.
+    pub(super) linked: bool,
+    /// Where the file system of the first one is mounted.
+    pub(super) mount: Option<PathBuf>,
+}
+
+/// Opens the devices below the disks of a lab that is to be attached. Refuses disks that the lab does
+/// not have. Without `wanted`, the server opens the devices later.
+pub(super) fn open_devices(wanted: Option<&Wanted>, lab: &Lab) -> anyhow::Result<OpenDevices> {
+    let Some(wanted) = wanted else {
+        return Ok(OpenDevices::default());
+    };
+    for disk in &wanted.disks {
+        lab.check_attached(disk)?;
+    }
+    let disks: Vec<_> = lab.disks.iter().map(|disk| disk.config.clone()).collect();
+    Ok(OpenDevices::open(&disks)?)
+}
 
 /// The rights to attach, before this process gives its own up.
 pub(super) struct Attacher {
     process: Child,
     caller: Option<Caller>,
+    wanted: Wanted,
 }
 
 impl Attacher {
     /// Starts the process that stays root, protects the memory of this process, and gives up root for
     /// the user who typed `sudo`. There may be no other threads yet.
-    pub(super) fn start() -> anyhow::Result<Attacher> {
+    pub(super) fn start(wanted: Wanted) -> anyhow::Result<Attacher> {
         let caller = Caller::of_sudo()?;
         let mut command = Command::new("/proc/self/exe");
         // The helper has a process group of its own, so a Ctrl-C does not end it before it is told to detach.
@@ -37,19 +64,27 @@ impl Attacher {
         if let Some(caller) = &caller {
             caller.become_again()?;
         }
-        Ok(Attacher { process, caller })
+        Ok(Attacher {
+            process,
+            caller,
+            wanted,
+        })
     }
 
     /// Attaches disks: all of them, or none.
-    pub(super) async fn attach(
-        self,
-        api: &Address,
-        exports: &[Export],
-        mount: Option<PathBuf>,
-    ) -> anyhow::Result<Devices> {
+    pub(super) async fn attach(self, api: &Address, exports: &[Export]) -> anyhow::Result<Devices> {
+        let Wanted {
+            disks,
+            linked,
+            mount,
+        } = self.wanted;
         let order = Order {
             api: api.to_string(),
-            disks: exports.iter().map(|export| export.name.clone()).collect(),
+            disks: match disks.is_empty() {
+                true => exports.iter().map(|export| export.name.clone()).collect(),
+                false => disks,
+            },
+            linked,
             mount,
             owner: self.caller.as_ref().map(Caller::owner),
         };

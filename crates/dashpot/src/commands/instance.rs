@@ -8,6 +8,7 @@ use dashpot_daemon::http::{Access, HandoverListener, Hosts, HttpListener, Manner
 use dashpot_daemon::metrics::{self, DaemonMetrics};
 use dashpot_daemon::{Collector, Daemon};
 use dashpot_engine::Duration;
+use dashpot_export::store::OpenDevices;
 use dashpot_export::{Server, ServerConfig, Spin, StartError};
 use dashpot_rules::{Address, Injection, format_size};
 use serde::Serialize;
@@ -56,9 +57,10 @@ impl Instance {
         lab: &Lab,
         listen: Vec<Address>,
         args: &LabArgs,
+        devices: OpenDevices,
     ) -> anyhow::Result<Instance> {
         survive_full_files()?;
-        let server = Server::start(&ServerConfig {
+        let config = ServerConfig {
             shards: lab.shards.unwrap_or_else(default_shards),
             seed: args.seed.map_or_else(random_seed, Ok)?,
             disks: lab.disks.iter().map(|disk| disk.config.clone()).collect(),
@@ -71,8 +73,8 @@ impl Instance {
             } else {
                 Spin::Never
             },
-        });
-        let mut server = server.map_err(explain)?;
+        };
+        let mut server = Server::start(&config, &devices).map_err(explain)?;
         let collector = collector(&mut server, lab)?;
         let handle = server.handle();
         let names = handle

@@ -7,13 +7,14 @@ use std::process::ExitCode;
 use anyhow::bail;
 use dashpot_api::Client;
 use dashpot_daemon::http::{HandoverListener, HttpListener};
+use dashpot_export::store::OpenDevices;
 use dashpot_export::{complain, reclaim};
 use dashpot_rules::Address;
 use tokio::task::spawn_blocking;
 
 use super::check::{Checks, conclude};
 use super::child::{FAILED, Launcher, passed_on, run_with};
-use super::devices::{Attacher, Devices};
+use super::devices::{Attacher, Devices, Wanted, open_devices};
 use super::instance::{Export, Instance};
 use super::private::PrivateDir;
 use super::signals::Signals;
@@ -31,26 +32,29 @@ pub(crate) fn run(args: &RunArgs) -> ExitCode {
 
 fn run_command(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let early = Launcher::new()?;
-    let attaches = args.attach || args.mount.is_some();
+    let lab = Lab::from_args(&args.lab)?;
+    check_variables(&lab)?;
+    let wanted = wanted(args);
+    // Root may open devices that the user may not.
+    let devices = open_devices(wanted.as_ref(), &lab)?;
     // From here on, this process is no longer root if `sudo` has started it.
-    let attacher = attaches.then(Attacher::start).transpose()?;
+    let attacher = wanted.map(Attacher::start).transpose()?;
     // The early thread has no mark as a part of the way to a disk. If there is no early thread, a later
     // one may have the right to lock memory that this process has kept.
     let launcher = match reclaim::in_force().io_flusher {
         true => early,
         false => Launcher::new()?,
     };
-    let lab = Lab::from_args(&args.lab)?;
-    check_variables(&lab)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(serve_command(args, &lab, attacher, &launcher))
+    runtime.block_on(serve_command(args, &lab, devices, attacher, &launcher))
 }
 
 async fn serve_command(
     args: &RunArgs,
     lab: &Lab,
+    devices: OpenDevices,
     attacher: Option<Attacher>,
     launcher: &Launcher,
 ) -> anyhow::Result<ExitCode> {
@@ -61,10 +65,10 @@ async fn serve_command(
     let api = Address::Unix(sockets.path().join("api.sock"));
     let listener = HttpListener::bind("--api", &api).await?;
     let handover = HandoverListener::bind(&api)?;
-    let instance = Instance::start(lab, vec![nbd], &args.lab).await?;
+    let instance = Instance::start(lab, vec![nbd], &args.lab, devices).await?;
     let running = instance.answer(listener, None, None, handover);
     let mut variables = variables(&api, running.exports());
-    let attached = attach(attacher, args, &api, running.exports()).await;
+    let attached = attach(attacher, &api, running.exports()).await;
     let ended = match attached {
         Ok(devices) => {
             variables.extend(devices.iter().flat_map(Devices::variables));
@@ -80,16 +84,27 @@ async fn serve_command(
     ended
 }
 
+/// The disks to attach; `None` without `--attach` and `--mount`. A command finds its devices in
+/// variables, so these need no links, and the names of disks on one host need not differ.
+fn wanted(args: &RunArgs) -> Option<Wanted> {
+    let disks = args.attach.disks.clone();
+    let disks = disks.or_else(|| args.mount.as_ref().map(|_| Vec::new()))?;
+    Some(Wanted {
+        disks,
+        linked: false,
+        mount: args.mount.clone(),
+    })
+}
+
 /// Attaches the disks, if that is wanted.
 async fn attach(
     attacher: Option<Attacher>,
-    args: &RunArgs,
     api: &Address,
     exports: &[Export],
 ) -> anyhow::Result<Option<Devices>> {
     match attacher {
         Some(attacher) => {
-            let attached = attacher.attach(api, exports, args.mount.clone());
+            let attached = attacher.attach(api, exports);
             attached.await.map(Some)
         }
         None => Ok(None),

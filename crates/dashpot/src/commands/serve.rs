@@ -10,9 +10,10 @@ use dashpot_api::{default_socket, runtime_dir};
 use dashpot_daemon::http::{
     Access, HandoverListener, Hosts, HttpListener, TokenFile, make_private_dir, random_word,
 };
+use dashpot_export::store::OpenDevices;
 use dashpot_rules::{Address, ApiAddress, Listen};
 
-use super::devices::{Attacher, Devices};
+use super::devices::{Attacher, Devices, Wanted, open_devices};
 use super::instance::{Export, Instance};
 use super::output::print;
 use super::private::PrivateDir;
@@ -30,12 +31,21 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
         bail!("--api or DASHPOT_API: a new daemon makes a new token; give it tcp:HOST:PORT");
     }
     let api = api.map(|api| &api.at);
+    let wanted = args.attach.disks.clone().map(|disks| Wanted {
+        disks,
+        linked: true,
+        mount: None,
+    });
+    // Root may open devices that the user may not.
+    let opened = Lab::from_args(&args.lab)
+        .map_err(anyhow::Error::from)
+        .and_then(|lab| Ok((open_devices(wanted.as_ref(), &lab)?, lab)));
     // From here on, this process is no longer root if `sudo` has started it.
-    let attacher = args.attach.then(Attacher::start).transpose()?;
+    let attacher = wanted.map(Attacher::start).transpose()?;
     // Do this first: a script that waits for this daemon must not read the file of the last one.
     let ready = args.ready_file.as_deref().map(ReadyFile::claim);
     let ready = ready.transpose()?;
-    let lab = Lab::from_args(&args.lab)?;
+    let (devices, lab) = opened?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -45,6 +55,7 @@ pub(crate) fn serve(args: &ServeArgs, api: Option<&ApiAddress>) -> anyhow::Resul
         api.or(lab.api.as_ref()),
         ready,
         attacher,
+        devices,
     ))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -55,6 +66,7 @@ async fn serve_lab(
     api: Option<&Listen>,
     mut ready: Option<ReadyFile>,
     attacher: Option<Attacher>,
+    devices: OpenDevices,
 ) -> anyhow::Result<()> {
     let mut signals = Signals::catch(ENDS)?;
     // A signal that was sent by mistake must not end the disks of others.
@@ -69,12 +81,9 @@ async fn serve_lab(
     let metrics_url = metrics.as_ref().map(metrics_url);
     let door = Door::new(&api, args.allow_host.clone())?;
     let handover = HandoverListener::bind(api.address())?;
-    let nbd = if args.nbd.is_empty() {
-        &lab.nbd
-    } else {
-        &args.nbd
-    };
-    let instance = Instance::start(lab, places.nbd(nbd)?, &args.lab).await?;
+    let nbd = Some(&args.nbd).filter(|nbd| !nbd.is_empty());
+    let nbd = nbd.unwrap_or(&lab.nbd);
+    let instance = Instance::start(lab, places.nbd(nbd)?, &args.lab, devices).await?;
     let metrics = metrics.map(|metrics| {
         let hosts = metrics.hosts(&args.allow_host);
         (metrics, hosts)
@@ -84,7 +93,7 @@ async fn serve_lab(
     // Whatever the result, stop the instance: stores must be synced, and sockets removed.
     let served = async {
         let devices = match attacher {
-            Some(attacher) => Some(attacher.attach(&address, running.exports(), None).await?),
+            Some(attacher) => Some(attacher.attach(&address, running.exports()).await?),
             None => None,
         };
         let announced = announce(

@@ -65,18 +65,32 @@ impl Lab {
 
     fn disk_named(&mut self, name: &str) -> Result<&mut LabDisk, ParseError> {
         let Some(at) = self.names().position(|known| known == name) else {
-            let remedy = match nearest(name, self.names()) {
-                Some(near) => format!("did you mean '{near}'?"),
-                None => format!("there is {}", self.names().collect::<Vec<_>>().join(", ")),
-            };
-            return Err(ParseError::new(format!(
-                "-r {name}: there is no such disk; {remedy}"
-            )));
+            let known: Vec<&str> = self.names().collect();
+            return Err(no_disk("-r", name, &known));
         };
         Ok(&mut self.disks[at])
+    }
+
+    /// Refuses a disk that `--attach` names if the lab has neither a disk nor a volume of that name.
+    pub(crate) fn check_attached(&self, name: &str) -> Result<(), ParseError> {
+        let volumes = self.volumes.iter().map(|volume| volume.name.as_str());
+        let known: Vec<&str> = self.names().chain(volumes).collect();
+        match known.contains(&name) {
+            true => Ok(()),
+            false => Err(no_disk("--attach", name, &known)),
+        }
     }
 
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.disks.iter().map(|disk| disk.config.name.as_str())
     }
+}
+
+/// The refusal of a name that an option gives, with the remedy.
+fn no_disk(option: &str, name: &str, known: &[&str]) -> ParseError {
+    let remedy = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean '{near}'?"),
+        None => format!("there is {}", known.join(", ")),
+    };
+    ParseError::new(format!("{option} {name}: there is no such disk; {remedy}"))
 }

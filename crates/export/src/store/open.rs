@@ -7,7 +7,7 @@ use std::sync::Arc;
 use dashpot_rules::{DiskConfig, StoreConfig};
 
 use super::any::Store;
-use super::device::{DeviceRequest, OpenDevice};
+use super::device::{DeviceRequest, OpenDevice, OpenDevices};
 use super::error::StoreError;
 use super::file::FileStore;
 use super::file::open::OpenRequest;
@@ -42,12 +42,16 @@ impl Opened {
     }
 }
 
-/// Opens the stores of `disks`, in their order. With `overcommit`, RAM disks may be larger than the
+/// Opens the stores of `disks`, in their order; the block devices are in `devices` or opened now. With `overcommit`, RAM disks may be larger than the
 /// available memory.
-pub(crate) fn open_all(disks: &[DiskConfig], overcommit: bool) -> Result<Vec<Opened>, StoreError> {
+pub(crate) fn open_all(
+    disks: &[DiskConfig],
+    devices: &OpenDevices,
+    overcommit: bool,
+) -> Result<Vec<Opened>, StoreError> {
     let opened = disks
         .iter()
-        .map(|disk| open(disk, &disk.store))
+        .map(|disk| open(disk, &disk.store, devices))
         .collect::<Result<Vec<_>, _>>()?;
     if !overcommit && let Some(available) = memory::available_memory() {
         memory::check_ram(ram_bytes(disks, &opened), available)?;
@@ -91,7 +95,11 @@ fn file_of<'a>(
     }
 }
 
-fn open(disk: &DiskConfig, store: &StoreConfig) -> Result<Opened, StoreError> {
+fn open(
+    disk: &DiskConfig,
+    store: &StoreConfig,
+    devices: &OpenDevices,
+) -> Result<Opened, StoreError> {
     let opened = match store {
         StoreConfig::Ram => sized(disk, store, Store::Ram(Ram::default()))?,
         StoreConfig::Null => sized(disk, store, Store::Null)?,
@@ -99,9 +107,11 @@ fn open(disk: &DiskConfig, store: &StoreConfig) -> Result<Opened, StoreError> {
             let (file, size) = FileStore::open(request(disk, path))?;
             Opened::new(disk, Store::File(Arc::new(file)), size)
         }
-        StoreConfig::Device(path) => on_device(device_request(disk, path).open()?),
+        StoreConfig::Device(path) => {
+            on_device(DeviceRequest::new(disk, path).open(devices.of(&disk.name))?)
+        }
         StoreConfig::Lossy(inner) => {
-            let inner = open(disk, inner)?;
+            let inner = open(disk, inner, devices)?;
             check_sectors(disk, store, &inner)?;
             Opened {
                 store: Store::Lossy(Box::new(Lossy::new(inner.store, inner.size))),
@@ -150,16 +160,6 @@ fn on_device(open: OpenDevice) -> Opened {
     }
 }
 
-fn device_request<'a>(disk: &'a DiskConfig, path: &'a Path) -> DeviceRequest<'a> {
-    DeviceRequest {
-        disk: &disk.name,
-        path,
-        size: disk.size,
-        block: disk.block,
-        read_only: disk.read_only,
-    }
-}
-
 fn request<'a>(disk: &'a DiskConfig, path: &'a Path) -> OpenRequest<'a> {
     OpenRequest {
         disk: &disk.name,
@@ -194,7 +194,7 @@ const HUGE_PAGE: u64 = 2 << 20;
 
 #[cfg(test)]
 mod tests {
-    use super::{HUGE_PAGE, open, ram_bytes};
+    use super::{HUGE_PAGE, OpenDevices, open, ram_bytes};
     use dashpot_rules::{DiskConfig, StoreConfig};
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
         });
         let opened = disks
             .each_ref()
-            .map(|disk| open(disk, &disk.store).unwrap());
+            .map(|disk| open(disk, &disk.store, &OpenDevices::default()).unwrap());
         assert_eq!(ram_bytes(&disks, &opened), 4 * HUGE_PAGE);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use dashpot_rules::{DiskConfig, StoreConfig};
 use tempfile::TempDir;
 
-use super::{FileStore, Opened, Store, StoreError, open_all};
+use super::{FileStore, OpenDevices, Opened, Store, StoreError, open_all};
 
 fn disk(name: &str, store: StoreConfig, size: Option<u64>) -> DiskConfig {
     DiskConfig {
@@ -28,7 +28,7 @@ fn file(name: &str, path: &Path) -> DiskConfig {
 }
 
 fn open_one(disk: DiskConfig) -> Result<Opened, StoreError> {
-    let mut all = open_all(&[disk], false)?;
+    let mut all = open_all(&[disk], &OpenDevices::default(), false)?;
     Ok(all.remove(0))
 }
 

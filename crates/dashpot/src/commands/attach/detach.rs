@@ -1,5 +1,6 @@
 //! `detach`: removes block devices that `attach` made, unless they are in use.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -85,7 +86,9 @@ fn chosen(client: &Client, target: &str) -> anyhow::Result<Vec<(Place, Record)>>
     let is_own = |record: &Record| record.api == client.address();
     let is_meant = |record: &Record| match target {
         "all" => is_own(record),
-        node if node.starts_with('/') => record.node == node,
+        path if path.starts_with('/') => {
+            record.node == path || record.link.as_deref() == Some(Path::new(path))
+        }
         disk => is_own(record) && record.disk == disk,
     };
     let nodes: Vec<String> = all.iter().map(|(_, record)| record.node.clone()).collect();

@@ -7,7 +7,7 @@ use dashpot_api::MechanismWord;
 
 use super::place::{Place, Record};
 use super::state::is_ours;
-use super::{block_device, fuse_mount};
+use super::{block_device, fuse_mount, link};
 
 /// Frees the node, if dashpot made the device, and removes its files.
 pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
@@ -19,6 +19,7 @@ pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
             );
         }
     }
+    link::remove(record);
     fuse_mount::undo(&place.file(&record.disk));
     place.remove();
     Ok(())

@@ -12,6 +12,7 @@ mod down;
 mod file_system;
 mod fuse_mount;
 mod kernel_log;
+mod link;
 mod loop_device;
 mod mechanism;
 mod nbd_device;
@@ -29,7 +30,7 @@ use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, chown};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use dashpot_api::{Client, Disk, HandOver, MechanismWord, hand_over};
@@ -42,6 +43,7 @@ use self::block_device::BlockDevice;
 pub(crate) use self::detach::{detach, detach_own, detach_unused};
 use self::fuse_mount::FuseMount;
 use self::kernel_log::Left;
+pub(crate) use self::link::make as make_link;
 use self::loop_device::Wanted;
 use self::nbd_device::WantedNbd;
 use self::place::{Place, Record, Served};
@@ -59,6 +61,8 @@ use crate::sources::Stop;
 pub(crate) struct Attached {
     pub(crate) disk: String,
     pub(crate) node: String,
+    /// The link to the node; null if it has none.
+    pub(crate) link: Option<PathBuf>,
     pub(crate) mechanism: MechanismWord,
     /// Why dashpot chose no other mechanism.
     pub(crate) why_not_others: Vec<String>,
@@ -68,10 +72,28 @@ pub(crate) struct Attached {
     pub(crate) lacks: Vec<String>,
 }
 
+/// A disk to attach.
+pub(crate) struct Wish<'a> {
+    pub(crate) disk: &'a str,
+    pub(crate) with: With,
+    /// Whether its device gets a link in `/dev/dashpot`.
+    pub(crate) linked: bool,
+}
+
+impl Wish<'_> {
+    fn of(disk: &str, with: With) -> Wish<'_> {
+        Wish {
+            disk,
+            with,
+            linked: true,
+        }
+    }
+}
+
 /// Attaches a disk, and prints its node.
 pub(crate) fn attach(client: &Client, args: &AttachArgs) -> anyhow::Result<()> {
     let stop = Stop::new()?;
-    let attached = attach_disk(client, &args.disk, args.with, || stop.is_set())?;
+    let attached = attach_disk(client, &Wish::of(&args.disk, args.with), || stop.is_set())?;
     if args.json {
         return print_json(&attached);
     }
@@ -83,7 +105,7 @@ pub(crate) fn attach(client: &Client, args: &AttachArgs) -> anyhow::Result<()> {
 pub(crate) fn mount(client: &Client, args: &MountArgs) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let is_stopped = || stop.is_set();
-    let attached = attach_disk(client, &args.disk, args.with, is_stopped)?;
+    let attached = attach_disk(client, &Wish::of(&args.disk, args.with), is_stopped)?;
     let node = &attached.node;
     if let Err(error) = mount_node(node, args, &is_stopped) {
         if attached.took_over.is_none() {
@@ -160,12 +182,12 @@ impl Attached {
 /// Attaches a disk. If `is_stopped` returns true, it gives up and undoes its steps.
 pub(crate) fn attach_disk(
     client: &Client,
-    disk: &str,
-    with: With,
+    wish: &Wish<'_>,
     is_stopped: impl Fn() -> bool,
 ) -> anyhow::Result<Attached> {
-    let choice = mechanism::choose(with)?;
-    let disk = client.disk(disk, 0)?;
+    let choice = mechanism::choose(wish.with)?;
+    let disk = client.disk(wish.disk, 0)?;
+    let link = wish.linked.then(|| link::of(&disk.name));
     let attempt = Attempt {
         client,
         disk: &disk,
@@ -176,6 +198,7 @@ pub(crate) fn attach_disk(
             read_only: disk.read_only,
         },
         mechanism: choice.mechanism,
+        link: link.as_deref(),
         is_stopped: &is_stopped,
     };
     let (node, took_over) = match attempt.take_over()? {
@@ -184,6 +207,7 @@ pub(crate) fn attach_disk(
     };
     Ok(Attached {
         node,
+        link,
         mechanism: choice.mechanism,
         why_not_others: choice.why_not_others,
         took_over,
@@ -216,6 +240,8 @@ struct Attempt<'a> {
     disk: &'a Disk,
     served: Served,
     mechanism: MechanismWord,
+    /// The link to make.
+    link: Option<&'a Path>,
     is_stopped: &'a dyn Fn() -> bool,
 }
 
@@ -232,6 +258,9 @@ impl Attempt<'_> {
     /// Makes a device, and returns its node.
     fn attach(&self) -> anyhow::Result<String> {
         stale::clean_quietly();
+        if let Some(link) = self.link {
+            link::check_free(link, &self.client.address())?;
+        }
         for _ in 0..TRIES {
             if let Some(node) = self.attach_once()? {
                 return Ok(node);
@@ -263,9 +292,13 @@ impl Attempt<'_> {
             before: made.0.before.clone(),
             owner_before: None,
             mounted: None,
+            link: self.link.map(Path::to_owned),
         };
         place.write(&record)?;
         self.check_stopped()?;
+        if let Some(link) = self.link {
+            link::make(link, &node)?;
+        }
         made.keep();
         place.keep();
         Ok(Some(node))
@@ -274,7 +307,8 @@ impl Attempt<'_> {
     fn make_loop_device(&self, place: &Place) -> anyhow::Result<Option<Made>> {
         let read_only = self.disk.read_only;
         let (mount, descriptor) = FuseMount::new(place.file(&self.disk.name), read_only)?;
-        let node = loop_device::free_node().context("no loop device is free")?;
+        let node = loop_device::free_node()
+            .context("no loop device is free; 'losetup --list' lists those in use")?;
         self.check_stopped()?;
         // From here on only the daemon has the descriptor, so that the connection ends with the
         // daemon.

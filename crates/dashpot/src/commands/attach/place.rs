@@ -40,6 +40,9 @@ pub(super) struct Record {
     pub(super) owner_before: Option<(u32, u32)>,
     /// The place at which dashpot has mounted the node's file system.
     pub(super) mounted: Option<PathBuf>,
+    /// The link to the node.
+    #[serde(default)]
+    pub(super) link: Option<PathBuf>,
 }
 
 /// The properties of a disk that a program with the node open relies on.
@@ -237,6 +240,6 @@ mod tests {
             "before":[],"mounted":null}"#;
         let record: Record = serde_json::from_str(text).expect("a record");
         assert_eq!(record.served, Served::default());
-        assert_eq!(record.served.store_id, None);
+        assert_eq!((record.served.store_id, record.link), (None, None));
     }
 }

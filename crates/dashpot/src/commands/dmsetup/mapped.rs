@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -12,6 +12,7 @@ use dashpot_rules::{Address, parse_name};
 use serde::{Deserialize, Serialize};
 
 use super::daemon;
+use crate::commands::attach::make_link;
 use crate::commands::attach::process::Process;
 
 /// A device. Dropping a new device before it is [published](Mapped::publish) removes it.
@@ -115,14 +116,7 @@ impl Mapped {
     /// Links it, and keeps it.
     pub(super) fn publish(mut self) -> anyhow::Result<()> {
         self.write()?;
-        let (link, folder) = (link(&self.name), Path::new(LINKS));
-        let to = Path::new(&self.node);
-        let to = to
-            .strip_prefix("/dev")
-            .map_or(to.into(), |name| Path::new("..").join(name));
-        fs::create_dir_all(folder)
-            .and_then(|()| symlink(to, &link))
-            .with_context(|| format!("cannot make {}", link.display()))?;
+        make_link(&link(&self.name), &self.node)?;
         self.is_kept = true;
         Ok(())
     }

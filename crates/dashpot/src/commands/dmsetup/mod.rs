@@ -16,7 +16,7 @@ use dashpot_api::{Client, Inject, Suspend};
 use dashpot_rules::dm::{Table, parse_table};
 
 use self::mapped::Mapped;
-use super::attach::{attach_disk, clean_quietly, detach_unused};
+use super::attach::{Wish, attach_disk, clean_quietly, detach_unused};
 use crate::cli::{DmAction, DmsetupArgs, TableArgs, With};
 use crate::sources::Stop;
 
@@ -58,7 +58,12 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     let mut new = Mapped::new(name, &medium.table, &medium.store)?;
     new.start(&|| stop.is_set())?;
     let client = new.client()?;
-    new.node = attach_disk(&client, name, With::Auto, || stop.is_set())?.node;
+    let wish = Wish {
+        disk: name,
+        with: With::Auto,
+        linked: false,
+    };
+    new.node = attach_disk(&client, &wish, || stop.is_set())?.node;
     // The kernel has read the new device by now, so the rules do not delay that. No program has the
     // link yet.
     arm(&client, name, &medium.table)?;

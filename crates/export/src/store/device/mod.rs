@@ -8,6 +8,7 @@
 //! Direct I/O takes whole blocks of the device. The disk's blocks are at least as large, and frontends
 //! refuse other requests.
 
+mod early;
 mod open;
 mod users;
 
@@ -26,6 +27,7 @@ use super::file::errno;
 
 use self::users::attribute;
 
+pub use early::OpenDevices;
 pub(super) use open::{DeviceRequest, OpenDevice};
 pub use users::{device_mounts, device_numbers, device_users};
 
@@ -37,9 +39,9 @@ pub(crate) struct DeviceStore {
 }
 
 impl DeviceStore {
-    fn new(device: File) -> DeviceStore {
+    fn new(device: Arc<File>) -> DeviceStore {
         DeviceStore {
-            device: Arc::new(device),
+            device,
             durability: Durability::default(),
         }
     }
@@ -146,13 +148,13 @@ type Moved = Result<usize, rustix::io::Errno>;
 mod tests {
     use dashpot_engine::Errno;
 
-    use super::DeviceStore;
+    use super::{Arc, DeviceStore};
     use crate::store::blocking::Blocking;
 
     fn store() -> DeviceStore {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1 << 20).unwrap();
-        DeviceStore::new(file)
+        DeviceStore::new(Arc::new(file))
     }
 
     #[test]

@@ -4,7 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 
+use dashpot_rules::DiskConfig;
 use rustix::fs::{OFlags, ioctl_blkpbszget, ioctl_blksszget};
 
 use super::DeviceStore;
@@ -35,16 +37,32 @@ pub(in crate::store) struct OpenDevice {
     pub(in crate::store) read_only: bool,
 }
 
-impl DeviceRequest<'_> {
-    /// Opens the device for this process alone. Changes nothing.
-    pub(in crate::store) fn open(&self) -> Result<OpenDevice, StoreError> {
-        self.check_kind()?;
-        let read_only = self.read_only || is_read_only(self.path);
-        let mut device = self.open_device(!read_only)?;
-        let length = device.seek(SeekFrom::End(0));
+impl<'a> DeviceRequest<'a> {
+    /// What a disk asks of the device at a path.
+    pub(in crate::store) fn new(disk: &'a DiskConfig, path: &'a Path) -> DeviceRequest<'a> {
+        DeviceRequest {
+            disk: &disk.name,
+            path,
+            size: disk.size,
+            block: disk.block,
+            read_only: disk.read_only,
+        }
+    }
+
+    /// Opens the device for this process alone, or takes it as it was opened before. Changes nothing.
+    pub(in crate::store) fn open(
+        &self,
+        before: Option<Arc<File>>,
+    ) -> Result<OpenDevice, StoreError> {
+        let device = match before {
+            Some(device) => device,
+            None => Arc::new(self.open_file()?),
+        };
+        let read_only = self.is_read_only();
+        let length = (&*device).seek(SeekFrom::End(0));
         let length = length.map_err(|error| self.failed(error))?;
-        let logical = ioctl_blksszget(&device).map_err(|error| self.failed(error.into()))?;
-        let physical = ioctl_blkpbszget(&device).unwrap_or(logical);
+        let logical = ioctl_blksszget(&*device).map_err(|error| self.failed(error.into()))?;
+        let physical = ioctl_blkpbszget(&*device).unwrap_or(logical);
         let block = self.block_within(logical)?;
         Ok(OpenDevice {
             size: self.size_within(length, block)?,
@@ -53,6 +71,16 @@ impl DeviceRequest<'_> {
             read_only,
             store: DeviceStore::new(device),
         })
+    }
+
+    /// Opens it, and asks nothing of it yet.
+    pub(super) fn open_file(&self) -> Result<File, StoreError> {
+        self.check_kind()?;
+        self.open_device(!self.is_read_only())
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.read_only || is_read_only(self.path)
     }
 
     /// This comes before opening, because opening a pipe waits for its other end.

@@ -8,7 +8,7 @@ use dashpot_rules::{DiskConfig, StoreConfig};
 use rustix::fs::{Mode, XattrFlags, getxattr, setxattr};
 
 use super::super::file::label::ATTRIBUTE;
-use super::super::{Adoption, StoreError, available_memory, open_all};
+use super::super::{Adoption, OpenDevices, StoreError, available_memory, open_all};
 use super::{directory_of, disk, file, open_one};
 
 /// The message of a refusal, which must contain all of `parts`.
@@ -145,7 +145,7 @@ fn disks_of_no_size() {
 
 /// Opens the files of disks and labels them, like a start that succeeds.
 fn adopt(disks: &[DiskConfig]) {
-    let opened = open_all(disks, false).unwrap();
+    let opened = open_all(disks, &OpenDevices::default(), false).unwrap();
     for (disk, opened) in disks.iter().zip(&opened) {
         Adoption::of(disk, opened).unwrap().adopt().unwrap();
     }
@@ -194,11 +194,18 @@ fn readers_and_failures_do_not_label() {
     adopt(&[read_only("d0", &path)]);
     assert_eq!(label(&path), None);
     let missing = file("d1", Path::new("/nowhere/d1.img"));
-    assert!(open_all(&[file("d0", &path), missing], false).is_err());
+    assert!(
+        open_all(
+            &[file("d0", &path), missing],
+            &OpenDevices::default(),
+            false
+        )
+        .is_err()
+    );
     assert_eq!(label(&path), None);
     let twice = [file("d0", &path), file("d1", &path)];
     assert!(matches!(
-        open_all(&twice, false),
+        open_all(&twice, &OpenDevices::default(), false),
         Err(StoreError::InUse { .. })
     ));
     assert_eq!(label(&path), None);
@@ -210,9 +217,11 @@ fn ram_disks_larger_than_memory() {
     let ram = |name| disk(name, StoreConfig::Ram, Some(available / 10 * 6));
     assert!(open_one(ram("d0")).is_ok());
     let two = [ram("d0"), ram("d1")];
-    let message = open_all(&two, false).unwrap_err().to_string();
+    let message = open_all(&two, &OpenDevices::default(), false)
+        .unwrap_err()
+        .to_string();
     assert!(message.contains("--overcommit"), "{message}");
-    assert!(open_all(&two, true).is_ok());
+    assert!(open_all(&two, &OpenDevices::default(), true).is_ok());
     let null = disk("d1", StoreConfig::Null, Some(1 << 60));
-    assert!(open_all(&[ram("d0"), null], false).is_ok());
+    assert!(open_all(&[ram("d0"), null], &OpenDevices::default(), false).is_ok());
 }

@@ -1,0 +1,44 @@
+//! Block devices that are opened before the rest of a server, because the process still has the
+//! rights of root then.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use dashpot_rules::{DiskConfig, StoreConfig};
+
+use super::open::DeviceRequest;
+use crate::store::error::StoreError;
+
+/// Open block devices, by the names of their disks.
+#[derive(Clone, Debug, Default)]
+pub struct OpenDevices(Vec<(String, Arc<File>)>);
+
+impl OpenDevices {
+    /// Opens the block devices of disks for this process alone. Changes nothing.
+    pub fn open(disks: &[DiskConfig]) -> Result<OpenDevices, StoreError> {
+        let open = |disk| {
+            let request = DeviceRequest::of(disk, &disk.store)?;
+            let opened = request.open_file();
+            Some(opened.map(|device| (disk.name.clone(), Arc::new(device))))
+        };
+        let opened: Result<_, _> = disks.iter().filter_map(open).collect();
+        opened.map(OpenDevices)
+    }
+
+    /// The device of a disk, if it is open.
+    pub(in crate::store) fn of(&self, disk: &str) -> Option<Arc<File>> {
+        let (_, device) = self.0.iter().find(|(name, _)| name == disk)?;
+        Some(Arc::clone(device))
+    }
+}
+
+impl<'a> DeviceRequest<'a> {
+    /// The request of a disk whose bytes are on a block device; `None` for other disks.
+    fn of(disk: &'a DiskConfig, store: &'a StoreConfig) -> Option<DeviceRequest<'a>> {
+        match store {
+            StoreConfig::Device(path) => Some(DeviceRequest::new(disk, path)),
+            StoreConfig::Lossy(inner) => DeviceRequest::of(disk, inner),
+            StoreConfig::Ram | StoreConfig::Null | StoreConfig::File(_) => None,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+"""`attach` where loop devices are taken by other programs: clear errors, and nothing is half-done."""
+
+import os
+import pathlib
+
+import pytest
+
+from attached import attach, backing, can_attach, remains  # noqa: F401 (a fixture)
+from conftest import BINARY, eventually, requires, run
+
+pytestmark = can_attach
+
+
+def in_a_namespace(script, daemon, code):
+    """Runs a script as a user would, with mounts that end with it."""
+    environment = {"DASHPOT_API": f"unix:{daemon.api}", "DASHPOT": BINARY}
+    return run("unshare", "--mount", "sh", "-ec", script, code=code, env=environment)
+
+
+# `losetup` finds no free device where the kernel gives none and all nodes are in use. Here the nodes are hidden.
+NO_DEVICE_IS_FREE = """
+mount --bind /dev/null /dev/loop-control
+for node in /dev/loop[0-9]*; do mount --bind /dev/null "$node"; done
+"$DASHPOT" attach d --with loop
+"""
+
+
+@requires("unshare")
+def test_without_a_free_loop_device_it_says_so_and_leaves_nothing(daemon, attach):
+    refused = in_a_namespace(NO_DEVICE_IS_FREE, daemon, code=1).stderr
+    assert "no loop device is free" in refused and "losetup --list" in refused, refused
+    assert not remains()
+    eventually(lambda: not daemon.disk()["clients"], "no client")
+    daemon.cli("detach", attach(daemon))
+
+
+# Another program takes the free device each time, before `attach` can.
+ANOTHER_IS_FASTER = """
+mkdir "$0/bin"
+real=$(command -v losetup)
+cat >"$0/bin/losetup" <<END
+#!/bin/sh
+[ "\\$*" = --find ] || exec $real "\\$@"
+echo x >>"$0/asked"
+[ -e "$0/free" ] && [ \\$(wc -l <"$0/asked") -gt 2 ] && exec $real --find
+echo "$1"
+END
+chmod +x "$0/bin/losetup"
+PATH=$0/bin:$PATH exec "$DASHPOT" attach d --with loop
+"""
+
+
+@pytest.mark.parametrize("gets_one", [False, True])
+def test_a_node_that_another_program_takes_first(daemon, attach, tmp_path, gets_one):
+    """`attach` takes the next one. If another program takes every one, it gives up, and leaves nothing."""
+    file = tmp_path / "taken.img"
+    file.write_bytes(bytes(1 << 20))
+    if gets_one:
+        (tmp_path / "free").touch()
+    node = run("losetup", "--find", "--show", file).stdout.strip()
+    try:
+        environment = {"DASHPOT_API": f"unix:{daemon.api}", "DASHPOT": BINARY}
+        code = 0 if gets_one else 1
+        done = run("sh", "-ec", ANOTHER_IS_FASTER, tmp_path, node, code=code, env=environment)
+        assert backing(pathlib.Path("/sys/block") / os.path.basename(node)) == str(file)
+        if gets_one:
+            daemon.cli("detach", done.stdout.strip())
+        else:
+            assert "other programs took every device that was free: try again" in done.stderr
+        assert not remains()
+        eventually(lambda: not daemon.disk()["clients"], "no client")
+    finally:
+        run("losetup", "--detach", node)
