@@ -66,6 +66,21 @@ def test_what_a_killed_daemon_leaves_goes_with_its_link(serve, attach, cleaning)
         again.cli("detach", "e")
 
 
+def test_a_device_that_is_still_in_use_after_its_daemon_gives_its_link_away(serve, attach):
+    daemon = serve("-d", "d=ram,size=8M")
+    node = attach(daemon)
+    with open(node, "rb"):
+        daemon.abandon()
+        again = serve("-d", "d=ram,size=8M")
+        after = attach(again)
+        assert after != node and leads_to(LINKS / "d", after)
+    # The former device goes with the next cleaning, and the link stays with the present one.
+    again.cli("detach", "--stale")
+    assert leads_to(LINKS / "d", after)
+    again.cli("detach", "d")
+    assert not remains()
+
+
 def test_serve_attaches_the_disks_that_are_named_and_links_them(attach, tmp_path):
     ready = tmp_path / "ready"
     disks = [word for name in "abc" for word in ("-d", f"{name}=ram,size=8M")]

@@ -265,7 +265,7 @@ ps -o pid,stat,comm | grep ' D ' && exit 1
 echo ended
 """)
     assert said.endswith("ended\n"), said
-    assert said.count("because its bytes ended with that daemon, as those of ram, null and lossy stores do") == 2, said
+    assert said.count("because its bytes ended with that daemon, as the bytes of ram, null and lossy stores do") == 2, said
     assert "/dev/nbd1 was disk 'e' of a daemon that is gone" in said and "because it has another store now" in said
     assert "because its size, its blocks or its access have changed" in said
     assert "Input/output error" in said and "in use: mounted at /mnt" in said

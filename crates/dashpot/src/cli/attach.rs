@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 #[derive(Args, Debug)]
 #[command(after_help = "\
 The daemon needs no privilege; this command takes root, for a moment. The device
-stays until 'dashpot detach', and /dev/dashpot/DISK is a link to it. Two daemons
-cannot have disks of one name attached. The drivers, with the one that auto prefers first:
+stays until 'dashpot detach'. /dev/dashpot/DISK is a link to it, so disks of two
+daemons need different names. The drivers, with the one that auto prefers first:
   nbd   The kernel's NBD client. Once the daemon is gone the device waits 20 s
         for it: start the daemon again, and attach the disk again. The device
         then continues, if the disk is in the same file as before. Programs see

@@ -14,22 +14,25 @@ pub(super) fn of(disk: &str) -> PathBuf {
     Path::new(LINKS).join(segment(disk))
 }
 
-/// Refuses a path that is taken, and names the device that has it. `api` is the daemon's address.
+/// Refuses a path that is taken, and names the device that has it. `api` is the daemon's address. A
+/// device whose daemon is gone gives its link away.
 pub(super) fn check_free(link: &Path, api: &str) -> anyhow::Result<()> {
     if fs::symlink_metadata(link).is_err() {
         return Ok(());
     }
     let shown = link.display();
-    let mut records = records().into_iter().map(|(_, record)| record);
-    let owner = records.find(|record| record.link.as_deref() == Some(link));
+    let owners = owners(link);
+    if owners.is_empty() {
+        bail!("{shown} exists, and is no link to an attached disk: remove it");
+    }
     let Some(Record {
         disk,
         node,
         api: other,
         ..
-    }) = owner
+    }) = owners.into_iter().find(|owner| !is_gone(owner))
     else {
-        bail!("{shown} exists, and is no link to an attached disk: remove it");
+        return Ok(());
     };
     if other == api {
         bail!("disk '{disk}': it is {node} already: dashpot detach {node} frees it");
@@ -37,6 +40,25 @@ pub(super) fn check_free(link: &Path, api: &str) -> anyhow::Result<()> {
     bail!(
         "{shown} is {node} already, disk '{disk}' of the daemon at {other}: detach that one, or give this disk another name"
     )
+}
+
+/// Makes the link of a new attachment. Takes it from a device whose daemon is gone.
+pub(super) fn put(link: &Path, node: &str) -> anyhow::Result<()> {
+    let owners = owners(link).into_iter();
+    owners.filter(is_gone).for_each(|owner| remove(&owner));
+    make(link, node)
+}
+
+/// The attachments to which a link belongs, or did before another took it.
+fn owners(link: &Path) -> Vec<Record> {
+    let records = records().into_iter().map(|(_, record)| record);
+    records
+        .filter(|record| record.link.as_deref() == Some(link))
+        .collect()
+}
+
+fn is_gone(owner: &Record) -> bool {
+    owner.daemon.is_some_and(|daemon| !daemon.is_alive())
 }
 
 /// Makes a link to a node.

@@ -297,7 +297,7 @@ impl Attempt<'_> {
         place.write(&record)?;
         self.check_stopped()?;
         if let Some(link) = self.link {
-            link::make(link, &node)?;
+            link::put(link, &node)?;
         }
         made.keep();
         place.keep();
