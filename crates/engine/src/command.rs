@@ -121,6 +121,9 @@ pub enum Command {
         /// The value, in the tunable's unit.
         value: u64,
     },
+    /// Makes a pool lose all that it has only in memory, as a power cut of its host does. The driver has
+    /// aborted the zios of the pool's volumes, and no store works for the pool.
+    Crash(PoolId),
     /// Makes the pools write all dirty data home, without waiting for a reason to sync. They go on like
     /// this.
     Drain,
@@ -152,6 +155,8 @@ pub enum Answer {
         /// Zios in flight.
         in_flight: u32,
     },
+    /// The pool has lost these txgs, each with this many dirty bytes.
+    Crashed(Vec<(u64, u64)>),
     /// The disk is resumed, and the waiting zios are issued.
     Resumed {
         /// Zios that were issued.

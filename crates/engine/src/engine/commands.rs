@@ -11,7 +11,7 @@ use crate::flight::State;
 use crate::inject::{GroupId, RULES_MAX, Rule, RuleId, RuleSpec};
 use crate::pool::{Pool, Step, Tunable};
 use crate::time::Duration;
-use crate::zio::{DiskId, Errno, PoolId};
+use crate::zio::{DiskId, Errno, PoolId, ZioId};
 
 impl Engine {
     /// This is not inlined, because a larger [`Engine::step`] would slow down every zio.
@@ -36,6 +36,7 @@ impl Engine {
                 tunable,
                 value,
             } => self.tune(pool, tunable, value, actions),
+            Command::Crash(pool) => self.crash(pool, actions),
             Command::Drain => {
                 for pool in 0..self.pools.len() {
                     self.with_pool(pool, actions, Pool::drain);
@@ -179,6 +180,20 @@ impl Engine {
         let tuned = tuned.ok_or(CommandError::UnknownPool(pool))?;
         tuned.map_err(CommandError::Tunable)?;
         Ok(Answer::Done)
+    }
+
+    fn crash(&mut self, pool: PoolId, actions: &mut Vec<Action>) -> Result<Answer, CommandError> {
+        for disk in self.disks_of(pool) {
+            let zios = self.children.flights.of_disk(disk);
+            let zios: Vec<ZioId> = zios.map(|flight| flight.zio.id).collect();
+            zios.iter().for_each(|zio| self.sent.orphan(*zio));
+            self.with_disk(disk, actions, |disk, flights, ctx| {
+                disk.abort(&zios, flights, ctx);
+            });
+        }
+        let lost = self.with_pool(pool.0 as usize, actions, Pool::crash);
+        let lost = lost.ok_or(CommandError::UnknownPool(pool))?;
+        Ok(Answer::Crashed(lost))
     }
 
     fn fail_held(&mut self, errno: Errno, actions: &mut Vec<Action>) {

@@ -111,6 +111,18 @@ impl Engine {
         self.pools.iter().any(Pool::is_degraded)
     }
 
+    /// The disks of a pool.
+    pub fn disks_of(&self, pool: PoolId) -> Vec<DiskId> {
+        let pool = self.pools.get(pool.0 as usize);
+        pool.map_or_else(Vec::new, Pool::disks)
+    }
+
+    /// The pool of a volume.
+    pub fn pool_of(&self, volume: VolumeId) -> Option<PoolId> {
+        let (pool, _) = *self.volumes.get(volume.0 as usize)?;
+        Some(PoolId(pool as u32))
+    }
+
     /// The tunables of a pool now.
     pub fn tunables(&self, pool: PoolId) -> Option<&Tunables> {
         Some(self.pools.get(pool.0 as usize)?.tunables())
@@ -221,6 +233,9 @@ impl Engine {
                 match answer {
                     Action::Start(child) => actions.push(Action::Start(child.outer())),
                     Action::Complete(child, outcome) => self.child_ended(child, outcome, actions),
+                    Action::Drop(orphan) => {
+                        self.sent.take(orphan);
+                    }
                     other => actions.push(other),
                 }
             }

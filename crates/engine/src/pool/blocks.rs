@@ -102,6 +102,13 @@ pub(super) struct BlockTable {
 }
 
 impl BlockTable {
+    /// The contents of all versions.
+    pub(super) fn contents(&self) -> impl Iterator<Item = Content> + '_ {
+        let blocks = self.leaves.iter().flatten().flat_map(|leaf| leaf.iter());
+        let versions = blocks.flat_map(|block| block.versions.iter());
+        versions.filter_map(|version| version.content())
+    }
+
     #[inline]
     pub(super) fn get(&self, block: u32) -> Block {
         let leaf = self.leaves.get(block as usize / LEAF);

@@ -4,6 +4,7 @@
 mod block_io;
 mod blocks;
 mod config;
+mod crash;
 mod edges;
 mod failure;
 mod flush;

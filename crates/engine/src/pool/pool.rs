@@ -231,7 +231,7 @@ impl Pool {
                 )
             }
             Work::Sync(SyncFor::Request(id)) => (None, Some(id)),
-            Work::Sync(SyncFor::Txg) => (None, None),
+            Work::Sync(SyncFor::Txg) | Work::Orphan => (None, None),
         };
         let parent = parent.and_then(|id| self.requests.get(id));
         Event {
@@ -282,6 +282,7 @@ impl Pool {
             }
             Work::Sync(SyncFor::Request(id)) => self.one_less(id, ended.outcome, step),
             Work::Sync(SyncFor::Txg) => self.disk_synced(disk, ended.outcome, step),
+            Work::Orphan => {}
         }
         self.settle(step);
     }
@@ -366,7 +367,7 @@ impl Pool {
 /// The end of every step.
 impl Pool {
     /// Carries out all consequences of the step, until there are no more.
-    fn settle(&mut self, step: &mut Step<'_>) {
+    pub(super) fn settle(&mut self, step: &mut Step<'_>) {
         loop {
             if let Some(id) = self.throttle.pop_admitted(step.now) {
                 self.admitted(id, step);

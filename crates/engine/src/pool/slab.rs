@@ -1,5 +1,6 @@
 //! Values that are named by their place. Names are small, dense and used again.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 #[derive(Debug)]
@@ -22,6 +23,16 @@ impl<T: Copy> Slab<T> {
                 self.values.len() as u32 - 1
             }
         }
+    }
+
+    /// The slots that have a value.
+    pub(crate) fn live(&self) -> impl Iterator<Item = u32> + use<T> {
+        let mut live = vec![true; self.values.len()];
+        for slot in &self.free {
+            live[*slot as usize] = false;
+        }
+        let slots = (0..).zip(live);
+        slots.filter(|(_, live)| *live).map(|(slot, _)| slot)
     }
 
     pub(crate) fn remove(&mut self, slot: u32) -> T {

@@ -83,6 +83,8 @@ pub(crate) enum Work {
     Picked(PickedId),
     /// A sync of the disk. It is not queued, as in ZFS.
     Sync(SyncFor),
+    /// Nothing any more: its pool has crashed.
+    Orphan,
 }
 
 /// The cause of a disk's sync.
@@ -104,6 +106,11 @@ impl Children {
     /// The child behind a zio that was sent and has not ended.
     pub(crate) fn get(&self, id: ZioId) -> &Child {
         &self.sent[id.0]
+    }
+
+    /// Makes a child an orphan.
+    pub(crate) fn orphan(&mut self, id: ZioId) {
+        self.sent[id.0].work = Work::Orphan;
     }
 
     /// Removes a child that has ended.

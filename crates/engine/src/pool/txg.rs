@@ -169,6 +169,16 @@ impl Txgs {
         })
     }
 
+    /// Opens a txg after a power cut. The live txgs are lost, and their numbers are not used again.
+    pub(super) fn begin_anew(&mut self, now: Instant) {
+        *self = Txgs {
+            open: Txg::new(self.open.number + 1, now),
+            done: core::mem::take(&mut self.done),
+            last_sync: now,
+            ..Txgs::new()
+        };
+    }
+
     /// When the timer will close the open txg, unless that happens earlier; or [`Instant::NEVER`].
     pub(super) fn next_deadline(&self, timeout: Duration) -> Instant {
         let idle = self.syncing.is_none() && self.closed.is_none();

@@ -10,7 +10,7 @@ use super::tunable::Tunables;
 use crate::bytes::Segment;
 use crate::stats::{DiskStats, InFlight};
 use crate::time::Instant;
-use crate::zio::ZioId;
+use crate::zio::{DiskId, ZioId};
 
 impl Pool {
     pub(crate) fn stats(&self, now: Instant) -> PoolStats {
@@ -69,7 +69,7 @@ impl Pool {
     pub(crate) fn segments(&self, disk: usize, work: Work) -> impl Iterator<Item = Segment> + '_ {
         let picked = match work {
             Work::Picked(picked) => Some(picked),
-            Work::Sync(_) => None,
+            Work::Sync(_) | Work::Orphan => None,
         };
         let queue = &self.disks[disk].queue;
         let members = picked.into_iter().flat_map(|picked| queue.members(picked));
@@ -97,6 +97,10 @@ impl Pool {
         let mut requests: Vec<&Request> = of_volume.collect();
         requests.sort_unstable_by_key(|request| request.number);
         requests.into_iter().map(Request::view).collect()
+    }
+
+    pub(crate) fn disks(&self) -> Vec<DiskId> {
+        self.disks.iter().map(|leaf| leaf.disk.disk).collect()
     }
 
     pub(crate) fn tunables(&self) -> &Tunables {

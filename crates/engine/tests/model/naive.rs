@@ -784,7 +784,9 @@ impl Naive {
                 Ok(Answer::Resumed { waiting })
             }
             Command::Update(rule, spec) => self.update(rule, spec),
-            Command::Tune { pool, .. } => Err(CommandError::UnknownPool(pool)),
+            Command::Tune { pool, .. } | Command::Crash(pool) => {
+                Err(CommandError::UnknownPool(pool))
+            }
             Command::Drain => Ok(Answer::Done),
             Command::FailHeld(errno) => {
                 self.closing = Some(errno);

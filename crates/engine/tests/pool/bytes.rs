@@ -7,9 +7,9 @@ use crate::machine::Machine;
 
 const SIZE: u64 = 64 << 10;
 const BLOCK: u32 = 1 << 10;
-const LAYOUTS: [&[usize]; 4] = [&[1], &[2], &[1, 1, 1], &[2, 2]];
+pub(crate) const LAYOUTS: [&[usize]; 4] = [&[1], &[2], &[1, 1, 1], &[2, 2]];
 
-fn policies() -> [(ThrottleConfig, WritePolicy); 4] {
+pub(crate) fn policies() -> [(ThrottleConfig, WritePolicy); 4] {
     let legacy = LegacyConfig {
         delay_slots: Some(1),
         full_pipeline: None,

@@ -6,8 +6,8 @@ use dashpot_engine::pool::{
     PoolConfig, PoolDisk, ThrottleConfig, Tunable, Tunables, VolumeConfig, WritePolicy,
 };
 use dashpot_engine::{
-    Action, Buf, ClientId, DiskConfig, DiskId, Duration, Engine, Input, Instant, Move, Op, Outcome,
-    PoolId, Random, Segment, Span, VolumeId, Zio, ZioId,
+    Action, Buf, ClientId, Command, CommandId, DiskConfig, DiskId, Duration, Engine, Errno, Input,
+    Instant, Move, Op, Outcome, PoolId, Random, Segment, Span, VolumeId, Zio, ZioId,
 };
 
 pub(crate) struct Machine {
@@ -109,6 +109,24 @@ impl Machine {
             self.step(Input::Tick);
         }
         true
+    }
+
+    /// Cuts the power of the host. What the disks were working on is not done.
+    pub(crate) fn crash(&mut self) {
+        let zios: Vec<ZioId> = self.payloads.keys().copied().collect();
+        self.step(Input::Abort(&zios));
+        let crash = Command::Crash(PoolId(0));
+        self.step(Input::Command(CommandId(1), crash));
+        for (_, id) in std::mem::take(&mut self.working) {
+            self.step(Input::Done(id, Err(Errno::Io)));
+        }
+        self.payloads.clear();
+        self.ended.clear();
+    }
+
+    /// How many buffers hold bytes.
+    pub(crate) fn buffers(&self) -> usize {
+        self.buffers.len()
     }
 
     /// The bytes that the volume's client would find on the first side of each disk.

@@ -3,6 +3,7 @@
 
 mod bytes;
 mod cases;
+mod crash;
 mod hand;
 mod locks;
 mod machine;

@@ -167,6 +167,16 @@ impl Queue {
         }
     }
 
+    /// Forgets the I/O that waits, and the I/O at the disk. The counts go on.
+    pub(crate) fn forget_all(&mut self) {
+        self.waiting = Waiting::default();
+        self.rule = Rule::default();
+        self.issued = Slab::default();
+        for class in &mut self.stats.classes {
+            (class.pending, class.active) = (0, 0);
+        }
+    }
+
     /// The state of the queue, and the latencies and sizes of successful I/O.
     pub(crate) fn stats(&self) -> &QueueStats {
         &self.stats

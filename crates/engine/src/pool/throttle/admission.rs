@@ -96,6 +96,14 @@ impl Throttle {
         }
     }
 
+    /// Forgets all dirty data and all waiting writes. The counts go on.
+    pub(crate) fn begin_anew(&mut self, config: ThrottleConfig, tunables: &Tunables, open: u64) {
+        *self = Throttle {
+            admissions: self.admissions,
+            ..Throttle::new(config, tunables, open)
+        };
+    }
+
     /// Asks for a write to join the open txg.
     #[inline]
     pub(crate) fn ask(&mut self, now: Instant, tx: Tx) -> Verdict {

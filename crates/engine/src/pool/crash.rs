@@ -1,0 +1,93 @@
+//! A power cut of the host: the pool loses all that it has only in memory.
+
+use alloc::vec::Vec;
+
+use super::blocks::BlockTable;
+use super::pool::Pool;
+use super::request::Phase;
+use super::slab::Slab;
+use super::step::Step;
+use super::volume::Volume;
+use crate::bytes::Buf;
+use crate::command::Action;
+use crate::zio::ZioId;
+
+impl Pool {
+    /// Loses all that is in memory. Answers the txgs that are lost, each with its dirty bytes. The zios at
+    /// the disks are orphans already.
+    pub(crate) fn crash(&mut self, step: &mut Step<'_>) -> Vec<(u64, u64)> {
+        let dirty_of = |(txg, _)| (txg, self.throttle.dirty_of(txg));
+        let lost = self.txgs.live().map(dirty_of);
+        let lost = lost.filter(|(_, dirty)| *dirty > 0).collect();
+        self.drop_requests(step);
+        for buf in self.buffers_in_use() {
+            step.free(buf);
+        }
+        self.begin_anew(step);
+        lost
+    }
+
+    /// Drops the requests, except those whose replies are on their way.
+    fn drop_requests(&mut self, step: &mut Step<'_>) {
+        let in_pool = |phase| !matches!(phase, Phase::Reply);
+        let requests = self.requests.iter();
+        let requests = requests.filter(|request| in_pool(request.phase));
+        let ids: Vec<ZioId> = requests.map(|request| request.zio.id).collect();
+        for id in ids {
+            let Some(request) = self.requests.remove(id) else {
+                continue;
+            };
+            let volume = &mut self.volumes[request.volume];
+            volume.occupancy.leave(step.now, &mut volume.stats);
+            volume.stats.aborted += 1;
+            step.actions.push(Action::Drop(id));
+        }
+    }
+
+    fn buffers_in_use(&self) -> Vec<Buf> {
+        let versions = self
+            .volumes
+            .iter()
+            .flat_map(|volume| volume.blocks.contents());
+        let writes = self.writes.live().map(|id| self.writes[id].content);
+        let contents = versions.chain(writes).filter_map(|content| content.buf());
+        let edges = self.volumes.iter().flat_map(|volume| volume.edges.values());
+        let edges = edges.filter_map(|edge| edge.buf);
+        let reads = self.reads.live().map(|id| self.reads[id].buf);
+        let mut buffers: Vec<Buf> = contents.chain(edges).chain(reads).collect();
+        // A version on its way to a disk is in the block table, too.
+        buffers.sort_unstable();
+        buffers.dedup();
+        buffers
+    }
+
+    fn begin_anew(&mut self, step: &mut Step<'_>) {
+        self.txgs.begin_anew(step.now);
+        self.throttle
+            .begin_anew(self.throttle_config, &self.tunables, self.txgs.open());
+        for leaf in &mut self.disks {
+            leaf.queue.forget_all();
+            leaf.sync_failed = false;
+        }
+        self.volumes.iter_mut().for_each(Volume::begin_anew);
+        (self.writes, self.reads) = (Slab::default(), Slab::default());
+        self.retries.clear();
+        self.unlocked.clear();
+        self.stalled.clear();
+        self.failing = 0;
+        self.commit = None;
+        self.settle(step);
+    }
+}
+
+impl Volume {
+    fn begin_anew(&mut self) {
+        self.blocks = BlockTable::default();
+        self.dirtied = Default::default();
+        self.partly_locked.clear();
+        self.edges.clear();
+        self.lock_queues.clear();
+        self.watchers.clear();
+        self.failing = 0;
+    }
+}
