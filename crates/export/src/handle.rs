@@ -13,7 +13,7 @@ use crate::events::Drops;
 use crate::export::ExportId;
 use crate::info::{DiskInfo, PoolInfo, VolumeInfo};
 use crate::message::{Attach, AttachError, Message};
-use crate::power::{Cut, CutError, Loss};
+use crate::power::{Cut, CutError, Loss, PoolLoss};
 use crate::prober::{ProbeReading, Readings};
 use crate::route::{Route, Routes};
 use crate::snapshot::{DiskSnapshot, PoolSnapshot};
@@ -170,6 +170,17 @@ impl Handle {
     ) -> Result<(), ShardGone> {
         let route = self.export(export)?;
         send(route, Message::Cut(route.id, cut, Box::new(answer)))
+    }
+
+    /// Cuts the power of a pool whose disks are all on `lossy` stores, or restores it.
+    pub fn cut_pool(
+        &self,
+        pool: usize,
+        cut: Cut,
+        answer: impl FnOnce(Result<PoolLoss, CutError>) + Send + 'static,
+    ) -> Result<(), ShardGone> {
+        let route = self.routes.pools.get(pool).ok_or(ShardGone)?;
+        send(route, Message::CutPool(route.id, cut, Box::new(answer)))
     }
 
     /// Makes the kernel a client of an export. Answers once the shard reads the kernel's requests.

@@ -42,7 +42,7 @@ pub use held::Held;
 pub use info::{DiskInfo, PoolInfo, VolumeInfo};
 pub use listen::{ListenError, Occupied, bind_private, keep_alive, remove_dead_socket};
 pub use message::{Attach, AttachError};
-pub use power::{Cut, CutError, Keep, Loss, LostWrite, Sum, Then};
+pub use power::{Cut, CutError, Keep, Loss, LostWrite, PoolLoss, Sum, Then};
 pub use prober::ProbeReading;
 pub use quota::{CpuQuota, Throttling, cpu_quota, cpu_throttling};
 pub use server::{STORE_THREADS, Server, StartError};

@@ -8,7 +8,7 @@ use crate::connection_limit::Permit;
 use crate::events::Drops;
 use crate::export::{ExportId, Mechanism};
 use crate::frontend::{NotServed, Session};
-use crate::power::{Cut, CutError, Loss};
+use crate::power::{Cut, CutError, Loss, PoolLoss};
 use crate::snapshot::{DiskSnapshot, PoolSnapshot};
 use crate::store::Finished;
 
@@ -31,6 +31,12 @@ pub(crate) enum Message {
     Done(ZioId, Finished),
     /// Cut the power of an export on a `lossy` disk, or restore it.
     Cut(ExportId, Cut, CutAnswer),
+    /// Cut the power of a pool whose disks are all `lossy`, or restore it.
+    CutPool(
+        PoolId,
+        Cut,
+        Box<dyn FnOnce(Result<PoolLoss, CutError>) + Send>,
+    ),
     /// Stop. Zios that are held may end by themselves within this time.
     Shutdown(Duration),
 }

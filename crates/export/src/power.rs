@@ -72,6 +72,18 @@ pub struct Loss {
     pub writes: Vec<LostWrite>,
 }
 
+/// The bytes that a power cut of a pool took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolLoss {
+    /// The txgs that were only in memory, each with its dirty bytes. Clients had been told that these were
+    /// written. Empty if the pool went on, because then its host kept its memory.
+    pub txgs: Vec<(u64, u64)>,
+    /// What the cache of each disk lost, in the order of the pool's disks.
+    pub disks: Vec<Loss>,
+    /// Whether the pool was off, so that nothing was left to lose.
+    pub was_off: bool,
+}
+
 /// A number of writes, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sum {

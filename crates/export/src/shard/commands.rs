@@ -1,13 +1,11 @@
 //! The requests of other threads: connections, commands, snapshots, events, power cuts.
 
-use dashpot_engine::{Command, Errno, Input};
+use dashpot_engine::{Command, Input};
 
 use super::Shard;
 use super::connection::Connection;
 use crate::events::Drops;
-use crate::export::ExportId;
 use crate::message::{AttachError, CommandAnswer, Handover, Message};
-use crate::power::{Cut, CutError, Loss, Then};
 
 impl Shard {
     /// Handles as many messages as one pass may.
@@ -45,6 +43,7 @@ impl Shard {
             Message::Events(answer) => answer(self.flush_events()),
             Message::Done(id, finished) => self.work_done(id, finished),
             Message::Cut(export, cut, answer) => answer(self.cut(export, &cut)),
+            Message::CutPool(pool, cut, answer) => answer(self.cut_pool(pool, &cut)),
             Message::Shutdown(grace) => self.begin_shutdown(grace),
         }
     }
@@ -106,61 +105,6 @@ impl Shard {
     fn flush_events(&mut self) -> Drops {
         self.record();
         self.recorder.drops()
-    }
-
-    /// Cuts the power of an export, which then keeps serving, restarts or stays off.
-    fn cut(&mut self, export: ExportId, cut: &Cut) -> Result<Loss, CutError> {
-        let info = self.exports.find(export).ok_or(CutError::LosesNothing)?;
-        let power = info.power.clone();
-        let device = self.exports.device(export);
-        if !self.loses(device) {
-            return Err(CutError::LosesNothing);
-        }
-        match (power.is_off(), cut.then) {
-            (true, Then::Restart) => {
-                power.switch(true);
-                return Ok(Loss {
-                    was_off: true,
-                    ..Loss::default()
-                });
-            }
-            (true, _) => return Err(CutError::IsOff),
-            (false, _) => {}
-        }
-        if !cut.goes_on() {
-            power.switch(false);
-            self.drop_clients(export);
-        }
-        let now = self.timers.now();
-        let store = self.stores.of_mut(device);
-        let loss = store.and_then(|store| store.cut(cut, now));
-        let loss = loss.ok_or(CutError::LosesNothing)?;
-        let loss = loss.map_err(CutError::Failed)?;
-        power.switch(cut.then != Then::Off);
-        Ok(loss)
-    }
-
-    /// Ends all connections to an export, and the store's unfinished work for them.
-    fn drop_clients(&mut self, export: ExportId) {
-        for at in self.connections.places() {
-            let connection = self.connections.get(at);
-            if connection.is_some_and(|connection| connection.export() == export) {
-                self.hang_up(at);
-            }
-        }
-        // Zios that were held before the store must not reach it after the cut.
-        self.abort_departed_at_once(export);
-        for _ in 0..self.unfinished.pieces() {
-            let Some((zio, done)) = self.unfinished.pop_piece() else {
-                return;
-            };
-            let slot = self.slots.get(zio);
-            if slot.is_some_and(|slot| slot.export() == export) {
-                self.step(Input::Done(zio, Err(Errno::Shutdown)), None);
-            } else {
-                self.unfinished.push_piece(zio, done);
-            }
-        }
     }
 }
 

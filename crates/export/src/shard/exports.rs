@@ -40,6 +40,11 @@ impl Exports {
         self.exports.len()
     }
 
+    /// The ids of all exports.
+    pub(super) fn ids(&self) -> impl Iterator<Item = ExportId> + use<> {
+        (0..self.exports.len() as u32).map(ExportId)
+    }
+
     /// The prober's export. No client sees it.
     pub(super) fn probed(&self) -> ExportId {
         ExportId(self.exports.len() as u32 - 1)

@@ -12,7 +12,7 @@
 //! flight ([`Slots`]), blocks of volumes ([`BlockMemory`]), replies ([`Outbox`]), the bound on what clients hold ([`Budget`]), time
 //! ([`Timers`]), and messages ([`Control`]). The steps of a pass are in files of their own:
 //! `receive`, `admission`, `step`, `store_work`, `pool_work`, `device_work`, `moves`, `send`, `abort`,
-//! `commands`, `shutdown`.
+//! `commands`, `snapshots`, `power`, `shutdown`.
 
 mod abort;
 mod admission;
@@ -36,6 +36,7 @@ mod load_meter;
 mod moves;
 mod outbox;
 mod pool_work;
+mod power;
 mod prefetch;
 mod receive;
 mod rule_marks;

@@ -1,0 +1,134 @@
+//! Power cuts of exports and pools.
+
+use std::sync::mpsc;
+
+use dashpot_engine::{Answer, Command, Device, Errno, Input, PoolId};
+
+use super::Shard;
+use crate::export::ExportId;
+use crate::power::{Cut, CutError, Loss, PoolLoss, Then};
+
+impl Shard {
+    /// Cuts the power of an export, which then keeps serving, restarts or stays off.
+    pub(super) fn cut(&mut self, export: ExportId, cut: &Cut) -> Result<Loss, CutError> {
+        self.exports.find(export).ok_or(CutError::LosesNothing)?;
+        let device = self.exports.device(export);
+        if !self.loses(device) {
+            return Err(CutError::LosesNothing);
+        }
+        if self.begin_cut(&[export], cut)? {
+            return Ok(Loss {
+                was_off: true,
+                ..Loss::default()
+            });
+        }
+        let loss = self.cut_store(device, cut)?;
+        self.switch(&[export], cut.then != Then::Off);
+        Ok(loss)
+    }
+
+    /// Cuts the power of a pool's disks and, unless the pool goes on, of its host.
+    pub(super) fn cut_pool(&mut self, pool: PoolId, cut: &Cut) -> Result<PoolLoss, CutError> {
+        let disks = self.engine.disks_of(pool);
+        let devices = || disks.iter().copied().map(Device::Disk);
+        if !devices().all(|device| self.loses(device)) {
+            return Err(CutError::LosesNothing);
+        }
+        let exports = self.exports_of(pool);
+        let mut loss = PoolLoss {
+            was_off: self.begin_cut(&exports, cut)?,
+            ..PoolLoss::default()
+        };
+        if loss.was_off {
+            return Ok(loss);
+        }
+        if !cut.goes_on() {
+            loss.txgs = self.crash(pool);
+        }
+        for (at, device) in (0..).zip(devices()) {
+            let seed = cut.seed ^ at << 32;
+            loss.disks
+                .push(self.cut_store(device, &Cut { seed, ..*cut })?);
+        }
+        self.switch(&exports, cut.then != Then::Off);
+        Ok(loss)
+    }
+
+    /// Makes sure that the power of some exports is on, and ends their connections unless they go on.
+    /// Restarts exports that are off, and returns whether they were.
+    fn begin_cut(&mut self, exports: &[ExportId], cut: &Cut) -> Result<bool, CutError> {
+        let mut exports_off = exports.iter();
+        let is_off = exports_off.any(|export| self.exports.info(*export).power.is_off());
+        match (is_off, cut.then) {
+            (true, Then::Restart) => self.switch(exports, true),
+            (true, _) => return Err(CutError::IsOff),
+            (false, _) if cut.goes_on() => {}
+            (false, _) => {
+                self.switch(exports, false);
+                exports.iter().for_each(|export| self.drop_clients(*export));
+            }
+        }
+        Ok(is_off)
+    }
+
+    fn switch(&mut self, exports: &[ExportId], on: bool) {
+        for export in exports {
+            self.exports.info(*export).power.switch(on);
+        }
+    }
+
+    fn cut_store(&mut self, device: Device, cut: &Cut) -> Result<Loss, CutError> {
+        let now = self.timers.now();
+        let store = self.stores.of_mut(device);
+        let loss = store.and_then(|store| store.cut(cut, now));
+        let loss = loss.ok_or(CutError::LosesNothing)?;
+        loss.map_err(CutError::Failed)
+    }
+
+    /// The exports of a pool's volumes.
+    fn exports_of(&self, pool: PoolId) -> Vec<ExportId> {
+        let of_pool = |device| match device {
+            Device::Volume(volume) => self.engine.pool_of(volume) == Some(pool),
+            Device::Disk(_) => false,
+        };
+        let ids = self.exports.ids();
+        ids.filter(|id| of_pool(self.exports.device(*id))).collect()
+    }
+
+    /// Makes a pool lose what it has in memory. Answers the lost txgs, each with its dirty bytes.
+    fn crash(&mut self, pool: PoolId) -> Vec<(u64, u64)> {
+        let (sender, answered) = mpsc::channel();
+        let answer = Box::new(move |answer| {
+            // The receiver is here.
+            let _ = sender.send(answer);
+        });
+        self.command(Command::Crash(pool), answer);
+        match answered.try_recv() {
+            Ok(Ok(Answer::Crashed(lost))) => lost,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Ends all connections to an export, and the store's unfinished work for them.
+    fn drop_clients(&mut self, export: ExportId) {
+        for at in self.connections.places() {
+            let connection = self.connections.get(at);
+            if connection.is_some_and(|connection| connection.export() == export) {
+                self.hang_up(at);
+            }
+        }
+        // Zios that were held before the store must not reach it after the cut.
+        self.abort_departed_at_once(export);
+        for _ in 0..self.unfinished.pieces() {
+            let Some((zio, done)) = self.unfinished.pop_piece() else {
+                return;
+            };
+            let slot = self.slots.get(zio);
+            if slot.is_some_and(|slot| slot.export() == export) {
+                self.step(Input::Done(zio, Err(Errno::Shutdown)), None);
+            } else {
+                self.unfinished.push_piece(zio, done);
+            }
+        }
+    }
+}

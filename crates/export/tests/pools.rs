@@ -1,0 +1,134 @@
+//! A served pool on disks that can lose their caches: what a power cut takes, and what stays.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::mpsc;
+
+use dashpot_engine::Duration;
+use dashpot_engine::pool::{ThrottleConfig, Tunables, WritePolicy};
+use dashpot_export::frontend::nbd::client::{connect, encode};
+use dashpot_export::frontend::nbd::wire::RequestHeader;
+use dashpot_export::{Cut, CutError, Keep, PoolLoss, Server, ServerConfig, Spin, Then};
+use dashpot_rules::{Address, DiskConfig, PoolSpec, StoreConfig, VolumeSpec};
+use tempfile::TempDir;
+
+const BLOCK: usize = 8 << 10;
+const READ: u16 = 0;
+const WRITE: u16 = 1;
+const FLUSH: u16 = 3;
+
+struct Served {
+    directory: TempDir,
+    server: Server,
+}
+
+/// A mirror of two disks with one write-back volume.
+fn serve(store: StoreConfig) -> Served {
+    let directory = tempfile::tempdir().unwrap();
+    let disk = |name: &str| DiskConfig {
+        name: name.to_owned(),
+        store: store.clone(),
+        size: Some(1 << 20),
+        block: 1,
+        read_only: false,
+        rotational: false,
+    };
+    let config = ServerConfig {
+        shards: 1,
+        seed: 1,
+        disks: vec![disk("a"), disk("b")],
+        pools: vec![PoolSpec {
+            name: "tank".to_owned(),
+            members: vec![vec![0, 1]],
+            throttle: ThrottleConfig::OpenZfs,
+            tunables: Tunables::new(1 << 30),
+        }],
+        volumes: vec![VolumeSpec {
+            name: "tank/v".to_owned(),
+            pool: 0,
+            size: 1 << 20,
+            block_size: BLOCK as u32,
+            write: WritePolicy::Back,
+        }],
+        listen: vec![Address::Unix(directory.path().join("nbd.sock"))],
+        overcommit: false,
+        spin: Spin::Never,
+    };
+    let server = Server::start(&config).unwrap();
+    server.open().unwrap();
+    Served { directory, server }
+}
+
+impl Served {
+    fn client(&self) -> UnixStream {
+        let address = Address::Unix(PathBuf::from(self.directory.path()).join("nbd.sock"));
+        UnixStream::from(connect(&address, "tank/v").unwrap().socket)
+    }
+
+    fn cut(&self, then: Then) -> Result<PoolLoss, CutError> {
+        let (sender, receiver) = mpsc::channel();
+        let cut = Cut {
+            keep: Keep::None,
+            tear: None,
+            seed: 1,
+            then,
+        };
+        let answer = move |loss| sender.send(loss).unwrap();
+        self.server.handle().cut_pool(0, cut, answer).unwrap();
+        receiver.recv().unwrap()
+    }
+}
+
+/// Sends a request and takes its reply.
+fn ask(client: &mut UnixStream, command: u16, block: usize, payload: &[u8]) -> Vec<u8> {
+    let header = RequestHeader {
+        flags: 0,
+        command,
+        cookie: 7,
+        offset: (block * BLOCK) as u64,
+        length: if command == FLUSH { 0 } else { BLOCK as u32 },
+    };
+    client.write_all(&encode(&header)).unwrap();
+    client.write_all(payload).unwrap();
+    let mut reply = vec![0; 16];
+    client.read_exact(&mut reply).unwrap();
+    assert_eq!(reply[4..8], [0; 4], "an error");
+    let mut data = vec![0; if command == READ { BLOCK } else { 0 }];
+    client.read_exact(&mut data).unwrap();
+    data
+}
+
+#[test]
+fn a_power_cut_takes_what_no_flush_has_covered() {
+    let served = serve(StoreConfig::Lossy(Box::new(StoreConfig::Ram)));
+    let mut client = served.client();
+    ask(&mut client, WRITE, 3, &[1; BLOCK]);
+    ask(&mut client, FLUSH, 0, &[]);
+    ask(&mut client, WRITE, 3, &[2; BLOCK]);
+    ask(&mut client, WRITE, 4, &[2; BLOCK]);
+    let loss = served.cut(Then::Off).unwrap();
+    let dirty: u64 = loss.txgs.iter().map(|(_, dirty)| dirty).sum();
+    assert_eq!(dirty, 2 * BLOCK as u64);
+    assert_eq!(loss.disks.len(), 2);
+    assert_eq!(
+        client.read(&mut [0]).unwrap(),
+        0,
+        "the connection has ended"
+    );
+    assert_eq!(served.cut(Then::GoesOn), Err(CutError::IsOff));
+    assert!(served.cut(Then::Restart).unwrap().was_off);
+    let mut client = served.client();
+    assert_eq!(ask(&mut client, READ, 3, &[]), [1; BLOCK]);
+    assert_eq!(ask(&mut client, READ, 4, &[]), [0; BLOCK]);
+    ask(&mut client, WRITE, 4, &[3; BLOCK]);
+    assert_eq!(ask(&mut client, READ, 4, &[]), [3; BLOCK]);
+    served.server.shutdown(Duration::ZERO);
+}
+
+#[test]
+fn disks_that_lose_nothing_refuse_a_power_cut() {
+    let served = serve(StoreConfig::Ram);
+    assert_eq!(served.cut(Then::Off), Err(CutError::LosesNothing));
+    served.server.shutdown(Duration::ZERO);
+}
