@@ -221,8 +221,8 @@ LABS = {
     "a rule without a unit": (
         '[disk.d]\nstore = "ram"\nsize = "1M"\nrules = ["-D 10:1"]\n', ["disk.d", "10:1", "10ms:1"],
     ),
-    "a pool": (
-        '[disk.d]\nstore = "ram"\nsize = "1M"\n[pool.tank]\ndisks = ["d"]\n', ["pool"],
+    "a pool without a volume": (
+        '[disk.d]\nstore = "ram"\nsize = "1M"\n[pool.tank]\ndisks = ["d"]\n', ["pool.tank", "clients reach only volumes", "tank/NAME"],
     ),
     "no TOML": ("[disk.d\n", ["lab.toml:1:"]),
 }

@@ -264,11 +264,13 @@ def test_answers_that_nobody_takes_have_a_total(serve):
 
     def refused():
         status, head, body = told(ask(daemon, whole))
-        return (head, json.loads(body)) if status == 503 else None
+        refusal = json.loads(body) if status == 503 else None
+        # A busy daemon refuses for another reason, too: it has made answers for others for long.
+        return (head, refusal) if refusal and "of 256 MiB" in refusal["error"] else None
 
     head, refusal = eventually(refused, "the answers take all that they may")
     assert "retry-after: 1" in head
-    assert "of 256 MiB" in refusal["error"] and "ask again" in refusal["remedy"]
+    assert "ask again" in refusal["remedy"]
     assert resident(daemon) - before < ANSWERS_MAX + SLACK
     # Small answers still come, including those about memory.
     memory = json.loads(told(ask(daemon, "/v1/status"))[2])["memory"]

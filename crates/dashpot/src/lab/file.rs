@@ -1,8 +1,9 @@
 //! The disks, pools and volumes of a daemon, from a lab file, and its `[serve]`.
 
 use dashpot_rules::{
-    DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, ParseError, block_size, check_blocks, disk_size,
-    needs_size, parse_injection, parse_listen, parse_name, parse_shards, parse_size, parse_store,
+    DEFAULT_BLOCK, DEFAULT_SIZE, DiskConfig, ParseError, PoolSpec, block_size, check_blocks,
+    disk_size, needs_size, parse_injection, parse_listen, parse_name, parse_shards, parse_size,
+    parse_store,
 };
 use toml::Spanned;
 use toml::de::DeTable;
@@ -153,7 +154,13 @@ fn read_pools(file: &Section<'_>, lab: &mut Lab) -> Result<(), ParseError> {
         (disk.config.name.as_str(), size)
     });
     let joined = read_joined(file, &mut Disks::new(disks))?;
-    for (_, section) in file.named("pool")? {
+    let pooled = joined.pools.iter().flat_map(PoolSpec::disks).count();
+    let reaches_nothing = joined.volumes.is_empty() && pooled == lab.disks.len();
+    for (name, section) in file.named("pool")? {
+        if reaches_nothing {
+            let why = format!("clients reach only volumes: add [volume.\"{name}/NAME\"]");
+            return Err(section.error(section.start(), "", &why));
+        }
         if section.has("full_pipeline") {
             let why = "only a simulation begins like this: leave it out, or use `dashpot sim`";
             return section.refuse("full_pipeline", why);

@@ -136,7 +136,8 @@ fn the_examples_of_the_page_are_labs() {
         panic!("one example for serve and one for sim");
     };
     let served = file::parse(serve).expect("a lab for serve");
-    assert_eq!((served.disks.len(), served.nbd.len()), (2, 1));
+    assert_eq!((served.disks.len(), served.nbd.len()), (4, 1));
+    assert_eq!((served.pools.len(), served.volumes.len()), (1, 1));
     let simulated = simulation::parse(sim, Path::new("")).expect("a lab for sim");
     let scenario = simulated.scenario;
     assert_eq!((scenario.pools.len(), scenario.volumes.len()), (1, 2));
