@@ -1,5 +1,5 @@
-//! A table line of the device mapper: whatever the text is, it is refused in one line, or it is a table
-//! that reads back as it is written, and whose rules are rules.
+//! A table line of the device mapper. Whatever the text is, the parser refuses it in one line, or returns a
+//! table that reads back as it is written, with valid rules.
 
 #![no_main]
 

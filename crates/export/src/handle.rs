@@ -183,7 +183,7 @@ impl Handle {
         send(route, Message::CutPool(route.id, cut, Box::new(answer)))
     }
 
-    /// Makes the kernel a client of an export. Answers once the shard reads the kernel's requests.
+    /// Makes the kernel a client of an export. `answer` comes once the shard reads the kernel's requests.
     pub fn attach(
         &self,
         export: usize,

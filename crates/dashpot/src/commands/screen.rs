@@ -17,7 +17,7 @@ pub(super) fn room(wide: bool) -> Room {
     room_on(&io::stdout(), wide)
 }
 
-/// The same for another stream.
+/// The width for a table on another stream.
 pub(super) fn room_on(stream: &(impl AsFd + IsTerminal), wide: bool) -> Room {
     let columns = size_of(stream).map_or(PIPE.columns as u16, |size| size.ws_col);
     Room((stream.is_terminal() && !wide).then_some(columns))

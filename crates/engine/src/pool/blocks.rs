@@ -78,7 +78,7 @@ impl Block {
         self.versions[slot].content()
     }
 
-    /// Replaces a version. Answers the old one.
+    /// Replaces a version. Returns the old one.
     pub(super) fn set_version(&mut self, slot: usize, content: Option<Content>) -> Option<Content> {
         let before = self.versions[slot].content();
         self.versions[slot] = Version::new(content);

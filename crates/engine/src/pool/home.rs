@@ -139,7 +139,7 @@ impl Pool {
         if write.failed {
             self.block_failed(volume, block, step);
         } else {
-            // Answer those that waited for this write first: when the disks work again, stalled
+            // Answer the requests that waited for this write first: when the disks work again, stalled
             // writes resume, and may begin to wait for writes of their own.
             self.after_write(volume, block, step);
             self.block_works(volume, block, step);

@@ -101,8 +101,8 @@ impl Pool {
 }
 
 impl Volume {
-    /// Takes the lock of a piece of a block. False if another request uses its bytes, or waits for them
-    /// and this one does not have its turn.
+    /// Takes the lock of a piece of a block. False if another request uses its bytes, or if others wait
+    /// for the block and it is not this one's turn.
     fn lock(&mut self, piece: Piece, has_turn: bool) -> bool {
         let whole = self.locks_whole(piece);
         let block = self.blocks.get_mut(piece.block);

@@ -6,7 +6,7 @@
 //!
 //! After OpenZFS's zvol, `dmu_tx.c`, `dsl_pool.c` and `txg.c`. Three things differ. A block has one
 //! place on the disks and is written there (no allocator, no metadata, no ZIL). There is no cache
-//! of clean blocks. And a FLUSH writes the blocks that it must make durable home.
+//! of clean blocks. And a FLUSH writes home the blocks that it must make durable.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -131,7 +131,7 @@ impl Pool {
         })
     }
 
-    /// Adds a volume after the existing ones. Answers its index in the pool.
+    /// Adds a volume after the existing ones. Returns its index in the pool.
     pub(crate) fn add_volume(
         &mut self,
         config: &VolumeConfig,

@@ -33,7 +33,7 @@ pub struct PoolStats {
 }
 
 /// How close a throttle is to holding writes back, and how long it would delay a write now. Bytes
-/// are those of clients; the legacy throttle inflates them inside.
+/// are those of clients, before the legacy throttle inflates them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThrottleLevel {
     /// The bytes that the throttle watches: the dirty bytes of the pool or, in the legacy throttle,

@@ -362,8 +362,8 @@ fn crowd(workload: &WorkloadSpec) -> u64 {
     }
 }
 
-/// More calls than can end at one moment, beside those of a crowd: a throttle admits fewer at once.
-/// With more, the simulator is in an endless loop.
+/// More calls than can end at one moment, not counting the crowd: a throttle admits fewer at once. With
+/// more, the simulator is in an endless loop.
 const ENDED_NOW_MAX: u64 = 1 << 22;
 /// More events than a lab can have at one moment. With more, the simulator is in an endless loop.
 const STANDING_MAX: u64 = 1 << 26;

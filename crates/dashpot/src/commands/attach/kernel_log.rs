@@ -25,7 +25,7 @@ pub(crate) enum Left {
     Seconds(u64),
     /// I/O fails.
     Over,
-    /// This user may not read the kernel's log, or the log no longer tells it.
+    /// This user may not read the kernel's log, or the kernel has overwritten the lines.
     Unknown,
 }
 

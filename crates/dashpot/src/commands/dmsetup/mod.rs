@@ -77,7 +77,7 @@ fn reload(name: &str, table: &Table) -> anyhow::Result<()> {
     let live = &mapped.table()?;
     if medium.table.sectors != live.sectors {
         bail!(
-            "{name} has {} sectors, and the table {}: give it as many",
+            "{name} has {} sectors, but the table has {}: change the table",
             live.sectors,
             medium.table.sectors
         );

@@ -78,7 +78,7 @@ impl Queue {
         }
     }
 
-    /// Picks the next I/O for the disk, or answers `None`. After `None`, call again only after a
+    /// Picks the next I/O for the disk, or returns `None`. After `None`, call again only after a
     /// push, an end or a new limit. At most `max_async_writes` async writes may be at the disk.
     pub(crate) fn pick(
         &mut self,

@@ -91,7 +91,7 @@ impl Waiting {
     }
 
     /// Links the I/O in `slot` with all neighbours that can be joined with it, whatever their
-    /// class. Answers the first and the last (OpenZFS: `vdev_queue_aggregate`).
+    /// class. Returns the first and the last (OpenZFS: `vdev_queue_aggregate`).
     pub(super) fn join(&mut self, slot: u32, limits: &Limits) -> (u32, u32) {
         let picked = self.entries[slot];
         let (mut first, mut last) = (slot, slot);
@@ -120,7 +120,8 @@ impl Waiting {
         (first, last)
     }
 
-    /// Whether two I/Os do the same, the second where the first ends or a small gap above.
+    /// Whether two I/Os have the same operation, and the second begins where the first ends or a small
+    /// gap above.
     fn adjoin(&self, first: u32, second: u32, limits: &Limits) -> bool {
         let (first, second) = (&self.entries[first].io, &self.entries[second].io);
         let gap_limit = match first.op {

@@ -63,9 +63,8 @@ impl Marks {
         Duration::from_nanos(above / (self.stop_at - dirty)).min(DELAY_MAX)
     }
 
-    /// How many async writes one disk may have. It is the maximum while a sync is waited for
-    /// (`sync_waiting`) or much data is dirty, and few while little is dirty, so that reads find
-    /// the disk free.
+    /// How many async writes one disk may have. It is the maximum if `sync_waiting`, or while much
+    /// data is dirty. It is small while little data is dirty, so that reads find the disk free.
     pub(crate) fn max_async_writes(&self, dirty: u64, sync_waiting: bool) -> u32 {
         let (low, high) = (&self.fewest_writes, &self.most_writes);
         let writes = if sync_waiting || dirty >= high.dirty {

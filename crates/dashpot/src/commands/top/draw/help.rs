@@ -65,7 +65,7 @@ const QUIT: &str = "q Ctrl-C";
 const POOLS: [(&str, &str); 2] = [
     (
         "write delay",
-        "of a new write: none below |, without end from ] on",
+        "of a new write: none below |; from ] on, writes stop",
     ),
     (
         "left",
