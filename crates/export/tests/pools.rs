@@ -9,6 +9,7 @@ use dashpot_engine::Duration;
 use dashpot_engine::pool::{ThrottleConfig, Tunables, WritePolicy};
 use dashpot_export::frontend::nbd::client::{connect, encode};
 use dashpot_export::frontend::nbd::wire::RequestHeader;
+use dashpot_export::store::OpenDevices;
 use dashpot_export::{Cut, CutError, Keep, PoolLoss, Server, ServerConfig, Spin, Then};
 use dashpot_rules::{Address, DiskConfig, PoolSpec, StoreConfig, VolumeSpec};
 use tempfile::TempDir;
@@ -55,7 +56,7 @@ fn serve(store: StoreConfig) -> Served {
         overcommit: false,
         spin: Spin::Never,
     };
-    let server = Server::start(&config).unwrap();
+    let server = Server::start(&config, &OpenDevices::default()).unwrap();
     server.open().unwrap();
     Served { directory, server }
 }
