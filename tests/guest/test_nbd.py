@@ -237,7 +237,7 @@ user=$!
 dashpot suspend d --now >/dev/null
 dd if=/dev/zero of=/mnt/file bs=4k count=8 conv=notrunc oflag=direct 2>/run/dd &
 writer=$!
-eventually in_flight 1
+eventually in_flight '[1-9][0-9]*'
 kill -9 "$daemon"
 again -d d=ram,size=64M
 again -d d=null,size=64M

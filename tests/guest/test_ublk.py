@@ -175,7 +175,7 @@ mount_and_write "$node"
 dashpot suspend d --now >/dev/null
 dd if=/dev/zero of=/mnt/file bs=4k count=8 conv=notrunc oflag=direct 2>/run/dd &
 writer=$!
-eventually in_flight 1
+eventually in_flight '[1-9][0-9]*'
 kill -9 "$daemon"
 wait "$writer" && exit 1
 cat /run/dd
