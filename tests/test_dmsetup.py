@@ -235,7 +235,7 @@ def test_a_create_that_fails_leaves_nothing(created, device):
 
 def test_a_reload_keeps_the_device(created, device):
     created("0 2048 delay ram:1M 0 0")
-    assert "has 2048 sectors, and the table 8" in dm("reload", NAME, "--table", "0 8 error", code=1).stderr
+    assert "has 2048 sectors, but the table has 8" in dm("reload", NAME, "--table", "0 8 error", code=1).stderr
     refused = dm("reload", NAME, "--table", f"0 2048 delay {device()} 0 1", code=1).stderr
     assert "is on ram, and the table names another device" in refused
     assert dm("table", NAME, "--inactive").stdout == ""

@@ -99,5 +99,5 @@ def test_run_mounts_and_unmounts(attach, tmp_path):
 def test_a_rule_that_holds_the_unmounting_holds_no_end_up(attach, tmp_path):
     """Unmounting writes to the disk, and this rule would hold those writes for ever."""
     script = 'touch "$0/file" && "$1" inject d --hang -T write,flush'
-    run(BINARY, "run", "--mount", tmp_path, "-d", "d=ram,size=64M", "--", "sh", "-c", script, tmp_path, BINARY)
-    assert not os.path.ismount(tmp_path) and not remains()
+    done = run(BINARY, "run", "--mount", tmp_path, "-d", "d=ram,size=64M", "--", "sh", "-c", script, tmp_path, BINARY)
+    assert not os.path.ismount(tmp_path) and not remains(), done.stderr

@@ -315,7 +315,7 @@ def test_what_hangs_by_a_cleared_rule_is_said(daemon, client):
     daemon.cli("clear", "1")
     said = daemon.cli("list").stdout
     assert "no rule is armed" in said and "I/O still hangs by rule 1" in said
-    assert "let go" in daemon.cli("clear", "d", "--release").stdout
+    assert "are released" in daemon.cli("clear", "d", "--release").stdout
     client.wait(read)
     assert "still hangs" not in daemon.cli("list").stdout
 

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use anyhow::bail;
-use dashpot_api::{Client, MechanismWord};
+use dashpot_api::{Client, ClientError, MechanismWord};
 use dashpot_export::complain;
 use dashpot_export::store::device_users;
 
-use super::down::{free, take_down};
+use super::down::{CLOSING, LOOK_EVERY, free, take_down};
 use super::file_system;
 use super::place::{Place, Record};
 use super::process::Process;
@@ -165,6 +165,8 @@ impl Way<'_> {
             return free(record);
         }
         match self.client.fail_attachment(&record.disk, &record.node) {
+            // An earlier call has ended the attachment, and the kernel still counts I/O.
+            Err(ClientError::Refused { status, .. }) if status.as_u16() == 404 => Ok(()),
             Err(error) if record.daemon.is_none_or(Process::is_alive) => Err(error.into()),
             _ => Ok(()),
         }
@@ -220,8 +222,3 @@ impl Way<'_> {
         Ok(())
     }
 }
-
-/// How long programs have to close a node.
-const CLOSING: Duration = Duration::from_secs(1);
-/// The interval between looks at the node.
-const LOOK_EVERY: Duration = Duration::from_millis(20);

@@ -1,6 +1,8 @@
 //! Undoes an attachment, in reverse order.
 
 use std::os::unix::fs::chown;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use dashpot_api::MechanismWord;
@@ -13,7 +15,7 @@ use super::{block_device, fuse_mount, link};
 pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
     if is_ours(&place, record) {
         free(record)?;
-        if is_ours(&place, record) {
+        if !goes_soon(&place, record) {
             bail!(
                 "a program has just opened it; the kernel removes it when that program closes it"
             );
@@ -23,6 +25,19 @@ pub(super) fn take_down(place: Place, record: &Record) -> anyhow::Result<()> {
     fuse_mount::undo(&place.file(&record.disk));
     place.remove();
     Ok(())
+}
+
+/// Waits until the kernel has removed a device that is free. A program that has just opened it, such as
+/// udev, may need a moment to close it.
+fn goes_soon(place: &Place, record: &Record) -> bool {
+    let begun = Instant::now();
+    while is_ours(place, record) {
+        if begun.elapsed() >= CLOSING {
+            return false;
+        }
+        thread::sleep(LOOK_EVERY);
+    }
+    true
 }
 
 /// Frees the node, and gives it back to its owner. With the kernel's NBD client, I/O in flight fails.
@@ -36,3 +51,8 @@ pub(super) fn free(record: &Record) -> anyhow::Result<()> {
         _ => Ok(()),
     }
 }
+
+/// How long programs have to close a node.
+pub(super) const CLOSING: Duration = Duration::from_secs(1);
+/// The interval between looks at the node.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(20);
