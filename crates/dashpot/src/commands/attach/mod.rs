@@ -23,6 +23,7 @@ mod stale;
 mod state;
 mod sysfs;
 mod takeover;
+mod turn;
 #[cfg_attr(not(feature = "ublk"), path = "ublk_absent.rs")]
 mod ublk_device;
 
@@ -52,6 +53,7 @@ pub(crate) use self::stale::clean_quietly;
 pub(crate) use self::sysfs::{Queue, attribute, queue_of};
 use self::takeover::TakenOver;
 pub(crate) use self::takeover::{Waiting, waiting_for};
+use self::turn::Turn;
 use super::output::{print, print_json};
 use crate::cli::{AttachArgs, FileSystem, MountArgs, With};
 use crate::sources::Stop;
@@ -307,6 +309,7 @@ impl Attempt<'_> {
     fn make_loop_device(&self, place: &Place) -> anyhow::Result<Option<Made>> {
         let read_only = self.disk.read_only;
         let (mount, descriptor) = FuseMount::new(place.file(&self.disk.name), read_only)?;
+        let _turn = Turn::wait(self.is_stopped);
         let node = loop_device::free_node()
             .context("no loop device is free; 'losetup --list' lists those in use")?;
         self.check_stopped()?;
@@ -328,6 +331,7 @@ impl Attempt<'_> {
 
     fn make_nbd_device(&self, place: &Place) -> anyhow::Result<Option<Made>> {
         let (daemons, kernels) = UnixStream::pair().context("cannot make a pair of sockets")?;
+        let _turn = Turn::wait(self.is_stopped);
         let node = nbd_device::free_node();
         self.check_stopped()?;
         // As above. The daemon serves before the kernel asks for the first block.

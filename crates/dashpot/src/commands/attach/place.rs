@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::process::Process;
 
 /// The parent of all these directories.
-const BASE: &str = "/run/dashpot-attached";
+pub(super) const BASE: &str = "/run/dashpot-attached";
 const LOCK: &str = "lock";
 const RECORD: &str = "record";
 

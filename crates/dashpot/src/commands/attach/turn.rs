@@ -1,0 +1,39 @@
+//! The turn to choose a device that is free.
+//!
+//! Two attachments at once find the same free device, and one of them makes it. dashpot's own
+//! attachments therefore choose one after the other; other programs take no turns.
+
+use std::fs::File;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::place::BASE;
+
+/// The right to choose and make a device, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Turn {
+    _lock: Option<File>,
+}
+
+impl Turn {
+    /// Waits until no other attachment has its turn, `is_stopped` returns true, or [`PATIENCE`] is
+    /// over: the other may wait for a daemon that is stuck. Without its turn, the attachment may
+    /// lose its device to another and has to try again.
+    pub(super) fn wait(is_stopped: &dyn Fn() -> bool) -> Turn {
+        let end = Instant::now() + PATIENCE;
+        let file = File::open(BASE).ok();
+        let has_lock = |file: &File| file.try_lock().is_ok();
+        while file.as_ref().is_some_and(|file| !has_lock(file)) {
+            if is_stopped() || Instant::now() > end {
+                return Turn { _lock: None };
+            }
+            thread::sleep(PAUSE);
+        }
+        Turn { _lock: file }
+    }
+}
+
+/// How long it waits at most.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The pause between two looks.
+const PAUSE: Duration = Duration::from_millis(5);
