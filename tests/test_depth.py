@@ -39,6 +39,21 @@ def test_a_bound_of_the_client_is_told_where_a_delay_has_no_lanes(daemon):
     assert "most 16" in daemon.cli("status").stdout
 
 
+def test_a_bound_is_told_for_an_interval_of_its_own(daemon):
+    """What came before the interval is no part of it."""
+    daemon.cli("inject", "d", "-D", "20ms")
+    ask(daemon, 64)
+    report = daemon.start("iostat", "-x", "1", "2")
+    since_start = report.stdout.readline() + report.stdout.readline()
+    ask(daemon, 8, times=80)
+    since_start, interval = (since_start + report.stdout.read()).split("\n\n")[:2]
+    assert "clients offered" not in since_start
+    assert "d: clients offered at most 8 at a time, and 8 for" in " ".join(interval.split()), interval
+    assert report.wait() == 0
+    (since_start,) = daemon.json("iostat", "-x")
+    assert since_start["depth"]["most"] == 64 and since_start["depth"]["usual"] == 8
+
+
 def test_what_was_offered_before_a_rule_is_no_evidence_of_it(daemon):
     daemon.cli("inject", "d", "-D", "20ms")
     ask(daemon, 64)

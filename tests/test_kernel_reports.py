@@ -147,6 +147,7 @@ def test_iostat_has_the_counts_of_the_kernel(loop):
     assert writes["merged_per_s"] == pytest.approx(delta["writes_merged"] / seconds)
     assert writes["merged_percent"] == pytest.approx(100 * delta["writes_merged"] / asked)
     assert writes["bytes_per_s"] == pytest.approx(delta["sectors_written"] * 512 / seconds)
+    assert interval["depth"] is None, "the kernel's counters tell only the mean"
     assert reads["mean_ns"] == pytest.approx(delta["read_ms"] * 1e6 / delta["reads"])
 
 

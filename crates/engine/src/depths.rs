@@ -75,6 +75,16 @@ impl DepthTimes {
         }
     }
 
+    /// Adds other times.
+    pub fn merge(&mut self, more: &DepthTimes) {
+        if self.times.len() < more.times.len() {
+            self.times.resize(more.times.len(), 0);
+        }
+        let pairs = self.times.iter_mut().zip(&more.times);
+        pairs.for_each(|(sum, time)| *sum += time);
+        self.above += more.above;
+    }
+
     /// The summary of these times.
     pub fn summary(&self) -> DepthSummary {
         let mut summary = DepthSummary {
@@ -90,6 +100,18 @@ impl DepthTimes {
             }
         }
         summary
+    }
+}
+
+/// From [`DepthTimes::times`]. The integral counts numbers beyond [`DepthTimes::DEEPEST`] as this number,
+/// because the times do not tell them apart.
+impl FromIterator<(u32, Duration)> for DepthTimes {
+    fn from_iter<I: IntoIterator<Item = (u32, Duration)>>(times: I) -> DepthTimes {
+        let mut sum = DepthTimes::default();
+        for (depth, time) in times {
+            sum.add(depth.min(DepthTimes::DEEPEST), time);
+        }
+        sum
     }
 }
 
@@ -137,5 +159,15 @@ mod tests {
         assert_eq!(summary.depth_time, 3 * (deepest + 7) + deepest);
         assert_eq!(summary.busy, Duration::from_nanos(4));
         assert_eq!(deep.since(&deep).summary(), DepthSummary::default());
+    }
+
+    #[test]
+    fn times_that_follow_each_other_are_one() {
+        let mut sum = times(&[(2, 5), (1, 10)]);
+        sum.merge(&times(&[(2, 1), (DepthTimes::DEEPEST + 7, 3)]));
+        let whole = times(&[(2, 6), (1, 10), (DepthTimes::DEEPEST + 7, 3)]);
+        assert_eq!(sum, whole);
+        let told: DepthTimes = whole.times().collect();
+        assert!(told.times().eq(whole.times()));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use dashpot_engine::DepthTimes;
 use dashpot_engine::histogram::Histogram;
 
 use super::in_flight::InFlight;
@@ -20,6 +21,8 @@ pub struct DeviceInterval {
     pub busy: Duration,
     /// The integral of the number of I/Os in flight, in I/O-nanoseconds.
     pub depth_time_ns: u128,
+    /// The time with each number of I/Os in flight, if the source knows it: the kernel does not count it.
+    pub depths: Option<DepthTimes>,
     /// The I/Os in flight at the interval's end.
     pub in_flight: InFlight,
 }
@@ -57,6 +60,10 @@ impl DeviceInterval {
         self.elapsed += next.elapsed;
         self.busy += next.busy;
         self.depth_time_ns += next.depth_time_ns;
+        match (&mut self.depths, &next.depths) {
+            (Some(depths), Some(next)) => depths.merge(next),
+            _ => self.depths = None,
+        }
         self.in_flight = next.in_flight;
         for mut op in next.ops {
             let is_new = !self.ops.iter().any(|known| known.is_like(&op));
@@ -157,6 +164,10 @@ mod tests {
             ops: ops.iter().map(op).collect(),
             busy: Duration::from_millis(5),
             depth_time_ns: 7,
+            depths: Some(DepthTimes::from_iter([(
+                2,
+                dashpot_engine::Duration::from_nanos(3),
+            )])),
             in_flight: InFlight {
                 zios: in_flight,
                 ..InFlight::default()

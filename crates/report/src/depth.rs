@@ -1,6 +1,7 @@
-//! Notes on a rule whose effect the depth of its clients hides.
+//! Notes on the depth of clients: on a rule whose effect it hides, and on an interval in which it stood at
+//! one number.
 
-use dashpot_api::{Rule, RuleEffect};
+use dashpot_api::{Depth, Rule, RuleEffect};
 
 /// A note on a delay whose lanes or whose time clients did not see, because their own depth was too small.
 pub fn depth_note(rule: &Rule) -> Option<String> {
@@ -14,21 +15,32 @@ pub fn depth_note(rule: &Rule) -> Option<String> {
             "clients offered at most {most} at a time: more than {most} of its {lanes} lanes cannot \
              be seen"
         )),
-        None if depth.looks_bounded() && is_repeated(rule) => Some(format!(
-            "clients offered at most {most} at a time, and {most} for {} % of the time: if they keep \
-             more waiting above, those wait longer than the rule says",
-            depth.usual_percent
-        )),
+        None => bound(depth, rule.present().matched).map(|bound| {
+            format!(
+                "{bound}: if they keep more waiting above, those wait longer than the rule says"
+            )
+        }),
         _ => None,
     }
 }
 
-/// Whether clients came back to that depth: a single burst does not show a bound.
-fn is_repeated(rule: &Rule) -> bool {
-    rule.present().matched >= u64::from(rule.depth.most) * BURSTS
+/// The words for a depth at which clients of `zios` I/Os stood for nearly all of the time, as clients do
+/// that may not send more. A single burst shows no bound.
+pub(crate) fn bound(depth: &Depth, zios: u64) -> Option<String> {
+    let Depth {
+        most,
+        usual_percent,
+        ..
+    } = depth;
+    let is_repeated = zios >= u64::from(*most) * BURSTS;
+    (depth.looks_bounded() && is_repeated).then(|| {
+        format!(
+            "clients offered at most {most} at a time, and {most} for {usual_percent} % of the time"
+        )
+    })
 }
 
-/// Clients came back to a depth if the rule has matched this many times as many zios.
+/// Clients came back to a depth if there were this many times as many zios.
 const BURSTS: u64 = 4;
 
 #[cfg(test)]

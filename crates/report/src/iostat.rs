@@ -3,7 +3,8 @@
 //! Source: sysstat 12's iostat, with its columns, widths and units. Differences: dashpot's disks
 //! never merge I/O, so their merge columns are zero. Their times are exact, where the kernel counts
 //! whole milliseconds. A line at the end names I/O that has been in flight for the whole interval;
-//! in the first and the last report, all I/O in flight. As in the kernel's statistics, writing
+//! in the first and the last report, all I/O in flight. The extended reports also name a depth at which
+//! the clients stood for nearly all of the busy time. As in the kernel's statistics, writing
 //! zeroes counts as writing, and a trim is a discard.
 //!
 //! On a screen that is too narrow for all columns, the basic report becomes sysstat's short one,
@@ -14,9 +15,11 @@ mod report;
 use std::fmt;
 use std::time::Duration;
 
+use dashpot_api::Depth;
 use dashpot_observe::{InFlight, Length, Mention};
 use serde::{Serialize, Serializer};
 
+use super::depth::bound;
 use super::report::Page;
 use super::table::{Room, prose_within};
 
@@ -41,6 +44,9 @@ pub struct Interval {
     pub depth_time: u128,
     /// The time during which at least one zio was in flight.
     pub busy: Duration,
+    /// How many were in flight at most, and for the longest time; `None` for the kernel's disks, whose
+    /// counters do not tell.
+    pub depth: Option<Depth>,
     /// The I/Os in flight at the end.
     pub in_flight: InFlight,
 }
@@ -74,8 +80,9 @@ pub enum Columns {
 /// The report of an interval. JSON: a list with an object for each disk: `{"device": "c1t1d0",
 /// "elapsed_ns": 1000000000, "missed": 0, "reads": {"n": 103, "ops_per_s": 103.0, "bytes_per_s": …,
 /// "merged_per_s": …, "merged_percent": …, "mean_ns": …, "mean_bytes": …}, "writes": …, "discards":
-/// …, "flushes": …, "mean_in_flight": 0.4, "busy_percent": 1.6, "in_flight": in flight}`. It has
-/// the figures of all columns, not rounded. An average of no zios is null, where the text has 0.00
+/// …, "flushes": …, "mean_in_flight": 0.4, "busy_percent": 1.6, "depth": {"most": 4, "usual": 1,
+/// "usual_percent": 90}, "in_flight": in flight}`. It has the figures of all columns, not rounded;
+/// `depth` is null for the kernel's disks. An average of no zios is null, where the text has 0.00
 /// as in sysstat.
 #[derive(Clone, Debug)]
 pub struct Iostat {
@@ -157,6 +164,13 @@ impl Interval {
 
     fn busy_percent(&self) -> Option<f64> {
         self.rate(self.busy.as_secs_f64() * 100.0)
+    }
+
+    /// The line about a depth at which the clients stood.
+    fn bound(&self) -> Option<String> {
+        let zios = self.transfers().with(&self.flushes).zios;
+        let bound = bound(self.depth.as_ref()?, zios)?;
+        Some(format!("{}: {bound}.\n", self.disk))
     }
 }
 
@@ -264,6 +278,10 @@ impl Columns {
         }
     }
 
+    fn is_extended(self) -> bool {
+        matches!(self, Columns::Extended | Columns::ExtendedShort)
+    }
+
     /// The columns that fit, but at least the first.
     fn within(self, room: Room) -> Vec<&'static Column> {
         let fits = |columns: &[&Column]| room.has(NAME_WIDTH + width(columns));
@@ -323,6 +341,10 @@ impl fmt::Display for Iostat {
                 f.write_str(&prose_within(self.room, &line))?;
             }
         }
+        if self.columns.is_extended() {
+            let bounds: String = self.disks.iter().filter_map(Interval::bound).collect();
+            f.write_str(&prose_within(self.room, &bounds))?;
+        }
         if let Some(line) = self.length.line() {
             writeln!(f, "{line}")?;
         }
@@ -373,6 +395,8 @@ struct DeviceObject<'a> {
     mean_in_flight: Option<f64>,
     /// `%util`.
     busy_percent: Option<f64>,
+    /// Of the time in which any I/O was in flight.
+    depth: Option<Depth>,
     in_flight: &'a InFlight,
 }
 
@@ -408,6 +432,7 @@ impl DeviceObject<'_> {
             flushes: kind(&disk.flushes),
             mean_in_flight: disk.mean_in_flight(),
             busy_percent: disk.busy_percent(),
+            depth: disk.depth,
             in_flight: &disk.in_flight,
         }
     }

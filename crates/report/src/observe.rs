@@ -210,6 +210,7 @@ mod tests {
             ops,
             busy: Duration::ZERO,
             depth_time_ns: 0,
+            depths: None,
             in_flight,
         })
     }

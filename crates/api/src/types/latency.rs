@@ -8,7 +8,7 @@ use dashpot_observe::Percentiles;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{InFlightZio, Wide};
+use super::{DepthTime, InFlightZio, Wide};
 
 /// A disk's latencies since the start. The difference of two answers is the interval between them.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -26,6 +26,8 @@ pub struct DiskLatency {
     /// The number of zios in flight, integrated over time. Divided by `busy_ns`, it is the mean depth
     /// while any zio was in flight.
     pub depth_time_ns: Wide,
+    /// For how long it had which number of zios in flight, for each number that occurred.
+    pub depth_times: Vec<DepthTime>,
     /// Time for which zios waited for the disk to resume, added up. It counts in `total`, and not in
     /// `disk`.
     pub suspended_ns: u64,

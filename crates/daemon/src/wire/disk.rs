@@ -126,6 +126,7 @@ impl View<'_> {
             at_ns: snapshot.at.as_nanos(),
             busy_ns: depths.busy.as_nanos(),
             depth_time_ns: Wide(depths.depth_time),
+            depth_times: depth_times(&snapshot.stats.depths),
             suspended_ns: snapshot.stats.suspended.as_nanos(),
             shard_stopped_ns: snapshot.stops.all.total.as_nanos(),
             in_flight: snapshot.in_flight_total,

@@ -23,7 +23,7 @@ fn disk(at_s: u64, flushes: &[u64]) -> Value {
     let none = histogram(&[]);
     json!({
         "disk": "wal", "layout": "v1", "since_ns": 0, "at_ns": at_s * 1_000_000_000,
-        "busy_ns": 0, "depth_time_ns": "0", "suspended_ns": 0,
+        "busy_ns": 0, "depth_time_ns": "0", "depth_times": [], "suspended_ns": 0,
         "shard_stopped_ns": 0, "in_flight": 3, "oldest": null, "dropped": 0,
         "ops": [{
             "by": null, "op": "flush", "completed": flushes.len(), "failed": 1,

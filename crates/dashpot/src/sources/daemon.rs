@@ -7,6 +7,7 @@ use dashpot_api::{
     By as Breakdown, Client, DiskLatency, LatencyHistogram, OpLatency, STARTED_AGAIN,
 };
 use dashpot_engine::histogram::{BadBucket, Histogram, LAYOUT};
+use dashpot_engine::{DepthTimes, Duration as ZioTime};
 use dashpot_observe::{
     By, DeviceInterval, InFlight, Intervals, Kind, OpInterval, Question, Schedule, Seen, Span,
     size_class, size_name,
@@ -216,8 +217,18 @@ fn interval(
         ops: ops.collect::<anyhow::Result<_>>()?,
         busy: Duration::from_nanos(later.busy_ns.saturating_sub(busy_before)),
         depth_time_ns: later.depth_time_ns.0.saturating_sub(depth_before),
+        depths: Some(match earlier {
+            Some(earlier) => depths(later).since(&depths(earlier)),
+            None => depths(later),
+        }),
         in_flight: in_flight(later),
     })
+}
+
+fn depths(look: &DiskLatency) -> DepthTimes {
+    let times = look.depth_times.iter();
+    let times = times.map(|time| (time.depth, ZioTime::from_nanos(time.time_ns)));
+    times.collect()
 }
 
 /// The counts of an operation before the interval: its own. For `other`, also the counts of clients
@@ -286,7 +297,7 @@ fn difference<'a>(
 #[cfg(test)]
 mod tests {
     use super::{between, since_start};
-    use dashpot_api::{DiskLatency, LatencyHistogram, OpLatency, Wide};
+    use dashpot_api::{DepthTime, DiskLatency, LatencyHistogram, OpLatency, Wide};
     use dashpot_engine::histogram::Histogram;
 
     /// A disk that was asked for `reads` reads of 4 KiB, each of 10 ms, one at a time.
@@ -311,6 +322,10 @@ mod tests {
             at_ns: since_ns + reads * 10_000_000,
             busy_ns: reads * 10_000_000,
             depth_time_ns: Wide(u128::from(reads) * 10_000_000),
+            depth_times: vec![DepthTime {
+                depth: 1,
+                time_ns: reads * 10_000_000,
+            }],
             suspended_ns: 0,
             shard_stopped_ns: 0,
             in_flight: 0,
@@ -331,6 +346,8 @@ mod tests {
             (interval.busy, 500)
         );
         assert_eq!(interval.depth_time_ns, 500_000_000);
+        let depths = interval.depths.unwrap().summary();
+        assert_eq!((depths.most, depths.depth_time), (1, 500_000_000));
         let whole = since_start(&look(7, 80)).unwrap();
         assert_eq!(
             (whole.ops[0].completed, whole.elapsed.as_millis()),

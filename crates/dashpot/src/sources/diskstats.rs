@@ -124,6 +124,7 @@ impl Counters {
             ],
             busy: Duration::from_millis(self.busy_ms.into()),
             depth_time_ns: u128::from(self.depth_time_ms) * NS_PER_MS,
+            depths: None,
             in_flight: InFlight {
                 zios: self.in_flight,
                 ..InFlight::default()

@@ -199,6 +199,7 @@ impl Reader {
             ops: self.tally.ops(at),
             busy: Duration::ZERO,
             depth_time_ns: 0,
+            depths: None,
             in_flight: self.in_flight(device, span.end_ns),
         });
         let intervals = intervals.collect();

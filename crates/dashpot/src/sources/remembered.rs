@@ -144,6 +144,7 @@ fn idle(disk: &str, elapsed: Duration) -> DeviceInterval {
         ops: Vec::new(),
         busy: Duration::ZERO,
         depth_time_ns: 0,
+        depths: None,
         in_flight: InFlight::default(),
     }
 }

@@ -1,6 +1,7 @@
 //! `iostat` as a [`Report`]: the figures of each disk.
 
-use dashpot_engine::Op;
+use dashpot_api::Depth;
+use dashpot_engine::{DepthTimes, Op};
 use dashpot_observe::{DeviceInterval, Layer, Question, Schedule, Seen, Subject};
 
 use super::{Columns, Completed, Interval, Iostat};
@@ -55,6 +56,11 @@ fn disk(interval: &DeviceInterval) -> Interval {
         flushes: completed(interval, &[Op::Flush]),
         depth_time: interval.depth_time_ns,
         busy: interval.busy,
+        depth: interval
+            .depths
+            .as_ref()
+            .map(DepthTimes::summary)
+            .map(Depth::of),
         in_flight: interval.in_flight.clone(),
     }
 }

@@ -203,6 +203,40 @@ fn io_that_did_not_end_is_named_after_the_table() {
 }
 
 #[test]
+fn a_depth_at_which_the_clients_stood_is_told_in_the_extended_reports() {
+    let at = |most, usual_percent| {
+        let mut report = report(Columns::Extended);
+        let (usual, depth) = (most, &mut report.disks[0].depth);
+        *depth = Some(Depth {
+            most,
+            usual,
+            usual_percent,
+        });
+        report
+    };
+    let line = "vda: clients offered at most 16 at a time, and 16 for 97 % of the time.\n\n";
+    let bounded = at(16, 97);
+    assert!(bounded.to_string().ends_with(line), "{bounded}");
+    let json = serde_json::to_value(&bounded).unwrap();
+    assert_eq!(json[0]["depth"]["most"], 16);
+    let short = Iostat {
+        columns: Columns::ExtendedShort,
+        ..bounded.clone()
+    };
+    assert!(short.to_string().ends_with(line));
+    assert_fits(Room(Some(40)), &on_a_screen_of(40, short).to_string());
+    let basic = Iostat {
+        columns: Columns::Basic,
+        ..bounded
+    };
+    let unbounded = report(Columns::Extended);
+    assert!(serde_json::to_value(&unbounded).unwrap()[0]["depth"].is_null());
+    for quiet in [basic, at(16, 60), at(1, 100), at(60, 97), unbounded] {
+        assert!(!quiet.to_string().contains("offered"), "{quiet}");
+    }
+}
+
+#[test]
 fn json_has_the_columns_without_rounding_and_the_counts_behind_them() {
     let json = serde_json::to_value(report(Columns::Extended)).unwrap();
     let disk = &json[0];

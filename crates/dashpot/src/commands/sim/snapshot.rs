@@ -154,13 +154,15 @@ impl DeviceSnapshot {
     /// The I/O since an earlier look.
     pub(in crate::commands) fn since(&self, earlier: &DeviceSnapshot) -> DeviceInterval {
         let op = |op: Op| op_between(op, self.stats.op(op), earlier.stats.op(op));
-        let depths = self.stats.depths.since(&earlier.stats.depths).summary();
+        let depths = self.stats.depths.since(&earlier.stats.depths);
+        let summary = depths.summary();
         DeviceInterval {
             device: self.name.clone(),
             elapsed: span(self.at, earlier.at),
             ops: Op::ALL.map(op).into(),
-            busy: Duration::from_nanos(depths.busy.as_nanos()),
-            depth_time_ns: depths.depth_time,
+            busy: Duration::from_nanos(summary.busy.as_nanos()),
+            depth_time_ns: summary.depth_time,
+            depths: Some(depths),
             in_flight: self.in_flight.clone(),
         }
     }

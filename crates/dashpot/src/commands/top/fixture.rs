@@ -184,6 +184,7 @@ fn done(reads: f64, writes: f64, flushes: f64, spread: &[(u64, u64)]) -> Done {
         flushes,
         all: reads + writes + flushes,
         kilobytes: 4.0 * (reads + writes),
+        deepest: Some(32),
         p50_ns: latencies.quantile(500_000),
         p99_ns: latencies.quantile(990_000),
         max_ns: latencies.max(),

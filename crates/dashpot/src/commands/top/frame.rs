@@ -102,6 +102,8 @@ pub(super) struct Done {
     /// Reads, writes, trims and all other operations.
     pub(super) all: f64,
     pub(super) kilobytes: f64,
+    /// The most I/Os that were in flight at once, if the source knows it.
+    pub(super) deepest: Option<u32>,
     pub(super) p50_ns: Option<u64>,
     pub(super) p99_ns: Option<u64>,
     pub(super) max_ns: Option<u64>,
@@ -128,6 +130,7 @@ impl Done {
             flushes: rate_of(&[Op::Flush]),
             all: rate(&mut ops()),
             kilobytes: bytes as f64 / 1_024.0 / seconds,
+            deepest: interval.depths.as_ref().map(|depths| depths.summary().most),
             p50_ns: percentile(&latencies, 500_000),
             p99_ns: percentile(&latencies, 990_000),
             max_ns: latencies.max(),

@@ -8,7 +8,7 @@ use super::columns::{Cell, Column};
 use super::figures::{count, known, time, whole};
 use crate::commands::top::frame::{Condition, DiskFrame, Done};
 
-pub(super) const COLUMNS: [Column; 13] = [
+pub(super) const COLUMNS: [Column; 14] = [
     Column::text("disk", 10, 0).growing(),
     Column::text("store", 6, 6).growing(),
     Column::figure("r/s", 6, 0),
@@ -19,6 +19,7 @@ pub(super) const COLUMNS: [Column; 13] = [
     Column::figure("p99", 6, 0),
     Column::figure("max", 6, 3),
     Column::figure("fly", 4, 1),
+    Column::figure("most", 4, 5),
     Column::figure("oldest", 6, 1),
     Column::text("state", 9, 0).growing(),
     Column::text("oldest waits", 12, 7).growing(),
@@ -40,6 +41,7 @@ pub(super) fn row(disk: &DiskFrame, theme: Theme) -> Vec<Cell> {
         latency(|done| done.p99_ns),
         latency(|done| done.max_ns),
         plain(count(disk.in_flight as f64)),
+        plain(known(done.and_then(|done| done.deepest).map(f64::from))),
         plain(time(disk.oldest_ns)),
         state(disk, theme),
         plain(disk.wait.clone().unwrap_or_default()),

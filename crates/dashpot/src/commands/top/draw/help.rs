@@ -73,7 +73,7 @@ const POOLS: [(&str, &str); 2] = [
     ),
 ];
 
-const TEXT: [(&str, &str); 20] = [
+const TEXT: [(&str, &str); 21] = [
     ("j k ↓ ↑", "select in the pane that has the focus (▸)"),
     ("Tab", "focus disks, rules, clients"),
     (
@@ -99,6 +99,10 @@ const TEXT: [(&str, &str); 20] = [
     (
         "fly oldest",
         "I/Os in flight, and since when the first of them is",
+    ),
+    (
+        "most",
+        "the most I/Os that were in flight at once in the interval",
     ),
     (
         "held",

@@ -144,6 +144,7 @@ impl Sim {
             ops: self.tally.ops(now.device),
             busy: done.busy,
             depth_time_ns: 0,
+            depths: None,
             in_flight: done.in_flight.clone(),
         })
     }
