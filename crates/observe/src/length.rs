@@ -75,7 +75,7 @@ impl Serialize for Length {
 pub fn stop_line(stopped: Duration) -> Option<String> {
     (stopped >= TOLERATED).then(|| {
         format!(
-            "The host stopped dashpot for {:.3} s: clients waited, and no latency contains that.",
+            "The host stopped dashpot for {:.3} s: clients waited, and no latency shows that.",
             stopped.as_secs_f64()
         )
     })
@@ -105,7 +105,7 @@ mod tests {
         };
         assert_eq!(of(49).line(), None);
         let stop =
-            "The host stopped dashpot for 0.503 s: clients waited, and no latency contains that.";
+            "The host stopped dashpot for 0.503 s: clients waited, and no latency shows that.";
         assert_eq!(of(503).line().as_deref(), Some(stop));
         let late = Length {
             asked: Some(Duration::from_millis(500)),

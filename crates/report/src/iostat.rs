@@ -346,7 +346,7 @@ impl fmt::Display for Iostat {
             f.write_str(&prose_within(self.room, &bounds))?;
         }
         if let Some(line) = self.length.line() {
-            writeln!(f, "{line}")?;
+            f.write_str(&prose_within(self.room, &line))?;
         }
         writeln!(f)
     }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::per_second;
 use super::report::Page;
-use super::table::{Room, time_or_dash};
+use super::table::{Room, prose_within, time_or_dash};
 
 pub use self::report::ObserveReport;
 
@@ -90,7 +90,7 @@ impl fmt::Display for Observation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_table(f)?;
         if let Some(line) = self.length.line() {
-            writeln!(f, "{line}")?;
+            f.write_str(&prose_within(self.room, &line))?;
         }
         if self.lost > 0 {
             let lost = self.lost;

@@ -133,6 +133,9 @@ fn a_length_that_is_off_is_said_below_the_disks() {
     let line = "Interval: 6.000 s instead of 1 s; 5 intervals were missed.\n\n";
     let table = report(Columns::Basic).to_string();
     assert_eq!(late.to_string(), format!("{}\n{line}", table.trim_end()));
+    let mut narrow = on_a_screen_of(40, late.clone());
+    narrow.length.stopped = Duration::from_secs(1_000);
+    assert_fits(narrow.room, &narrow.to_string());
     let json = serde_json::to_value(late).unwrap();
     assert_eq!(
         (&json[0]["elapsed_ns"], &json[0]["missed"]),
