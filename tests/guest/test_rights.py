@@ -56,6 +56,19 @@ dashpot run --attach -d d=ram,size=8M -- bash -c 'id -u; cut -d" " -f9 /proc/sel
     assert uid == 1000 and command & 0x180000 == 0 and daemon & 0x180000 == 0x180000
 
 
+def test_the_daemon_of_dmsetup_is_locked_and_marked(guest):
+    """Every thread of it."""
+    said = guest(USER + """
+unset SUDO_UID SUDO_GID
+dashpot dmsetup create slow --table '0 2048 delay ram:1M 0 0' 2>&1
+dashpot status --api unix:/run/dashpot-mapped/slow/api.sock | grep behind
+pid=$(dashpot status --api unix:/run/dashpot-mapped/slow/api.sock --json | grep -o '"pid": *[0-9]*' | grep -o '[0-9]*$')
+marked "$pid" | grep -v ' 1$' || true
+dashpot dmsetup remove slow
+""")
+    assert said == "behind devices of its own host: memory locked: yes, I/O flusher: yes\n"
+
+
 def test_a_running_daemon_is_locked_when_it_is_attached(guest):
     """Another process can raise the limit, but cannot set the mark."""
     said = guest(USER + """

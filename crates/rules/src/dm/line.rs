@@ -88,7 +88,7 @@ impl<'a> Words<'a> {
         if start != 0 {
             return Err(self.refuse(
                 at + 1,
-                "a device is served from its sector 0 here: write 0, or name a partition that begins there",
+                "a device is served from its sector 0 here: write 0, and name a partition that begins there, or a loop device with that --offset",
             ));
         }
         let delay = self.number(at + 2, "delay in milliseconds", "500")?;

@@ -17,6 +17,7 @@ use dashpot_rules::dm::{Table, parse_table};
 
 use self::mapped::Mapped;
 use super::attach::{Wish, attach_disk, clean_quietly, detach_unused};
+use super::devices::protect;
 use crate::cli::{DmAction, DmsetupArgs, TableArgs, With};
 use crate::sources::Stop;
 
@@ -56,6 +57,8 @@ fn create(name: &str, table: &Table) -> anyhow::Result<()> {
     let stop = Stop::new()?;
     let medium = medium::resolve(table)?;
     let mut new = Mapped::new(name, &medium.table, &medium.store)?;
+    // The new daemon inherits this, and locks its memory when it gets the device.
+    protect();
     new.start(&|| stop.is_set())?;
     let client = new.client()?;
     let wish = Wish {
