@@ -32,7 +32,7 @@ test-all: ## the tests of `make test` and those of `make guest`
 	@scripts/deps
 	@scripts/test crates program guest
 
-experiments: ## repeat the experiments of three articles; fails when a claim does not hold
+experiments: ## repeat three articles' experiments, measure ways to a block device; fails when a claim does not hold
 	@scripts/deps
 	@scripts/experiments
 

@@ -4,6 +4,7 @@ import sys
 
 import dm_delay
 import throttle
+import ways
 import zinject
 from lab import Claims
 
@@ -11,5 +12,6 @@ if __name__ == "__main__":
     claims = Claims()
     zinject.run(claims)
     dm_delay.run(claims)
+    ways.run(claims)
     throttle.run(claims)
     sys.exit(claims.verdict())
