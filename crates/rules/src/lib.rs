@@ -26,6 +26,7 @@ mod service;
 mod shards;
 mod size;
 mod speed;
+mod tunable;
 mod uri;
 pub mod zinject;
 
@@ -56,6 +57,7 @@ pub use service::parse_service;
 pub use shards::parse_shards;
 pub use size::{format_size, parse_bandwidth, parse_range, parse_size};
 pub use speed::{Speed, parse_speed};
+pub use tunable::{format_tunable, parse_tunable, parse_tunable_name, parse_tunable_setting};
 pub use uri::{NbdUri, parse_uri, segment};
 
 /// The reason that words are not a value: one sentence that quotes the words and names the remedy.

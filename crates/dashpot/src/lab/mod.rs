@@ -29,7 +29,6 @@ use crate::cli::LabArgs;
 pub(crate) use pool::DEFAULT_RAM;
 pub(crate) use served::{Lab, LabDisk};
 pub(crate) use simulation::{SimLab, check_samples, load_sim_lab};
-pub(crate) use tunable::in_words as tunable_in_words;
 
 impl Lab {
     /// The lab of a command line: its file and its disks, or the default lab if it names neither.

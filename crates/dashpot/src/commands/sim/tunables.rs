@@ -1,10 +1,11 @@
 //! `sim --tunables`: the engine's table of a pool's tunables.
 
 use dashpot_engine::pool::{Tunable, TunableInfo};
+use dashpot_rules::format_tunable;
 use serde::Serialize;
 
 use crate::commands::output::{print, print_json};
-use crate::lab::{DEFAULT_RAM, tunable_in_words};
+use crate::lab::DEFAULT_RAM;
 use dashpot_report::table::{Column, table};
 
 /// A row. JSON: `{"name": "zfs_delay_scale", "default": "500us", "min": "1ns", "max": "1s", "help":
@@ -38,7 +39,7 @@ pub(super) fn list(json: bool) -> anyhow::Result<()> {
 }
 
 fn row(info: &'static TunableInfo) -> Row {
-    let words = |value| tunable_in_words(value, info.unit);
+    let words = |value| format_tunable(value, info.unit);
     Row {
         name: info.name,
         default: words(info.default(DEFAULT_RAM)),
